@@ -1,0 +1,63 @@
+# Toolchain, LLVM and the helpers that the folders' CMakeLists.txt use.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+endif()
+
+find_package(MLIR 22 REQUIRED CONFIG)
+list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+include(GNUInstallDirs)
+
+add_library(commsir_options INTERFACE)
+# The headers of LLVM are SYSTEM: their warnings are not ours.
+target_include_directories(commsir_options SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+separate_arguments(commsir_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+target_compile_options(commsir_options INTERFACE
+  ${commsir_llvm_definitions} -Wall -Wextra -Wno-unused-parameter)
+
+# commsir_library(NAME SOURCES… DEPENDS targets LINK libraries): a static library
+# of one top-level folder. LLVM and MLIR are the distribution's shared libraries.
+function(commsir_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/commsir>)
+  target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE $<BUILD_INTERFACE:commsir_options>)
+  target_link_libraries(${name} PUBLIC MLIR LLVM)
+  if(arg_DEPENDS)
+    add_dependencies(${name} ${arg_DEPENDS})
+  endif()
+endfunction()
+
+# commsir_tool(NAME SOURCES… LINK libraries): a program in bin/.
+function(commsir_tool name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINK} commsir_options)
+endfunction()
+
+# commsir_registry(OUT MACRO files…): a .inc with one line MACRO(Stem) a file, so
+# that a new file is registered by being there.
+function(commsir_registry out macro)
+  set(text "// Made by CMake from the file names; do not edit.\n")
+  foreach(file ${ARGN})
+    get_filename_component(stem "${file}" NAME_WE)
+    string(APPEND text "${macro}(${stem})\n")
+  endforeach()
+  file(GENERATE OUTPUT "${out}" CONTENT "${text}")
+endfunction()

@@ -1,0 +1,37 @@
+//===- CommsDialect.td - The comms dialect -----------------*- tablegen -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_DIALECT_COMMSDIALECT_TD
+#define COMMSIR_DIALECT_COMMSDIALECT_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Comms_Dialect : Dialect {
+  let name = "comms";
+  let summary = "Collective kernels: what is exchanged, over which channels, in which memory.";
+  let description = [{
+    The comms dialect describes GPU collective kernels on three floors:
+    whole *collectives* (what), *channels* (how, without the memory) and *block
+    programs* over windows, signals, barriers and packets (how, in memory). A
+    `comms.kernel` is an SPMD program that every block of every rank runs.
+    `docs/Spec.md` is the reference: its constraint numbers are the ones that
+    the verifiers print.
+  }];
+  let cppNamespace = "::mlir::comms";
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect",
+    "::mlir::tensor::TensorDialect",
+  ];
+}
+
+#endif // COMMSIR_DIALECT_COMMSDIALECT_TD

@@ -1,0 +1,87 @@
+//===- CommsTypes.td - Types of comms ----------------------*- tablegen -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_DIALECT_COMMSTYPES_TD
+#define COMMSIR_DIALECT_COMMSTYPES_TD
+
+include "CommsAttrs.td"
+include "mlir/IR/BuiltinTypeInterfaces.td"
+
+class Comms_Type<string name, string typeMnemonic, list<Trait> traits = []>
+    : TypeDef<Comms_Dialect, name, traits> {
+  let mnemonic = typeMnemonic;
+}
+
+def Comms_Team : Comms_Type<"Team", "team"> {
+  let summary = "an ordered set of ranks";
+}
+
+def Comms_Token : Comms_Type<"Token", "token"> {
+  let summary = "evidence that a wait has ended: what depends on it comes after";
+}
+
+def Comms_Window : Comms_Type<"Window", "window"> {
+  let summary = "memory of one shape that every rank of a team holds and its peers can reach";
+  let description = [{
+    `!comms.window<8x64xbf16>`: each rank has its own 8x64 array of bf16. A
+    dimension written `?` is fixed when the kernel is specialised to its inputs.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The memref type of one rank's part, in the default memory space.
+    ::mlir::MemRefType getLocalType() const;
+    bool hasStaticShape() const;
+    /// Number of elements of one rank's part; the shape must be static.
+    int64_t getNumElements() const;
+  }];
+}
+
+def Comms_Signal : Comms_Type<"Signal", "signal"> {
+  let summary = "cells of 64 bits on every rank that peers set, increment or add to";
+  let description = [{
+    `!comms.signal<16>`: 16 cells a rank. Zero before a kernel's first launch;
+    kept from launch to launch.
+  }];
+  let parameters = (ins "int64_t":$count);
+  let assemblyFormat = "`<` $count `>`";
+  let genVerifyDecl = 1;
+}
+
+def Comms_Counter : Comms_Type<"Counter", "counter"> {
+  let summary = "cells of 64 bits, local to a rank, that count the completion of its own puts";
+  let parameters = (ins "int64_t":$count);
+  let assemblyFormat = "`<` $count `>`";
+  let genVerifyDecl = 1;
+}
+
+def Comms_Channel : Comms_Type<"Channel", "channel"> {
+  let summary = "carries tiles of one type between the ranks of a team, by a named protocol";
+  let description = [{
+    `!comms.channel<ll, 256xf32>`: a tile is 256 f32; the protocol `ll` says how
+    it travels. Protocols are names: each is registered by one file of
+    `lowering/protocol`.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$protocol, "int64_t":$tileSize, "::mlir::Type":$elementType);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The tile this channel carries, as a tensor type of rank 1.
+    ::mlir::RankedTensorType getTileType() const;
+  }];
+}
+
+// Data of one rank: a window (its own part), or memory that no peer can see.
+def Comms_LocalMemory : AnyTypeOf<[AnyMemRef], "memory of this rank or a view of a peer's">;
+def Comms_Data : AnyTypeOf<[Comms_Window, AnyMemRef], "window or memref">;
+// A tile is a tensor of rank 1 before comms-distribute-tiles, a vector after it.
+def Comms_Tile : AnyTypeOf<[1DTensorOf<[AnyFloat, AnySignlessInteger]>,
+                            VectorOfRankAndType<[1], [AnyFloat, AnySignlessInteger]>],
+                           "tile: tensor of rank 1 (or, distributed, vector of rank 1)">;
+
+#endif // COMMSIR_DIALECT_COMMSTYPES_TD
