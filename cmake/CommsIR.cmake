@@ -11,23 +11,41 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+  # The sloppiness is what ccache asks for beside a precompiled header.
+  set(launcher "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${launcher}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${launcher}")
 endif()
 
-find_package(MLIR 22 REQUIRED CONFIG)
+find_package(MLIR REQUIRED CONFIG)
+if(NOT LLVM_VERSION_MAJOR EQUAL 22)
+  message(FATAL_ERROR "CommsIR is written for LLVM and MLIR 22; ${MLIR_DIR} has ${LLVM_PACKAGE_VERSION}. "
+    "Install libmlir-22-dev, or set CMAKE_PREFIX_PATH=/usr/lib/llvm-22.")
+endif()
 list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
 include(GNUInstallDirs)
 
+# SYSTEM: warnings in LLVM's headers are not ours. A property of the folders
+# rather than of a target, because mlir_tablegen() reads it there.
+include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+
 add_library(commsir_options INTERFACE)
-# The headers of LLVM are SYSTEM: their warnings are not ours.
-target_include_directories(commsir_options SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 separate_arguments(commsir_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_options(commsir_options INTERFACE
   ${commsir_llvm_definitions} -Wall -Wextra -Wno-unused-parameter)
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(commsir_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+endif()
+
+# The one precompiled header; every library and tool reuses it.
+file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/Precompiled.cpp" CONTENT "\n")
+add_library(commsir_precompiled OBJECT "${PROJECT_BINARY_DIR}/Precompiled.cpp")
+target_link_libraries(commsir_precompiled PRIVATE commsir_options)
+target_precompile_headers(commsir_precompiled PRIVATE "${PROJECT_SOURCE_DIR}/cmake/Precompiled.h")
 
 # commsir_library(NAME SOURCES… DEPENDS targets LINK libraries): a static library
 # of one top-level folder. LLVM and MLIR are the distribution's shared libraries.
@@ -39,6 +57,7 @@ function(commsir_library name)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/commsir>)
   target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE $<BUILD_INTERFACE:commsir_options>)
   target_link_libraries(${name} PUBLIC MLIR LLVM)
+  target_precompile_headers(${name} REUSE_FROM commsir_precompiled)
   if(arg_DEPENDS)
     add_dependencies(${name} ${arg_DEPENDS})
   endif()
@@ -49,6 +68,7 @@ function(commsir_tool name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINK} commsir_options)
+  target_precompile_headers(${name} REUSE_FROM commsir_precompiled)
 endfunction()
 
 # commsir_registry(OUT MACRO files…): a .inc with one line MACRO(Stem) a file, so

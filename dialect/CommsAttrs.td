@@ -97,7 +97,7 @@ def Comms_GinAttr : AttrDef<Comms_Dialect, "Gin"> {
   let mnemonic = "gin";
   let summary = "GIN context, backend and the scope at which the fence before it acts";
   let parameters = (ins
-    DefaultValuedParameter<"int64_t", "0">:$context,
+    DefaultValuedParameter<"int64_t", "0">:$context_id,
     DefaultValuedParameter<"::mlir::comms::GinBackend", "::mlir::comms::GinBackend::Any">:$backend,
     DefaultValuedParameter<"::mlir::comms::MemoryScope", "::mlir::comms::MemoryScope::Sys">:$fence);
   let assemblyFormat = "`<` struct(params) `>`";

@@ -1,0 +1,29 @@
+//===- Precompiled.h - Headers of MLIR that most files need -----*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Parsed once for the whole build: it takes 11 s a file otherwise, 1.5 s with it
+// (clang 22, 2 cores). Files still include what they use.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_CMAKE_PRECOMPILED_H
+#define COMMSIR_CMAKE_PRECOMPILED_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+#endif // COMMSIR_CMAKE_PRECOMPILED_H
