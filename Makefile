@@ -1,0 +1,41 @@
+# The everyday commands. `make` alone explains them.
+
+BUILD := build
+PYTHON := .venv/bin/python
+JOBS := $(shell cmake/jobs.sh)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test bench docs lint format clean
+
+help: ## Say what each command does
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what is missing (Debian packages, .venv) and say what
+	@cmake/setup.sh
+
+build: setup ## Build tools, libraries and tests
+	@test -f $(BUILD)/build.ninja || cmake --preset default >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+	@cmake --build $(BUILD) -j $(JOBS)
+
+demo: build ## Run the main job on 8 ranks, then a kernel that deadlocks
+	@$(PYTHON) test/demo/demo.py --bin $(BUILD)/bin
+
+test: build ## Run every test
+	@cd $(BUILD) && ctest --output-on-failure --no-tests=error -j 2
+
+bench: build ## Measure compile time and speed (results as in docs/Benchmarks.md)
+	@$(PYTHON) test/benchmark/bench.py --bin $(BUILD)/bin
+
+docs: build ## Write docs/Passes.md and docs/Ops.md from the .td files
+	@$(PYTHON) test/scripts/generate-docs.py --build $(BUILD)
+
+lint: build ## clang-format, clang-tidy, ruff, mypy
+	@cmake/lint.sh $(BUILD)
+
+format: setup ## Format C++ and Python in place
+	@git ls-files '*.h' '*.cpp' | xargs clang-format-22 -i
+	@.venv/bin/ruff format -q .
+
+clean: ## Remove the build
+	@rm -rf $(BUILD)

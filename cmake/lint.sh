@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Style: clang-format and clang-tidy for C++, ruff and mypy for Python. Prints
+# what it finds and ends with 1 if there is anything.
+set -u
+cd "$(dirname "$0")/.."
+build=${1:-build}
+status=0
+git ls-files '*.h' '*.cpp' | xargs clang-format-22 --dry-run -Werror || status=1
+.venv/bin/ruff format -q --check . || status=1
+.venv/bin/ruff check -q . || status=1
+.venv/bin/mypy --no-error-summary $(git ls-files '*.py') || status=1
+if [ "${LINT_TIDY:-1}" = 1 ]; then
+  git ls-files 'dialect/*.cpp' 'lowering/*.cpp' 'runtime/*.cpp' 'tools/*.cpp' |
+    xargs -P2 -n4 clang-tidy-22 -p "$build" --quiet 2>/dev/null || status=1
+fi
+exit $status
