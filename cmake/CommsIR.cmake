@@ -69,6 +69,7 @@ function(commsir_tool name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINK} commsir_options)
   target_precompile_headers(${name} REUSE_FROM commsir_precompiled)
+  set_property(GLOBAL APPEND PROPERTY COMMSIR_TOOLS ${name})
 endfunction()
 
 # commsir_registry(OUT MACRO files…): a .inc with one line MACRO(Stem) a file, so
