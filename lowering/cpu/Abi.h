@@ -1,0 +1,115 @@
+//===- Abi.h - What a compiled kernel and the CPU world share ---*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel compiles once for all ranks to `void kernel(Context *)`. All it does
+// not know at compile time it reads from the context; where it may have to wait
+// it calls the runtime. The functions below are resolved by name when the code
+// is loaded. None of them unwinds: a block that must end is not resumed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_CPU_ABI_H
+#define COMMSIR_LOWERING_CPU_ABI_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mlir::comms::cpu {
+
+/// Where the parts of an argument lie: that of rank r at base + r * stride.
+/// Every kind of argument has one: windows, memories, cells and scalars.
+struct ArgTable {
+  char *base;
+  int64_t stride;
+};
+
+/// One block's view of the world. All fields are 8 bytes.
+struct Context {
+  int64_t rank;
+  int64_t ranks;
+  int64_t lsaSize;
+  int64_t block;
+  int64_t blocks;
+  /// 1 at the first launch.
+  int64_t epoch;
+  const ArgTable *args;
+  /// Memory of this block for comms.scratch.
+  char *arena;
+  /// Not zero: loops have to call commsir_cpu_interrupt.
+  const volatile uint32_t *stop;
+  /// The scheduler's own.
+  void *fiber;
+};
+
+/// Numbers of the fields of Context, in their order.
+enum class Field : int64_t {
+  Rank,
+  Ranks,
+  LsaSize,
+  Block,
+  Blocks,
+  Epoch,
+  Args,
+  Arena,
+  Stop,
+  Fiber
+};
+
+/// Alignment of every argument's part and of scratch memory, in bytes.
+inline constexpr int64_t kAlignment = 64;
+
+/// Poison of lamport slots: every 16 bits of a float.
+inline constexpr uint16_t kPoison16 = 0xFFFA;
+inline constexpr uint32_t kPoison32 = 0xFFFAFFFA;
+
+/// Attributes that convert-comms-to-cpu leaves on the function: what the JIT
+/// has to know of the kernel.
+inline constexpr const char kArgsAttr[] = "comms.args";
+inline constexpr const char kSitesAttr[] = "comms.sites";
+inline constexpr const char kArenaAttr[] = "comms.arena_bytes";
+inline constexpr const char kRanksAttr[] = "comms.ranks";
+inline constexpr const char kLsaSizeAttr[] = "comms.lsa_size";
+inline constexpr const char kBlocksAttr[] = "comms.blocks";
+inline constexpr const char kChoicesAttr[] = "comms.choices";
+
+/// X(name, parameters in C). Sites index the kernel's table of sources; `arg`
+/// is an argument number; ranks are world ranks. Teams are (first, stride,
+/// size). Kinds are those of the enums of the dialect.
+#define COMMSIR_CPU_RUNTIME(X)                                                 \
+  X(signal, void,                                                              \
+    (Context *, int32_t site, int64_t arg, int64_t index, int64_t kind,        \
+     int64_t value, int64_t rank))                                             \
+  X(wait_cell, void,                                                           \
+    (Context *, int32_t site, int64_t arg, int64_t index, int64_t kind,        \
+     int64_t value, int64_t from))                                             \
+  X(read_cell, int64_t, (Context *, int32_t site, int64_t arg, int64_t index)) \
+  X(reset_cell, void, (Context *, int32_t site, int64_t arg, int64_t index))   \
+  X(count, void, (Context *, int32_t site, int64_t arg, int64_t index))        \
+  X(copy, void,                                                                \
+    (Context *, int32_t site, char *source, char *dest, int64_t bytes))        \
+  X(fence, void, (Context *, int32_t site))                                    \
+  X(arrive, int64_t,                                                           \
+    (Context *, int32_t site, int64_t first, int64_t stride, int64_t size,     \
+     int64_t grid))                                                            \
+  X(barrier_wait, void, (Context *, int32_t site, int64_t handle))             \
+  X(stored, void, (Context *, char *address, int64_t bytes))                   \
+  X(wait_packets, void,                                                        \
+    (Context *, int32_t site, char *address, int64_t packets, int32_t flag))   \
+  X(wait_poison, void,                                                         \
+    (Context *, int32_t site, char *address, int64_t elements,                 \
+     int64_t elementBytes))                                                    \
+  X(fill_poison, void, (Context *, char *address, int64_t bytes))              \
+  X(record_access, void,                                                       \
+    (Context *, int32_t site, int64_t kind, char *address, int64_t bytes))     \
+  X(record_sync, void, (Context *, int32_t site))                              \
+  X(out_of_bounds, void,                                                       \
+    (Context *, int32_t site, int64_t offset, int64_t count, int64_t limit))   \
+  X(interrupt, void, (Context *, int32_t site))
+
+} // namespace mlir::comms::cpu
+
+#endif // COMMSIR_LOWERING_CPU_ABI_H

@@ -1,0 +1,113 @@
+//===- World.h - N ranks in one process -------------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A world runs one compiled kernel on every block of every rank. A block is a
+// fiber; a wait parks it, and whoever makes the awaited change wakes it. When
+// nothing can run and not all have ended, the world says who waits for what.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_CPU_WORLD_H
+#define COMMSIR_RUNTIME_CPU_WORLD_H
+
+#include "runtime/jit/Compile.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace commsir::cpu {
+
+struct RunOptions {
+  /// Blocks of each rank.
+  int64_t blocks = 1;
+  /// How many times each rank launches the kernel. A rank starts its next
+  /// launch when all its own blocks have ended, whatever its peers do.
+  int64_t launches = 1;
+  uint64_t seed = 0;
+  /// A schedule drawn from `seed`, with switches at every synchronisation;
+  /// false: round robin.
+  bool shuffle = false;
+  /// Several threads; the schedule is then the machine's.
+  bool fast = false;
+  /// Threads of a fast run; 0: as many as the machine has.
+  unsigned workers = 0;
+  /// Limit on the steps of the scheduler; 0: none.
+  uint64_t maxSteps = 0;
+  /// Limit in seconds; 0: none.
+  double timeLimit = 0;
+  /// Chrome trace (Perfetto) to write; empty: none.
+  std::string tracePath;
+  /// Called about twice a second after the first two seconds.
+  std::function<void(double fraction)> progress;
+  /// Called for every recorded access and synchronisation of an instrumented
+  /// kernel, from the thread that runs the block. `bytes` is 0 for a
+  /// synchronisation.
+  std::function<void(int64_t rank, int64_t block, bool write,
+                     const void *address, int64_t bytes,
+                     const jit::SourceSite &site)>
+      record;
+};
+
+/// A block that waits.
+struct Waiting {
+  int64_t rank, block;
+  std::string op, location;
+  /// "signal s[3] at rank 2: saw 6, wants ≥ 7; rank 1 should have sent it"
+  std::string what;
+};
+
+struct RunError {
+  enum Kind { Deadlock, StepLimit, TimeLimit, Bounds, Other } kind = Other;
+  std::string message;
+  std::vector<Waiting> waiting;
+  /// The whole report, with lines that end in a newline.
+  std::string render() const;
+};
+
+struct RunStats {
+  /// From a rank's first step to its last, for each rank.
+  std::vector<double> rankMicroseconds;
+  double totalMicroseconds = 0;
+  /// Times that a block was given the processor.
+  uint64_t steps = 0;
+  /// Bytes written by puts, packets and poisoned stores; of an instrumented
+  /// kernel, every recorded byte.
+  uint64_t bytesMoved = 0;
+};
+
+class World {
+public:
+  /// Allocates the memory of all ranks, zeroed or poisoned. `kernel` must
+  /// outlive the world. Fails when the options do not fit the kernel or memory
+  /// is short.
+  static llvm::Expected<std::unique_ptr<World>>
+  create(const jit::Kernel &kernel, const RunOptions &options);
+  ~World();
+
+  /// Window part, memory, or cells of `rank` for argument number `arg`.
+  llvm::MutableArrayRef<char> memory(unsigned arg, int64_t rank);
+  /// Sets a scalar argument; `bytes` has the size of its element.
+  void setScalar(unsigned arg, int64_t rank, llvm::ArrayRef<char> bytes);
+  /// options.launches launches. May be called again: epochs go on.
+  std::variant<RunStats, RunError> run();
+
+private:
+  struct Impl;
+  explicit World(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace commsir::cpu
+
+#endif // COMMSIR_RUNTIME_CPU_WORLD_H

@@ -1,0 +1,34 @@
+//===- Shapes.h - Dynamic dimensions made static ----------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel may leave dimensions of its windows and memrefs open (`?`). They are
+// fixed from the shapes of the inputs before anything is lowered.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_JIT_SHAPES_H
+#define COMMSIR_RUNTIME_JIT_SHAPES_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace commsir::jit {
+
+/// Gives the dynamic dimensions of kernel `kernel` (empty: the only one) the
+/// sizes in `shapes` (argument name → shape of one rank's array). Emits a
+/// diagnostic and fails when a shape does not fit its argument, or when a
+/// dimension stays open.
+mlir::LogicalResult
+specialise(mlir::ModuleOp module, llvm::StringRef kernel,
+           const llvm::StringMap<llvm::SmallVector<int64_t>> &shapes);
+
+} // namespace commsir::jit
+
+#endif // COMMSIR_RUNTIME_JIT_SHAPES_H
