@@ -68,8 +68,12 @@ function(commsir_tool name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINK} commsir_options)
+  # -fPIC after CMake's -fPIE: the precompiled header was made without -fPIE.
+  target_compile_options(${name} PRIVATE -fPIC)
   target_precompile_headers(${name} REUSE_FROM commsir_precompiled)
-  set_property(GLOBAL APPEND PROPERTY COMMSIR_TOOLS ${name})
+  if(CMAKE_CURRENT_SOURCE_DIR STREQUAL "${PROJECT_SOURCE_DIR}/tools")
+    set_property(GLOBAL APPEND PROPERTY COMMSIR_TOOLS ${name})
+  endif()
 endfunction()
 
 # commsir_registry(OUT MACRO files…): a .inc with one line MACRO(Stem) a file, so

@@ -1,0 +1,22 @@
+"""Writes each part of the given .mlir files (parts end at `// -----`) to a folder, one file a part.
+
+Usage: split.py FOLDER FILE…   Parts over 4 KiB are left out: the fuzzers' limit.
+"""
+
+import hashlib
+import pathlib
+import re
+import sys
+
+
+def main() -> None:
+    folder = pathlib.Path(sys.argv[1])
+    for name in sys.argv[2:]:
+        text = pathlib.Path(name).read_text(encoding="utf-8")
+        for part in re.split(r"^// -----.*$", text, flags=re.MULTILINE):
+            code = re.sub(r"^\s*//.*\n", "", part, flags=re.MULTILINE).strip().encode()
+            if 0 < len(code) <= 4096:
+                (folder / hashlib.sha256(code).hexdigest()[:16]).write_bytes(code)
+
+
+main()
