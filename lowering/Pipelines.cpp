@@ -1,0 +1,72 @@
+//===- Pipelines.cpp - From collectives to a target -----------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Pipelines.h"
+
+#include "dialect/Comms.h"
+#include "lowering/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+
+/// Folds what the last passes left, so that the next see constants.
+static void addCleanup(OpPassManager &kernels) {
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+}
+
+/// Collectives become channels, and the program is proven on them.
+static void addChannelFloor(OpPassManager &kernels,
+                            const CommsToCPUOptions &options) {
+  ExpandCollectivesOptions expand;
+  expand.ranks = options.ranks;
+  expand.blocks = options.blocks;
+  expand.algorithm = options.algorithm;
+  expand.protocol = options.protocol;
+  expand.tileSize = options.tileSize;
+  kernels.addPass(createExpandCollectives(expand));
+  addCleanup(kernels);
+  if (!options.check)
+    return;
+  CheckSyncOptions check;
+  check.ranks = options.ranks;
+  check.blocks = options.blocks;
+  check.maxEvents = options.checkEvents;
+  kernels.addPass(createCheckSync(check));
+}
+
+/// Channels become memory, and memory is watched where that was asked for.
+static void addMemoryFloor(OpPassManager &kernels,
+                           const CommsToCPUOptions &options) {
+  kernels.addPass(createLowerChannels());
+  kernels.addPass(createEliminateBarriers());
+  addCleanup(kernels);
+  if (options.instrument)
+    kernels.addPass(createInstrument());
+  if (options.assertBounds)
+    kernels.addPass(createAssertBounds());
+}
+
+void mlir::comms::buildCommsToCPU(OpPassManager &manager,
+                                  const CommsToCPUOptions &options) {
+  OpPassManager &kernels = manager.nest<KernelOp>();
+  addChannelFloor(kernels, options);
+  addMemoryFloor(kernels, options);
+  kernels.addPass(createDistributeTiles());
+  kernels.addPass(createPinArithmetic());
+  addCleanup(kernels);
+  manager.addPass(createConvertCommsToCPU());
+}
+
+void mlir::comms::registerPipelines() {
+  PassPipelineRegistration<CommsToCPUOptions>(
+      "comms-to-cpu", "Lower kernels to LLVM functions that the CPU world runs",
+      buildCommsToCPU);
+}

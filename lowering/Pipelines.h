@@ -1,0 +1,62 @@
+//===- Pipelines.h - From collectives to a target ---------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_PIPELINES_H
+#define COMMSIR_LOWERING_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+#include <string>
+
+namespace mlir::comms {
+
+/// Options of the pipeline `comms-to-cpu`.
+struct CommsToCPUOptions : PassPipelineOptions<CommsToCPUOptions> {
+  Option<int64_t> ranks{
+      *this, "ranks", llvm::cl::init(0),
+      llvm::cl::desc("Number of ranks; 0: the kernel's own `ranks`")};
+  Option<int64_t> blocks{
+      *this, "blocks", llvm::cl::init(0),
+      llvm::cl::desc("Blocks of each rank; 0: the kernel's own `blocks`, else "
+                     "known at run time")};
+  Option<std::string> algorithm{
+      *this, "algorithm", llvm::cl::init(""),
+      llvm::cl::desc("Algorithm for all collectives; empty: each op's own, "
+                     "else the cheapest")};
+  Option<std::string> protocol{
+      *this, "protocol", llvm::cl::init(""),
+      llvm::cl::desc("Protocol for all channels; empty: each op's own, else "
+                     "the cheapest")};
+  Option<int64_t> tileSize{
+      *this, "tile-size", llvm::cl::init(0),
+      llvm::cl::desc("Elements of a flat tile; 0: chosen")};
+  Option<bool> check{
+      *this, "check", llvm::cl::init(true),
+      llvm::cl::desc("Prove that the program neither hangs nor races")};
+  Option<int64_t> checkEvents{
+      *this, "check-events", llvm::cl::init(0),
+      llvm::cl::desc("Budget of events of the proof; 0: a default")};
+  Option<bool> instrument{
+      *this, "instrument", llvm::cl::init(false),
+      llvm::cl::desc("Record accesses for the race detector")};
+  Option<bool> assertBounds{
+      *this, "assert-bounds", llvm::cl::init(true),
+      llvm::cl::desc("Check at run time offsets that cannot be proven")};
+};
+
+/// Appends the passes that make, of kernels with collectives, channels or
+/// memory operations, LLVM functions for the CPU world. `manager` runs on
+/// modules.
+void buildCommsToCPU(OpPassManager &manager, const CommsToCPUOptions &options);
+
+/// Registers the pipelines by name.
+void registerPipelines();
+
+} // namespace mlir::comms
+
+#endif // COMMSIR_LOWERING_PIPELINES_H
