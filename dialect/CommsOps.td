@@ -116,7 +116,7 @@ def Comms_TeamOp : Comms_Op<"team", [Pure]> {
   let summary = "A team that always exists: world, lsa (load/store reach) or rail.";
   let arguments = (ins Comms_TeamKindAttr:$kind);
   let results = (outs Comms_Team:$result);
-  let assemblyFormat = "$kind attr-dict";
+  let assemblyFormat = "`` $kind attr-dict";
 }
 
 def Comms_TeamSplitOp : Comms_Op<"team_split", [Pure]> {
@@ -127,7 +127,7 @@ def Comms_TeamSplitOp : Comms_Op<"team_split", [Pure]> {
   }];
   let arguments = (ins Comms_Team:$team, Comms_SplitKindAttr:$kind, I64Attr:$factor);
   let results = (outs Comms_Team:$result);
-  let assemblyFormat = "$team $kind $factor attr-dict";
+  let assemblyFormat = "$team `` $kind $factor attr-dict";
   let hasVerifier = 1;
 }
 
@@ -232,7 +232,7 @@ def Comms_RowReduceOp : Comms_Op<"row_reduce", [Pure]> {
   let summary = "Combines the elements of a tile into a tile of one, by a tree that depends on the length alone.";
   let arguments = (ins Comms_ReductionKindAttr:$kind, Comms_Tile:$tile);
   let results = (outs Comms_Tile:$result);
-  let assemblyFormat = "$kind $tile attr-dict `:` type($tile) `->` type($result)";
+  let assemblyFormat = "`` $kind $tile attr-dict `:` type($tile) `->` type($result)";
   let hasVerifier = 1;
 }
 
@@ -304,7 +304,7 @@ def Comms_PutSignalOp : Comms_SyncOp<"put_signal"> {
                        Optional<I64>:$value, OptionalAttr<Comms_GinAttr>:$gin);
   let assemblyFormat = [{
     $source `[` $sourceOffset `]` `to` $window `[` $offset `]` `count` $count
-    `at` $peer `of` $team `then` $kind $signal `[` $index `]` (`value` $value^)? (`gin` $gin^)?
+    `at` $peer `of` $team `then` `` $kind $signal `[` $index `]` (`value` $value^)? (`gin` $gin^)?
     attr-dict `:` type($source) `,` type($window) `,` type($signal)
   }];
   let hasVerifier = 1;
@@ -318,8 +318,8 @@ def Comms_SignalOp : Comms_SyncOp<"signal"> {
                        DefaultValuedAttr<Comms_MemoryScopeAttr, "::mlir::comms::MemoryScope::Sys">:$scope,
                        OptionalAttr<Comms_GinAttr>:$gin);
   let assemblyFormat = [{
-    $kind $signal `[` $index `]` (`value` $value^)? `at` $peer `of` $team
-    (`order` $order^)? (`scope` $scope^)? (`gin` $gin^)? attr-dict `:` type($signal)
+    `` $kind $signal `[` $index `]` (`value` $value^)? `at` $peer `of` $team
+    (`order` `` $order^)? (`scope` `` $scope^)? (`gin` $gin^)? attr-dict `:` type($signal)
   }];
   let hasVerifier = 1;
 }
@@ -331,7 +331,7 @@ def Comms_WaitSignalOp : Comms_SyncOp<"wait_signal"> {
                        DefaultValuedAttr<Comms_MemoryScopeAttr, "::mlir::comms::MemoryScope::Sys">:$scope);
   let results = (outs Comms_Token:$token);
   let assemblyFormat = [{
-    $signal `[` $index `]` $kind $value (`order` $order^)? (`scope` $scope^)? attr-dict `:` type($signal)
+    $signal `[` $index `]` `` $kind $value (`order` `` $order^)? (`scope` `` $scope^)? attr-dict `:` type($signal)
   }];
   let hasVerifier = 1;
 }
@@ -344,8 +344,8 @@ def Comms_WaitSignalFromOp : Comms_SyncOp<"wait_signal_from"> {
                        DefaultValuedAttr<Comms_MemoryScopeAttr, "::mlir::comms::MemoryScope::Sys">:$scope);
   let results = (outs Comms_Token:$token);
   let assemblyFormat = [{
-    $signal `[` $index `]` $kind $value `from` $peer `of` $team
-    (`order` $order^)? (`scope` $scope^)? attr-dict `:` type($signal)
+    $signal `[` $index `]` `` $kind $value `from` $peer `of` $team
+    (`order` `` $order^)? (`scope` `` $scope^)? attr-dict `:` type($signal)
   }];
   let hasVerifier = 1;
 }
@@ -355,7 +355,7 @@ def Comms_ReadSignalOp : Comms_SyncOp<"read_signal"> {
   let arguments = (ins Comms_Signal:$signal, Index:$index,
                        DefaultValuedAttr<Comms_MemoryOrderAttr, "::mlir::comms::MemoryOrder::Acquire">:$order);
   let results = (outs I64:$result);
-  let assemblyFormat = "$signal `[` $index `]` (`order` $order^)? attr-dict `:` type($signal)";
+  let assemblyFormat = "$signal `[` $index `]` (`order` `` $order^)? attr-dict `:` type($signal)";
   let hasVerifier = 1;
 }
 
@@ -393,13 +393,14 @@ def Comms_FlushOp : Comms_SyncOp<"flush"> {
   let summary = "Ends when every earlier put of this block has left its source.";
   let arguments = (ins Comms_Team:$team, OptionalAttr<Comms_GinAttr>:$gin);
   let assemblyFormat = "$team (`gin` $gin^)? attr-dict";
+  let hasVerifier = 1;
 }
 
 def Comms_FenceOp : Comms_SyncOp<"fence"> {
   let summary = "Orders this block's earlier accesses before its later ones.";
   let arguments = (ins Comms_MemoryOrderAttr:$order, Comms_MemoryScopeAttr:$scope,
                        DefaultValuedAttr<Comms_ProxyAttr, "::mlir::comms::Proxy::Generic">:$proxy);
-  let assemblyFormat = "$order $scope (`proxy` $proxy^)? attr-dict";
+  let assemblyFormat = "`` $order `` $scope (`proxy` `` $proxy^)? attr-dict";
   let hasVerifier = 1;
 }
 
@@ -411,7 +412,7 @@ def Comms_BarrierOp : Comms_SyncOp<"barrier"> {
   let summary = "Waits for the same block, or all blocks, of every rank of a team.";
   let arguments = (ins Comms_Team:$team, Comms_BarrierExtentAttr:$extent,
                        DefaultValuedAttr<Comms_MemoryOrderAttr, "::mlir::comms::MemoryOrder::AcqRel">:$order);
-  let assemblyFormat = "$team $extent (`order` $order^)? attr-dict";
+  let assemblyFormat = "$team `` $extent (`order` `` $order^)? attr-dict";
   let hasVerifier = 1;
 }
 
@@ -420,7 +421,7 @@ def Comms_BarrierArriveOp : Comms_SyncOp<"barrier_arrive"> {
   let arguments = (ins Comms_Team:$team, Comms_BarrierExtentAttr:$extent,
                        DefaultValuedAttr<Comms_MemoryOrderAttr, "::mlir::comms::MemoryOrder::Release">:$order);
   let results = (outs Comms_Token:$token);
-  let assemblyFormat = "$team $extent (`order` $order^)? attr-dict";
+  let assemblyFormat = "$team `` $extent (`order` `` $order^)? attr-dict";
   let hasVerifier = 1;
 }
 
@@ -429,7 +430,7 @@ def Comms_BarrierWaitOp : Comms_SyncOp<"barrier_wait"> {
   let arguments = (ins Comms_Token:$arrived,
                        DefaultValuedAttr<Comms_MemoryOrderAttr, "::mlir::comms::MemoryOrder::Acquire">:$order);
   let results = (outs Comms_Token:$token);
-  let assemblyFormat = "$arrived (`order` $order^)? attr-dict";
+  let assemblyFormat = "$arrived (`order` `` $order^)? attr-dict";
   let hasVerifier = 1;
 }
 
@@ -448,7 +449,7 @@ def Comms_PacketStoreOp : Comms_SyncOp<"packet_store", [DeclareOpInterfaceMethod
                        Optional<Index>:$valid,
                        DefaultValuedAttr<Comms_AssumptionAttr, "::mlir::comms::Assumption::Store8Whole">:$assumes);
   let assemblyFormat = [{
-    $tile `,` $memref `[` $offset `]` `flag` $flag (`valid` $valid^)? (`assumes` $assumes^)? attr-dict
+    $tile `,` $memref `[` $offset `]` `flag` $flag (`valid` $valid^)? (`assumes` `` $assumes^)? attr-dict
     `:` type($tile) `,` type($memref)
   }];
   let hasVerifier = 1;
@@ -460,7 +461,7 @@ def Comms_PacketLoadOp : Comms_SyncOp<"packet_load", [DeclareOpInterfaceMethods<
                        DefaultValuedAttr<Comms_AssumptionAttr, "::mlir::comms::Assumption::Store8Whole">:$assumes);
   let results = (outs Comms_Tile:$tile);
   let assemblyFormat = [{
-    $memref `[` $offset `]` `flag` $flag (`valid` $valid^)? (`assumes` $assumes^)? attr-dict
+    $memref `[` $offset `]` `flag` $flag (`valid` $valid^)? (`assumes` `` $assumes^)? attr-dict
     `:` type($memref) `->` type($tile)
   }];
   let hasVerifier = 1;
@@ -502,7 +503,7 @@ def Comms_MultimemLoadReduceOp : Comms_Op<"multimem_load_reduce", [DeclareOpInte
                        Index:$offset, Optional<Index>:$valid);
   let results = (outs Comms_Tile:$tile);
   let assemblyFormat = [{
-    $kind $memref `[` $offset `]` (`valid` $valid^)? attr-dict `:` type($memref) `->` type($tile)
+    `` $kind $memref `[` $offset `]` (`valid` $valid^)? attr-dict `:` type($memref) `->` type($tile)
   }];
   let hasVerifier = 1;
 }
@@ -523,7 +524,7 @@ def Comms_MultimemReduceOp : Comms_Op<"multimem_reduce", [DeclareOpInterfaceMeth
                        Arg<AnyMemRef, "", [MemRead, MemWrite]>:$memref, Index:$offset,
                        Optional<Index>:$valid);
   let assemblyFormat = [{
-    $kind $tile `,` $memref `[` $offset `]` (`valid` $valid^)? attr-dict `:` type($tile) `,` type($memref)
+    `` $kind $tile `,` $memref `[` $offset `]` (`valid` $valid^)? attr-dict `:` type($tile) `,` type($memref)
   }];
   let hasVerifier = 1;
 }
@@ -574,7 +575,7 @@ def Comms_ChannelOp : Comms_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
   }];
   let arguments = (ins Comms_Team:$team, Comms_ChannelPatternAttr:$pattern, I64Attr:$slots, I64Attr:$id);
   let results = (outs Res<Comms_Channel, "", [MemAlloc]>:$channel);
-  let assemblyFormat = "$id $pattern `over` $team `slots` $slots attr-dict `:` type($channel)";
+  let assemblyFormat = "$id `` $pattern `over` $team `slots` $slots attr-dict `:` type($channel)";
   let hasVerifier = 1;
 }
 
@@ -608,6 +609,7 @@ def Comms_ChannelBarrierOp : Comms_SyncOp<"channel_barrier"> {
   }];
   let arguments = (ins Comms_Channel:$channel);
   let assemblyFormat = "$channel attr-dict `:` type($channel)";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -638,7 +640,7 @@ class Comms_Collective<string mnemonic, dag leading = (ins), list<Trait> traits 
 class Comms_ReducingCollective<string mnemonic>
     : Comms_Collective<mnemonic, (ins Comms_ReductionKindAttr:$kind),
         [DeclareOpInterfaceMethods<CollectiveOpInterface, ["getReduction"]>]> {
-  let assemblyFormat = "$kind " # tail;
+  let assemblyFormat = "`` $kind " # tail;
 }
 
 class Comms_RootedCollective<string mnemonic>
@@ -688,7 +690,7 @@ def Comms_BroadcastOp : Comms_RootedCollective<"broadcast"> {
 def Comms_ReduceOp : Comms_Collective<"reduce", (ins Comms_ReductionKindAttr:$kind, I64Attr:$root),
     [DeclareOpInterfaceMethods<CollectiveOpInterface, ["getReduction", "getRootRank"]>]> {
   let summary = "The root gets the reduction over all ranks; other outputs are left alone.";
-  let assemblyFormat = "$kind `root` $root " # tail;
+  let assemblyFormat = "`` $kind `root` $root " # tail;
 }
 
 def Comms_GatherOp : Comms_RootedCollective<"gather"> {
@@ -725,7 +727,7 @@ def Comms_CheckBoundsOp : Comms_SyncOp<"check_bounds"> {
 def Comms_RecordAccessOp : Comms_SyncOp<"record_access"> {
   let summary = "Tells the race detector of an access to memory.";
   let arguments = (ins Comms_AccessKindAttr:$kind, AnyMemRef:$memref, Index:$offset, Index:$count);
-  let assemblyFormat = "$kind $memref `[` $offset `]` `count` $count attr-dict `:` type($memref)";
+  let assemblyFormat = "`` $kind $memref `[` $offset `]` `count` $count attr-dict `:` type($memref)";
 }
 
 def Comms_RecordSyncOp : Comms_SyncOp<"record_sync"> {

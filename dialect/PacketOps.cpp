@@ -1,4 +1,4 @@
-//===- PacketOps.cpp - Packets and poison -===//
+//===- PacketOps.cpp - Packets with flags, and poison -----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,12 +6,94 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Comms.h"
+#include "dialect/OpChecks.h"
 
 using namespace mlir;
 using namespace mlir::comms;
+using namespace mlir::comms::checks;
 
-LogicalResult PacketStoreOp::verify() { return success(); }
-LogicalResult PacketLoadOp::verify() { return success(); }
-LogicalResult PoisonStoreOp::verify() { return success(); }
-LogicalResult PoisonLoadOp::verify() { return success(); }
-LogicalResult PoisonFillOp::verify() { return success(); }
+//===----------------------------------------------------------------------===//
+// Packets
+//===----------------------------------------------------------------------===//
+
+/// Packets that so many elements fill; nothing when it is not known.
+static std::optional<int64_t> getPackets(std::optional<int64_t> elements,
+                                         unsigned width) {
+  int64_t perPacket = 32 / width;
+  if (!elements || *elements < 0)
+    return std::nullopt;
+  return *elements / perPacket + (*elements % perPacket != 0);
+}
+
+template <typename PacketOp>
+static LogicalResult verifyPacket(PacketOp op) {
+  auto memory = cast<MemRefType>(op.getMemref().getType());
+  if (memory.getRank() != 1 || !memory.getElementType().isSignlessInteger(64) ||
+      !memory.getLayout().isIdentity() || memory.getMemorySpace())
+    return op.emitOpError()
+           << "C1: packets lie in contiguous memory of type memref<?xi64>, not "
+           << memory;
+  Type tile = op.getTile().getType();
+  unsigned width = getElementType(tile).getIntOrFloatBitWidth();
+  if (width != 8 && width != 16 && width != 32)
+    return op.emitOpError()
+           << "C2: elements of 8, 16 or 32 bits fill packets, "
+           << getElementType(tile) << " does not; bitcast or convert the tile";
+  if (failed(isValid(op, "C3", op.getValid(), tile)))
+    return failure();
+  return inRange(op, "C4", op.getMemref(), "packet memory", op.getOffset(),
+                 getPackets(getExtent(op.getValid(), tile), width));
+}
+
+LogicalResult PacketStoreOp::verify() { return verifyPacket(*this); }
+LogicalResult PacketLoadOp::verify() { return verifyPacket(*this); }
+
+//===----------------------------------------------------------------------===//
+// Poison
+//===----------------------------------------------------------------------===//
+
+/// The types that have a NaN to spare.
+static LogicalResult canPoison(Operation *op, StringRef constraint,
+                               Type element) {
+  if (element.isF32() || element.isF16() || element.isBF16())
+    return success();
+  return op->emitOpError() << constraint
+                           << ": poison is a NaN of f32, f16 or bf16; "
+                           << element << " has none to spare, use packets";
+}
+
+/// Contiguous and plain: poison in block or multicast memory has no reader.
+static LogicalResult isPoisonMemory(Operation *op, StringRef constraint,
+                                    Value memory) {
+  auto type = cast<MemRefType>(memory.getType());
+  if (type.getLayout().isIdentity() && !type.getMemorySpace())
+    return success();
+  return op->emitOpError()
+         << constraint << ": poison lies in contiguous memory of the default "
+         << "space, not " << type;
+}
+
+template <typename PoisonOp>
+static LogicalResult verifyPoison(PoisonOp op) {
+  Type tile = op.getTile().getType();
+  if (failed(canPoison(op, "C1", getElementType(tile))) ||
+      failed(sameElement(op, "C2", op.getTile(), "tile", op.getMemref(),
+                         "memory")) ||
+      failed(isPoisonMemory(op, "C3", op.getMemref())) ||
+      failed(isValid(op, "C4", op.getValid(), tile)))
+    return failure();
+  return inRange(op, "C5", op.getMemref(), "memory", op.getOffset(),
+                 getExtent(op.getValid(), tile));
+}
+
+LogicalResult PoisonStoreOp::verify() { return verifyPoison(*this); }
+LogicalResult PoisonLoadOp::verify() { return verifyPoison(*this); }
+
+LogicalResult PoisonFillOp::verify() {
+  if (failed(canPoison(*this, "C1", getElementType(getMemref().getType()))) ||
+      failed(isPoisonMemory(*this, "C2", getMemref())) ||
+      failed(isCount(*this, "C3", getCount())))
+    return failure();
+  return inRange(*this, "C3", getMemref(), "memory", getOffset(),
+                 getConstant(getCount()));
+}
