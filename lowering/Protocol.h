@@ -7,7 +7,7 @@
 //
 // A protocol says where the tiles of a channel lie and how a receiver knows
 // that one has come. Each is one file of lowering/protocol; CMake makes the
-// registry from their names.
+// registry from their names. docs/AddAProtocol.md builds one step by step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,9 @@
 
 #include "dialect/Comms.h"
 
+#include "mlir/IR/Builders.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace mlir::comms {
@@ -24,16 +26,43 @@ namespace mlir::comms {
 /// What a protocol is given to lower one channel's operations.
 struct ChannelContext {
   ChannelOp channel;
-  /// Ranks of the channel's team.
+  /// The channel's team, and the number of its ranks.
+  Value team;
   int64_t teamSize;
   /// The channel's hidden window, an argument of the kernel.
   Value window;
+
+  // What `begin` computes once, at the channel op, for every send and receive
+  // below it. A protocol fills what it uses.
+
+  /// This rank's rank in the channel's team.
+  Value rank;
+  /// This rank's own part of the window.
+  Value local;
+  /// First element of the buffer that this launch uses.
+  Value buffer;
+  /// First element of this rank's row of that buffer.
+  Value ownRow;
+  /// First element of a buffer of an earlier launch that is to be cleared.
+  Value stale;
+  /// The flag of this launch, an i32.
+  Value flag;
 };
 
-/// The memory that a channel needs on each rank.
+/// The memory that a channel needs on each rank: a window of shape
+/// [buffers, rows, slots, units]. Launches take the buffers in turn. A row
+/// belongs to one source or destination of the team; there is one row where
+/// every tile of a slot is the same for all, or has one source. A slot is
+/// `units` elements.
 struct ChannelMemory {
-  WindowType window;
+  int64_t buffers = 1, rows = 1, slots = 1, units = 1;
+  Type elementType;
+  /// Filled with poison rather than zero before the first launch.
   bool poisoned = false;
+
+  /// Elements of a row; of a buffer. LowerChannels has made sure that they fit.
+  int64_t rowElements() const { return slots * units; }
+  int64_t bufferElements() const { return rows * rowElements(); }
 };
 
 /// One way to move tiles.
@@ -49,11 +78,14 @@ struct Protocol {
   double (*overhead)(Type elementType);
   ChannelMemory (*memory)(ChannelOp channel, int64_t teamSize);
   /// Called once for each channel, at the channel op, before the operations.
-  LogicalResult (*begin)(OpBuilder &builder, const ChannelContext &context);
-  LogicalResult (*send)(OpBuilder &builder, const ChannelContext &context, SendOp op);
+  LogicalResult (*begin)(OpBuilder &builder, ChannelContext &context);
+  LogicalResult (*send)(OpBuilder &builder, const ChannelContext &context,
+                        SendOp op);
   /// Returns the tile.
-  FailureOr<Value> (*recv)(OpBuilder &builder, const ChannelContext &context, RecvOp op);
-  LogicalResult (*barrier)(OpBuilder &builder, const ChannelContext &context, ChannelBarrierOp op);
+  FailureOr<Value> (*recv)(OpBuilder &builder, const ChannelContext &context,
+                           RecvOp op);
+  LogicalResult (*barrier)(OpBuilder &builder, const ChannelContext &context,
+                           ChannelBarrierOp op);
 };
 
 /// All protocols, in the order of their file names.
@@ -61,6 +93,40 @@ llvm::ArrayRef<const Protocol *> getProtocols();
 
 /// The protocol of that name, or null.
 const Protocol *findProtocol(llvm::StringRef name);
+
+//===----------------------------------------------------------------------===//
+// What protocols share (LowerChannels.cpp)
+//===----------------------------------------------------------------------===//
+
+/// Emits the first element of the buffer that the launch of number
+/// `epoch + delay` uses: ((epoch + delay) mod buffers) * bufferElements.
+Value emitBuffer(OpBuilder &builder, Location loc, const ChannelMemory &memory,
+                 int64_t delay = 0);
+
+/// Emits `base + row * rowElements`. A null row is row 0.
+Value emitRow(OpBuilder &builder, Location loc, const ChannelMemory &memory,
+              Value base, Value row);
+
+/// Emits `row + slot * units`: the first element of a slot.
+Value emitSlot(OpBuilder &builder, Location loc, const ChannelMemory &memory,
+               Value row, Value slot);
+
+/// Emits the memref of a peer's part of the channel's window.
+Value emitPeer(OpBuilder &builder, Location loc, const ChannelContext &context,
+               Value peer);
+
+/// Emits `body` for every rank that a send reaches: the named peer, or for a
+/// multicast all ranks in a loop that begins after the own rank and ends with
+/// it, so that at any moment all ranks address different peers.
+void emitForEachDestination(
+    OpBuilder &builder, const ChannelContext &context, SendOp op,
+    llvm::function_ref<void(OpBuilder &, Value peer)> body);
+
+/// Whether `op` runs in every launch alike, with the same operands: they and
+/// the control flow around it depend on constants, on who and where the block
+/// is and on loops over such values, and on no scalar argument, no memory and
+/// no epoch.
+bool isLaunchInvariant(Operation *op);
 
 } // namespace mlir::comms
 

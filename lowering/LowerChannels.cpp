@@ -1,0 +1,360 @@
+//===- LowerChannels.cpp - Channels become memory operations --------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Gives every channel its memory, a hidden window argument of the kernel, and
+// asks the channel's protocol for the memory operations that its sends and
+// receives are. What protocols share is at the end of the file.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Accesses.h"
+#include "lowering/Passes.h"
+#include "lowering/Protocol.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mlir::comms {
+#define GEN_PASS_DEF_LOWERCHANNELS
+#include "lowering/Passes.h.inc"
+} // namespace mlir::comms
+
+using namespace mlir;
+using namespace mlir::comms;
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// The names of all protocols, as `'a', 'b'`.
+static std::string listProtocols() {
+  return llvm::join(llvm::map_range(getProtocols(),
+                                    [](const Protocol *protocol) {
+                                      return ("'" + protocol->name + "'").str();
+                                    }),
+                    ", ");
+}
+
+/// The protocol of a channel, or null after an error: no protocol has the name,
+/// or it cannot carry the channel's elements.
+static const Protocol *chooseProtocol(ChannelOp channel) {
+  ChannelType type = channel.getChannel().getType();
+  StringRef name = type.getProtocol().getValue();
+  const Protocol *protocol = findProtocol(name);
+  if (!protocol) {
+    channel.emitOpError() << "names the protocol '" << name
+                          << "', which does not exist; use " << listProtocols();
+    return nullptr;
+  }
+  std::string why;
+  if (!protocol->supports(type.getElementType(), /*reducing=*/true, why)) {
+    channel.emitOpError() << "of " << type.getElementType() << ": protocol '"
+                          << name << "' cannot be used: " << why;
+    return nullptr;
+  }
+  return protocol;
+}
+
+/// Whether `memory` fits in 2^63 bytes and has room for at least one slot.
+static bool fits(const ChannelMemory &memory) {
+  int64_t bytes = memory.elementType.getIntOrFloatBitWidth() / 8;
+  for (int64_t dim : {memory.buffers, memory.rows, memory.slots, memory.units})
+    if (dim < 1 || __builtin_mul_overflow(bytes, dim, &bytes))
+      return false;
+  return true;
+}
+
+/// Appends the channel's window to the kernel's arguments.
+static FailureOr<Value> addWindow(KernelOp kernel, ChannelOp channel,
+                                  const Protocol &protocol,
+                                  const ChannelMemory &memory) {
+  if (!fits(memory)) {
+    channel.emitOpError()
+        << "needs " << memory.buffers << " x " << memory.rows << " x "
+        << memory.slots << " x " << memory.units << " elements of "
+        << memory.elementType
+        << ", which is not between 1 and 2^63 bytes; use fewer slots";
+    return failure();
+  }
+  Builder builder(kernel.getContext());
+  auto window =
+      WindowType::get(kernel.getContext(),
+                      {memory.buffers, memory.rows, memory.slots, memory.units},
+                      memory.elementType);
+  std::string name =
+      ("channel" + Twine(int64_t(channel.getId())) + "." + protocol.name).str();
+  auto attributes = builder.getDictionaryAttr({
+      builder.getNamedAttr("comms.hidden", builder.getUnitAttr()),
+      builder.getNamedAttr(
+          "comms.init",
+          builder.getStringAttr(memory.poisoned ? "poison" : "zero")),
+      builder.getNamedAttr("comms.name", builder.getStringAttr(name)),
+  });
+  unsigned index = kernel.getNumArguments();
+  if (failed(
+          kernel.insertArgument(index, window, attributes, channel.getLoc())))
+    return failure();
+  return Value(kernel.getArgument(index));
+}
+
+/// Whether a send names a peer exactly when the channel's pattern wants one.
+static LogicalResult checkPeer(ChannelOp channel, SendOp send) {
+  bool multicast = channel.getPattern() == ChannelPattern::Multicast;
+  if (multicast != bool(send.getPeer()))
+    return success();
+  return send.emitOpError()
+         << (multicast ? "names a peer, but its channel is a multicast: "
+                         "write no `to`"
+                       : "names no peer, but its channel is no multicast: "
+                         "write `to`");
+}
+
+/// Replaces one operation over the channel.
+static LogicalResult lowerUser(Operation *user, const Protocol &protocol,
+                               const ChannelContext &context) {
+  OpBuilder builder(user);
+  if (auto send = dyn_cast<SendOp>(user)) {
+    if (failed(checkPeer(context.channel, send)) ||
+        failed(protocol.send(builder, context, send)))
+      return failure();
+  } else if (auto recv = dyn_cast<RecvOp>(user)) {
+    FailureOr<Value> tile = protocol.recv(builder, context, recv);
+    if (failed(tile))
+      return failure();
+    recv.getTile().replaceAllUsesWith(*tile);
+  } else if (auto barrier = dyn_cast<ChannelBarrierOp>(user)) {
+    if (failed(protocol.barrier(builder, context, barrier)))
+      return failure();
+  } else {
+    return user->emitOpError(
+        "uses a channel, which only comms.send, comms.recv and "
+        "comms.channel_barrier can; use the channel where it is made");
+  }
+  user->erase();
+  return success();
+}
+
+static LogicalResult lowerChannel(KernelOp kernel, ChannelOp channel) {
+  const Protocol *protocol = chooseProtocol(channel);
+  if (!protocol)
+    return failure();
+  std::optional<int64_t> size = getConstantTeamSize(channel.getTeam());
+  if (!size)
+    return channel.emitOpError(
+        "needs to know the size of its team; set `ranks` on the kernel");
+
+  ChannelMemory memory = protocol->memory(channel, *size);
+  FailureOr<Value> window = addWindow(kernel, channel, *protocol, memory);
+  if (failed(window))
+    return failure();
+  ChannelContext context;
+  context.channel = channel;
+  context.team = channel.getTeam();
+  context.teamSize = *size;
+  context.window = *window;
+  OpBuilder builder(channel);
+  if (failed(protocol->begin(builder, context)))
+    return failure();
+
+  SmallVector<Operation *> users(channel->getUsers());
+  for (Operation *user : llvm::reverse(users))
+    if (failed(lowerUser(user, *protocol, context)))
+      return failure();
+  channel.erase();
+  return success();
+}
+
+/// Whether every channel of the kernel has an id of its own, by which its
+/// memory is found at run time.
+static LogicalResult checkIds(ArrayRef<ChannelOp> channels) {
+  llvm::DenseMap<int64_t, ChannelOp> first;
+  for (ChannelOp channel : channels) {
+    auto [it, isNew] = first.try_emplace(int64_t(channel.getId()), channel);
+    if (isNew)
+      continue;
+    InFlightDiagnostic error =
+        channel.emitOpError()
+        << "has the id " << int64_t(channel.getId())
+        << ", which another channel of the kernel has; give each its own";
+    error.attachNote(it->second.getLoc()) << "the other channel";
+    return error;
+  }
+  return success();
+}
+
+namespace {
+struct LowerChannels : mlir::comms::impl::LowerChannelsBase<LowerChannels> {
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    SmallVector<ChannelOp> channels;
+    kernel.walk([&](ChannelOp channel) { channels.push_back(channel); });
+    if (failed(checkIds(channels)))
+      return signalPassFailure();
+    for (ChannelOp channel : channels)
+      if (failed(lowerChannel(kernel, channel)))
+        return signalPassFailure();
+    if (failed(checkNoneIsLeft(kernel)))
+      signalPassFailure();
+  }
+
+  /// An operation over a channel that no comms.channel of the kernel made.
+  static LogicalResult checkNoneIsLeft(KernelOp kernel) {
+    WalkResult result = kernel.walk([](Operation *op) {
+      if (!isa<SendOp, RecvOp, ChannelBarrierOp>(op))
+        return WalkResult::advance();
+      op->emitOpError(
+          "uses a channel that no comms.channel of this kernel makes");
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// What protocols share
+//===----------------------------------------------------------------------===//
+
+/// Emits `base + index * stride`.
+static Value emitScaled(OpBuilder &builder, Location loc, Value base,
+                        Value index, int64_t stride) {
+  Value factor = arith::ConstantIndexOp::create(builder, loc, stride);
+  Value scaled = arith::MulIOp::create(builder, loc, index, factor);
+  return arith::AddIOp::create(builder, loc, base, scaled);
+}
+
+Value mlir::comms::emitBuffer(OpBuilder &builder, Location loc,
+                              const ChannelMemory &memory, int64_t delay) {
+  Value launch = EpochOp::create(builder, loc);
+  if (delay != 0) {
+    Value later = arith::ConstantIndexOp::create(builder, loc, delay);
+    launch = arith::AddIOp::create(builder, loc, launch, later);
+  }
+  Value buffers = arith::ConstantIndexOp::create(builder, loc, memory.buffers);
+  Value turn = arith::RemUIOp::create(builder, loc, launch, buffers);
+  Value size =
+      arith::ConstantIndexOp::create(builder, loc, memory.bufferElements());
+  return arith::MulIOp::create(builder, loc, turn, size);
+}
+
+Value mlir::comms::emitRow(OpBuilder &builder, Location loc,
+                           const ChannelMemory &memory, Value base, Value row) {
+  return row ? emitScaled(builder, loc, base, row, memory.rowElements()) : base;
+}
+
+Value mlir::comms::emitSlot(OpBuilder &builder, Location loc,
+                            const ChannelMemory &memory, Value row,
+                            Value slot) {
+  return emitScaled(builder, loc, row, slot, memory.units);
+}
+
+Value mlir::comms::emitPeer(OpBuilder &builder, Location loc,
+                            const ChannelContext &context, Value peer) {
+  auto window = cast<WindowType>(context.window.getType());
+  return PeerOp::create(builder, loc, window.getLocalType(), context.window,
+                        peer, context.team);
+}
+
+void mlir::comms::emitForEachDestination(
+    OpBuilder &builder, const ChannelContext &context, SendOp op,
+    llvm::function_ref<void(OpBuilder &, Value)> body) {
+  if (op.getPeer())
+    return body(builder, op.getPeer());
+  Location loc = op.getLoc();
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value size = arith::ConstantIndexOp::create(builder, loc, context.teamSize);
+  Value end =
+      arith::ConstantIndexOp::create(builder, loc, context.teamSize + 1);
+  scf::ForOp::create(
+      builder, loc, one, end, one, ValueRange(),
+      [&](OpBuilder &inner, Location, Value step, ValueRange) {
+        Value sum = arith::AddIOp::create(inner, loc, context.rank, step);
+        body(inner, arith::RemUIOp::create(inner, loc, sum, size));
+        scf::YieldOp::create(inner, loc);
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// What is the same in every launch
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Follows values and control flow back to what they depend on.
+class Invariance {
+public:
+  /// Whether control reaches `op` alike in every launch.
+  bool reaches(Operation *op) {
+    Block *block = op->getBlock();
+    Operation *parent = block ? block->getParentOp() : nullptr;
+    // Branches between blocks are not followed.
+    if (!parent || !block->isEntryBlock() || !block->getParent()->hasOneBlock())
+      return false;
+    if (isa<KernelOp>(parent))
+      return true;
+    if (!remember(parent))
+      return holdsFor(parent);
+    bool same = llvm::TypeSwitch<Operation *, bool>(parent)
+                    .Case<RoleOp, ForPeersOp>([](auto) { return true; })
+                    .Case<scf::ForOp>([&](scf::ForOp loop) {
+                      return holds(loop.getLowerBound()) &&
+                             holds(loop.getUpperBound()) &&
+                             holds(loop.getStep());
+                    })
+                    .Case<scf::IfOp>([&](scf::IfOp branch) {
+                      return holds(branch.getCondition());
+                    })
+                    .Default(false);
+    return settle(parent, same && reaches(parent));
+  }
+
+  /// Whether `value` is the same in every launch, wherever control is the same.
+  bool holds(Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      Operation *owner = argument.getOwner()->getParentOp();
+      auto loop = dyn_cast_or_null<scf::ForOp>(owner);
+      bool counts = loop && argument == loop.getInductionVar();
+      return (counts && holds(loop.getLowerBound()) && holds(loop.getStep())) ||
+             isa_and_nonnull<ForPeersOp>(owner);
+    }
+    Operation *op = value.getDefiningOp();
+    if (!remember(op))
+      return holdsFor(op);
+    bool pure =
+        isa<RankOp, SizeOp, BlockIdOp, NumBlocksOp, TranslateRankOp>(op) ||
+        (isa_and_nonnull<arith::ArithDialect>(op->getDialect()) && isPure(op));
+    bool same = pure && llvm::all_of(op->getOperands(), [&](Value operand) {
+                  return isa<TeamType>(operand.getType()) || holds(operand);
+                });
+    return settle(op, same);
+  }
+
+private:
+  /// False when `op` has been looked at already, or is being looked at: then it
+  /// counts as not the same, which also ends the search in a cycle.
+  bool remember(Operation *op) { return known.try_emplace(op, false).second; }
+  bool holdsFor(Operation *op) { return known.lookup(op); }
+  bool settle(Operation *op, bool same) {
+    known[op] = same;
+    return same;
+  }
+
+  llvm::DenseMap<Operation *, bool> known;
+};
+} // namespace
+
+bool mlir::comms::isLaunchInvariant(Operation *op) {
+  Invariance invariance;
+  return invariance.reaches(op) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isa<ChannelType, TeamType>(operand.getType()) ||
+                  invariance.holds(operand);
+         });
+}
