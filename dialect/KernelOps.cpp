@@ -125,6 +125,9 @@ void KernelOp::print(OpAsmPrinter &printer) {
 
 LogicalResult KernelOp::verify() { return success(); }
 
+// The implicit terminator of `role` and `for_peers` yields nothing.
+void YieldOp::build(OpBuilder &, OperationState &) {}
+
 LogicalResult YieldOp::verify() { return success(); }
 
 //===----------------------------------------------------------------------===//
