@@ -1,0 +1,127 @@
+//===- EliminateBarriers.cpp - Remove redundant barriers ------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A barrier is redundant when an earlier one has just made everybody meet and
+// nothing that a barrier orders has happened since. The second of two barriers
+// is removed when all of this holds:
+//   - both stand in the same block of the same region, so that whoever runs one
+//     runs the other, equally often;
+//   - they are of the same team and extent;
+//   - no op between them, nor in a region between them, synchronises in another
+//     way, or touches memory that anyone whom the barrier meets can see. For a
+//     block barrier those are the same blocks of other ranks: parts of windows
+//     count, memory of this rank does not. For a grid barrier the other blocks
+//     of this rank count too, and so does memory of this rank;
+//   - no op between them is unknown.
+// The barrier that stays takes the order of both. The last barrier of a kernel
+// stays even if the next launch begins with one: launches may differ.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Accesses.h"
+#include "lowering/Passes.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir::comms {
+#define GEN_PASS_DEF_ELIMINATEBARRIERS
+#include "lowering/Passes.h.inc"
+} // namespace mlir::comms
+
+using namespace mlir;
+using namespace mlir::comms;
+
+/// Whether two values name the same team: the same value, or teams made alike.
+static bool isSameTeam(Value a, Value b) {
+  if (a == b)
+    return true;
+  // Each step goes to the operand's op; the bound ends a cycle.
+  for (int depth = 0; depth < 64; ++depth) {
+    auto first = a.getDefiningOp<TeamSplitOp>(),
+         second = b.getDefiningOp<TeamSplitOp>();
+    if (!first || !second)
+      break;
+    if (first.getKind() != second.getKind() ||
+        first.getFactor() != second.getFactor())
+      return false;
+    a = first.getTeam();
+    b = second.getTeam();
+    if (a == b)
+      return true;
+  }
+  auto first = a.getDefiningOp<TeamOp>(), second = b.getDefiningOp<TeamOp>();
+  return first && second && first.getKind() == second.getKind();
+}
+
+/// The order that gives what both give.
+static MemoryOrder joinOrders(MemoryOrder a, MemoryOrder b) {
+  if (a == b || b == MemoryOrder::Relaxed)
+    return a;
+  return a == MemoryOrder::Relaxed ? b : MemoryOrder::AcqRel;
+}
+
+/// Whether those who meet at a barrier of `extent` can see `access`.
+static bool isVisible(const Access &access, BarrierExtent extent) {
+  MemoryRoot root = access.getRoot();
+  return extent == BarrierExtent::Grid ? root.isVisibleToBlocks()
+                                       : root.isVisibleToPeers();
+}
+
+/// Whether `op` alone does nothing that a barrier of `extent` orders.
+static bool isHarmlessAlone(Operation *op, BarrierExtent extent) {
+  if (isSynchronization(op) ||
+      isa<CheckBoundsOp, RecordAccessOp, RecordSyncOp>(op))
+    return false;
+  SmallVector<Access, 2> accesses;
+  getAccesses(op, accesses);
+  if (!accesses.empty())
+    return llvm::none_of(accesses, [&](const Access &access) {
+      return isVisible(access, extent);
+    });
+  // A new block's memory concerns nobody else; everything else has to be known
+  // to touch no memory.
+  if (isa<ScratchOp>(op) || op->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
+    return true;
+  return isMemoryEffectFree(op);
+}
+
+/// The same for `op` and all ops in its regions.
+static bool isHarmless(Operation *op, BarrierExtent extent) {
+  WalkResult result = op->walk([&](Operation *nested) {
+    return isHarmlessAlone(nested, extent) ? WalkResult::advance()
+                                           : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
+}
+
+namespace {
+struct EliminateBarriers
+    : mlir::comms::impl::EliminateBarriersBase<EliminateBarriers> {
+  void runOnOperation() override {
+    getOperation().walk([&](Block *block) { visit(*block); });
+  }
+
+  /// Removes barriers of one block, in order, against the last one that stayed.
+  void visit(Block &block) {
+    BarrierOp last;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      auto barrier = dyn_cast<BarrierOp>(op);
+      if (barrier && last && last.getExtent() == barrier.getExtent() &&
+          isSameTeam(last.getTeam(), barrier.getTeam())) {
+        last.setOrder(joinOrders(last.getOrder(), barrier.getOrder()));
+        barrier.erase();
+        ++numRemoved;
+        continue;
+      }
+      if (barrier)
+        last = barrier;
+      else if (last && !isHarmless(&op, last.getExtent()))
+        last = {};
+    }
+  }
+};
+} // namespace
