@@ -1,0 +1,482 @@
+//===- AssertBounds.cpp - Checks of offsets that cannot be proven ---------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For each access the pass tries to prove
+//   0 <= count <= tile size,  0 <= offset,  offset + count <= elements,
+// checks at run time what it cannot prove, and refuses what cannot hold.
+//
+// A quantity is a sum of SSA values with constant factors, so that what occurs
+// in an offset and in a count cancels. A sum is bounded by the ranges that
+// MLIR's integer range analysis gives for the values in it; where that is not
+// enough, a value is replaced by what bounds it: a minimum or maximum by its
+// operands, a loop's counter by the loop's bounds. So
+//   load %m[%t * 256] valid min(256, 1000 - %t * 256)
+// is proven for a %m of 1000 elements, which no range of each alone could do.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Accesses.h"
+#include "lowering/Passes.h"
+
+#include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
+#include "mlir/Analysis/DataFlow/DeadCodeAnalysis.h"
+#include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
+#include <numeric>
+
+namespace mlir::comms {
+#define GEN_PASS_DEF_ASSERTBOUNDS
+#include "lowering/Passes.h.inc"
+} // namespace mlir::comms
+
+using namespace mlir;
+using namespace mlir::comms;
+
+/// How deep expressions are followed, and how often values are replaced by
+/// their bounds: ends every search, also in cyclic IR.
+static constexpr int maxDepth = 16;
+static constexpr int maxReplacements = 6;
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A sum of values with factors, and a constant. `valid` is false once a number
+/// has left 64 bits: then nothing is known.
+struct Sum {
+  int64_t constant = 0;
+  llvm::SmallMapVector<Value, int64_t, 4> terms;
+  bool valid = true;
+
+  static Sum of(int64_t constant) {
+    Sum sum;
+    sum.constant = constant;
+    return sum;
+  }
+
+  /// Adds `factor * other`.
+  void add(const Sum &other, int64_t factor) {
+    valid &= other.valid && accumulate(constant, other.constant, factor);
+    for (auto [value, coefficient] : other.terms) {
+      int64_t &mine = terms[value];
+      valid &= accumulate(mine, coefficient, factor);
+    }
+    terms.remove_if([](const auto &term) { return term.second == 0; });
+  }
+
+  bool isConstant() const { return valid && terms.empty(); }
+
+private:
+  /// into += value * factor, or false when that overflows.
+  static bool accumulate(int64_t &into, int64_t value, int64_t factor) {
+    int64_t product;
+    return !__builtin_mul_overflow(value, factor, &product) &&
+           !__builtin_add_overflow(into, product, &into);
+  }
+};
+
+/// Smallest and largest value.
+struct Interval {
+  int64_t smallest = std::numeric_limits<int64_t>::min();
+  int64_t largest = std::numeric_limits<int64_t>::max();
+
+  void narrow(int64_t low, int64_t high) {
+    smallest = std::max(smallest, low);
+    largest = std::min(largest, high);
+  }
+};
+} // namespace
+
+/// `value` as a sum: additions, subtractions and products with constants are
+/// followed, everything else is a term.
+static Sum getSum(Value value, int depth = 0) {
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return Sum::of(*constant);
+  Sum term;
+  term.terms[value] = 1;
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == maxDepth || !value.getType().isIndex())
+    return term;
+  if (isa<arith::AddIOp, arith::SubIOp>(op)) {
+    Sum sum = getSum(op->getOperand(0), depth + 1);
+    sum.add(getSum(op->getOperand(1), depth + 1),
+            isa<arith::AddIOp>(op) ? 1 : -1);
+    return sum;
+  }
+  if (isa<arith::MulIOp>(op)) {
+    Sum left = getSum(op->getOperand(0), depth + 1);
+    Sum right = getSum(op->getOperand(1), depth + 1);
+    if (left.isConstant())
+      std::swap(left, right);
+    if (right.isConstant()) {
+      Sum product;
+      product.add(left, right.constant);
+      return product;
+    }
+  }
+  return term;
+}
+
+/// A number that divides `value` for certain, at least 1.
+static int64_t getDivisor(Value value, int depth = 0) {
+  if (std::optional<int64_t> constant = getConstantIntValue(value)) {
+    // 0 is a multiple of everything; the smallest number has no absolute value.
+    bool usable = *constant != std::numeric_limits<int64_t>::min();
+    return usable ? std::abs(*constant) : 1;
+  }
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == maxDepth ||
+      !isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+    return 1;
+  int64_t left = getDivisor(op->getOperand(0), depth + 1);
+  int64_t right = getDivisor(op->getOperand(1), depth + 1);
+  if (!isa<arith::MulIOp>(op))
+    return std::gcd(left, right);
+  int64_t product;
+  return __builtin_mul_overflow(left, right, &product)
+             ? std::max<int64_t>(left, 1)
+             : product;
+}
+
+//===----------------------------------------------------------------------===//
+// Proofs
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Proves inequalities about the index values of one kernel.
+class Prover {
+public:
+  LogicalResult analyse(KernelOp kernel) {
+    solver.load<dataflow::DeadCodeAnalysis>();
+    solver.load<dataflow::SparseConstantPropagation>();
+    solver.load<dataflow::IntegerRangeAnalysis>();
+    return solver.initializeAndRun(kernel);
+  }
+
+  /// Whether `sum` <= `limit` for certain.
+  bool isAtMost(const Sum &sum, int64_t limit, int replacements = 0) {
+    if (std::optional<int64_t> bound = getLargest(sum))
+      if (*bound <= limit)
+        return true;
+    if (replacements == maxReplacements || !sum.valid)
+      return false;
+    return llvm::any_of(sum.terms, [&](const auto &term) {
+      return isAtMostByBounds(sum, limit, term.first, term.second,
+                              replacements + 1);
+    });
+  }
+
+  /// Whether `sum` >= `limit` for certain.
+  bool isAtLeast(const Sum &sum, int64_t limit) {
+    Sum negated;
+    negated.add(sum, -1);
+    return limit != std::numeric_limits<int64_t>::min() &&
+           isAtMost(negated, -limit);
+  }
+
+private:
+  /// An upper bound of `sum` from the ranges of its terms.
+  std::optional<int64_t> getLargest(const Sum &sum) {
+    int64_t total = sum.constant;
+    for (auto [value, factor] : sum.terms) {
+      Interval range = getInterval(value);
+      int64_t extreme = factor > 0 ? range.largest : range.smallest, product;
+      if (__builtin_mul_overflow(extreme, factor, &product) ||
+          __builtin_add_overflow(total, product, &total))
+        return std::nullopt;
+    }
+    return sum.valid ? std::optional(total) : std::nullopt;
+  }
+
+  /// The proof with the term `factor * value` replaced by a bound of `value`:
+  /// from above when the factor is positive, else from below.
+  bool isAtMostByBounds(const Sum &sum, int64_t limit, Value value,
+                        int64_t factor, int replacements) {
+    bool above = factor > 0;
+    auto with = [&](const Sum &bound) {
+      Sum replaced = sum;
+      replaced.terms.erase(value);
+      replaced.add(bound, factor);
+      return isAtMost(replaced, limit, replacements);
+    };
+    if (scf::ForOp loop = getLoop(value)) {
+      if (!above)
+        return with(getSum(loop.getLowerBound()));
+      Sum last = getSum(loop.getUpperBound());
+      last.add(Sum::of(1), -1);
+      return with(last);
+    }
+    Operation *op = value.getDefiningOp();
+    auto operand = [&](unsigned index) {
+      return with(getSum(op->getOperand(index)));
+    };
+    if (isMinimum(op))
+      return above ? operand(0) || operand(1) : operand(0) && operand(1);
+    if (isa_and_nonnull<arith::MaxSIOp>(op))
+      return above ? operand(0) && operand(1) : operand(0) || operand(1);
+    if (isa_and_nonnull<arith::SelectOp>(op))
+      return operand(1) && operand(2);
+    return false;
+  }
+
+  /// Signed minima, and unsigned ones of values that are not negative.
+  bool isMinimum(Operation *op) {
+    if (isa_and_nonnull<arith::MinSIOp>(op))
+      return true;
+    return isa_and_nonnull<arith::MinUIOp>(op) &&
+           llvm::all_of(op->getOperands(), [&](Value value) {
+             return getInterval(value).smallest >= 0;
+           });
+  }
+
+  /// The loop whose counter `value` is, compared as signed numbers.
+  scf::ForOp getLoop(Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto loop =
+        argument
+            ? dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp())
+            : scf::ForOp();
+    bool counts =
+        loop && argument == loop.getInductionVar() && !loop.getUnsignedCmp();
+    return counts ? loop : scf::ForOp();
+  }
+
+  Interval getInterval(Value value) {
+    Interval interval;
+    if (!value.getType().isIndex())
+      return interval;
+    const auto *lattice =
+        solver.lookupState<dataflow::IntegerValueRangeLattice>(value);
+    if (lattice && !lattice->getValue().isUninitialized()) {
+      const ConstantIntRanges &range = lattice->getValue().getValue();
+      interval.narrow(range.smin().getSExtValue(), range.smax().getSExtValue());
+    }
+    narrowByMeaning(value, interval);
+    return interval;
+  }
+
+  /// What the range analysis does not know: sizes of teams, and that a counter
+  /// is a multiple of its loop's step.
+  void narrowByMeaning(Value value, Interval &interval) {
+    if (auto rank = value.getDefiningOp<RankOp>())
+      return narrowToTeam(rank.getTeam(), interval);
+    if (auto rank = value.getDefiningOp<TranslateRankOp>())
+      return narrowToTeam(rank.getTo(), interval);
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      if (auto peers =
+              dyn_cast_or_null<ForPeersOp>(argument.getOwner()->getParentOp()))
+        return narrowToTeam(peers.getTeam(), interval);
+    if (scf::ForOp loop = getLoop(value)) {
+      int64_t step = std::gcd(getDivisor(loop.getLowerBound()),
+                              getDivisor(loop.getStep()));
+      if (step > 1 && interval.largest >= 0)
+        interval.largest -= interval.largest % step;
+    }
+  }
+
+  static void narrowToTeam(Value team, Interval &interval) {
+    if (std::optional<int64_t> size = getConstantTeamSize(team))
+      interval.narrow(0, *size - 1);
+  }
+
+  DataFlowSolver solver{DataFlowConfig().setInterprocedural(false)};
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// What users call the memory: an argument's name, or what kind it is.
+static std::string describe(Value memory) {
+  MemoryRoot root = getMemoryRoot(memory);
+  auto argument = dyn_cast<BlockArgument>(root.value);
+  auto kernel =
+      argument ? dyn_cast_or_null<KernelOp>(argument.getOwner()->getParentOp())
+               : KernelOp();
+  if (kernel)
+    return kernel.getArgumentName(argument.getArgNumber());
+  return root.kind == MemoryRoot::Scratch ? "scratch memory" : "memory";
+}
+
+namespace {
+/// A range [offset, offset + count) that has to lie in [0, limit).
+struct Bound {
+  Operation *op;
+  Value offset, count, limit; ///< null: the constants below
+  Sum offsetSum, countSum;
+  int64_t constantLimit;
+  std::string what;
+};
+
+struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    Prover prover;
+    if (failed(prover.analyse(kernel)))
+      return signalPassFailure();
+    SmallVector<Operation *> ops;
+    kernel.walk([&](Operation *op) { ops.push_back(op); });
+    bool ok = true;
+    for (Operation *op : ops)
+      ok &= succeeded(visit(prover, op));
+    if (!ok)
+      signalPassFailure();
+  }
+
+  /// All accesses and cells of one op.
+  LogicalResult visit(Prover &prover, Operation *op) {
+    SmallVector<Access, 2> accesses;
+    getAccesses(op, accesses);
+    for (const Access &access : accesses)
+      if (failed(visitAccess(prover, op, access)))
+        return failure();
+    return visitCell(prover, op);
+  }
+
+  LogicalResult visitAccess(Prover &prover, Operation *op,
+                            const Access &access);
+  LogicalResult visitCell(Prover &prover, Operation *op);
+};
+} // namespace
+
+/// Emits the check of `bound`.
+static void emitCheck(const Bound &bound) {
+  OpBuilder builder(bound.op);
+  Location loc = bound.op->getLoc();
+  auto index = [&](Value value, const Sum &sum) {
+    return value ? value
+                 : arith::ConstantIndexOp::create(builder, loc, sum.constant);
+  };
+  CheckBoundsOp::create(builder, loc, index(bound.offset, bound.offsetSum),
+                        index(bound.count, bound.countSum),
+                        index(bound.limit, Sum::of(bound.constantLimit)),
+                        bound.what);
+}
+
+/// Refuses, proves or checks `bound`, whose limit is a constant.
+static LogicalResult settle(Prover &prover, const Bound &bound) {
+  int64_t limit = bound.constantLimit;
+  Sum end = bound.offsetSum;
+  end.add(bound.countSum, 1);
+  bool negative = prover.isAtMost(bound.offsetSum, -1) ||
+                  prover.isAtMost(bound.countSum, -1);
+  bool beyond = limit < std::numeric_limits<int64_t>::max() &&
+                prover.isAtLeast(end, limit + 1);
+  if (negative || (beyond && !prover.isAtMost(bound.countSum, 0))) {
+    InFlightDiagnostic error = bound.op->emitOpError()
+                               << bound.what << " out of bounds: ";
+    if (bound.offsetSum.isConstant())
+      error << "offset " << bound.offsetSum.constant;
+    else
+      error << "every offset that is possible";
+    if (bound.countSum.isConstant())
+      error << ", count " << bound.countSum.constant;
+    return error << ", limit " << limit;
+  }
+  if (!prover.isAtLeast(bound.offsetSum, 0) ||
+      !prover.isAtLeast(bound.countSum, 0) || !prover.isAtMost(end, limit))
+    emitCheck(bound);
+  return success();
+}
+
+/// Whether the number of tile elements lies in [0, tile size].
+static LogicalResult settleValid(Prover &prover, Operation *op,
+                                 const Access &access) {
+  if (!access.dynamicCount || access.staticCount < 0)
+    return success();
+  Bound bound;
+  bound.op = op;
+  bound.count = access.dynamicCount;
+  bound.countSum = getSum(access.dynamicCount);
+  bound.constantLimit = access.staticCount;
+  bound.what = "`valid` of a tile";
+  return settle(prover, bound);
+}
+
+LogicalResult AssertBounds::visitAccess(Prover &prover, Operation *op,
+                                        const Access &access) {
+  if (access.isWhole())
+    return success();
+  if (failed(settleValid(prover, op, access)))
+    return failure();
+
+  Bound bound;
+  bound.op = op;
+  bound.what =
+      (access.isRead() ? "read of " : "write of ") + describe(access.memory);
+  bound.offset = access.offset;
+  bound.offsetSum = access.offset ? getSum(access.offset) : Sum::of(0);
+  OpBuilder builder(op);
+  std::optional<int64_t> limit = getStaticElements(access.memory.getType());
+  std::optional<int64_t> constantCount = access.getConstantCount();
+  if (constantCount) {
+    bound.countSum = Sum::of(*constantCount);
+  } else if (access.tileBits == access.unitBits) {
+    bound.count = access.dynamicCount;
+    bound.countSum = getSum(access.dynamicCount);
+  } else if (std::optional<int64_t> most = access.getMaximumCount()) {
+    // Packets: slots are as large as whole tiles, so prove that those fit.
+    Bound whole = bound;
+    whole.countSum = Sum::of(*most);
+    Sum end = whole.offsetSum;
+    end.add(whole.countSum, 1);
+    if (limit && prover.isAtLeast(whole.offsetSum, 0) &&
+        prover.isAtMost(end, *limit))
+      return success();
+  }
+  if (!constantCount && !bound.count) {
+    bound.count = access.materializeCount(builder, op->getLoc());
+    bound.countSum = getSum(bound.count);
+  }
+  if (limit) {
+    bound.constantLimit = *limit;
+    return settle(prover, bound);
+  }
+  Access all;
+  all.memory = access.memory;
+  bound.limit = all.materializeCount(builder, op->getLoc());
+  emitCheck(bound);
+  return success();
+}
+
+/// The cells and the index of `op`, if it is of signals or counters.
+static std::pair<Value, Value> getCell(Operation *op) {
+  using Cell = std::pair<Value, Value>;
+  return llvm::TypeSwitch<Operation *, Cell>(op)
+      .Case<SignalOp, PutSignalOp, WaitSignalOp, WaitSignalFromOp, ReadSignalOp,
+            ResetSignalOp>(
+          [](auto o) { return Cell{o.getSignal(), o.getIndex()}; })
+      .Case<WaitCounterOp, ReadCounterOp, ResetCounterOp>(
+          [](auto o) { return Cell{o.getCounter(), o.getIndex()}; })
+      .Case<PutOp>(
+          [](PutOp o) { return Cell{o.getCounter(), o.getCounterIndex()}; })
+      .Default([](Operation *) { return Cell(); });
+}
+
+LogicalResult AssertBounds::visitCell(Prover &prover, Operation *op) {
+  auto [cells, index] = getCell(op);
+  if (!cells || !index)
+    return success();
+  Bound bound;
+  bound.op = op;
+  bound.what = "cell of " + describe(cells);
+  bound.offset = index;
+  bound.offsetSum = getSum(index);
+  bound.countSum = Sum::of(1);
+  auto signal = dyn_cast<SignalType>(cells.getType());
+  bound.constantLimit = signal ? signal.getCount()
+                               : cast<CounterType>(cells.getType()).getCount();
+  return settle(prover, bound);
+}
