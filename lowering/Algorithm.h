@@ -36,6 +36,9 @@ struct Algorithm {
   double (*cost)(const Problem &problem);
   /// Emits the program. The builder stands where the collective was.
   LogicalResult (*expand)(CollectiveBuilder &builder);
+  /// How many tiles a part must be cut into, if it has the elements, so that
+  /// every rank has work; null: one.
+  int64_t (*pieces)(const Problem &problem) = nullptr;
 };
 
 /// All algorithms, in the order of their file names.

@@ -1,0 +1,286 @@
+//===- ExpandCollectives.cpp - Collectives become channel programs --------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads each collective of a kernel, chooses or obeys an algorithm and a
+// protocol, lets the algorithm write its program, and says what was chosen.
+//
+// The choice is the pair of least estimated cost (Algorithm::cost) among those
+// that support the collective. It knows a host with NVLink, not the machine at
+// hand; who has measured passes the names instead.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Algorithm.h"
+#include "lowering/CollectiveBuilder.h"
+#include "lowering/Passes.h"
+#include "lowering/Problem.h"
+#include "lowering/Protocol.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace mlir::comms {
+#define GEN_PASS_DEF_EXPANDCOLLECTIVES
+#include "lowering/Passes.h.inc"
+} // namespace mlir::comms
+
+using namespace mlir;
+using namespace mlir::comms;
+
+//===----------------------------------------------------------------------===//
+// The choice
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Protocols that are chosen without being asked for. Others (Lamport: it makes
+/// NaN canonical, and asks for memory that is poisoned) are used by name only.
+struct ProtocolCost {
+  StringRef name;
+  /// Microseconds from a send to the peer's receive.
+  double hop;
+};
+
+struct Choice {
+  const Algorithm *algorithm = nullptr;
+  const Protocol *protocol = nullptr;
+  double cost = 0;
+};
+} // namespace
+
+static constexpr ProtocolCost protocolCosts[] = {
+    {"ll", 1.0}, // one store, one poll
+    {"pull",
+     3.0}, // a store, a barrier, a load that crosses the link and returns
+};
+
+static std::optional<double> getHop(const Protocol &protocol) {
+  for (const ProtocolCost &row : protocolCosts)
+    if (row.name == protocol.name)
+      return row.hop;
+  return std::nullopt;
+}
+
+template <typename T>
+static std::string listNames(ArrayRef<const T *> all) {
+  return llvm::join(
+      llvm::map_range(all, [](const T *one) { return one->name.str(); }), ", ");
+}
+
+/// The candidates that `name` leaves: all, or one. Emits an error when there is
+/// none of that name.
+template <typename T>
+static FailureOr<SmallVector<const T *>>
+select(Operation *op, StringRef what, StringRef name, ArrayRef<const T *> all) {
+  if (name.empty())
+    return SmallVector<const T *>(all);
+  for (const T *one : all)
+    if (one->name == name)
+      return SmallVector<const T *>{one};
+  op->emitOpError("asks for the unknown ")
+      << what << " '" << name << "': known are " << listNames<T>(all);
+  return failure();
+}
+
+/// Whether all tiles of the collective can travel by `protocol`.
+static bool canTravel(const Protocol &protocol, const Problem &problem,
+                      std::string &why) {
+  for (const WireTile &wire : problem.wires)
+    for (Type type : {wire.elementType, getPartialType(wire.elementType)})
+      if (!protocol.supports(type, problem.reduction.has_value(), why))
+        return false;
+  return true;
+}
+
+/// Drops candidates that do not support the problem; an error says why when
+/// none is left, and which would do.
+template <typename T>
+static LogicalResult
+keepSupported(Operation *op, StringRef what, ArrayRef<const T *> all,
+              SmallVector<const T *> &candidates,
+              function_ref<bool(const T &, std::string &)> supports) {
+  std::string why;
+  StringRef first = candidates.front()->name;
+  llvm::erase_if(candidates,
+                 [&](const T *one) { return !supports(*one, why); });
+  if (!candidates.empty())
+    return success();
+  SmallVector<const T *> others(all);
+  std::string ignored;
+  llvm::erase_if(others,
+                 [&](const T *one) { return !supports(*one, ignored); });
+  op->emitOpError() << what << " '" << first << "' cannot be used: " << why
+                    << "; "
+                    << (others.empty() ? "no other can either"
+                                       : "use " + listNames<T>(others));
+  return failure();
+}
+
+/// The cheapest pair among the candidates.
+static FailureOr<Choice> choose(Problem &problem, StringRef algorithm,
+                                StringRef protocol) {
+  Operation *op = problem.op;
+  auto algorithms =
+      select<Algorithm>(op, "algorithm", algorithm, getAlgorithms());
+  auto protocols = select<Protocol>(op, "protocol", protocol, getProtocols());
+  if (failed(algorithms) || failed(protocols))
+    return failure();
+  auto runs = [&](const Algorithm &one, std::string &why) {
+    return one.supports(problem, why);
+  };
+  auto travels = [&](const Protocol &one, std::string &why) {
+    return (!protocol.empty() || getHop(one)) && canTravel(one, problem, why);
+  };
+  if (failed(keepSupported<Algorithm>(op, "algorithm", getAlgorithms(),
+                                      *algorithms, runs)) ||
+      failed(keepSupported<Protocol>(op, "protocol", getProtocols(), *protocols,
+                                     travels)))
+    return failure();
+  Choice best;
+  for (const Algorithm *algorithm : *algorithms)
+    for (const Protocol *protocol : *protocols) {
+      problem.hop = getHop(*protocol).value_or(1.0);
+      problem.overhead = 1.0;
+      for (const WireTile &wire : problem.wires)
+        problem.overhead =
+            std::max(problem.overhead, protocol->overhead(wire.elementType));
+      double cost = algorithm->cost(problem);
+      if (!best.algorithm || cost < best.cost)
+        best = {algorithm, protocol, cost};
+    }
+  return best;
+}
+
+/// `name` where it is not empty, else what the op itself asks for.
+static StringRef getWish(Operation *op, StringRef attribute, StringRef name) {
+  if (!name.empty())
+    return name;
+  auto own = op->getAttrOfType<StringAttr>(attribute);
+  return own ? own.getValue() : StringRef();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct ExpandCollectives
+    : comms::impl::ExpandCollectivesBase<ExpandCollectives> {
+  using Base::Base;
+  void runOnOperation() override;
+
+private:
+  LogicalResult setShape(KernelOp kernel);
+  LogicalResult fix(KernelOp kernel, StringRef what, std::optional<int64_t> own,
+                    int64_t wanted, function_ref<void(int64_t)> set);
+  LogicalResult expand(KernelOp kernel, Operation *op, int64_t &nextChannel);
+  void record(KernelOp kernel, const Problem &problem, const Choice &choice);
+};
+} // namespace
+
+/// A number that the kernel may have and the caller may ask for: both must
+/// agree.
+LogicalResult ExpandCollectives::fix(KernelOp kernel, StringRef what,
+                                     std::optional<int64_t> own, int64_t wanted,
+                                     function_ref<void(int64_t)> set) {
+  if (wanted < 0)
+    return kernel.emitOpError("cannot have ") << wanted << " " << what;
+  if (wanted == 0)
+    return success();
+  if (own && *own != wanted)
+    return kernel.emitOpError("is written for ")
+           << *own << " " << what << ", but " << wanted
+           << " are asked for: drop '" << what
+           << "' from the kernel, or ask for " << *own;
+  set(wanted);
+  return success();
+}
+
+LogicalResult ExpandCollectives::setShape(KernelOp kernel) {
+  if (failed(fix(kernel, "ranks", kernel.getRanks(), ranks,
+                 [&](int64_t value) { kernel.setRanks(value); })))
+    return failure();
+  return fix(kernel, "blocks", kernel.getBlocks(), blocks,
+             [&](int64_t value) { kernel.setBlocks(value); });
+}
+
+void ExpandCollectives::record(KernelOp kernel, const Problem &problem,
+                               const Choice &choice) {
+  Builder b(&getContext());
+  SmallVector<Attribute> choices;
+  if (auto before = kernel->getAttrOfType<ArrayAttr>("comms.choices"))
+    llvm::append_range(choices, before);
+  choices.push_back(b.getDictionaryAttr({
+      b.getNamedAttr("op", b.getStringAttr(problem.kind->name)),
+      b.getNamedAttr("algorithm", b.getStringAttr(choice.algorithm->name)),
+      b.getNamedAttr("protocol", b.getStringAttr(choice.protocol->name)),
+      b.getNamedAttr("tile", b.getI64IntegerAttr(problem.tileSize)),
+      b.getNamedAttr("tiles", b.getI64IntegerAttr(problem.tiles)),
+  }));
+  kernel->setAttr("comms.choices", b.getArrayAttr(choices));
+  remark::passed(problem.op->getLoc(),
+                 remark::RemarkOpts::name(problem.kind->name)
+                     .category("comms-expand-collectives"))
+      << llvm::formatv("{0} over {1}: {2} tiles of {3} for each part of {4} "
+                       "bytes, {5} ranks, "
+                       "estimated {6:f1} us",
+                       choice.algorithm->name, choice.protocol->name,
+                       problem.tiles, problem.tileSize, problem.partBytes(),
+                       problem.ranks, choice.cost)
+             .str();
+}
+
+LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
+                                        int64_t &nextChannel) {
+  auto ranks = kernel.getRanks();
+  if (!ranks)
+    return op->emitOpError(
+        "needs the number of ranks: give the kernel 'ranks', or the option "
+        "'ranks'");
+  auto problem = readProblem(op, *ranks, kernel.getLsaSize().value_or(*ranks));
+  if (failed(problem))
+    return failure();
+  auto choice = choose(*problem, getWish(op, "algorithm", algorithm),
+                       getWish(op, "protocol", protocol));
+  if (failed(choice))
+    return failure();
+  int64_t pieces =
+      choice->algorithm->pieces ? choice->algorithm->pieces(*problem) : 1;
+  chooseTiles(*problem, pieces, tileSize);
+  record(kernel, *problem, *choice);
+  // Nothing travels when the arrays are empty.
+  if (problem->tiles > 0) {
+    OpBuilder builder(op);
+    CollectiveBuilder collective(builder, *problem, choice->protocol->name,
+                                 nextChannel);
+    if (failed(choice->algorithm->expand(collective)))
+      return failure();
+  }
+  op->erase();
+  return success();
+}
+
+void ExpandCollectives::runOnOperation() {
+  KernelOp kernel = getOperation();
+  if (failed(setShape(kernel)))
+    return signalPassFailure();
+  SmallVector<Operation *> collectives;
+  int64_t nextChannel = 0;
+  kernel.walk([&](Operation *op) {
+    if (getCollectiveKind(op))
+      collectives.push_back(op);
+    if (auto channel = dyn_cast<ChannelOp>(op))
+      nextChannel = std::max<int64_t>(nextChannel, channel.getId() + 1);
+  });
+  for (Operation *op : collectives)
+    if (failed(expand(kernel, op, nextChannel)))
+      return signalPassFailure();
+}

@@ -1,0 +1,152 @@
+//===- Problem.h - What a collective asks for -------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A collective op, read into numbers: who has what, who wants what, and how the
+// arrays are cut into parts (one a rank) and tiles (what travels at a time).
+// Algorithms see a collective through this alone.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_PROBLEM_H
+#define COMMSIR_LOWERING_PROBLEM_H
+
+#include "dialect/Comms.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir::comms {
+
+/// How the inputs of a rank relate to its outputs, in parts of equal size.
+enum class Movement {
+  Same,     ///< Both are the whole: one part.
+  Cut,      ///< The inputs hold one part a rank, the outputs one part.
+  Join,     ///< The inputs hold one part, the outputs one part a rank.
+  Exchange, ///< Both hold one part a rank.
+};
+
+/// Whose inputs reach whose outputs.
+enum class Direction { AllToAll, RootToAll, AllToRoot, OneToOne };
+
+/// What is known of a collective by its name: a row of the table in
+/// Problem.cpp.
+struct CollectiveKind {
+  /// Name of the op without its dialect: `all_reduce`.
+  llvm::StringRef name;
+  Movement movement;
+  Direction direction;
+  /// Combines what the ranks send, in rank order.
+  bool reduces;
+  /// Each pair of ranks exchanges a number of rows that is known at run time.
+  bool rowsVary;
+};
+
+/// An operand of a collective, as tiles.
+struct TileArray {
+  /// A window or a memref of static shape.
+  Value memory;
+  Type elementType;
+  /// Elements of one tile; in row tiling, the length of this array's rows.
+  int64_t tileLength = 0;
+  /// Elements of one part.
+  int64_t partElements = 0;
+  /// The one row of this array goes with every row of the others.
+  bool shared = false;
+};
+
+/// A tile as it travels: `length` elements of `elementType`.
+struct WireTile {
+  Type elementType;
+  int64_t length = 0;
+};
+
+/// One collective, ready to be expanded.
+struct Problem {
+  Operation *op = nullptr;
+  const CollectiveKind *kind = nullptr;
+  Value team;
+  /// Ranks of the team.
+  int64_t ranks = 0;
+  /// The root; of `OneToOne` the source. A rank of the team.
+  int64_t root = 0;
+  /// Of `OneToOne`, the destination.
+  int64_t dest = 0;
+  std::optional<ReductionKind> reduction;
+  /// Regions around the exchange; null: none.
+  Region *produce = nullptr;
+  Region *consume = nullptr;
+  SmallVector<TileArray> inputs, outputs, args;
+  SmallVector<WireTile> wires;
+
+  /// Rows of the inputs that each go to one pair of ranks at most (`rowsVary`);
+  /// their numbers, arrays of i32 with one element a rank.
+  Value sendRows, recvRows;
+
+  /// Flat: no region looks at a row as a whole, so the arrays are cut into
+  /// tiles of any size. Otherwise a tile is a row.
+  bool flat = false;
+  /// Elements of one part of the first input.
+  int64_t partElements = 0;
+  /// Elements of a tile of the first wire.
+  int64_t tileSize = 0;
+  /// Tiles of a part.
+  int64_t tiles = 0;
+
+  /// What the protocol in question costs: microseconds until a peer sees data,
+  /// and bytes in memory for each byte of data. Set before `Algorithm::cost`.
+  double hop = 1.0;
+  double overhead = 1.0;
+
+  /// Microseconds that `copies` times the bytes of one part take on a link.
+  double transfer(double copies) const;
+  /// Bytes of one part as it travels.
+  double partBytes() const;
+  /// Parts that an input, or an output, holds.
+  int64_t inputParts() const;
+  int64_t outputParts() const;
+};
+
+/// Ranks of `team` in a world of `ranks` with `lsaSize` in load/store reach, or
+/// failure when the team is not made of `comms.team` and `comms.team_split`.
+FailureOr<int64_t> getTeamSize(Value team, int64_t ranks, int64_t lsaSize);
+
+/// The row of the table for `op`, or null when it is no collective.
+const CollectiveKind *getCollectiveKind(Operation *op);
+
+/// Reads a collective. Emits an error at the op when it cannot be carried out
+/// by any algorithm. Tiles are not yet chosen: see `chooseTiles`.
+FailureOr<Problem> readProblem(Operation *op, int64_t ranks, int64_t lsaSize);
+
+/// Cuts flat parts into at least `pieces` tiles of at least 16 elements; or
+/// into tiles of `tileSize` elements when that is not 0. Row tiling is left
+/// alone.
+void chooseTiles(Problem &problem, int64_t pieces, int64_t tileSize);
+
+/// The type in which values of `elementType` are accumulated: f32 for narrower
+/// floats, i32 for i8, else the type itself.
+Type getAccumulatorType(Type elementType);
+
+/// The type in which partial results travel: that of the wire for floats, the
+/// accumulator for integers, so that they stay exact.
+Type getPartialType(Type elementType);
+
+/// Whether values of type `from` become `to` without a region that says how.
+bool canConvert(Type from, Type to);
+
+/// `value` (a tile) with elements of type `to`; `canConvert` must hold.
+Value convertTile(OpBuilder &builder, Location loc, Value value, Type to);
+
+/// Whether `kind` combines elements of `elementType`.
+bool canReduce(ReductionKind kind, Type elementType);
+
+/// `kind` of two tiles of the accumulator type; `canReduce` must hold.
+Value combineTiles(OpBuilder &builder, Location loc, ReductionKind kind,
+                   Value lhs, Value rhs);
+
+} // namespace mlir::comms
+
+#endif // COMMSIR_LOWERING_PROBLEM_H
