@@ -103,6 +103,8 @@ inline constexpr const char kChoicesAttr[] = "comms.choices";
     (Context *, int32_t site, char *address, int64_t elements,                 \
      int64_t elementBytes))                                                    \
   X(fill_poison, void, (Context *, char *address, int64_t bytes))              \
+  X(lock, void, (Context *))                                                   \
+  X(unlock, void, (Context *))                                                 \
   X(record_access, void,                                                       \
     (Context *, int32_t site, int64_t kind, char *address, int64_t bytes))     \
   X(record_sync, void, (Context *, int32_t site))                              \

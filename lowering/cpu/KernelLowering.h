@@ -1,0 +1,165 @@
+//===- KernelLowering.h - One kernel becomes one LLVM function --*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to lowering/cpu. Rewrites the comms ops of one kernel as arith, scf
+// and LLVM ops; the rest of the body is left to the conversions of MLIR. Values
+// of comms types disappear: a team becomes three numbers, a window or signal
+// the number of the argument it is.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_CPU_KERNELLOWERING_H
+#define COMMSIR_LOWERING_CPU_KERNELLOWERING_H
+
+#include "dialect/Comms.h"
+#include "lowering/cpu/Abi.h"
+
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/PatternMatch.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mlir::comms::cpu {
+
+/// A team as index values: world rank w is a member when (w - first) / stride
+/// is a whole number below size.
+struct TeamNumbers {
+  Value first, stride, size;
+};
+
+/// A range of a part of memory, in bytes.
+struct ByteRange {
+  Value address; // !llvm.ptr
+  Value bytes;   // i64
+};
+
+class KernelLowering {
+public:
+  KernelLowering(KernelOp kernel, const LLVMTypeConverter &types);
+
+  /// Makes the function, beside the kernel, and erases the kernel. Emits a
+  /// diagnostic and fails on what a CPU kernel cannot have.
+  LogicalResult run();
+
+private:
+  // Structure: KernelLowering.cpp.
+  LogicalResult makeFunction();
+  LogicalResult bindArgument(unsigned index, BlockArgument argument,
+                             OpBuilder &builder);
+  LogicalResult lowerPeerLoop(ForPeersOp op);
+  void lowerRole(RoleOp op);
+  void addInterrupt(Operation *loop);
+  LogicalResult lowerOp(Operation *op);
+  LogicalResult lowerBody();
+  void describe();
+  DictionaryAttr describeArgument(unsigned index);
+
+  // Teams: TeamLowering.cpp.
+  FailureOr<TeamNumbers> getTeam(Value team);
+  FailureOr<Value> worldRank(Value team, Value rank, ImplicitLocOpBuilder &b);
+  FailureOr<Value> checkedWorldRank(Operation *op, Value team, Value rank,
+                                    ImplicitLocOpBuilder &b);
+  bool isKnownMember(Value team, Value rank);
+  LogicalResult lowerTeamOp(Operation *op, ImplicitLocOpBuilder &b);
+
+  // Memory: MemoryLowering.cpp.
+  FailureOr<unsigned> getArgument(Operation *op, Value value);
+  Value partAddress(unsigned argument, Value worldRank,
+                    ImplicitLocOpBuilder &b);
+  Value makeMemRef(MemRefType type, Value address, ImplicitLocOpBuilder &b);
+  Value elementAddress(Value memref, Value offset, ImplicitLocOpBuilder &b);
+  Value addBytes(Value pointer, Value bytes, ImplicitLocOpBuilder &b);
+  Value scale(Value elements, Type elementType, ImplicitLocOpBuilder &b);
+  FailureOr<int64_t> reserveArena(Operation *op, MemRefType type);
+  LogicalResult lowerWindowOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerScratch(Operation *op, MemRefType type,
+                             ImplicitLocOpBuilder &b);
+  LogicalResult lowerTransfer(Operation *op, Value source, Value sourceOffset,
+                              Value window, Value offset, Value count,
+                              Value team, Value peer, bool toPeer,
+                              ImplicitLocOpBuilder &b);
+  LogicalResult lowerCopyOp(Operation *op, ImplicitLocOpBuilder &b);
+
+  // Synchronisation: SyncLowering.cpp.
+  LogicalResult lowerSyncOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerSignal(Operation *op, Value signal, Value index,
+                            SignalKind kind, Value value, Value team,
+                            Value peer, ImplicitLocOpBuilder &b);
+  LogicalResult lowerWait(Operation *op, Value cells, Value index,
+                          WaitKind kind, Value value, Value team, Value peer,
+                          ImplicitLocOpBuilder &b);
+  LogicalResult lowerCell(Operation *op, Value cells, Value index, bool reset,
+                          ImplicitLocOpBuilder &b);
+  FailureOr<Value> arrive(Operation *op, Value team, BarrierExtent extent,
+                          ImplicitLocOpBuilder &b);
+  LogicalResult lowerCheckOp(Operation *op, ImplicitLocOpBuilder &b);
+
+  // Tiles, packets, poison, multimem: TileLowering.cpp.
+  LogicalResult lowerTileOp(Operation *op, ImplicitLocOpBuilder &b);
+  FailureOr<VectorType> getTileType(Operation *op, Value tile);
+  Value laneMask(VectorType type, Value count, ImplicitLocOpBuilder &b);
+  Value clearInvalid(Value tile, Value valid, ImplicitLocOpBuilder &b);
+  Value loadLanes(VectorType type, Value address, Value count, bool isVolatile,
+                  ImplicitLocOpBuilder &b);
+  void storeLanes(Value vector, Value address, Value count, bool isVolatile,
+                  ImplicitLocOpBuilder &b);
+  Value packWords(Value tile, ImplicitLocOpBuilder &b);
+  Value unpackWords(Value words, VectorType tile, ImplicitLocOpBuilder &b);
+  Value countWords(VectorType tile, Value valid, ImplicitLocOpBuilder &b);
+  void lowerPacketStore(PacketStoreOp op, VectorType type,
+                        ImplicitLocOpBuilder &b);
+  void lowerPacketLoad(PacketLoadOp op, VectorType type,
+                       ImplicitLocOpBuilder &b);
+  void lowerPoisonStore(PoisonStoreOp op, VectorType type,
+                        ImplicitLocOpBuilder &b);
+  void lowerPoisonLoad(PoisonLoadOp op, VectorType type,
+                       ImplicitLocOpBuilder &b);
+  Value whenMissing(Value complete, Value first,
+                    llvm::function_ref<Value()> wait, ImplicitLocOpBuilder &b);
+  LogicalResult lowerMultimem(Operation *op, ImplicitLocOpBuilder &b);
+  Value widen(Value tile, ImplicitLocOpBuilder &b);
+  Value narrow(Value tile, Type element, ImplicitLocOpBuilder &b);
+  Value combine(ReductionKind kind, Value a, Value b2, ImplicitLocOpBuilder &b);
+
+  // Calls and constants.
+  Value callRuntime(ImplicitLocOpBuilder &b, llvm::StringRef name,
+                    ValueRange operands, Type result = {});
+  Value siteOf(Operation *op, ImplicitLocOpBuilder &b,
+               llvm::StringRef detail = {});
+  Value toI64(Value index, ImplicitLocOpBuilder &b);
+  Value constI64(int64_t value, ImplicitLocOpBuilder &b);
+  Value constIndex(int64_t value, ImplicitLocOpBuilder &b);
+  Value field(Field f) const { return fields[static_cast<int64_t>(f)]; }
+  /// Replaces the token that `op` gives by `number` (i64), or by zero.
+  void replaceToken(Operation *op, Value number, ImplicitLocOpBuilder &b);
+
+  KernelOp kernel;
+  const LLVMTypeConverter &types;
+  IRRewriter rewriter;
+  LLVM::LLVMFuncOp function;
+  Value context;
+  /// The context's fields: index values, but pointers for the last four.
+  llvm::SmallVector<Value> fields;
+  /// Base (pointer) and stride (i64) of each argument.
+  llvm::SmallVector<std::pair<Value, Value>> parts;
+  llvm::SmallVector<Type> argTypes;
+  llvm::DenseMap<Value, unsigned> symbolic;
+  llvm::DenseMap<Value, TeamNumbers> teams;
+  /// Ranks that a loop over the peers of a team gives.
+  llvm::DenseMap<Value, Value> peersOf;
+  llvm::SmallVector<Attribute> sites;
+  llvm::StringMap<int32_t> siteIds;
+  int64_t arenaBytes = 0;
+};
+
+} // namespace mlir::comms::cpu
+
+#endif // COMMSIR_LOWERING_CPU_KERNELLOWERING_H
