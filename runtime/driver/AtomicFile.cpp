@@ -1,0 +1,174 @@
+//===- AtomicFile.cpp - Files that appear whole or not at all -------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/driver/AtomicFile.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/Errc.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Signals.h"
+
+#include <cerrno>
+#include <unistd.h>
+
+using namespace commsir::driver;
+namespace fs = llvm::sys::fs;
+
+static llvm::Error cannotWrite(llvm::StringRef path, std::error_code why) {
+  std::string hint;
+  if (why == llvm::errc::no_space_on_device)
+    hint = "; free some space or write elsewhere";
+  else if (why == llvm::errc::no_such_file_or_directory)
+    hint = "; create the folder '" + llvm::sys::path::parent_path(path).str() +
+           "' first";
+  return llvm::createStringError(why, "cannot write '" + path +
+                                          "': " + why.message() + hint +
+                                          " (no output was kept)");
+}
+
+/// Writes all of `text` to `fd`, whatever the size of the pieces the system
+/// takes.
+static std::error_code writeAll(int fd, llvm::StringRef text) {
+  while (!text.empty()) {
+    // Linux moves at most 2 GiB a call.
+    size_t piece = std::min<size_t>(text.size(), size_t(1) << 30);
+    ssize_t written = ::write(fd, text.data(), piece);
+    if (written < 0) {
+      if (errno == EINTR)
+        continue;
+      return std::error_code(errno, std::generic_category());
+    }
+    text = text.drop_front(written);
+  }
+  return {};
+}
+
+static std::error_code writeParts(int fd,
+                                  llvm::ArrayRef<llvm::StringRef> parts) {
+  for (llvm::StringRef part : parts)
+    if (std::error_code error = writeAll(fd, part))
+      return error;
+  return {};
+}
+
+/// Creates `path`.<process>-<n>.tmp for the first n that is free. (LLVM's own
+/// unique names would read a percent sign in a user's path as a pattern.)
+static std::error_code createBeside(llvm::StringRef path,
+                                    llvm::SmallVectorImpl<char> &temporary,
+                                    int &fd) {
+  for (unsigned n = 0;; ++n) {
+    temporary.clear();
+    (path + "." + llvm::Twine(llvm::sys::Process::getProcessId()) + "-" +
+     llvm::Twine(n) + ".tmp")
+        .toVector(temporary);
+    std::error_code error = fs::openFileForWrite(
+        llvm::StringRef(temporary.data(), temporary.size()), fd,
+        fs::CD_CreateNew, fs::OF_None);
+    if (error != llvm::errc::file_exists)
+      return error;
+  }
+}
+
+OutputFiles::~OutputFiles() { discard(); }
+
+void OutputFiles::discard() {
+  for (const Pending &file : pending) {
+    fs::remove(file.temporary);
+    llvm::sys::DontRemoveFileOnSignal(file.temporary);
+  }
+  pending.clear();
+}
+
+llvm::Expected<std::string> OutputFiles::reserve(llvm::StringRef path) {
+  // A link stays a link: what it points to is replaced.
+  llvm::SmallString<256> target(path);
+  fs::file_status status;
+  bool special = false;
+  if (!fs::status(path, status) && fs::exists(status)) {
+    if (fs::is_directory(status))
+      return cannotWrite(path,
+                         llvm::make_error_code(llvm::errc::is_a_directory));
+    special = !fs::is_regular_file(status);
+    llvm::SmallString<256> real;
+    if (!special && !fs::real_path(path, real))
+      target = real;
+  }
+  llvm::SmallString<256> model = target;
+  if (special) {
+    model.clear();
+    llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, model);
+    llvm::sys::path::append(model, "commsir");
+  }
+  int fd;
+  llvm::SmallString<256> temporary;
+  if (std::error_code error = createBeside(model, temporary, fd))
+    return cannotWrite(path, error);
+  ::close(fd);
+  llvm::sys::RemoveFileOnSignal(temporary);
+  pending.push_back({target.str().str(), temporary.str().str(), special});
+  return temporary.str().str();
+}
+
+llvm::Error OutputFiles::write(llvm::StringRef path,
+                               llvm::ArrayRef<llvm::StringRef> parts) {
+  llvm::Expected<std::string> temporary = reserve(path);
+  if (!temporary)
+    return temporary.takeError();
+  int fd;
+  if (std::error_code error = fs::openFileForWrite(
+          *temporary, fd, fs::CD_OpenExisting, fs::OF_None))
+    return cannotWrite(path, error);
+  std::error_code error = writeParts(fd, parts);
+  // A network file system tells of a full disk only here.
+  if (::close(fd) != 0 && !error)
+    error = std::error_code(errno, std::generic_category());
+  if (error)
+    return cannotWrite(path, error);
+  return llvm::Error::success();
+}
+
+llvm::Error OutputFiles::place(const Pending &file) {
+  if (!file.special) {
+    if (std::error_code error = fs::rename(file.temporary, file.path))
+      return cannotWrite(file.path, error);
+    return llvm::Error::success();
+  }
+  auto content = llvm::MemoryBuffer::getFile(file.temporary);
+  if (!content)
+    return cannotWrite(file.path, content.getError());
+  int fd;
+  if (std::error_code error =
+          fs::openFileForWrite(file.path, fd, fs::CD_OpenExisting, fs::OF_None))
+    return cannotWrite(file.path, error);
+  std::error_code error = writeParts(fd, {(*content)->getBuffer()});
+  if (::close(fd) != 0 && !error)
+    error = std::error_code(errno, std::generic_category());
+  return error ? cannotWrite(file.path, error) : llvm::Error::success();
+}
+
+llvm::Error OutputFiles::commit() {
+  std::vector<std::string> placed;
+  // Devices first: they are the ones that can still fail.
+  llvm::stable_sort(pending, [](const Pending &a, const Pending &b) {
+    return a.special > b.special;
+  });
+  for (const Pending &file : pending) {
+    if (llvm::Error error = place(file)) {
+      for (const std::string &path : placed)
+        fs::remove(path);
+      discard();
+      return error;
+    }
+    if (!file.special)
+      placed.push_back(file.path);
+  }
+  discard();
+  return llvm::Error::success();
+}

@@ -1,0 +1,63 @@
+//===- Npy.h - Arrays in .npy files -----------------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_DRIVER_NPY_H
+#define COMMSIR_RUNTIME_DRIVER_NPY_H
+
+#include "runtime/driver/Element.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <memory>
+#include <string>
+
+namespace commsir::driver {
+
+/// A .npy file, read into memory. The shape has been checked against the
+/// file's size: `data` holds exactly as many bytes as the shape asks for.
+class Npy {
+public:
+  /// Opens `path`. The error names the path and says what is wrong: no such
+  /// file, not a .npy file, truncated, pickled objects, big-endian, Fortran
+  /// order, a shape that does not fit the file.
+  static llvm::Expected<Npy> open(llvm::StringRef path);
+
+  /// As `open`, of bytes in memory; `name` stands for the path in errors.
+  static llvm::Expected<Npy> parse(std::unique_ptr<llvm::MemoryBuffer> bytes,
+                                   llvm::StringRef name);
+
+  llvm::StringRef path() const { return name; }
+  /// Type of the elements. NumPy has no names of its own for the types of
+  /// ml_dtypes and writes raw bytes: '<V2' reads as bf16, '<V1' as f8E4M3FN.
+  Element element() const { return type; }
+  /// Whether the file says only how wide an element is (see `element`).
+  bool isRaw() const { return raw; }
+  llvm::ArrayRef<int64_t> shape() const { return dims; }
+  int64_t count() const { return elements; }
+  llvm::StringRef data() const { return content; }
+
+private:
+  std::unique_ptr<llvm::MemoryBuffer> buffer;
+  std::string name;
+  Element type = Element::F32;
+  bool raw = false;
+  llvm::SmallVector<int64_t> dims;
+  int64_t elements = 0;
+  llvm::StringRef content;
+};
+
+/// The header of a .npy file of that type and shape, padded as NumPy does.
+std::string npyHeader(Element element, llvm::ArrayRef<int64_t> shape);
+
+/// "8x64", or "scalar" for no dimension; -1 prints as "?".
+std::string renderShape(llvm::ArrayRef<int64_t> shape);
+
+} // namespace commsir::driver
+
+#endif // COMMSIR_RUNTIME_DRIVER_NPY_H

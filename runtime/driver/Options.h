@@ -1,0 +1,90 @@
+//===- Options.h - The command line of comms-run ----------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_DRIVER_OPTIONS_H
+#define COMMSIR_RUNTIME_DRIVER_OPTIONS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace commsir::driver {
+
+/// What comms-run's exit status says.
+enum ExitCode : int {
+  ExitOk = 0,
+  ExitWrongResult = 1,
+  ExitUsage = 2,
+  ExitCompile = 3,
+  ExitChecker = 4,
+  ExitDeadlock = 5,
+  ExitLimit = 6,
+  ExitBounds = 7
+};
+
+/// `NAME=VALUE` as given to --input, --output, --expect or --shape.
+struct Binding {
+  std::string name;
+  std::string value;
+};
+
+struct Options {
+  std::string file;
+  std::string kernel;
+  std::optional<int64_t> ranks;
+  int64_t blocks = 0; ///< 0: the kernel's own, else 1
+  int64_t launches = 1;
+  std::vector<Binding> inputs, outputs, expects, shapes;
+  std::optional<double> rtol, atol;
+  bool bitwise = false;
+
+  std::string algorithm, protocol;
+  bool check = true;
+  int64_t checkEvents = 0;
+  bool instrument = false;
+  std::string dumpObject;
+  bool dumpIr = false;
+
+  uint64_t seed = 0;
+  bool seeded = false;
+  int64_t fuzzSchedules = 0;
+  bool fast = false;
+  unsigned workers = 0;
+  uint64_t maxSteps = 0;
+  double timeLimit = 0;
+  std::string trace;
+  uint64_t memoryLimit = 0; ///< bytes; 0: three quarters of the machine's
+
+  bool json = false;
+  bool quiet = false;
+  bool verbose = false;
+  bool help = false;
+  bool version = false;
+};
+
+/// Reads the command line (without the program's name). Unknown options, bad
+/// numbers and options that exclude each other are errors that say what to
+/// write instead.
+llvm::Expected<Options> parseOptions(llvm::ArrayRef<const char *> arguments);
+
+/// The text of --help.
+std::string helpText();
+
+/// The candidate closest to `name` if it is close enough for a typing slip,
+/// else "". For "did you mean".
+llvm::StringRef closest(llvm::StringRef name,
+                        llvm::ArrayRef<llvm::StringRef> candidates);
+
+} // namespace commsir::driver
+
+#endif // COMMSIR_RUNTIME_DRIVER_OPTIONS_H

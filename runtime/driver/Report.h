@@ -1,0 +1,61 @@
+//===- Report.h - What comms-run tells of a run -----------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_DRIVER_REPORT_H
+#define COMMSIR_RUNTIME_DRIVER_REPORT_H
+
+#include "runtime/cpu/World.h"
+#include "runtime/driver/Expect.h"
+#include "runtime/driver/Options.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+namespace commsir::driver {
+
+/// Result of running several schedules.
+struct FuzzReport {
+  int64_t schedules = 0;
+  uint64_t firstSeed = 0;
+  /// Names of the arguments whose bits were compared.
+  std::vector<std::string> arguments;
+  /// The first difference found, or "".
+  std::string difference;
+  /// Seed of the schedule that differed or failed.
+  uint64_t seed = 0;
+};
+
+/// All that is known at the end, however it came.
+struct Report {
+  ExitCode exitCode = ExitOk;
+  std::string kernel;
+  int64_t ranks = 0, blocks = 0, launches = 0;
+  std::vector<jit::Choice> choices;
+  std::optional<cpu::RunStats> stats;
+  std::vector<Comparison> comparisons;
+  std::optional<FuzzReport> fuzz;
+  std::vector<std::string> written;
+  /// One line that says what went wrong, or "".
+  std::string error;
+  /// Diagnostics of the compiler, as text.
+  std::vector<std::string> diagnostics;
+  std::optional<cpu::RunError> runError;
+  double compileMilliseconds = 0;
+};
+
+/// The table of ranks and the lines around it. Of many ranks the middle ones
+/// are left out.
+void printTable(const Report &report, llvm::raw_ostream &out);
+
+/// One JSON object and a newline. Fields are described in docs/Tutorial.md.
+void printJson(const Report &report, llvm::raw_ostream &out);
+
+/// "ok", "wrong-result", "usage", …: the exit code's name in JSON.
+llvm::StringRef exitName(ExitCode code);
+
+} // namespace commsir::driver
+
+#endif // COMMSIR_RUNTIME_DRIVER_REPORT_H

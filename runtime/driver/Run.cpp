@@ -1,0 +1,62 @@
+//===- Run.cpp - The program comms-run ------------------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/driver/Run.h"
+
+#include "lowering/Register.h"
+#include "lowering/Translations.h"
+#include "runtime/Version.h"
+#include "runtime/driver/Session.h"
+
+#include "llvm/Support/InitLLVM.h"
+
+using namespace commsir;
+using namespace commsir::driver;
+
+/// Says `report` on both streams, and returns the exit status.
+static int tell(const Report &report, const Options &options) {
+  if (options.json)
+    printJson(report, llvm::outs());
+  else if (!options.quiet)
+    printTable(report, llvm::outs());
+  llvm::outs().flush();
+  if (!report.error.empty())
+    llvm::errs() << "comms-run: error: " << report.error << "\n";
+  int code = report.exitCode;
+  if (llvm::outs().has_error()) {
+    llvm::errs() << "comms-run: error: cannot write standard output: "
+                 << llvm::outs().error().message() << "\n";
+    llvm::outs().clear_error();
+    return code ? code : ExitUsage;
+  }
+  return code;
+}
+
+int commsir::driver::runMain(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  llvm::Expected<Options> options =
+      parseOptions(llvm::ArrayRef<const char *>(argv, argc).drop_front());
+  if (!options) {
+    llvm::errs() << "comms-run: error: " << llvm::toString(options.takeError())
+                 << "\n";
+    return ExitUsage;
+  }
+  if (options->help || options->version) {
+    if (options->help)
+      llvm::outs() << helpText();
+    else
+      llvm::outs() << "comms-run " << getVersion() << "\n";
+    return ExitOk;
+  }
+  mlir::DialectRegistry registry;
+  mlir::comms::registerAllDialects(registry);
+  mlir::comms::registerLLVMIRTranslationInterfaces(registry);
+  // One thread: threads would cost more than these modules take.
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  Session session(*options, context);
+  return tell(session.execute(), *options);
+}

@@ -1,0 +1,620 @@
+//===- Session.cpp - One run of a kernel, step by step --------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/driver/Session.h"
+
+#include "lowering/Pipelines.h"
+#include "runtime/driver/Inputs.h"
+#include "runtime/driver/Memory.h"
+#include "runtime/jit/Shapes.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+
+#include "llvm/Support/FileSystem.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+using namespace commsir;
+using namespace commsir::driver;
+
+Session::Session(const Options &options, mlir::MLIRContext &context)
+    : options(options), context(context), progress(!options.quiet) {
+  report.launches = options.launches;
+}
+
+Session::~Session() = default;
+
+bool Session::fail(ExitCode code, const llvm::Twine &message) {
+  progress.end();
+  report.exitCode = code;
+  report.error = message.str();
+  return false;
+}
+
+bool Session::fail(ExitCode code, llvm::Error error) {
+  return fail(code, llvm::toString(std::move(error)));
+}
+
+bool Session::failRun(cpu::RunError error, const llvm::Twine &prefix) {
+  ExitCode code = ExitUsage;
+  switch (error.kind) {
+  case cpu::RunError::Deadlock:
+    code = ExitDeadlock;
+    break;
+  case cpu::RunError::StepLimit:
+  case cpu::RunError::TimeLimit:
+    code = ExitLimit;
+    break;
+  case cpu::RunError::Bounds:
+    code = ExitBounds;
+    break;
+  case cpu::RunError::Other:
+    break;
+  }
+  std::string message = error.render();
+  report.runError = std::move(error);
+  return fail(code, prefix + llvm::StringRef(message).rtrim());
+}
+
+//===----------------------------------------------------------------------===//
+// Source
+//===----------------------------------------------------------------------===//
+
+bool Session::parse() {
+  llvm::sys::fs::file_status status;
+  if (options.file != "-") {
+    if (std::error_code error = llvm::sys::fs::status(options.file, status))
+      return fail(ExitUsage, "cannot read the kernel file '" + options.file +
+                                 "': " + error.message());
+    if (llvm::sys::fs::is_directory(status))
+      return fail(ExitUsage,
+                  "the kernel file '" + options.file + "' is a folder");
+    // Some devices have no end.
+    if (!llvm::sys::fs::is_regular_file(status) &&
+        status.type() != llvm::sys::fs::file_type::fifo_file)
+      return fail(ExitUsage, "the kernel file '" + options.file +
+                                 "' is neither a file nor a pipe");
+  }
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.file);
+  if (!buffer)
+    return fail(ExitUsage, "cannot read the kernel file '" + options.file +
+                               "': " + buffer.getError().message());
+  // An embedded zero ends a lexer early: the rest would be dropped silently.
+  if (!llvm::StringRef((*buffer)->getBuffer()).starts_with("ML\xefR") &&
+      (*buffer)->getBuffer().contains('\0'))
+    return fail(ExitCompile, "'" + options.file +
+                                 "' is neither MLIR text nor bytecode: it "
+                                 "holds a zero byte");
+  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  mlir::SourceMgrDiagnosticHandler printer(sources, &context);
+  module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+  if (!module)
+    return fail(ExitCompile, "'" + options.file + "' is not valid");
+  return true;
+}
+
+bool Session::selectKernel() {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (auto candidate : module->getOps<mlir::comms::KernelOp>()) {
+    names.push_back(candidate.getSymName());
+    if (options.kernel.empty() || options.kernel == candidate.getSymName())
+      kernel = candidate;
+  }
+  if (names.empty())
+    return fail(ExitCompile, "'" + options.file + "' has no comms.kernel");
+  std::string list = llvm::join(names, ", ");
+  if (options.kernel.empty() && names.size() > 1)
+    return fail(ExitUsage, "'" + options.file + "' has " +
+                               llvm::Twine(names.size()) +
+                               " kernels; choose one with --kernel: " + list);
+  if (!kernel) {
+    llvm::StringRef near = closest(options.kernel, names);
+    return fail(ExitUsage,
+                "'" + options.file + "' has no kernel '" + options.kernel +
+                    "'" +
+                    (near.empty() ? "; it has: " + list
+                                  : "; did you mean '" + near.str() + "'?"));
+  }
+  report.kernel = kernel.getSymName().str();
+  arguments = listArguments(kernel);
+  return true;
+}
+
+bool Session::fixCounts() {
+  std::optional<int64_t> own = kernel.getRanks();
+  if (own && options.ranks && *own != *options.ranks)
+    return fail(ExitUsage, "--ranks " + llvm::Twine(*options.ranks) +
+                               ": kernel '" + report.kernel +
+                               "' is written for " + llvm::Twine(*own) +
+                               " ranks (its attribute `ranks`)");
+  if (!own && !options.ranks)
+    return fail(ExitUsage,
+                "--ranks is missing: kernel '" + report.kernel +
+                    "' runs with any number of ranks; try --ranks 8");
+  report.ranks = own ? *own : *options.ranks;
+  std::optional<int64_t> ownBlocks = kernel.getBlocks();
+  if (ownBlocks && options.blocks && *ownBlocks != options.blocks)
+    return fail(ExitUsage, "--blocks " + llvm::Twine(options.blocks) +
+                               ": kernel '" + report.kernel +
+                               "' is written for " + llvm::Twine(*ownBlocks) +
+                               " blocks (its attribute `blocks`)");
+  report.blocks = ownBlocks ? *ownBlocks : options.blocks ? options.blocks : 1;
+  constexpr int64_t maxFibers = int64_t(1) << 24;
+  if (report.ranks > maxFibers / report.blocks)
+    return fail(ExitUsage,
+                llvm::Twine(report.ranks) + " ranks of " +
+                    llvm::Twine(report.blocks) + " blocks are more than " +
+                    llvm::Twine(maxFibers) + " blocks in all; ask for fewer");
+  return true;
+}
+
+bool Session::checkBindings() {
+  auto check = [&](llvm::StringRef option,
+                   const std::vector<Binding> &bindings) -> llvm::Error {
+    for (const Binding &binding : bindings) {
+      llvm::Expected<const Argument *> found =
+          findArgument(arguments, option, binding);
+      if (!found)
+        return found.takeError();
+      const Argument &argument = **found;
+      bool reads = option != "--input";
+      if (reads && argument.kind == jit::ArgKind::Scalar)
+        return llvm::createStringError(
+            llvm::inconvertibleErrorCode(),
+            option + " " + binding.name +
+                ": a scalar is not changed by a run; name a window or memory");
+      if (!argument.element)
+        return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                       option + " " + binding.name +
+                                           ": no .npy file holds elements of " +
+                                           argument.elementType);
+      if (option == "--output" && report.ranks > 1 &&
+          !llvm::StringRef(binding.value).contains("%r"))
+        return llvm::createStringError(
+            llvm::inconvertibleErrorCode(),
+            "--output " + binding.name + "=" + binding.value +
+                ": all ranks would write one file; put %r, the rank, into the "
+                "name, as " +
+                binding.name + "-%r.npy");
+    }
+    return llvm::Error::success();
+  };
+  for (auto [option, bindings] :
+       {std::pair<llvm::StringRef, const std::vector<Binding> &>(
+            "--input", options.inputs),
+        {"--output", options.outputs},
+        {"--expect", options.expects}})
+    if (llvm::Error error = check(option, bindings))
+      return fail(ExitUsage, std::move(error));
+  for (const Argument &argument : arguments)
+    if (argument.kind == jit::ArgKind::Scalar &&
+        llvm::none_of(options.inputs, [&](const Binding &binding) {
+          return binding.name == argument.name;
+        }))
+      return fail(ExitUsage, "the scalar argument '" + argument.name +
+                                 "' has no value; give --input " +
+                                 argument.name + "=1");
+  return true;
+}
+
+bool Session::fixShapes() {
+  auto shapes = gatherShapes(arguments, options);
+  if (!shapes)
+    return fail(ExitUsage, shapes.takeError());
+  if (shapes->empty() &&
+      llvm::all_of(arguments, [](const Argument &a) { return a.isStatic(); }))
+    return true;
+  mlir::SourceMgrDiagnosticHandler printer(sources, &context);
+  if (mlir::failed(jit::specialise(*module, report.kernel, *shapes)))
+    return fail(ExitUsage, "the shapes of '" + report.kernel +
+                               "' are not fixed; give --input NAME=FILE or "
+                               "--shape NAME=8x64 for each open one");
+  selectKernel();
+  return true;
+}
+
+/// Refuses when all ranks' arguments and `extraPerRank` exceed the limit.
+bool Session::checkMemory(uint64_t extraPerRank, llvm::StringRef what) {
+  uint64_t perRank = extraPerRank;
+  bool overflow = false;
+  for (const Argument &argument : arguments) {
+    std::optional<uint64_t> bytes = argument.bytes();
+    overflow |= !bytes || __builtin_add_overflow(perRank, *bytes, &perRank);
+  }
+  overflow |=
+      __builtin_mul_overflow(perRank, uint64_t(report.ranks), &bytesPerWorld);
+  uint64_t limit = options.memoryLimit ? options.memoryLimit : memoryLimit();
+  if (!overflow && bytesPerWorld <= limit)
+    return true;
+  return fail(ExitUsage,
+              llvm::Twine(report.ranks) + " ranks need " +
+                  (overflow ? std::string("more than 16 EiB")
+                            : renderBytes(bytesPerWorld)) +
+                  " for " + what + ", above the limit of " +
+                  renderBytes(limit) +
+                  "; take fewer ranks or smaller arguments, or raise "
+                  "--memory-limit");
+}
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+bool Session::printIr() {
+  mlir::OwningOpRef<mlir::ModuleOp> copy = module->clone();
+  mlir::PassManager manager(&context);
+  mlir::comms::CommsToCPUOptions pipeline;
+  pipeline.ranks = report.ranks;
+  pipeline.blocks = options.blocks;
+  pipeline.algorithm = options.algorithm;
+  pipeline.protocol = options.protocol;
+  pipeline.check = options.check;
+  pipeline.checkEvents = options.checkEvents;
+  pipeline.instrument = options.instrument;
+  mlir::comms::buildCommsToCPU(manager, pipeline);
+  if (mlir::failed(manager.run(*copy)))
+    return false; // compile() finds the same and reports it.
+  copy->print(llvm::outs());
+  llvm::outs() << "\n";
+  return true;
+}
+
+bool Session::compile() {
+  jit::CompileOptions compileOptions;
+  compileOptions.ranks = report.ranks;
+  compileOptions.blocks = options.blocks;
+  compileOptions.algorithm = options.algorithm;
+  compileOptions.protocol = options.protocol;
+  compileOptions.check = options.check;
+  compileOptions.checkEvents = options.checkEvents;
+  compileOptions.instrument = options.instrument;
+  if (!options.dumpObject.empty()) {
+    auto path = files.reserve(options.dumpObject);
+    if (!path)
+      return fail(ExitUsage, path.takeError());
+    compileOptions.dumpObject = objectPath = *path;
+  }
+  progress.begin("compiling " + report.kernel);
+  mlir::SourceMgrDiagnosticHandler printer(sources, &context);
+  // Runs before the printer: notes what is said, and drops remarks that
+  // nobody asked for.
+  mlir::ScopedDiagnosticHandler listener(
+      &context, [&](mlir::Diagnostic &diagnostic) {
+        progress.end();
+        if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+          report.diagnostics.push_back(diagnostic.str());
+        bool drop =
+            diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark &&
+            !options.verbose;
+        return mlir::success(drop);
+      });
+  if (options.dumpIr)
+    printIr();
+  report.diagnostics.clear();
+  auto start = std::chrono::steady_clock::now();
+  auto result = jit::compile(std::move(module), report.kernel, compileOptions);
+  progress.end();
+  if (!result) {
+    llvm::Error error = result.takeError();
+    ExitCode code = jit::isCheckerRefusal(error) ? ExitChecker : ExitCompile;
+    return fail(code, std::move(error));
+  }
+  compiled = std::move(*result);
+  report.compileMilliseconds = std::chrono::duration<double, std::milli>(
+                                   std::chrono::steady_clock::now() - start)
+                                   .count();
+  report.choices.assign(compiled->choices().begin(), compiled->choices().end());
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+unsigned Session::compiledIndex(llvm::StringRef name) const {
+  int index = compiled->findArg(name);
+  assert(index >= 0 && "compilation keeps the kernel's arguments");
+  return index;
+}
+
+cpu::RunOptions Session::runOptions() const {
+  cpu::RunOptions run;
+  run.blocks = report.blocks;
+  run.launches = options.launches;
+  run.seed = options.seed;
+  run.shuffle = options.seeded;
+  run.fast = options.fast;
+  run.workers = options.workers;
+  run.maxSteps = options.maxSteps;
+  run.timeLimit = options.timeLimit;
+  return run;
+}
+
+llvm::Expected<std::unique_ptr<cpu::World>>
+Session::makeWorld(const cpu::RunOptions &run) {
+  llvm::Expected<std::unique_ptr<cpu::World>> world =
+      cpu::World::create(*compiled, run);
+  if (!world)
+    return world;
+  for (const Binding &binding : options.inputs) {
+    const Argument &argument = **findArgument(arguments, "--input", binding);
+    unsigned index = compiledIndex(binding.name);
+    bool scalar = argument.kind == jit::ArgKind::Scalar;
+    for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      char cell[8] = {};
+      llvm::MutableArrayRef<char> memory =
+          scalar ? llvm::MutableArrayRef<char>(cell,
+                                               elementBytes(*argument.element))
+                 : (*world)->memory(index, rank);
+      if (llvm::Error error = fillInput(argument, binding.value, rank, memory))
+        return error;
+      if (scalar)
+        (*world)->setScalar(index, rank, memory);
+    }
+  }
+  return world;
+}
+
+bool Session::runOnce() {
+  cpu::RunOptions run = runOptions();
+  run.tracePath = tracePath;
+  run.progress = [&](double fraction) { progress.update(fraction); };
+  progress.begin("filling inputs");
+  auto world = makeWorld(run);
+  if (!world)
+    return fail(ExitUsage, world.takeError());
+  progress.begin("running " + report.kernel);
+  auto outcome = (*world)->run();
+  progress.end();
+  if (auto *error = std::get_if<cpu::RunError>(&outcome))
+    return failRun(std::move(*error));
+  report.stats = std::get<cpu::RunStats>(std::move(outcome));
+  reference = std::move(*world);
+  return true;
+}
+
+std::vector<const Argument *> Session::fuzzedArguments() const {
+  std::vector<const Argument *> named, all;
+  auto isNamed = [&](const Argument &argument) {
+    auto matches = [&](const Binding &binding) {
+      return binding.name == argument.name;
+    };
+    return llvm::any_of(options.outputs, matches) ||
+           llvm::any_of(options.expects, matches);
+  };
+  for (const Argument &argument : arguments) {
+    if (argument.kind == jit::ArgKind::Window ||
+        argument.kind == jit::ArgKind::Memory)
+      all.push_back(&argument);
+    if (isNamed(argument))
+      named.push_back(&argument);
+  }
+  return named.empty() ? all : named;
+}
+
+std::string
+Session::firstDifference(cpu::World &left, cpu::World &right,
+                         llvm::ArrayRef<const Argument *> compared) const {
+  for (const Argument *argument : compared) {
+    unsigned index = compiledIndex(argument->name);
+    for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      llvm::ArrayRef<char> a = left.memory(index, rank);
+      llvm::ArrayRef<char> b = right.memory(index, rank);
+      if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0)
+        continue;
+      size_t at =
+          std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin();
+      size_t flat = at / compiled->args()[index].elementBytes;
+      std::string text = argument->name + ", rank " + std::to_string(rank) +
+                         ", element " +
+                         renderIndex(unflatten(flat, argument->shape));
+      if (argument->element) {
+        unsigned width = elementBytes(*argument->element);
+        double x, y;
+        decode(*argument->element, a.data() + flat * width, x);
+        decode(*argument->element, b.data() + flat * width, y);
+        llvm::raw_string_ostream(text)
+            << ": " << llvm::format("%.9g", x) << " in the first schedule, "
+            << llvm::format("%.9g", y) << " in this one";
+      }
+      return text;
+    }
+  }
+  return "";
+}
+
+bool Session::runSchedules() {
+  std::vector<const Argument *> compared = fuzzedArguments();
+  FuzzReport fuzz;
+  fuzz.schedules = options.fuzzSchedules;
+  fuzz.firstSeed = options.seeded ? options.seed : 1;
+  for (const Argument *argument : compared)
+    fuzz.arguments.push_back(argument->name);
+
+  cpu::RunOptions first = runOptions();
+  first.shuffle = true;
+  first.seed = fuzz.firstSeed;
+  progress.begin("running the first of " + std::to_string(fuzz.schedules) +
+                 " schedules");
+  auto world = makeWorld(first);
+  if (!world)
+    return fail(ExitUsage, world.takeError());
+  auto outcome = (*world)->run();
+  if (auto *error = std::get_if<cpu::RunError>(&outcome))
+    return failRun(std::move(*error),
+                   "schedule of seed " + llvm::Twine(fuzz.firstSeed) + ": ");
+  report.stats = std::get<cpu::RunStats>(std::move(outcome));
+  reference = std::move(*world);
+
+  progress.begin("running " + std::to_string(fuzz.schedules) + " schedules");
+  // Of several findings the one with the lowest seed is told, so that the
+  // report does not depend on how the threads were scheduled.
+  struct Finding {
+    uint64_t seed;
+    std::string difference;
+    std::optional<cpu::RunError> runError;
+    std::string otherError;
+  };
+  std::optional<Finding> finding;
+  std::mutex mutex;
+  std::atomic<int64_t> next{1}, done{1};
+  auto work = [&] {
+    for (int64_t i; (i = next++) < fuzz.schedules;) {
+      Finding mine{fuzz.firstSeed + uint64_t(i), "", std::nullopt, ""};
+      {
+        std::lock_guard lock(mutex);
+        if (finding && finding->seed < mine.seed)
+          return;
+      }
+      cpu::RunOptions run = first;
+      run.seed = mine.seed;
+      auto other = makeWorld(run);
+      if (!other) {
+        mine.otherError = llvm::toString(other.takeError());
+      } else {
+        auto outcome = (*other)->run();
+        if (auto *error = std::get_if<cpu::RunError>(&outcome))
+          mine.runError = std::move(*error);
+        else
+          mine.difference = firstDifference(*reference, **other, compared);
+      }
+      std::lock_guard lock(mutex);
+      progress.update(double(++done) / double(fuzz.schedules));
+      bool found =
+          mine.runError || !mine.difference.empty() || !mine.otherError.empty();
+      if (found && (!finding || mine.seed < finding->seed))
+        finding = std::move(mine);
+    }
+  };
+  unsigned workers =
+      options.workers ? options.workers : std::thread::hardware_concurrency();
+  workers = std::clamp<uint64_t>(workers, 1, fuzz.schedules - 1);
+  // Each worker holds a world of its own beside the reference.
+  uint64_t limit = options.memoryLimit ? options.memoryLimit : memoryLimit();
+  uint64_t fitting = limit / std::max<uint64_t>(bytesPerWorld, 1);
+  workers =
+      std::clamp<uint64_t>(workers, 1, std::max<uint64_t>(fitting, 2) - 1);
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < workers; ++i)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+  progress.end();
+  if (finding && !finding->otherError.empty())
+    return fail(ExitUsage, finding->otherError);
+  if (finding && finding->runError)
+    return failRun(std::move(*finding->runError),
+                   "schedule of seed " + llvm::Twine(finding->seed) + ": ");
+  if (finding) {
+    fuzz.difference = finding->difference;
+    fuzz.seed = finding->seed;
+    report.exitCode = ExitWrongResult;
+    report.error = "results depend on the schedule";
+  }
+  report.fuzz = std::move(fuzz);
+  return true;
+}
+
+bool Session::run() {
+  if (!options.trace.empty()) {
+    auto path = files.reserve(options.trace);
+    if (!path)
+      return fail(ExitUsage, path.takeError());
+    tracePath = *path;
+  }
+  return options.fuzzSchedules ? runSchedules() : runOnce();
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+bool Session::compareResults(cpu::World &world) {
+  Tolerance tolerance{options.rtol, options.atol, options.bitwise};
+  progress.begin("comparing results");
+  for (const Binding &binding : options.expects) {
+    const Argument &argument = **findArgument(arguments, "--expect", binding);
+    unsigned index = compiledIndex(binding.name);
+    std::optional<Npy> shared;
+    for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      // One file for all ranks is read once.
+      std::string path = substituteRank(binding.value, rank);
+      if (!shared || path != shared->path()) {
+        llvm::Expected<Npy> npy = Npy::open(path);
+        if (!npy)
+          return fail(ExitUsage, npy.takeError());
+        shared = std::move(*npy);
+      }
+      auto result = compare(argument, rank, world.memory(index, rank), *shared,
+                            tolerance);
+      if (!result)
+        return fail(ExitUsage, result.takeError());
+      if (result->mismatches && report.exitCode == ExitOk) {
+        report.exitCode = ExitWrongResult;
+        report.error = result->render();
+      }
+      report.comparisons.push_back(std::move(*result));
+    }
+  }
+  progress.end();
+  return true;
+}
+
+bool Session::writeResults(cpu::World &world) {
+  progress.begin("writing results");
+  for (const Binding &binding : options.outputs) {
+    const Argument &argument = **findArgument(arguments, "--output", binding);
+    unsigned index = compiledIndex(binding.name);
+    std::string header = npyHeader(*argument.element, argument.shape);
+    for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      llvm::ArrayRef<char> memory = world.memory(index, rank);
+      std::string path = substituteRank(binding.value, rank);
+      if (llvm::Error error = files.write(
+              path, {header, llvm::StringRef(memory.data(), memory.size())}))
+        return fail(ExitUsage, std::move(error));
+      report.written.push_back(path);
+    }
+  }
+  progress.end();
+  return true;
+}
+
+bool Session::commit() {
+  for (const std::string *path : {&options.trace, &options.dumpObject})
+    if (!path->empty())
+      report.written.push_back(*path);
+  if (llvm::Error error = files.commit()) {
+    report.written.clear();
+    return fail(ExitUsage, std::move(error));
+  }
+  return true;
+}
+
+const Report &Session::execute() {
+  bool ready = parse() && selectKernel() && fixCounts() && checkBindings() &&
+               fixShapes() && checkMemory(0, "the kernel's arguments") &&
+               compile();
+  if (!ready)
+    return report;
+  uint64_t extra = report.blocks * (compiled->frameBytes() +
+                                    compiled->arenaBytes() + (16 << 10));
+  for (const jit::ArgInfo &argument : compiled->args())
+    if (argument.hidden)
+      extra += argument.bytes();
+  if (!checkMemory(extra, "arguments, channels and stacks") || !run())
+    return report;
+  if (compareResults(*reference) && writeResults(*reference))
+    commit();
+  if (report.exitCode >= ExitUsage)
+    report.written.clear();
+  return report;
+}

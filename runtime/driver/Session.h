@@ -1,0 +1,82 @@
+//===- Session.h - One run of a kernel, step by step ------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_DRIVER_SESSION_H
+#define COMMSIR_RUNTIME_DRIVER_SESSION_H
+
+#include "runtime/driver/Arguments.h"
+#include "runtime/driver/AtomicFile.h"
+#include "runtime/driver/Progress.h"
+#include "runtime/driver/Report.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include "llvm/Support/SourceMgr.h"
+
+namespace commsir::driver {
+
+/// Carries one command line through. Each step returns whether to go on; where
+/// it does not, the report has the exit code and the error.
+class Session {
+public:
+  Session(const Options &options, mlir::MLIRContext &context);
+  ~Session();
+
+  /// Everything. The report is complete afterwards, and output files are in
+  /// place or removed.
+  const Report &execute();
+
+private:
+  bool parse();
+  bool selectKernel();
+  bool fixCounts();
+  bool checkBindings();
+  bool fixShapes();
+  bool checkMemory(uint64_t extraPerRank, llvm::StringRef what);
+  bool printIr();
+  bool compile();
+  bool run();
+  bool runOnce();
+  bool runSchedules();
+  bool compareResults(cpu::World &world);
+  bool writeResults(cpu::World &world);
+  bool commit();
+
+  bool fail(ExitCode code, const llvm::Twine &message);
+  bool fail(ExitCode code, llvm::Error error);
+  bool failRun(cpu::RunError error, const llvm::Twine &prefix = "");
+
+  /// A world with its inputs bound.
+  llvm::Expected<std::unique_ptr<cpu::World>>
+  makeWorld(const cpu::RunOptions &runOptions);
+  cpu::RunOptions runOptions() const;
+  unsigned compiledIndex(llvm::StringRef name) const;
+  /// Arguments whose bits --fuzz-schedules compares.
+  std::vector<const Argument *> fuzzedArguments() const;
+  /// What differs between two worlds after the same kernel, or "".
+  std::string firstDifference(cpu::World &left, cpu::World &right,
+                              llvm::ArrayRef<const Argument *> compared) const;
+
+  const Options &options;
+  mlir::MLIRContext &context;
+  llvm::SourceMgr sources;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::comms::KernelOp kernel;
+  std::vector<Argument> arguments;
+  std::unique_ptr<jit::Kernel> compiled;
+  uint64_t bytesPerWorld = 0;
+  std::unique_ptr<cpu::World> reference;
+  OutputFiles files;
+  std::string tracePath, objectPath;
+  Report report;
+  Progress progress;
+};
+
+} // namespace commsir::driver
+
+#endif // COMMSIR_RUNTIME_DRIVER_SESSION_H

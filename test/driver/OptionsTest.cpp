@@ -1,0 +1,93 @@
+//===- OptionsTest.cpp - The command line of comms-run --------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/driver/Options.h"
+
+#include "gtest/gtest.h"
+
+using namespace commsir::driver;
+
+namespace {
+
+std::string errorOf(std::vector<const char *> arguments) {
+  llvm::Expected<Options> options = parseOptions(arguments);
+  return options ? "no error" : llvm::toString(options.takeError());
+}
+
+bool contains(const std::string &text, llvm::StringRef part) {
+  return llvm::StringRef(text).contains(part);
+}
+
+} // namespace
+
+#define EXPECT_ERROR(part, ...)                                                \
+  EXPECT_TRUE(contains(errorOf({__VA_ARGS__}), part)) << errorOf({__VA_ARGS__})
+
+TEST(Options, ReadsBothSpellings) {
+  auto options = parseOptions({"k.mlir", "--ranks=8", "--blocks", "2",
+                               "--input", "x=x-%r.npy", "--input=y=random:1",
+                               "--rtol", "1e-3", "--memory-limit", "2G"});
+  ASSERT_TRUE(bool(options)) << llvm::toString(options.takeError());
+  EXPECT_EQ(options->file, "k.mlir");
+  EXPECT_EQ(options->ranks, 8);
+  EXPECT_EQ(options->blocks, 2);
+  ASSERT_EQ(options->inputs.size(), 2u);
+  EXPECT_EQ(options->inputs[1].name, "y");
+  EXPECT_EQ(options->inputs[1].value, "random:1");
+  EXPECT_EQ(options->rtol, 1e-3);
+  EXPECT_EQ(options->memoryLimit, uint64_t(2) << 30);
+}
+
+TEST(Options, RefusesBadNumbers) {
+  EXPECT_ERROR("out of range", "k.mlir", "--ranks", "0");
+  EXPECT_ERROR("out of range", "k.mlir", "--ranks", "-3");
+  EXPECT_ERROR("out of range", "k.mlir", "--ranks", "9999999999");
+  EXPECT_ERROR("not a whole number", "k.mlir", "--ranks", "eight");
+  EXPECT_ERROR("not a whole number", "k.mlir", "--ranks=");
+  EXPECT_ERROR("out of range", "k.mlir", "--blocks", "0");
+  EXPECT_ERROR("out of range", "k.mlir", "--launches", "0");
+  EXPECT_ERROR("not a number", "k.mlir", "--rtol", "nan");
+  EXPECT_ERROR("not a number", "k.mlir", "--rtol", "-1");
+  EXPECT_ERROR("not a size", "k.mlir", "--memory-limit", "99999999999T");
+  EXPECT_ERROR("not a whole number", "k.mlir", "--ranks",
+               "99999999999999999999");
+}
+
+TEST(Options, RefusesBadBindings) {
+  EXPECT_ERROR("not NAME=VALUE", "k.mlir", "--input", "x");
+  EXPECT_ERROR("not NAME=VALUE", "k.mlir", "--input", "=x.npy");
+  EXPECT_ERROR("given twice", "k.mlir", "--output", "y=a-%r.npy", "--output",
+               "y=b-%r.npy");
+}
+
+TEST(Options, ProposesTheNearestName) {
+  EXPECT_ERROR("did you mean '--ranks'?", "k.mlir", "--rank", "8");
+  EXPECT_ERROR("did you mean '--fuzz-schedules'?", "k.mlir", "--fuzz-schedule",
+               "8");
+  EXPECT_ERROR("--help lists them", "k.mlir", "--completely-different");
+}
+
+TEST(Options, RefusesWhatDoesNotGoTogether) {
+  EXPECT_ERROR("no kernel file", "--ranks", "8");
+  EXPECT_ERROR("two kernel files", "a.mlir", "b.mlir");
+  EXPECT_ERROR("needs a value", "k.mlir", "--ranks");
+  EXPECT_ERROR("takes no value", "k.mlir", "--quiet=yes");
+  EXPECT_ERROR("--fast has no fixed order", "k.mlir", "--fast", "--seed", "1");
+  EXPECT_ERROR("--bitwise", "k.mlir", "--bitwise", "--atol", "1");
+  EXPECT_ERROR("--json and --dump-ir", "k.mlir", "--json", "--dump-ir");
+}
+
+TEST(Options, HelpNamesEveryExitCodeAndFitsATerminal) {
+  std::string help = helpText();
+  for (char code = '0'; code <= '7'; ++code)
+    EXPECT_TRUE(
+        contains(help, (llvm::Twine("\n  ") + llvm::Twine(code) + "  ").str()));
+  llvm::SmallVector<llvm::StringRef> lines;
+  llvm::StringRef(help).split(lines, '\n');
+  for (llvm::StringRef line : lines)
+    EXPECT_LE(line.size(), 80u) << line.str();
+}
