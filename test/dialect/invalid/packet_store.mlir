@@ -1,0 +1,86 @@
+// RUN: comms-opt %s -split-input-file -verify-diagnostics
+
+// C1: packets have 64 bits.
+comms.kernel @k(%words: memref<64xi32>) {
+  %c0 = arith.constant 0 : index
+  %flag = arith.constant 7 : i32
+  %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  // expected-error @+1 {{C1: packets lie in contiguous memory of type memref<?xi64>, not 'memref<64xi32>'}}
+  comms.packet_store %f32x16, %words[%c0] flag %flag : tensor<16xf32>, memref<64xi32>
+  comms.return
+}
+
+// -----
+
+// C1: packet memory has one dimension.
+comms.kernel @k(%grid: memref<8x8xi64>) {
+  %c0 = arith.constant 0 : index
+  %flag = arith.constant 7 : i32
+  %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  // expected-error @+1 {{C1: packets lie in contiguous memory of type memref<?xi64>, not 'memref<8x8xi64>'}}
+  comms.packet_store %f32x16, %grid[%c0] flag %flag : tensor<16xf32>, memref<8x8xi64>
+  comms.return
+}
+
+// -----
+
+// C2: an f64 does not fit beside a flag.
+comms.kernel @k(%packets: memref<64xi64>) {
+  %c0 = arith.constant 0 : index
+  %flag = arith.constant 7 : i32
+  %f64x16 = arith.constant dense<1.0> : tensor<16xf64>
+  // expected-error @+1 {{C2: elements of 8, 16 or 32 bits fill packets, 'f64' does not}}
+  comms.packet_store %f64x16, %packets[%c0] flag %flag : tensor<16xf64>, memref<64xi64>
+  comms.return
+}
+
+// -----
+
+// C3: the tile has 16 elements.
+comms.kernel @k(%packets: memref<64xi64>) {
+  %c0 = arith.constant 0 : index
+  %c17 = arith.constant 17 : index
+  %flag = arith.constant 7 : i32
+  %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  // expected-error @+1 {{C3: 17 valid elements of a tile that has 16}}
+  comms.packet_store %f32x16, %packets[%c0] flag %flag valid %c17 : tensor<16xf32>, memref<64xi64>
+  comms.return
+}
+
+// -----
+
+// C3: a negative number of elements.
+comms.kernel @k(%packets: memref<64xi64>) {
+  %c0 = arith.constant 0 : index
+  %m1 = arith.constant -1 : index
+  %flag = arith.constant 7 : i32
+  %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  // expected-error @+1 {{C3: -1 valid elements of a tile that has 16}}
+  comms.packet_store %f32x16, %packets[%c0] flag %flag valid %m1 : tensor<16xf32>, memref<64xi64>
+  comms.return
+}
+
+// -----
+
+// C4: 16 words need 16 packets.
+comms.kernel @k(%packets: memref<64xi64>) {
+  %c49 = arith.constant 49 : index
+  %flag = arith.constant 7 : i32
+  %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  // expected-error @+1 {{C4: 16 elements from offset 49 leave the packet memory, which has 64 elements}}
+  comms.packet_store %f32x16, %packets[%c49] flag %flag : tensor<16xf32>, memref<64xi64>
+  comms.return
+}
+
+// -----
+
+// C4: 9 valid f16 need 5 packets, the last half full.
+comms.kernel @k(%packets: memref<64xi64>) {
+  %c60 = arith.constant 60 : index
+  %c9 = arith.constant 9 : index
+  %flag = arith.constant 7 : i32
+  %f16x16 = arith.constant dense<1.0> : tensor<16xf16>
+  // expected-error @+1 {{C4: 5 elements from offset 60 leave the packet memory}}
+  comms.packet_store %f16x16, %packets[%c60] flag %flag valid %c9 : tensor<16xf16>, memref<64xi64>
+  comms.return
+}
