@@ -240,12 +240,7 @@ void ExpandCollectives::record(KernelOp kernel, const Problem &problem,
 
 LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
                                         int64_t &nextChannel) {
-  auto ranks = kernel.getRanks();
-  if (!ranks)
-    return op->emitOpError(
-        "needs the number of ranks: give the kernel 'ranks', or the option "
-        "'ranks'");
-  auto problem = readProblem(op, *ranks, kernel.getLsaSize().value_or(*ranks));
+  auto problem = readProblem(op);
   if (failed(problem))
     return failure();
   auto choice = choose(*problem, getWish(op, "algorithm", algorithm),

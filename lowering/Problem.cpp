@@ -7,10 +7,11 @@
 
 #include "lowering/Problem.h"
 
+#include "dialect/Teams.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -77,7 +78,7 @@ static Combiner getCombiner(ReductionKind kind, Type elementType) {
   return nullptr;
 }
 
-bool mlir::comms::canReduce(ReductionKind kind, Type elementType) {
+bool mlir::comms::hasCombiner(ReductionKind kind, Type elementType) {
   return getCombiner(kind, elementType) != nullptr;
 }
 
@@ -128,37 +129,6 @@ Value mlir::comms::convertTile(OpBuilder &builder, Location loc, Value value,
   if (have == want)
     value = convertTile(builder, loc, value, builder.getF32Type());
   return arith::TruncFOp::create(builder, loc, type, value);
-}
-
-//===----------------------------------------------------------------------===//
-// Teams
-//===----------------------------------------------------------------------===//
-
-FailureOr<int64_t> mlir::comms::getTeamSize(Value team, int64_t ranks,
-                                            int64_t lsaSize) {
-  // Splits are followed outwards-in; IR may be cyclic before it is verified.
-  SmallVector<TeamSplitOp> splits;
-  SmallPtrSet<Operation *, 4> seen;
-  while (auto split =
-             team ? team.getDefiningOp<TeamSplitOp>() : TeamSplitOp()) {
-    if (!seen.insert(split).second)
-      return failure();
-    splits.push_back(split);
-    team = split.getTeam();
-  }
-  auto base = team ? team.getDefiningOp<TeamOp>() : TeamOp();
-  if (!base || lsaSize <= 0 || ranks <= 0 || ranks % lsaSize)
-    return failure();
-  int64_t size = base.getKind() == TeamKind::Lsa    ? lsaSize
-                 : base.getKind() == TeamKind::Rail ? ranks / lsaSize
-                                                    : ranks;
-  for (TeamSplitOp split : llvm::reverse(splits)) {
-    int64_t factor = split.getFactor();
-    if (factor <= 0 || size % factor)
-      return failure();
-    size = split.getKind() == SplitKind::Inner ? factor : size / factor;
-  }
-  return size;
 }
 
 //===----------------------------------------------------------------------===//
@@ -298,8 +268,7 @@ namespace {
 /// Fills a Problem from its op, and says at the op what does not fit.
 class Reader {
 public:
-  Reader(Operation *op, int64_t ranks, int64_t lsaSize)
-      : op(op), world(ranks), lsaSize(lsaSize) {}
+  explicit Reader(Operation *op) : op(op) {}
 
   FailureOr<Problem> read() {
     problem.op = op;
@@ -338,7 +307,6 @@ private:
   }
 
   Operation *op;
-  int64_t world, lsaSize;
   Problem problem;
   SmallVector<Rows> inputRows, outputRows, argRows;
 };
@@ -385,13 +353,12 @@ LogicalResult Reader::checkRank(int64_t rank, StringRef what) {
 }
 
 LogicalResult Reader::readTeam() {
-  FailureOr<int64_t> size = getTeamSize(problem.team, world, lsaSize);
-  if (failed(size))
-    return op->emitOpError("has a team whose size does not follow from ")
-           << world << " ranks with " << lsaSize
-           << " in load/store reach: factors must divide, and teams come from "
-              "comms.team and "
-              "comms.team_split";
+  std::optional<int64_t> size = getStaticTeamSize(problem.team);
+  if (!size)
+    return op->emitOpError("has a team whose size is not known: give the "
+                           "kernel 'ranks' (or the pass its option "
+                           "'ranks'), make teams by comms.team and "
+                           "comms.team_split, and let factors divide");
   problem.ranks = *size;
   bool oneToOne = problem.kind->direction == Direction::OneToOne;
   if (failed(checkRank(problem.root, oneToOne ? "source" : "root")) ||
@@ -453,7 +420,7 @@ LogicalResult Reader::readReduction() {
   if (!problem.reduction)
     return success();
   for (const WireTile &wire : problem.wires)
-    if (!canReduce(*problem.reduction, wire.elementType))
+    if (!hasCombiner(*problem.reduction, wire.elementType))
       return op->emitOpError("cannot combine ")
              << wire.elementType << " by '"
              << stringifyReductionKind(*problem.reduction)
@@ -622,9 +589,8 @@ LogicalResult Reader::checkRegions() {
   return success();
 }
 
-FailureOr<Problem> mlir::comms::readProblem(Operation *op, int64_t ranks,
-                                            int64_t lsaSize) {
-  return Reader(op, ranks, lsaSize).read();
+FailureOr<Problem> mlir::comms::readProblem(Operation *op) {
+  return Reader(op).read();
 }
 
 //===----------------------------------------------------------------------===//

@@ -110,16 +110,12 @@ struct Problem {
   int64_t outputParts() const;
 };
 
-/// Ranks of `team` in a world of `ranks` with `lsaSize` in load/store reach, or
-/// failure when the team is not made of `comms.team` and `comms.team_split`.
-FailureOr<int64_t> getTeamSize(Value team, int64_t ranks, int64_t lsaSize);
-
 /// The row of the table for `op`, or null when it is no collective.
 const CollectiveKind *getCollectiveKind(Operation *op);
 
 /// Reads a collective. Emits an error at the op when it cannot be carried out
 /// by any algorithm. Tiles are not yet chosen: see `chooseTiles`.
-FailureOr<Problem> readProblem(Operation *op, int64_t ranks, int64_t lsaSize);
+FailureOr<Problem> readProblem(Operation *op);
 
 /// Cuts flat parts into at least `pieces` tiles of at least 16 elements; or
 /// into tiles of `tileSize` elements when that is not 0. Row tiling is left
@@ -141,9 +137,9 @@ bool canConvert(Type from, Type to);
 Value convertTile(OpBuilder &builder, Location loc, Value value, Type to);
 
 /// Whether `kind` combines elements of `elementType`.
-bool canReduce(ReductionKind kind, Type elementType);
+bool hasCombiner(ReductionKind kind, Type elementType);
 
-/// `kind` of two tiles of the accumulator type; `canReduce` must hold.
+/// `kind` of two tiles of the accumulator type; `hasCombiner` must hold.
 Value combineTiles(OpBuilder &builder, Location loc, ReductionKind kind,
                    Value lhs, Value rhs);
 
