@@ -1,0 +1,26 @@
+//===- Runtime.h - The functions that compiled kernels call -----*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_CPU_RUNTIME_H
+#define COMMSIR_RUNTIME_CPU_RUNTIME_H
+
+#include "llvm/ADT/ArrayRef.h"
+
+namespace commsir::cpu {
+
+/// A function of the ABI (lowering/cpu/Abi.h) and where it is.
+struct RuntimeSymbol {
+  const char *name;
+  void *address;
+};
+
+/// All functions of the ABI.
+llvm::ArrayRef<RuntimeSymbol> getRuntimeSymbols();
+
+} // namespace commsir::cpu
+
+#endif // COMMSIR_RUNTIME_CPU_RUNTIME_H

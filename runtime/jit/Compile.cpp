@@ -1,0 +1,461 @@
+//===- Compile.cpp - Module in, loaded CPU kernel out ---------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/jit/Compile.h"
+
+#include "dialect/Comms.h"
+#include "lowering/Pipelines.h"
+#include "lowering/Translations.h"
+#include "lowering/cpu/Abi.h"
+#include "runtime/cpu/Runtime.h"
+#include "runtime/jit/Optimise.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
+
+#include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
+#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Support/LEB128.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <mutex>
+
+using namespace llvm;
+using namespace commsir::jit;
+namespace comms = mlir::comms;
+
+//===----------------------------------------------------------------------===//
+// What a kernel is
+//===----------------------------------------------------------------------===//
+
+int64_t ArgInfo::elements() const {
+  int64_t product = 1;
+  for (int64_t dim : shape)
+    product *= dim;
+  return product;
+}
+
+size_t ArgInfo::bytes() const { return size_t(elements()) * elementBytes; }
+
+struct Kernel::Data {
+  std::string name;
+  std::vector<ArgInfo> args;
+  std::vector<Choice> choices;
+  std::vector<SourceSite> sites;
+  int64_t ranks = 0, lsaSize = 0, blocks = 0;
+  size_t frameBytes = 0, arenaBytes = 0;
+  void (*entry)(void *) = nullptr;
+  std::unique_ptr<orc::LLJIT> jit;
+};
+
+Kernel::Kernel(std::unique_ptr<Data> data) : data(std::move(data)) {}
+Kernel::~Kernel() = default;
+StringRef Kernel::name() const { return data->name; }
+ArrayRef<ArgInfo> Kernel::args() const { return data->args; }
+ArrayRef<Choice> Kernel::choices() const { return data->choices; }
+int64_t Kernel::ranks() const { return data->ranks; }
+int64_t Kernel::lsaSize() const { return data->lsaSize; }
+int64_t Kernel::blocks() const { return data->blocks; }
+void (*Kernel::entry() const)(void *) { return data->entry; }
+size_t Kernel::frameBytes() const { return data->frameBytes; }
+size_t Kernel::arenaBytes() const { return data->arenaBytes; }
+ArrayRef<SourceSite> Kernel::sites() const { return data->sites; }
+
+int Kernel::findArg(StringRef name) const {
+  for (size_t i = 0; i < data->args.size(); ++i)
+    if (data->args[i].name == name)
+      return static_cast<int>(i);
+  return -1;
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+char CompileError::ID = 0;
+
+void CompileError::log(raw_ostream &os) const { os << message; }
+
+std::error_code CompileError::convertToErrorCode() const {
+  return inconvertibleErrorCode();
+}
+
+bool commsir::jit::isCheckerRefusal(const Error &error) {
+  bool refused = false;
+  visitErrors(error, [&](const ErrorInfoBase &info) {
+    if (info.isA<CompileError>())
+      refused |= static_cast<const CompileError &>(info).getStage() ==
+                 CompileError::Stage::Checker;
+  });
+  return refused;
+}
+
+static Error fail(CompileError::Stage stage, const Twine &message) {
+  return make_error<CompileError>(stage, message.str());
+}
+
+static Error failCodeGeneration(Error error) {
+  return fail(CompileError::Stage::CodeGeneration,
+              "no machine code could be made: " + toString(std::move(error)));
+}
+
+//===----------------------------------------------------------------------===//
+// The attributes of the lowered function
+//===----------------------------------------------------------------------===//
+
+static StringRef getString(mlir::DictionaryAttr entry, StringRef name) {
+  auto text = entry.getAs<mlir::StringAttr>(name);
+  return text ? text.getValue() : StringRef();
+}
+
+static int64_t getNumber(mlir::DictionaryAttr entry, StringRef name) {
+  auto number = entry.getAs<mlir::IntegerAttr>(name);
+  return number ? number.getInt() : 0;
+}
+
+static ArgKind parseKind(StringRef text) {
+  return StringSwitch<ArgKind>(text)
+      .Case("window", ArgKind::Window)
+      .Case("signal", ArgKind::Signal)
+      .Case("counter", ArgKind::Counter)
+      .Case("scalar", ArgKind::Scalar)
+      .Default(ArgKind::Memory);
+}
+
+static ArgInfo readArgument(mlir::DictionaryAttr entry) {
+  ArgInfo info;
+  info.name = getString(entry, "name");
+  info.kind = parseKind(getString(entry, "kind"));
+  info.elementType = getString(entry, "element");
+  info.elementBytes = static_cast<unsigned>(getNumber(entry, "bytes"));
+  if (auto shape = entry.getAs<mlir::DenseI64ArrayAttr>("shape"))
+    append_range(info.shape, shape.asArrayRef());
+  info.hidden = entry.contains("hidden");
+  info.poisoned = entry.contains("poisoned");
+  return info;
+}
+
+namespace commsir::jit {
+/// Makes kernels; the only one that may.
+struct KernelFactory {
+  static std::unique_ptr<Kernel> make(mlir::LLVM::LLVMFuncOp function,
+                                      std::unique_ptr<orc::LLJIT> jit,
+                                      void (*entry)(void *), size_t frameBytes);
+};
+} // namespace commsir::jit
+
+template <typename Read>
+static void readArray(mlir::Operation *op, const char *name, Read read) {
+  if (auto array = op->getAttrOfType<mlir::ArrayAttr>(name))
+    for (mlir::Attribute entry : array)
+      read(entry);
+}
+
+static int64_t readNumber(mlir::Operation *op, const char *name) {
+  auto number = op->getAttrOfType<mlir::IntegerAttr>(name);
+  return number ? number.getInt() : 0;
+}
+
+std::unique_ptr<Kernel> KernelFactory::make(mlir::LLVM::LLVMFuncOp function,
+                                            std::unique_ptr<orc::LLJIT> jit,
+                                            void (*entry)(void *),
+                                            size_t frameBytes) {
+  auto data = std::make_unique<Kernel::Data>();
+  data->name = function.getName();
+  readArray(function, comms::cpu::kArgsAttr, [&](mlir::Attribute entry) {
+    if (auto dictionary = mlir::dyn_cast<mlir::DictionaryAttr>(entry))
+      data->args.push_back(readArgument(dictionary));
+  });
+  readArray(function, comms::cpu::kSitesAttr, [&](mlir::Attribute entry) {
+    auto parts = mlir::cast<mlir::ArrayAttr>(entry);
+    auto text = [&](unsigned i) {
+      return mlir::cast<mlir::StringAttr>(parts[i]).str();
+    };
+    data->sites.push_back({text(0), text(1), text(2)});
+  });
+  readArray(function, comms::cpu::kChoicesAttr, [&](mlir::Attribute entry) {
+    if (auto choice = mlir::dyn_cast<mlir::DictionaryAttr>(entry))
+      data->choices.push_back(
+          {getString(choice, "op").str(), getString(choice, "algorithm").str(),
+           getString(choice, "protocol").str(), getNumber(choice, "tile"),
+           getNumber(choice, "tiles")});
+  });
+  data->ranks = readNumber(function, comms::cpu::kRanksAttr);
+  data->lsaSize = readNumber(function, comms::cpu::kLsaSizeAttr);
+  data->blocks = readNumber(function, comms::cpu::kBlocksAttr);
+  data->arenaBytes = readNumber(function, comms::cpu::kArenaAttr);
+  data->frameBytes = frameBytes;
+  data->entry = entry;
+  data->jit = std::move(jit);
+  return std::unique_ptr<Kernel>(new Kernel(std::move(data)));
+}
+
+//===----------------------------------------------------------------------===//
+// Passes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Remembers which pass failed.
+struct FailureWatch : mlir::PassInstrumentation {
+  explicit FailureWatch(std::string &failed) : failed(failed) {}
+  void runAfterPassFailed(mlir::Pass *pass, mlir::Operation *) override {
+    if (failed.empty())
+      failed = pass->getArgument();
+  }
+  std::string &failed;
+};
+} // namespace
+
+/// The kernel of that name, or the only one.
+static Expected<comms::KernelOp> findKernel(mlir::ModuleOp module,
+                                            StringRef name) {
+  SmallVector<comms::KernelOp> kernels(module.getOps<comms::KernelOp>());
+  std::string names;
+  for (comms::KernelOp kernel : kernels) {
+    if (kernel.getSymName() == name)
+      return kernel;
+    names += (names.empty() ? "@" : ", @") + kernel.getSymName().str();
+  }
+  if (kernels.empty())
+    return fail(CompileError::Stage::Input, "the module has no comms.kernel");
+  if (!name.empty())
+    return fail(CompileError::Stage::Input,
+                "the module has no kernel @" + name + "; it has " + names);
+  if (kernels.size() > 1)
+    return fail(CompileError::Stage::Input,
+                "the module has several kernels: name one of " + names);
+  return kernels.front();
+}
+
+/// Writes a number that the caller fixed on the kernel; refuses another one.
+static Error fix(comms::KernelOp kernel, StringRef attribute, int64_t asked,
+                 std::optional<uint64_t> own, StringRef what) {
+  if (asked < 0)
+    return fail(CompileError::Stage::Input, "the number of " + what + " is " +
+                                                Twine(asked) +
+                                                "; it must be at least 1");
+  if (asked == 0)
+    return Error::success();
+  if (own && static_cast<int64_t>(*own) != asked)
+    return fail(CompileError::Stage::Input,
+                "kernel @" + kernel.getSymName() + " is written for " +
+                    Twine(*own) + " " + what + ", not for " + Twine(asked));
+  kernel->setAttr(attribute,
+                  mlir::Builder(kernel.getContext()).getI64IntegerAttr(asked));
+  return Error::success();
+}
+
+static Error runPasses(mlir::ModuleOp module, const CompileOptions &options) {
+  mlir::PassManager manager(module.getContext());
+  std::string failed;
+  manager.addInstrumentation(std::make_unique<FailureWatch>(failed));
+  comms::CommsToCPUOptions pipeline;
+  pipeline.ranks = options.ranks;
+  pipeline.blocks = options.blocks;
+  pipeline.algorithm = options.algorithm;
+  pipeline.protocol = options.protocol;
+  pipeline.check = options.check;
+  pipeline.checkEvents = options.checkEvents;
+  pipeline.instrument = options.instrument;
+  pipeline.assertBounds = options.assertBounds;
+  comms::buildCommsToCPU(manager, pipeline);
+  if (mlir::succeeded(manager.run(module)))
+    return Error::success();
+  if (failed == "comms-check-sync")
+    return fail(CompileError::Stage::Checker, "the checker refused the kernel");
+  return fail(CompileError::Stage::Lowering,
+              "the kernel could not be lowered: pass " +
+                  (failed.empty() ? std::string("(unnamed)") : failed) +
+                  " failed");
+}
+
+Expected<std::unique_ptr<Kernel>>
+commsir::jit::compile(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
+                      const CompileOptions &options) {
+  if (!module)
+    return fail(CompileError::Stage::Input, "there is no module");
+  Expected<comms::KernelOp> kernel = findKernel(*module, name);
+  if (!kernel)
+    return kernel.takeError();
+  if (Error error =
+          fix(*kernel, "ranks", options.ranks, kernel->getRanks(), "ranks"))
+    return std::move(error);
+  if (Error error =
+          fix(*kernel, "blocks", options.blocks, kernel->getBlocks(), "blocks"))
+    return std::move(error);
+  if (!kernel->getRanks())
+    return fail(CompileError::Stage::Input,
+                "kernel @" + kernel->getSymName() +
+                    " does not say for how many ranks it is; give "
+                    "the number of ranks");
+  // The others would only cost time.
+  for (comms::KernelOp other :
+       make_early_inc_range(module->getOps<comms::KernelOp>()))
+    if (other != *kernel)
+      other.erase();
+  std::string chosen = kernel->getSymName().str();
+  if (Error error = runPasses(*module, options))
+    return std::move(error);
+  return load(std::move(module), chosen, options);
+}
+
+//===----------------------------------------------------------------------===//
+// Machine code
+//===----------------------------------------------------------------------===//
+
+static Expected<std::unique_ptr<TargetMachine>>
+makeTargetMachine(unsigned level) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    InitializeNativeTarget();
+    InitializeNativeTargetAsmPrinter();
+  });
+  auto builder = orc::JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return builder.takeError();
+  // Hardware conversions to bf16 flush denormal numbers: not our bits.
+  builder->getFeatures().AddFeature("avx512bf16", false);
+  builder->getFeatures().AddFeature("avxneconvert", false);
+  builder->getOptions().AllowFPOpFusion = FPOpFusion::Strict;
+  builder->getOptions().EmitStackSizeSection = true;
+  builder->setRelocationModel(Reloc::PIC_);
+  builder->setCodeModel(CodeModel::Small);
+  builder->setCodeGenOptLevel(level == 0   ? CodeGenOptLevel::None
+                              : level == 1 ? CodeGenOptLevel::Less
+                                           : CodeGenOptLevel::Default);
+  return builder->createTargetMachine();
+}
+
+static Expected<std::unique_ptr<MemoryBuffer>>
+makeObject(Module &module, TargetMachine &machine, unsigned level) {
+  module.setDataLayout(machine.createDataLayout());
+  module.setTargetTriple(machine.getTargetTriple());
+  optimise(module, machine, level);
+  expandNarrowMaskedStores(module);
+  SmallVector<char, 0> bytes;
+  raw_svector_ostream stream(bytes);
+  legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr,
+                                  CodeGenFileType::ObjectFile))
+    return createStringError("the host's target writes no object files");
+  passes.run(module);
+  return std::make_unique<SmallVectorMemoryBuffer>(
+      std::move(bytes), "kernel.o",
+      /*RequiresNullTerminator=*/false);
+}
+
+/// Sum of the frames in the section that LLVM writes: an address of 8 bytes and
+/// a ULEB128 for each function.
+static Expected<size_t> readFrameBytes(MemoryBufferRef object) {
+  auto file = object::ObjectFile::createObjectFile(object);
+  if (!file)
+    return file.takeError();
+  size_t total = 0;
+  for (const object::SectionRef &section : (*file)->sections()) {
+    Expected<StringRef> name = section.getName();
+    if (!name)
+      return name.takeError();
+    if (*name != ".stack_sizes")
+      continue;
+    Expected<StringRef> contents = section.getContents();
+    if (!contents)
+      return contents.takeError();
+    const uint8_t *at = contents->bytes_begin(), *end = contents->bytes_end();
+    while (end - at > 8) {
+      unsigned length = 0;
+      total += decodeULEB128(at + 8, &length, end);
+      at += 8 + length;
+    }
+  }
+  return total;
+}
+
+static Error writeObject(StringRef path, MemoryBufferRef object) {
+  Error error = writeToOutput(path, [&](raw_ostream &os) {
+    os << object.getBuffer();
+    return Error::success();
+  });
+  if (!error)
+    return Error::success();
+  return fail(CompileError::Stage::Input,
+              "the object file '" + path +
+                  "' could not be written: " + toString(std::move(error)));
+}
+
+/// A JIT that knows the runtime's functions and the C library's.
+static Expected<std::unique_ptr<orc::LLJIT>>
+makeJit(std::unique_ptr<MemoryBuffer> object) {
+  auto jit =
+      orc::LLJITBuilder().setPlatformSetUp(orc::setUpInactivePlatform).create();
+  if (!jit)
+    return jit.takeError();
+  orc::JITDylib &library = (*jit)->getMainJITDylib();
+  orc::SymbolMap symbols;
+  for (const commsir::cpu::RuntimeSymbol &symbol :
+       commsir::cpu::getRuntimeSymbols())
+    symbols[(*jit)->mangleAndIntern(symbol.name)] = {
+        orc::ExecutorAddr::fromPtr(symbol.address), JITSymbolFlags::Exported};
+  if (Error error = library.define(orc::absoluteSymbols(std::move(symbols))))
+    return std::move(error);
+  auto process = orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+      (*jit)->getDataLayout().getGlobalPrefix());
+  if (!process)
+    return process.takeError();
+  library.addGenerator(std::move(*process));
+  if (Error error = (*jit)->addObjectFile(std::move(object)))
+    return std::move(error);
+  return jit;
+}
+
+Expected<std::unique_ptr<Kernel>>
+commsir::jit::load(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
+                   const CompileOptions &options) {
+  auto function = module->lookupSymbol<mlir::LLVM::LLVMFuncOp>(name);
+  if (!function || !function->hasAttr(comms::cpu::kArgsAttr))
+    return fail(CompileError::Stage::Input,
+                "the module has no lowered kernel @" + name);
+  mlir::DialectRegistry registry;
+  comms::registerLLVMIRTranslationInterfaces(registry);
+  module->getContext()->appendDialectRegistry(registry);
+  LLVMContext context;
+  std::unique_ptr<Module> llvmModule =
+      comms::translateToLLVMIR(*module, context);
+  if (!llvmModule)
+    return fail(CompileError::Stage::Lowering,
+                "the lowered kernel is not valid LLVM IR");
+
+  auto machine = makeTargetMachine(options.optLevel);
+  if (!machine)
+    return failCodeGeneration(machine.takeError());
+  auto object = makeObject(*llvmModule, **machine, options.optLevel);
+  if (!object)
+    return failCodeGeneration(object.takeError());
+  if (!options.dumpObject.empty())
+    if (Error error =
+            writeObject(options.dumpObject, (*object)->getMemBufferRef()))
+      return std::move(error);
+  Expected<size_t> frame = readFrameBytes((*object)->getMemBufferRef());
+  if (!frame)
+    return failCodeGeneration(frame.takeError());
+  auto jit = makeJit(std::move(*object));
+  if (!jit)
+    return failCodeGeneration(jit.takeError());
+  auto entry = (*jit)->lookup(name);
+  if (!entry)
+    return failCodeGeneration(entry.takeError());
+  return KernelFactory::make(function, std::move(*jit),
+                             entry->toPtr<void (*)(void *)>(), *frame);
+}
