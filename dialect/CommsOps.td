@@ -65,9 +65,10 @@ def Comms_KernelOp : Comms_Op<"kernel", [
   }];
 }
 
-def Comms_ReturnOp : Comms_Op<"return", [Pure, Terminator, HasParent<"KernelOp">]> {
+def Comms_ReturnOp : Comms_Op<"return", [Pure, Terminator]> {
   let summary = "Ends a kernel.";
   let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
 }
 
 def Comms_YieldOp : Comms_Op<"yield", [Pure, Terminator, ReturnLike]> {
@@ -129,12 +130,14 @@ def Comms_TeamSplitOp : Comms_Op<"team_split", [Pure]> {
   let results = (outs Comms_Team:$result);
   let assemblyFormat = "$team `` $kind $factor attr-dict";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Comms_RankOp : Comms_IndexOp<"rank"> {
   let summary = "This rank's number in a team.";
   let arguments = (ins Comms_Team:$team);
   let assemblyFormat = "$team attr-dict";
+  let hasFolder = 1;
 }
 
 def Comms_SizeOp : Comms_IndexOp<"size"> {
@@ -149,6 +152,7 @@ def Comms_TranslateRankOp : Comms_IndexOp<"translate_rank"> {
   let arguments = (ins Index:$rank, Comms_Team:$from, Comms_Team:$to);
   let assemblyFormat = "$rank `from` $from `to` $to attr-dict";
   let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Comms_BlockIdOp : Comms_IndexOp<"block_id"> {
@@ -630,6 +634,7 @@ class Comms_Collective<string mnemonic, dag leading = (ins), list<Trait> traits 
                        OptionalAttr<StrAttr>:$algorithm, OptionalAttr<StrAttr>:$protocol));
   let regions = (region AnyRegion:$produce, AnyRegion:$consume);
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   string tail = [{
     $team `ins` `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` ($outputs^ `:` type($outputs))? `)`
     (`args` `(` $args^ `:` type($args) `)`)? custom<TileRegions>($produce, $consume) attr-dict

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Comms.h"
+#include "dialect/Verify.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -21,25 +21,6 @@ void CommsDialect::registerTypes() {
 #define GET_TYPEDEF_LIST
 #include "dialect/CommsTypes.cpp.inc"
       >();
-}
-
-/// Whether memory can hold elements of this type: floats and signless integers
-/// that fill whole bytes.
-static bool isElementType(Type type) {
-  if (!type || !(isa<FloatType>(type) || type.isSignlessInteger()))
-    return false;
-  unsigned width = type.getIntOrFloatBitWidth();
-  return width >= 8 && width <= 64 && llvm::isPowerOf2_32(width);
-}
-
-/// Number of bytes of a static shape, or nothing when it does not fit.
-static std::optional<int64_t> countBytes(ArrayRef<int64_t> shape,
-                                         Type elementType) {
-  int64_t bytes = elementType.getIntOrFloatBitWidth() / 8;
-  for (int64_t dim : shape)
-    if (__builtin_mul_overflow(bytes, dim, &bytes))
-      return std::nullopt;
-  return bytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -75,15 +56,12 @@ LogicalResult WindowType::verify(function_ref<InFlightDiagnostic()> emitError,
   for (int64_t dim : shape)
     if (dim < 0 && !ShapedType::isDynamic(dim))
       return emitError() << "window C2: dimension " << dim << " is negative";
-  if (!isElementType(elementType))
+  if (!isStorable(elementType))
     return emitError() << "window C3: elements are floats or signless integers "
                           "of 8, 16, 32 or "
                           "64 bits, not "
                        << elementType;
-  SmallVector<int64_t> known;
-  for (int64_t dim : shape)
-    known.push_back(ShapedType::isDynamic(dim) ? 1 : dim);
-  if (!countBytes(known, elementType))
+  if (!countBytes(shape, elementType))
     return emitError() << "window C4: a rank's part does not fit in 2^63 bytes";
   return success();
 }
@@ -162,7 +140,7 @@ LogicalResult ChannelType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (tileSize < 1)
     return emitError() << "channel C2: a tile has at least one element, not "
                        << tileSize;
-  if (!isElementType(elementType))
+  if (!isStorable(elementType))
     return emitError() << "channel C3: elements are floats or signless "
                           "integers of 8, 16, 32 or "
                           "64 bits, not "

@@ -7,6 +7,7 @@
 
 #include "dialect/Comms.h"
 #include "dialect/Directives.h"
+#include "dialect/Verify.h"
 
 #include "mlir/Interfaces/FunctionImplementation.h"
 #include "llvm/ADT/StringSet.h"
@@ -123,12 +124,124 @@ void KernelOp::print(OpAsmPrinter &printer) {
                       /*printBlockTerminators=*/true);
 }
 
-LogicalResult KernelOp::verify() { return success(); }
+/// Windows, signals, counters, scalars, and arrays in plain memory.
+static LogicalResult verifyArgumentType(KernelOp kernel, unsigned index) {
+  Type type = kernel.getArgumentTypes()[index];
+  if (isa<WindowType, SignalType, CounterType, FloatType, IndexType>(type) ||
+      type.isSignlessInteger())
+    return success();
+  if (!isa<BaseMemRefType>(type))
+    return kernel.emitOpError()
+           << "C3: argument " << index << " is " << type
+           << "; arguments are windows, memrefs, signals, counters, "
+              "integers, floats and index";
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref || !memref.getLayout().isIdentity() || memref.getMemorySpace() ||
+      !isStorable(memref.getElementType()) ||
+      !countBytes(memref.getShape(), memref.getElementType()))
+    return kernel.emitOpError() << "C4: argument " << index << " is " << type
+                                << "; a memref argument has a rank, identity "
+                                   "layout, the default memory space, and "
+                                   "floats or signless integers of 8 to 64 "
+                                   "bits that fit in 2^63 bytes";
+  return success();
+}
+
+/// A runtime binds arguments by name: each has one of its own.
+static LogicalResult verifyArgumentNames(KernelOp kernel) {
+  auto function = cast<FunctionOpInterface>(kernel.getOperation());
+  llvm::StringSet<> seen;
+  for (unsigned i = 0, e = kernel.getArgumentTypes().size(); i < e; ++i) {
+    auto name = function.getArgAttrOfType<StringAttr>(
+        i, KernelOp::getArgumentNameAttrName());
+    if (!name || name.getValue().empty())
+      return kernel.emitOpError()
+             << "C5: argument " << i
+             << " has no name; give it a string attribute comms.name";
+    if (!seen.insert(name.getValue()).second)
+      return kernel.emitOpError()
+             << "C5: two arguments have the name '" << name.getValue() << "'";
+  }
+  return success();
+}
+
+/// What a kernel carries of the world it runs in: counts that are at least 1.
+static LogicalResult verifyWorld(KernelOp kernel) {
+  constexpr int64_t largest = std::numeric_limits<int32_t>::max();
+  for (auto [constraint, name, attribute] :
+       {std::tuple("C6", "ranks", kernel.getRanksAttr()),
+        std::tuple("C7", "lsa_size", kernel.getLsaSizeAttr()),
+        std::tuple("C8", "blocks", kernel.getBlocksAttr())})
+    if (attribute && (attribute.getInt() < 1 || attribute.getInt() > largest))
+      return kernel.emitOpError()
+             << constraint << ": " << name << " is " << attribute.getInt()
+             << "; it has to be 1 to " << largest;
+  IntegerAttr ranks = kernel.getRanksAttr(), reach = kernel.getLsaSizeAttr();
+  if (ranks && reach && ranks.getInt() % reach.getInt() != 0)
+    return kernel.emitOpError()
+           << "C7: lsa_size " << reach.getInt() << " does not divide "
+           << ranks.getInt() << " ranks";
+  return success();
+}
+
+/// Windows that lowering added say how their memory starts.
+static LogicalResult verifyHiddenArguments(KernelOp kernel) {
+  auto function = cast<FunctionOpInterface>(kernel.getOperation());
+  for (unsigned i = 0, e = kernel.getArgumentTypes().size(); i < e; ++i) {
+    Attribute hidden = function.getArgAttr(i, "comms.hidden");
+    Attribute init = function.getArgAttr(i, "comms.init");
+    if (!hidden && !init)
+      continue;
+    auto text = dyn_cast_or_null<StringAttr>(init);
+    bool known =
+        text && (text.getValue() == "zero" || text.getValue() == "poison");
+    if (!isa_and_nonnull<UnitAttr>(hidden) || !known ||
+        !isa<WindowType>(kernel.getArgumentTypes()[i]))
+      return kernel.emitOpError()
+             << "C9: argument " << i
+             << " is hidden: it has to be a window with the unit attribute "
+                "comms.hidden and with comms.init \"zero\" or \"poison\"";
+  }
+  return success();
+}
+
+LogicalResult KernelOp::verify() {
+  if (getBody().empty())
+    return emitOpError("C1: a kernel has a body");
+  if (!getFunctionType().getResults().empty())
+    return emitOpError()
+           << "C2: a kernel has no results; it writes to windows and memrefs";
+  for (unsigned i = 0, e = getArgumentTypes().size(); i < e; ++i)
+    if (failed(verifyArgumentType(*this, i)))
+      return failure();
+  return failure(failed(verifyArgumentNames(*this)) ||
+                 failed(verifyWorld(*this)) ||
+                 failed(verifyHiddenArguments(*this)));
+}
 
 // The implicit terminator of `role` and `for_peers` yields nothing.
 void YieldOp::build(OpBuilder &, OperationState &) {}
 
-LogicalResult YieldOp::verify() { return success(); }
+LogicalResult ReturnOp::verify() {
+  if (isa_and_nonnull<KernelOp>((*this)->getParentOp()))
+    return success();
+  return emitOpError("C1: ends the body of a comms.kernel, nothing else");
+}
+
+LogicalResult YieldOp::verify() {
+  Operation *parent = (*this)->getParentOp();
+  if (isa_and_nonnull<RoleOp, ForPeersOp>(parent)) {
+    if (getNumOperands() == 0)
+      return success();
+    return emitOpError() << "C2: " << parent->getName()
+                         << " has no results, but " << getNumOperands()
+                         << " values are yielded";
+  }
+  if (isa_and_nonnull<CollectiveOpInterface>(parent))
+    return success();
+  return emitOpError(
+      "C1: ends a region of a collective, of comms.role or of comms.for_peers");
+}
 
 //===----------------------------------------------------------------------===//
 // role
@@ -142,7 +255,24 @@ void RoleOp::getSuccessorRegions(RegionBranchPoint point,
   regions.emplace_back(getOperation(), getOperation()->getResults());
 }
 
-LogicalResult RoleOp::verify() { return success(); }
+LogicalResult RoleOp::verify() {
+  int64_t first = getFirstAttr().getInt(), last = getLastAttr().getInt();
+  if (first < 0 || last <= first)
+    return emitOpError()
+           << "C1: blocks " << first << " to " << last
+           << ": the first is at least 0 and less than the last, which is not "
+              "included";
+  auto kernel = dyn_cast_or_null<KernelOp>((*this)->getParentOp());
+  if (!kernel)
+    return emitOpError("C2: stands in the body of a comms.kernel itself");
+  IntegerAttr blocks = kernel.getBlocksAttr();
+  if (blocks && last > blocks.getInt())
+    return emitOpError() << "C3: blocks " << first << " to " << last
+                         << " of a kernel of " << blocks.getInt();
+  if (getName().empty())
+    return emitOpError("C4: a role has a name");
+  return success();
+}
 
 //===----------------------------------------------------------------------===//
 // for_peers
@@ -171,4 +301,10 @@ void mlir::comms::printPeerRegion(OpAsmPrinter &printer, Operation *op,
                       /*printBlockTerminators=*/!plain);
 }
 
-LogicalResult ForPeersOp::verify() { return success(); }
+LogicalResult ForPeersOp::verify() {
+  Block &body = getBody().front();
+  if (body.getNumArguments() == 1 && body.getArgument(0).getType().isIndex())
+    return success();
+  return emitOpError(
+      "C1: the region has one argument, the peer's rank, of type index");
+}

@@ -1,0 +1,27 @@
+//===- Teams.h - What is known of a team at compile time ----*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_DIALECT_TEAMS_H
+#define COMMSIR_DIALECT_TEAMS_H
+
+#include "dialect/Comms.h"
+
+#include <optional>
+
+namespace mlir::comms {
+
+/// Number of ranks of `team`, when the kernel's `ranks` and `lsa_size` and the
+/// factors of the splits tell it; else nothing. Ends on any IR, cyclic IR too.
+std::optional<int64_t> getStaticTeamSize(Value team);
+
+/// Whether two values are the same team for every rank: the same value, or made
+/// by the same splits of a team of the same kind. False when that is not known.
+bool areSameTeam(Value lhs, Value rhs);
+
+} // namespace mlir::comms
+
+#endif // COMMSIR_DIALECT_TEAMS_H
