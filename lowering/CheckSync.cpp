@@ -1,0 +1,217 @@
+//===- CheckSync.cpp - comms-check-sync -----------------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Follows a kernel on every rank and block for some launches and reports what
+// cannot go well. docs/Checker.md says what that proves.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Passes.h"
+#include "lowering/check/Deadlock.h"
+#include "lowering/check/Machine.h"
+#include "lowering/check/Program.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <numeric>
+
+namespace mlir::comms {
+#define GEN_PASS_DEF_CHECKSYNC
+#include "lowering/Passes.h.inc"
+} // namespace mlir::comms
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::check;
+
+namespace {
+
+/// Ranks when neither the kernel nor the option says how many.
+constexpr int64_t defaultRanks = 4;
+/// Blocks of each rank when nothing says how many: two show what goes wrong
+/// between blocks.
+constexpr int64_t defaultBlocks = 2;
+/// About 10 ms.
+constexpr uint64_t defaultEvents = 2'000'000;
+constexpr int64_t maxRanks = int64_t(1) << 20;
+constexpr int64_t maxLaunches = 64;
+/// Clocks are quadratic in the threads: this many take 32 MiB.
+constexpr int64_t maxThreads = 2048;
+
+using Outcome = Machine::Outcome;
+
+struct Verdict {
+  Outcome outcome = Outcome::OverBudget;
+  bool refused = false;
+};
+
+/// Runs `program` in one world and reports what is wrong.
+Verdict follow(const Program &program, const WorldShape &shape) {
+  int64_t threads = static_cast<int64_t>(shape.followed.size()) * shape.blocks;
+  if (threads > maxThreads)
+    return {};
+  Machine machine(program, shape);
+  Verdict verdict;
+  verdict.outcome = machine.run();
+  if (verdict.outcome == Outcome::Stuck)
+    reportDeadlock(machine);
+  verdict.refused = machine.foundErrors() ||
+                    verdict.outcome == Outcome::Stuck ||
+                    verdict.outcome == Outcome::Refused;
+  return verdict;
+}
+
+/// Whether other ranks show themselves through channels and barriers alone, so
+/// that some of them may be left out.
+bool canSample(const Program &program) {
+  return llvm::all_of(program.actions, [](const Action &action) {
+    switch (action.kind) {
+    case ActionKind::Access:
+    case ActionKind::Fence:
+    case ActionKind::Barrier:
+    case ActionKind::Arrive:
+    case ActionKind::BarrierWait:
+    case ActionKind::BulkCopy:
+    case ActionKind::BulkWait:
+    case ActionKind::Send:
+    case ActionKind::Recv:
+    case ActionKind::ChannelBarrier:
+      return true;
+    default:
+      return false;
+    }
+  });
+}
+
+std::vector<int64_t> firstRanks(int64_t count) {
+  std::vector<int64_t> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
+  using CheckSyncBase::CheckSyncBase;
+
+  FailureOr<WorldShape> chooseWorld(const Program &program);
+  Verdict followFewer(const Program &program, const WorldShape &full);
+  void runOnOperation() override;
+};
+
+/// The world that the kernel and the options ask for.
+FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
+  KernelOp kernel = getOperation();
+  WorldShape shape;
+  auto kernelRanks = static_cast<int64_t>(kernel.getRanks().value_or(0));
+  auto kernelBlocks = static_cast<int64_t>(kernel.getBlocks().value_or(0));
+  shape.ranks = ranks         ? int64_t(ranks)
+                : kernelRanks ? kernelRanks
+                              : defaultRanks;
+  shape.reach = static_cast<int64_t>(
+      kernel.getLsaSize().value_or(static_cast<uint64_t>(shape.ranks)));
+  shape.blocks = blocks         ? int64_t(blocks)
+                 : kernelBlocks ? kernelBlocks
+                                : std::max(defaultBlocks, program.roleBlocks);
+  shape.launches = launches;
+  shape.budget = maxEvents ? uint64_t(int64_t(maxEvents)) : defaultEvents;
+  auto bad = [&](llvm::StringRef what, int64_t value,
+                 int64_t most) -> LogicalResult {
+    if (value >= 1 && value <= most)
+      return success();
+    return kernel.emitOpError("comms-check-sync cannot follow ")
+           << value << " " << what << ": it takes 1 to " << most;
+  };
+  if (failed(bad("ranks", shape.ranks, maxRanks)) ||
+      failed(bad("blocks a rank", shape.blocks, maxThreads)) ||
+      failed(bad("launches", shape.launches, maxLaunches)))
+    return failure();
+  if (shape.reach < 1 || shape.reach > shape.ranks)
+    return kernel.emitOpError("has lsa_size ")
+           << shape.reach << ", which is not between 1 and its " << shape.ranks
+           << " ranks";
+  return shape;
+}
+
+/// The whole world is too large. Channel programs are followed on some of the
+/// ranks; others, silently at first, in a smaller world.
+Verdict CheckSync::followFewer(const Program &program, const WorldShape &full) {
+  KernelOp kernel = getOperation();
+  if (canSample(program)) {
+    for (int64_t count : {16, 4, 2}) {
+      if (count >= full.ranks)
+        continue;
+      WorldShape shape = full;
+      shape.followed = firstRanks(count - 1);
+      shape.followed.push_back(full.ranks - 1);
+      Verdict verdict = follow(program, shape);
+      if (verdict.outcome == Outcome::OverBudget)
+        continue;
+      kernel.emitRemark()
+          << "comms-check-sync followed " << count << " of " << full.ranks
+          << " ranks, and did not compare one launch with the next: all of "
+             "them take more than "
+          << full.budget << " events (option max-events)";
+      return verdict;
+    }
+    return {};
+  }
+  for (int64_t count : {16, 8, 4, 2}) {
+    if (count >= full.ranks || full.ranks % count)
+      continue;
+    WorldShape shape = full;
+    shape.ranks = count;
+    shape.reach = std::min(full.reach, count);
+    shape.followed = firstRanks(count);
+    Verdict verdict;
+    {
+      // A kernel whose constants were made for its own number of ranks fails
+      // in a smaller world, which says nothing.
+      ScopedDiagnosticHandler silent(kernel.getContext(),
+                                     [](Diagnostic &) { return success(); });
+      verdict = follow(program, shape);
+    }
+    if (verdict.outcome != Outcome::Finished || verdict.refused)
+      continue;
+    kernel.emitRemark() << "comms-check-sync followed the kernel with " << count
+                        << " ranks instead of " << full.ranks
+                        << ", which take more than " << full.budget
+                        << " events (option max-events)";
+    return verdict;
+  }
+  return {};
+}
+
+void CheckSync::runOnOperation() {
+  KernelOp kernel = getOperation();
+  markAllAnalysesPreserved();
+  FailureOr<Program> program = Program::build(kernel);
+  if (failed(program))
+    return signalPassFailure();
+  FailureOr<WorldShape> shape = chooseWorld(*program);
+  if (failed(shape))
+    return signalPassFailure();
+  Verdict verdict;
+  if (shape->ranks * shape->blocks <= maxThreads) {
+    shape->followed = firstRanks(shape->ranks);
+    verdict = follow(*program, *shape);
+  }
+  if (verdict.outcome == Outcome::OverBudget && !verdict.refused)
+    verdict = followFewer(*program, *shape);
+  if (verdict.refused)
+    return signalPassFailure();
+  if (verdict.outcome == Outcome::OverBudget)
+    kernel.emitWarning()
+        << "comms-check-sync did not check this kernel: following it takes "
+           "more "
+           "than "
+        << shape->budget
+        << " events; raise the option max-events, or check it with fewer ranks "
+           "(option ranks)";
+}
+
+} // namespace

@@ -1,0 +1,276 @@
+//===- Machine.h - Follows a program on every rank and block ----*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One thread is one block of one rank. The machine runs all of them, launch
+// after launch, each as far as it can go. Since signals persist and waits look
+// at values, whether all can finish does not depend on the schedule; what could
+// depend on it (a wait for equality, a reset, an overwrite) is compared with
+// the order that holds in every schedule (Order.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_CHECK_MACHINE_H
+#define COMMSIR_LOWERING_CHECK_MACHINE_H
+
+#include "lowering/check/Order.h"
+#include "lowering/check/Program.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <deque>
+#include <optional>
+
+namespace mlir::comms::check {
+
+/// The world that a kernel is followed in.
+struct WorldShape {
+  int64_t ranks = 0, reach = 0, blocks = 0, launches = 3;
+  /// The ranks that are followed, in rising order. What the others should do is
+  /// taken as done; then reuse between launches is not compared.
+  std::vector<int64_t> followed;
+  /// Events (instructions, with actions and clocks weighted) that may be spent.
+  uint64_t budget = 0;
+
+  bool isPartial() const {
+    return static_cast<int64_t>(followed.size()) < ranks;
+  }
+};
+
+/// What a thread that cannot go on is waiting for.
+struct Waiting {
+  /// "signal 's'[0] to be at least 3; it is 2".
+  std::string what;
+  /// Threads that could bring it about; `each`: every one of them must.
+  llvm::SmallVector<int32_t> awaited;
+  bool each = false;
+  /// Further lines.
+  llvm::SmallVector<std::string, 2> details;
+};
+
+class Machine {
+public:
+  enum class Outcome {
+    /// Every thread has finished every launch.
+    Finished,
+    /// Some threads wait and nothing can free them.
+    Stuck,
+    /// An error has been reported that leaves nothing to follow.
+    Refused,
+    /// The budget is spent.
+    OverBudget,
+  };
+
+  /// The shape is valid: positive, with at most 2^20 ranks and 2^16 threads.
+  Machine(const Program &program, const WorldShape &shape);
+
+  Outcome run();
+  bool foundErrors() const { return errors > 0; }
+
+  // For the report of a run that is stuck.
+  int32_t numThreads() const { return static_cast<int32_t>(threads.size()); }
+  bool isStuck(int32_t thread) const { return threads[thread].blocked; }
+  /// Whether the thread has returned from its present launch.
+  bool hasEnded(int32_t thread) const {
+    return threads[thread].finished || threads[thread].atEnd;
+  }
+  const Action &waitsAt(int32_t thread) const;
+  Waiting describe(int32_t thread) const;
+  /// "rank 1 block 0".
+  std::string name(int32_t thread) const;
+  int32_t launchOf(int32_t thread) const { return threads[thread].launch; }
+  const WorldShape &world() const { return shape; }
+
+  uint64_t spent() const { return steps + clocks.work() / 8; }
+
+private:
+  struct TeamView {
+    int64_t first = 0, stride = 1, size = 1, rank = 0;
+    int64_t world(int64_t teamRank) const { return first + teamRank * stride; }
+  };
+  struct Thread {
+    int32_t id = 0, rankIndex = 0, rank = 0, block = 0, launch = 1, pc = 0;
+    bool blocked = false, atEnd = false, finished = false;
+    /// The wait at `pc` has been shown once: all others went as far as they
+    /// can.
+    bool yielded = false;
+    int32_t openArrivals = 0, lastArrive = -1;
+    /// Generation of the barrier at `pc`, once arrived.
+    int32_t pending = -1;
+    llvm::SmallVector<std::pair<int64_t, int32_t>, 0> copies;
+  };
+  /// One change of a cell.
+  struct Change {
+    Stamp stamp;
+    /// What was added, or (absolute) the new value; and the value after it.
+    int64_t amount = 0, after = 0;
+    bool absolute = false;
+    int32_t action = -1, launch = 0;
+    Message message = 0;
+  };
+  struct CellWait {
+    Stamp stamp;
+    int32_t action = -1;
+  };
+  struct Cell {
+    int64_t value = 0;
+    uint32_t id = 0;
+    int32_t argument = 0;
+    int64_t rank = 0, index = 0;
+    /// Changes since the last reset; old ones are dropped.
+    llvm::SmallVector<Change, 4> changes;
+    int32_t resets = 0;
+    /// Waits for equality since the last change; waits since the last reset.
+    llvm::SmallVector<CellWait, 2> equalWaits, waits;
+  };
+  /// A wait that an op made on a cell: does it advance from launch to launch?
+  struct Progress {
+    int32_t launch = 0, resets = 0;
+    int64_t highest = 0, before = 0;
+    bool hasBefore = false;
+  };
+  struct Generation {
+    int32_t arrived = 0, launch = 0, firstThread = -1, action = -1;
+    Message message = 0;
+  };
+  struct BarrierState {
+    TeamView team;
+    bool grid = false;
+    int32_t block = 0, channel = -1;
+    int32_t members = 0;
+    std::deque<Generation> generations;
+    llvm::DenseMap<int32_t, int32_t> arrivals;
+  };
+  struct Sent {
+    int32_t action = -1, thread = -1;
+    int64_t valid = 0;
+    int32_t round = 0;
+    Message message = 0;
+  };
+  struct Received {
+    Stamp stamp;
+    int32_t action = -1;
+  };
+  using SlotKey = std::pair<uint64_t, uint64_t>;
+  /// A slot that was sent through again before the earlier tile was received.
+  struct Suspect {
+    int32_t thread, action, launch;
+    SlotKey receipt;
+  };
+  struct Bounds {
+    int64_t begin, end;
+  };
+
+  // Following.
+  void nextLaunch(int32_t rankIndex);
+  /// Runs a thread until it waits or ends; whether it got anywhere.
+  bool advance(Thread &thread);
+  void evaluate(const Instruction &in, const Thread &thread, int64_t *values,
+                uint8_t *known);
+  /// Goes past a branch whose condition is unknown, or refuses.
+  void passUnknown(Thread &thread, const Guard &guard);
+  /// Performs the action at pc; false: the thread must wait.
+  bool act(Thread &thread, int32_t index);
+  void endLaunch(Thread &thread);
+  void finalChecks();
+
+  // Actions. False: wait.
+  void doSignal(Thread &thread, int32_t index);
+  bool doWait(Thread &thread, int32_t index);
+  void doReset(Thread &thread, int32_t index);
+  bool doWaitCounter(Thread &thread, int32_t index);
+  bool doBarrier(Thread &thread, int32_t index);
+  void doSend(Thread &thread, int32_t index);
+  bool doRecv(Thread &thread, int32_t index);
+  bool doChannelBarrier(Thread &thread, int32_t index);
+  bool doMail(Thread &thread, int32_t index);
+  void doBulk(Thread &thread, int32_t index);
+  void doAccess(Thread &thread, int32_t index);
+
+  // Parts of them.
+  std::optional<int64_t> get(const Thread &thread, Register reg) const;
+  std::optional<int64_t> demand(Thread &thread, const Action &action,
+                                Register reg, llvm::StringRef what);
+  std::optional<int64_t> cellIndex(Thread &thread, const Action &action,
+                                   int64_t count);
+  std::optional<int64_t> peerOf(Thread &thread, const Action &action);
+  Cell &cell(int32_t argument, int64_t rank, int64_t index);
+  void observe(Thread &thread, const Action &action, Cell &cell, int64_t want);
+  void checkAdvance(Thread &thread, int32_t index, const Cell &cell,
+                    int64_t want);
+  void checkSender(Thread &thread, const Action &action, const Cell &cell);
+  void change(Thread &thread, int32_t index, Cell &cell, bool sets,
+              int64_t amount, Message message);
+  std::optional<Bounds> bounds(Thread &thread, const Action &action,
+                               const RangePlan &range);
+  void touch(Thread &thread, int32_t index, const RangePlan &range,
+             Bounds bounds);
+  void touchPart(Thread &thread, int32_t index, int32_t argument, int64_t rank,
+                 bool write, Bounds bounds);
+  int32_t barrier(const Thread &thread, int32_t team, bool grid,
+                  int32_t channel);
+  int32_t arrive(Thread &thread, int32_t index, BarrierState &state,
+                 bool release, bool ordered);
+  bool leave(Thread &thread, BarrierState &state, int32_t generation,
+             bool acquire, bool ordered);
+  const TeamView &view(const Thread &thread, int32_t team) const {
+    return views[size_t(thread.rankIndex) * program.teams.size() + team];
+  }
+  std::optional<TeamView> makeView(const TeamPlan &plan, int64_t rank) const;
+  /// Source and destination are world ranks; destination -1: all.
+  SlotKey slotKey(const Action &action, int64_t source, int64_t dest,
+                  int64_t slot, int64_t launch) const;
+  std::optional<int64_t> slotOf(Thread &thread, const Action &action,
+                                int64_t &valid);
+  void checkReuse(Thread &thread, int32_t index, int64_t dest, int64_t slot);
+  /// Thread of a world rank, or -1 when that rank is not followed.
+  int32_t threadOf(int64_t rank, int64_t block) const {
+    int32_t index = rankIndex[rank];
+    return index < 0 ? -1 : static_cast<int32_t>(index * shape.blocks + block);
+  }
+  std::optional<Bounds> mailBounds(Thread &thread, const Action &action);
+  void store(Thread &thread, int32_t index, Mailbox &box, Bounds bounds,
+             int64_t flag);
+
+  // Reporting. Null: this kind has been reported at this op already.
+  std::optional<InFlightDiagnostic> report(const Action &action,
+                                           llvm::StringRef kind);
+  std::optional<InFlightDiagnostic> report(Operation *op, llvm::StringRef kind);
+  std::string when(const Thread &thread) const;
+  std::string cellName(const Cell &cell) const;
+
+  const Program &program;
+  WorldShape shape;
+  Clocks clocks;
+  std::vector<Thread> threads;
+  std::vector<int64_t> values;
+  std::vector<uint8_t> known;
+  std::vector<TeamView> views;
+  std::vector<int32_t> rankIndex;
+  std::vector<int32_t> endedBlocks;
+  llvm::DenseMap<std::pair<uint64_t, uint64_t>, uint32_t> cellIds;
+  std::deque<Cell> cells;
+  llvm::DenseMap<std::pair<uint64_t, uint64_t>, Progress> progress;
+  std::deque<BarrierState> barriers;
+  llvm::DenseMap<std::pair<uint64_t, uint64_t>, int32_t> barrierIds;
+  /// Channel barriers passed, by channel and thread.
+  std::vector<std::vector<int32_t>> rounds;
+  llvm::DenseMap<SlotKey, Sent> sent;
+  llvm::DenseMap<SlotKey, Received> received;
+  std::vector<Suspect> suspects;
+  std::vector<Shadow> shadows;
+  std::vector<Mailbox> mailboxes;
+  llvm::DenseSet<std::pair<Operation *, const void *>> reported;
+  uint64_t steps = 0;
+  int64_t nextCopy = 0;
+  unsigned errors = 0;
+  bool fatal = false;
+};
+
+} // namespace mlir::comms::check
+
+#endif // COMMSIR_LOWERING_CHECK_MACHINE_H

@@ -1,0 +1,179 @@
+//===- Order.cpp - What happens before what -------------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/check/Order.h"
+
+#include <algorithm>
+
+using namespace mlir::comms::check;
+
+//===----------------------------------------------------------------------===//
+// Clocks
+//===----------------------------------------------------------------------===//
+
+Clocks::Clocks(int32_t threads)
+    : n(threads), own(2 * n * n), sent(2 * n), fenced(n), pending(n),
+      current{std::vector<Message>(n), std::vector<Message>(n)}, published(n) {
+  for (int32_t t = 0; t < threads; ++t)
+    strong(t)[t] = weak(t)[t] = 1;
+}
+
+void Clocks::raise(uint32_t *into, const uint32_t *from) {
+  for (size_t i = 0; i < n; ++i)
+    into[i] = std::max(into[i], from[i]);
+  workDone += n;
+}
+
+void Clocks::advance(int32_t thread) {
+  ++strong(thread)[thread];
+  ++weak(thread)[thread];
+  current[0][thread] = current[1][thread] = 0;
+  published[thread] = 0;
+}
+
+Stamp Clocks::stamp(int32_t thread) {
+  if (published[thread])
+    advance(thread);
+  return {thread, weak(thread)[thread]};
+}
+
+Message Clocks::make() {
+  Message result = static_cast<Message>(sent.size() / (2 * n));
+  sent.resize(sent.size() + 2 * n);
+  workDone += 2 * n;
+  return result;
+}
+
+void Clocks::merge(int32_t thread, Message into, bool release) {
+  const std::vector<uint32_t> &fence = fenced[thread];
+  if (release)
+    raise(strongOf(into), strong(thread));
+  else if (!fence.empty())
+    raise(strongOf(into), fence.data());
+  raise(strongOf(into) + n, weak(thread));
+  published[thread] = 1;
+}
+
+Message Clocks::send(int32_t thread, bool release) {
+  Message &message = current[release][thread];
+  if (!message) {
+    Message made = make();
+    merge(thread, made, release);
+    message = made;
+  }
+  published[thread] = 1;
+  return message;
+}
+
+void Clocks::receive(int32_t thread, Message message, bool acquire) {
+  if (!message)
+    return;
+  raise(weak(thread), strongOf(message) + n);
+  if (acquire) {
+    raise(strong(thread), strongOf(message));
+  } else {
+    pending[thread].resize(n);
+    raise(pending[thread].data(), strongOf(message));
+  }
+  current[0][thread] = current[1][thread] = 0;
+}
+
+void Clocks::fence(int32_t thread, bool release, bool acquire) {
+  if (acquire && !pending[thread].empty()) {
+    raise(strong(thread), pending[thread].data());
+    current[0][thread] = current[1][thread] = 0;
+  }
+  if (release) {
+    fenced[thread].assign(strong(thread), strong(thread) + n);
+    current[0][thread] = 0;
+    published[thread] = 1;
+  }
+}
+
+void Clocks::join(llvm::ArrayRef<int32_t> threads) {
+  Message all = make();
+  for (int32_t thread : threads)
+    merge(thread, all, /*release=*/true);
+  for (int32_t thread : threads)
+    receive(thread, all, /*acquire=*/true);
+}
+
+//===----------------------------------------------------------------------===//
+// Pieces of memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Cuts the piece of `map` that holds `at` in two, so that one begins there.
+template <typename Map>
+void splitAt(Map &map, int64_t at) {
+  auto it = map.upper_bound(at);
+  if (it == map.begin())
+    return;
+  --it;
+  if (it->first == at || it->second.end <= at)
+    return;
+  auto tail = it->second;
+  it->second.end = at;
+  map.emplace_hint(std::next(it), at, std::move(tail));
+}
+
+/// Visits pieces that cover [begin, end) exactly; makes those that are missing.
+template <typename Map, typename Visit>
+void cover(Map &map, int64_t begin, int64_t end, Visit visit) {
+  if (begin >= end)
+    return;
+  // The common case: the same piece as last time.
+  auto exact = map.find(begin);
+  if (exact != map.end() && exact->second.end == end)
+    return visit(begin, exact->second);
+  splitAt(map, begin);
+  splitAt(map, end);
+  auto it = map.lower_bound(begin);
+  for (int64_t at = begin; at < end;) {
+    if (it == map.end() || it->first > at) {
+      int64_t stop = it == map.end() ? end : std::min(end, it->first);
+      it = map.emplace_hint(it, at, typename Map::mapped_type());
+      it->second.end = stop;
+    }
+    visit(it->first, it->second);
+    at = it->second.end;
+    ++it;
+  }
+}
+
+} // namespace
+
+void Shadow::access(int64_t begin, int64_t end,
+                    llvm::function_ref<void(int64_t, Piece &)> visit) {
+  cover(pieces, begin, end, visit);
+}
+
+void Mailbox::access(int64_t begin, int64_t end,
+                     llvm::function_ref<void(int64_t, Run &)> visit) {
+  cover(runs, begin, end, visit);
+}
+
+bool Mailbox::holds(int64_t begin, int64_t end, int64_t flag,
+                    int64_t &seen) const {
+  seen = -1;
+  auto it = runs.upper_bound(begin);
+  if (it != runs.begin())
+    --it;
+  for (int64_t at = begin; at < end; ++it) {
+    while (it != runs.end() && it->second.end <= at)
+      ++it;
+    if (it == runs.end() || it->first > at)
+      return false;
+    if (it->second.flag != flag) {
+      seen = it->second.flag;
+      return false;
+    }
+    at = it->second.end;
+  }
+  return true;
+}

@@ -1,0 +1,147 @@
+//===- Order.h - What happens before what -----------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Vector clocks over (rank, block), and the state that is compared with them.
+//
+// Each thread has two clocks. The *strong* one follows release and acquire:
+// what is in it is visible. The *weak* one follows every observation (a packet
+// that has come, a relaxed signal): what is in it has been carried out, so that
+// the memory it read may be written again, but what it wrote need not be
+// visible.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_CHECK_ORDER_H
+#define COMMSIR_LOWERING_CHECK_ORDER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace mlir::comms::check {
+
+/// A moment of a thread.
+struct Stamp {
+  int32_t thread = -1;
+  uint32_t time = 0;
+};
+
+/// Index of a message: the clocks that a release carries. 0: none.
+using Message = uint32_t;
+
+class Clocks {
+public:
+  explicit Clocks(int32_t threads);
+
+  /// The present moment of `thread`: what it does now.
+  Stamp stamp(int32_t thread);
+  /// Clocks that go with a signal of `thread`. `release`: the strong clock goes
+  /// along; else only what an earlier release fence took.
+  Message send(int32_t thread, bool release);
+  /// `thread` has seen the message. `acquire`: at once; else the strong clock
+  /// waits for an acquire fence.
+  void receive(int32_t thread, Message message, bool acquire);
+  void fence(int32_t thread, bool release, bool acquire);
+  /// All of `threads` continue after all of them.
+  void join(llvm::ArrayRef<int32_t> threads);
+  /// An empty message that others are merged into.
+  Message make();
+  /// Adds the clocks of `thread` to `into`.
+  void merge(int32_t thread, Message into, bool release);
+
+  bool visible(int32_t thread, Stamp earlier) const {
+    return earlier.thread == thread || earlier.thread < 0 ||
+           strong(thread)[earlier.thread] >= earlier.time;
+  }
+  bool carriedOut(int32_t thread, Stamp earlier) const {
+    return earlier.thread == thread || earlier.thread < 0 ||
+           weak(thread)[earlier.thread] >= earlier.time;
+  }
+  /// Whether the message was sent after `earlier`.
+  bool after(Message message, Stamp earlier) const {
+    return weakOf(message)[earlier.thread] >= earlier.time;
+  }
+  /// Words of clock copied or merged so far: the cost of ordering.
+  uint64_t work() const { return workDone; }
+
+private:
+  const uint32_t *strong(int32_t t) const { return &own[2 * size_t(t) * n]; }
+  uint32_t *strong(int32_t t) { return &own[2 * size_t(t) * n]; }
+  const uint32_t *weak(int32_t t) const { return strong(t) + n; }
+  uint32_t *weak(int32_t t) { return strong(t) + n; }
+  const uint32_t *strongOf(Message m) const { return &sent[2 * size_t(m) * n]; }
+  uint32_t *strongOf(Message m) { return &sent[2 * size_t(m) * n]; }
+  const uint32_t *weakOf(Message m) const { return strongOf(m) + n; }
+  void raise(uint32_t *into, const uint32_t *from);
+  void advance(int32_t thread);
+
+  size_t n;
+  /// For each thread its strong and its weak clock.
+  std::vector<uint32_t> own;
+  /// For each message the same.
+  std::vector<uint32_t> sent;
+  /// Strong clocks taken by release fences, and pending for acquire fences.
+  std::vector<std::vector<uint32_t>> fenced, pending;
+  /// The message of the present state, by kind of order; 0: none.
+  std::vector<Message> current[2];
+  /// Set once the present time has been sent: the next stamp begins a new one.
+  std::vector<uint8_t> published;
+  uint64_t workDone = 0;
+};
+
+/// Who touched memory, where and when.
+struct Touch {
+  Stamp stamp;
+  int32_t action = -1;
+  int32_t launch = 0;
+};
+
+/// The last accesses to each element of one rank's part of a window.
+class Shadow {
+public:
+  struct Piece {
+    int64_t end = 0;
+    Touch write;
+    llvm::SmallVector<Touch, 4> reads;
+  };
+  /// Calls `visit` for pieces that cover exactly [begin, end).
+  void access(int64_t begin, int64_t end,
+              llvm::function_ref<void(int64_t, Piece &)> visit);
+
+private:
+  std::map<int64_t, Piece> pieces;
+};
+
+/// Packets or poisoned slots of one rank's part of a window: what was stored.
+class Mailbox {
+public:
+  struct Run {
+    int64_t end = 0;
+    /// Flag of the packets; -1: empty.
+    int64_t flag = -1;
+    Touch store;
+    Message message = 0;
+    llvm::SmallVector<Touch, 2> reads;
+  };
+  /// Calls `visit` for runs that cover exactly [begin, end), after making them.
+  void access(int64_t begin, int64_t end,
+              llvm::function_ref<void(int64_t, Run &)> visit);
+  /// Whether every packet of [begin, end) has `flag`. If not, `seen` is the
+  /// first other flag, or -1.
+  bool holds(int64_t begin, int64_t end, int64_t flag, int64_t &seen) const;
+
+private:
+  std::map<int64_t, Run> runs;
+};
+
+} // namespace mlir::comms::check
+
+#endif // COMMSIR_LOWERING_CHECK_ORDER_H

@@ -1,0 +1,225 @@
+//===- Program.h - A kernel prepared for fast interpretation ----*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The checker follows a kernel on every rank and block. It does so over this
+// form: a flat list of instructions over integer registers, which keeps only
+// what decides control flow, synchronisation and addresses. Data values do not
+// appear; an integer that depends on them is *unknown*.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_CHECK_PROGRAM_H
+#define COMMSIR_LOWERING_CHECK_PROGRAM_H
+
+#include "dialect/Comms.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mlir::comms::check {
+
+/// Index of a register; negative: absent.
+using Register = int32_t;
+constexpr Register noRegister = -1;
+
+/// What an instruction does. Arithmetic reads `a`, `b`, `c` and writes `dst`;
+/// jumps read `a` and `target`; actions are described by `Program::actions`.
+enum class Code : uint8_t {
+  Add,
+  Sub,
+  Mul,
+  DivS,
+  DivU,
+  RemS,
+  RemU,
+  CeilDivS,
+  CeilDivU,
+  FloorDivS,
+  And,
+  Or,
+  Xor,
+  Shl,
+  ShrS,
+  ShrU,
+  MinS,
+  MaxS,
+  MinU,
+  MaxU,
+  /// dst = a (predicate `extra`) b.
+  Compare,
+  /// dst = a ? b : c.
+  Select,
+  /// dst = a cut or sign-extended to `width`; `extra` is the source's width.
+  SignCast,
+  /// The same, zero-extended.
+  ZeroCast,
+  Move,
+  /// dst becomes unknown.
+  Forget,
+  /// Rank and size of team `extra`; dst = a's world rank etc.
+  Rank,
+  Size,
+  /// dst = rank a of team `extra` as a rank of team `target`.
+  Translate,
+  BlockId,
+  NumBlocks,
+  Epoch,
+  /// dst = the a-th peer of team `extra`; `width` != 0: reversed.
+  PeerAt,
+  /// Goes to `target`.
+  Jump,
+  /// Goes to guard `extra`'s `skip` when a is unknown, to `target` when false.
+  Branch,
+  /// Checks that a loop's bounds a, b and step c are known and step is
+  /// positive.
+  LoopEnter,
+  /// Performs `Program::actions[extra]`.
+  Act,
+  /// The kernel has returned.
+  End,
+};
+
+struct Instruction {
+  Code code;
+  /// Width of the integers in bits (index: 64).
+  uint8_t width = 64;
+  Register dst = noRegister, a = noRegister, b = noRegister, c = noRegister;
+  int32_t extra = 0, target = 0;
+};
+
+/// A branch or loop: what happens when its condition is unknown.
+struct Guard {
+  Operation *op = nullptr;
+  /// A synchronisation inside, which makes an unknown condition an error.
+  Operation *sync = nullptr;
+  /// Where to go on when nothing inside synchronises.
+  int32_t skip = 0;
+};
+
+/// A team as a chain of splits.
+struct TeamPlan {
+  TeamKind kind = TeamKind::World;
+  llvm::SmallVector<std::pair<SplitKind, int64_t>, 2> splits;
+  bool operator==(const TeamPlan &other) const = default;
+};
+
+/// Memory that an access goes to, as far as it is known statically.
+struct MemoryPlan {
+  enum Kind { Unknown, Own, Peer, Multimem, Scratch } kind = Unknown;
+  /// Kernel argument (window or memref), or -1.
+  int32_t argument = -1;
+  Register peer = noRegister;
+  int32_t team = -1;
+  /// Elements that exist, or -1: unknown.
+  int64_t limit = -1;
+};
+
+/// A contiguous piece of memory, in elements.
+struct RangePlan {
+  MemoryPlan memory;
+  Register offset = noRegister;
+  /// Number of elements; without a register, `fixedCount`.
+  Register count = noRegister;
+  int64_t fixedCount = 0;
+  bool write = false;
+  bool used = false;
+};
+
+enum class ActionKind : uint8_t {
+  Access,
+  Signal,
+  WaitSignal,
+  ResetSignal,
+  WaitCounter,
+  ResetCounter,
+  Fence,
+  Barrier,
+  Arrive,
+  BarrierWait,
+  PacketStore,
+  PacketLoad,
+  PoisonStore,
+  PoisonLoad,
+  PoisonFill,
+  BulkCopy,
+  BulkWait,
+  Send,
+  Recv,
+  ChannelBarrier,
+};
+
+/// An op that synchronises or touches memory.
+struct Action {
+  ActionKind kind;
+  Operation *op = nullptr;
+  /// Signal or counter: the kernel argument. Channel: index in `channels`.
+  int32_t object = -1;
+  int32_t team = -1;
+  Register index = noRegister, value = noRegister, peer = noRegister;
+  Register valid = noRegister, dst = noRegister, token = noRegister;
+  SignalKind signal = SignalKind::Inc;
+  WaitKind wait = WaitKind::Ge;
+  MemoryOrder order = MemoryOrder::AcqRel;
+  MemoryScope scope = MemoryScope::Sys;
+  BarrierExtent extent = BarrierExtent::Block;
+  /// A counter that the transfer increments, and its cell.
+  int32_t counter = -1;
+  Register counterIndex = noRegister;
+  /// What is read and what is written, in this order.
+  RangePlan ranges[2];
+  /// Tokens of bulk copies.
+  llvm::SmallVector<Register, 2> tokens;
+  /// Elements of a tile, and bits of each.
+  int64_t tileSize = 0;
+  int64_t elementBits = 0;
+};
+
+struct ChannelPlan {
+  ChannelOp op;
+  int32_t team = -1;
+  int64_t slots = 0, tileSize = 0;
+  ChannelPattern pattern = ChannelPattern::Multicast;
+};
+
+/// A kernel argument that holds cells or memory.
+struct ArgumentPlan {
+  std::string name;
+  /// Cells of a signal or counter on each rank.
+  int64_t count = 0;
+  /// A window that some op reaches on a peer: its accesses are ordered.
+  bool shared = false;
+};
+
+class Program {
+public:
+  /// Prepares `kernel`. Emits errors for what cannot be followed: collectives
+  /// that have not been expanded, unstructured control flow around a
+  /// synchronisation, teams and signals that are not resolved statically.
+  static FailureOr<Program> build(KernelOp kernel);
+
+  KernelOp kernel;
+  std::vector<Instruction> code;
+  std::vector<Action> actions;
+  std::vector<Guard> guards;
+  std::vector<TeamPlan> teams;
+  std::vector<ChannelPlan> channels;
+  std::vector<ArgumentPlan> arguments;
+  /// Initial registers: constants are known, everything else is not.
+  std::vector<int64_t> initialValues;
+  std::vector<uint8_t> initialKnown;
+  /// One more than the highest block that a role names.
+  int64_t roleBlocks = 0;
+  /// Ops that were given up for checking because an operand is unknown.
+  bool synchronises = false;
+};
+
+} // namespace mlir::comms::check
+
+#endif // COMMSIR_LOWERING_CHECK_PROGRAM_H
