@@ -12,9 +12,54 @@ include "mlir/Pass/PassBase.td"
 
 def ExpandCollectives : Pass<"comms-expand-collectives", "::mlir::comms::KernelOp"> {
   let summary = "Expand collectives into programs over channels";
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+  let description = [{
+    Replaces each collective by the program of an algorithm: sends and receives
+    of tiles over channels, with the regions `produce` and `consume` around
+    them. A tile is a row where a region looks at a row as a whole or arrays
+    differ in their row length; otherwise the arrays are cut flat, into tiles of
+    a size that keeps every rank busy, and the regions are retyped to it.
+
+    Algorithm and protocol are, in this order: the options', the op's own, the
+    cheapest by a cost rule. What was chosen is a remark and an entry of the
+    kernel's attribute `comms.choices`. An algorithm is one file of
+    `lowering/algorithm`; `docs/AddAnAlgorithm.md` adds one.
+
+    Before:
+
+    ```mlir
+    comms.kernel @sum(%x: memref<512xf32>, %y: memref<512xf32>) attributes {ranks = 2 : i64} {
+      %team = comms.team world
+      comms.all_reduce sum %team ins(%x : memref<512xf32>) outs(%y : memref<512xf32>)
+          {algorithm = "one_shot", protocol = "ll"}
+      comms.return
+    }
+    ```
+
+    After (and `canonicalize`):
+
+    ```mlir
+    %block = comms.block_id
+    %blocks = comms.num_blocks
+    %channel = comms.channel 0 multicast over %team slots 2 : <ll, 256xf32>
+    scf.for %t = %block to %c2 step %blocks {
+      %offset = arith.muli %t, %c256 : index
+      %tile = comms.tile_load %x[%offset] : memref<512xf32> -> tensor<256xf32>
+      comms.send %tile on %channel[%t] : tensor<256xf32>, <ll, 256xf32>
+    }
+    comms.channel_barrier %channel : <ll, 256xf32>
+    scf.for %t = %block to %c2 step %blocks {
+      %a = comms.recv %channel[%t] from %c0 : <ll, 256xf32> -> tensor<256xf32>
+      %b = comms.recv %channel[%t] from %c1 : <ll, 256xf32> -> tensor<256xf32>
+      %sum = arith.addf %a, %b : tensor<256xf32>
+      %offset = arith.muli %t, %c256 : index
+      comms.tile_store %sum, %y[%offset] : tensor<256xf32>, memref<512xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
   let options = [
     Option<"ranks", "ranks", "int64_t", "0", "Number of ranks; 0: the kernel's own `ranks`">,
+    Option<"blocks", "blocks", "int64_t", "0", "Blocks of each rank; 0: the kernel's own `blocks`, else known at run time">,
     Option<"algorithm", "algorithm", "std::string", "\"\"", "Algorithm for all collectives; empty: each op's own, else the cheapest">,
     Option<"protocol", "protocol", "std::string", "\"\"", "Protocol for all channels; empty: each op's own, else the cheapest">,
     Option<"tileSize", "tile-size", "int64_t", "0", "Elements of a flat tile; 0: chosen">,
@@ -33,20 +78,185 @@ def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
 
 def LowerChannels : Pass<"comms-lower-channels", "::mlir::comms::KernelOp"> {
   let summary = "Lower channels to memory operations, each by its protocol";
+  let description = [{
+    Gives every channel its memory, a window that becomes the kernel's last
+    argument, and turns sends and receives into what the channel's protocol
+    makes of them. The new argument is marked `comms.hidden`: the runtime makes
+    it once, filled as `comms.init` says, and keeps it from launch to launch.
+    What does not change within a launch (which buffer is in use, the own row,
+    the flag) is computed once, at the channel. No operation over a channel is
+    left.
+
+    Before:
+
+    ```mlir
+    comms.kernel @swap(%x: memref<64xf32>) attributes {ranks = 2 : i64} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %team = comms.team world
+      %rank = comms.rank %team
+      %peer = arith.subi %c1, %rank : index
+      %ch = comms.channel 0 pairwise over %team slots 1 : !comms.channel<ll, 64xf32>
+      %mine = comms.tile_load %x[%c0] : memref<64xf32> -> tensor<64xf32>
+      comms.send %mine on %ch[%c0] to %peer : tensor<64xf32>, !comms.channel<ll, 64xf32>
+      %theirs = comms.recv %ch[%c0] from %peer : !comms.channel<ll, 64xf32> -> tensor<64xf32>
+      comms.tile_store %theirs, %x[%c0] : tensor<64xf32>, memref<64xf32>
+      comms.return
+    }
+    ```
+
+    After, with constants folded:
+
+    ```mlir
+    comms.kernel @swap(%x: memref<64xf32>,
+        %channel0.ll: !comms.window<2x2x1x64xi64> {comms.hidden, comms.init = "zero"})
+        attributes {ranks = 2 : i64} {
+      %team = comms.team world
+      %rank = comms.rank %team
+      %peer = arith.subi %c1, %rank : index
+      %epoch = comms.epoch
+      %turn = arith.remui %epoch, %c2 : index
+      %buffer = arith.muli %turn, %c128 : index
+      %mine = arith.muli %rank, %c64 : index
+      %own_row = arith.addi %buffer, %mine : index
+      %flag = arith.index_cast %epoch : index to i32
+      %own = comms.local %channel0.ll : !comms.window<2x2x1x64xi64> -> memref<2x2x1x64xi64>
+      %tile = comms.tile_load %x[%c0] : memref<64xf32> -> tensor<64xf32>
+      %part = comms.peer %channel0.ll at %peer of %team : !comms.window<2x2x1x64xi64> -> memref<2x2x1x64xi64>
+      comms.packet_store %tile, %part[%own_row] flag %flag : tensor<64xf32>, memref<2x2x1x64xi64>
+      %theirs = arith.muli %peer, %c64 : index
+      %row = arith.addi %buffer, %theirs : index
+      %got = comms.packet_load %own[%row] flag %flag : memref<2x2x1x64xi64> -> tensor<64xf32>
+      comms.tile_store %got, %x[%c0] : tensor<64xf32>, memref<64xf32>
+      comms.return
+    }
+    ```
+  }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def EliminateBarriers : Pass<"comms-eliminate-barriers", "::mlir::comms::KernelOp"> {
   let summary = "Remove barriers that another barrier makes redundant";
+  let description = [{
+    Removes the second of two barriers of one team and one extent that stand in
+    the same block of the same region, when nothing that the barrier orders
+    happens between them: no other synchronisation, and no access to memory
+    that whoever meets there can see (parts of windows; for a grid barrier the
+    rank's memory too). What stays has the order of both. The last barrier of a
+    kernel stays, whatever the next launch begins with.
+
+    Before:
+
+    ```mlir
+    comms.kernel @two_channels(%x: memref<8xf32>) attributes {ranks = 2 : i64} {
+      %c0 = arith.constant 0 : index
+      %team = comms.team world
+      comms.barrier %team block
+      %tile = comms.tile_load %x[%c0] : memref<8xf32> -> tensor<8xf32>
+      comms.barrier %team block
+      comms.tile_store %tile, %x[%c0] : tensor<8xf32>, memref<8xf32>
+      comms.return
+    }
+    ```
+
+    After:
+
+    ```mlir
+    comms.kernel @two_channels(%x: memref<8xf32>) attributes {ranks = 2 : i64} {
+      %c0 = arith.constant 0 : index
+      %team = comms.team world
+      comms.barrier %team block
+      %tile = comms.tile_load %x[%c0] : memref<8xf32> -> tensor<8xf32>
+      comms.tile_store %tile, %x[%c0] : tensor<8xf32>, memref<8xf32>
+      comms.return
+    }
+    ```
+  }];
   let statistics = [Statistic<"numRemoved", "num-removed", "Barriers removed">];
 }
 
 def Instrument : Pass<"comms-instrument", "::mlir::comms::KernelOp"> {
   let summary = "Record every window access and synchronisation for the race detector";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let description = [{
+    Puts a `comms.record_access` before every access to memory that other ranks
+    can see, and a `comms.record_sync` before every op that synchronises; the
+    latter names the op and, where it has them, its cell and its peer, or the
+    first element. An op that does both (a packet, a put with a signal) has the
+    record of its synchronisation first.
+
+    Before:
+
+    ```mlir
+    comms.kernel @publish(%w: !comms.window<8xf32>, %x: memref<8xf32>) attributes {ranks = 2 : i64} {
+      %c0 = arith.constant 0 : index
+      %team = comms.team world
+      %own = comms.local %w : !comms.window<8xf32> -> memref<8xf32>
+      %tile = comms.tile_load %x[%c0] : memref<8xf32> -> tensor<8xf32>
+      comms.tile_store %tile, %own[%c0] : tensor<8xf32>, memref<8xf32>
+      comms.barrier %team block
+      comms.return
+    }
+    ```
+
+    After:
+
+    ```mlir
+    comms.kernel @publish(%w: !comms.window<8xf32>, %x: memref<8xf32>) attributes {ranks = 2 : i64} {
+      %c0 = arith.constant 0 : index
+      %team = comms.team world
+      %own = comms.local %w : !comms.window<8xf32> -> memref<8xf32>
+      %tile = comms.tile_load %x[%c0] : memref<8xf32> -> tensor<8xf32>
+      %c8 = arith.constant 8 : index
+      comms.record_access write %own[%c0] count %c8 : memref<8xf32>
+      comms.tile_store %tile, %own[%c0] : tensor<8xf32>, memref<8xf32>
+      comms.record_sync "barrier"
+      comms.barrier %team block
+      comms.return
+    }
+    ```
+  }];
 }
 
 def AssertBounds : Pass<"comms-assert-bounds", "::mlir::comms::KernelOp"> {
   let summary = "Check at run time the offsets that cannot be proven in bounds";
+  let description = [{
+    For every access to memory by an offset, and for every cell of a signal or
+    counter: refuses it when it cannot be in bounds, leaves it alone when it
+    can be proven to be, and else puts a `comms.check_bounds` before it. Proofs
+    use the ranges of values, bounds of loops, minima and maxima, enclosing
+    conditions, and that what occurs in both an offset and a count cancels. The
+    programs that collectives expand to need no checks.
+
+    Before:
+
+    ```mlir
+    comms.kernel @rows(%x: memref<1000xf32>, %y: memref<1000xf32>, %at: index) {
+      %c0 = arith.constant 0 : index
+      %c4 = arith.constant 4 : index
+      %c256 = arith.constant 256 : index
+      %c1000 = arith.constant 1000 : index
+      %block = comms.block_id
+      %blocks = comms.num_blocks
+      scf.for %t = %block to %c4 step %blocks {
+        %offset = arith.muli %t, %c256 : index
+        %left = arith.subi %c1000, %offset : index
+        %valid = arith.minsi %left, %c256 : index
+        %tile = comms.tile_load %x[%offset] valid %valid : memref<1000xf32> -> tensor<256xf32>
+        comms.tile_store %tile, %y[%at] valid %valid : tensor<256xf32>, memref<1000xf32>
+      }
+      comms.return
+    }
+    ```
+
+    After, in the loop:
+
+    ```mlir
+        %tile = comms.tile_load %x[%offset] valid %valid : memref<1000xf32> -> tensor<256xf32>
+        comms.check_bounds "write of y" %at, %valid in %c1000
+        comms.tile_store %tile, %y[%at] valid %valid : tensor<256xf32>, memref<1000xf32>
+    ```
+  }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 

@@ -604,15 +604,19 @@ void mlir::comms::chooseTiles(Problem &problem, int64_t pieces,
   // Many tiles keep many blocks busy; small ones pay for their loop and their
   // poll more often, so 256 elements are the least unless ranks would idle.
   constexpr int64_t smallest = 16, small = 256, largest = 4096, wanted = 64;
+  int64_t whole = std::max<int64_t>(
+      llvm::alignTo(problem.partElements, smallest), smallest);
   auto cut = [&](int64_t count) {
-    int64_t size =
-        llvm::divideCeil(problem.partElements, std::max<int64_t>(count, 1));
-    return std::max<int64_t>(llvm::alignTo(size, smallest), smallest);
+    if (count <= 1)
+      return whole;
+    // Rounded down: there are to be `count` tiles or more.
+    int64_t size = llvm::alignDown(problem.partElements / count, smallest);
+    return std::max(size, smallest);
   };
   if (tileSize <= 0)
     tileSize = std::clamp(cut(std::max(pieces, wanted)),
                           std::min(small, cut(pieces)), largest);
-  tileSize = std::min(tileSize, cut(1));
+  tileSize = std::min(tileSize, whole);
   problem.tileSize = tileSize;
   problem.tiles = llvm::divideCeil(problem.partElements, tileSize);
   for (SmallVector<TileArray> *arrays :

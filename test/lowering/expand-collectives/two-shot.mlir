@@ -1,0 +1,77 @@
+// RUN: comms-opt %s -split-input-file --comms-expand-collectives="algorithm=two_shot protocol=pull" --canonicalize --cse | FileCheck %s
+
+// The owner folds in rank order, rounds once, and uses what it sends.
+// CHECK-LABEL: comms.kernel @all_reduce
+// CHECK: tile = 16 : i64, tiles = 6 : i64
+// CHECK: %[[RANK:.*]] = comms.rank
+// CHECK: %[[TO:.*]] = comms.channel 0 pairwise over %{{.*}} slots 2 : <pull, 16xbf16>
+// CHECK: %[[ALL:.*]] = comms.channel 1 multicast over %{{.*}} slots 2 : <pull, 16xbf16>
+// CHECK: scf.for %[[T:.*]] =
+// CHECK:   %[[TURN:.*]] = arith.divui %[[T]], %c4
+// CHECK:   %[[SHIFTED:.*]] = arith.addi %[[T]], %[[TURN]]
+// CHECK:   %[[OWNER:.*]] = arith.remui %[[SHIFTED]], %c4
+// CHECK:   comms.send %{{.*}} on %[[TO]][%[[TURN]]] to %[[OWNER]]
+// CHECK: comms.channel_barrier %[[TO]]
+// CHECK: scf.for %[[T:.*]] =
+// CHECK:   scf.if
+// CHECK:     comms.recv %[[TO]][%[[TURN:.*]]] from %c0
+// CHECK:     comms.recv %[[TO]][%[[TURN]]] from %c1
+// CHECK:     comms.recv %[[TO]][%[[TURN]]] from %c2
+// CHECK:     comms.recv %[[TO]][%[[TURN]]] from %c3
+// CHECK:     %[[ROUNDED:.*]] = arith.truncf %{{.*}} : tensor<16xf32> to tensor<16xbf16>
+// CHECK:     comms.send %[[ROUNDED]] on %[[ALL]][%[[TURN]]]
+// CHECK: comms.channel_barrier %[[ALL]]
+// CHECK: scf.for
+// CHECK:   %[[GOT:.*]] = comms.recv %[[ALL]][%{{.*}}] from %{{.*}} -> tensor<16xbf16>
+// CHECK:   %[[WIDE:.*]] = arith.extf %[[GOT]] : tensor<16xbf16> to tensor<16xf32>
+// CHECK:   comms.tile_store %[[WIDE]], %y
+// CHECK-NOT: comms.barrier
+// CHECK: comms.return
+comms.kernel @all_reduce(%x: memref<96xbf16>, %y: memref<96xf32>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<96xbf16>) outs(%y : memref<96xf32>)
+  comms.return
+}
+
+// -----
+
+// Sums of i8 travel as i32: no algorithm loses bits of an integer.
+// CHECK-LABEL: comms.kernel @integers
+// CHECK: comms.channel 0 pairwise over %{{.*}} : <pull, 16xi8>
+// CHECK: comms.channel 1 multicast over %{{.*}} : <pull, 16xi32>
+comms.kernel @integers(%x: memref<16xi8>, %y: memref<16xi32>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<16xi8>) outs(%y : memref<16xi32>)
+  comms.return
+}
+
+// -----
+
+// Many ranks: tiles are small enough for every rank to own one.
+// CHECK-LABEL: comms.kernel @many
+// CHECK-SAME: tile = 16 : i64, tiles = 1024 : i64
+comms.kernel @many(%x: memref<16384xf32>, %y: memref<16384xf32>) attributes {ranks = 1024 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<16384xf32>) outs(%y : memref<16384xf32>)
+  comms.return
+}
+
+// -----
+
+// Scatter to the owners, then all-gather.
+// CHECK-LABEL: comms.kernel @broadcast
+// CHECK: %[[TO:.*]] = comms.channel 0 pairwise
+// CHECK: %[[ALL:.*]] = comms.channel 1 multicast
+// CHECK: scf.if
+// CHECK:   comms.send %{{.*}} on %[[TO]]
+// CHECK: comms.channel_barrier %[[TO]]
+// CHECK: %[[TILE:.*]] = comms.recv %[[TO]][%{{.*}}] from %c1
+// CHECK: comms.send %[[TILE]] on %[[ALL]]
+// CHECK: comms.channel_barrier %[[ALL]]
+// CHECK: comms.recv %[[ALL]]
+// CHECK: comms.barrier %{{.*}} block
+comms.kernel @broadcast(%x: memref<96xbf16>, %y: memref<96xbf16>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.broadcast root 1 %team ins(%x : memref<96xbf16>) outs(%y : memref<96xbf16>)
+  comms.return
+}
