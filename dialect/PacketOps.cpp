@@ -19,26 +19,31 @@ using namespace mlir::comms::checks;
 /// Packets that so many elements fill; nothing when it is not known.
 static std::optional<int64_t> getPackets(std::optional<int64_t> elements,
                                          unsigned width) {
-  int64_t perPacket = 32 / width;
   if (!elements || *elements < 0)
     return std::nullopt;
+  int64_t packets;
+  if (width > 32)
+    return __builtin_mul_overflow(*elements, int64_t(width / 32), &packets)
+               ? std::nullopt
+               : std::optional<int64_t>(packets);
+  int64_t perPacket = 32 / width;
   return *elements / perPacket + (*elements % perPacket != 0);
 }
 
 template <typename PacketOp>
 static LogicalResult verifyPacket(PacketOp op) {
   auto memory = cast<MemRefType>(op.getMemref().getType());
-  if (memory.getRank() != 1 || !memory.getElementType().isSignlessInteger(64) ||
+  if (!memory.getElementType().isSignlessInteger(64) ||
       !memory.getLayout().isIdentity() || memory.getMemorySpace())
     return op.emitOpError()
-           << "C1: packets lie in contiguous memory of type memref<?xi64>, not "
-           << memory;
+           << "C1: packets lie in contiguous memory of i64 in the default "
+           << "space, not " << memory;
   Type tile = op.getTile().getType();
   unsigned width = getElementType(tile).getIntOrFloatBitWidth();
-  if (width != 8 && width != 16 && width != 32)
+  if (width != 8 && width != 16 && width != 32 && width != 64)
     return op.emitOpError()
-           << "C2: elements of 8, 16 or 32 bits fill packets, "
-           << getElementType(tile) << " does not; bitcast or convert the tile";
+           << "C2: elements of 8, 16, 32 or 64 bits fill packets, "
+           << getElementType(tile) << " does not; convert the tile";
   if (failed(isValid(op, "C3", op.getValid(), tile)))
     return failure();
   return inRange(op, "C4", op.getMemref(), "packet memory", op.getOffset(),

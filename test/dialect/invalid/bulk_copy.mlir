@@ -13,25 +13,25 @@ comms.kernel @k(%src16: memref<64xf16>, %any: memref<?xf32>) {
 // -----
 
 // C2: strided memory.
-comms.kernel @k(%any: memref<?xf32>, %strided: memref<32xf32, strided<[2]>>) {
+func.func @k(%any: memref<?xf32>, %strided: memref<32xf32, strided<[2]>>) {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   // expected-error @+1 {{C2: the source has the type}}
   %t = comms.bulk_copy %strided[%c0] to %any[%c0] count %c8 : memref<32xf32, strided<[2]>>, memref<?xf32>
   %done = comms.bulk_wait %t
-  comms.return
+  return
 }
 
 // -----
 
 // C2: a multicast view as destination.
-comms.kernel @k(%src: memref<64xf32>, %mm: memref<64xf32, #comms.space<multimem>>) {
+func.func @k(%src: memref<64xf32>, %mm: memref<64xf32, #comms.space<multimem>>) {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   // expected-error @+1 {{C2: the destination is a multimem view}}
   %t = comms.bulk_copy %src[%c0] to %mm[%c0] count %c8 : memref<64xf32>, memref<64xf32, #comms.space<multimem>>
   %done = comms.bulk_wait %t
-  comms.return
+  return
 }
 
 // -----

@@ -94,13 +94,13 @@ comms.kernel @k(%s: !comms.signal<1>, %i: index) {
 // -----
 
 // Memory whose number of elements does not fit 64 bits has no known limit.
-comms.kernel @k(%src: memref<4294967296x4294967296x4294967296xf32>, %d: !comms.window<64xf32>) {
+func.func @k(%src: memref<4294967296x4294967296x4294967296xf32>, %d: !comms.window<64xf32>) {
   %team = comms.team world
   %c0 = arith.constant 0 : index
   %huge = arith.constant 9223372036854775807 : index
   // expected-error @+1 {{C3: 9223372036854775807 elements from offset 0 leave the window}}
   comms.put %src[%huge] to %d[%c0] count %huge at %c0 of %team : memref<4294967296x4294967296x4294967296xf32>, !comms.window<64xf32>
-  comms.return
+  return
 }
 
 // -----

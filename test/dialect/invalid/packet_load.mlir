@@ -4,30 +4,30 @@
 comms.kernel @k(%words: memref<64xi32>) {
   %c0 = arith.constant 0 : index
   %flag = arith.constant 7 : i32
-  // expected-error @+1 {{C1: packets lie in contiguous memory of type memref<?xi64>, not 'memref<64xi32>'}}
+  // expected-error @+1 {{C1: packets lie in contiguous memory of i64 in the default space, not 'memref<64xi32>'}}
   %t = comms.packet_load %words[%c0] flag %flag : memref<64xi32> -> tensor<16xf32>
   comms.return
 }
 
 // -----
 
-// C1: packet memory has one dimension.
-comms.kernel @k(%grid: memref<8x8xi64>) {
+// C1: packet memory is contiguous.
+func.func @k(%grid: memref<32xi64, strided<[2]>>) {
   %c0 = arith.constant 0 : index
   %flag = arith.constant 7 : i32
-  // expected-error @+1 {{C1: packets lie in contiguous memory of type memref<?xi64>, not 'memref<8x8xi64>'}}
-  %t = comms.packet_load %grid[%c0] flag %flag : memref<8x8xi64> -> tensor<16xf32>
-  comms.return
+  // expected-error @+1 {{C1: packets lie in contiguous memory of i64 in the default space, not 'memref<32xi64, strided<[2]>>'}}
+  %t = comms.packet_load %grid[%c0] flag %flag : memref<32xi64, strided<[2]>> -> tensor<16xf32>
+  return
 }
 
 // -----
 
-// C2: an f64 does not fit beside a flag.
+// C2: a bit fills no packet.
 comms.kernel @k(%packets: memref<64xi64>) {
   %c0 = arith.constant 0 : index
   %flag = arith.constant 7 : i32
-  // expected-error @+1 {{C2: elements of 8, 16 or 32 bits fill packets, 'f64' does not}}
-  %t = comms.packet_load %packets[%c0] flag %flag : memref<64xi64> -> tensor<16xf64>
+  // expected-error @+1 {{C2: elements of 8, 16, 32 or 64 bits fill packets, 'i1' does not}}
+  %t = comms.packet_load %packets[%c0] flag %flag : memref<64xi64> -> tensor<16xi1>
   comms.return
 }
 
@@ -63,6 +63,17 @@ comms.kernel @k(%packets: memref<64xi64>) {
   %flag = arith.constant 7 : i32
   // expected-error @+1 {{C4: 16 elements from offset 49 leave the packet memory, which has 64 elements}}
   %t = comms.packet_load %packets[%c49] flag %flag : memref<64xi64> -> tensor<16xf32>
+  comms.return
+}
+
+// -----
+
+// C4: 16 f64 need 32 packets.
+comms.kernel @k(%packets: memref<64xi64>) {
+  %c33 = arith.constant 33 : index
+  %flag = arith.constant 7 : i32
+  // expected-error @+1 {{C4: 32 elements from offset 33 leave the packet memory, which has 64 elements}}
+  %t = comms.packet_load %packets[%c33] flag %flag : memref<64xi64> -> tensor<16xf64>
   comms.return
 }
 

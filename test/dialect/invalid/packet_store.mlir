@@ -5,32 +5,32 @@ comms.kernel @k(%words: memref<64xi32>) {
   %c0 = arith.constant 0 : index
   %flag = arith.constant 7 : i32
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
-  // expected-error @+1 {{C1: packets lie in contiguous memory of type memref<?xi64>, not 'memref<64xi32>'}}
+  // expected-error @+1 {{C1: packets lie in contiguous memory of i64 in the default space, not 'memref<64xi32>'}}
   comms.packet_store %f32x16, %words[%c0] flag %flag : tensor<16xf32>, memref<64xi32>
   comms.return
 }
 
 // -----
 
-// C1: packet memory has one dimension.
-comms.kernel @k(%grid: memref<8x8xi64>) {
+// C1: packet memory is contiguous.
+func.func @k(%grid: memref<32xi64, strided<[2]>>) {
   %c0 = arith.constant 0 : index
   %flag = arith.constant 7 : i32
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
-  // expected-error @+1 {{C1: packets lie in contiguous memory of type memref<?xi64>, not 'memref<8x8xi64>'}}
-  comms.packet_store %f32x16, %grid[%c0] flag %flag : tensor<16xf32>, memref<8x8xi64>
-  comms.return
+  // expected-error @+1 {{C1: packets lie in contiguous memory of i64 in the default space, not 'memref<32xi64, strided<[2]>>'}}
+  comms.packet_store %f32x16, %grid[%c0] flag %flag : tensor<16xf32>, memref<32xi64, strided<[2]>>
+  return
 }
 
 // -----
 
-// C2: an f64 does not fit beside a flag.
+// C2: a bit fills no packet.
 comms.kernel @k(%packets: memref<64xi64>) {
   %c0 = arith.constant 0 : index
   %flag = arith.constant 7 : i32
-  %f64x16 = arith.constant dense<1.0> : tensor<16xf64>
-  // expected-error @+1 {{C2: elements of 8, 16 or 32 bits fill packets, 'f64' does not}}
-  comms.packet_store %f64x16, %packets[%c0] flag %flag : tensor<16xf64>, memref<64xi64>
+  %i1x16 = arith.constant dense<true> : tensor<16xi1>
+  // expected-error @+1 {{C2: elements of 8, 16, 32 or 64 bits fill packets, 'i1' does not}}
+  comms.packet_store %i1x16, %packets[%c0] flag %flag : tensor<16xi1>, memref<64xi64>
   comms.return
 }
 
@@ -69,6 +69,18 @@ comms.kernel @k(%packets: memref<64xi64>) {
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
   // expected-error @+1 {{C4: 16 elements from offset 49 leave the packet memory, which has 64 elements}}
   comms.packet_store %f32x16, %packets[%c49] flag %flag : tensor<16xf32>, memref<64xi64>
+  comms.return
+}
+
+// -----
+
+// C4: 16 f64 need 32 packets.
+comms.kernel @k(%packets: memref<64xi64>) {
+  %c33 = arith.constant 33 : index
+  %flag = arith.constant 7 : i32
+  %f64x16 = arith.constant dense<1.0> : tensor<16xf64>
+  // expected-error @+1 {{C4: 32 elements from offset 33 leave the packet memory, which has 64 elements}}
+  comms.packet_store %f64x16, %packets[%c33] flag %flag : tensor<16xf64>, memref<64xi64>
   comms.return
 }
 

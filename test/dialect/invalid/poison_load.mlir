@@ -21,21 +21,21 @@ comms.kernel @k(%src16: memref<64xf16>) {
 // -----
 
 // C3: strided memory.
-comms.kernel @k(%strided: memref<32xf32, strided<[2]>>) {
+func.func @k(%strided: memref<32xf32, strided<[2]>>) {
   %c0 = arith.constant 0 : index
   // expected-error @+1 {{C3: poison lies in contiguous memory of the default space}}
   %t = comms.poison_load %strided[%c0] : memref<32xf32, strided<[2]>> -> tensor<16xf32>
-  comms.return
+  return
 }
 
 // -----
 
 // C3: nobody reads a multicast view.
-comms.kernel @k(%mm: memref<64xf32, #comms.space<multimem>>) {
+func.func @k(%mm: memref<64xf32, #comms.space<multimem>>) {
   %c0 = arith.constant 0 : index
   // expected-error @+1 {{C3: poison lies in contiguous memory of the default space}}
   %t = comms.poison_load %mm[%c0] : memref<64xf32, #comms.space<multimem>> -> tensor<16xf32>
-  comms.return
+  return
 }
 
 // -----

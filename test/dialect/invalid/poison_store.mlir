@@ -23,23 +23,23 @@ comms.kernel @k(%src16: memref<64xf16>) {
 // -----
 
 // C3: strided memory.
-comms.kernel @k(%strided: memref<32xf32, strided<[2]>>) {
+func.func @k(%strided: memref<32xf32, strided<[2]>>) {
   %c0 = arith.constant 0 : index
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
   // expected-error @+1 {{C3: poison lies in contiguous memory of the default space}}
   comms.poison_store %f32x16, %strided[%c0] : tensor<16xf32>, memref<32xf32, strided<[2]>>
-  comms.return
+  return
 }
 
 // -----
 
 // C3: nobody reads a multicast view.
-comms.kernel @k(%mm: memref<64xf32, #comms.space<multimem>>) {
+func.func @k(%mm: memref<64xf32, #comms.space<multimem>>) {
   %c0 = arith.constant 0 : index
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
   // expected-error @+1 {{C3: poison lies in contiguous memory of the default space}}
   comms.poison_store %f32x16, %mm[%c0] : tensor<16xf32>, memref<64xf32, #comms.space<multimem>>
-  comms.return
+  return
 }
 
 // -----

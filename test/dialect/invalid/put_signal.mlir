@@ -15,7 +15,7 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src16: memref<64xf16>, %sig: !com
 // -----
 
 // C2: strided memory.
-comms.kernel @k(%data: !comms.window<64xf32>, %strided: memref<32xf32, strided<[2]>>, %sig: !comms.signal<4>) {
+func.func @k(%data: !comms.window<64xf32>, %strided: memref<32xf32, strided<[2]>>, %sig: !comms.signal<4>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -23,13 +23,13 @@ comms.kernel @k(%data: !comms.window<64xf32>, %strided: memref<32xf32, strided<[
   // expected-error @+1 {{C2: the source has the type}}
   comms.put_signal %strided[%c0] to %data[%c0] count %c8 at %c1 of %team
       then inc %sig[%c0] : memref<32xf32, strided<[2]>>, !comms.window<64xf32>, !comms.signal<4>
-  comms.return
+  return
 }
 
 // -----
 
 // C2: a multicast view as source.
-comms.kernel @k(%data: !comms.window<64xf32>, %sig: !comms.signal<4>, %mm: memref<64xf32, #comms.space<multimem>>) {
+func.func @k(%data: !comms.window<64xf32>, %sig: !comms.signal<4>, %mm: memref<64xf32, #comms.space<multimem>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
@@ -37,7 +37,7 @@ comms.kernel @k(%data: !comms.window<64xf32>, %sig: !comms.signal<4>, %mm: memre
   // expected-error @+1 {{C2: the source is a multimem view}}
   comms.put_signal %mm[%c0] to %data[%c0] count %c8 at %c1 of %team
       then inc %sig[%c0] : memref<64xf32, #comms.space<multimem>>, !comms.window<64xf32>, !comms.signal<4>
-  comms.return
+  return
 }
 
 // -----

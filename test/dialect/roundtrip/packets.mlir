@@ -3,7 +3,7 @@
 // RUN: comms-opt %s --emit-bytecode | comms-opt | FileCheck %s
 
 // CHECK-LABEL: comms.kernel @packets
-comms.kernel @packets(%m: memref<64xi64>, %dyn: memref<?xi64>, %flag: i32, %n: index) {
+comms.kernel @packets(%m: memref<64xi64>, %grid: memref<2x2x4x8xi64>, %dyn: memref<?xi64>, %flag: i32, %n: index) {
   %c0 = arith.constant 0 : index
   %x = arith.constant dense<1.0> : tensor<16xf32>
   %h = arith.constant dense<1.0> : tensor<17xbf16>
@@ -14,6 +14,8 @@ comms.kernel @packets(%m: memref<64xi64>, %dyn: memref<?xi64>, %flag: i32, %n: i
   comms.packet_store %h, %dyn[%n] flag %flag valid %n assumes store16_whole : tensor<17xbf16>, memref<?xi64>
   // CHECK: comms.packet_store {{.*}} : vector<5xi8>, memref<64xi64>
   comms.packet_store %q, %m[%c0] flag %flag : vector<5xi8>, memref<64xi64>
+  // CHECK: comms.packet_load %{{.*}}[%{{.*}}] flag %{{[^ ]*}} : memref<2x2x4x8xi64> -> tensor<4xf64>
+  %w = comms.packet_load %grid[%n] flag %flag : memref<2x2x4x8xi64> -> tensor<4xf64>
   // CHECK: comms.packet_load %{{.*}}[%c0] flag %{{[^ ]*}} : memref<64xi64> -> tensor<16xf32>
   %a = comms.packet_load %m[%c0] flag %flag : memref<64xi64> -> tensor<16xf32>
   // CHECK: comms.packet_load %{{.*}}[%{{.*}}] flag %{{[^ ]*}} valid %{{[^ ]*}} assumes store16_whole : memref<?xi64> -> vector<16xf16>
