@@ -12,6 +12,7 @@
 #include "lowering/Translations.h"
 #include "lowering/cpu/Abi.h"
 #include "runtime/cpu/Runtime.h"
+#include "runtime/driver/AtomicFile.h"
 #include "runtime/jit/Optimise.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -34,6 +35,7 @@
 #include <mutex>
 
 using namespace llvm;
+using namespace commsir;
 using namespace commsir::jit;
 namespace comms = mlir::comms;
 
@@ -384,15 +386,10 @@ static Expected<size_t> readFrameBytes(MemoryBufferRef object) {
 }
 
 static Error writeObject(StringRef path, MemoryBufferRef object) {
-  Error error = writeToOutput(path, [&](raw_ostream &os) {
-    os << object.getBuffer();
-    return Error::success();
-  });
-  if (!error)
-    return Error::success();
-  return fail(CompileError::Stage::Input,
-              "the object file '" + path +
-                  "' could not be written: " + toString(std::move(error)));
+  driver::OutputFiles files;
+  if (Error error = files.write(path, {object.getBuffer()}))
+    return error;
+  return files.commit();
 }
 
 /// A JIT that knows the runtime's functions and the C library's.

@@ -1,0 +1,213 @@
+//===- Report.cpp - Who waits for what ------------------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cpu/Scheduler.h"
+
+using namespace llvm;
+using namespace commsir;
+using namespace commsir::cpu;
+
+/// Waiting blocks that a report prints.
+static constexpr size_t kPrinted = 24;
+
+static std::string number(int64_t value) { return std::to_string(value); }
+
+/// "s[3]": a cell of a signal or counter.
+static std::string cellName(const jit::ArgInfo &info, int64_t index) {
+  return std::string(info.kind == jit::ArgKind::Counter ? "counter "
+                                                        : "signal ") +
+         info.name + "[" + number(index) + "]";
+}
+
+std::string Scheduler::describeCell(const Fiber &fiber) const {
+  const Wait &wait = fiber.wait;
+  const jit::ArgInfo &info = kernel.args()[wait.argument];
+  int64_t seen = __atomic_load_n(reinterpret_cast<int64_t *>(wait.address),
+                                 __ATOMIC_ACQUIRE);
+  std::string text = cellName(info, wait.index) + " at rank " +
+                     number(fiber.context.rank) + ": saw " + number(seen) +
+                     ", wants " + (wait.compare == 0 ? "= " : "≥ ") +
+                     number(wait.value) + "; ";
+  if (info.kind == jit::ArgKind::Counter)
+    return text + "this rank's own counted puts should have raised it";
+  if (wait.from < 0)
+    return text + "a peer should have signalled it";
+  return text + "rank " + number(wait.from) + " should have sent it";
+}
+
+/// What a rank that others wait for is doing itself.
+static std::string describeProgress(const Scheduler &scheduler, int64_t rank,
+                                    int64_t block) {
+  const Fiber &fiber = scheduler.fibers[rank * scheduler.blocks + block];
+  if (fiber.state == Fiber::Finished)
+    return ", which has ended";
+  if (fiber.state != Fiber::Waiting || fiber.wait.site < 0)
+    return "";
+  return ", which waits at " +
+         scheduler.kernel.sites()[fiber.wait.site].location;
+}
+
+/// A packet or element that has not come: which, where, and who writes there.
+std::string Scheduler::describeSlot(const Fiber &fiber) const {
+  const Wait &wait = fiber.wait;
+  bool packets = wait.kind == Wait::Packets;
+  int64_t unit = packets ? 8 : wait.elementBytes;
+  const char *missing = wait.address + wait.found * unit;
+  std::string what = packets ? "packet" : "element";
+  std::string end;
+  for (size_t i = 0; i < args.size(); ++i) {
+    int64_t offset = missing - args[i].base;
+    if (!args[i].base || offset < 0 || offset >= args[i].stride * ranks)
+      continue;
+    const jit::ArgInfo &info = kernel.args()[i];
+    int64_t owner = offset / args[i].stride,
+            index = offset % args[i].stride / unit;
+    what += " " + number(index) + " of " +
+            (info.hidden ? "channel memory " : "window ") + info.name +
+            " at rank " + number(owner);
+    // Channel memory is [buffers][sources][slots][units]: the second index is
+    // the sender's rank in the team, where senders have rows of their own.
+    if (info.hidden && info.shape.size() >= 2 && info.shape[1] == ranks &&
+        ranks > 1) {
+      int64_t source =
+          index / (info.elements() / info.shape[0] / info.shape[1]) % ranks;
+      end = "; rank " + number(source) + " should have sent it" +
+            describeProgress(*this, source, fiber.context.block);
+    } else {
+      end = "; the sending rank of the channel should have sent it";
+    }
+    break;
+  }
+  if (!packets)
+    return what + ": saw poison, wants data" + end;
+  uint64_t packet = __atomic_load_n(reinterpret_cast<const uint64_t *>(missing),
+                                    __ATOMIC_ACQUIRE);
+  return what + ": saw flag " + number(static_cast<int32_t>(packet >> 32)) +
+         ", wants flag " + number(static_cast<int32_t>(wait.value)) + end;
+}
+
+std::string Scheduler::describeBarrier(const Fiber &fiber) const {
+  const BarrierState &barrier = *fiber.wait.barrier;
+  std::string text = barrier.block < 0
+                         ? std::string("barrier of all blocks")
+                         : "barrier of block " + number(barrier.block);
+  text += " of " + number(barrier.size) + " ranks: saw " +
+          number(barrier.arrived) + " arrive, wants " + number(barrier.total);
+  int64_t named = 0;
+  for (int64_t seat = 0; seat < barrier.total && named < 4; ++seat) {
+    if (barrier.present[seat])
+      continue;
+    int64_t member = barrier.block < 0 ? seat / blocks : seat;
+    int64_t block = barrier.block < 0 ? seat % blocks : barrier.block;
+    int64_t rank = barrier.first + member * barrier.stride;
+    text += (named++ ? ", rank " : "; rank ") + number(rank);
+    if (barrier.block < 0)
+      text += " block " + number(block);
+    text += describeProgress(*this, rank, block);
+  }
+  int64_t missing = barrier.total - barrier.arrived;
+  if (missing > named)
+    text += " and " + number(missing - named) + " more";
+  return text +
+         (missing == 1 ? " should have arrived" : " should have arrived");
+}
+
+Waiting Scheduler::describe(const Fiber &fiber) const {
+  Waiting waiting{fiber.context.rank, fiber.context.block, "", "", ""};
+  const Wait &wait = fiber.wait;
+  if (wait.site >= 0 && size_t(wait.site) < kernel.sites().size()) {
+    waiting.op = kernel.sites()[wait.site].op;
+    waiting.location = kernel.sites()[wait.site].location;
+  }
+  switch (wait.kind) {
+  case Wait::Cell:
+    waiting.what = describeCell(fiber);
+    break;
+  case Wait::Packets:
+  case Wait::Poison:
+    waiting.what = describeSlot(fiber);
+    break;
+  case Wait::Barrier:
+    waiting.what = describeBarrier(fiber);
+    break;
+  case Wait::Interrupted:
+    waiting.what = "was running this loop when it was stopped";
+    break;
+  case Wait::Nothing:
+    waiting.what = "could run";
+    break;
+  case Wait::Launch:
+  case Wait::Failed:
+    break;
+  }
+  return waiting;
+}
+
+std::string Scheduler::describeFailure(const Fiber &fiber) const {
+  const Failure &failure = fiber.failure;
+  const jit::SourceSite site = fiber.wait.site >= 0
+                                   ? kernel.sites()[fiber.wait.site]
+                                   : jit::SourceSite();
+  std::string where = site.location + ": rank " + number(fiber.context.rank) +
+                      ", block " + number(fiber.context.block) + ", launch " +
+                      number(fiber.context.epoch) + ": ";
+  switch (failure.kind) {
+  case Failure::OutOfBounds:
+    return where + (site.detail.empty() ? site.op : site.detail) + " covers [" +
+           number(failure.offset) + ", " + number(failure.offset) + " + " +
+           number(failure.count) + "), but the limit is " +
+           number(failure.limit);
+  case Failure::Cell:
+    return where + site.op + " uses cell " + number(failure.offset) + " of '" +
+           kernel.args()[failure.count].name + "', which has " +
+           number(failure.limit);
+  case Failure::Team:
+    return where + site.op +
+           " is over a team that does not exist: first rank " +
+           number(failure.offset) + ", stride " + number(failure.count) + ", " +
+           number(failure.limit) + " ranks of " + number(ranks) +
+           "; split the team by a divisor of its size";
+  case Failure::Barrier:
+    return where + site.op +
+           " arrives twice at a barrier that is still open; wait for the first "
+           "arrival before the "
+           "second";
+  case Failure::None:
+    break;
+  }
+  return where + "failed";
+}
+
+RunError Scheduler::makeError(RunError::Kind kind, std::string message) const {
+  RunError error{kind, std::move(message), {}};
+  if (kind == RunError::Bounds || kind == RunError::Other)
+    return error;
+  for (const Fiber &fiber : fibers) {
+    bool waits =
+        fiber.state == Fiber::Waiting && fiber.wait.kind != Wait::Launch;
+    bool stopped = fiber.wait.kind == Wait::Interrupted;
+    bool limited = kind != RunError::Deadlock && fiber.state == Fiber::Ready &&
+                   fiber.slot >= 0;
+    if (waits || stopped || limited)
+      error.waiting.push_back(describe(fiber));
+  }
+  return error;
+}
+
+std::string RunError::render() const {
+  std::string text = message + "\n";
+  for (size_t i = 0; i < waiting.size() && i < kPrinted; ++i) {
+    const Waiting &one = waiting[i];
+    text += "  rank " + number(one.rank) + " block " + number(one.block) +
+            ": " + (one.op.empty() ? std::string("(no op)") : one.op) +
+            (one.location.empty() ? std::string() : " at " + one.location) +
+            "\n    " + one.what + "\n";
+  }
+  if (waiting.size() > kPrinted)
+    text += "  … and " + number(waiting.size() - kPrinted) + " more blocks\n";
+  return text;
+}

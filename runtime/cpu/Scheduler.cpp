@@ -1,0 +1,656 @@
+//===- Scheduler.cpp - Which block runs next ------------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cpu/Scheduler.h"
+
+#include <condition_variable>
+#include <thread>
+
+using namespace llvm;
+using namespace commsir;
+using namespace commsir::cpu;
+using boost::context::detail::jump_fcontext;
+using boost::context::detail::make_fcontext;
+using boost::context::detail::transfer_t;
+
+using Clock = std::chrono::steady_clock;
+
+Scheduler::Scheduler(const jit::Kernel &kernel, const RunOptions &options)
+    : kernel(kernel), options(options), ranks(kernel.ranks()),
+      blocks(options.blocks), random(options.seed) {}
+
+int64_t Scheduler::now() const {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() -
+                                                              begun)
+      .count();
+}
+
+//===----------------------------------------------------------------------===//
+// Switching
+//===----------------------------------------------------------------------===//
+
+void Scheduler::enter(transfer_t transfer) {
+  auto *fiber = static_cast<Fiber *>(transfer.data);
+  fiber->worker->main = transfer.fctx;
+  Scheduler *scheduler = fiber->worker->scheduler;
+  scheduler->kernel.entry()(&fiber->context);
+  fiber->state = Fiber::Finished;
+  jump_fcontext(fiber->worker->main, nullptr);
+  __builtin_unreachable();
+}
+
+void Scheduler::suspend(Fiber &fiber) {
+  transfer_t transfer = jump_fcontext(fiber.worker->main, nullptr);
+  fiber.worker->main = transfer.fctx;
+}
+
+void Scheduler::resume(Worker &worker, Fiber &fiber) {
+  ++worker.steps;
+  if (fiber.slot < 0) {
+    fiber.slot = worker.freeSlots.back();
+    worker.freeSlots.pop_back();
+    fiber.context.arena = stacks.arena(fiber.slot);
+    fiber.suspended =
+        make_fcontext(stacks.top(fiber.slot), stacks.stackBytes(), enter);
+    RankState &rank = rankStates[fiber.context.rank];
+    if (!rank.started.exchange(true))
+      rank.first = Clock::now();
+  }
+  bool traced = !options.tracePath.empty();
+  int64_t begin = traced ? now() : 0;
+  if (traced && fiber.wait.kind != Wait::Nothing &&
+      fiber.wait.kind != Wait::Launch)
+    record(worker, fiber, fiber.stoppedAt, begin);
+  fiber.wait.kind = Wait::Nothing;
+  fiber.state = Fiber::Running;
+  transfer_t transfer = jump_fcontext(fiber.suspended, &fiber);
+  fiber.suspended = transfer.fctx;
+  if (traced) {
+    Wait wait = fiber.wait;
+    fiber.wait.site = -1;
+    record(worker, fiber, begin, fiber.stoppedAt = now());
+    fiber.wait = wait;
+  }
+  if (fiber.state == Fiber::Finished)
+    ended(worker, fiber);
+  else if (fiber.state == Fiber::Dead)
+    abort = true;
+}
+
+void Scheduler::record(Worker &worker, Fiber &fiber, int64_t begin,
+                       int64_t end) {
+  if (worker.slices.size() * workers.size() >= kMaxSlices) {
+    ++worker.droppedSlices;
+    return;
+  }
+  worker.slices.push_back({int32_t(fiber.context.rank),
+                           int32_t(fiber.context.block), fiber.wait.site,
+                           fiber.context.epoch, begin, end});
+}
+
+/// A block has run to its end. The last of its rank starts the next launch.
+void Scheduler::ended(Worker &worker, Fiber &fiber) {
+  worker.freeSlots.push_back(fiber.slot);
+  fiber.slot = -1;
+  ++finishedBlocks;
+  int64_t rank = fiber.context.rank, epoch = fiber.context.epoch;
+  RankState &state = rankStates[rank];
+  if (epoch < lastLaunch) {
+    fiber.state = Fiber::Waiting;
+    fiber.wait = {};
+    fiber.wait.kind = Wait::Launch;
+    fiber.wait.value = epoch + 1;
+    fiber.wait.index = rank;
+    ++fiber.context.epoch;
+    if (options.fast)
+      worker.waiting.push_back(&fiber);
+  }
+  if (--state.running != 0)
+    return;
+  state.last = Clock::now();
+  if (epoch == lastLaunch)
+    return;
+  state.running = blocks;
+  state.launch = epoch + 1;
+  if (options.fast)
+    return;
+  for (int64_t block = 0; block < blocks; ++block) {
+    Fiber &next = fibers[rank * blocks + block];
+    next.state = Fiber::Ready;
+    worker.ready.push_back(&next);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Waiting and waking
+//===----------------------------------------------------------------------===//
+
+static constexpr unsigned kGranuleBits = 7;
+
+static uintptr_t granuleOf(const char *address) {
+  return reinterpret_cast<uintptr_t>(address) >> kGranuleBits;
+}
+
+/// Whether the wait is over. Remembers how far packets and poison have come, so
+/// that the next look begins there.
+bool Scheduler::isReady(Wait &wait) const {
+  switch (wait.kind) {
+  case Wait::Cell: {
+    int64_t value = __atomic_load_n(reinterpret_cast<int64_t *>(wait.address),
+                                    __ATOMIC_ACQUIRE);
+    return wait.compare == 0 ? value == wait.value : value >= wait.value;
+  }
+  case Wait::Packets:
+    for (; wait.found < wait.count; ++wait.found) {
+      auto *packet = reinterpret_cast<uint64_t *>(wait.address) + wait.found;
+      if (static_cast<int32_t>(__atomic_load_n(packet, __ATOMIC_ACQUIRE) >>
+                               32) != static_cast<int32_t>(wait.value))
+        return false;
+    }
+    return true;
+  case Wait::Poison:
+    for (; wait.found < wait.count; ++wait.found) {
+      char *element = wait.address + wait.found * wait.elementBytes;
+      bool empty =
+          wait.elementBytes == 4
+              ? __atomic_load_n(reinterpret_cast<uint32_t *>(element),
+                                __ATOMIC_ACQUIRE) == mlir::comms::cpu::kPoison32
+              : __atomic_load_n(reinterpret_cast<uint16_t *>(element),
+                                __ATOMIC_ACQUIRE) ==
+                    mlir::comms::cpu::kPoison16;
+      if (empty)
+        return false;
+    }
+    return true;
+  case Wait::Barrier:
+    return wait.barrier->generation.load(std::memory_order_acquire) !=
+           static_cast<uint32_t>(wait.value);
+  case Wait::Launch:
+    return rankStates[wait.index].launch.load(std::memory_order_acquire) >=
+           wait.value;
+  case Wait::Nothing:
+    return true;
+  case Wait::Interrupted:
+  case Wait::Failed:
+    return false;
+  }
+  return false;
+}
+
+/// The address whose change the wait needs next.
+static char *awaitedAddress(const Wait &wait) {
+  if (wait.kind == Wait::Packets)
+    return wait.address + wait.found * 8;
+  if (wait.kind == Wait::Poison)
+    return wait.address + wait.found * wait.elementBytes;
+  return wait.address;
+}
+
+void Scheduler::park(Fiber &fiber) {
+  Fiber *&list = fiber.wait.kind == Wait::Barrier
+                     ? fiber.wait.barrier->waiters
+                     : parked[granuleOf(awaitedAddress(fiber.wait))];
+  fiber.next = list;
+  list = &fiber;
+}
+
+void Scheduler::waitFor(Fiber &fiber, const Wait &wait) {
+  fiber.wait = wait;
+  if (options.shuffle)
+    maybeYield(fiber);
+  fiber.wait = wait;
+  while (!isReady(fiber.wait)) {
+    fiber.state = Fiber::Waiting;
+    if (!options.fast)
+      park(fiber);
+    suspend(fiber);
+    int64_t found = fiber.wait.found;
+    fiber.wait = wait;
+    fiber.wait.found = found;
+  }
+  fiber.wait.kind = Wait::Nothing;
+}
+
+void Scheduler::fail(Fiber &fiber, int32_t site, const Failure &failure) {
+  fiber.failure = failure;
+  fiber.wait = {};
+  fiber.wait.kind = Wait::Failed;
+  fiber.wait.site = site;
+  fiber.state = Fiber::Dead;
+  while (true)
+    suspend(fiber);
+}
+
+void Scheduler::interrupt(Fiber &fiber, int32_t site) {
+  fiber.wait = {};
+  fiber.wait.kind = Wait::Interrupted;
+  fiber.wait.site = site;
+  fiber.state = Fiber::Dead;
+  while (true)
+    suspend(fiber);
+}
+
+BarrierState *Scheduler::findBarrier(uint64_t number) {
+  std::unique_lock<std::mutex> guard(barrierLock, std::defer_lock);
+  if (options.fast)
+    guard.lock();
+  return number < barriers.size() ? &barriers[number] : nullptr;
+}
+
+void Scheduler::wake(Fiber *list) {
+  // The list is last in, first out; waking in the order of arrival is fairer.
+  Fiber *reversed = nullptr;
+  while (list) {
+    Fiber *next = list->next;
+    list->next = reversed;
+    reversed = list;
+    list = next;
+  }
+  while (reversed) {
+    Fiber *fiber = reversed;
+    reversed = fiber->next;
+    fiber->next = nullptr;
+    fiber->state = Fiber::Ready;
+    fiber->worker->ready.push_back(fiber);
+  }
+}
+
+/// Wakes the blocks of `list` whose awaited address is in [from, to); returns
+/// the others.
+static Fiber *splitList(Fiber *list, const char *from, const char *to,
+                        Fiber *&woken) {
+  Fiber *kept = nullptr;
+  while (list) {
+    Fiber *next = list->next;
+    const char *address = awaitedAddress(list->wait);
+    Fiber *&target = address >= from && address < to ? woken : kept;
+    list->next = target;
+    target = list;
+    list = next;
+  }
+  return kept;
+}
+
+void Scheduler::stored(Fiber &fiber, char *address, int64_t bytes) {
+  if (bytes <= 0)
+    return;
+  fiber.worker->bytesMoved += bytes;
+  if (options.fast || parked.empty())
+    return;
+  uintptr_t from = granuleOf(address), to = granuleOf(address + bytes - 1);
+  Fiber *woken = nullptr;
+  auto visit = [&](decltype(parked)::iterator it) {
+    Fiber *kept = splitList(it->second, address, address + bytes, woken);
+    if (kept)
+      it->second = kept;
+    else
+      parked.erase(it);
+  };
+  if (to - from > parked.size()) {
+    for (auto it = parked.begin(), next = it; it != parked.end(); it = next) {
+      next = std::next(it);
+      if (it->first >= from && it->first <= to)
+        visit(it);
+    }
+  } else {
+    for (uintptr_t granule = from; granule <= to; ++granule)
+      if (auto it = parked.find(granule); it != parked.end())
+        visit(it);
+  }
+  wake(woken);
+}
+
+/// Wakes those whose wait is over although nobody said so (a plain store wrote
+/// what they wait for). Returns whether there were any.
+bool Scheduler::wakeStale() {
+  SmallVector<uintptr_t> granules;
+  for (auto &entry : parked)
+    granules.push_back(entry.first);
+  llvm::sort(granules);
+  Fiber *woken = nullptr;
+  for (uintptr_t granule : granules) {
+    Fiber *list = parked[granule], *kept = nullptr;
+    while (list) {
+      Fiber *next = list->next;
+      Wait look = list->wait;
+      Fiber *&target =
+          isReady(look) || look.found != list->wait.found ? woken : kept;
+      list->next = target;
+      target = list;
+      list = next;
+    }
+    if (kept)
+      parked[granule] = kept;
+    else
+      parked.erase(granule);
+  }
+  bool any = woken != nullptr;
+  wake(woken);
+  return any;
+}
+
+void Scheduler::yield(Fiber &fiber) {
+  if (options.fast && stop.load(std::memory_order_relaxed) == 0 &&
+      workers.size() > fibers.size())
+    return;
+  fiber.wait.kind = Wait::Nothing;
+  fiber.state = Fiber::Ready;
+  fiber.worker->ready.push_back(&fiber);
+  suspend(fiber);
+}
+
+void Scheduler::maybeYield(Fiber &fiber) {
+  if (options.shuffle && (random() & 3) == 0)
+    yield(fiber);
+}
+
+int64_t Scheduler::arrive(Fiber &fiber, int32_t site, int64_t first,
+                          int64_t stride, int64_t size, bool grid) {
+  int64_t last = 0;
+  bool bad = size < 1 || stride < 1 || first < 0 ||
+             __builtin_mul_overflow(size - 1, stride, &last) ||
+             __builtin_add_overflow(last, first, &last) || last >= ranks;
+  if (bad)
+    fail(fiber, site, {Failure::Team, first, stride, size});
+  std::unique_lock<std::mutex> guard(barrierLock, std::defer_lock);
+  if (options.fast)
+    guard.lock();
+  int64_t block = grid ? -1 : fiber.context.block;
+  auto [it, isNew] = barrierIds.try_emplace({{first, stride}, {size, block}},
+                                            uint32_t(barriers.size()));
+  if (isNew) {
+    BarrierState &made = barriers.emplace_back();
+    made.first = first;
+    made.stride = stride;
+    made.size = size;
+    made.block = block;
+    made.total = size * (grid ? blocks : 1);
+    made.present.resize(made.total);
+  }
+  uint32_t number = it->second;
+  BarrierState &barrier = barriers[number];
+  int64_t seat = (fiber.context.rank - first) / stride;
+  if (grid)
+    seat = seat * blocks + fiber.context.block;
+  if (barrier.present[seat]) {
+    if (guard.owns_lock())
+      guard.unlock();
+    fail(fiber, site, {Failure::Barrier, 0, 0, 0});
+  }
+  uint32_t generation = barrier.generation;
+  barrier.present[seat] = true;
+  if (++barrier.arrived == barrier.total) {
+    barrier.arrived = 0;
+    barrier.present.assign(barrier.total, false);
+    barrier.generation.store(generation + 1, std::memory_order_release);
+    Fiber *list = barrier.waiters;
+    barrier.waiters = nullptr;
+    if (!options.fast)
+      wake(list);
+  }
+  return static_cast<int64_t>(number) << 32 | generation;
+}
+
+//===----------------------------------------------------------------------===//
+// The loops
+//===----------------------------------------------------------------------===//
+
+void Scheduler::start() {
+  abort = stuck = timedOut = outOfSteps = false;
+  stop = 0;
+  finishedBlocks = 0;
+  parked.clear();
+  barriers.clear();
+  barrierIds.clear();
+  begun = lastProgress = Clock::now();
+  int64_t firstLaunch = lastLaunch + 1;
+  lastLaunch += options.launches;
+  allBlocks = int64_t(fibers.size()) * options.launches;
+  rankStates.clear();
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    RankState &state = rankStates.emplace_back();
+    state.running = blocks;
+    state.launch = firstLaunch;
+  }
+  size_t next = 0, count = fibers.size(), number = 0;
+  for (Worker &worker : workers) {
+    size_t end = count * ++number / workers.size();
+    worker.ready.clear();
+    worker.waiting.clear();
+    worker.slices.clear();
+    worker.droppedSlices = worker.steps = worker.bytesMoved = 0;
+    worker.idleAt = 0;
+    worker.freeSlots = stacks.take(next, end - next);
+    for (; next < end; ++next) {
+      Fiber &fiber = fibers[next];
+      fiber.worker = &worker;
+      fiber.slot = -1;
+      fiber.state = Fiber::Ready;
+      fiber.wait = {};
+      fiber.failure = {};
+      fiber.next = nullptr;
+      fiber.context.epoch = firstLaunch;
+      worker.ready.push_back(&fiber);
+    }
+  }
+}
+
+/// The callback for progress.
+void Scheduler::checkClock() {
+  if (!options.progress)
+    return;
+  auto time = Clock::now();
+  if (time - begun < std::chrono::seconds(2) ||
+      time - lastProgress < std::chrono::milliseconds(500))
+    return;
+  lastProgress = time;
+  options.progress(double(finishedBlocks) / double(allBlocks));
+}
+
+void Scheduler::runAlone() {
+  Worker &worker = workers.front();
+  while (!abort && !stop.load(std::memory_order_relaxed)) {
+    if (worker.ready.empty() && !wakeStale()) {
+      stuck = finishedBlocks != allBlocks;
+      return;
+    }
+    if (options.maxSteps && worker.steps >= options.maxSteps) {
+      outOfSteps = true;
+      return;
+    }
+    if ((worker.steps & 255) == 0)
+      checkClock();
+    if (options.shuffle && worker.ready.size() > 1) {
+      size_t chosen = random() % worker.ready.size();
+      std::swap(worker.ready[chosen], worker.ready.front());
+    }
+    Fiber *fiber = worker.ready.front();
+    worker.ready.pop_front();
+    resume(worker, *fiber);
+  }
+}
+
+bool Scheduler::isStuck() {
+  uint64_t seen = progress.load();
+  for (Worker &worker : workers)
+    if (worker.idleAt.load() != seen)
+      return false;
+  return progress.load() == seen;
+}
+
+/// Exact: a worker counts as idle at the progress it read before it polled, and
+/// running a block moves progress before and after. When all are idle at the
+/// same number, no block ran since, so every poll saw the memory as it is.
+void Scheduler::runWorker(unsigned number) {
+  Worker &worker = workers[number];
+  unsigned idleRounds = 0;
+  while (!abort && !stuck && !stop.load(std::memory_order_relaxed) &&
+         finishedBlocks != allBlocks) {
+    // A block that polls by itself is always ready: look at the others too.
+    if (!worker.ready.empty() &&
+        ((worker.steps & 63) != 63 || worker.waiting.empty())) {
+      if (options.maxSteps &&
+          worker.steps * workers.size() >= options.maxSteps) {
+        outOfSteps = true;
+        abort = true;
+        break;
+      }
+      if (number == 0 && (worker.steps & 255) == 0)
+        checkClock();
+      Fiber *fiber = worker.ready.front();
+      worker.ready.pop_front();
+      ++progress;
+      resume(worker, *fiber);
+      if (fiber->state == Fiber::Waiting && fiber->wait.kind != Wait::Launch)
+        worker.waiting.push_back(fiber);
+      ++progress;
+      idleRounds = 0;
+      continue;
+    }
+    uint64_t seen = progress.load();
+    auto firstStill = std::stable_partition(
+        worker.waiting.begin(), worker.waiting.end(),
+        [&](Fiber *fiber) { return !isReady(fiber->wait); });
+    worker.ready.insert(worker.ready.end(), firstStill, worker.waiting.end());
+    worker.waiting.erase(firstStill, worker.waiting.end());
+    if (!worker.ready.empty()) {
+      ++worker.steps;
+      continue;
+    }
+    worker.idleAt = seen;
+    if (finishedBlocks != allBlocks && isStuck()) {
+      // All may have finished between the two looks.
+      stuck = finishedBlocks != allBlocks;
+      break;
+    }
+    if (number == 0 && (idleRounds & 1023) == 0)
+      checkClock();
+    if (++idleRounds > 16)
+      std::this_thread::yield();
+    else
+      __builtin_ia32_pause();
+  }
+}
+
+namespace {
+/// Raises a flag when a time has passed.
+class Watchdog {
+public:
+  Watchdog(double seconds, std::function<void()> bark) {
+    if (seconds <= 0)
+      return;
+    thread = std::thread([this, seconds, bark = std::move(bark)] {
+      std::unique_lock<std::mutex> guard(lock);
+      // A week is longer than any run and fits the clock.
+      auto time = std::chrono::duration<double>(std::min(seconds, 604800.0));
+      if (!done.wait_for(guard, time, [&] { return ended; }))
+        bark();
+    });
+  }
+  ~Watchdog() {
+    if (!thread.joinable())
+      return;
+    {
+      std::lock_guard<std::mutex> guard(lock);
+      ended = true;
+    }
+    done.notify_all();
+    thread.join();
+  }
+
+private:
+  std::mutex lock;
+  std::condition_variable done;
+  bool ended = false;
+  std::thread thread;
+};
+} // namespace
+
+std::variant<RunStats, RunError> Scheduler::run() {
+  start();
+  {
+    Watchdog watchdog(options.timeLimit, [this] {
+      timedOut = true;
+      stop = 1;
+    });
+    if (!options.fast) {
+      runAlone();
+    } else {
+      std::vector<std::thread> threads;
+      for (unsigned i = 1; i < workers.size(); ++i)
+        threads.emplace_back([this, i] { runWorker(i); });
+      runWorker(0);
+      for (std::thread &thread : threads)
+        thread.join();
+    }
+  }
+  auto result = conclude();
+  if (options.tracePath.empty())
+    return result;
+  std::vector<TraceSlice> slices;
+  size_t dropped = 0;
+  int64_t end = now();
+  for (Worker &worker : workers) {
+    slices.insert(slices.end(), worker.slices.begin(), worker.slices.end());
+    dropped += worker.droppedSlices;
+  }
+  // Waits that never ended last until the end.
+  for (const Fiber &fiber : fibers)
+    if (fiber.state == Fiber::Waiting && fiber.wait.kind != Wait::Launch)
+      slices.push_back({int32_t(fiber.context.rank),
+                        int32_t(fiber.context.block), fiber.wait.site,
+                        fiber.context.epoch, fiber.stoppedAt, end});
+  if (Error error =
+          writeTrace(options.tracePath, kernel, ranks, slices, dropped)) {
+    std::string message = toString(std::move(error));
+    if (std::holds_alternative<RunStats>(result))
+      return RunError{RunError::Other, message, {}};
+    std::get<RunError>(result).message += "; " + message;
+  }
+  return result;
+}
+
+std::variant<RunStats, RunError> Scheduler::conclude() {
+  for (const Fiber &fiber : fibers)
+    if (fiber.state == Fiber::Dead && fiber.failure.kind != Failure::None)
+      return makeError(fiber.failure.kind == Failure::OutOfBounds ||
+                               fiber.failure.kind == Failure::Cell
+                           ? RunError::Bounds
+                           : RunError::Other,
+                       describeFailure(fiber));
+  int64_t left = allBlocks - finishedBlocks;
+  auto ofAll = [&] {
+    return std::to_string(left) + " of " + std::to_string(allBlocks) +
+           " block programs have not ended";
+  };
+  if (stuck)
+    return makeError(RunError::Deadlock,
+                     "deadlock: nothing can run and " + ofAll());
+  if (left != 0 && timedOut)
+    return makeError(RunError::TimeLimit,
+                     "the limit of " + std::to_string(options.timeLimit) +
+                         " s is reached and " + ofAll());
+  if (left != 0)
+    return makeError(RunError::StepLimit,
+                     "the limit of " + std::to_string(options.maxSteps) +
+                         " steps is reached and " + ofAll());
+  RunStats stats;
+  auto micros = [](Clock::duration time) {
+    return std::chrono::duration<double, std::micro>(time).count();
+  };
+  Clock::time_point end = begun;
+  for (const RankState &rank : rankStates) {
+    stats.rankMicroseconds.push_back(micros(rank.last - rank.first));
+    end = std::max(end, rank.last);
+  }
+  stats.totalMicroseconds = micros(end - begun);
+  for (const Worker &worker : workers) {
+    stats.steps += worker.steps;
+    stats.bytesMoved += worker.bytesMoved;
+  }
+  return stats;
+}

@@ -1,0 +1,151 @@
+//===- Scheduler.h - Which block runs next ----------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The state of a world. With one worker a block that waits is put in a table
+// under the address (or barrier) it waits at, and the block that changes that
+// memory puts it back in the queue: nothing is polled. With several workers
+// each polls the waits of its own blocks, and stands idle once none can go on;
+// the world is stuck when all are idle and none has run since the first of them
+// looked.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_CPU_SCHEDULER_H
+#define COMMSIR_RUNTIME_CPU_SCHEDULER_H
+
+#include "runtime/cpu/Fiber.h"
+#include "runtime/cpu/Trace.h"
+#include "runtime/cpu/World.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <mutex>
+#include <random>
+
+namespace commsir::cpu {
+
+struct Scheduler;
+
+/// One thread that runs blocks.
+struct Worker {
+  Scheduler *scheduler = nullptr;
+  boost::context::detail::fcontext_t main = nullptr;
+  std::vector<int64_t> freeSlots;
+  /// Blocks that can run; in a fast run also (`waiting`) those to be polled.
+  std::deque<Fiber *> ready;
+  std::vector<Fiber *> waiting;
+  uint64_t steps = 0;
+  uint64_t bytesMoved = 0;
+  std::vector<TraceSlice> slices;
+  size_t droppedSlices = 0;
+  /// Fast runs: the world's progress when this worker last found nothing to do.
+  std::atomic<uint64_t> idleAt{0};
+};
+
+/// What a barrier of one team (and, of extent block, of one block) has seen.
+struct BarrierState {
+  int64_t first = 0, stride = 1, size = 0;
+  /// Block that it belongs to; -1: all blocks (grid).
+  int64_t block = 0;
+  int64_t total = 0, arrived = 0;
+  std::atomic<uint32_t> generation{0};
+  std::vector<bool> present;
+  Fiber *waiters = nullptr;
+};
+
+/// How far a rank is.
+struct RankState {
+  std::atomic<int64_t> running{0};
+  /// Number of the launch that its blocks may run.
+  std::atomic<int64_t> launch{0};
+  std::chrono::steady_clock::time_point first, last;
+  std::atomic<bool> started{false};
+};
+
+struct Scheduler {
+  Scheduler(const jit::Kernel &kernel, const RunOptions &options);
+
+  /// Everything of the launches options.launches, on top of earlier ones.
+  std::variant<RunStats, RunError> run();
+
+  // What compiled kernels call for: Runtime.cpp.
+  void waitFor(Fiber &fiber, const Wait &wait);
+  [[noreturn]] void fail(Fiber &fiber, int32_t site, const Failure &failure);
+  void interrupt(Fiber &fiber, int32_t site);
+  /// The barrier of that number, or null.
+  BarrierState *findBarrier(uint64_t number);
+  void stored(Fiber &fiber, char *address, int64_t bytes);
+  void maybeYield(Fiber &fiber);
+  void yield(Fiber &fiber);
+  int64_t arrive(Fiber &fiber, int32_t site, int64_t first, int64_t stride,
+                 int64_t size, bool grid);
+  bool isReady(Wait &wait) const;
+
+  // Report.cpp.
+  Waiting describe(const Fiber &fiber) const;
+  std::string describeCell(const Fiber &fiber) const;
+  std::string describeSlot(const Fiber &fiber) const;
+  std::string describeBarrier(const Fiber &fiber) const;
+  std::string describeFailure(const Fiber &fiber) const;
+  RunError makeError(RunError::Kind kind, std::string message) const;
+
+  const jit::Kernel &kernel;
+  const RunOptions &options;
+  int64_t ranks, blocks;
+  std::vector<Mapping> memory;
+  std::vector<mlir::comms::cpu::ArgTable> args;
+  StackPool stacks;
+  std::vector<Fiber> fibers;
+  std::deque<RankState> rankStates;
+  std::deque<Worker> workers;
+  int64_t lastLaunch = 0;
+
+  std::deque<BarrierState> barriers;
+  std::mutex barrierLock, reduceLock;
+
+  /// Not zero: every block has to stop where it can.
+  alignas(64) std::atomic<uint32_t> stop{0};
+  std::atomic<bool> timedOut{false}, outOfSteps{false};
+
+private:
+  void start();
+  void resume(Worker &worker, Fiber &fiber);
+  void ended(Worker &worker, Fiber &fiber);
+  void park(Fiber &fiber);
+  void wake(Fiber *list);
+  bool wakeStale();
+  void runAlone();
+  void runWorker(unsigned number);
+  bool isStuck();
+  void checkClock();
+  void record(Worker &worker, Fiber &fiber, int64_t begin, int64_t end);
+  int64_t now() const;
+  std::variant<RunStats, RunError> conclude();
+  static void enter(boost::context::detail::transfer_t transfer);
+  void suspend(Fiber &fiber);
+
+  /// Those that wait at memory, by the granule of 128 bytes it is in.
+  llvm::DenseMap<uintptr_t, Fiber *> parked;
+  llvm::DenseMap<
+      std::pair<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>>,
+      uint32_t>
+      barrierIds;
+  std::mt19937_64 random;
+  std::chrono::steady_clock::time_point begun, lastProgress;
+  std::atomic<int64_t> finishedBlocks{0};
+  int64_t allBlocks = 0;
+  std::atomic<uint64_t> progress{1};
+  std::atomic<bool> abort{false};
+  std::atomic<bool> stuck{false};
+};
+
+} // namespace commsir::cpu
+
+#endif // COMMSIR_RUNTIME_CPU_SCHEDULER_H
