@@ -1,0 +1,41 @@
+//===- NarrowFloats.h - bf16 and f8E4M3FN by integer arithmetic -*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Conversions whose every bit is fixed here, for scalars and vectors: rounding
+// to nearest even, canonical NaN, and for f8E4M3FN saturation to ±448.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_NARROWFLOATS_H
+#define COMMSIR_LOWERING_NARROWFLOATS_H
+
+#include "mlir/IR/Builders.h"
+
+namespace mlir::comms {
+
+/// Floats that may be stored but are computed in f32: bf16, f16, f8E4M3FN.
+bool isNarrowFloat(Type elementType);
+
+/// Floats that kernels may use: the narrow ones, f32, f64.
+bool isSupportedFloat(Type elementType);
+
+/// `type`, a scalar or vector, with other elements.
+Type withElement(Type type, Type elementType);
+
+/// Emits f32 `value` as bf16: nearest even; NaN becomes 0x7FC0.
+Value emitTruncToBF16(OpBuilder &builder, Location loc, Value value);
+/// Emits bf16 `value` as f32: exact.
+Value emitExtFromBF16(OpBuilder &builder, Location loc, Value value);
+/// Emits f32 `value` as f8E4M3FN: nearest even; beyond ±448 and infinite values
+/// become ±448, NaN becomes 0x7F, without its sign.
+Value emitTruncToF8(OpBuilder &builder, Location loc, Value value);
+/// Emits f8E4M3FN `value` as f32: exact; NaN becomes 0x7FC00000.
+Value emitExtFromF8(OpBuilder &builder, Location loc, Value value);
+
+} // namespace mlir::comms
+
+#endif // COMMSIR_LOWERING_NARROWFLOATS_H

@@ -1,0 +1,529 @@
+//===- PinArithmetic.cpp - The same bits on every target ------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a target, a libm or an optimiser could decide is decided here. After the
+// pass a kernel holds only operations whose result IEEE 754 or two's complement
+// fixes to the bit. docs/Spec.md, chapter "Bits", has the rules.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Passes.h"
+
+#include "lowering/Accesses.h"
+#include "lowering/NarrowFloats.h"
+#include "lowering/tiles/Canonical.h"
+
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mlir::comms {
+#define GEN_PASS_DEF_PINARITHMETIC
+#include "lowering/Passes.h.inc"
+} // namespace mlir::comms
+
+using namespace mlir;
+using namespace mlir::comms;
+
+/// Functions with one right result, which every target gives.
+static constexpr StringLiteral exactFunctions[] = {
+    "math.absf",     "math.absi",      "math.ceil",  "math.copysign",
+    "math.ctlz",     "math.ctpop",     "math.cttz",  "math.floor",
+    "math.fma",      "math.isfinite",  "math.isinf", "math.isnan",
+    "math.isnormal", "math.roundeven", "math.sqrt",  "math.trunc"};
+
+/// Functions that MLIR approximates by polynomials, in f32.
+static constexpr StringLiteral approximatedFunctions[] = {
+    "math.acos", "math.asin",  "math.atan", "math.atan2", "math.cbrt",
+    "math.cos",  "math.erf",   "math.erfc", "math.exp",   "math.expm1",
+    "math.log",  "math.log1p", "math.log2", "math.sin",   "math.tanh"};
+
+/// Functions that MLIR expresses by others.
+static constexpr StringLiteral expandedFunctions[] = {
+    "acosh", "asinh", "atanh", "cosh", "exp2",
+    "powf",  "round", "rsqrt", "sinh", "tan"};
+
+static bool isExact(StringRef name) {
+  return llvm::is_contained(exactFunctions, name);
+}
+
+static bool isKnownFunction(StringRef name) {
+  return isExact(name) || llvm::is_contained(approximatedFunctions, name) ||
+         llvm::is_contained(expandedFunctions, name.substr(strlen("math.")));
+}
+
+static bool isMath(Operation *op) {
+  return isa_and_nonnull<math::MathDialect>(op->getDialect());
+}
+
+static bool isArithmetic(Operation *op) {
+  return isMath(op) || isa_and_nonnull<arith::ArithDialect>(op->getDialect());
+}
+
+//===----------------------------------------------------------------------===//
+// What is refused
+//===----------------------------------------------------------------------===//
+
+static LogicalResult refuseFunction(Operation *op) {
+  SmallVector<StringRef> names(std::begin(exactFunctions),
+                               std::end(exactFunctions));
+  names.append(std::begin(approximatedFunctions),
+               std::end(approximatedFunctions));
+  SmallVector<std::string> all;
+  for (StringRef name : names)
+    all.push_back(name.str());
+  for (StringRef name : expandedFunctions)
+    all.push_back(("math." + name).str());
+  llvm::sort(all);
+  return op->emitOpError()
+         << "has no expansion that gives the same bits on every target; "
+            "supported are "
+         << llvm::join(all, ", ");
+}
+
+static LogicalResult checkTypes(Operation *op) {
+  auto check = [&](Type type) -> LogicalResult {
+    auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+    if (!element || isSupportedFloat(element))
+      return success();
+    return op->emitOpError()
+           << "uses " << element
+           << ": supported floats are f8E4M3FN, bf16, f16, f32 and f64";
+  };
+  for (Type type : op->getOperandTypes())
+    if (failed(check(type)))
+      return failure();
+  for (Type type : op->getResultTypes())
+    if (failed(check(type)))
+      return failure();
+  return success();
+}
+
+static LogicalResult checkTruncation(arith::TruncFOp op) {
+  auto mode = op.getRoundingmode();
+  if (mode && *mode != arith::RoundingMode::to_nearest_even)
+    return op.emitOpError(
+        "rounds otherwise than to nearest even, the only mode of kernels");
+  if (getElementTypeOrSelf(op.getIn().getType()).isF64() &&
+      !getElementTypeOrSelf(op.getType()).isF32())
+    return op.emitOpError()
+           << "rounds f64 to " << getElementTypeOrSelf(op.getType())
+           << ": round to f32 first, and say so";
+  return success();
+}
+
+/// f64 has exact functions only.
+static LogicalResult checkFunction(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (!isKnownFunction(name))
+    return refuseFunction(op);
+  auto isF64 = [](Type type) { return getElementTypeOrSelf(type).isF64(); };
+  if (!isExact(name) && name != "math.rsqrt" &&
+      llvm::any_of(op->getOperandTypes(), isF64))
+    return op->emitOpError(
+        "is approximated in f32 only: convert the f64 operand to f32 first");
+  return success();
+}
+
+static LogicalResult checkOp(Operation *op) {
+  if (!isArithmetic(op))
+    return success();
+  if (failed(checkTypes(op)))
+    return failure();
+  if (auto truncate = dyn_cast<arith::TruncFOp>(op))
+    return checkTruncation(truncate);
+  if (isa<arith::RemFOp>(op))
+    return op->emitOpError(
+        "would call a function of libm; write it with floor or trunc");
+  return isMath(op) ? checkFunction(op) : success();
+}
+
+//===----------------------------------------------------------------------===//
+// Licences to change bits
+//===----------------------------------------------------------------------===//
+
+/// Removes what lets an optimiser change a result: fast-math, and promises
+/// about overflow and exactness of numbers other than addresses.
+static void dropLicences(Operation *op) {
+  if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op))
+    op->setAttr(fast.getFastMathAttrName(),
+                arith::FastMathFlagsAttr::get(op->getContext(),
+                                              arith::FastMathFlags::none));
+  if (op->getNumResults() == 0 ||
+      getElementTypeOrSelf(op->getResult(0).getType()).isIndex())
+    return;
+  if (auto overflow = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op))
+    op->setAttr(overflow.getIntegerOverflowAttrName(),
+                arith::IntegerOverflowFlagsAttr::get(
+                    op->getContext(), arith::IntegerOverflowFlags::none));
+  llvm::TypeSwitch<Operation *>(op)
+      .Case<arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(
+          [](auto o) { o.setIsExact(false); });
+}
+
+//===----------------------------------------------------------------------===//
+// NaN that are seen
+//===----------------------------------------------------------------------===//
+
+/// select(x unordered with x, …, x): made by canonicalizeNaN.
+static bool isCanonicalized(Value value) {
+  auto select = value.getDefiningOp<arith::SelectOp>();
+  auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>()
+                        : arith::CmpFOp();
+  return compare && compare.getPredicate() == arith::CmpFPredicate::UNO &&
+         compare.getLhs() == compare.getRhs() &&
+         compare.getLhs() == select.getFalseValue();
+}
+
+static void canonicalizeOperand(Operation *op, unsigned position) {
+  Value value = op->getOperand(position);
+  if (isCanonicalized(value))
+    return;
+  OpBuilder builder(op);
+  op->setOperand(position,
+                 tiles::canonicalizeNaN(builder, op->getLoc(), value, value));
+}
+
+/// Places other than tile stores where the bits of a NaN show.
+static void canonicalizeSeenNaN(Operation *op) {
+  if (isa<arith::BitcastOp>(op) &&
+      isa<IntegerType>(getElementTypeOrSelf(op->getResult(0))))
+    canonicalizeOperand(op, 0);
+  else if (isa<math::CopySignOp>(op))
+    canonicalizeOperand(op, 1);
+  else if (auto store = dyn_cast<memref::StoreOp>(op))
+    canonicalizeOperand(store, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Narrow floats are computed in f32
+//===----------------------------------------------------------------------===//
+
+static bool isNarrow(Value value) {
+  return isNarrowFloat(getElementTypeOrSelf(value.getType()));
+}
+
+/// Each operation on narrow floats rounds once, from f32.
+static void widen(Operation *op) {
+  if (!isArithmetic(op) || isa<arith::ExtFOp, arith::TruncFOp, arith::BitcastOp,
+                               arith::SelectOp, arith::ConstantOp>(op))
+    return;
+  OpBuilder builder(op);
+  Type f32 = builder.getF32Type();
+  for (OpOperand &operand : op->getOpOperands())
+    if (isNarrow(operand.get()))
+      operand.set(arith::ExtFOp::create(
+          builder, op->getLoc(), withElement(operand.get().getType(), f32),
+          operand.get()));
+  builder.setInsertionPointAfter(op);
+  for (Value result : op->getResults()) {
+    if (!isNarrow(result))
+      continue;
+    Type type = result.getType();
+    result.setType(withElement(type, f32));
+    auto narrow = arith::TruncFOp::create(builder, op->getLoc(), type, result);
+    result.replaceAllUsesExcept(narrow, narrow);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+/// Patterns only: folders of the math dialect ask the host's libm.
+static LogicalResult expandFunctions(KernelOp kernel) {
+  RewritePatternSet patterns(kernel.getContext());
+  math::populateExpansionPatterns(
+      patterns,
+      ArrayRef<StringRef>(SmallVector<StringRef>(std::begin(expandedFunctions),
+                                                 std::end(expandedFunctions))));
+  populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
+    return llvm::is_contained(approximatedFunctions, name);
+  });
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  GreedyRewriteConfig config;
+  config.enableFolding(false).enableConstantCSE(false);
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  return applyPatternsGreedily(kernel, std::move(patterns), config);
+}
+
+//===----------------------------------------------------------------------===//
+// Conversions
+//===----------------------------------------------------------------------===//
+
+static Value emitTruncF(OpBuilder &builder, Location loc, Value value,
+                        Type type) {
+  Type to = getElementTypeOrSelf(type);
+  if (isNarrow(value))
+    value = getElementTypeOrSelf(value.getType()).isBF16()
+                ? emitExtFromBF16(builder, loc, value)
+                : arith::ExtFOp::create(builder, loc,
+                                        withElement(type, builder.getF32Type()),
+                                        value)
+                      .getResult();
+  if (to.isBF16())
+    return emitTruncToBF16(builder, loc, value);
+  return emitTruncToF8(builder, loc, value);
+}
+
+/// Null when the target's own conversion is exact.
+static Value pinTruncF(OpBuilder &builder, arith::TruncFOp op) {
+  Type to = getElementTypeOrSelf(op.getType());
+  if (to.isF32() || to.isF16())
+    return {};
+  return emitTruncF(builder, op.getLoc(), op.getIn(), op.getType());
+}
+
+static Value pinExtF(OpBuilder &builder, arith::ExtFOp op) {
+  Type from = getElementTypeOrSelf(op.getIn().getType()),
+       to = getElementTypeOrSelf(op.getType());
+  Location loc = op.getLoc();
+  if (from.isF16() || from.isF32())
+    return {};
+  Value wide = from.isBF16() ? emitExtFromBF16(builder, loc, op.getIn())
+                             : emitExtFromF8(builder, loc, op.getIn());
+  if (to.isF32())
+    return wide;
+  if (to.isF64())
+    return arith::ExtFOp::create(builder, loc, op.getType(), wide);
+  if (to.isF16())
+    return arith::TruncFOp::create(builder, loc, op.getType(), wide);
+  return emitTruncToBF16(builder, loc, wide);
+}
+
+static Value emitConstant(OpBuilder &builder, Location loc, Type type,
+                          TypedAttr value) {
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    value = DenseElementsAttr::get(shaped, Attribute(value));
+  return arith::ConstantOp::create(builder, loc, value);
+}
+
+/// 2^exponent, times -1 if `negative`, in a float type.
+static Value emitPowerOfTwo(OpBuilder &builder, Location loc, Type type,
+                            int exponent, bool negative) {
+  auto element = cast<FloatType>(getElementTypeOrSelf(type));
+  APFloat value = scalbn(APFloat::getOne(element.getFloatSemantics(), negative),
+                         exponent, APFloat::rmNearestTiesToEven);
+  return emitConstant(builder, loc, type, builder.getFloatAttr(element, value));
+}
+
+/// Float to integer: towards zero, saturating; NaN becomes 0.
+template <typename OpT>
+static Value pinToInteger(OpBuilder &builder, OpT op, bool isSigned) {
+  Location loc = op.getLoc();
+  Value in = op.getIn();
+  Type type = op.getType(), from = in.getType();
+  auto integer = cast<IntegerType>(getElementTypeOrSelf(type));
+  unsigned bits = integer.getWidth();
+  auto compare = [&](arith::CmpFPredicate predicate, Value a,
+                     Value b) -> Value {
+    return arith::CmpFOp::create(builder, loc, predicate, a, b);
+  };
+  Value zero =
+      emitConstant(builder, loc, from,
+                   builder.getFloatAttr(getElementTypeOrSelf(from), 0.0));
+  Value low =
+      isSigned ? emitPowerOfTwo(builder, loc, from, bits - 1, true) : zero;
+  Value high =
+      emitPowerOfTwo(builder, loc, from, isSigned ? bits - 1 : bits, false);
+  Value tooLow = compare(arith::CmpFPredicate::OLT, in, low);
+  Value tooHigh = compare(arith::CmpFPredicate::OGE, in, high);
+  Value inRange = arith::AndIOp::create(
+      builder, loc, compare(arith::CmpFPredicate::OGE, in, low),
+      compare(arith::CmpFPredicate::OLT, in, high));
+  Value safe = arith::SelectOp::create(builder, loc, inRange, in, zero);
+  Value number = OpT::create(builder, loc, type, safe);
+  APInt least =
+      isSigned ? APInt::getSignedMinValue(bits) : APInt::getZero(bits);
+  APInt most =
+      isSigned ? APInt::getSignedMaxValue(bits) : APInt::getMaxValue(bits);
+  Value smallest =
+      emitConstant(builder, loc, type, builder.getIntegerAttr(integer, least));
+  Value largest =
+      emitConstant(builder, loc, type, builder.getIntegerAttr(integer, most));
+  number = arith::SelectOp::create(builder, loc, tooLow, smallest, number);
+  return arith::SelectOp::create(builder, loc, tooHigh, largest, number);
+}
+
+//===----------------------------------------------------------------------===//
+// Integers, minima and maxima
+//===----------------------------------------------------------------------===//
+
+/// Whether every element of a constant fulfils `test`.
+static bool isConstantOf(Value value,
+                         llvm::function_ref<bool(const APInt &)> test) {
+  Attribute attribute;
+  if (!matchPattern(value, m_Constant(&attribute)))
+    return false;
+  if (auto integer = dyn_cast<IntegerAttr>(attribute))
+    return test(integer.getValue());
+  auto elements = dyn_cast<DenseIntElementsAttr>(attribute);
+  return elements && llvm::all_of(elements.getValues<APInt>(), test);
+}
+
+static Value emitInteger(OpBuilder &builder, Location loc, Type type,
+                         int64_t value) {
+  return emitConstant(
+      builder, loc, type,
+      builder.getIntegerAttr(getElementTypeOrSelf(type), value));
+}
+
+/// Division where the divisor may be 0 or overflow: x / 0 = -1, x rem 0 = x,
+/// the least number / -1 = itself, with remainder 0.
+template <typename OpT, bool isSigned, bool isRemainder>
+static Value pinDivision(OpBuilder &builder, OpT op) {
+  if (isConstantOf(op.getRhs(), [](const APInt &divisor) {
+        return !divisor.isZero() && !(isSigned && divisor.isAllOnes());
+      }))
+    return {};
+  Location loc = op.getLoc();
+  Type type = op.getType();
+  Value x = op.getLhs(), divisor = op.getRhs();
+  Value zero = emitInteger(builder, loc, type, 0),
+        one = emitInteger(builder, loc, type, 1);
+  auto equal = [&](Value a, Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, b);
+  };
+  auto select = [&](Value condition, Value yes, Value no) -> Value {
+    return arith::SelectOp::create(builder, loc, condition, yes, no);
+  };
+  Value minusOne = emitInteger(builder, loc, type, -1);
+  Value byZero = equal(divisor, zero), byMinusOne = equal(divisor, minusOne);
+  Value unsafe =
+      isSigned
+          ? arith::OrIOp::create(builder, loc, byZero, byMinusOne).getResult()
+          : byZero;
+  Value result = OpT::create(builder, loc, x, select(unsafe, one, divisor));
+  if (isSigned) {
+    Value negated =
+        isRemainder ? zero
+                    : arith::SubIOp::create(builder, loc, zero, x).getResult();
+    result = select(byMinusOne, negated, result);
+  }
+  return select(byZero, isRemainder ? x : minusOne, result);
+}
+
+/// A shift by the width or more leaves nothing but the sign.
+template <typename OpT>
+static Value pinShift(OpBuilder &builder, OpT op) {
+  Type type = op.getType();
+  auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
+  if (!integer)
+    return {};
+  unsigned width = integer.getWidth();
+  if (isConstantOf(op.getRhs(),
+                   [&](const APInt &count) { return count.ult(width); }))
+    return {};
+  Location loc = op.getLoc();
+  Value most =
+      emitConstant(builder, loc, type,
+                   builder.getIntegerAttr(integer, APInt(width, width - 1)));
+  Value count = arith::MinUIOp::create(builder, loc, op.getRhs(), most);
+  Value shifted = OpT::create(builder, loc, op.getLhs(), count);
+  if (std::is_same_v<OpT, arith::ShRSIOp>)
+    return shifted;
+  Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule,
+                                       op.getRhs(), most);
+  return arith::SelectOp::create(builder, loc, inside, shifted,
+                                 emitInteger(builder, loc, type, 0));
+}
+
+/// maxnum and minnum: a number wins over NaN, +0 is greater than -0.
+template <typename NumberOp, typename ExactOp>
+static Value pinNumber(OpBuilder &builder, NumberOp op) {
+  Location loc = op.getLoc();
+  Value a = op.getLhs(), b = op.getRhs();
+  auto isNaN = [&](Value value) -> Value {
+    return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, value,
+                                 value);
+  };
+  Value both = ExactOp::create(builder, loc, a, b);
+  Value notB = arith::SelectOp::create(builder, loc, isNaN(b), a, both);
+  return arith::SelectOp::create(builder, loc, isNaN(a), b, notB);
+}
+
+/// What `op` becomes, or null when it is right as it is.
+static Value pin(OpBuilder &builder, Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](arith::TruncFOp o) { return pinTruncF(builder, o); })
+      .Case([&](arith::ExtFOp o) { return pinExtF(builder, o); })
+      .Case([&](arith::FPToSIOp o) { return pinToInteger(builder, o, true); })
+      .Case([&](arith::FPToUIOp o) { return pinToInteger(builder, o, false); })
+      .Case([&](arith::DivSIOp o) {
+        return pinDivision<arith::DivSIOp, true, false>(builder, o);
+      })
+      .Case([&](arith::DivUIOp o) {
+        return pinDivision<arith::DivUIOp, false, false>(builder, o);
+      })
+      .Case([&](arith::RemSIOp o) {
+        return pinDivision<arith::RemSIOp, true, true>(builder, o);
+      })
+      .Case([&](arith::RemUIOp o) {
+        return pinDivision<arith::RemUIOp, false, true>(builder, o);
+      })
+      .Case([&](arith::ShLIOp o) { return pinShift(builder, o); })
+      .Case([&](arith::ShRUIOp o) { return pinShift(builder, o); })
+      .Case([&](arith::ShRSIOp o) { return pinShift(builder, o); })
+      .Case([&](arith::MaxNumFOp o) {
+        return pinNumber<arith::MaxNumFOp, arith::MaximumFOp>(builder, o);
+      })
+      .Case([&](arith::MinNumFOp o) {
+        return pinNumber<arith::MinNumFOp, arith::MinimumFOp>(builder, o);
+      })
+      .Default([](Operation *) { return Value(); });
+}
+
+//===----------------------------------------------------------------------===//
+// Pass
+//===----------------------------------------------------------------------===//
+
+/// All ops of the kernel's body, so that a loop over them may make others.
+static SmallVector<Operation *> collect(KernelOp kernel) {
+  SmallVector<Operation *> ops;
+  kernel.getBody().walk([&](Operation *op) { ops.push_back(op); });
+  return ops;
+}
+
+namespace {
+struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    for (Operation *op : collect(kernel))
+      if (failed(checkOp(op)))
+        return signalPassFailure();
+    for (Operation *op : collect(kernel)) {
+      dropLicences(op);
+      canonicalizeSeenNaN(op);
+      widen(op);
+    }
+    if (failed(expandFunctions(kernel))) {
+      kernel.emitError(
+          "comms-pin-arithmetic: the expansion of math functions did not end");
+      return signalPassFailure();
+    }
+    for (Operation *op : collect(kernel)) {
+      OpBuilder builder(op);
+      Value pinned = pin(builder, op);
+      if (!pinned)
+        continue;
+      op->getResult(0).replaceAllUsesWith(pinned);
+      op->erase();
+    }
+    for (Operation *op : collect(kernel))
+      if (isMath(op) && !isExact(op->getName().getStringRef())) {
+        (void)refuseFunction(op);
+        return signalPassFailure();
+      }
+  }
+};
+} // namespace

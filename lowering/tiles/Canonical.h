@@ -1,0 +1,32 @@
+//===- Canonical.h - NaN that leave a kernel --------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which NaN arithmetic makes is the processor's choice. A NaN that arithmetic
+// made is replaced by the one of its type when it is stored; data that is only
+// moved keeps its bits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_TILES_CANONICAL_H
+#define COMMSIR_LOWERING_TILES_CANONICAL_H
+
+#include "mlir/IR/Builders.h"
+
+namespace mlir::comms::tiles {
+
+/// Whether `value`, a float, may be a NaN of the processor's choice: it came
+/// from arithmetic, or through control flow.
+bool isComputedFloat(Value value);
+
+/// `vector` (or scalar) with canonical NaN if `origin`, the value as it was
+/// before distribution, is computed; else `vector` itself.
+Value canonicalizeNaN(OpBuilder &builder, Location loc, Value vector,
+                      Value origin);
+
+} // namespace mlir::comms::tiles
+
+#endif // COMMSIR_LOWERING_TILES_CANONICAL_H

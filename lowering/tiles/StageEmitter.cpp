@@ -1,0 +1,367 @@
+//===- StageEmitter.cpp - The loop of one stage ---------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/tiles/StageEmitter.h"
+
+#include "lowering/tiles/Canonical.h"
+#include "lowering/tiles/Loops.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::tiles;
+
+/// The number of leading elements that a memory op moves, or null: all.
+static Value getValid(Operation *op) {
+  auto tileOp = dyn_cast<TileOpInterface>(op);
+  Value valid = tileOp ? tileOp.getValid() : Value();
+  if (!valid)
+    return {};
+  std::optional<int64_t> constant = getConstantIntValue(valid);
+  bool whole =
+      constant && *constant >= *getTileLength(tileOp.getTileValue().getType());
+  return whole ? Value() : valid;
+}
+
+/// Packets and poison: their ops keep whole vectors and say how many lanes
+/// exist.
+static bool isPolled(Operation *op) {
+  return isa<PacketLoadOp, PacketStoreOp, PoisonLoadOp, PoisonStoreOp>(op);
+}
+
+/// Ops other than tile_load and tile_store that stay, on vectors.
+static bool isMoved(Operation *op) {
+  return isPolled(op) ||
+         isa<MultimemLoadReduceOp, MultimemStoreOp, MultimemReduceOp>(op);
+}
+
+Location StageEmitter::getLoc() const {
+  return stage.ops.empty() ? stage.copies.front().source.getLoc()
+                           : stage.ops.front()->getLoc();
+}
+
+/// Memory elements before tile element `index`: packets hold 32 bits each.
+static Value getUnitIndex(OpBuilder &b, Location loc, Operation *op,
+                          VectorType type, Value index) {
+  if (!index || !isa<PacketLoadOp, PacketStoreOp>(op))
+    return index;
+  int64_t bits = type.getElementTypeBitWidth();
+  if (bits == 32)
+    return index;
+  if (bits > 32)
+    return arith::MulIOp::create(b, loc, index, getIndex(b, loc, bits / 32));
+  return arith::DivUIOp::create(b, loc, index, getIndex(b, loc, 32 / bits));
+}
+
+Value tiles::moveVector(OpBuilder &b, Operation *op, const VectorPart &part) {
+  Location loc = op->getLoc();
+  VectorType type = part.type;
+  auto at = [&](Value offset) -> Value {
+    Value index = getUnitIndex(b, loc, op, type, part.index);
+    return index ? arith::AddIOp::create(b, loc, offset, index) : offset;
+  };
+  if (auto o = dyn_cast<PacketStoreOp>(op)) {
+    PacketStoreOp::create(b, loc, part.vector, o.getMemref(), at(o.getOffset()),
+                          o.getFlag(), part.count, o.getAssumes());
+    return {};
+  }
+  if (auto o = dyn_cast<PoisonStoreOp>(op)) {
+    PoisonStoreOp::create(b, loc, part.vector, o.getMemref(), at(o.getOffset()),
+                          part.count);
+    return {};
+  }
+  if (auto o = dyn_cast<MultimemStoreOp>(op)) {
+    MultimemStoreOp::create(b, loc, part.vector, o.getMemref(),
+                            at(o.getOffset()), part.count);
+    return {};
+  }
+  if (auto o = dyn_cast<MultimemReduceOp>(op)) {
+    MultimemReduceOp::create(b, loc, o.getKind(), part.vector, o.getMemref(),
+                             at(o.getOffset()), part.count);
+    return {};
+  }
+  if (auto o = dyn_cast<PacketLoadOp>(op))
+    return PacketLoadOp::create(b, loc, type, o.getMemref(), at(o.getOffset()),
+                                o.getFlag(), part.count, o.getAssumes());
+  if (auto o = dyn_cast<PoisonLoadOp>(op))
+    return PoisonLoadOp::create(b, loc, type, o.getMemref(), at(o.getOffset()),
+                                part.count);
+  auto o = cast<MultimemLoadReduceOp>(op);
+  return MultimemLoadReduceOp::create(b, loc, type, o.getKind(), o.getMemref(),
+                                      at(o.getOffset()), part.count);
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+LogicalResult StageEmitter::emit() {
+  for (Operation *op : stage.ops)
+    if (auto reduce = dyn_cast<RowReduceOp>(op))
+      reductions.insert({op, RowReduction(reduce, values.getMemory())});
+  for (auto &entry : reductions)
+    entry.second.begin(builder);
+
+  bool masks = llvm::any_of(stage.ops, [&](Operation *op) {
+    return getValid(op) || (isMoved(op) && hasOpenTail());
+  });
+  if (masks)
+    emitMasked();
+  else
+    emitUnmasked();
+  for (auto &entry : reductions)
+    values.setScalar(entry.first->getResult(0), entry.second.finish(builder));
+  return failure(failedStep);
+}
+
+void StageEmitter::emitUnmasked() {
+  int64_t full = stage.length / lanes * lanes;
+  Location loc = getLoc();
+  Value zero = getIndex(builder, loc, 0);
+  if (full == lanes)
+    failedStep |= failed(emitStep(builder, zero, lanes, /*masked=*/false));
+  else if (full > 0)
+    emitLoop(builder, loc, zero, getIndex(builder, loc, full), lanes,
+             [&](OpBuilder &inner, Value index) {
+               failedStep |=
+                   failed(emitStep(inner, index, lanes, /*masked=*/false));
+             });
+  if (int64_t rest = stage.length - full)
+    failedStep |= failed(emitStep(builder, getIndex(builder, loc, full), rest,
+                                  /*masked=*/false));
+}
+
+Value StageEmitter::clampToTile(Value valid, Location loc) {
+  Value length = getIndex(builder, loc, stage.length);
+  if (!valid)
+    return length;
+  Value atMost = arith::MinSIOp::create(builder, loc, valid, length);
+  return arith::MaxSIOp::create(builder, loc, atMost,
+                                getIndex(builder, loc, 0));
+}
+
+bool StageEmitter::reachesTileEnd() const {
+  if (!kept.empty() || !stage.copies.empty())
+    return true;
+  return llvm::any_of(stage.ops, [](Operation *op) {
+    if (isa<RowReduceOp>(op))
+      return true;
+    return isa<TileOpInterface>(op) && !getValid(op) &&
+           (isPolled(op) || op->getNumResults() == 0);
+  });
+}
+
+void StageEmitter::emitMasked() {
+  Location loc = getLoc();
+  // Null stands for the tile's own end, where its last vector is not full.
+  llvm::SetVector<Value> ends;
+  for (Operation *op : stage.ops)
+    if (Value valid = getValid(op))
+      ends.insert(valid);
+  Value last = reachesTileEnd() || ends.empty()
+                   ? getIndex(builder, loc, stage.length)
+                   : Value();
+  if (hasOpenTail() || ends.empty())
+    ends.insert(Value());
+
+  Value shortest, longest;
+  for (Value end : ends) {
+    Value clamped = clampToTile(end, loc);
+    shortest = shortest
+                   ? arith::MinSIOp::create(builder, loc, shortest, clamped)
+                   : clamped;
+    if (end)
+      longest = longest ? arith::MaxSIOp::create(builder, loc, longest, clamped)
+                        : clamped;
+  }
+  // Lanes are a power of two.
+  Value full = arith::AndIOp::create(builder, loc, shortest,
+                                     getIndex(builder, loc, -lanes));
+  emitLoop(builder, loc, getIndex(builder, loc, 0), full, lanes,
+           [&](OpBuilder &inner, Value index) {
+             failedStep |=
+                 failed(emitStep(inner, index, lanes, /*masked=*/false));
+           });
+  if (failedStep)
+    return;
+  emitLoop(builder, loc, full, last ? last : longest, lanes,
+           [&](OpBuilder &inner, Value index) {
+             failedStep |=
+                 failed(emitStep(inner, index, lanes, /*masked=*/true));
+           });
+}
+
+//===----------------------------------------------------------------------===//
+// One iteration
+//===----------------------------------------------------------------------===//
+
+LogicalResult StageEmitter::emitStep(OpBuilder &inner, Value index,
+                                     int64_t count, bool masked) {
+  Step step{inner, index, count, masked};
+  for (Operation *op : stage.ops)
+    if (failed(emitOp(step, op)))
+      return failure();
+  // All that is read comes before all that is kept: copies may exchange tiles.
+  SmallVector<std::pair<Value, Value>> writes;
+  for (auto [tile, buffer] : kept)
+    writes.push_back({getVector(step, tile, tile.getLoc()), buffer});
+  for (const Copy &copy : stage.copies)
+    writes.push_back({getVector(step, copy.source, copy.source.getLoc()),
+                      values.getBuffer(copy.target)});
+  for (auto [vector, buffer] : writes)
+    TileMemory::write(inner, getLoc(), vector, buffer, index);
+  return success();
+}
+
+LogicalResult StageEmitter::emitOp(Step &step, Operation *op) {
+  if (auto load = dyn_cast<TileLoadOp>(op))
+    emitTileLoad(step, load);
+  else if (auto store = dyn_cast<TileStoreOp>(op))
+    emitTileStore(step, store);
+  else if (auto reduce = dyn_cast<RowReduceOp>(op))
+    emitRowReduce(step, reduce);
+  else if (isMoved(op))
+    emitMoved(step, op);
+  else if (op->hasTrait<OpTrait::Elementwise>() && op->getNumRegions() == 0)
+    emitElementwise(step, op);
+  else
+    return op->emitOpError(
+        "has no meaning for one vector of a tile: comms-distribute-tiles knows "
+        "tile memory ops, row_reduce and elementwise ops (of tiles of length 1 "
+        "also tensor.extract)");
+  return success();
+}
+
+Value StageEmitter::getVector(Step &step, Value tile, Location loc) {
+  Value &vector = step.vectors[tile];
+  if (vector)
+    return vector;
+  Value made =
+      values.recompute(step.builder, loc, tile, step.index, step.count);
+  if (!made)
+    made = TileMemory::read(
+        step.builder, loc, values.getBuffer(tile), step.index, step.count,
+        TileValues::getVectorType(tile, step.count).getElementType());
+  return step.vectors[tile] = made;
+}
+
+Value StageEmitter::getCount(Step &step, Value valid, Location loc) {
+  Value &count = step.counts[valid];
+  if (count)
+    return count;
+  OpBuilder &b = step.builder;
+  Value end = valid ? valid : getIndex(b, loc, stage.length);
+  if (valid && hasOpenTail())
+    end = arith::MinSIOp::create(b, loc, end, getIndex(b, loc, stage.length));
+  Value rest = arith::SubIOp::create(b, loc, end, step.index);
+  rest = arith::MinSIOp::create(b, loc, rest, getIndex(b, loc, step.count));
+  return count = arith::MaxSIOp::create(b, loc, rest, getIndex(b, loc, 0));
+}
+
+Value StageEmitter::getMask(Step &step, Value valid, Location loc) {
+  Value &mask = step.masks[valid];
+  if (mask)
+    return mask;
+  OpBuilder &b = step.builder;
+  auto type = VectorType::get({step.count}, b.getI32Type());
+  SmallVector<int32_t> numbers(step.count);
+  for (int64_t i = 0; i < step.count; ++i)
+    numbers[i] = i;
+  Value count = arith::IndexCastOp::create(b, loc, b.getI32Type(),
+                                           getCount(step, valid, loc));
+  Value limits = vector::BroadcastOp::create(b, loc, type, count);
+  Value lane = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, ArrayRef(numbers)));
+  return mask = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, lane,
+                                      limits);
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+Value StageEmitter::getFlat(Value memref, Location loc) {
+  Value &view = flat[memref];
+  if (!view)
+    view = getFlatView(builder, loc, memref);
+  return view;
+}
+
+void StageEmitter::emitTileLoad(Step &step, TileLoadOp op) {
+  OpBuilder &b = step.builder;
+  Location loc = op.getLoc();
+  Value memref = getFlat(op.getMemref(), loc);
+  Value index = arith::AddIOp::create(b, loc, op.getOffset(), step.index);
+  VectorType type = TileValues::getVectorType(op.getTile(), step.count);
+  Value &vector = step.vectors[op.getTile()];
+  if (!step.masked || (!getValid(op) && !hasOpenTail())) {
+    vector = vector::LoadOp::create(b, loc, type, memref, ValueRange(index));
+    return;
+  }
+  Value mask = getMask(step, getValid(op), loc);
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  step.vectors[op.getTile()] = vector::MaskedLoadOp::create(
+      b, loc, type, memref, ValueRange(index), mask, zero);
+}
+
+void StageEmitter::emitTileStore(Step &step, TileStoreOp op) {
+  OpBuilder &b = step.builder;
+  Location loc = op.getLoc();
+  Value vector =
+      canonicalizeNaN(b, loc, getVector(step, op.getTile(), loc), op.getTile());
+  Value memref = getFlat(op.getMemref(), loc);
+  Value index = arith::AddIOp::create(b, loc, op.getOffset(), step.index);
+  if (!step.masked || (!getValid(op) && !hasOpenTail()))
+    vector::StoreOp::create(b, loc, vector, memref, ValueRange(index));
+  else
+    vector::MaskedStoreOp::create(b, loc, memref, ValueRange(index),
+                                  getMask(step, getValid(op), loc), vector);
+}
+
+void StageEmitter::emitRowReduce(Step &step, RowReduceOp op) {
+  Value vector = getVector(step, op.getTile(), op.getLoc());
+  Value mask;
+  if (step.masked && hasOpenTail())
+    mask = getMask(step, Value(), op.getLoc());
+  reductions.find(op)->second.add(step.builder, vector, step.index, mask);
+}
+
+void StageEmitter::emitMoved(Step &step, Operation *op) {
+  OpBuilder &b = step.builder;
+  Location loc = op->getLoc();
+  Value tile = cast<TileOpInterface>(op).getTileValue(), valid = getValid(op);
+  bool cut = step.masked && (valid || hasOpenTail());
+  VectorPart part{TileValues::getVectorType(tile, step.count), Value(),
+                  step.index, cut ? getCount(step, valid, loc) : Value()};
+  if (op->getNumResults() == 0)
+    part.vector = canonicalizeNaN(b, loc, getVector(step, tile, loc), tile);
+  Value vector = moveVector(b, op, part);
+  if (op->getNumResults())
+    step.vectors[tile] = vector;
+}
+
+void StageEmitter::emitElementwise(Step &step, Operation *op) {
+  IRMapping mapping;
+  for (Value operand : op->getOperands()) {
+    if (isLongTile(operand.getType()))
+      mapping.map(operand, getVector(step, operand, op->getLoc()));
+    else
+      mapping.map(operand, values.getScalar(operand));
+  }
+  Operation *copy = step.builder.clone(*op, mapping);
+  for (auto [tile, vector] :
+       llvm::zip_equal(op->getResults(), copy->getResults())) {
+    vector.setType(TileValues::getVectorType(tile, step.count));
+    step.vectors[tile] = vector;
+  }
+}

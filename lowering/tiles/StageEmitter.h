@@ -1,0 +1,100 @@
+//===- StageEmitter.h - The loop of one stage -------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Full vectors and the rest are two loops: the first has no mask. Without a
+// `valid` the rest is one shorter vector, known at compile time; with one it is
+// a masked loop of no or one iteration, and of more only where an effect
+// reaches beyond `valid`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_TILES_STAGEEMITTER_H
+#define COMMSIR_LOWERING_TILES_STAGEEMITTER_H
+
+#include "lowering/tiles/RowReduction.h"
+#include "lowering/tiles/Stage.h"
+#include "lowering/tiles/TileValues.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::comms::tiles {
+
+/// Some elements of a tile, as a packet, poison or multimem op sees them.
+struct VectorPart {
+  VectorType type;
+  /// What is stored; null for loads.
+  Value vector;
+  /// Number of the first element; null: 0.
+  Value index;
+  /// Elements that exist; null: all.
+  Value count;
+};
+
+/// Emits `op`, a packet, poison or multimem op on a tile, for a part of the
+/// tile. Returns what was read, or null.
+Value moveVector(OpBuilder &builder, Operation *op, const VectorPart &part);
+
+/// Emits one stage where the builder stands.
+class StageEmitter {
+public:
+  /// `kept` are tiles of the stage that later loops read, with their buffers.
+  StageEmitter(OpBuilder &builder, const Stage &stage, TileValues &values,
+               ArrayRef<std::pair<Value, Value>> kept)
+      : builder(builder), stage(stage), values(values), kept(kept),
+        lanes(values.getMemory().getLanes()) {}
+
+  /// Fails with a diagnostic on an op that has no meaning for vectors.
+  LogicalResult emit();
+
+private:
+  /// One iteration: elements [index, index + count).
+  struct Step {
+    OpBuilder &builder;
+    Value index;
+    int64_t count;
+    /// Lanes may lie beyond `valid` or the tile's end.
+    bool masked;
+    llvm::DenseMap<Value, Value> vectors{};
+    /// Masks and numbers of valid lanes, by `valid` (null: the tile's length).
+    llvm::DenseMap<Value, Value> masks{}, counts{};
+  };
+
+  void emitUnmasked();
+  void emitMasked();
+  LogicalResult emitStep(OpBuilder &inner, Value index, int64_t count,
+                         bool masked);
+  LogicalResult emitOp(Step &step, Operation *op);
+  void emitMoved(Step &step, Operation *op);
+  void emitElementwise(Step &step, Operation *op);
+  void emitTileLoad(Step &step, TileLoadOp op);
+  void emitTileStore(Step &step, TileStoreOp op);
+  void emitRowReduce(Step &step, RowReduceOp op);
+  Value getVector(Step &step, Value tile, Location loc);
+  /// Number of lanes that exist, in [0, count].
+  Value getCount(Step &step, Value valid, Location loc);
+  Value getMask(Step &step, Value valid, Location loc);
+  /// `valid` cut to [0, length].
+  Value clampToTile(Value valid, Location loc);
+  Value getFlat(Value memref, Location loc);
+  /// Where the stage has an effect beyond every `valid`.
+  bool reachesTileEnd() const;
+  bool hasOpenTail() const { return stage.length % lanes != 0; }
+  Location getLoc() const;
+
+  OpBuilder &builder;
+  const Stage &stage;
+  TileValues &values;
+  ArrayRef<std::pair<Value, Value>> kept;
+  int64_t lanes;
+  llvm::MapVector<Operation *, RowReduction> reductions;
+  llvm::DenseMap<Value, Value> flat;
+  bool failedStep = false;
+};
+
+} // namespace mlir::comms::tiles
+
+#endif // COMMSIR_LOWERING_TILES_STAGEEMITTER_H
