@@ -109,6 +109,13 @@ LogicalResult ConvertCommsToCPU::convertToLLVM(LLVMTypeConverter &types) {
   target.addLegalOp<ModuleOp>();
   if (failed(applyFullConversion(getOperation(), target, std::move(patterns))))
     return failure();
+  // Both sides of a cast are of the LLVM dialect now.
+  SmallVector<UnrealizedConversionCastOp> casts, left;
+  getOperation().walk([&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
+  reconcileUnrealizedCasts(casts, &left);
+  for (UnrealizedConversionCastOp cast : left)
+    return cast.emitError("a value of type ")
+           << cast.getResult(0).getType() << " is used in a way that has no form on the CPU";
   return success();
 }
 
