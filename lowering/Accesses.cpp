@@ -145,12 +145,12 @@ static Value materializeElements(OpBuilder &builder, Location loc,
 }
 
 Value Access::materializeCount(OpBuilder &builder, Location loc) const {
+  if (dynamicCount && tileBits == unitBits)
+    return dynamicCount;
   if (std::optional<int64_t> constant = getConstantCount())
     return arith::ConstantIndexOp::create(builder, loc, *constant);
   if (!dynamicCount)
     return materializeElements(builder, loc, memory);
-  if (tileBits == unitBits)
-    return dynamicCount;
   if (tileBits > unitBits && tileBits % unitBits == 0) {
     Value factor =
         arith::ConstantIndexOp::create(builder, loc, tileBits / unitBits);

@@ -13,7 +13,8 @@
 // in an offset and in a count cancels. A sum is bounded by the ranges that
 // MLIR's integer range analysis gives for the values in it; where that is not
 // enough, a value is replaced by what bounds it: a minimum or maximum by its
-// operands, a loop's counter by the loop's bounds. So
+// operands, a loop's counter by the loop's bounds, and whatever an enclosing
+// scf.if compares by what it is compared with. So
 //   load %m[%t * 256] valid min(256, 1000 - %t * 256)
 // is proven for a %m of 1000 elements, which no range of each alone could do.
 //
@@ -164,17 +165,36 @@ public:
     return solver.initializeAndRun(kernel);
   }
 
+  /// Takes what the conditions around `op` say; proofs are then about values
+  /// as they are where `op` runs.
+  void enter(Operation *op) {
+    facts.clear();
+    for (Operation *child = op; Operation *parent = child->getParentOp();
+         child = parent)
+      if (auto branch = dyn_cast<scf::IfOp>(parent))
+        addFacts(branch.getCondition(),
+                 child->getParentRegion() == &branch.getThenRegion(), 0);
+  }
+
   /// Whether `sum` <= `limit` for certain.
   bool isAtMost(const Sum &sum, int64_t limit, int replacements = 0) {
-    if (std::optional<int64_t> bound = getLargest(sum))
+    if (std::optional<int64_t> bound = getExtreme(sum, /*largest=*/true))
       if (*bound <= limit)
         return true;
     if (replacements == maxReplacements || !sum.valid)
       return false;
     return llvm::any_of(sum.terms, [&](const auto &term) {
       return isAtMostByBounds(sum, limit, term.first, term.second,
-                              replacements + 1);
+                              replacements + 1) ||
+             isAtMostByFacts(sum, limit, term.first, term.second,
+                             replacements + 1);
     });
+  }
+
+  /// Whether the sum's value is what the machine computes: no 64-bit overflow.
+  bool isExact(const Sum &sum) {
+    return getExtreme(sum, /*largest=*/true) &&
+           getExtreme(sum, /*largest=*/false);
   }
 
   /// Whether `sum` >= `limit` for certain.
@@ -186,12 +206,14 @@ public:
   }
 
 private:
-  /// An upper bound of `sum` from the ranges of its terms.
-  std::optional<int64_t> getLargest(const Sum &sum) {
+  /// A bound of `sum` from the ranges of its terms, or nothing when that leaves
+  /// 64 bits.
+  std::optional<int64_t> getExtreme(const Sum &sum, bool largest) {
     int64_t total = sum.constant;
     for (auto [value, factor] : sum.terms) {
       Interval range = getInterval(value);
-      int64_t extreme = factor > 0 ? range.largest : range.smallest, product;
+      bool upper = (factor > 0) == largest;
+      int64_t extreme = upper ? range.largest : range.smallest, product;
       if (__builtin_mul_overflow(extreme, factor, &product) ||
           __builtin_add_overflow(total, product, &total))
         return std::nullopt;
@@ -205,6 +227,8 @@ private:
                         int64_t factor, int replacements) {
     bool above = factor > 0;
     auto with = [&](const Sum &bound) {
+      if (!isExact(bound))
+        return false;
       Sum replaced = sum;
       replaced.terms.erase(value);
       replaced.add(bound, factor);
@@ -228,6 +252,67 @@ private:
     if (isa_and_nonnull<arith::SelectOp>(op))
       return operand(1) && operand(2);
     return false;
+  }
+
+  /// The proof with a fact added that cancels the term `factor * value`: a fact
+  /// is not negative, so adding it makes the sum no smaller.
+  bool isAtMostByFacts(const Sum &sum, int64_t limit, Value value,
+                       int64_t factor, int replacements) {
+    return llvm::any_of(facts, [&](const Sum &fact) {
+      auto it = fact.terms.find(value);
+      if (it == fact.terms.end() ||
+          factor == std::numeric_limits<int64_t>::min() ||
+          (it->second > 0) == (factor > 0) || factor % it->second != 0)
+        return false;
+      Sum weaker = sum;
+      weaker.add(fact, -(factor / it->second));
+      return isAtMost(weaker, limit, replacements);
+    });
+  }
+
+  /// Adds that the condition is `holds`.
+  void addFacts(Value condition, bool holds, int depth) {
+    if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
+      if (!holds || depth == maxDepth)
+        return;
+      addFacts(both.getLhs(), holds, depth + 1);
+      addFacts(both.getRhs(), holds, depth + 1);
+      return;
+    }
+    auto compare = condition.getDefiningOp<arith::CmpIOp>();
+    if (!compare || !compare.getLhs().getType().isIndex())
+      return;
+    arith::CmpIPredicate predicate = compare.getPredicate();
+    if (!holds)
+      predicate = arith::invertPredicate(predicate);
+    addComparison(predicate, getSum(compare.getLhs()),
+                  getSum(compare.getRhs()));
+  }
+
+  void addComparison(arith::CmpIPredicate predicate, const Sum &left,
+                     const Sum &right) {
+    using P = arith::CmpIPredicate;
+    // Unsigned comparisons say the same when neither side is negative.
+    bool isUnsigned = predicate == P::ult || predicate == P::ule ||
+                      predicate == P::ugt || predicate == P::uge;
+    if (!isExact(left) || !isExact(right) ||
+        (isUnsigned && !(isAtLeast(left, 0) && isAtLeast(right, 0))))
+      return;
+    // `larger` - `smaller` - slack >= 0.
+    auto add = [&](const Sum &smaller, const Sum &larger, int64_t slack) {
+      Sum fact = larger;
+      fact.add(smaller, -1);
+      fact.add(Sum::of(slack), -1);
+      facts.push_back(fact);
+    };
+    if (predicate == P::slt || predicate == P::ult)
+      add(left, right, 1);
+    if (predicate == P::sle || predicate == P::ule || predicate == P::eq)
+      add(left, right, 0);
+    if (predicate == P::sgt || predicate == P::ugt)
+      add(right, left, 1);
+    if (predicate == P::sge || predicate == P::uge || predicate == P::eq)
+      add(right, left, 0);
   }
 
   /// Signed minima, and unsigned ones of values that are not negative.
@@ -290,6 +375,8 @@ private:
       interval.narrow(0, *size - 1);
   }
 
+  /// Sums that are not negative.
+  SmallVector<Sum> facts;
   DataFlowSolver solver{DataFlowConfig().setInterprocedural(false)};
 };
 } // namespace
@@ -339,6 +426,7 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
   LogicalResult visit(Prover &prover, Operation *op) {
     SmallVector<Access, 2> accesses;
     getAccesses(op, accesses);
+    prover.enter(op);
     for (const Access &access : accesses)
       if (failed(visitAccess(prover, op, access)))
         return failure();

@@ -172,32 +172,12 @@ static LogicalResult lowerChannel(KernelOp kernel, ChannelOp channel) {
   return success();
 }
 
-/// Whether every channel of the kernel has an id of its own, by which its
-/// memory is found at run time.
-static LogicalResult checkIds(ArrayRef<ChannelOp> channels) {
-  llvm::DenseMap<int64_t, ChannelOp> first;
-  for (ChannelOp channel : channels) {
-    auto [it, isNew] = first.try_emplace(int64_t(channel.getId()), channel);
-    if (isNew)
-      continue;
-    InFlightDiagnostic error =
-        channel.emitOpError()
-        << "has the id " << int64_t(channel.getId())
-        << ", which another channel of the kernel has; give each its own";
-    error.attachNote(it->second.getLoc()) << "the other channel";
-    return error;
-  }
-  return success();
-}
-
 namespace {
 struct LowerChannels : mlir::comms::impl::LowerChannelsBase<LowerChannels> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     SmallVector<ChannelOp> channels;
     kernel.walk([&](ChannelOp channel) { channels.push_back(channel); });
-    if (failed(checkIds(channels)))
-      return signalPassFailure();
     for (ChannelOp channel : channels)
       if (failed(lowerChannel(kernel, channel)))
         return signalPassFailure();

@@ -1,0 +1,115 @@
+// RUN: comms-opt %s -comms-assert-bounds | FileCheck %s
+
+// CHECK-LABEL: @argument
+comms.kernel @argument(%x: memref<100xf32>, %off: index) {
+  // CHECK-DAG: %[[COUNT:.*]] = arith.constant 10 : index
+  // CHECK-DAG: %[[LIMIT:.*]] = arith.constant 100 : index
+  // CHECK:     comms.check_bounds "read of x" %off, %[[COUNT]] in %[[LIMIT]]
+  // CHECK-NEXT: comms.tile_load
+  %a = comms.tile_load %x[%off] : memref<100xf32> -> tensor<10xf32>
+  // CHECK:     comms.check_bounds "write of x" %off
+  // CHECK-NEXT: comms.tile_store
+  comms.tile_store %a, %x[%off] : tensor<10xf32>, memref<100xf32>
+  comms.return
+}
+
+// An extent that could be more than the tile.
+// CHECK-LABEL: @extent
+comms.kernel @extent(%x: memref<100xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  // CHECK: comms.check_bounds "`valid` of a tile" %{{.*}}, %n in %c10
+  // CHECK: comms.check_bounds "read of x" %c0{{.*}}, %n in %c100
+  // CHECK-NEXT: comms.tile_load
+  %a = comms.tile_load %x[%c0] valid %n : memref<100xf32> -> tensor<10xf32>
+  comms.tile_store %a, %x[%c0] : tensor<10xf32>, memref<100xf32>
+  comms.return
+}
+
+// One element too far at the last step.
+// CHECK-LABEL: @off_by_one
+comms.kernel @off_by_one(%x: memref<999xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c256 = arith.constant 256 : index
+  %c1000 = arith.constant 1000 : index
+  scf.for %t = %c0 to %c4 step %c1 {
+    %off = arith.muli %t, %c256 : index
+    %left = arith.subi %c1000, %off : index
+    %valid = arith.minsi %left, %c256 : index
+    // CHECK: comms.check_bounds "read of x"
+    %a = comms.tile_load %x[%off] valid %valid : memref<999xf32> -> tensor<256xf32>
+    // CHECK: comms.check_bounds "write of x"
+    comms.tile_store %a, %x[%off] valid %valid : tensor<256xf32>, memref<999xf32>
+  }
+  comms.return
+}
+
+// An unsigned comparison says nothing of a number that may be negative when
+// read as signed, and one on the other branch nothing at all.
+// CHECK-LABEL: @no_guard
+comms.kernel @no_guard(%x: memref<100xf32>, %i: index, %j: index) {
+  %c0 = arith.constant 0 : index
+  %c50 = arith.constant 50 : index
+  %below = arith.cmpi ult, %i, %j : index
+  %less = arith.cmpi slt, %j, %c50 : index
+  scf.if %less {
+    scf.if %below {
+      // CHECK: comms.check_bounds
+      %a = comms.tile_load %x[%i] : memref<100xf32> -> tensor<1xf32>
+      // CHECK: comms.check_bounds
+      comms.tile_store %a, %x[%i] : tensor<1xf32>, memref<100xf32>
+    }
+  } else {
+    // CHECK: comms.check_bounds
+    %a = comms.tile_load %x[%j] : memref<100xf32> -> tensor<1xf32>
+    comms.tile_store %a, %x[%c0] : tensor<1xf32>, memref<100xf32>
+  }
+  comms.return
+}
+
+// A product that leaves 64 bits proves nothing.
+// CHECK-LABEL: @overflow
+comms.kernel @overflow(%x: memref<100xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %c100 = arith.constant 100 : index
+  %big = arith.constant 4611686018427387904 : index
+  %product = arith.muli %i, %big : index
+  %low = arith.cmpi sge, %product, %c0 : index
+  %high = arith.cmpi slt, %product, %c100 : index
+  scf.if %low {
+    scf.if %high {
+      // CHECK: comms.check_bounds
+      // CHECK: comms.tile_load
+      %a = comms.tile_load %x[%i] : memref<100xf32> -> tensor<1xf32>
+      comms.tile_store %a, %x[%c0] : tensor<1xf32>, memref<100xf32>
+    }
+  }
+  comms.return
+}
+
+// Packets, poison, one-sided operations and cells.
+// CHECK-LABEL: @others
+comms.kernel @others(%w: !comms.window<8xi64>, %p: !comms.window<8xf32>, %x: memref<8xf32>, %s: !comms.signal<4>, %off: index, %n: index, %f: i32) attributes {ranks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %team = comms.team world
+  %m = comms.local %w : !comms.window<8xi64> -> memref<8xi64>
+  // CHECK: %[[PACKETS:.*]] = arith.constant 2 : index
+  // CHECK: comms.check_bounds "read of w" %off, %[[PACKETS]] in %c8
+  %a = comms.packet_load %m[%off] flag %f : memref<8xi64> -> tensor<4xbf16>
+  // CHECK: comms.check_bounds "write of w" %off
+  comms.packet_store %a, %m[%off] flag %f : tensor<4xbf16>, memref<8xi64>
+  %q = comms.peer %p at %c0 of %team : !comms.window<8xf32> -> memref<8xf32>
+  // CHECK: comms.check_bounds "read of p" %off
+  %b = comms.poison_load %q[%off] : memref<8xf32> -> tensor<4xf32>
+  // CHECK: comms.check_bounds "write of p" %off
+  comms.poison_store %b, %q[%off] : tensor<4xf32>, memref<8xf32>
+  // CHECK: comms.check_bounds "write of p" %off, %n
+  comms.poison_fill %q[%off] count %n : memref<8xf32>
+  // CHECK: comms.check_bounds "read of x" %off, %n
+  // CHECK: comms.check_bounds "write of p" %c0{{.*}}, %n
+  comms.put %x[%off] to %p[%c0] count %n at %c0 of %team : memref<8xf32>, !comms.window<8xf32>
+  // CHECK: comms.check_bounds "cell of s" %off, %{{.*}} in %c4
+  comms.signal inc %s[%off] at %c0 of %team : !comms.signal<4>
+  comms.return
+}
