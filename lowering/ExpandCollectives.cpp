@@ -12,8 +12,13 @@
 // that support the collective. It knows a host with NVLink, not the machine at
 // hand; who has measured passes the names instead.
 //
+// A collective orders nothing between the blocks of a rank. Where two
+// collectives of a kernel share memory and cut it into different tiles, the
+// pass puts a barrier of all blocks between them.
+//
 //===----------------------------------------------------------------------===//
 
+#include "lowering/Accesses.h"
 #include "lowering/Algorithm.h"
 #include "lowering/CollectiveBuilder.h"
 #include "lowering/Passes.h"
@@ -168,6 +173,91 @@ static StringRef getWish(Operation *op, StringRef attribute, StringRef name) {
 }
 
 //===----------------------------------------------------------------------===//
+// Collectives that share memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// An array that a collective touches, and which block touches what of it: two
+/// collectives that agree in `tileLength` and `partElements` give every element
+/// to the same block, and so need no barrier between them.
+struct Footprint {
+  Value memory;
+  bool written;
+  int64_t tileLength, partElements;
+
+  bool conflicts(const Footprint &later) const {
+    bool sameBlocks = tileLength > 0 && tileLength == later.tileLength &&
+                      partElements == later.partElements;
+    return memory == later.memory && (written || later.written) && !sameBlocks;
+  }
+};
+
+/// A collective that has been expanded since the last barrier of all blocks.
+struct Earlier {
+  StringRef name;
+  RoleOp role;
+  SmallVector<Footprint> footprints;
+};
+} // namespace
+
+static SmallVector<Footprint> getFootprints(const Problem &problem) {
+  SmallVector<Footprint> footprints;
+  auto add = [&](const TileArray &array, bool written) {
+    // Rows at run-time places, and rows that all blocks read, are nobody's.
+    bool owned = !problem.kind->rowsVary && !array.shared;
+    footprints.push_back({getMemoryRoot(array.memory).value, written,
+                          owned ? array.tileLength : 0, array.partElements});
+  };
+  for (const TileArray &array : problem.inputs)
+    add(array, false);
+  for (const TileArray &array : problem.args)
+    add(array, false);
+  for (const TileArray &array : problem.outputs)
+    add(array, true);
+  return footprints;
+}
+
+static bool conflict(ArrayRef<Footprint> earlier, ArrayRef<Footprint> later) {
+  return llvm::any_of(earlier, [&](const Footprint &a) {
+    return llvm::any_of(later,
+                        [&](const Footprint &b) { return a.conflicts(b); });
+  });
+}
+
+/// Makes all blocks meet before `problem` when it touches elements that another
+/// block of an earlier collective touches.
+static LogicalResult separate(const Problem &problem,
+                              SmallVector<Earlier> &earlier) {
+  Operation *op = problem.op;
+  auto role = op->getParentOfType<RoleOp>();
+  SmallVector<Footprint> footprints = getFootprints(problem);
+  for (const Earlier &before : earlier) {
+    if (!conflict(before.footprints, footprints))
+      continue;
+    // Roles run beside each other: who shares memory between them synchronises.
+    if (role && before.role && role != before.role)
+      continue;
+    if (role && before.role)
+      return op->emitOpError("shares memory with the ")
+             << before.name
+             << " before it, but its tiles belong to other blocks, and the "
+                "blocks "
+             << "of a role have no barrier of their own: give both the same "
+                "tiles, or leave the "
+             << "role between them";
+    Operation *place = role ? role.getOperation() : op;
+    OpBuilder builder(place);
+    Value team = TeamOp::create(builder, op->getLoc(), TeamKind::World);
+    BarrierOp::create(builder, op->getLoc(), team, BarrierExtent::Grid,
+                      MemoryOrder::AcqRel);
+    earlier.clear();
+    break;
+  }
+  earlier.push_back({problem.kind->name, role, std::move(footprints)});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
@@ -181,7 +271,8 @@ private:
   LogicalResult setShape(KernelOp kernel);
   LogicalResult fix(KernelOp kernel, StringRef what, std::optional<int64_t> own,
                     int64_t wanted, function_ref<void(int64_t)> set);
-  LogicalResult expand(KernelOp kernel, Operation *op, int64_t &nextChannel);
+  LogicalResult expand(KernelOp kernel, Operation *op, int64_t &nextChannel,
+                       SmallVector<Earlier> &earlier);
   void record(KernelOp kernel, const Problem &problem, const Choice &choice);
 };
 } // namespace
@@ -233,13 +324,14 @@ void ExpandCollectives::record(KernelOp kernel, const Problem &problem,
                        "bytes, {5} ranks, "
                        "estimated {6:f1} us",
                        choice.algorithm->name, choice.protocol->name,
-                       problem.tiles, problem.tileSize, problem.partBytes(),
-                       problem.ranks, choice.cost)
+                       problem.tiles, problem.tileSize,
+                       int64_t(problem.partBytes()), problem.ranks, choice.cost)
              .str();
 }
 
 LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
-                                        int64_t &nextChannel) {
+                                        int64_t &nextChannel,
+                                        SmallVector<Earlier> &earlier) {
   auto problem = readProblem(op);
   if (failed(problem))
     return failure();
@@ -251,6 +343,8 @@ LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
       choice->algorithm->pieces ? choice->algorithm->pieces(*problem) : 1;
   chooseTiles(*problem, pieces, tileSize);
   record(kernel, *problem, *choice);
+  if (failed(separate(*problem, earlier)))
+    return failure();
   // Nothing travels when the arrays are empty.
   if (problem->tiles > 0) {
     OpBuilder builder(op);
@@ -275,7 +369,8 @@ void ExpandCollectives::runOnOperation() {
     if (auto channel = dyn_cast<ChannelOp>(op))
       nextChannel = std::max<int64_t>(nextChannel, channel.getId() + 1);
   });
+  SmallVector<Earlier> earlier;
   for (Operation *op : collectives)
-    if (failed(expand(kernel, op, nextChannel)))
+    if (failed(expand(kernel, op, nextChannel, earlier)))
       return signalPassFailure();
 }
