@@ -35,58 +35,6 @@ void mlir::comms::registerAllDialects(DialectRegistry &registry) {
 }
 
 void mlir::comms::registerPasses() {
-#if __has_include("lowering/ExpandCollectives.cpp")
-  registerExpandCollectives();
-#endif
-#if __has_include("lowering/check/CheckSync.cpp") ||                           \
-                  __has_include("lowering/CheckSync.cpp")
-  registerCheckSync();
-#endif
-#if __has_include("lowering/LowerChannels.cpp")
-  registerLowerChannels();
-#endif
-#if __has_include("lowering/EliminateBarriers.cpp")
-  registerEliminateBarriers();
-#endif
-#if __has_include("lowering/Instrument.cpp") ||                                \
-                  __has_include("lowering/check/Instrument.cpp")
-  registerInstrument();
-#endif
-#if __has_include("lowering/AssertBounds.cpp") ||                              \
-                  __has_include("lowering/check/AssertBounds.cpp")
-  registerAssertBounds();
-#endif
-#if __has_include("lowering/tiles/DistributeTiles.cpp") ||                     \
-                  __has_include("lowering/DistributeTiles.cpp")
-  registerDistributeTiles();
-#endif
-#if __has_include("lowering/tiles/PinArithmetic.cpp") ||                       \
-                  __has_include(                                               \
-                      "lowering/PinArithmetic.cpp") ||                         \
-                      __has_include("lowering/cpu/PinArithmetic.cpp")
-  registerPinArithmetic();
-#endif
-#if __has_include("lowering/cpu/ConvertCommsToCPU.cpp") ||                     \
-                  __has_include("lowering/ConvertCommsToCPU.cpp")
-  registerConvertCommsToCPU();
-#endif
-#if (__has_include("lowering/ExpandCollectives.cpp")) &&                       \
-     (__has_include("lowering/check/CheckSync.cpp") ||                         \
-      __has_include("lowering/CheckSync.cpp")) &&                              \
-      (__has_include("lowering/LowerChannels.cpp")) &&                         \
-       (__has_include("lowering/EliminateBarriers.cpp")) &&                    \
-        (__has_include("lowering/Instrument.cpp") ||                           \
-         __has_include("lowering/check/Instrument.cpp")) &&                    \
-         (__has_include("lowering/AssertBounds.cpp") ||                        \
-          __has_include("lowering/check/AssertBounds.cpp")) &&                 \
-          (__has_include("lowering/tiles/DistributeTiles.cpp") ||              \
-           __has_include("lowering/DistributeTiles.cpp")) &&                   \
-           (__has_include("lowering/tiles/PinArithmetic.cpp") ||               \
-            __has_include(                                                     \
-                "lowering/PinArithmetic.cpp") ||                               \
-                __has_include("lowering/cpu/PinArithmetic.cpp")) &&            \
-                (__has_include("lowering/cpu/ConvertCommsToCPU.cpp") ||        \
-                 __has_include("lowering/ConvertCommsToCPU.cpp"))
+  registerCommsIRPasses();
   registerPipelines();
-#endif
 }
