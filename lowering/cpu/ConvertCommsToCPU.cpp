@@ -30,6 +30,7 @@
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::comms {
@@ -93,7 +94,11 @@ LogicalResult ConvertCommsToCPU::convertToLLVM(LLVMTypeConverter &types) {
   RewritePatternSet patterns(&getContext());
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   vector::populateVectorBitCastLoweringPatterns(patterns);
-  vector::populateVectorRankReducingFMAPattern(patterns);
+  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
+  vector::populateVectorStepLoweringPatterns(patterns);
+  vector::populateVectorBroadcastLoweringPatterns(patterns);
+  vector::populateVectorShapeCastLoweringPatterns(patterns);
+  vector::populateVectorMaskOpLoweringPatterns(patterns);
   populateVectorToLLVMConversionPatterns(types, patterns,
                                          /*reassociateFPReductions=*/false,
                                          /*force32BitVectorIndices=*/true);
