@@ -1,0 +1,113 @@
+"""The main job of CommsIR, on a machine with no GPU.
+
+1. Cuts the handwritten digits that scikit-learn ships into one shard for each of 8 ranks.
+2. Runs all-reduce + residual add + RMSNorm, as one kernel, on the 8 ranks, and compares every
+   rank's result with NumPy in float64.
+3. Hands a kernel with a missing signal to the checker, and then runs it, to show how a deadlock
+   is told.
+
+Usage: demo.py --bin build/bin
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from sklearn.datasets import load_digits
+
+Array = np.ndarray[Any, Any]
+
+HERE = pathlib.Path(__file__).parent
+RANKS = 8
+ROWS = 192
+BF16 = ml_dtypes.bfloat16
+# Exit codes of comms-run.
+REFUSED, DEADLOCK = 4, 5
+
+
+def heading(number: int, text: str) -> None:
+    print(f"\n{number}. {text}\n{'-' * (len(text) + 3)}", flush=True)
+
+
+def save_digits(folder: pathlib.Path) -> None:
+    """Each rank's shard, the residual, the weight, and the reference, as .npy files."""
+    pixels = load_digits().data / 16.0
+    shards: list[Array] = [
+        pixels[rank * ROWS : (rank + 1) * ROWS].astype(BF16) for rank in range(RANKS)
+    ]
+    residual = pixels[RANKS * ROWS : (RANKS + 1) * ROWS].astype(BF16)
+    weight = (0.5 + pixels.mean(axis=0)).astype(BF16)
+    for rank, shard in enumerate(shards):
+        np.save(folder / f"x-{rank}.npy", shard)
+    np.save(folder / "residual.npy", residual)
+    np.save(folder / "weight.npy", weight)
+
+    added = sum(shard.astype(np.float64) for shard in shards) + residual.astype(np.float64)
+    mean_square = np.mean(added**2, axis=-1, keepdims=True)
+    np.save(folder / "y.npy", added / np.sqrt(mean_square + 1e-6) * weight.astype(np.float64))
+    np.save(folder / "next.npy", added)
+
+
+def run(binaries: pathlib.Path, arguments: list[str], expected: int) -> bool:
+    """Shows and runs a command; whether it ended with the expected status."""
+    print("$ comms-run " + " ".join(arguments).replace(" --", " \\\n    --") + "\n", flush=True)
+    done = subprocess.run([str(binaries / "comms-run"), *arguments])
+    sys.stdout.flush()
+    if done.returncode == expected:
+        return True
+    print(f"\nUNEXPECTED: exit status {done.returncode}, expected {expected}")
+    return False
+
+
+def fused_kernel(binaries: pathlib.Path, folder: pathlib.Path) -> bool:
+    heading(1, f"{RANKS} shards of handwritten digits")
+    save_digits(folder)
+    print(f"   {RANKS} ranks, {ROWS} images each, 64 pixels an image, bf16, as .npy files")
+
+    heading(2, "All-reduce + residual add + RMSNorm: one kernel, 8 ranks")
+    print(f"   The kernel is {HERE.name}/rmsnorm.mlir; the reference is NumPy in float64.\n")
+    arguments = [str(HERE / "rmsnorm.mlir"), f"--ranks={RANKS}", "--blocks=2"]
+    arguments += [f"--input=x={folder}/x-%r.npy"]
+    arguments += [f"--input={name}={folder}/{name}.npy" for name in ("residual", "weight")]
+    arguments += [f"--expect={name}={folder}/{name}.npy" for name in ("y", "next")]
+    return run(binaries, arguments, 0)
+
+
+def deadlock(binaries: pathlib.Path) -> bool:
+    kernel = str(HERE / "deadlock.mlir")
+    heading(3, "A kernel with a missing signal: refused before it runs")
+    if not run(binaries, [kernel, "--ranks=4"], REFUSED):
+        return False
+    print("\n   The checker followed every rank, and found a wait that nobody ends (status 4).")
+
+    heading(4, "The same kernel, run all the same: a report, not a hang")
+    if not run(binaries, [kernel, "--ranks=4", "--no-check"], DEADLOCK):
+        return False
+    print("\n   Each waiting rank, its source line, and what it waits for (status 5).")
+    return True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of comms-run")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="commsir-demo-") as folder:
+        if not fused_kernel(options.bin, pathlib.Path(folder)) or not deadlock(options.bin):
+            return 1
+    print(
+        "\nNext:\n"
+        "   build/bin/comms-run --help          how to run your own kernel\n"
+        "   docs/Tutorial.md                    write a collective of your own\n"
+        "   test/examples/                      LayerNorm, softmax, fp8, ... as kernels\n"
+        "   make test                           all tests"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

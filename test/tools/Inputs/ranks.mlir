@@ -1,0 +1,6 @@
+// Adds up x over four ranks.
+comms.kernel @sum(%x: !comms.window<4x6xf32>, %y: !comms.window<4x6xf32>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : !comms.window<4x6xf32>) outs(%y : !comms.window<4x6xf32>)
+  comms.return
+}
