@@ -55,14 +55,14 @@ LogicalResult WindowType::verify(function_ref<InFlightDiagnostic()> emitError,
                           "write 1 for a scalar";
   for (int64_t dim : shape)
     if (dim < 0 && !ShapedType::isDynamic(dim))
-      return emitError() << "window C2: dimension " << dim << " is negative";
+      return emitError() << "window C1: dimension " << dim << " is negative";
   if (!isStorable(elementType))
-    return emitError() << "window C3: elements are floats or signless integers "
+    return emitError() << "window C2: elements are floats or signless integers "
                           "of 8, 16, 32 or "
                           "64 bits, not "
                        << elementType;
   if (!countBytes(shape, elementType))
-    return emitError() << "window C4: a rank's part does not fit in 2^63 bytes";
+    return emitError() << "window C3: a rank's part does not fit in 2^63 bytes";
   return success();
 }
 
