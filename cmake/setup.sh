@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the build and the tests need and is not there yet: Debian
 # packages (cmake/packages.txt) and a Python environment in .venv
-# (cmake/requirements.txt). Says what it installs. Quick when nothing is missing.
+# (cmake/requirements.txt and, for the GPU target's headers and ptxas,
+# cmake/requirements-cuda.txt). Says what it installs. Quick when nothing is missing.
 #
 # COMMSIR_NO_INSTALL=1: only report what is missing, and fail if anything is.
 set -euo pipefail
@@ -51,14 +52,15 @@ install_packages() {
 # The environment is rebuilt when the requirements or the interpreter change.
 install_python() {
   local stamp=.venv/commsir.sha256 want
-  want=$( (cat cmake/requirements.txt; python3 --version) | sha256sum)
+  want=$( (cat cmake/requirements*.txt; python3 --version) | sha256sum)
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && .venv/bin/python -c '' 2>/dev/null && return
   [ -z "${COMMSIR_NO_INSTALL:-}" ] || fail "the Python environment .venv is missing or old"
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "python3 is $(python3 --version); 3.11 or newer is needed"
-  say "making .venv with: $(grep -v '^#' cmake/requirements.txt | tr '\n' ' ')"
+  say "making .venv with: $(grep -hv '^#' cmake/requirements*.txt | tr '\n' ' ')"
   python3 -m venv --clear .venv
   .venv/bin/pip install -q --disable-pip-version-check -r cmake/requirements.txt
+  .venv/bin/pip install -q --disable-pip-version-check --no-deps -r cmake/requirements-cuda.txt
   printf '%s' "$want" >"$stamp"
 }
 

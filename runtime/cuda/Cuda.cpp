@@ -1,0 +1,223 @@
+//===- Cuda.cpp - The CUDA driver, loaded when it is needed ---------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/Cuda.h"
+
+#include "llvm/Support/DynamicLibrary.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+using namespace commsir::cuda;
+using llvm::createStringError;
+
+namespace {
+
+/// The oldest driver that has all that is called: clusters, graphs with
+/// programmatic launches, cuLaunchKernelEx.
+constexpr int kOldestDriver = 12040;
+
+// cuda.h renames functions by macro (cuMemAlloc → cuMemAlloc_v2); two steps
+// give the name after that.
+#define COMMSIR_STRING(name) #name
+#define COMMSIR_SYMBOL(name) COMMSIR_STRING(name)
+
+llvm::Error loadFunctions(Driver &driver) {
+  std::string why;
+  auto library =
+      llvm::sys::DynamicLibrary::getPermanentLibrary("libcuda.so.1", &why);
+  if (!library.isValid())
+    return createStringError(
+        "no CUDA driver: %s. Install NVIDIA's driver, or run on the CPU world "
+        "(--target cpu)",
+        why.c_str());
+#define COMMSIR_CUDA_FUNCTION(name)                                            \
+  driver.name = reinterpret_cast<decltype(driver.name)>(                       \
+      library.getAddressOfSymbol(COMMSIR_SYMBOL(cu##name)));                   \
+  if (!driver.name)                                                            \
+    return createStringError(                                                  \
+        "the CUDA driver has no %s: it is too old; CUDA 12.4 or newer is "     \
+        "needed",                                                              \
+        COMMSIR_SYMBOL(cu##name));
+#include "runtime/cuda/CudaFunctions.inc"
+#undef COMMSIR_CUDA_FUNCTION
+  return llvm::Error::success();
+}
+
+llvm::Error start(Driver &driver) {
+  if (auto error = loadFunctions(driver))
+    return error;
+  if (auto error = driver.check(driver.Init(0), "cuInit"))
+    return error;
+  int version = 0;
+  if (auto error =
+          driver.check(driver.DriverGetVersion(&version), "cuDriverGetVersion"))
+    return error;
+  if (version < kOldestDriver)
+    return createStringError(
+        "the CUDA driver supports CUDA %d.%d; 12.4 or newer is needed",
+        version / 1000, version % 1000 / 10);
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Expected<const Driver *> Driver::get() {
+  static Driver driver;
+  static std::string failure;
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (auto error = start(driver))
+      failure = llvm::toString(std::move(error));
+  });
+  if (!failure.empty())
+    return createStringError(failure);
+  return &driver;
+}
+
+llvm::Error Driver::check(CUresult result, const llvm::Twine &what) const {
+  if (result == CUDA_SUCCESS)
+    return llvm::Error::success();
+  const char *name = nullptr, *text = nullptr;
+  GetErrorName(result, &name);
+  GetErrorString(result, &text);
+  return createStringError(llvm::formatv("{0}: {1} ({2})", what.str(),
+                                         name ? name : "unknown error",
+                                         text ? text : "no description")
+                               .str());
+}
+
+ContextGuard::ContextGuard(const Driver &driver, CUcontext context)
+    : driver(driver) {
+  driver.CtxPushCurrent(context);
+}
+
+ContextGuard::~ContextGuard() {
+  CUcontext popped;
+  driver.CtxPopCurrent(&popped);
+}
+
+llvm::Expected<int> commsir::cuda::getDeviceCount() {
+  auto driver = Driver::get();
+  if (!driver)
+    return driver.takeError();
+  int count = 0;
+  if (auto error = (*driver)->check((*driver)->DeviceGetCount(&count),
+                                    "cuDeviceGetCount"))
+    return std::move(error);
+  return count;
+}
+
+llvm::Expected<Device> Device::open(int ordinal) {
+  auto driver = Driver::get();
+  if (!driver)
+    return driver.takeError();
+  const Driver &cu = **driver;
+  auto count = getDeviceCount();
+  if (!count)
+    return count.takeError();
+  if (ordinal < 0 || ordinal >= *count)
+    return createStringError("GPU %d was asked for, but the machine shows %d "
+                             "(CUDA_VISIBLE_DEVICES hides "
+                             "the others, if it is set)",
+                             ordinal, *count);
+  Device device;
+  device.table = &cu;
+  device.ordinal = ordinal;
+  int major = 0, minor = 0;
+  CUcontext context = nullptr;
+  for (auto [result, what] :
+       {std::pair(cu.DeviceGet(&device.device, ordinal), "cuDeviceGet"),
+        std::pair(cu.DeviceGetAttribute(
+                      &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                      device.device),
+                  "cuDeviceGetAttribute"),
+        std::pair(cu.DeviceGetAttribute(
+                      &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                      device.device),
+                  "cuDeviceGetAttribute"),
+        std::pair(cu.DeviceGetAttribute(
+                      &device.multiprocessors,
+                      CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device.device),
+                  "cuDeviceGetAttribute"),
+        std::pair(cu.DevicePrimaryCtxRetain(&context, device.device),
+                  "cuDevicePrimaryCtxRetain")})
+    if (auto error = cu.check(result, llvm::Twine(what) + " of GPU " +
+                                          llvm::Twine(ordinal)))
+      return std::move(error);
+  device.primary = context;
+  device.chip = "sm_" + std::to_string(major * 10 + minor);
+  return std::move(device);
+}
+
+Device::Device(Device &&other) noexcept
+    : table(other.table), device(other.device),
+      primary(std::exchange(other.primary, nullptr)), ordinal(other.ordinal),
+      multiprocessors(other.multiprocessors), chip(std::move(other.chip)) {}
+
+Device::~Device() {
+  if (primary)
+    table->DevicePrimaryCtxRelease(device);
+}
+
+llvm::Expected<Memory> Memory::allocate(const Device &device, size_t bytes,
+                                        Place place) {
+  const Driver &cu = device.driver();
+  ContextGuard guard(cu, device.context());
+  Memory memory;
+  memory.device = &device;
+  memory.bytes = bytes;
+  size_t asked = bytes ? bytes : 1;
+  std::string what = llvm::formatv("allocating {0} bytes on GPU {1}", bytes,
+                                   device.getOrdinal());
+  if (place == Place::PinnedHost) {
+    if (auto error = cu.check(cu.MemHostAlloc(&memory.hostPointer, asked,
+                                              CU_MEMHOSTALLOC_DEVICEMAP),
+                              what))
+      return std::move(error);
+    if (auto error = cu.check(
+            cu.MemHostGetDevicePointer(&memory.pointer, memory.hostPointer, 0),
+            what))
+      return std::move(error);
+    std::memset(memory.hostPointer, 0, asked);
+    return std::move(memory);
+  }
+  if (auto error = cu.check(cu.MemAlloc(&memory.pointer, asked), what))
+    return std::move(error);
+  if (auto error = cu.check(cu.MemsetD8(memory.pointer, 0, asked), what))
+    return std::move(error);
+  return std::move(memory);
+}
+
+Memory::Memory(Memory &&other) noexcept { *this = std::move(other); }
+
+Memory &Memory::operator=(Memory &&other) noexcept {
+  if (this == &other)
+    return *this;
+  release();
+  device = other.device;
+  pointer = std::exchange(other.pointer, 0);
+  hostPointer = std::exchange(other.hostPointer, nullptr);
+  bytes = std::exchange(other.bytes, 0);
+  return *this;
+}
+
+Memory::~Memory() { release(); }
+
+void Memory::release() {
+  if (!pointer)
+    return;
+  const Driver &cu = device->driver();
+  ContextGuard guard(cu, device->context());
+  if (hostPointer)
+    cu.MemFreeHost(hostPointer);
+  else
+    cu.MemFree(pointer);
+  pointer = 0;
+}
