@@ -84,22 +84,37 @@ static void receiveTile(CollectiveBuilder &b, const Channels &channels,
 // Rows whose number is known at run time
 //===----------------------------------------------------------------------===//
 
-/// Visits the ranks with the number of rows of each and the row they start at.
-static void
-forRowsOfRanks(CollectiveBuilder &b, Value counts, StringRef what,
-               function_ref<void(Value peer, Value row, Value slot)> body) {
+namespace {
+/// A slot of an exchange of rows: whether a row is in it is known at run time.
+struct RowSlot {
+  Value peer, slot;
+  /// Where the row lies, in elements; 0 when there is none.
+  Value offset;
+  /// Elements of it: a row's length, or 0.
+  Value valid;
+};
+} // namespace
+
+/// Visits every slot of every rank. Slots without a row are visited too, with
+/// no element to move: so who meets whom does not depend on data, and can be
+/// proven.
+static void forRowSlots(CollectiveBuilder &b, Value counts, StringRef what,
+                        function_ref<void(const RowSlot &)> body) {
   OpBuilder &builder = b.builder();
-  Value limit = b.constant(b.problem().tiles);
-  b.loop(b.constant(0), b.numRanks(), b.constant(1), {b.constant(0)},
+  Value zero = b.constant(0);
+  Value length = b.constant(b.problem().inputs[0].tileLength);
+  b.loop(zero, b.numRanks(), b.constant(1), {zero},
          [&](Value peer, ValueRange start) {
            Value count = memref::LoadOp::create(builder, b.loc(), counts, peer);
            Value rows = arith::IndexCastOp::create(
                builder, b.loc(), builder.getIndexType(), count);
-           CheckBoundsOp::create(builder, b.loc(), b.constant(0), rows, limit,
-                                 what);
-           b.loop(b.block(), rows, b.blocks(), {}, [&](Value slot, ValueRange) {
-             body(peer, b.add(start[0], slot), slot);
-             return Tiles();
+           CheckBoundsOp::create(builder, b.loc(), zero, rows,
+                                 b.constant(b.problem().tiles), what);
+           b.forOwnTiles([&](Value slot) {
+             Value isThere = b.less(slot, rows);
+             Value offset = b.mul(b.add(start[0], slot), length);
+             body({peer, slot, b.select(isThere, offset, zero),
+                   b.select(isThere, length, zero)});
            });
            return Tiles{b.add(start[0], rows)};
          });
@@ -108,21 +123,23 @@ forRowsOfRanks(CollectiveBuilder &b, Value counts, StringRef what,
 static void expandRows(CollectiveBuilder &b) {
   const Problem &problem = b.problem();
   const TileArray &input = problem.inputs[0], &output = problem.outputs[0];
-  Value length = b.constant(input.tileLength);
-  Channels channels = b.channels(ChannelPattern::Pairwise, problem.tiles);
-  forRowsOfRanks(b, problem.sendRows, "send_rows of all_to_all_v",
-                 [&](Value peer, Value row, Value slot) {
-                   Value tile = b.load(input, b.mul(row, length), {});
-                   b.send(channels, tile, slot, peer, slot);
-                 });
-  b.endRound(channels);
-  forRowsOfRanks(b, problem.recvRows, "recv_rows of all_to_all_v",
-                 [&](Value peer, Value row, Value slot) {
-                   Value tile = b.receive(channels, slot, peer, slot).front();
-                   tile = convertTile(b.builder(), b.loc(), tile,
-                                      output.elementType);
-                   b.store(tile, output, b.mul(row, length), {});
-                 });
+  Value channel = b.channels(ChannelPattern::Pairwise, problem.tiles).front();
+  forRowSlots(b, problem.sendRows, "send_rows of all_to_all_v",
+              [&](const RowSlot &row) {
+                Value tile = b.load(input, row.offset, row.valid);
+                SendOp::create(b.builder(), b.loc(), tile, channel, row.slot,
+                               row.peer, row.valid);
+              });
+  b.endRound({channel});
+  forRowSlots(b, problem.recvRows, "recv_rows of all_to_all_v",
+              [&](const RowSlot &row) {
+                auto type = cast<ChannelType>(channel.getType()).getTileType();
+                Value tile = RecvOp::create(b.builder(), b.loc(), type, channel,
+                                            row.slot, row.peer, row.valid);
+                b.store(
+                    convertTile(b.builder(), b.loc(), tile, output.elementType),
+                    output, row.offset, row.valid);
+              });
   b.endCollective();
 }
 

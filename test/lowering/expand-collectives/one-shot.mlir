@@ -166,8 +166,30 @@ comms.kernel @send_recv(%x: memref<48xf32>, %y: memref<48xf32>) attributes {rank
 
 // -----
 
-// Rows start where those of the ranks before end; their number is checked.
+// Rows start where those of the ranks before end; their number is checked. Every
+// slot is visited, with no element where there is no row.
 // CHECK-LABEL: comms.kernel @all_to_all_v
+// CHECK: comms.channel 0 pairwise over %{{.*}} slots 5 : <ll, 24xf32>
+// CHECK: scf.for %[[P:.*]] = %c0 to %c3 step %c1 iter_args(%[[START:.*]] = %c0)
+// CHECK:   %[[COUNT:.*]] = memref.load %s[%[[P]]]
+// CHECK:   %[[ROWS:.*]] = arith.index_cast %[[COUNT]]
+// CHECK:   comms.check_bounds "send_rows of all_to_all_v" %c0, %[[ROWS]] in %c5
+// CHECK:   scf.for %[[SLOT:.*]] = %{{.*}} to %c5
+// CHECK:     %[[THERE:.*]] = arith.cmpi ult, %[[SLOT]], %[[ROWS]]
+// CHECK:     %[[ROW:.*]] = arith.addi %[[START]], %[[SLOT]]
+// CHECK:     %[[PLACE:.*]] = arith.muli %[[ROW]], %c24
+// CHECK:     %[[OFFSET:.*]] = arith.select %[[THERE]], %[[PLACE]], %c0
+// CHECK:     %[[VALID:.*]] = arith.select %[[THERE]], %c24, %c0
+// CHECK:     comms.tile_load %x[%[[OFFSET]]] valid %[[VALID]]
+// CHECK:     comms.send %{{.*}}[%[[SLOT]]] to %[[P]] valid %[[VALID]]
+// CHECK:   %[[END:.*]] = arith.addi %[[START]], %[[ROWS]]
+// CHECK:   scf.yield %[[END]]
+// CHECK: comms.channel_barrier
+// CHECK: memref.load %r
+// CHECK: comms.recv %{{.*}} valid
+// CHECK: comms.tile_store %{{.*}} valid
+// CHECK: comms.barrier %{{.*}} block
+comms.kernel @all_to_all_v
 // CHECK: comms.channel 0 pairwise over %{{.*}} slots 5 : <ll, 24xf32>
 // CHECK: scf.for %[[P:.*]] = %c0 to %c3 step %c1 iter_args(%[[START:.*]] = %c0)
 // CHECK:   %[[COUNT:.*]] = memref.load %s[%[[P]]]
