@@ -1,7 +1,7 @@
 """docs/Spec.md, the verifiers and the tests say the same.
 
-Usage: spec-coverage.py --source ROOT --build BUILD --comms-opt PATH
-       spec-coverage.py --self-test --comms-opt PATH
+Usage: spec-coverage.py --source ROOT --build BUILD --comms-opt PATH [--comms-run PATH]
+       spec-coverage.py --self-test --comms-opt PATH --comms-run PATH
 
 Fails, naming each place, when
 - an operation of the dialect has no section `### comms.<op>` in docs/Spec.md, or a section has no operation;
@@ -12,13 +12,16 @@ Fails, naming each place, when
 - a file with negative tests has no RUN line with -verify-diagnostics;
 - no file of test/exec or test/examples runs the operation (`// EXEC: comms.<op> …`), or one says so and does not
   contain it, or has no RUN line;
-- a ```mlir block of README.md or docs/*.md does not pass comms-opt.
+- a ```mlir block of README.md or docs/*.md does not pass comms-opt;
+- with --comms-run: an example of docs/Spec.md does not run (4 ranks, or what its kernel says; 3 launches), or one that is
+  marked ```mlir refused is not refused by the checker. ```mlir parsed marks one that is not to be run.
 
 Errors of types carry the type's name ("window C1: …"); their sections are `### !comms.<type>` and their tests
 test/dialect/invalid/types.mlir. --self-test breaks a small tree in each of these ways and sees that it is noticed.
 """
 
 import argparse
+import concurrent.futures
 import dataclasses
 import pathlib
 import re
@@ -33,7 +36,9 @@ SECTION = re.compile(r"^### `?(?P<name>!?comms\.\w+)`?\s*$", re.M)
 CONSTRAINT = re.compile(r"^[-*] \**(C\d+)\**:", re.M)
 EXPECTED = re.compile(r"expected-error\s*(?:@(?P<at>[-+]\d+|above|below))?\s*\{\{(?P<text>.*?)\}\}")
 NUMBERED = re.compile(r"^(?:(?P<type>\w+) )?(?P<number>C\d+):")
-BLOCK = re.compile(r"^```mlir[^\n]*\n(.*?)^```", re.M | re.S)
+BLOCK = re.compile(r"^```mlir *(?P<mark>[^\n]*)\n(?P<text>.*?)^```", re.M | re.S)
+# Exit status of comms-run when the checker refuses a kernel.
+REFUSED = 4
 
 
 @dataclasses.dataclass
@@ -176,7 +181,7 @@ def check_blocks(source: pathlib.Path, comms_opt: str) -> list[str]:
     wrong = []
     for path in [source / "README.md", *sorted((source / "docs").glob("*.md"))]:
         text = read(path)
-        blocks = [(line_of(text, match.start()), match[1]) for match in BLOCK.finditer(text)]
+        blocks = [(line_of(text, match.start()), match["text"]) for match in BLOCK.finditer(text)]
         joined = "\n// -----\n".join(block for _, block in blocks)
         if not blocks or not parses(comms_opt, joined, "-split-input-file"):
             continue
@@ -187,7 +192,36 @@ def check_blocks(source: pathlib.Path, comms_opt: str) -> list[str]:
     return wrong
 
 
-def check(source: pathlib.Path, build: pathlib.Path, comms_opt: str) -> list[str]:
+def run_example(comms_run: str, line: int, mark: str, text: str) -> list[str]:
+    """What is wrong with running the example in line `line` of the Spec."""
+    ranks = re.search(r"\branks = (\d+)", text)
+    scalars = re.findall(r"%(\w+): (?:index|i\d+|f\d+)\b", text.split("{", 1)[0])
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "example.mlir"
+        path.write_text(text, encoding="utf-8")
+        command = [comms_run, str(path), "--ranks", ranks[1] if ranks else "4", "--launches", "3", "--quiet"]
+        command += [f"--input={scalar}=0" for scalar in scalars]
+        result = subprocess.run(command, capture_output=True, check=False, timeout=120)
+    wanted = REFUSED if mark == "refused" else 0
+    if result.returncode == wanted:
+        return []
+    said = (result.stderr + result.stdout).decode(errors="replace").strip().split("\n")[0]
+    return [f"docs/Spec.md:{line}: the example ends with exit status {result.returncode}, not {wanted}: {said}"]
+
+
+def check_examples(source: pathlib.Path, comms_run: str) -> list[str]:
+    """Every example of the Spec does what its mark says."""
+    text = read(source / "docs" / "Spec.md")
+    examples = [
+        (line_of(text, match.start()), match["mark"].strip(), match["text"])
+        for match in BLOCK.finditer(text)
+        if match["mark"].strip() != "parsed" and "comms.kernel" in match["text"]
+    ]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        return [line for lines in pool.map(lambda example: run_example(comms_run, *example), examples) for line in lines]
+
+
+def check(source: pathlib.Path, build: pathlib.Path, comms_opt: str, comms_run: str | None) -> list[str]:
     """Everything that is wrong, one line each."""
     ops = operations(build)
     if not ops:
@@ -198,6 +232,7 @@ def check(source: pathlib.Path, build: pathlib.Path, comms_opt: str) -> list[str
         + check_negative_tests(source, spec)
         + check_executed_tests(source, ops)
         + check_blocks(source, comms_opt)
+        + (check_examples(source, comms_run) if comms_run else [])
     )
 
 
@@ -206,7 +241,7 @@ SMALL = {
     "build/dialect/CommsOps.h.inc": 'getOperationName() {\n  return ::llvm::StringLiteral("comms.fence");\n}\n',
     "docs/Spec.md": "# Spec\n### !comms.window\n- C1: it has a shape.\n\n### comms.fence\n\n**Semantics.** Orders.\n\n"
     "**Operands.** None.\n\n**Results.** None.\n\n**Constraints.**\n- C1: not relaxed.\n- C2: no copy engine.\n\n"
-    "**Example.**\n```mlir\nmodule {\n}\n```\n\n## Next\n- C9: not of the section.\n",
+    "**Example.**\n```mlir\nmodule {\n}\n```\n```mlir\ncomms.kernel @k() {\n  comms.return\n}\n```\n\n## Next\n- C9: not of the section.\n",
     "test/dialect/invalid/fence.mlir": "// RUN: comms-opt %s -verify-diagnostics\n"
     "// expected-error @+1 {{C1: a relaxed}}\ncomms.fence relaxed sys\n"
     "comms.fence acq_rel sys proxy copy_engine // expected-error {{C2: no fence}}\n",
@@ -231,11 +266,12 @@ BREAKS = [
     ("which is no operation of the dialect", "test/exec/fence.mlir", "EXEC: ", "EXEC: comms.fense "),
     ("which the file does not contain", "test/exec/fence.mlir", "\ncomms.fence", "\ncomms.fences"),
     ("it is not executed", "test/exec/fence.mlir", "// RUN", "// ran"),
+    ("exit status 0, not 4", "docs/Spec.md", "```mlir\ncomms", "```mlir refused\ncomms"),
     ("docs/Spec.md:18: the mlir block is refused", "docs/Spec.md", "module {", "module {{"),
 ]
 
 
-def self_test(comms_opt: str) -> int:
+def self_test(comms_opt: str, comms_run: str | None) -> int:
     failures = 0
     for said, broken, old, new in [("", "", "", ""), *BREAKS]:
         with tempfile.TemporaryDirectory() as folder:
@@ -244,7 +280,7 @@ def self_test(comms_opt: str) -> int:
                 path = root / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text.replace(old, new, 1) if name == broken else text, encoding="utf-8")
-            wrong = check(root, root / "build", comms_opt)
+            wrong = check(root, root / "build", comms_opt, comms_run)
         noticed = any(said in line for line in wrong) if said else not wrong
         if not noticed:
             failures += 1
@@ -258,11 +294,12 @@ def main() -> int:
     parser.add_argument("--source", type=pathlib.Path, default=pathlib.Path(__file__).parents[2])
     parser.add_argument("--build", type=pathlib.Path, help="build folder (default: SOURCE/build)")
     parser.add_argument("--comms-opt", default="comms-opt")
+    parser.add_argument("--comms-run", help="also run the examples of the Spec")
     parser.add_argument("--self-test", action="store_true", help="see that each kind of fault is noticed")
     options = parser.parse_args()
     if options.self_test:
-        return self_test(options.comms_opt)
-    wrong = check(options.source, options.build or options.source / "build", options.comms_opt)
+        return self_test(options.comms_opt, options.comms_run or "comms-run")
+    wrong = check(options.source, options.build or options.source / "build", options.comms_opt, options.comms_run)
     for line in wrong:
         print(line, file=sys.stderr)
     if wrong:
