@@ -262,6 +262,77 @@ def AssertBounds : Pass<"comms-assert-bounds", "::mlir::comms::KernelOp"> {
 
 def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> {
   let summary = "Distribute tiles over the lanes of a block";
+  let description = [{
+    Tiles are tensors until here, and loops over vectors of at most `lanes`
+    elements from here on. Runs of tile ops of one length share a loop, loads
+    and stores included, unless an address, another block or another rank could
+    see that they ran element by element:
+
+    - two accesses of which one writes share a loop when they cannot overlap
+      (distinct arguments of the kernel, parts of distinct constant peers,
+      constant ranges apart) or name the same element at each step (same memory,
+      same offset);
+    - packets and poison keep their order: nothing that peers see follows a wait
+      in its loop, no wait follows a store that peers see, and a store of packets
+      or poison follows no plain store that peers see.
+
+    Full vectors have no mask. The rest of a tile is one shorter vector, or, where
+    an op has `valid`, a masked loop. A tile of one element becomes a scalar. A
+    tile that several loops need, or that `scf.for` or `scf.if` carries, lies in
+    `comms.scratch` memory, which is used again when the tile is dead; constants,
+    `comms.splat`, `comms.broadcast_row` and `comms.iota` are made again at each
+    use. A loop that folds tiles of up to 16 peers into one is unrolled first: the
+    sum stays in registers. Rows are combined by the tree of docs/Spec.md
+    ("Bits"), in loops: code does not grow with the row. Stored NaN that
+    arithmetic made are the canonical ones.
+
+    Loops made here carry `comms.tile`. The pass fails when a tensor, or a vector
+    of more than 16 elements, would be left.
+
+    Before:
+    ```mlir
+    comms.kernel @scale(%x: memref<64xf32>, %y: memref<64xf32>) {
+      %c0 = arith.constant 0 : index
+      %two = arith.constant dense<2.0> : tensor<64xf32>
+      %tile = comms.tile_load %x[%c0] : memref<64xf32> -> tensor<64xf32>
+      %twice = arith.mulf %tile, %two : tensor<64xf32>
+      %most = comms.row_reduce max %tile : tensor<64xf32> -> tensor<1xf32>
+      %row = comms.broadcast_row %most : tensor<1xf32> -> tensor<64xf32>
+      %less = arith.subf %twice, %row : tensor<64xf32>
+      comms.tile_store %less, %y[%c0] : tensor<64xf32>, memref<64xf32>
+      comms.return
+    }
+    ```
+    After, canonicalized (`…`: the tree's last levels and the test for NaN):
+    ```mlir
+    comms.kernel @scale(%x: memref<64xf32>, %y: memref<64xf32>) {
+      %lanes = comms.scratch : memref<64xf32>
+      %twice = comms.scratch : memref<64xf32>
+      scf.for %i = %c0 to %c64 step %c16 {
+        %0 = vector.load %x[%i] : memref<64xf32>, vector<16xf32>
+        %1 = arith.mulf %0, %two : vector<16xf32>
+        vector.store %0, %lanes[%i] : memref<64xf32>, vector<16xf32>
+        vector.store %1, %twice[%i] : memref<64xf32>, vector<16xf32>
+      } {comms.tile}
+      scf.for %i = %c0 to %c32 step %c16 {
+        %far = arith.addi %i, %c32 : index
+        %0 = vector.load %lanes[%i] : memref<64xf32>, vector<16xf32>
+        %1 = vector.load %lanes[%far] : memref<64xf32>, vector<16xf32>
+        %2 = arith.maximumf %0, %1 : vector<16xf32>
+        vector.store %2, %lanes[%i] : memref<64xf32>, vector<16xf32>
+      } {comms.tile}
+      …
+      scf.for %i = %c0 to %c64 step %c16 {
+        %0 = vector.load %twice[%i] : memref<64xf32>, vector<16xf32>
+        %1 = vector.broadcast %most : f32 to vector<16xf32>
+        %2 = arith.subf %0, %1 : vector<16xf32>
+        …
+        vector.store %3, %y[%i] : memref<64xf32>, vector<16xf32>
+      } {comms.tile}
+      comms.return
+    }
+    ```
+  }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::mlir::memref::MemRefDialect"];
   let options = [
     Option<"lanes", "lanes", "int64_t", "16", "Elements of a vector, at most 16">,
@@ -270,6 +341,56 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
 
 def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
   let summary = "Expand math and narrow conversions, so that every target gives the same bits";
+  let description = [{
+    Leaves only operations whose result IEEE 754 or two's complement arithmetic
+    fixes to the bit, so that no target, libm or optimiser decides one:
+
+    - functions of `math` become MLIR's own expansions and polynomials
+      (`rsqrt` is 1 / sqrt); those that have none are refused, with a list of
+      those that do; f64 has exact functions only;
+    - bf16, f16 and f8E4M3FN are computed in f32 and rounded once for each
+      operation; conversions of bf16 and f8E4M3FN are integer arithmetic, to
+      nearest even, with canonical NaN, saturating to ±448 in f8E4M3FN;
+    - float to integer saturates, NaN becomes 0; x / 0 is -1 and x rem 0 is x; the
+      least number / -1 is itself; shifts by the width or more leave the sign;
+    - `maxnumf` and `minnumf` order zeros by sign;
+    - fast-math flags and promises about overflow are dropped: they only ever
+      permit other bits.
+
+    Folders of the math dialect, which ask the host's libm, are not run.
+
+    Before:
+    ```mlir
+    comms.kernel @narrow(%x: memref<16xf32>, %y: memref<16xbf16>) {
+      %c0 = arith.constant 0 : index
+      %0 = vector.load %x[%c0] : memref<16xf32>, vector<16xf32>
+      %1 = math.rsqrt %0 fastmath<fast> : vector<16xf32>
+      %2 = arith.truncf %1 : vector<16xf32> to vector<16xbf16>
+      vector.store %2, %y[%c0] : memref<16xbf16>, vector<16xbf16>
+      comms.return
+    }
+    ```
+    After, canonicalized:
+    ```mlir
+    comms.kernel @narrow(%x: memref<16xf32>, %y: memref<16xbf16>) {
+      %0 = vector.load %x[%c0] : memref<16xf32>, vector<16xf32>
+      %1 = math.sqrt %0 : vector<16xf32>
+      %2 = arith.divf %ones, %1 : vector<16xf32>
+      %3 = arith.bitcast %2 : vector<16xf32> to vector<16xi32>
+      %4 = arith.shrui %3, %sixteen : vector<16xi32>
+      %5 = arith.andi %4, %one : vector<16xi32>
+      %6 = arith.addi %3, %half : vector<16xi32>
+      %7 = arith.addi %6, %5 : vector<16xi32>
+      %8 = arith.shrui %7, %sixteen : vector<16xi32>
+      %9 = arith.trunci %8 : vector<16xi32> to vector<16xi16>
+      %10 = arith.cmpf uno, %2, %2 : vector<16xf32>
+      %11 = arith.select %10, %nan, %9 : vector<16xi1>, vector<16xi16>
+      %12 = arith.bitcast %11 : vector<16xi16> to vector<16xbf16>
+      vector.store %12, %y[%c0] : memref<16xbf16>, vector<16xbf16>
+      comms.return
+    }
+    ```
+  }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect", "::mlir::math::MathDialect"];
 }
 

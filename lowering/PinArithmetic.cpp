@@ -155,10 +155,15 @@ static LogicalResult checkOp(Operation *op) {
 /// Removes what lets an optimiser change a result: fast-math, and promises
 /// about overflow and exactness of numbers other than addresses.
 static void dropLicences(Operation *op) {
-  if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op))
-    op->setAttr(fast.getFastMathAttrName(),
-                arith::FastMathFlagsAttr::get(op->getContext(),
-                                              arith::FastMathFlags::none));
+  if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op)) {
+    arith::FastMathFlagsAttr flags = fast.getFastMathFlagsAttr();
+    if (flags && isa<arith::ExtFOp, arith::TruncFOp>(op))
+      op->removeAttr(fast.getFastMathAttrName());
+    else if (flags && flags.getValue() != arith::FastMathFlags::none)
+      op->setAttr(fast.getFastMathAttrName(),
+                  arith::FastMathFlagsAttr::get(op->getContext(),
+                                                arith::FastMathFlags::none));
+  }
   if (op->getNumResults() == 0 ||
       getElementTypeOrSelf(op->getResult(0).getType()).isIndex())
     return;
