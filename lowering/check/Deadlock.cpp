@@ -50,6 +50,11 @@ llvm::StringRef hintFor(ActionKind kind) {
   }
 }
 
+bool isBarrier(ActionKind kind) {
+  return kind == ActionKind::Barrier || kind == ActionKind::BarrierWait ||
+         kind == ActionKind::ChannelBarrier;
+}
+
 class Report {
 public:
   explicit Report(const Machine &machine) : machine(machine) {}
@@ -57,10 +62,7 @@ public:
 
 private:
   void classify();
-  bool gone(int32_t waiter, int32_t awaited) const {
-    return machine.hasEnded(awaited) ||
-           machine.launchOf(awaited) > machine.launchOf(waiter);
-  }
+  bool gone(int32_t awaited) const { return machine.hasEnded(awaited); }
   bool isCause(int32_t thread) const;
   std::string cycle() const;
   void describe(InFlightDiagnostic &diag, int32_t thread);
@@ -72,6 +74,7 @@ private:
 
   const Machine &machine;
   std::vector<Waiting> waiting;
+  bool cyclic = false;
   /// Threads by the op they wait at.
   llvm::MapVector<const Action *, SmallVector<int32_t>> causes, followers;
 };
@@ -80,7 +83,7 @@ bool Report::isCause(int32_t thread) const {
   const Waiting &state = waiting[thread];
   return state.awaited.empty() ||
          llvm::any_of(state.awaited,
-                      [&](int32_t other) { return gone(thread, other); });
+                      [&](int32_t other) { return gone(other); });
 }
 
 void Report::classify() {
@@ -92,8 +95,17 @@ void Report::classify() {
     if (machine.isStuck(t))
       (isCause(t) ? causes : followers)[&machine.waitsAt(t)].push_back(t);
   // Nobody is missing: each waits for another.
+  if (!causes.empty())
+    return;
+  cyclic = true;
+  // Barriers wait for whom they wait for; what keeps those is elsewhere.
+  for (auto &[action, threads] : followers)
+    if (!isBarrier(action->kind))
+      causes[action] = threads;
   if (causes.empty())
-    std::swap(causes, followers);
+    return std::swap(causes, followers);
+  followers.remove_if(
+      [](const auto &entry) { return !isBarrier(entry.first->kind); });
 }
 
 /// A circle of threads that wait for one another, or "".
@@ -131,7 +143,7 @@ void Report::describe(InFlightDiagnostic &diag, int32_t thread) {
     diag.attachNote() << line;
   size_t shown = 0;
   for (int32_t other : state.awaited) {
-    bool left = gone(thread, other);
+    bool left = gone(other);
     if (!left && !machine.isStuck(other))
       continue;
     if (++shown > maxShown) {
@@ -165,7 +177,7 @@ void Report::others(InFlightDiagnostic &diag) {
 void Report::emit() {
   classify();
   std::string circle;
-  if (followers.empty())
+  if (cyclic)
     circle = cycle();
   size_t shown = 0;
   for (auto &[action, threads] : causes) {
@@ -182,10 +194,12 @@ void Report::emit() {
     if (threads.size() > maxShown + 1)
       diag.attachNote() << "and " << threads.size() - maxShown - 1
                         << " more blocks";
-    if (shown == 1 && !circle.empty())
+    bool inCircle = shown == 1 && !circle.empty() && !waiting[first].mismatch;
+    if (inCircle)
       diag.attachNote() << "the wait is cyclic: " << circle
                         << "; let each side signal or send before it waits";
-    else if (llvm::StringRef hint = hintFor(action->kind); !hint.empty())
+    if (llvm::StringRef hint = hintFor(action->kind);
+        !hint.empty() && (!inCircle || !followers.empty()))
       diag.attachNote() << hint;
     if (shown == 1)
       others(diag);

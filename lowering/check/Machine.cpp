@@ -157,7 +157,7 @@ void remember(List &list, const Entry &entry) {
 Machine::Machine(const Program &program, const WorldShape &shape)
     : program(program), shape(shape),
       clocks(static_cast<int32_t>(shape.followed.size() * shape.blocks)),
-      rankIndex(shape.ranks, -1), endedBlocks(shape.followed.size()) {
+      rankIndex(shape.ranks, -1) {
   size_t followed = shape.followed.size();
   threads.resize(followed * shape.blocks);
   values.reserve(threads.size() * program.initialValues.size());
@@ -223,22 +223,29 @@ Machine::Outcome Machine::run() {
       }
       views.push_back(*view);
     }
-  bool progressed = true, all = false;
-  while (progressed && !all) {
-    progressed = false;
-    all = true;
-    for (Thread &thread : threads) {
-      if (!thread.finished && !thread.atEnd)
-        progressed |= advance(thread);
-      if (fatal)
-        return Outcome::Refused;
-      if (spent() > shape.budget)
-        return Outcome::OverBudget;
-      all &= thread.finished;
+  // A launch has to end by itself: one that needs the next launch of another
+  // rank would hang at the last. What may happen when ranks run ahead is seen
+  // by comparing clocks.
+  for (int64_t launch = 1; launch <= shape.launches; ++launch) {
+    bool progressed = true, all = false;
+    while (progressed && !all) {
+      progressed = false;
+      all = true;
+      for (Thread &thread : threads) {
+        if (!thread.atEnd)
+          progressed |= advance(thread);
+        if (fatal)
+          return Outcome::Refused;
+        if (spent() > shape.budget)
+          return Outcome::OverBudget;
+        all &= thread.atEnd;
+      }
     }
+    if (!all)
+      return Outcome::Stuck;
+    for (size_t rank = 0; rank < shape.followed.size(); ++rank)
+      nextLaunch(static_cast<int32_t>(rank));
   }
-  if (!all)
-    return Outcome::Stuck;
   finalChecks();
   return Outcome::Finished;
 }
@@ -266,7 +273,7 @@ bool Machine::advance(Thread &thread) {
       if (!k[in.a] || !k[in.b] || !k[in.c])
         passUnknown(thread, program.guards[in.extra]);
       else if (v[in.c] <= 0) {
-        if (auto diag = report(program.guards[in.extra].op, "step"))
+        if (auto diag = report(program.guards[in.extra].op))
           *diag << "has step " << v[in.c]
                 << ": the step of a loop must be positive";
         fatal = true;
@@ -303,7 +310,7 @@ void Machine::passUnknown(Thread &thread, const Guard &guard) {
     return;
   }
   fatal = true;
-  auto diag = report(guard.op, "unknown");
+  auto diag = report(guard.op);
   if (!diag)
     return;
   bool spins = isa<ReadSignalOp, ReadCounterOp>(guard.sync);
@@ -393,13 +400,13 @@ void Machine::evaluate(const Instruction &in, const Thread &thread, int64_t *v,
 
 void Machine::endLaunch(Thread &thread) {
   if (thread.openArrivals > 0)
-    if (auto diag = report(program.actions[thread.lastArrive], "arrive")) {
+    if (auto diag = report(program.actions[thread.lastArrive])) {
       *diag << "is not followed by a comms.barrier_wait on " << name(thread.id)
             << " in launch " << thread.launch;
       diag->attachNote() << "wait on the token that it returns, on every path";
     }
   for (auto [id, action] : thread.copies)
-    if (auto diag = report(program.actions[action], "bulk")) {
+    if (auto diag = report(program.actions[action])) {
       *diag << "starts a copy that " << name(thread.id)
             << " never waits for in launch " << thread.launch;
       diag->attachNote() << "pass its token to comms.bulk_wait, on every path";
@@ -407,24 +414,21 @@ void Machine::endLaunch(Thread &thread) {
   thread.copies.clear();
   thread.openArrivals = 0;
   thread.atEnd = true;
-  if (++endedBlocks[thread.rankIndex] == shape.blocks)
-    nextLaunch(thread.rankIndex);
 }
 
 /// Launches of one rank follow one another.
 void Machine::nextLaunch(int32_t index) {
-  endedBlocks[index] = 0;
   SmallVector<int32_t> blocks;
   for (int64_t block = 0; block < shape.blocks; ++block) {
     Thread &thread = threads[index * shape.blocks + block];
     blocks.push_back(thread.id);
     thread.pc = 0;
-    if (++thread.launch > shape.launches)
-      thread.finished = true;
-    else
-      thread.atEnd = false;
+    ++thread.launch;
+    thread.atEnd = false;
   }
   clocks.join(blocks);
+  for (int32_t block : blocks)
+    (void)clocks.stamp(block);
 }
 
 bool Machine::act(Thread &thread, int32_t index) {
@@ -491,7 +495,7 @@ std::optional<int64_t> Machine::demand(Thread &thread, const Action &action,
   if (value)
     return value;
   fatal = true;
-  if (auto diag = report(action, "operand")) {
+  if (auto diag = report(action)) {
     *diag << "has a " << what
           << " that is not known: it depends on data or on an argument";
     diag->attachNote() << "compute it from ranks, blocks, comms.epoch and "
@@ -508,7 +512,7 @@ std::optional<int64_t> Machine::peerOf(Thread &thread, const Action &action) {
   if (*peer >= 0 && *peer < team.size)
     return team.world(*peer);
   fatal = true;
-  if (auto diag = report(action, "peer")) {
+  if (auto diag = report(action)) {
     *diag << "addresses rank " << *peer << " of a team of " << team.size
           << ", on " << when(thread);
     diag->attachNote() << "ranks of the team are 0 to " << team.size - 1
@@ -525,7 +529,7 @@ std::optional<int64_t> Machine::cellIndex(Thread &thread, const Action &action,
   if (*index >= 0 && *index < count)
     return index;
   fatal = true;
-  if (auto diag = report(action, "cell")) {
+  if (auto diag = report(action)) {
     *diag << "uses cell " << *index << " of '"
           << program.arguments[action.object].name << "', which has " << count
           << ", on " << when(thread);
@@ -572,12 +576,11 @@ void Machine::doSignal(Thread &thread, int32_t index) {
   bool release = releases(action.order) &&
                  (action.scope == MemoryScope::Sys || *peer == thread.rank);
   change(thread, index, cell(action.object, *peer, *at),
-         action.signal == SignalKind::Set, amount,
-         clocks.send(thread.id, release));
+         action.signal == SignalKind::Set, amount, release);
 }
 
 void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
-                     int64_t amount, Message message) {
+                     int64_t amount, bool release) {
   const Action &action = program.actions[index];
   bool isReset = action.kind == ActionKind::ResetSignal;
   for (const Change &old : cell.changes) {
@@ -591,7 +594,7 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
     const Action &blamed = oldIsReset ? program.actions[old.action] : action;
     const Action &other = oldIsReset ? action : program.actions[old.action];
     int32_t otherThread = oldIsReset ? thread.id : old.stamp.thread;
-    if (auto diag = report(blamed, "race on a cell")) {
+    if (auto diag = report(blamed)) {
       *diag << (isReset || oldIsReset ? "resets " : "sets ") << cellName(cell)
             << " with no order between it and a signal of " << name(otherThread)
             << ": the signal may be lost";
@@ -606,8 +609,7 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
   }
   for (const CellWait &wait : cell.equalWaits)
     if (!clocks.carriedOut(thread.id, wait.stamp))
-      if (auto diag =
-              report(program.actions[wait.action], "wait may overshoot")) {
+      if (auto diag = report(program.actions[wait.action])) {
         *diag << "waits on " << cellName(cell) << " for one exact value, but "
               << name(thread.id) << " may signal again before "
               << name(wait.stamp.thread) << " has seen it";
@@ -618,20 +620,32 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
       }
   cell.equalWaits.clear();
   if (cell.changes.size() >= maxChanges)
-    cell.changes.erase(cell.changes.begin(),
-                       cell.changes.begin() + maxChanges / 2);
+    trim(cell);
   cell.value = sets ? amount
                     : static_cast<int64_t>(static_cast<uint64_t>(cell.value) +
                                            static_cast<uint64_t>(amount));
   Change made;
-  made.stamp = clocks.stamp(thread.id);
+  made.stamp = clocks.stampSignal(thread.id);
+  made.deed = clocks.lastDeed(thread.id);
   made.amount = amount;
   made.after = cell.value;
   made.absolute = sets;
   made.action = index;
   made.launch = thread.launch;
-  made.message = message;
+  made.message = clocks.send(thread.id, release);
+  checkStandIn(thread, index, cell, made);
   cell.changes.push_back(made);
+}
+
+/// Old changes become one, which nobody is taken to have waited for.
+void Machine::trim(Cell &cell) {
+  Change &last = cell.changes[maxChanges / 2 - 1];
+  last.amount = last.after;
+  last.absolute = cell.changes.front().absolute;
+  for (CellWait &wait : cell.waits)
+    wait.seen = SIZE_MAX;
+  cell.changes.erase(cell.changes.begin(),
+                     cell.changes.begin() + maxChanges / 2 - 1);
 }
 
 /// The wait has been met: `thread` comes after the changes it cannot have been
@@ -654,15 +668,58 @@ void Machine::observe(Thread &thread, const Action &action, Cell &cell,
         return clocks.receive(thread.id, change.message, acquire);
     return;
   }
-  bool every = action.wait == WaitKind::Eq || cell.value == want;
-  for (const Change &change : since) {
-    int64_t without = cell.value - change.amount;
-    if (!every)
-      for (const Change &other : since)
-        if (&other != &change && clocks.after(other.message, change.stamp))
-          without -= other.amount;
-    if (every || without < want)
+  for (const Change &change : since)
+    if (action.wait == WaitKind::Eq || isNeeded(since, change, want))
       clocks.receive(thread.id, change.message, acquire);
+}
+
+/// Whether a cell cannot have come to `want` by the changes `since` without
+/// `change`: that one, and what comes after it, left out.
+bool Machine::isNeeded(ArrayRef<Change> since, const Change &change,
+                       int64_t want) {
+  int64_t without = 0;
+  for (const Change &other : since)
+    if (&other != &change && !clocks.after(other.message, change.deed))
+      without += other.amount;
+  steps += since.size() / 4;
+  return without < want;
+}
+
+/// A count may be met by a rank that runs ahead in place of one that is late:
+/// then the wait does not show what it was taken to show.
+void Machine::checkStandIn(Thread &thread, int32_t index, const Cell &cell,
+                           const Change &next) {
+  if (next.absolute)
+    return;
+  for (const CellWait &wait : cell.waits) {
+    if (wait.launch >= thread.launch || wait.equal ||
+        wait.seen > cell.changes.size() ||
+        clocks.carriedOut(thread.id, wait.stamp))
+      continue;
+    ArrayRef<Change> before = ArrayRef(cell.changes).take_front(wait.seen);
+    for (const Change &change : before) {
+      if (clocks.after(next.message, change.deed) ||
+          !isNeeded(before, change, wait.want))
+        continue;
+      int64_t without = next.amount;
+      for (const Change &other : before)
+        if (&other != &change && !clocks.after(other.message, change.deed))
+          without += other.amount;
+      if (without < wait.want)
+        continue;
+      if (auto diag = report(program.actions[wait.action])) {
+        *diag << "counts signals on " << cellName(cell) << " up to "
+              << wait.want << " in launch " << wait.launch
+              << ", but a signal of launch " << thread.launch << " by "
+              << name(thread.id) << " may come before that of "
+              << name(change.stamp.thread) << " and be counted in its place";
+        diag->attachNote(program.actions[index].op->getLoc())
+            << "the signal that may run ahead";
+        diag->attachNote() << "give each sender a cell of its own, or keep "
+                              "senders from running ahead with a barrier";
+      }
+      return;
+    }
   }
 }
 
@@ -687,7 +744,7 @@ void Machine::checkAdvance(Thread &thread, int32_t index, const Cell &cell,
   state.highest = std::max(state.highest, want);
   if (!stale)
     return;
-  if (auto diag = report(action, "does not advance")) {
+  if (auto diag = report(action)) {
     *diag << "is met at launch " << thread.launch << " by what came in launch "
           << thread.launch - 1 << ": " << name(thread.id) << " wants "
           << (action.kind == ActionKind::WaitCounter
@@ -713,7 +770,7 @@ void Machine::checkSender(Thread &thread, const Action &action,
     if (sender.rank == *peer ||
         program.actions[change.action].kind != ActionKind::Signal)
       continue;
-    if (auto diag = report(action, "wrong peer")) {
+    if (auto diag = report(action)) {
       *diag << "waits for a signal from rank " << *peer << ", but "
             << name(sender.id) << " signals " << cellName(cell) << " as well";
       diag->attachNote(program.actions[change.action].op->getLoc())
@@ -746,7 +803,13 @@ bool Machine::doWait(Thread &thread, int32_t index) {
     return false;
   checkSender(thread, action, cell);
   checkAdvance(thread, index, cell, *want);
-  CellWait wait{clocks.stamp(thread.id), index};
+  CellWait wait;
+  wait.stamp = clocks.stamp(thread.id);
+  wait.action = index;
+  wait.launch = thread.launch;
+  wait.want = *want;
+  wait.seen = cell.changes.size();
+  wait.equal = action.wait == WaitKind::Eq;
   if (action.wait == WaitKind::Eq)
     remember(cell.equalWaits, wait);
   remember(cell.waits, wait);
@@ -767,7 +830,7 @@ void Machine::doReset(Thread &thread, int32_t index) {
   }
   for (const CellWait &wait : cell.waits)
     if (!clocks.carriedOut(thread.id, wait.stamp))
-      if (auto diag = report(action, "reset before wait")) {
+      if (auto diag = report(action)) {
         *diag << "resets " << cellName(cell) << ", which "
               << name(wait.stamp.thread)
               << " may still be waiting for: the signal may be lost";
@@ -777,7 +840,7 @@ void Machine::doReset(Thread &thread, int32_t index) {
                               "wait for `ge` a value that grows";
       }
   cell.waits.clear();
-  change(thread, index, cell, /*sets=*/true, 0, clocks.send(thread.id, true));
+  change(thread, index, cell, /*sets=*/true, 0, /*release=*/true);
   // What was before the reset is done with, unless it raced.
   cell.changes.erase(cell.changes.begin(), cell.changes.end() - 1);
 }
@@ -836,7 +899,7 @@ int32_t Machine::arrive(Thread &thread, int32_t index, BarrierState &state,
   Generation &generation = state.generations[number];
   if (generation.launch != thread.launch) {
     const Action &action = program.actions[index];
-    if (auto diag = report(action, "launches mixed")) {
+    if (auto diag = report(action)) {
       *diag << "in launch " << thread.launch << " of " << name(thread.id)
             << " meets a barrier in launch " << generation.launch << " of "
             << name(generation.firstThread)
@@ -920,7 +983,7 @@ std::optional<int64_t> Machine::slotOf(Thread &thread, const Action &action,
                            : get(thread, action.valid).value_or(-1);
   if (*slot < 0 || *slot >= channel.slots) {
     fatal = true;
-    if (auto diag = report(action, "slot")) {
+    if (auto diag = report(action)) {
       *diag << "uses slot " << *slot << " of a channel with " << channel.slots
             << ", on " << when(thread);
       diag->attachNote(channel.op->getLoc()) << "the channel";
@@ -931,7 +994,7 @@ std::optional<int64_t> Machine::slotOf(Thread &thread, const Action &action,
   if (action.valid >= 0 && get(thread, action.valid) &&
       (valid < 0 || valid > action.tileSize)) {
     fatal = true;
-    if (auto diag = report(action, "valid")) {
+    if (auto diag = report(action)) {
       *diag << "says that " << valid << " elements are valid of a tile of "
             << action.tileSize << ", on " << when(thread);
       diag->attachNote() << "clamp it: arith.minsi and arith.maxsi with the "
@@ -949,10 +1012,8 @@ void Machine::checkReuse(Thread &thread, int32_t index, int64_t dest,
   const Action &action = program.actions[index];
   SlotKey key = slotKey(action, thread.rank, dest, slot, thread.launch - 2);
   auto it = received.find(key);
-  if (it == received.end())
-    suspects.push_back({thread.id, index, thread.launch, key});
-  else if (!clocks.carriedOut(thread.id, it->second.stamp))
-    if (auto diag = report(action, "slot reused")) {
+  if (it != received.end() && !clocks.carriedOut(thread.id, it->second.stamp))
+    if (auto diag = report(action)) {
       *diag << "may overwrite slot " << slot << " in launch " << thread.launch
             << " before " << name(it->second.stamp.thread)
             << " has received what " << name(thread.id) << " sent in launch "
@@ -982,7 +1043,7 @@ void Machine::doSend(Thread &thread, int32_t index) {
   auto [it, isNew] = sent.try_emplace(
       slotKey(action, thread.rank, dest, *slot, thread.launch));
   if (!isNew) {
-    if (auto diag = report(action, "slot used twice")) {
+    if (auto diag = report(action)) {
       *diag << "sends through slot " << *slot << " on " << name(thread.id)
             << " in launch " << thread.launch << ", which already carries what "
             << name(it->second.thread) << " sent";
@@ -1023,7 +1084,7 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
   const Sent &tile = it->second;
   const Action &send = program.actions[tile.action];
   if (rounds[action.object][thread.id] <= tile.round)
-    if (auto diag = report(action, "no channel barrier")) {
+    if (auto diag = report(action)) {
       *diag << "receives slot " << *slot << " on " << name(thread.id)
             << " with no comms.channel_barrier between it and the send";
       diag->attachNote(send.op->getLoc())
@@ -1032,7 +1093,7 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
                             "the sends of a round and its receives";
     }
   if (threads[tile.thread].block != thread.block)
-    if (auto diag = report(action, "other block")) {
+    if (auto diag = report(action)) {
       *diag << "receives slot " << *slot << " on " << name(thread.id)
             << ", which " << name(tile.thread) << " sent";
       diag->attachNote(send.op->getLoc()) << "the send";
@@ -1040,7 +1101,7 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
                             "tiles among blocks in the same way on both sides";
     }
   if (valid >= 0 && tile.valid >= 0 && valid != tile.valid)
-    if (auto diag = report(action, "valid differs")) {
+    if (auto diag = report(action)) {
       *diag << "expects " << valid << " elements in slot " << *slot << " on "
             << name(thread.id) << ", but " << name(tile.thread) << " sends "
             << tile.valid;
@@ -1066,7 +1127,7 @@ bool Machine::doChannelBarrier(Thread &thread, int32_t index) {
   return true;
 }
 
-/// Every send has been received; every early reuse is reported.
+/// Every send has been received.
 void Machine::finalChecks() {
   struct Lost {
     int64_t launch = INT64_MAX, source = 0, dest = 0;
@@ -1101,7 +1162,7 @@ void Machine::finalChecks() {
   }
   for (auto [index, entry] : llvm::enumerate(lost))
     if (entry.launch != INT64_MAX)
-      if (auto diag = report(program.actions[index], "missing receive")) {
+      if (auto diag = report(program.actions[index])) {
         *diag << "sends a tile in launch " << entry.launch << " from rank "
               << entry.source << " that rank " << entry.dest
               << " never receives";
@@ -1111,20 +1172,6 @@ void Machine::finalChecks() {
         diag->attachNote() << "every send needs a comms.recv of the same slot, "
                               "source and block at its destination";
       }
-  for (const Suspect &suspect : suspects) {
-    auto it = received.find(suspect.receipt);
-    if (it == received.end())
-      continue;
-    if (auto diag = report(program.actions[suspect.action], "slot reused")) {
-      *diag << "may overwrite a slot in launch " << suspect.launch << " before "
-            << name(it->second.stamp.thread) << " has received what "
-            << name(suspect.thread) << " sent in launch " << suspect.launch - 2;
-      diag->attachNote(program.actions[it->second.action].op->getLoc())
-          << "the receive";
-      diag->attachNote() << "end the kernel with a comms.barrier over the "
-                            "team, or let the receiver answer";
-    }
-  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -1140,7 +1187,7 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
     return std::nullopt;
   if (range.count >= 0 && range.fixedCount > 0 &&
       (*count < 0 || *count > range.fixedCount)) {
-    if (auto diag = report(action, "valid")) {
+    if (auto diag = report(action)) {
       *diag << "says that " << *count << " elements are valid of a tile of "
             << range.fixedCount << ", on " << when(thread);
       diag->attachNote() << "clamp it: arith.minsi and arith.maxsi with the "
@@ -1155,8 +1202,7 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
   if (*count == 0 && !overflow)
     return Bounds{0, 0};
   if (overflow || *offset < 0 || *count < 0 || outside) {
-    if (auto diag = report(action, range.write ? "out of bounds, write"
-                                               : "out of bounds, read")) {
+    if (auto diag = report(action)) {
       *diag << (range.write ? "writes" : "reads") << " elements [" << *offset
             << ", " << (overflow ? std::string("…") : std::to_string(end))
             << ") of ";
@@ -1203,7 +1249,7 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
   auto clash = [&](const Touch &old, bool oldWrites, int64_t begin,
                    int64_t end) {
     bool reuse = old.launch != thread.launch;
-    auto diag = report(action, reuse ? "reuse" : "race");
+    auto diag = report(action);
     if (!diag)
       return;
     *diag << (write ? "writes" : "reads") << " ["
@@ -1212,6 +1258,7 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
           << rank << " on " << when(thread) << ", with no order between it and "
           << "the " << (oldWrites ? "write" : "read") << " by "
           << name(old.stamp.thread) << " in launch " << old.launch;
+    reported.insert(program.actions[old.action].op);
     diag->attachNote(program.actions[old.action].op->getLoc())
         << "the " << (oldWrites ? "write" : "read");
     diag->attachNote()
@@ -1293,7 +1340,7 @@ std::optional<Machine::Bounds> Machine::mailBounds(Thread &thread,
   const MemoryPlan &memory = range.memory;
   if (memory.argument < 0) {
     fatal = true;
-    if (auto diag = report(action, "memory"))
+    if (auto diag = report(action))
       *diag << "uses memory that is not a kernel argument, whose packets "
                "comms-check-sync does not follow";
     return std::nullopt;
@@ -1347,31 +1394,36 @@ void Machine::store(Thread &thread, int32_t index, Mailbox &box, Bounds bounds,
       if (!clocks.carriedOut(thread.id, read.stamp))
         early = &read;
     if (early) {
-      if (auto diag = report(action, "packet overwritten")) {
+      if (auto diag = report(action)) {
         *diag << "overwrites [" << begin << ", " << run.end << ") on "
               << when(thread) << " before " << name(early->stamp.thread)
               << " has surely read it in launch " << early->launch;
+        reported.insert(program.actions[early->action].op);
         diag->attachNote(program.actions[early->action].op->getLoc())
             << "the read";
         diag->attachNote() << "alternate buffers by comms.epoch, or let the "
                               "reader answer before the next launch";
       }
     } else if (!poison && run.flag == flag) {
-      if (auto diag = report(action, "flag repeats")) {
+      if (auto diag = report(action)) {
         *diag << "writes flag " << flag << " to [" << begin << ", " << run.end
               << ") on " << when(thread) << ", where packets of launch "
               << run.store.launch
               << " have that flag already: a reader cannot tell them apart";
+        for (const Touch &read : run.reads)
+          reported.insert(program.actions[read.action].op);
         diag->attachNote(program.actions[run.store.action].op->getLoc())
             << "the earlier store";
         diag->attachNote() << "let the flag grow with comms.epoch";
       }
     } else if (action.kind == ActionKind::PoisonStore && run.flag == flag) {
-      if (auto diag = report(action, "not cleared")) {
+      if (auto diag = report(action)) {
         *diag << "writes to [" << begin << ", " << run.end << ") on "
               << when(thread) << ", which still holds the tile of launch "
               << run.store.launch
               << ": a reader would take the old one for the new";
+        for (const Touch &read : run.reads)
+          reported.insert(program.actions[read.action].op);
         diag->attachNote(program.actions[run.store.action].op->getLoc())
             << "the earlier store";
         diag->attachNote() << "let the reader clear it with comms.poison_fill "
@@ -1379,7 +1431,7 @@ void Machine::store(Thread &thread, int32_t index, Mailbox &box, Bounds bounds,
       }
     } else if (run.store.action >= 0 &&
                !clocks.carriedOut(thread.id, run.store.stamp)) {
-      if (auto diag = report(action, "stores unordered")) {
+      if (auto diag = report(action)) {
         *diag << "writes to [" << begin << ", " << run.end << ") on "
               << when(thread) << " with no order between it and "
               << name(run.store.stamp.thread) << " in launch "
@@ -1432,7 +1484,7 @@ bool Machine::doMail(Thread &thread, int32_t index) {
     return true;
   }
   if (packets && flag == 0) {
-    if (auto diag = report(action, "flag zero")) {
+    if (auto diag = report(action)) {
       *diag << "waits for flag 0 on " << when(thread)
             << ", which memory holds before anything is stored";
       diag->attachNote() << "begin with flag 1: comms.epoch does";
@@ -1448,7 +1500,7 @@ bool Machine::doMail(Thread &thread, int32_t index) {
   box.access(piece->begin, piece->end, [&](int64_t begin, Mailbox::Run &run) {
     for (const Touch &read : run.reads)
       if (read.launch < thread.launch) {
-        if (auto diag = report(action, "does not advance")) {
+        if (auto diag = report(action)) {
           *diag << "is met at launch " << thread.launch
                 << " by what was stored in launch " << run.store.launch
                 << ", on " << name(thread.id);
@@ -1470,14 +1522,13 @@ bool Machine::doMail(Thread &thread, int32_t index) {
 // Reporting
 //===----------------------------------------------------------------------===//
 
-std::optional<InFlightDiagnostic> Machine::report(const Action &action,
-                                                  llvm::StringRef kind) {
-  return report(action.op, kind);
+std::optional<InFlightDiagnostic> Machine::report(const Action &action) {
+  return report(action.op);
 }
 
-std::optional<InFlightDiagnostic> Machine::report(Operation *op,
-                                                  llvm::StringRef kind) {
-  if (!reported.insert({op, kind.data()}).second || ++errors > maxErrors)
+/// One error for each op: a second one would most often follow from the first.
+std::optional<InFlightDiagnostic> Machine::report(Operation *op) {
+  if (!reported.insert(op).second || ++errors > maxErrors)
     return std::nullopt;
   return op->emitOpError();
 }
@@ -1547,8 +1598,20 @@ Waiting Machine::describe(int32_t id) const {
       result.details.push_back(
           formatv("rank {0} should have signalled it", rank));
     } else {
+      // Whoever signals the same cell of the other ranks, seen from there.
+      std::vector<bool> expected(shape.ranks);
+      bool pattern = false;
+      for (const Cell &other : cells)
+        if (other.argument == action.object && other.index == index &&
+            other.rank != thread.rank)
+          for (const Change &change : other.changes)
+            if (change.launch == thread.launch) {
+              int64_t distance = threads[change.stamp.thread].rank - other.rank;
+              expected[(thread.rank + distance + shape.ranks) % shape.ranks] =
+                  pattern = true;
+            }
       for (int64_t rank = 0; rank < shape.ranks; ++rank)
-        if (!has[rank] && rank != thread.rank)
+        if (!has[rank] && rank != thread.rank && (!pattern || expected[rank]))
           await(rank, thread.block);
     }
     result.details.push_back(
@@ -1561,13 +1624,16 @@ Waiting Machine::describe(int32_t id) const {
           other.rank == thread.rank && other.value != 0 && ++shown <= 4)
         others += formatv("{0}'{1}'[{2}] is {3}", others.empty() ? "" : ", ",
                           argument, other.index, other.value);
-    if (!others.empty())
+    if (!others.empty()) {
       result.details.push_back("other cells at this rank: " + others);
+      result.mismatch = true;
+    }
+    result.mismatch |= equal && value > want;
   };
   auto describeBarrier = [&](const BarrierState &state, int32_t number) {
     const Generation &generation = state.generations[number];
     result.each = true;
-    result.what = formatv("all {0} members to reach it; {1} have",
+    result.what = formatv("all {0} blocks that it joins; {1} came",
                           state.members, generation.arrived);
     for (int64_t rank = 0; rank < state.team.size; ++rank)
       for (int64_t block = 0; block < shape.blocks; ++block) {
@@ -1615,6 +1681,22 @@ Waiting Machine::describe(int32_t id) const {
                           get(thread, action.index).value_or(0));
     if (source != thread.rank)
       await(source, thread.block);
+    bool all =
+        program.channels[action.object].pattern == ChannelPattern::Multicast;
+    uint64_t path = slotKey(action, source, all ? -1 : thread.rank, 0, 0).first;
+    std::string slots;
+    unsigned shown = 0;
+    for (int64_t slot = 0; shown < 4 && slot < 4096; ++slot)
+      if (sent.contains(
+              {path, slotKey(action, 0, 0, slot, thread.launch).second})) {
+        slots += (slots.empty() ? "" : ", ") + std::to_string(slot);
+        ++shown;
+      }
+    result.mismatch = !slots.empty();
+    if (result.mismatch)
+      result.details.push_back(
+          formatv("rank {0} has sent slot {1} of this channel in this launch",
+                  source, slots));
     break;
   }
   case ActionKind::PacketLoad:
@@ -1634,6 +1716,7 @@ Waiting Machine::describe(int32_t id) const {
     if (action.kind == ActionKind::PacketLoad &&
         action.ranges[0].memory.kind == MemoryPlan::Own) {
       (void)box.holds(offset, last, INT64_MIN, seen);
+      result.mismatch = seen >= 0;
       result.details.push_back(
           seen < 0 ? std::string("nothing has been stored there")
                    : formatv("the flag there is {0}", seen).str());

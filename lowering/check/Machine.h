@@ -48,6 +48,8 @@ struct Waiting {
   /// Threads that could bring it about; `each`: every one of them must.
   llvm::SmallVector<int32_t> awaited;
   bool each = false;
+  /// Something came, but not this.
+  bool mismatch = false;
   /// Further lines.
   llvm::SmallVector<std::string, 2> details;
 };
@@ -75,9 +77,7 @@ public:
   int32_t numThreads() const { return static_cast<int32_t>(threads.size()); }
   bool isStuck(int32_t thread) const { return threads[thread].blocked; }
   /// Whether the thread has returned from its present launch.
-  bool hasEnded(int32_t thread) const {
-    return threads[thread].finished || threads[thread].atEnd;
-  }
+  bool hasEnded(int32_t thread) const { return threads[thread].atEnd; }
   const Action &waitsAt(int32_t thread) const;
   Waiting describe(int32_t thread) const;
   /// "rank 1 block 0".
@@ -94,7 +94,7 @@ private:
   };
   struct Thread {
     int32_t id = 0, rankIndex = 0, rank = 0, block = 0, launch = 1, pc = 0;
-    bool blocked = false, atEnd = false, finished = false;
+    bool blocked = false, atEnd = false;
     /// The wait at `pc` has been shown once: all others went as far as they
     /// can.
     bool yielded = false;
@@ -105,7 +105,8 @@ private:
   };
   /// One change of a cell.
   struct Change {
-    Stamp stamp;
+    /// When, and what the sender had done until then.
+    Stamp stamp, deed;
     /// What was added, or (absolute) the new value; and the value after it.
     int64_t amount = 0, after = 0;
     bool absolute = false;
@@ -114,7 +115,11 @@ private:
   };
   struct CellWait {
     Stamp stamp;
-    int32_t action = -1;
+    int32_t action = -1, launch = 0;
+    int64_t want = 0;
+    /// Changes of the cell when it was met.
+    size_t seen = 0;
+    bool equal = false;
   };
   struct Cell {
     int64_t value = 0;
@@ -156,11 +161,6 @@ private:
     int32_t action = -1;
   };
   using SlotKey = std::pair<uint64_t, uint64_t>;
-  /// A slot that was sent through again before the earlier tile was received.
-  struct Suspect {
-    int32_t thread, action, launch;
-    SlotKey receipt;
-  };
   struct Bounds {
     int64_t begin, end;
   };
@@ -204,7 +204,11 @@ private:
                     int64_t want);
   void checkSender(Thread &thread, const Action &action, const Cell &cell);
   void change(Thread &thread, int32_t index, Cell &cell, bool sets,
-              int64_t amount, Message message);
+              int64_t amount, bool release);
+  void trim(Cell &cell);
+  bool isNeeded(ArrayRef<Change> since, const Change &change, int64_t want);
+  void checkStandIn(Thread &thread, int32_t index, const Cell &cell,
+                    const Change &next);
   std::optional<Bounds> bounds(Thread &thread, const Action &action,
                                const RangePlan &range);
   void touch(Thread &thread, int32_t index, const RangePlan &range,
@@ -236,10 +240,9 @@ private:
   void store(Thread &thread, int32_t index, Mailbox &box, Bounds bounds,
              int64_t flag);
 
-  // Reporting. Null: this kind has been reported at this op already.
-  std::optional<InFlightDiagnostic> report(const Action &action,
-                                           llvm::StringRef kind);
-  std::optional<InFlightDiagnostic> report(Operation *op, llvm::StringRef kind);
+  // Reporting. Null: an error has been reported at this op already.
+  std::optional<InFlightDiagnostic> report(const Action &action);
+  std::optional<InFlightDiagnostic> report(Operation *op);
   std::string when(const Thread &thread) const;
   std::string cellName(const Cell &cell) const;
 
@@ -251,7 +254,6 @@ private:
   std::vector<uint8_t> known;
   std::vector<TeamView> views;
   std::vector<int32_t> rankIndex;
-  std::vector<int32_t> endedBlocks;
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, uint32_t> cellIds;
   std::deque<Cell> cells;
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, Progress> progress;
@@ -261,10 +263,9 @@ private:
   std::vector<std::vector<int32_t>> rounds;
   llvm::DenseMap<SlotKey, Sent> sent;
   llvm::DenseMap<SlotKey, Received> received;
-  std::vector<Suspect> suspects;
   std::vector<Shadow> shadows;
   std::vector<Mailbox> mailboxes;
-  llvm::DenseSet<std::pair<Operation *, const void *>> reported;
+  llvm::DenseSet<Operation *> reported;
   uint64_t steps = 0;
   int64_t nextCopy = 0;
   unsigned errors = 0;

@@ -17,7 +17,8 @@ using namespace mlir::comms::check;
 
 Clocks::Clocks(int32_t threads)
     : n(threads), own(2 * n * n), sent(2 * n), fenced(n), pending(n),
-      current{std::vector<Message>(n), std::vector<Message>(n)}, published(n) {
+      current{std::vector<Message>(n), std::vector<Message>(n)}, published(n),
+      deeds(n, 1) {
   for (int32_t t = 0; t < threads; ++t)
     strong(t)[t] = weak(t)[t] = 1;
 }
@@ -35,10 +36,16 @@ void Clocks::advance(int32_t thread) {
   published[thread] = 0;
 }
 
-Stamp Clocks::stamp(int32_t thread) {
+Stamp Clocks::stampSignal(int32_t thread) {
   if (published[thread])
     advance(thread);
   return {thread, weak(thread)[thread]};
+}
+
+Stamp Clocks::stamp(int32_t thread) {
+  Stamp result = stampSignal(thread);
+  deeds[thread] = result.time;
+  return result;
 }
 
 Message Clocks::make() {

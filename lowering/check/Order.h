@@ -43,6 +43,10 @@ public:
 
   /// The present moment of `thread`: what it does now.
   Stamp stamp(int32_t thread);
+  /// The same for a signal, which touches no data.
+  Stamp stampSignal(int32_t thread);
+  /// The last moment at which `thread` did anything but signal.
+  Stamp lastDeed(int32_t thread) const { return {thread, deeds[thread]}; }
   /// Clocks that go with a signal of `thread`. `release`: the strong clock goes
   /// along; else only what an earlier release fence took.
   Message send(int32_t thread, bool release);
@@ -94,6 +98,8 @@ private:
   std::vector<Message> current[2];
   /// Set once the present time has been sent: the next stamp begins a new one.
   std::vector<uint8_t> published;
+  /// The time of the last stamp that was not a signal's.
+  std::vector<uint32_t> deeds;
   uint64_t workDone = 0;
 };
 

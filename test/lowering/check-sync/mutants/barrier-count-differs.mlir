@@ -1,0 +1,36 @@
+// RUN: comms-opt %s -comms-check-sync -split-input-file -verify-diagnostics -o %t
+
+// Rank 0 passes two barriers a launch, the others one: launches slip against each other.
+
+comms.kernel @two_and_one()
+    attributes {ranks = 4 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %world = comms.team world
+  %me = comms.rank %world
+  %root = arith.cmpi eq, %me, %c0 : index
+  scf.if %root {
+    comms.barrier %world block
+  }
+  // expected-error @below {{'comms.barrier' op waits for ever on rank 0 block 0 in launch 1, for all 4 blocks that it joins; 1 came}}
+  // expected-note @below {{rank 1 block 0 has ended launch 1 without it}}
+  // expected-note @below {{rank 2 block 0 has ended launch 1 without it}}
+  // expected-note @below {{rank 3 block 0 has ended launch 1 without it}}
+  // expected-note @below {{every member must reach the barrier: move it out of conditions and roles that leave some out, or use a smaller team or extent}}
+  comms.barrier %world block
+  comms.return
+}
+
+// -----
+
+// All pass both.
+
+comms.kernel @two_and_two()
+    attributes {ranks = 4 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %world = comms.team world
+  comms.barrier %world block
+  comms.barrier %world block
+  comms.return
+}
