@@ -5,27 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Comms.h"
+#include "lowering/Register.h"
 
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::comms::CommsDialect, mlir::arith::ArithDialect,
-                  mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
-                  mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
-                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
-                  mlir::tensor::TensorDialect, mlir::ub::UBDialect,
-                  mlir::vector::VectorDialect>();
+  mlir::comms::registerAllDialects(registry);
+  mlir::comms::registerPasses();
+  // Upstream passes that are of use between ours.
   mlir::registerTransformsPasses();
+  mlir::arith::registerArithIntRangeOptsPass();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "CommsIR optimizer driver\n", registry));
 }
