@@ -189,21 +189,6 @@ comms.kernel @send_recv(%x: memref<48xf32>, %y: memref<48xf32>) attributes {rank
 // CHECK: comms.recv %{{.*}} valid
 // CHECK: comms.tile_store %{{.*}} valid
 // CHECK: comms.barrier %{{.*}} block
-comms.kernel @all_to_all_v
-// CHECK: comms.channel 0 pairwise over %{{.*}} slots 5 : <ll, 24xf32>
-// CHECK: scf.for %[[P:.*]] = %c0 to %c3 step %c1 iter_args(%[[START:.*]] = %c0)
-// CHECK:   %[[COUNT:.*]] = memref.load %s[%[[P]]]
-// CHECK:   %[[ROWS:.*]] = arith.index_cast %[[COUNT]]
-// CHECK:   comms.check_bounds "send_rows of all_to_all_v" %c0, %[[ROWS]] in %c5
-// CHECK:   scf.for %[[SLOT:.*]] = %{{.*}} to %[[ROWS]]
-// CHECK:     %[[ROW:.*]] = arith.addi %[[START]], %[[SLOT]]
-// CHECK:     comms.send %{{.*}}[%[[SLOT]]] to %[[P]]
-// CHECK:   %[[END:.*]] = arith.addi %[[START]], %[[ROWS]]
-// CHECK:   scf.yield %[[END]]
-// CHECK: comms.channel_barrier
-// CHECK: memref.load %r
-// CHECK: comms.recv
-// CHECK: comms.barrier %{{.*}} block
 comms.kernel @all_to_all_v(%x: memref<9x24xf32>, %y: memref<15x24xf32>, %s: memref<3xi32>, %r: memref<3xi32>) attributes {ranks = 3 : i64} {
   %team = comms.team world
   comms.all_to_all_v %team ins(%x : memref<9x24xf32>) outs(%y : memref<15x24xf32>)
