@@ -209,7 +209,7 @@ void commsir::driver::printTable(const Report &report, llvm::raw_ostream &out) {
   out << report.kernel << ": " << plural(report.ranks, "rank") << ", "
       << plural(report.blocks, "block") << " each";
   if (report.launches != 1)
-    out << ", " << plural(report.launches, "launch") << "es";
+    out << ", " << report.launches << " launches";
   out << llvm::format("; compiled in %.0f ms, ran in %.3g ms, ",
                       report.compileMilliseconds,
                       report.stats->totalMicroseconds / 1000)

@@ -57,6 +57,8 @@ int commsir::driver::runMain(int argc, char **argv) {
   mlir::comms::registerLLVMIRTranslationInterfaces(registry);
   // One thread: threads would cost more than these modules take.
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  // The source line says more than the op in generic form.
+  context.printOpOnDiagnostic(false);
   Session session(*options, context);
   return tell(session.execute(), *options);
 }

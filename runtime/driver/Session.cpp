@@ -253,7 +253,7 @@ bool Session::printIr() {
   mlir::PassManager manager(&context);
   mlir::comms::CommsToCPUOptions pipeline;
   pipeline.ranks = report.ranks;
-  pipeline.blocks = options.blocks;
+  pipeline.blocks = report.blocks;
   pipeline.algorithm = options.algorithm;
   pipeline.protocol = options.protocol;
   pipeline.check = options.check;
@@ -270,7 +270,8 @@ bool Session::printIr() {
 bool Session::compile() {
   jit::CompileOptions compileOptions;
   compileOptions.ranks = report.ranks;
-  compileOptions.blocks = options.blocks;
+  // The number is known, so what is proven is what will run.
+  compileOptions.blocks = report.blocks;
   compileOptions.algorithm = options.algorithm;
   compileOptions.protocol = options.protocol;
   compileOptions.check = options.check;

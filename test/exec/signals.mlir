@@ -26,6 +26,7 @@ comms.kernel @signals(%s: !comms.signal<4>, %y: memref<4xi64>) {
   %three = arith.constant 3 : i64
   %five = arith.constant 5 : i64
   %eight = arith.constant 8 : i64
+  comms.reset_signal %s[%c0] : !comms.signal<4>
   comms.reset_signal %s[%c1] : !comms.signal<4>
   comms.reset_signal %s[%c2] : !comms.signal<4>
   comms.barrier %team block

@@ -1,0 +1,131 @@
+"""Inputs and expected bits of the bits-*.mlir tests.
+
+Usage: bits.py TEST FOLDER
+
+Writes FOLDER/NAME-RANK.npy for every argument of the kernel of TEST, for 2 ranks. What is
+expected comes from test/python/reference.py, to the bit.
+"""
+
+import argparse
+import pathlib
+import sys
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
+
+import reference  # noqa: E402
+
+Array = np.ndarray[Any, Any]
+Arrays = dict[str, list[Array]]
+
+RANKS = 2
+
+
+def special_rows(random: np.random.Generator, rows: int, length: int) -> Array:
+    """Rows of numbers of very different size; some hold NaN, infinities or zeros of one sign."""
+    x = random.standard_normal((rows, length)) * 10.0 ** random.uniform(-4, 4, (rows, length))
+    x = x.astype(np.float32)
+    if rows > 1:
+        x[1] = -0.0
+    if rows > 2:
+        x[2, length // 2] = np.uint32(0xFFC12345).view(np.float32)
+    if rows > 3:
+        x[3, 0], x[3, -1] = np.inf, -np.inf
+    return x
+
+
+def rows(random: np.random.Generator) -> Arrays:
+    """Sums of rows of many lengths: s1, s2, ... of x1, x2, ..."""
+    lengths = (1, 2, 7, 16, 17, 100, 256, 1000, 4096, 8192, 20000)
+    arrays: Arrays = {}
+    for length in lengths:
+        x = [special_rows(random, 4, length) for _ in range(RANKS)]
+        arrays[f"x{length}"] = x
+        arrays[f"s{length}"] = [reference.row_reduce_all("sum", part) for part in x]
+    return arrays
+
+
+def two_reductions(random: np.random.Generator) -> Arrays:
+    """y = (total - row maximum) * row sum, of the all-reduced rows."""
+    x = [special_rows(random, 4, 300) for _ in range(RANKS)]
+    total = reference.rank_reduce("sum", x)
+    with np.errstate(invalid="ignore", over="ignore"):
+        greatest = reference.row_reduce_all("max", total)
+        y = (total - greatest) * reference.row_reduce_all("sum", total)
+    return {"x": x, "y": [reference.canonical(y)] * RANKS}
+
+
+def mixed(random: np.random.Generator) -> Arrays:
+    """bf16 summed in f32, scaled by f16, stored as f8E4M3FN and as bf16."""
+    x = [(special_rows(random, 4, 100) * 10).astype(reference.BF16) for _ in range(RANKS)]
+    scale = random.standard_normal(100).astype(np.float16)
+    total = reference.rank_reduce("sum", x)
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = total * scale.astype(np.float32)
+    return {
+        "x": x,
+        "scale": [scale] * RANKS,
+        "q": [reference.convert(scaled, reference.F8)] * RANKS,
+        "y": [reference.convert(scaled, reference.BF16)] * RANKS,
+    }
+
+
+def kinds(random: np.random.Generator) -> Arrays:
+    """Every kind of row reduction, of floats and of integers, row length 77."""
+    x = [special_rows(random, 4, 77) for _ in range(RANKS)]
+    i = [random.integers(-(2**31), 2**31, (4, 77)).astype(np.int32) for _ in range(RANKS)]
+    arrays: Arrays = {"x": x, "i": i}
+    for kind in ("prod", "min", "max", "avg"):
+        arrays[f"f_{kind}"] = [reference.row_reduce_all(kind, part) for part in x]
+    for kind in reference.KINDS:
+        arrays[f"i_{kind}"] = [reference.row_reduce_all(kind, part) for part in i]
+    return arrays
+
+
+def conversions(random: np.random.Generator) -> Arrays:
+    """f32 to every narrow float and integer, and back."""
+    x = []
+    for _ in range(RANKS):
+        words = random.integers(0, 2**32, 4000).astype(np.uint32)
+        near = (random.standard_normal(4000) * 100).astype(np.float32)
+        edges = np.array([448, 456, 464, 465, -465, 2**-9, 2**-10, 3 * 2**-10, 0.0, -0.0, 65504,
+                          65520, np.inf, -np.inf, np.nan, -np.nan, 127.5, -128.9], np.float32)
+        x.append(np.concatenate([words.view(np.float32), near, edges]))
+    narrow = (("b", reference.BF16), ("h", reference.F16), ("q", reference.F8))
+    arrays: Arrays = {"x": x}
+    for name, dtype in narrow:
+        arrays[name] = [reference.convert(part, dtype) for part in x]
+        arrays[name + "_wide"] = [
+            reference.canonical(part.astype(np.float32)) for part in arrays[name]
+        ]
+    arrays["i"] = [reference.to_integer(part, np.int8) for part in x]
+    return arrays
+
+
+TESTS: dict[str, Callable[[np.random.Generator], Arrays]] = {
+    "rows": rows,
+    "two-reductions": two_reductions,
+    "mixed": mixed,
+    "kinds": kinds,
+    "conversions": conversions,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("test", choices=sorted(TESTS))
+    parser.add_argument("folder", type=pathlib.Path)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    arrays = TESTS[options.test](np.random.default_rng(zlib.crc32(options.test.encode())))
+    for name, parts in arrays.items():
+        for rank, part in enumerate(parts):
+            np.save(options.folder / f"{name}-{rank}.npy", part)
+
+
+if __name__ == "__main__":
+    main()
