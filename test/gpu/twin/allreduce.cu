@@ -193,6 +193,77 @@ __global__ void __launch_bounds__(1024)
 // Host
 //===----------------------------------------------------------------------===//
 
+/// Two shots in permutations: at step k every rank pushes to rank + k, and a
+/// barrier of each block keeps the ranks in phase. Parts are staged at their
+/// owner, summed in rank order, and pushed again.
+template <int N, int kUnroll>
+__global__ void __launch_bounds__(1024)
+    permutation(__grid_constant__ const Params p) {
+  begin<true>();
+  uint32_t epoch = p.epoch[blockIdx.x];
+  uint32_t phase = epoch * (2 * N);
+  size_t part = p.vectors / N;
+  size_t slice = (part + gridDim.x - 1) / gridDim.x;
+  size_t first = slice * blockIdx.x,
+         last = first + slice < part ? first + slice : part;
+  barrierBlock<N>(
+      p, ++phase); // outputs of the last call have been read, staging too
+  for (int k = 1; k < N; ++k) {
+    int peer = (p.rank + k) % N;
+    const uint4 *from = p.input[p.rank] + peer * part;
+    uint4 *to = p.gather[peer] + p.rank * part;
+    for (size_t i = first + threadIdx.x; i < last; i += blockDim.x * kUnroll) {
+      uint4 v[kUnroll];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u)
+        if (i + u * blockDim.x < last)
+          v[u] = from[i + u * blockDim.x];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u)
+        if (i + u * blockDim.x < last)
+          storeRelaxed(to + i + u * blockDim.x, v[u]);
+    }
+    barrierBlock<N>(p, ++phase);
+  }
+  const uint4 *staged = p.gather[p.rank];
+  const uint4 *mine = p.input[p.rank] + p.rank * part;
+  for (int k = 1; k < N; ++k) {
+    int peer = (p.rank + k) % N;
+    uint4 *own = p.output[p.rank] + p.rank * part,
+          *to = p.output[peer] + p.rank * part;
+    for (size_t i = first + threadIdx.x; i < last; i += blockDim.x * kUnroll) {
+      uint4 v[kUnroll];
+      if (k == 1) {
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) {
+          size_t at = i + u * blockDim.x;
+          if (at < last) {
+            Sum sum;
+#pragma unroll
+            for (int r = 0; r < N; ++r)
+              add(sum,
+                  r == p.rank ? mine[at] : loadRelaxed(staged + r * part + at),
+                  r == 0);
+            v[u] = pack(sum);
+            own[at] = v[u];
+          }
+        }
+      } else {
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u)
+          if (i + u * blockDim.x < last)
+            v[u] = own[i + u * blockDim.x];
+      }
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u)
+        if (i + u * blockDim.x < last)
+          storeRelaxed(to + i + u * blockDim.x, v[u]);
+    }
+    barrierBlock<N>(p, ++phase);
+  }
+  end(p, epoch);
+}
+
 struct Rank {
   Params params{};
   cudaStream_t stream{};
@@ -254,6 +325,13 @@ std::vector<Variant> variants() {
                  std::min(divCeil(r.params.vectors / N, threads), blocks);
              launch(barrierTwoShot<N, 2, true>, r, want, threads, true);
            }});
+  for (int threads : {256, 512, 1024})
+    for (int blocks : {32, 64, 128})
+      all.push_back({"permutation/t" + std::to_string(threads) + "/b" +
+                         std::to_string(blocks),
+                     4 << 20, (size_t)256 << 20, [=](Rank &r) {
+                       launch(permutation<N, 4>, r, blocks, threads, true);
+                     }});
   all.push_back({"nccl", 16, (size_t)256 << 20, [](Rank &r) {
                    NCCL(ncclAllReduce(r.input, r.output, r.params.vectors * 8,
                                       ncclBfloat16, ncclSum, r.comm, r.stream));
@@ -315,7 +393,7 @@ int main(int argc, char **argv) {
     uint4 *slots, *gather;
     uint32_t *flags;
     CUDA(cudaMalloc(&slots, 3 * ranks * capacity * 16));
-    CUDA(cudaMalloc(&gather, 3 * ranks * capacity * 16));
+    CUDA(cudaMalloc(&gather, std::max(3 * ranks * capacity * 16, maxBytes)));
     CUDA(cudaMalloc(&flags, kMaxBlocks * kMaxRanks * 4));
     CUDA(cudaMalloc(&rank.params.epoch, kMaxBlocks * 4));
     CUDA(cudaMalloc(&rank.params.failed, 4));
