@@ -29,6 +29,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -47,6 +49,8 @@ using namespace mlir::comms;
 /// their bounds: ends every search, also in cyclic IR.
 static constexpr int maxDepth = 16;
 static constexpr int maxReplacements = 6;
+/// Sums looked at in one proof: more than any proof that succeeds has needed.
+static constexpr int maxSums = 4096;
 
 //===----------------------------------------------------------------------===//
 // Sums
@@ -99,36 +103,6 @@ struct Interval {
 };
 } // namespace
 
-/// `value` as a sum: additions, subtractions and products with constants are
-/// followed, everything else is a term.
-static Sum getSum(Value value, int depth = 0) {
-  if (std::optional<int64_t> constant = getConstantIntValue(value))
-    return Sum::of(*constant);
-  Sum term;
-  term.terms[value] = 1;
-  Operation *op = value.getDefiningOp();
-  if (!op || depth == maxDepth || !value.getType().isIndex())
-    return term;
-  if (isa<arith::AddIOp, arith::SubIOp>(op)) {
-    Sum sum = getSum(op->getOperand(0), depth + 1);
-    sum.add(getSum(op->getOperand(1), depth + 1),
-            isa<arith::AddIOp>(op) ? 1 : -1);
-    return sum;
-  }
-  if (isa<arith::MulIOp>(op)) {
-    Sum left = getSum(op->getOperand(0), depth + 1);
-    Sum right = getSum(op->getOperand(1), depth + 1);
-    if (left.isConstant())
-      std::swap(left, right);
-    if (right.isConstant()) {
-      Sum product;
-      product.add(left, right.constant);
-      return product;
-    }
-  }
-  return term;
-}
-
 /// A number that divides `value` for certain, at least 1.
 static int64_t getDivisor(Value value, int depth = 0) {
   if (std::optional<int64_t> constant = getConstantIntValue(value)) {
@@ -166,22 +140,83 @@ public:
   }
 
   /// Takes what the conditions around `op` say; proofs are then about values
-  /// as they are where `op` runs.
-  void enter(Operation *op) {
+  /// as they are where `op` runs. With `whole`, what a condition compares is
+  /// not taken apart into a sum, neither there nor in offsets: the comparison
+  /// then says something even if the sum might leave 64 bits.
+  void enter(Operation *op, bool whole) {
     facts.clear();
+    ranges.clear();
+    compared.clear();
+    SmallVector<std::pair<arith::CmpIOp, bool>> conditions;
     for (Operation *child = op; Operation *parent = child->getParentOp();
          child = parent)
       if (auto branch = dyn_cast<scf::IfOp>(parent))
-        addFacts(branch.getCondition(),
-                 child->getParentRegion() == &branch.getThenRegion(), 0);
+        addConditions(branch.getCondition(),
+                      child->getParentRegion() == &branch.getThenRegion(),
+                      conditions, 0);
+    for (auto [compare, holds] : conditions)
+      if (whole)
+        compared.insert(compare->operand_begin(), compare->operand_end());
+    for (auto [compare, holds] : conditions)
+      addFacts(compare, holds);
   }
 
-  /// Whether `sum` <= `limit` for certain.
-  bool isAtMost(const Sum &sum, int64_t limit, int replacements = 0) {
+  /// `value` as a sum: additions, subtractions and products with constants are
+  /// followed, everything else is a term.
+  Sum getSum(Value value, int depth = 0) {
+    if (std::optional<int64_t> constant = getConstantIntValue(value))
+      return Sum::of(*constant);
+    Sum term;
+    term.terms[value] = 1;
+    Operation *op = value.getDefiningOp();
+    if (!op || depth == maxDepth || !value.getType().isIndex() ||
+        compared.contains(value))
+      return term;
+    if (isa<arith::AddIOp, arith::SubIOp>(op)) {
+      Sum sum = getSum(op->getOperand(0), depth + 1);
+      sum.add(getSum(op->getOperand(1), depth + 1),
+              isa<arith::AddIOp>(op) ? 1 : -1);
+      return sum;
+    }
+    if (isa<arith::MulIOp>(op)) {
+      Sum left = getSum(op->getOperand(0), depth + 1);
+      Sum right = getSum(op->getOperand(1), depth + 1);
+      if (left.isConstant())
+        std::swap(left, right);
+      if (right.isConstant()) {
+        Sum product;
+        product.add(left, right.constant);
+        return product;
+      }
+    }
+    return term;
+  }
+
+  /// Whether `sum` <= `limit`, or >= `limit`, for certain.
+  bool isAtMost(const Sum &sum, int64_t limit) {
+    budget = maxSums;
+    return isAtMost(sum, limit, 0);
+  }
+  bool isAtLeast(const Sum &sum, int64_t limit) {
+    Sum negated;
+    negated.add(sum, -1);
+    return limit != std::numeric_limits<int64_t>::min() &&
+           isAtMost(negated, -limit);
+  }
+
+  /// Whether the sum's value is what the machine computes: no 64-bit overflow.
+  bool isExact(const Sum &sum) {
+    return getExtreme(sum, /*largest=*/true) &&
+           getExtreme(sum, /*largest=*/false);
+  }
+
+private:
+  /// The same after some replacements.
+  bool isAtMost(const Sum &sum, int64_t limit, int replacements) {
     if (std::optional<int64_t> bound = getExtreme(sum, /*largest=*/true))
       if (*bound <= limit)
         return true;
-    if (replacements == maxReplacements || !sum.valid)
+    if (replacements == maxReplacements || !sum.valid || --budget <= 0)
       return false;
     return llvm::any_of(sum.terms, [&](const auto &term) {
       return isAtMostByBounds(sum, limit, term.first, term.second,
@@ -191,21 +226,6 @@ public:
     });
   }
 
-  /// Whether the sum's value is what the machine computes: no 64-bit overflow.
-  bool isExact(const Sum &sum) {
-    return getExtreme(sum, /*largest=*/true) &&
-           getExtreme(sum, /*largest=*/false);
-  }
-
-  /// Whether `sum` >= `limit` for certain.
-  bool isAtLeast(const Sum &sum, int64_t limit) {
-    Sum negated;
-    negated.add(sum, -1);
-    return limit != std::numeric_limits<int64_t>::min() &&
-           isAtMost(negated, -limit);
-  }
-
-private:
   /// A bound of `sum` from the ranges of its terms, or nothing when that leaves
   /// 64 bits.
   std::optional<int64_t> getExtreme(const Sum &sum, bool largest) {
@@ -245,10 +265,19 @@ private:
     auto operand = [&](unsigned index) {
       return with(getSum(op->getOperand(index)));
     };
-    if (isMinimum(op))
-      return above ? operand(0) || operand(1) : operand(0) && operand(1);
-    if (isa_and_nonnull<arith::MaxSIOp>(op))
-      return above ? operand(0) && operand(1) : operand(0) || operand(1);
+    // An unsigned minimum is at most each operand that is not negative.
+    auto usable = [&](unsigned index) {
+      return isa<arith::MinSIOp>(op) ||
+             isNotNegative(op->getOperand(index), replacements);
+    };
+    if (isa_and_nonnull<arith::MinSIOp, arith::MinUIOp>(op) && above)
+      return (operand(0) && usable(0)) || (operand(1) && usable(1));
+    if (isa_and_nonnull<arith::MaxSIOp>(op) && !above)
+      return operand(0) || operand(1);
+    // Otherwise it is one of them.
+    if (isa_and_nonnull<arith::MinSIOp, arith::MinUIOp, arith::MaxSIOp,
+                        arith::MaxUIOp>(op))
+      return operand(0) && operand(1);
     if (isa_and_nonnull<arith::SelectOp>(op))
       return operand(1) && operand(2);
     return false;
@@ -270,59 +299,73 @@ private:
     });
   }
 
-  /// Adds that the condition is `holds`.
-  void addFacts(Value condition, bool holds, int depth) {
-    if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
-      if (!holds || depth == maxDepth)
-        return;
-      addFacts(both.getLhs(), holds, depth + 1);
-      addFacts(both.getRhs(), holds, depth + 1);
-      return;
-    }
+  /// Lists the comparisons of indices that `condition` is made of, with whether
+  /// each holds.
+  static void
+  addConditions(Value condition, bool holds,
+                SmallVectorImpl<std::pair<arith::CmpIOp, bool>> &conditions,
+                int depth) {
     auto compare = condition.getDefiningOp<arith::CmpIOp>();
-    if (!compare || !compare.getLhs().getType().isIndex())
+    if (compare && compare.getLhs().getType().isIndex())
+      conditions.emplace_back(compare, holds);
+    auto both = condition.getDefiningOp<arith::AndIOp>();
+    if (!both || !holds || depth == maxDepth)
       return;
-    arith::CmpIPredicate predicate = compare.getPredicate();
+    addConditions(both.getLhs(), holds, conditions, depth + 1);
+    addConditions(both.getRhs(), holds, conditions, depth + 1);
+  }
+
+  /// Adds what a comparison says when it is `holds`.
+  void addFacts(arith::CmpIOp compare, bool holds) {
+    using P = arith::CmpIPredicate;
+    P predicate = compare.getPredicate();
     if (!holds)
       predicate = arith::invertPredicate(predicate);
-    addComparison(predicate, getSum(compare.getLhs()),
-                  getSum(compare.getRhs()));
-  }
-
-  void addComparison(arith::CmpIPredicate predicate, const Sum &left,
-                     const Sum &right) {
-    using P = arith::CmpIPredicate;
-    // Unsigned comparisons say the same when neither side is negative.
-    bool isUnsigned = predicate == P::ult || predicate == P::ule ||
-                      predicate == P::ugt || predicate == P::uge;
-    if (!isExact(left) || !isExact(right) ||
-        (isUnsigned && !(isAtLeast(left, 0) && isAtLeast(right, 0))))
+    Sum small = getSum(compare.getLhs()), large = getSum(compare.getRhs());
+    if (llvm::is_contained({P::sgt, P::sge, P::ugt, P::uge}, predicate))
+      std::swap(small, large);
+    if (predicate == P::ne || !isExact(small) || !isExact(large))
       return;
-    // `larger` - `smaller` - slack >= 0.
-    auto add = [&](const Sum &smaller, const Sum &larger, int64_t slack) {
-      Sum fact = larger;
-      fact.add(smaller, -1);
-      fact.add(Sum::of(slack), -1);
-      facts.push_back(fact);
-    };
-    if (predicate == P::slt || predicate == P::ult)
-      add(left, right, 1);
-    if (predicate == P::sle || predicate == P::ule || predicate == P::eq)
-      add(left, right, 0);
-    if (predicate == P::sgt || predicate == P::ugt)
-      add(right, left, 1);
-    if (predicate == P::sge || predicate == P::uge || predicate == P::eq)
-      add(right, left, 0);
+    if (llvm::is_contained({P::ult, P::ule, P::ugt, P::uge}, predicate)) {
+      // What is below a number that is not negative is not negative itself.
+      if (!isAtLeast(large, 0))
+        return;
+      addFact(small);
+    }
+    bool strict =
+        llvm::is_contained({P::slt, P::sgt, P::ult, P::ugt}, predicate);
+    addDifference(large, small, strict ? 1 : 0);
+    if (predicate == P::eq)
+      addDifference(small, large, 0);
   }
 
-  /// Signed minima, and unsigned ones of values that are not negative.
-  bool isMinimum(Operation *op) {
-    if (isa_and_nonnull<arith::MinSIOp>(op))
-      return true;
-    return isa_and_nonnull<arith::MinUIOp>(op) &&
-           llvm::all_of(op->getOperands(), [&](Value value) {
-             return getInterval(value).smallest >= 0;
-           });
+  /// Adds the fact `large` - `small` - `slack` >= 0.
+  void addDifference(const Sum &large, const Sum &small, int64_t slack) {
+    Sum fact = large;
+    fact.add(small, -1);
+    fact.add(Sum::of(slack), -1);
+    addFact(fact);
+  }
+
+  /// Adds that `fact` is not negative. One about a single value is its range.
+  void addFact(const Sum &fact) {
+    if (!fact.valid)
+      return;
+    facts.push_back(fact);
+    if (fact.terms.size() != 1)
+      return;
+    constexpr int64_t least = std::numeric_limits<int64_t>::min();
+    auto [value, factor] = fact.terms.front();
+    if (factor == 1 && fact.constant != least)
+      ranges[value].smallest = std::max(ranges[value].smallest, -fact.constant);
+    if (factor == -1)
+      ranges[value].largest = std::min(ranges[value].largest, fact.constant);
+  }
+
+  bool isNotNegative(Value value, int replacements) {
+    Sum sum = getSum(value), negated;
+    negated.add(sum, -1);
+    return isExact(sum) && isAtMost(negated, 0, replacements);
   }
 
   /// The loop whose counter `value` is, compared as signed numbers.
@@ -348,6 +391,8 @@ private:
       interval.narrow(range.smin().getSExtValue(), range.smax().getSExtValue());
     }
     narrowByMeaning(value, interval);
+    Interval told = ranges.lookup(value);
+    interval.narrow(told.smallest, told.largest);
     return interval;
   }
 
@@ -377,6 +422,11 @@ private:
 
   /// Sums that are not negative.
   SmallVector<Sum> facts;
+  /// What they say of single values.
+  llvm::SmallDenseMap<Value, Interval> ranges;
+  /// Values that are not taken apart.
+  llvm::SmallDenseSet<Value> compared;
+  int budget = 0;
   DataFlowSolver solver{DataFlowConfig().setInterprocedural(false)};
 };
 } // namespace
@@ -398,13 +448,13 @@ static std::string describe(Value memory) {
 }
 
 namespace {
-/// A range [offset, offset + count) that has to lie in [0, limit).
+/// A range [offset, offset + count) that has to lie in [0, limit). Where a
+/// value is null the constant counts.
 struct Bound {
   Operation *op;
-  Value offset, count, limit; ///< null: the constants below
-  Sum offsetSum, countSum;
-  int64_t constantLimit;
   std::string what;
+  Value offset, count, limit;
+  int64_t constantOffset = 0, constantCount = 0, constantLimit = 0;
 };
 
 struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
@@ -426,7 +476,6 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
   LogicalResult visit(Prover &prover, Operation *op) {
     SmallVector<Access, 2> accesses;
     getAccesses(op, accesses);
-    prover.enter(op);
     for (const Access &access : accesses)
       if (failed(visitAccess(prover, op, access)))
         return failure();
@@ -443,39 +492,74 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
 static void emitCheck(const Bound &bound) {
   OpBuilder builder(bound.op);
   Location loc = bound.op->getLoc();
-  auto index = [&](Value value, const Sum &sum) {
+  auto index = [&](Value value, int64_t constant) -> Value {
     return value ? value
-                 : arith::ConstantIndexOp::create(builder, loc, sum.constant);
+                 : arith::ConstantIndexOp::create(builder, loc, constant);
   };
-  CheckBoundsOp::create(builder, loc, index(bound.offset, bound.offsetSum),
-                        index(bound.count, bound.countSum),
-                        index(bound.limit, Sum::of(bound.constantLimit)),
-                        bound.what);
+  Value offset = index(bound.offset, bound.constantOffset);
+  Value count = index(bound.count, bound.constantCount);
+  Value limit = index(bound.limit, bound.constantLimit);
+  CheckBoundsOp::create(builder, loc, offset, count, limit, bound.what);
+}
+
+namespace {
+/// The sums of a bound, as they are where its op runs.
+struct BoundSums {
+  BoundSums(Prover &prover, const Bound &bound)
+      : offset(bound.offset ? prover.getSum(bound.offset)
+                            : Sum::of(bound.constantOffset)),
+        count(bound.count ? prover.getSum(bound.count)
+                          : Sum::of(bound.constantCount)),
+        end(offset) {
+    end.add(count, 1);
+  }
+  Sum offset, count, end;
+};
+} // namespace
+
+/// Whether `bound`, whose limit is a constant, holds for certain.
+static bool isProven(Prover &prover, const Bound &bound) {
+  for (bool whole : {true, false}) {
+    prover.enter(bound.op, whole);
+    BoundSums sums(prover, bound);
+    if (prover.isAtLeast(sums.offset, 0) && prover.isAtLeast(sums.count, 0) &&
+        prover.isAtMost(sums.end, bound.constantLimit))
+      return true;
+  }
+  return false;
+}
+
+/// Refuses `bound` if it cannot hold.
+static LogicalResult checkPossible(Prover &prover, const Bound &bound) {
+  int64_t limit = bound.constantLimit;
+  prover.enter(bound.op, /*whole=*/true);
+  BoundSums sums(prover, bound);
+  bool negative =
+      prover.isAtMost(sums.offset, -1) || prover.isAtMost(sums.count, -1);
+  bool beyond = limit < std::numeric_limits<int64_t>::max() &&
+                prover.isAtLeast(sums.end, limit + 1) &&
+                !prover.isAtMost(sums.count, 0);
+  if (!prover.isExact(sums.offset) || !prover.isExact(sums.count) ||
+      !(negative || beyond))
+    return success();
+  InFlightDiagnostic error = bound.op->emitOpError()
+                             << bound.what << " out of bounds: ";
+  if (sums.offset.isConstant())
+    error << "offset " << sums.offset.constant;
+  else
+    error << "every offset that is possible";
+  if (sums.count.isConstant())
+    error << ", count " << sums.count.constant;
+  return error << ", limit " << limit;
 }
 
 /// Refuses, proves or checks `bound`, whose limit is a constant.
 static LogicalResult settle(Prover &prover, const Bound &bound) {
-  int64_t limit = bound.constantLimit;
-  Sum end = bound.offsetSum;
-  end.add(bound.countSum, 1);
-  bool negative = prover.isAtMost(bound.offsetSum, -1) ||
-                  prover.isAtMost(bound.countSum, -1);
-  bool beyond = limit < std::numeric_limits<int64_t>::max() &&
-                prover.isAtLeast(end, limit + 1);
-  if (negative || (beyond && !prover.isAtMost(bound.countSum, 0))) {
-    InFlightDiagnostic error = bound.op->emitOpError()
-                               << bound.what << " out of bounds: ";
-    if (bound.offsetSum.isConstant())
-      error << "offset " << bound.offsetSum.constant;
-    else
-      error << "every offset that is possible";
-    if (bound.countSum.isConstant())
-      error << ", count " << bound.countSum.constant;
-    return error << ", limit " << limit;
-  }
-  if (!prover.isAtLeast(bound.offsetSum, 0) ||
-      !prover.isAtLeast(bound.countSum, 0) || !prover.isAtMost(end, limit))
-    emitCheck(bound);
+  if (isProven(prover, bound))
+    return success();
+  if (failed(checkPossible(prover, bound)))
+    return failure();
+  emitCheck(bound);
   return success();
 }
 
@@ -487,7 +571,6 @@ static LogicalResult settleValid(Prover &prover, Operation *op,
   Bound bound;
   bound.op = op;
   bound.count = access.dynamicCount;
-  bound.countSum = getSum(access.dynamicCount);
   bound.constantLimit = access.staticCount;
   bound.what = "`valid` of a tile";
   return settle(prover, bound);
@@ -505,33 +588,19 @@ LogicalResult AssertBounds::visitAccess(Prover &prover, Operation *op,
   bound.what =
       (access.isRead() ? "read of " : "write of ") + describe(access.memory);
   bound.offset = access.offset;
-  bound.offsetSum = access.offset ? getSum(access.offset) : Sum::of(0);
-  OpBuilder builder(op);
   std::optional<int64_t> limit = getStaticElements(access.memory.getType());
-  std::optional<int64_t> constantCount = access.getConstantCount();
-  if (constantCount) {
-    bound.countSum = Sum::of(*constantCount);
-  } else if (access.tileBits == access.unitBits) {
-    bound.count = access.dynamicCount;
-    bound.countSum = getSum(access.dynamicCount);
-  } else if (std::optional<int64_t> most = access.getMaximumCount()) {
-    // Packets: slots are as large as whole tiles, so prove that those fit.
-    Bound whole = bound;
-    whole.countSum = Sum::of(*most);
-    Sum end = whole.offsetSum;
-    end.add(whole.countSum, 1);
-    if (limit && prover.isAtLeast(whole.offsetSum, 0) &&
-        prover.isAtMost(end, *limit))
-      return success();
-  }
-  if (!constantCount && !bound.count) {
+  bound.constantLimit = limit.value_or(0);
+  // Often a whole tile fits, and always where slots are as large as tiles.
+  std::optional<int64_t> most = access.getMaximumCount();
+  bound.constantCount = most.value_or(0);
+  if (limit && most && isProven(prover, bound))
+    return success();
+
+  OpBuilder builder(op);
+  if (!access.getConstantCount())
     bound.count = access.materializeCount(builder, op->getLoc());
-    bound.countSum = getSum(bound.count);
-  }
-  if (limit) {
-    bound.constantLimit = *limit;
+  if (limit)
     return settle(prover, bound);
-  }
   Access all;
   all.memory = access.memory;
   bound.limit = all.materializeCount(builder, op->getLoc());
@@ -561,8 +630,7 @@ LogicalResult AssertBounds::visitCell(Prover &prover, Operation *op) {
   bound.op = op;
   bound.what = "cell of " + describe(cells);
   bound.offset = index;
-  bound.offsetSum = getSum(index);
-  bound.countSum = Sum::of(1);
+  bound.constantCount = 1;
   auto signal = dyn_cast<SignalType>(cells.getType());
   bound.constantLimit = signal ? signal.getCount()
                                : cast<CounterType>(cells.getType()).getCount();
