@@ -12,6 +12,8 @@
 #include "runtime/Version.h"
 #include "runtime/driver/Session.h"
 
+#include "mlir/IR/Remarks.h"
+
 #include "llvm/Support/InitLLVM.h"
 
 using namespace commsir;
@@ -34,6 +36,17 @@ static int tell(const Report &report, const Options &options) {
     return code ? code : ExitUsage;
   }
   return code;
+}
+
+/// Lets passes say what they chose and why; the remarks are diagnostics.
+static void enableRemarks(mlir::MLIRContext &context) {
+  mlir::remark::RemarkCategories categories;
+  categories.all = categories.passed = categories.missed = ".*";
+  categories.analysis = categories.failed = ".*";
+  (void)mlir::remark::enableOptimizationRemarks(
+      context, /*streamer=*/nullptr,
+      std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), categories,
+      /*printAsEmitRemarks=*/true);
 }
 
 int commsir::driver::runMain(int argc, char **argv) {
@@ -59,6 +72,8 @@ int commsir::driver::runMain(int argc, char **argv) {
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   // The source line says more than the op in generic form.
   context.printOpOnDiagnostic(false);
+  if (options->verbose)
+    enableRemarks(context);
   Session session(*options, context);
   return tell(session.execute(), *options);
 }
