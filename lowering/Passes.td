@@ -396,6 +396,59 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
 
 def ConvertCommsToCPU : Pass<"convert-comms-to-cpu", "::mlir::ModuleOp"> {
   let summary = "Convert kernels to LLVM functions that the CPU world calls";
+  let description = [{
+    Makes of every kernel a function `void kernel(Context *)`, and of everything
+    in it the LLVM dialect. Tiles must be vectors (`comms-distribute-tiles`) and
+    shapes static. One function serves all ranks: the context (see
+    `lowering/cpu/Abi.h`) says which rank, block and launch it is, and where the
+    parts of each argument lie, that of rank r at `base + r * stride`. What may
+    wait or fail calls a function `commsir_cpu_*` of the runtime, with the number
+    of its source site; packets and poison are polled in the kernel first. Loops
+    that are not marked `comms.tile` ask in each turn whether to stop. The
+    attributes of the function describe the arguments, the sites and the scratch
+    memory that a block needs.
+
+    Before:
+
+    ```mlir
+    comms.kernel @fill(%x: !comms.window<16xf32>) attributes {ranks = 2 : i64} {
+      %c0 = arith.constant 0 : index
+      %ones = arith.constant dense<1.0> : vector<16xf32>
+      %team = comms.team world
+      %own = comms.local %x : !comms.window<16xf32> -> memref<16xf32>
+      vector.store %ones, %own[%c0] : memref<16xf32>, vector<16xf32>
+      comms.barrier %team block
+      comms.return
+    }
+    ```
+
+    After, canonicalised:
+
+    ```mlir
+    llvm.func @fill(%context: !llvm.ptr) attributes {
+        comms.args = [{bytes = 4 : i64, element = "f32", kind = "window", name = "x", shape = array<i64: 16>} ],
+        comms.arena_bytes = 0 : i64, comms.ranks = 2 : i64,
+        comms.sites = [["comms.barrier", "fill.mlir:7:3", ""]]} {
+      %zero = llvm.mlir.constant(0 : i64) : i64
+      %one = llvm.mlir.constant(1 : i64) : i64
+      %two = llvm.mlir.constant(2 : i64) : i64
+      %site = llvm.mlir.constant(0 : i32) : i32
+      %ones = llvm.mlir.constant(dense<1.000000e+00> : vector<16xf32>) : vector<16xf32>
+      %rank = llvm.load %context : !llvm.ptr -> i64
+      %args_at = llvm.getelementptr %context[48] : (!llvm.ptr) -> !llvm.ptr, i8
+      %args = llvm.load %args_at : !llvm.ptr -> !llvm.ptr
+      %base = llvm.load %args : !llvm.ptr -> !llvm.ptr
+      %stride_at = llvm.getelementptr %args[8] : (!llvm.ptr) -> !llvm.ptr, i8
+      %stride = llvm.load %stride_at : !llvm.ptr -> i64
+      %bytes = llvm.mul %rank, %stride : i64
+      %own = llvm.getelementptr %base[%bytes] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+      llvm.store %ones, %own {alignment = 4 : i64} : vector<16xf32>, !llvm.ptr
+      %handle = llvm.call @commsir_cpu_arrive(%context, %site, %zero, %one, %two, %zero) : (!llvm.ptr, i32, i64, i64, i64, i64) -> i64
+      llvm.call @commsir_cpu_barrier_wait(%context, %site, %handle) : (!llvm.ptr, i32, i64) -> ()
+      llvm.return
+    }
+    ```
+  }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 

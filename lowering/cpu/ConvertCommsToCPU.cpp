@@ -116,11 +116,13 @@ LogicalResult ConvertCommsToCPU::convertToLLVM(LLVMTypeConverter &types) {
     return failure();
   // Both sides of a cast are of the LLVM dialect now.
   SmallVector<UnrealizedConversionCastOp> casts, left;
-  getOperation().walk([&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
+  getOperation().walk(
+      [&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
   reconcileUnrealizedCasts(casts, &left);
   for (UnrealizedConversionCastOp cast : left)
     return cast.emitError("a value of type ")
-           << cast.getResult(0).getType() << " is used in a way that has no form on the CPU";
+           << cast.getResult(0).getType()
+           << " is used in a way that has no form on the CPU";
   return success();
 }
 

@@ -22,12 +22,23 @@ KernelLowering::KernelLowering(KernelOp kernel, const LLVMTypeConverter &types)
 // Constants, calls, sites
 //===----------------------------------------------------------------------===//
 
+/// Constants stand once, at the function's start.
+Value KernelLowering::constant(IntegerAttr value) {
+  Value &known = constants[value];
+  if (!known) {
+    Block &entry = function.getBody().front();
+    OpBuilder start(&entry, entry.begin());
+    known = arith::ConstantOp::create(start, function.getLoc(), value);
+  }
+  return known;
+}
+
 Value KernelLowering::constI64(int64_t value, ImplicitLocOpBuilder &b) {
-  return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
+  return constant(b.getI64IntegerAttr(value));
 }
 
 Value KernelLowering::constIndex(int64_t value, ImplicitLocOpBuilder &b) {
-  return arith::ConstantIndexOp::create(b, value);
+  return constant(b.getIndexAttr(value));
 }
 
 Value KernelLowering::toI64(Value index, ImplicitLocOpBuilder &b) {
@@ -106,7 +117,7 @@ Value KernelLowering::siteOf(Operation *op, ImplicitLocOpBuilder &b,
       name + "\n" + where + "\n" + detail.str(), int32_t(sites.size()));
   if (isNew)
     sites.push_back(rewriter.getStrArrayAttr({name, where, detail}));
-  return arith::ConstantOp::create(b, b.getI32IntegerAttr(it->second));
+  return constant(b.getI32IntegerAttr(it->second));
 }
 
 void KernelLowering::replaceToken(Operation *op, Value number,
@@ -448,6 +459,18 @@ void KernelLowering::describe() {
   copy(kChoicesAttr, kernel->getAttr(kChoicesAttr));
 }
 
+/// Removes what was made for the case that it is needed: parts of the context,
+/// descriptors, bounds that folded.
+static void eraseDead(LLVM::LLVMFuncOp function) {
+  SmallVector<Operation *> ops;
+  function.getBody().walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { ops.push_back(op); });
+  // Users come after what they use: backwards, one look at each is enough.
+  for (Operation *op : llvm::reverse(ops))
+    if (isOpTriviallyDead(op))
+      op->erase();
+}
+
 /// Removes the values of comms types, which nothing but each other uses now.
 static LogicalResult eraseNames(LLVM::LLVMFuncOp function) {
   SmallVector<Operation *> names;
@@ -474,6 +497,7 @@ LogicalResult KernelLowering::run() {
   describe();
   if (failed(eraseNames(function)))
     return failure();
+  eraseDead(function);
   kernel.erase();
   return success();
 }

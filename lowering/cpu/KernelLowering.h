@@ -135,6 +135,7 @@ private:
   Value siteOf(Operation *op, ImplicitLocOpBuilder &b,
                llvm::StringRef detail = {});
   Value toI64(Value index, ImplicitLocOpBuilder &b);
+  Value constant(IntegerAttr value);
   Value constI64(int64_t value, ImplicitLocOpBuilder &b);
   Value constIndex(int64_t value, ImplicitLocOpBuilder &b);
   Value field(Field f) const { return fields[static_cast<int64_t>(f)]; }
@@ -155,6 +156,7 @@ private:
   llvm::DenseMap<Value, TeamNumbers> teams;
   /// Ranks that a loop over the peers of a team gives.
   llvm::DenseMap<Value, Value> peersOf;
+  llvm::DenseMap<IntegerAttr, Value> constants;
   llvm::SmallVector<Attribute> sites;
   llvm::StringMap<int32_t> siteIds;
   int64_t arenaBytes = 0;

@@ -8,6 +8,7 @@
 #include "lowering/cpu/KernelLowering.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/IR/Matchers.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -31,8 +32,15 @@ FailureOr<unsigned> KernelLowering::getArgument(Operation *op, Value value) {
 
 Value KernelLowering::addBytes(Value pointer, Value bytes,
                                ImplicitLocOpBuilder &b) {
+  LLVM::GEPArg offset(bytes);
+  if (APInt known;
+      matchPattern(bytes, m_ConstantInt(&known)) && known.isSignedIntN(32)) {
+    if (known.isZero())
+      return pointer;
+    offset = LLVM::GEPArg(static_cast<int32_t>(known.getSExtValue()));
+  }
   return LLVM::GEPOp::create(b, pointer.getType(), b.getI8Type(), pointer,
-                             ArrayRef<LLVM::GEPArg>{bytes});
+                             ArrayRef<LLVM::GEPArg>{offset});
 }
 
 Value KernelLowering::scale(Value elements, Type elementType,

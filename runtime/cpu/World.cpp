@@ -105,7 +105,7 @@ static Error allocate(Scheduler &scheduler) {
     Expected<Mapping> mapping = Mapping::create(total, info.name.c_str());
     if (!mapping)
       return mapping.takeError();
-    if (!info.hidden && stride >= (int64_t(1) << 21))
+    if (stride >= (int64_t(1) << 23))
       mapping->preferLargePages();
     if (info.poisoned)
       for (int64_t i = 0; i < total; i += 2)
