@@ -19,13 +19,16 @@ def parts(path: pathlib.Path) -> list[str]:
     return [
         part
         for part in re.split(r"^// -----.*$", text, flags=re.MULTILINE)
-        if "expected-error" not in part and re.search(r"^\s*(comms\.|module|builtin\.|func\.|llvm\.)", part, re.M)
+        if "expected-error" not in part
+        and re.search(r"^\s*(comms\.|module|builtin\.|func\.|llvm\.)", part, re.M)
     ]
 
 
 def run(comms_opt: str, arguments: list[str], data: bytes) -> bytes:
     """Standard output of comms-opt; raises CalledProcessError with its errors."""
-    return subprocess.run([comms_opt, *arguments], input=data, capture_output=True, check=True).stdout
+    return subprocess.run(
+        [comms_opt, *arguments], input=data, capture_output=True, check=True
+    ).stdout
 
 
 def check(comms_opt: str, path: pathlib.Path) -> list[str]:
