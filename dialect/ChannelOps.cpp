@@ -70,10 +70,8 @@ LogicalResult ChannelOp::verify() {
                          << " is negative; ids count from 0";
   if (failed(verifyIds(*this)))
     return failure();
-  if (!isa_and_nonnull<KernelOp, RoleOp>((*this)->getParentOp()))
-    return emitOpError("C4: a channel is made once a launch: at the top level "
-                       "of a kernel or role, "
-                       "in no loop or branch");
+  if (failed(verifyTopLevel(*this, "C4")))
+    return failure();
   if (!isSmallEnough(*this))
     return emitOpError()
            << "C5: " << slots << " slots of " << getChannel().getType()

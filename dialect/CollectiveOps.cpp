@@ -75,7 +75,37 @@ std::optional<int64_t> GatherOp::getRootRank() { return getRoot(); }
 std::optional<int64_t> ScatterOp::getRootRank() { return getRoot(); }
 
 //===----------------------------------------------------------------------===//
-// Rules of arrays: C1 to C6
+// Numbers of constraints
+//===----------------------------------------------------------------------===//
+
+/// Rules that some collectives have. C1 to C12 are common to all; these follow,
+/// in this order, as far as they apply.
+enum class Rule { Kind, Root, Parts, Pieces };
+
+/// Whether parts, one a rank, are cut from the inputs.
+static bool cutsInputs(CollectiveOpInterface op) {
+  RowFlow flow = getRowFlow(op);
+  return flow == RowFlow::Cut || flow == RowFlow::Exchange;
+}
+
+/// The number in docs/Spec.md that a rule has for this op.
+static std::string getRule(CollectiveOpInterface op, Rule rule) {
+  bool kind = op.getReduction().has_value(),
+       root = op.getRootRank().has_value();
+  bool cuts = cutsInputs(op);
+  unsigned number = 13;
+  for (auto [each, applies] :
+       {std::pair(Rule::Kind, kind), std::pair(Rule::Root, root),
+        std::pair(Rule::Parts, cuts), std::pair(Rule::Pieces, cuts)}) {
+    if (each == rule)
+      break;
+    number += applies;
+  }
+  return "C" + std::to_string(number);
+}
+
+//===----------------------------------------------------------------------===//
+// Rules of arrays
 //===----------------------------------------------------------------------===//
 
 /// An array that a collective can cut into rows.
@@ -161,15 +191,17 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
       failed(verifySameRows(op)))
     return failure();
   std::optional<int64_t> ranks = getStaticTeamSize(op.getTeam());
-  if (failed(verifyParts(op, "C5", op.getInputs().front().getType(),
-                         getRowFlow(op), ranks)))
+  if (failed(verifyParts(op, getRule(op, Rule::Parts),
+                         op.getInputs().front().getType(), getRowFlow(op),
+                         ranks)))
     return failure();
   std::optional<int64_t> root = op.getRootRank();
-  return root ? verifyRank(op, "C6", "root", *root, ranks) : success();
+  return root ? verifyRank(op, getRule(op, Rule::Root), "root", *root, ranks)
+              : success();
 }
 
 //===----------------------------------------------------------------------===//
-// Rules of regions: C7 to C15
+// Rules of regions
 //===----------------------------------------------------------------------===//
 
 /// Tiles of rank 1, and scalars.
@@ -197,24 +229,34 @@ static bool isTileArithmetic(Operation &op) {
          (dialect == "arith" || dialect == "math");
 }
 
+/// What is wrong with a region is said at the collective, with a note at the
+/// op.
 static LogicalResult verifyArithmetic(CollectiveOpInterface op, Region &region,
                                       StringRef name) {
-  for (Operation &inner : region.front().without_terminator()) {
-    if (!isTileArithmetic(inner))
-      return inner.emitOpError()
-             << "C15: does not belong in '" << name << "' of " << op->getName()
-             << ": regions hold arith and math on tiles of rank 1 and "
-                "scalars, constants, comms.row_reduce, splat, broadcast_row "
-                "and iota, and tensor.extract from a tile of one";
-  }
+  for (Operation &inner : region.front().without_terminator())
+    if (!isTileArithmetic(inner)) {
+      InFlightDiagnostic error =
+          op->emitOpError()
+          << "C12: '" << name
+          << "' has an op that is no arithmetic on "
+             "tiles; regions hold arith and math on tiles of rank 1 and "
+             "scalars, constants, comms.row_reduce, splat, broadcast_row "
+             "and iota, and tensor.extract from a tile of one";
+      error.attachNote(inner.getLoc()) << "the op is " << inner.getName();
+      return error;
+    }
   for (Operation &inner : region.front())
     for (Value operand : inner.getOperands()) {
       Operation *source = operand.getDefiningOp();
       bool constant = source && source->hasTrait<OpTrait::ConstantLike>();
-      if (operand.getParentRegion() != &region && !constant)
-        return inner.emitOpError()
-               << "C15: uses a value from outside '" << name << "' of "
-               << op->getName() << "; pass an array in args instead";
+      if (operand.getParentRegion() == &region || constant)
+        continue;
+      InFlightDiagnostic error = op->emitOpError()
+                                 << "C12: '" << name
+                                 << "' uses a value from outside; pass an "
+                                    "array in args instead";
+      error.attachNote(inner.getLoc()) << "it is used here";
+      return error;
     }
   return success();
 }
@@ -265,19 +307,19 @@ static LogicalResult verifyProduce(CollectiveOpInterface op,
   Region &region = op.getProduce();
   if (region.empty())
     return success();
-  if (failed(verifyBlock(op, "C7", region, "produce")))
+  if (failed(verifyBlock(op, "C5", region, "produce")))
     return failure();
   if (region.getNumArguments() != inputs.size())
-    return op->emitOpError() << "C7: 'produce' has " << region.getNumArguments()
+    return op->emitOpError() << "C5: 'produce' has " << region.getNumArguments()
                              << " arguments for " << inputs.size() << " inputs";
   for (auto [index, type] : llvm::enumerate(region.getArgumentTypes()))
-    if (failed(verifyTile(op, "C7", "'produce' argument", index, type,
+    if (failed(verifyTile(op, "C5", "'produce' argument", index, type,
                           inputs[index].length, inputs[index].elementType)))
       return failure();
   if (region.front().getTerminator()->getNumOperands() == 0)
     return op->emitOpError(
-        "C8: 'produce' yields no tile: there is nothing to exchange");
-  return failure(failed(verifyYield(op, "C8", region, "produce")) ||
+        "C6: 'produce' yields no tile: there is nothing to exchange");
+  return failure(failed(verifyYield(op, "C6", region, "produce")) ||
                  failed(verifyArithmetic(op, region, "produce")));
 }
 
@@ -287,8 +329,9 @@ static LogicalResult verifyReduction(CollectiveOpInterface op,
   for (RankedTensorType wire : rows.wires)
     if (kind && !canCombine(*kind, wire.getElementType()))
       return op->emitOpError()
-             << "C9: " << stringifyReductionKind(*kind) << " of elements of "
-             << wire.getElementType() << "; bitwise reductions need integers";
+             << getRule(op, Rule::Kind) << ": " << stringifyReductionKind(*kind)
+             << " of elements of " << wire.getElementType()
+             << "; bitwise reductions need integers";
   return success();
 }
 
@@ -299,20 +342,20 @@ static LogicalResult verifyConsumeArguments(CollectiveOpInterface op,
   size_t arrived = rows.arrived.size(), wanted = arrived + rows.args.size();
   if (region.getNumArguments() != wanted)
     return op->emitOpError()
-           << "C10: 'consume' has " << region.getNumArguments()
-           << " arguments; " << arrived << " tiles arrive and there are "
-           << rows.args.size() << " args";
+           << "C7: 'consume' has " << region.getNumArguments() << " arguments; "
+           << arrived << " tiles arrive and there are " << rows.args.size()
+           << " args";
   for (auto [index, type] : llvm::enumerate(region.getArgumentTypes())) {
     auto given = dyn_cast<RankedTensorType>(type);
     bool isArg = index >= arrived;
-    // The length of an arg's rows is what its tile says: C14 compares it.
+    // The length of an arg's rows is what its tile says: C11 compares it.
     int64_t length = !isArg ? rows.arrived[index].getDimSize(0)
                      : given && given.getRank() == 1
                          ? given.getDimSize(0)
                          : rows.args[index - arrived].length;
     Type element = isArg ? rows.args[index - arrived].elementType
                          : rows.arrived[index].getElementType();
-    if (failed(verifyTile(op, "C10", "'consume' argument", index, type, length,
+    if (failed(verifyTile(op, "C7", "'consume' argument", index, type, length,
                           element)))
       return failure();
   }
@@ -325,14 +368,14 @@ static LogicalResult verifyConsumeResults(CollectiveOpInterface op,
   Operation *yield = op.getConsume().front().getTerminator();
   if (yield->getNumOperands() != rows.outputs.size())
     return op->emitOpError()
-           << "C11: 'consume' yields " << yield->getNumOperands()
+           << "C8: 'consume' yields " << yield->getNumOperands()
            << " tiles for " << rows.outputs.size() << " outputs";
-  if (failed(verifyYield(op, "C11", op.getConsume(), "consume")))
+  if (failed(verifyYield(op, "C8", op.getConsume(), "consume")))
     return failure();
   for (auto [index, type] : llvm::enumerate(yield->getOperandTypes()))
     if (getElementTypeOrSelf(type) != rows.outputs[index].elementType)
       return op->emitOpError()
-             << "C11: 'consume' yields " << type << " for output " << index
+             << "C8: 'consume' yields " << type << " for output " << index
              << ", which has elements of " << rows.outputs[index].elementType;
   return success();
 }
@@ -341,17 +384,17 @@ static LogicalResult verifyConsumeResults(CollectiveOpInterface op,
 static LogicalResult verifyPlainResults(CollectiveOpInterface op,
                                         const CollectiveRows &rows) {
   if (!rows.args.empty())
-    return op->emitOpError("C12: args are read by 'consume', which is absent");
+    return op->emitOpError("C9: args are read by 'consume', which is absent");
   if (rows.arrived.size() != rows.outputs.size())
     return op->emitOpError()
-           << "C12: " << rows.arrived.size() << " tiles arrive for "
+           << "C9: " << rows.arrived.size() << " tiles arrive for "
            << rows.outputs.size()
            << " outputs; give each its own, or write 'consume'";
   for (auto [tile, output] : llvm::zip_equal(rows.arrived, rows.outputs))
     if (isa<FloatType>(tile.getElementType()) !=
         isa<FloatType>(output.elementType))
       return op->emitOpError()
-             << "C12: " << tile.getElementType() << " arrives for an output of "
+             << "C9: " << tile.getElementType() << " arrives for an output of "
              << output.elementType << "; convert it in 'consume'";
   return success();
 }
@@ -406,14 +449,14 @@ static LogicalResult verifySizes(CollectiveOpInterface op,
     int64_t length = consume.empty()
                          ? rows.arrived[index].getDimSize(0)
                          : cast<RankedTensorType>(tiles[index]).getDimSize(0);
-    if (failed(verifySize(op, "C13", "output", rows, output.getType(), length,
+    if (failed(verifySize(op, "C10", "output", rows, output.getType(), length,
                           false)))
       return failure();
   }
   for (auto [index, arg] : llvm::enumerate(op.getArgs())) {
     Type tile =
         consume.front().getArgument(rows.arrived.size() + index).getType();
-    if (failed(verifySize(op, "C14", "arg", rows, arg.getType(),
+    if (failed(verifySize(op, "C11", "arg", rows, arg.getType(),
                           cast<RankedTensorType>(tile).getDimSize(0), true)))
       return failure();
   }
@@ -424,9 +467,8 @@ static LogicalResult verifySizes(CollectiveOpInterface op,
 /// the row as a whole.
 static LogicalResult verifyPieces(CollectiveOpInterface op,
                                   const CollectiveRows &rows) {
-  bool cuts = rows.flow == RowFlow::Cut || rows.flow == RowFlow::Exchange;
   int64_t length = rows.inputs[0].length;
-  if (!cuts || rows.inputs[0].rows != 1 || rows.ranks == 1)
+  if (!cutsInputs(op) || rows.inputs[0].rows != 1 || rows.ranks == 1)
     return success();
   bool sameLength = llvm::all_of(rows.wires, [&](RankedTensorType wire) {
     return agree(wire.getDimSize(0), length);
@@ -436,7 +478,8 @@ static LogicalResult verifyPieces(CollectiveOpInterface op,
     return success();
   InFlightDiagnostic error =
       op->emitOpError()
-      << "C16: cuts a row into parts, but a region needs the whole row; ";
+      << getRule(op, Rule::Pieces)
+      << ": cuts a row into parts, but a region needs the whole row; ";
   return error << "give the input one row or more for each rank";
 }
 
@@ -447,7 +490,7 @@ static LogicalResult verifyCollectiveRegions(CollectiveOpInterface op) {
   if (failed(verifyProduce(op, inputs)))
     return failure();
   bool consumes = !op.getConsume().empty();
-  if (consumes && failed(verifyBlock(op, "C10", op.getConsume(), "consume")))
+  if (consumes && failed(verifyBlock(op, "C7", op.getConsume(), "consume")))
     return failure();
   CollectiveRows rows = getCollectiveRows(op);
   if (failed(verifyReduction(op, rows)))

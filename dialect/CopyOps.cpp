@@ -116,8 +116,8 @@ LogicalResult BulkCopyOp::verify() {
   std::optional<int64_t> count = getConstant(getCount());
   if (failed(sameElement(*this, "C1", getSource(), "source", getDest(),
                          "destination")) ||
-      failed(isPlain(*this, "C2", getSource(), "source")) ||
-      failed(isPlain(*this, "C2", getDest(), "destination")) ||
+      failed(verifyPlainMemory(*this, "C2", getSource().getType(), "source")) ||
+      failed(verifyPlainMemory(*this, "C2", getDest().getType(), "destination")) ||
       failed(isCount(*this, "C3", getCount())) ||
       failed(inRange(*this, "C3", getSource(), "source", getSourceOffset(),
                      count)) ||
@@ -163,7 +163,7 @@ LogicalResult EngineCopyOp::verify() {
   std::optional<int64_t> count = getConstant(getCount());
   if (failed(sameElement(*this, "C1", getSource(), "source", getWindow(),
                          "window")) ||
-      failed(isPlain(*this, "C2", getSource(), "source")))
+      failed(verifyPlainMemory(*this, "C2", getSource().getType(), "source")))
     return failure();
   if (isSpace(getSource(), MemorySpace::Scratch) ||
       getSource().getDefiningOp<ScratchOp>())

@@ -28,7 +28,7 @@ static LogicalResult verifyTransfer(TransferOp op, Value memory, StringRef name,
                                     Value memoryOffset) {
   std::optional<int64_t> count = getConstant(op.getCount());
   if (failed(sameElement(op, "C1", memory, name, op.getWindow(), "window")) ||
-      failed(isPlain(op, "C2", memory, name)) ||
+      failed(verifyPlainMemory(op, "C2", memory.getType(), name)) ||
       failed(isCount(op, "C3", op.getCount())) ||
       failed(inRange(op, "C3", memory, name, memoryOffset, count)) ||
       failed(
@@ -95,13 +95,14 @@ static LogicalResult isGinSignal(Operation *op, StringRef constraint,
 }
 
 /// Whether `peer` is this rank itself, as far as SSA tells.
-static bool isOwnRank(Value peer, Value team, Operation *user) {
+static bool isOwnRank(Value peer, Value team) {
   auto rank = peer.getDefiningOp<RankOp>();
-  return (rank && rank.getTeam() == team) || getTeamSize(team, user) == 1;
+  return (rank && areSameTeam(rank.getTeam(), team)) ||
+         getStaticTeamSize(team) == 1;
 }
 
 /// A cell is seen by blocks of one GPU at least; that of another rank only at
-/// system scope. `own` is unknown for a wait on any sender.
+/// system scope.
 static LogicalResult isSignalScope(Operation *op, StringRef constraint,
                                    MemoryScope scope) {
   if (scope == MemoryScope::Gpu || scope == MemoryScope::Sys)
@@ -114,7 +115,7 @@ static LogicalResult isSignalScope(Operation *op, StringRef constraint,
 /// Scope gpu is only for signals of a rank to itself.
 static LogicalResult reachesPeer(Operation *op, StringRef constraint,
                                  MemoryScope scope, Value peer, Value team) {
-  if (scope != MemoryScope::Gpu || isOwnRank(peer, team, op))
+  if (scope != MemoryScope::Gpu || isOwnRank(peer, team))
     return success();
   return op->emitOpError()
          << constraint

@@ -23,54 +23,6 @@ std::optional<int64_t> checks::getConstant(Value value) {
   return integer.getValue().getSExtValue();
 }
 
-/// The number of ranks of a team that needs no split.
-static std::optional<int64_t> getKindSize(TeamKindAttr kind, KernelOp kernel) {
-  IntegerAttr ranks = kernel ? kernel.getRanksAttr() : IntegerAttr();
-  if (!kind || !ranks || ranks.getInt() < 1)
-    return std::nullopt;
-  IntegerAttr reach = kernel.getLsaSizeAttr();
-  int64_t lsa = reach ? reach.getInt() : ranks.getInt();
-  if (lsa < 1 || ranks.getInt() % lsa != 0)
-    return std::nullopt;
-  switch (kind.getValue()) {
-  case TeamKind::World:
-    return ranks.getInt();
-  case TeamKind::Lsa:
-    return lsa;
-  case TeamKind::Rail:
-    return ranks.getInt() / lsa;
-  }
-  return std::nullopt;
-}
-
-std::optional<int64_t> checks::getTeamSize(Value team, Operation *user) {
-  // Splits may be chained, and in broken IR the chain may be a circle.
-  constexpr unsigned maxSplits = 64;
-  int64_t divisor = 1;
-  for (unsigned i = 0; team && i < maxSplits; ++i) {
-    if (auto whole = team.getDefiningOp<TeamOp>()) {
-      auto size =
-          getKindSize(whole.getKindAttr(), user->getParentOfType<KernelOp>());
-      if (!size || *size % divisor != 0)
-        return std::nullopt;
-      return *size / divisor;
-    }
-    auto split = team.getDefiningOp<TeamSplitOp>();
-    if (!split || !split.getKindAttr() || !split.getFactorAttr())
-      return std::nullopt;
-    int64_t factor = split.getFactorAttr().getInt();
-    if (factor < 1)
-      return std::nullopt;
-    if (split.getKindAttr().getValue() == SplitKind::Inner)
-      return factor % divisor == 0 ? std::optional<int64_t>(factor / divisor)
-                                   : std::nullopt;
-    if (__builtin_mul_overflow(divisor, factor, &divisor))
-      return std::nullopt;
-    team = split.getTeam();
-  }
-  return std::nullopt;
-}
-
 /// The product of the dimensions, unless one is dynamic or it does not fit.
 static std::optional<int64_t> multiply(ArrayRef<int64_t> shape) {
   int64_t product = 1;
@@ -106,23 +58,6 @@ LogicalResult checks::sameElement(Operation *op, StringRef constraint,
   return op->emitOpError() << constraint << ": the " << sourceName
                            << " has elements of " << from << ", the "
                            << destName << " of " << to << "; they must agree";
-}
-
-LogicalResult checks::isPlain(Operation *op, StringRef constraint, Value memory,
-                              StringRef name) {
-  auto memref = dyn_cast<MemRefType>(memory.getType());
-  if (!memref)
-    return success();
-  if (!memref.getLayout().isIdentity())
-    return op->emitOpError()
-           << constraint << ": the " << name << " has the type " << memref
-           << ", which is not contiguous; copy it to contiguous memory first";
-  auto space = dyn_cast_or_null<MemorySpaceAttr>(memref.getMemorySpace());
-  if (space && space.getValue() == MemorySpace::Multimem)
-    return op->emitOpError()
-           << constraint << ": the " << name
-           << " is a multimem view, which only multimem operations may touch";
-  return success();
 }
 
 LogicalResult checks::inRange(Operation *op, StringRef constraint, Value memory,
@@ -176,7 +111,7 @@ LogicalResult checks::isPeer(Operation *op, StringRef constraint, Value peer,
   std::optional<int64_t> rank = getConstant(peer);
   if (!rank)
     return success();
-  std::optional<int64_t> size = getTeamSize(team, op);
+  std::optional<int64_t> size = getStaticTeamSize(team);
   if (*rank >= 0 && (!size || *rank < *size))
     return success();
   InFlightDiagnostic diagnostic = op->emitOpError()

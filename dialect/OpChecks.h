@@ -17,6 +17,8 @@
 #define COMMSIR_DIALECT_OPCHECKS_H
 
 #include "dialect/Comms.h"
+#include "dialect/Teams.h"
+#include "dialect/Verify.h"
 
 #include <optional>
 
@@ -24,9 +26,6 @@ namespace mlir::comms::checks {
 
 /// The value of an integer or index constant; nothing for anything else.
 std::optional<int64_t> getConstant(Value value);
-
-/// The number of ranks of a team as far as the kernel's attributes tell it.
-std::optional<int64_t> getTeamSize(Value team, Operation *user);
 
 /// The number of elements of a window or memref; nothing when a dimension is
 /// dynamic or the product does not fit 64 bits.
@@ -38,10 +37,6 @@ Type getElementType(Type memory);
 /// Whether two operands of this name agree in their element type.
 LogicalResult sameElement(Operation *op, StringRef constraint, Value source,
                           StringRef sourceName, Value dest, StringRef destName);
-
-/// The memory is contiguous (identity layout) and no multicast view.
-LogicalResult isPlain(Operation *op, StringRef constraint, Value memory,
-                      StringRef name);
 
 /// [offset, offset + count) lies within the memory, as far as constants tell.
 LogicalResult inRange(Operation *op, StringRef constraint, Value memory,

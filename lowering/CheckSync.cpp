@@ -49,6 +49,8 @@ using Outcome = Machine::Outcome;
 struct Verdict {
   Outcome outcome = Outcome::OverBudget;
   bool refused = false;
+  /// Events.
+  uint64_t spent = 0;
 };
 
 /// Runs `program` in one world and reports what is wrong.
@@ -59,6 +61,7 @@ Verdict follow(const Program &program, const WorldShape &shape) {
   Machine machine(program, shape);
   Verdict verdict;
   verdict.outcome = machine.run();
+  verdict.spent = machine.spent();
   if (verdict.outcome == Outcome::Stuck)
     reportDeadlock(machine);
   verdict.refused = machine.foundErrors() ||
@@ -137,19 +140,31 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
   return shape;
 }
 
+/// How many ranks of a channel program the budget allows, judged by one rank.
+int64_t affordableRanks(const Program &program, const WorldShape &full) {
+  WorldShape shape = full;
+  shape.followed = {0};
+  ScopedDiagnosticHandler silent(program.kernel->getContext(),
+                                 [](Diagnostic &) { return success(); });
+  uint64_t one = std::max<uint64_t>(follow(program, shape).spent, 1);
+  return static_cast<int64_t>(
+      std::min<uint64_t>(full.budget / one, static_cast<uint64_t>(full.ranks)));
+}
+
 /// The whole world is too large. Channel programs are followed on some of the
 /// ranks; others, silently at first, in a smaller world.
 Verdict CheckSync::followFewer(const Program &program, const WorldShape &full) {
   KernelOp kernel = getOperation();
   if (canSample(program)) {
-    for (int64_t count : {16, 4, 2}) {
-      if (count >= full.ranks)
+    int64_t affordable = affordableRanks(program, full);
+    for (int64_t count : {16, 8, 4, 2}) {
+      if (count >= full.ranks || (count > affordable && count > 2))
         continue;
       WorldShape shape = full;
       shape.followed = firstRanks(count - 1);
       shape.followed.push_back(full.ranks - 1);
       Verdict verdict = follow(program, shape);
-      if (verdict.outcome == Outcome::OverBudget)
+      if (verdict.outcome == Outcome::OverBudget && !verdict.refused)
         continue;
       kernel.emitRemark()
           << "comms-check-sync followed " << count << " of " << full.ranks
@@ -196,7 +211,11 @@ void CheckSync::runOnOperation() {
   if (failed(shape))
     return signalPassFailure();
   Verdict verdict;
-  if (shape->ranks * shape->blocks <= maxThreads) {
+  bool small = shape->ranks * shape->blocks <= maxThreads;
+  // A large world is not begun in vain.
+  if (small && shape->ranks > 16 && canSample(*program))
+    small = affordableRanks(*program, *shape) == shape->ranks;
+  if (small) {
     shape->followed = firstRanks(shape->ranks);
     verdict = follow(*program, *shape);
   }

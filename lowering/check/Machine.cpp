@@ -22,6 +22,8 @@ namespace {
 constexpr unsigned maxErrors = 20;
 /// An action costs about as much as this many instructions.
 constexpr uint64_t actionCost = 8;
+/// Slots of a channel that can be followed.
+constexpr int64_t maxSlots = int64_t(1) << 22;
 /// Changes of a cell that are kept.
 constexpr size_t maxChanges = 64;
 
@@ -176,6 +178,14 @@ Machine::Machine(const Program &program, const WorldShape &shape)
                    program.initialKnown.end());
     }
   }
+  channels.resize(program.channels.size());
+  for (auto [state, plan] : llvm::zip(channels, program.channels)) {
+    state.receipts.resize(followed * followed);
+    if (plan.pattern == ChannelPattern::Multicast)
+      state.toAll.resize(followed);
+    else
+      state.toOne.resize(followed * followed);
+  }
   rounds.assign(program.channels.size(), std::vector<int32_t>(threads.size()));
   shadows.resize(program.arguments.size() * followed);
   mailboxes.resize(program.arguments.size() * followed);
@@ -243,10 +253,10 @@ Machine::Outcome Machine::run() {
     }
     if (!all)
       return Outcome::Stuck;
+    checkAllReceipts();
     for (size_t rank = 0; rank < shape.followed.size(); ++rank)
       nextLaunch(static_cast<int32_t>(rank));
   }
-  finalChecks();
   return Outcome::Finished;
 }
 
@@ -964,12 +974,17 @@ bool Machine::doBarrier(Thread &thread, int32_t index) {
 // Channels
 //===----------------------------------------------------------------------===//
 
-Machine::SlotKey Machine::slotKey(const Action &action, int64_t source,
-                                  int64_t dest, int64_t slot,
-                                  int64_t launch) const {
-  return {uint64_t(action.object) << 42 | uint64_t(source) << 21 |
-              uint64_t(dest + 1),
-          uint64_t(slot) * uint64_t(shape.launches + 1) + uint64_t(launch)};
+std::vector<Machine::Sent> &Machine::sends(const Action &action, int64_t source,
+                                           int64_t dest, bool all) {
+  ChannelState &state = channels[action.object];
+  return all ? state.toAll[rankIndex[source]]
+             : state.toOne[pairOf(source, dest)];
+}
+
+const Machine::Received *Machine::receipt(const Action &action, int64_t source,
+                                          int64_t dest, int64_t slot) const {
+  const auto &list = channels[action.object].receipts[pairOf(source, dest)];
+  return static_cast<size_t>(slot) < list.size() ? &list[slot] : nullptr;
 }
 
 /// The slot, and how many elements of the tile exist (-1: unknown).
@@ -981,13 +996,14 @@ std::optional<int64_t> Machine::slotOf(Thread &thread, const Action &action,
   const ChannelPlan &channel = program.channels[action.object];
   valid = action.valid < 0 ? action.tileSize
                            : get(thread, action.valid).value_or(-1);
-  if (*slot < 0 || *slot >= channel.slots) {
+  if (*slot < 0 || *slot >= channel.slots || *slot >= maxSlots) {
     fatal = true;
     if (auto diag = report(action)) {
       *diag << "uses slot " << *slot << " of a channel with " << channel.slots
             << ", on " << when(thread);
       diag->attachNote(channel.op->getLoc()) << "the channel";
-      diag->attachNote() << "slots are 0 to " << channel.slots - 1;
+      diag->attachNote() << "slots are 0 to "
+                         << std::min(channel.slots, maxSlots) - 1;
     }
     return std::nullopt;
   }
@@ -1010,19 +1026,20 @@ std::optional<int64_t> Machine::slotOf(Thread &thread, const Action &action,
 void Machine::checkReuse(Thread &thread, int32_t index, int64_t dest,
                          int64_t slot) {
   const Action &action = program.actions[index];
-  SlotKey key = slotKey(action, thread.rank, dest, slot, thread.launch - 2);
-  auto it = received.find(key);
-  if (it != received.end() && !clocks.carriedOut(thread.id, it->second.stamp))
-    if (auto diag = report(action)) {
-      *diag << "may overwrite slot " << slot << " in launch " << thread.launch
-            << " before " << name(it->second.stamp.thread)
-            << " has received what " << name(thread.id) << " sent in launch "
-            << thread.launch - 2;
-      diag->attachNote(program.actions[it->second.action].op->getLoc())
-          << "the receive";
-      diag->attachNote() << "end the kernel with a comms.barrier over the "
-                            "team, or let the receiver answer";
-    }
+  const Received *old = receipt(action, thread.rank, dest, slot);
+  int32_t launch = thread.launch - 2;
+  if (!old || old->launches[launch % 3] != launch ||
+      clocks.carriedOut(thread.id, {old->thread, old->times[launch % 3]}))
+    return;
+  if (auto diag = report(action)) {
+    *diag << "may overwrite slot " << slot << " in launch " << thread.launch
+          << " before " << name(old->thread) << " has received what "
+          << name(thread.id) << " sent in launch " << launch;
+    diag->attachNote(program.actions[old->action].op->getLoc())
+        << "the receive";
+    diag->attachNote() << "end the kernel with a comms.barrier over the team, "
+                          "or let the receiver answer";
+  }
 }
 
 void Machine::doSend(Thread &thread, int32_t index) {
@@ -1040,30 +1057,40 @@ void Machine::doSend(Thread &thread, int32_t index) {
       return;
     dest = *peer;
   }
-  auto [it, isNew] = sent.try_emplace(
-      slotKey(action, thread.rank, dest, *slot, thread.launch));
-  if (!isNew) {
+  // Nobody looks at what goes to a rank that is not followed.
+  if (!all && rankIndex[dest] < 0)
+    return;
+  std::vector<Sent> &list = sends(action, thread.rank, dest, all);
+  if (list.size() <= static_cast<size_t>(*slot))
+    list.resize(*slot + 1);
+  Sent &tile = list[*slot];
+  if (tile.launch == thread.launch) {
     if (auto diag = report(action)) {
-      *diag << "sends through slot " << *slot << " on " << name(thread.id)
-            << " in launch " << thread.launch << ", which already carries what "
-            << name(it->second.thread) << " sent";
-      diag->attachNote(program.actions[it->second.action].op->getLoc())
+      *diag << "sends through slot " << *slot << " on " << when(thread)
+            << ", which already carries what " << name(tile.thread) << " sent";
+      diag->attachNote(program.actions[tile.action].op->getLoc())
           << "the first send";
       diag->attachNote() << "a slot carries at most one tile a launch for each "
                             "source and destination: number slots by tile";
     }
     return;
   }
-  it->second = {index, thread.id, valid, rounds[action.object][thread.id],
-                clocks.send(thread.id, /*release=*/false)};
-  if (thread.launch <= 2 || shape.isPartial())
-    return;
-  if (!all)
-    return checkReuse(thread, index, dest, *slot);
+  tile = {index,         thread.id,
+          thread.launch, rounds[action.object][thread.id],
+          valid,         clocks.send(thread.id, /*release=*/false)};
   const TeamView &team = view(thread, action.team);
+  auto sendTo = [&](int64_t to) {
+    if (rankIndex[to] < 0)
+      return;
+    ++channels[action.object].due;
+    if (thread.launch > 2 && !shape.isPartial())
+      checkReuse(thread, index, to, *slot);
+  };
+  if (!all)
+    return sendTo(dest);
   for (int64_t rank = 0; rank < team.size; ++rank)
     if (team.world(rank) != thread.rank)
-      checkReuse(thread, index, team.world(rank), *slot);
+      sendTo(team.world(rank));
 }
 
 bool Machine::doRecv(Thread &thread, int32_t index) {
@@ -1077,11 +1104,11 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
   if (rankIndex[*source] < 0)
     return true;
   bool all = channel.pattern == ChannelPattern::Multicast;
-  auto it = sent.find(
-      slotKey(action, *source, all ? -1 : thread.rank, *slot, thread.launch));
-  if (it == sent.end())
+  const std::vector<Sent> &list = sends(action, *source, thread.rank, all);
+  if (list.size() <= static_cast<size_t>(*slot) ||
+      list[*slot].launch != thread.launch)
     return false;
-  const Sent &tile = it->second;
+  const Sent &tile = list[*slot];
   const Action &send = program.actions[tile.action];
   if (rounds[action.object][thread.id] <= tile.round)
     if (auto diag = report(action)) {
@@ -1108,8 +1135,18 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
       diag->attachNote(send.op->getLoc()) << "the send";
       diag->attachNote() << "`valid` must be the same on both sides";
     }
-  received[slotKey(action, *source, thread.rank, *slot, thread.launch)] = {
-      clocks.stamp(thread.id), index};
+  std::vector<Received> &receipts =
+      channels[action.object].receipts[pairOf(*source, thread.rank)];
+  if (receipts.size() <= static_cast<size_t>(*slot))
+    receipts.resize(list.size());
+  Received &got = receipts[*slot];
+  if (got.launches[thread.launch % 3] != thread.launch &&
+      !(all && *source == thread.rank))
+    ++channels[action.object].taken;
+  got.action = index;
+  got.thread = thread.id;
+  got.launches[thread.launch % 3] = thread.launch;
+  got.times[thread.launch % 3] = clocks.stamp(thread.id).time;
   clocks.receive(thread.id, tile.message, /*acquire=*/false);
   return true;
 }
@@ -1127,51 +1164,49 @@ bool Machine::doChannelBarrier(Thread &thread, int32_t index) {
   return true;
 }
 
-/// Every send has been received.
-void Machine::finalChecks() {
-  struct Lost {
-    int64_t launch = INT64_MAX, source = 0, dest = 0;
-  };
-  std::vector<Lost> lost(program.actions.size());
-  for (auto &[key, tile] : sent) {
-    const Action &action = program.actions[tile.action];
-    const Thread &sender = threads[tile.thread];
-    int64_t launch = static_cast<int64_t>(
-        key.second % static_cast<uint64_t>(shape.launches + 1));
-    auto check = [&](int64_t dest) {
-      if (rankIndex[dest] < 0)
-        return;
-      SlotKey receipt = key;
-      receipt.first = slotKey(action, sender.rank, dest, 0, 0).first;
-      if (received.contains(receipt))
-        return;
-      Lost &worst = lost[tile.action];
-      if (std::tuple(launch, int64_t(sender.rank), dest) <
-          std::tuple(worst.launch, worst.source, worst.dest))
-        worst = {launch, sender.rank, dest};
-    };
-    int64_t dest = static_cast<int64_t>(key.first & ((1 << 21) - 1)) - 1;
-    if (dest >= 0) {
-      check(dest);
-      continue;
-    }
-    const TeamView &team = view(sender, action.team);
-    for (int64_t rank = 0; rank < team.size; ++rank)
-      if (team.world(rank) != sender.rank)
-        check(team.world(rank));
+/// At the end of a launch every send has been received.
+void Machine::checkAllReceipts() {
+  for (ChannelState &state : channels) {
+    if (state.taken != state.due)
+      checkReceipts(state);
+    state.taken = state.due = 0;
   }
-  for (auto [index, entry] : llvm::enumerate(lost))
-    if (entry.launch != INT64_MAX)
-      if (auto diag = report(program.actions[index])) {
-        *diag << "sends a tile in launch " << entry.launch << " from rank "
-              << entry.source << " that rank " << entry.dest
-              << " never receives";
-        diag->attachNote(
-            program.channels[program.actions[index].object].op->getLoc())
-            << "the channel";
-        diag->attachNote() << "every send needs a comms.recv of the same slot, "
-                              "source and block at its destination";
-      }
+}
+
+void Machine::checkReceipts(const ChannelState &state) {
+  auto check = [&](const Sent &tile, size_t slot, int64_t dest) {
+    if (tile.launch == 0 || rankIndex[dest] < 0)
+      return;
+    const Action &action = program.actions[tile.action];
+    int64_t source = threads[tile.thread].rank;
+    const Received *got = receipt(action, source, dest, slot);
+    // All threads have ended the launch of this tile.
+    if (tile.launch != threads[tile.thread].launch ||
+        (got && got->launches[tile.launch % 3] == tile.launch))
+      return;
+    if (auto diag = report(action)) {
+      *diag << "sends slot " << slot << " in launch " << tile.launch
+            << " from rank " << source << " to rank " << dest
+            << ", which never receives it";
+      diag->attachNote(program.channels[action.object].op->getLoc())
+          << "the channel";
+      diag->attachNote() << "every send needs a comms.recv of the same slot, "
+                            "source and block at its destination";
+    }
+  };
+  for (const auto &list : state.toAll)
+    for (auto [slot, tile] : llvm::enumerate(list)) {
+      if (tile.launch == 0)
+        continue;
+      const Thread &sender = threads[tile.thread];
+      const TeamView &team = view(sender, program.actions[tile.action].team);
+      for (int64_t rank = 0; rank < team.size; ++rank)
+        if (team.world(rank) != sender.rank)
+          check(tile, slot, team.world(rank));
+    }
+  for (auto [pair, list] : llvm::enumerate(state.toOne))
+    for (auto [slot, tile] : llvm::enumerate(list))
+      check(tile, slot, shape.followed[pair % shape.followed.size()]);
 }
 
 //===----------------------------------------------------------------------===//
@@ -1683,15 +1718,14 @@ Waiting Machine::describe(int32_t id) const {
       await(source, thread.block);
     bool all =
         program.channels[action.object].pattern == ChannelPattern::Multicast;
-    uint64_t path = slotKey(action, source, all ? -1 : thread.rank, 0, 0).first;
     std::string slots;
     unsigned shown = 0;
-    for (int64_t slot = 0; shown < 4 && slot < 4096; ++slot)
-      if (sent.contains(
-              {path, slotKey(action, 0, 0, slot, thread.launch).second})) {
+    const ChannelState &state = channels[action.object];
+    const auto &list = all ? state.toAll[rankIndex[source]]
+                           : state.toOne[pairOf(source, thread.rank)];
+    for (auto [slot, tile] : llvm::enumerate(list))
+      if (tile.launch == thread.launch && shown++ < 4)
         slots += (slots.empty() ? "" : ", ") + std::to_string(slot);
-        ++shown;
-      }
     result.mismatch = !slots.empty();
     if (result.mismatch)
       result.details.push_back(

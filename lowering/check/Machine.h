@@ -150,17 +150,26 @@ private:
     std::deque<Generation> generations;
     llvm::DenseMap<int32_t, int32_t> arrivals;
   };
+  /// What was last sent through a slot.
   struct Sent {
-    int32_t action = -1, thread = -1;
+    int32_t action = -1, thread = -1, launch = 0, round = 0;
     int64_t valid = 0;
-    int32_t round = 0;
     Message message = 0;
   };
+  /// When a slot was last received, for the present launch and the two before.
   struct Received {
-    Stamp stamp;
-    int32_t action = -1;
+    int32_t action = -1, thread = -1;
+    int32_t launches[3] = {};
+    uint32_t times[3] = {};
   };
-  using SlotKey = std::pair<uint64_t, uint64_t>;
+  /// The slots of one channel, grown as they are used. Sends by source (to all)
+  /// or by source and destination, receipts by both; all among followed ranks.
+  struct ChannelState {
+    std::vector<std::vector<Sent>> toAll, toOne;
+    std::vector<std::vector<Received>> receipts;
+    /// Tiles sent, a destination each, and received in the present launch.
+    int64_t due = 0, taken = 0;
+  };
   struct Bounds {
     int64_t begin, end;
   };
@@ -176,7 +185,7 @@ private:
   /// Performs the action at pc; false: the thread must wait.
   bool act(Thread &thread, int32_t index);
   void endLaunch(Thread &thread);
-  void finalChecks();
+  void checkAllReceipts();
 
   // Actions. False: wait.
   void doSignal(Thread &thread, int32_t index);
@@ -225,9 +234,15 @@ private:
     return views[size_t(thread.rankIndex) * program.teams.size() + team];
   }
   std::optional<TeamView> makeView(const TeamPlan &plan, int64_t rank) const;
-  /// Source and destination are world ranks; destination -1: all.
-  SlotKey slotKey(const Action &action, int64_t source, int64_t dest,
-                  int64_t slot, int64_t launch) const;
+  /// The slot's state; ranks are world ranks, both followed.
+  std::vector<Sent> &sends(const Action &action, int64_t source, int64_t dest,
+                           bool all);
+  const Received *receipt(const Action &action, int64_t source, int64_t dest,
+                          int64_t slot) const;
+  size_t pairOf(int64_t source, int64_t dest) const {
+    return rankIndex[source] * shape.followed.size() + rankIndex[dest];
+  }
+  void checkReceipts(const ChannelState &state);
   std::optional<int64_t> slotOf(Thread &thread, const Action &action,
                                 int64_t &valid);
   void checkReuse(Thread &thread, int32_t index, int64_t dest, int64_t slot);
@@ -261,8 +276,7 @@ private:
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, int32_t> barrierIds;
   /// Channel barriers passed, by channel and thread.
   std::vector<std::vector<int32_t>> rounds;
-  llvm::DenseMap<SlotKey, Sent> sent;
-  llvm::DenseMap<SlotKey, Received> received;
+  std::vector<ChannelState> channels;
   std::vector<Shadow> shadows;
   std::vector<Mailbox> mailboxes;
   llvm::DenseSet<Operation *> reported;

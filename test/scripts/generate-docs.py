@@ -11,7 +11,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = {
-    "Ops.md": ("dialect/CommsOps.td", ["-gen-dialect-doc", "-dialect=comms"], "Operations of comms"),
+    "Ops.md": (
+        "dialect/CommsOps.td",
+        ["-gen-dialect-doc", "-dialect=comms"],
+        "Operations of comms",
+    ),
     "Passes.md": ("lowering/Passes.td", ["-gen-pass-doc"], "Passes"),
 }
 

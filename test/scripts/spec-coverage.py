@@ -112,10 +112,14 @@ def check_sections(ops: set[str], spec: dict[str, Section]) -> list[str]:
         if is_op and name not in ops:
             wrong.append(f"{place}: the dialect has no such operation")
         if is_op:
-            wrong += [f"{place}: no part '{part}'" for part in PARTS if f"**{part}.**" not in section.text]
+            wrong += [
+                f"{place}: no part '{part}'" for part in PARTS if f"**{part}.**" not in section.text
+            ]
         wanted = [f"C{i}" for i in range(1, len(section.numbers) + 1)]
         if section.numbers != wanted:
-            wrong.append(f"{place}: constraints are numbered {', '.join(section.numbers)}, not {', '.join(wanted)}")
+            wrong.append(
+                f"{place}: constraints are numbered {', '.join(section.numbers)}, not {', '.join(wanted)}"
+            )
     return wrong
 
 
@@ -149,7 +153,9 @@ def check_executed_tests(source: pathlib.Path, ops: set[str]) -> list[str]:
     wrong = []
     executed = set()
     folders = [source / "test" / "exec", source / "test" / "examples"]
-    for path in sorted(p for folder in folders for p in folder.rglob("*") if p.suffix in (".mlir", ".test")):
+    for path in sorted(
+        p for folder in folders for p in folder.rglob("*") if p.suffix in (".mlir", ".test")
+    ):
         text = read(path)
         claims = re.findall(r"^// EXEC:(.*)$", text, re.M)
         if not claims:
@@ -166,14 +172,23 @@ def check_executed_tests(source: pathlib.Path, ops: set[str]) -> list[str]:
                 wrong.append(f"{place}: EXEC names {op}, which the file does not contain")
             else:
                 executed.add(op)
-    wrong += [f"{op}: no test of test/exec or test/examples has it in an EXEC line" for op in sorted(ops - executed)]
+    wrong += [
+        f"{op}: no test of test/exec or test/examples has it in an EXEC line"
+        for op in sorted(ops - executed)
+    ]
     return wrong
 
 
 def parses(comms_opt: str, text: str, *options: str) -> str:
     """Empty when comms-opt accepts the text, else what it says."""
-    result = subprocess.run([comms_opt, *options, "-"], input=text.encode(), capture_output=True, check=False)
-    return "" if result.returncode == 0 else result.stderr.decode(errors="replace").strip() or "comms-opt failed"
+    result = subprocess.run(
+        [comms_opt, *options, "-"], input=text.encode(), capture_output=True, check=False
+    )
+    return (
+        ""
+        if result.returncode == 0
+        else result.stderr.decode(errors="replace").strip() or "comms-opt failed"
+    )
 
 
 def check_blocks(source: pathlib.Path, comms_opt: str) -> list[str]:
@@ -188,7 +203,9 @@ def check_blocks(source: pathlib.Path, comms_opt: str) -> list[str]:
         for line, block in blocks:
             said = parses(comms_opt, block)
             if said:
-                wrong.append(f"{path.relative_to(source)}:{line}: the mlir block is refused: {said.splitlines()[0]}")
+                wrong.append(
+                    f"{path.relative_to(source)}:{line}: the mlir block is refused: {said.splitlines()[0]}"
+                )
     return wrong
 
 
@@ -199,14 +216,24 @@ def run_example(comms_run: str, line: int, mark: str, text: str) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "example.mlir"
         path.write_text(text, encoding="utf-8")
-        command = [comms_run, str(path), "--ranks", ranks[1] if ranks else "4", "--launches", "3", "--quiet"]
+        command = [
+            comms_run,
+            str(path),
+            "--ranks",
+            ranks[1] if ranks else "4",
+            "--launches",
+            "3",
+            "--quiet",
+        ]
         command += [f"--input={scalar}=0" for scalar in scalars]
         result = subprocess.run(command, capture_output=True, check=False, timeout=120)
     wanted = REFUSED if mark == "refused" else 0
     if result.returncode == wanted:
         return []
     said = (result.stderr + result.stdout).decode(errors="replace").strip().split("\n")[0]
-    return [f"docs/Spec.md:{line}: the example ends with exit status {result.returncode}, not {wanted}: {said}"]
+    return [
+        f"docs/Spec.md:{line}: the example ends with exit status {result.returncode}, not {wanted}: {said}"
+    ]
 
 
 def check_examples(source: pathlib.Path, comms_run: str) -> list[str]:
@@ -218,14 +245,22 @@ def check_examples(source: pathlib.Path, comms_run: str) -> list[str]:
         if match["mark"].strip() != "parsed" and "comms.kernel" in match["text"]
     ]
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-        return [line for lines in pool.map(lambda example: run_example(comms_run, *example), examples) for line in lines]
+        return [
+            line
+            for lines in pool.map(lambda example: run_example(comms_run, *example), examples)
+            for line in lines
+        ]
 
 
-def check(source: pathlib.Path, build: pathlib.Path, comms_opt: str, comms_run: str | None) -> list[str]:
+def check(
+    source: pathlib.Path, build: pathlib.Path, comms_opt: str, comms_run: str | None
+) -> list[str]:
     """Everything that is wrong, one line each."""
     ops = operations(build)
     if not ops:
-        return [f"{build}/dialect/CommsOps.h.inc: no operations found; build the target CommsIRDialectIncGen"]
+        return [
+            f"{build}/dialect/CommsOps.h.inc: no operations found; build the target CommsIRDialectIncGen"
+        ]
     spec = sections(read(source / "docs" / "Spec.md"))
     return (
         check_sections(ops, spec)
@@ -250,20 +285,54 @@ SMALL = {
     "test/exec/fence.mlir": "// EXEC: comms.fence\n// RUN: comms-run %s\ncomms.fence acq_rel sys\n",
 }
 BREAKS = [
-    ("no section '### comms.flush'", "build/dialect/CommsOps.h.inc", "getOp",
-     'getOperationName() {\n  return ::llvm::StringLiteral("comms.flush");\n}\ngetOp'),
+    (
+        "no section '### comms.flush'",
+        "build/dialect/CommsOps.h.inc",
+        "getOp",
+        'getOperationName() {\n  return ::llvm::StringLiteral("comms.flush");\n}\ngetOp',
+    ),
     ("the dialect has no such operation", "docs/Spec.md", "## Next", "### comms.fense\n## Next"),
     ("no part 'Results'", "docs/Spec.md", "**Results.**", "Results:"),
     ("constraints are numbered C1, C3, not C1, C2", "docs/Spec.md", "- C2:", "- C3:"),
-    ("comms.fence C3 has no negative test", "docs/Spec.md", "engine.\n", "engine.\n- C3: not untested.\n"),
-    ("!comms.window C2 has no negative test", "docs/Spec.md", "shape.\n", "shape.\n- C2: not untested.\n"),
+    (
+        "comms.fence C3 has no negative test",
+        "docs/Spec.md",
+        "engine.\n",
+        "engine.\n- C3: not untested.\n",
+    ),
+    (
+        "!comms.window C2 has no negative test",
+        "docs/Spec.md",
+        "shape.\n",
+        "shape.\n- C2: not untested.\n",
+    ),
     ("comms.fence C2 has no negative test", "test/dialect/invalid/fence.mlir", "C2: ", "there is "),
-    ("emits comms.fence C7, which docs/Spec.md lacks", "test/dialect/invalid/fence.mlir", "{{C1", "{{C7"),
-    ("emits comms.flush C1, which docs/Spec.md lacks", "test/dialect/invalid/fence.mlir", "comms.fence relaxed", "comms.flush"),
-    ("emits !comms.window C5, which docs/Spec.md lacks", "test/dialect/invalid/types.mlir", "window C1", "window C5"),
+    (
+        "emits comms.fence C7, which docs/Spec.md lacks",
+        "test/dialect/invalid/fence.mlir",
+        "{{C1",
+        "{{C7",
+    ),
+    (
+        "emits comms.flush C1, which docs/Spec.md lacks",
+        "test/dialect/invalid/fence.mlir",
+        "comms.fence relaxed",
+        "comms.flush",
+    ),
+    (
+        "emits !comms.window C5, which docs/Spec.md lacks",
+        "test/dialect/invalid/types.mlir",
+        "window C1",
+        "window C5",
+    ),
     ("so nothing is checked", "test/dialect/invalid/fence.mlir", " -verify-diagnostics", ""),
     ("comms.fence: no test of test/exec", "test/exec/fence.mlir", "// EXEC: comms.fence\n", ""),
-    ("which is no operation of the dialect", "test/exec/fence.mlir", "EXEC: ", "EXEC: comms.fense "),
+    (
+        "which is no operation of the dialect",
+        "test/exec/fence.mlir",
+        "EXEC: ",
+        "EXEC: comms.fense ",
+    ),
     ("which the file does not contain", "test/exec/fence.mlir", "\ncomms.fence", "\ncomms.fences"),
     ("it is not executed", "test/exec/fence.mlir", "// RUN", "// ran"),
     ("exit status 0, not 4", "docs/Spec.md", "```mlir\ncomms", "```mlir refused\ncomms"),
@@ -279,7 +348,9 @@ def self_test(comms_opt: str, comms_run: str | None) -> int:
             for name, text in SMALL.items():
                 path = root / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text.replace(old, new, 1) if name == broken else text, encoding="utf-8")
+                path.write_text(
+                    text.replace(old, new, 1) if name == broken else text, encoding="utf-8"
+                )
             wrong = check(root, root / "build", comms_opt, comms_run)
         noticed = any(said in line for line in wrong) if said else not wrong
         if not noticed:
@@ -290,20 +361,32 @@ def self_test(comms_opt: str, comms_run: str | None) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--source", type=pathlib.Path, default=pathlib.Path(__file__).parents[2])
     parser.add_argument("--build", type=pathlib.Path, help="build folder (default: SOURCE/build)")
     parser.add_argument("--comms-opt", default="comms-opt")
     parser.add_argument("--comms-run", help="also run the examples of the Spec")
-    parser.add_argument("--self-test", action="store_true", help="see that each kind of fault is noticed")
+    parser.add_argument(
+        "--self-test", action="store_true", help="see that each kind of fault is noticed"
+    )
     options = parser.parse_args()
     if options.self_test:
         return self_test(options.comms_opt, options.comms_run or "comms-run")
-    wrong = check(options.source, options.build or options.source / "build", options.comms_opt, options.comms_run)
+    wrong = check(
+        options.source,
+        options.build or options.source / "build",
+        options.comms_opt,
+        options.comms_run,
+    )
     for line in wrong:
         print(line, file=sys.stderr)
     if wrong:
-        print(f"{len(wrong)} faults; see the head of test/scripts/spec-coverage.py for the rules", file=sys.stderr)
+        print(
+            f"{len(wrong)} faults; see the head of test/scripts/spec-coverage.py for the rules",
+            file=sys.stderr,
+        )
         return 1
     print("docs/Spec.md, verifiers and tests agree")
     return 0

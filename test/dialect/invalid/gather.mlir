@@ -10,7 +10,171 @@ func.func @f(%t: !comms.team, %x: memref<8xf32>) {
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C6: root -1 is no rank of the team, which has 8}}
+  comms.for_peers %t as %p {
+    // expected-error @+1 {{C1: stands in the body of a comms.kernel or of a comms.role, not inside other control flow: every block has to run it, once}}
+    comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
+  }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C2: has at least one input and one output}}
+  comms.gather root 0 %t ins() outs(%y : memref<64x64xbf16>)
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C2: has at least one input and one output}}
+  comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs()
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  %m = comms.scratch : memref<4xi1>
+  // expected-error @+1 {{C3: the input is 'memref<4xi1>'; arrays have rank 1 or more and fewer than 2^63 elements, floats or signless integers of 8 to 64 bits}}
+  comms.gather root 0 %t ins(%m : memref<4xi1>) outs(%y : memref<64x64xbf16>)
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %z: memref<64x8xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C4: inputs 'memref<8x64xbf16>' and 'memref<64x8xbf16>' differ in their rows}}
+  comms.gather root 0 %t ins(%x, %z : memref<8x64xbf16>, memref<64x8xbf16>) outs(%y : memref<64x64xbf16>)
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C5: 'produce' has 2 arguments for 1 inputs}}
+  comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
+    produce(%a: tensor<64xbf16>, %b: tensor<64xbf16>) {
+      comms.yield %a : tensor<64xbf16>
+    }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C5: 'produce' argument 0 is 'tensor<8xbf16>'; it has to be 'tensor<64xbf16>'}}
+  comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
+    produce(%a: tensor<8xbf16>) {
+      comms.yield %a : tensor<8xbf16>
+    }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C6: 'produce' yields no tile: there is nothing to exchange}}
+  comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
+    produce(%a: tensor<64xbf16>) {
+      comms.yield
+    }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C7: 'consume' has 2 arguments; 1 tiles arrive and there are 0 args}}
+  comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
+    consume(%w: tensor<64xbf16>, %b: tensor<64xf32>) {
+      comms.yield %w : tensor<64xbf16>
+    }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C7: 'consume' argument 1 is 'tensor<64xf32>'; it has to be 'tensor<64xbf16>'}}
+  comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>) args(%g : memref<64xbf16>)
+    consume(%w: tensor<64xbf16>, %v: tensor<64xf32>) {
+      comms.yield %w : tensor<64xbf16>
+    }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C8: 'consume' yields 0 tiles for 1 outputs}}
+  comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
+    consume(%w: tensor<64xbf16>) {
+      comms.yield
+    }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C9: args are read by 'consume', which is absent}}
+  comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>) args(%g : memref<64xbf16>)
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<3x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C10: output 'memref<3x64xbf16>' has 192 elements; tiles of 64 make 4096}}
+  comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<3x64xbf16>)
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<32xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C11: arg 'memref<32xbf16>' has 32 elements; tiles of 64 make 4096, and one row that all share has 64}}
+  comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>) args(%g : memref<32xbf16>)
+    consume(%w: tensor<64xbf16>, %v: tensor<64xbf16>) {
+      comms.yield %w : tensor<64xbf16>
+    }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles; regions hold arith and math on tiles of rank 1 and scalars, constants, comms.row_reduce, splat, broadcast_row and iota, and tensor.extract from a tile of one}}
+  comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
+    produce(%a: tensor<64xbf16>) {
+      // expected-note @+1 {{the op is comms.rank}}
+      %v = comms.rank %t
+      comms.yield %a : tensor<64xbf16>
+    }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C13: root -1 is no rank of the team, which has 8}}
   comms.gather root -1 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
   comms.return
 }
@@ -19,25 +183,17 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C6: root 8 is no rank of the team, which has 8}}
+  // expected-error @+1 {{C13: root 8 is no rank of the team, which has 8}}
   comms.gather root 8 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
   comms.return
 }
 
 // -----
 
+// Without ranks, what is negative is still no rank.
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) {
   %t = comms.team world
-  // expected-error @+1 {{C6: root -1 is no rank of the team}}
+  // expected-error @+1 {{C13: root -1 is no rank of the team}}
   comms.gather root -1 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
-  comms.return
-}
-
-// -----
-
-comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<3xbf16>) attributes {ranks = 8 : i64} {
-  %t = comms.team world
-  // expected-error @+1 {{C13: output 'memref<3xbf16>' has 3 elements}}
-  comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<3xbf16>)
   comms.return
 }

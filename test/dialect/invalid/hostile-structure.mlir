@@ -66,7 +66,7 @@ comms.kernel @factor() attributes {ranks = 8 : i64} {
 // -----
 
 // An array without elements and a yield of another region's shape.
-// CHECK: C8: 'produce' yields 'tensor<0xf32>'
+// CHECK: C6: 'produce' yields 'tensor<0xf32>'
 comms.kernel @empty(%x: memref<0x0xf32>) attributes {ranks = 8 : i64} {
   %t = comms.team world
   comms.reduce_scatter sum %t ins(%x : memref<0x0xf32>) outs(%x : memref<0x0xf32>)
@@ -79,7 +79,7 @@ comms.kernel @empty(%x: memref<0x0xf32>) attributes {ranks = 8 : i64} {
 // -----
 
 // Another terminator in the region.
-// CHECK: C7: 'produce' is one block that ends in comms.yield
+// CHECK: C5: 'produce' is one block that ends in comms.yield
 comms.kernel @terminator(%x: memref<8xf32>) attributes {ranks = 8 : i64} {
   %t = comms.team world
   comms.all_reduce sum %t ins(%x : memref<8xf32>) outs(%x : memref<8xf32>)

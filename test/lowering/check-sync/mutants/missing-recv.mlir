@@ -17,7 +17,7 @@ comms.kernel @rank_0_is_deaf()
   // expected-note @below {{the channel}}
   %ch = comms.channel 0 single over %world slots 2 : !comms.channel<ll, 64xf32>
   %tile = comms.iota : tensor<64xf32>
-  // expected-error @below {{'comms.send' op sends a tile in launch 1 from rank 3 that rank 0 never receives}}
+  // expected-error @below {{'comms.send' op sends slot 0 in launch 1 from rank 3 to rank 0, which never receives it}}
   // expected-note @below {{every send needs a comms.recv of the same slot, source and block at its destination}}
   comms.send %tile on %ch[%c0] to %right : tensor<64xf32>, !comms.channel<ll, 64xf32>
   comms.channel_barrier %ch : !comms.channel<ll, 64xf32>
