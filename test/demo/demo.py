@@ -11,9 +11,11 @@ Usage: demo.py --bin build/bin
 
 import argparse
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from typing import Any
 
 import ml_dtypes
@@ -37,9 +39,7 @@ def heading(number: int, text: str) -> None:
 def save_digits(folder: pathlib.Path) -> None:
     """Each rank's shard, the residual, the weight, and the reference, as .npy files."""
     pixels = load_digits().data / 16.0
-    shards: list[Array] = [
-        pixels[rank * ROWS : (rank + 1) * ROWS].astype(BF16) for rank in range(RANKS)
-    ]
+    shards: list[Array] = [pixels[rank * ROWS : (rank + 1) * ROWS].astype(BF16) for rank in range(RANKS)]
     residual = pixels[RANKS * ROWS : (RANKS + 1) * ROWS].astype(BF16)
     weight = (0.5 + pixels.mean(axis=0)).astype(BF16)
     for rank, shard in enumerate(shards):
@@ -53,11 +53,13 @@ def save_digits(folder: pathlib.Path) -> None:
     np.save(folder / "next.npy", added)
 
 
-def run(binaries: pathlib.Path, arguments: list[str], expected: int) -> bool:
-    """Shows and runs a command; whether it ended with the expected status."""
-    print("$ comms-run " + " ".join(arguments).replace(" --", " \\\n    --") + "\n", flush=True)
-    done = subprocess.run([str(binaries / "comms-run"), *arguments])
-    sys.stdout.flush()
+def run(binaries: pathlib.Path, folder: pathlib.Path, arguments: list[str], expected: int) -> bool:
+    """Shows a command, and runs it in `folder`; whether it ended with the expected status."""
+    lines = textwrap.wrap("comms-run " + " ".join(arguments), 84, break_on_hyphens=False)
+    print("$ " + " \\\n    ".join(lines) + "\n", flush=True)
+    binary = (binaries / "comms-run").resolve()
+    done = subprocess.run([binary, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    print(textwrap.indent(done.stdout.replace(f"{folder}/", ""), "   "), end="", flush=True)
     if done.returncode == expected:
         return True
     print(f"\nUNEXPECTED: exit status {done.returncode}, expected {expected}")
@@ -70,23 +72,24 @@ def fused_kernel(binaries: pathlib.Path, folder: pathlib.Path) -> bool:
     print(f"   {RANKS} ranks, {ROWS} images each, 64 pixels an image, bf16, as .npy files")
 
     heading(2, "All-reduce + residual add + RMSNorm: one kernel, 8 ranks")
-    print(f"   The kernel is {HERE.name}/rmsnorm.mlir; the reference is NumPy in float64.\n")
-    arguments = [str(HERE / "rmsnorm.mlir"), f"--ranks={RANKS}", "--blocks=2"]
-    arguments += [f"--input=x={folder}/x-%r.npy"]
-    arguments += [f"--input={name}={folder}/{name}.npy" for name in ("residual", "weight")]
-    arguments += [f"--expect={name}={folder}/{name}.npy" for name in ("y", "next")]
-    return run(binaries, arguments, 0)
+    print("   The kernel is test/demo/rmsnorm.mlir; the reference is NumPy in float64.\n")
+    shutil.copy(HERE / "rmsnorm.mlir", folder)
+    arguments = ["rmsnorm.mlir", f"--ranks={RANKS}", "--blocks=2", "--input=x=x-%r.npy"]
+    arguments += [f"--input={name}={name}.npy" for name in ("residual", "weight")]
+    arguments += [f"--expect={name}={name}.npy" for name in ("y", "next")]
+    return run(binaries, folder, arguments, 0)
 
 
-def deadlock(binaries: pathlib.Path) -> bool:
-    kernel = str(HERE / "deadlock.mlir")
+def deadlock(binaries: pathlib.Path, folder: pathlib.Path) -> bool:
+    shutil.copy(HERE / "deadlock.mlir", folder)
+    kernel = "deadlock.mlir"
     heading(3, "A kernel with a missing signal: refused before it runs")
-    if not run(binaries, [kernel, "--ranks=4"], REFUSED):
+    if not run(binaries, folder, [kernel, "--ranks=4"], REFUSED):
         return False
     print("\n   The checker followed every rank, and found a wait that nobody ends (status 4).")
 
     heading(4, "The same kernel, run all the same: a report, not a hang")
-    if not run(binaries, [kernel, "--ranks=4", "--no-check"], DEADLOCK):
+    if not run(binaries, folder, [kernel, "--ranks=4", "--no-check"], DEADLOCK):
         return False
     print("\n   Each waiting rank, its source line, and what it waits for (status 5).")
     return True
@@ -96,8 +99,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of comms-run")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="commsir-demo-") as folder:
-        if not fused_kernel(options.bin, pathlib.Path(folder)) or not deadlock(options.bin):
+    with tempfile.TemporaryDirectory(prefix="commsir-demo-") as name:
+        folder = pathlib.Path(name)
+        if not fused_kernel(options.bin, folder) or not deadlock(options.bin, folder):
             return 1
     print(
         "\nNext:\n"
