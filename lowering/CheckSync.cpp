@@ -34,8 +34,8 @@ namespace {
 
 /// Ranks when neither the kernel nor the option says how many.
 constexpr int64_t defaultRanks = 4;
-/// Blocks of each rank when nothing says how many: two show what goes wrong
-/// between blocks.
+/// Blocks of each rank when nothing says how many and the kernel tells blocks
+/// apart: two show what goes wrong between them.
 constexpr int64_t defaultBlocks = 2;
 /// About 10 ms.
 constexpr uint64_t defaultEvents = 2'000'000;
@@ -119,7 +119,9 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
       kernel.getLsaSize().value_or(static_cast<uint64_t>(shape.ranks)));
   shape.blocks = blocks         ? int64_t(blocks)
                  : kernelBlocks ? kernelBlocks
-                                : std::max(defaultBlocks, program.roleBlocks);
+                 : !program.tellsBlocksApart
+                     ? 1
+                     : std::max(defaultBlocks, program.roleBlocks);
   shape.launches = launches;
   shape.budget = maxEvents ? uint64_t(int64_t(maxEvents)) : defaultEvents;
   auto bad = [&](llvm::StringRef what, int64_t value,

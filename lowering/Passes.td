@@ -68,11 +68,56 @@ def ExpandCollectives : Pass<"comms-expand-collectives", "::mlir::comms::KernelO
 
 def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
   let summary = "Prove that waits are met, barriers reached by all and accesses in bounds";
+  let description = [{
+    Follows the kernel on every rank and block through a number of launches,
+    with known integers and unknown data, and refuses it when
+    - a wait is never met, or ranks wait for one another in a circle;
+    - a barrier is not reached by every block that it joins;
+    - a sent tile is not received, a received one not sent, or a slot carries
+      two tiles in a launch;
+    - an access leaves its memory, a peer its team, a slot its channel, a cell
+      its signal;
+    - memory that ranks share is written while another may read or write it, in
+      the same launch or in an earlier one, or a wait is met by what an earlier
+      launch left behind;
+    - a condition that depends on data decides whether something synchronises.
+
+    Errors name the ranks and blocks that wait, the value seen and wanted, who
+    should have come, and what to change. The kernel is not changed. It has to
+    be free of whole collectives. `docs/Checker.md` says what is proven and what
+    is not.
+
+    Before (and after: the pass only judges):
+
+    ```mlir
+    comms.kernel @forgets(%s: !comms.signal<1>) attributes {ranks = 2 : i64} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %one = arith.constant 1 : i64
+      %team = comms.team world
+      %rank = comms.rank %team
+      %first = arith.cmpi eq, %rank, %c0 : index
+      scf.if %first {
+        comms.signal inc %s[%c0] at %c1 of %team : !comms.signal<1>
+      }
+      %t = comms.wait_signal %s[%c0] ge %one : !comms.signal<1>
+      comms.return
+    }
+    ```
+
+    What it says:
+
+    ```
+    error: 'comms.wait_signal' op waits for ever on rank 0 block 0 in launch 1, for 's'[0] to be at least 1; it is 0
+    note: nobody has signalled it in this launch
+    note: rank 1 block 0 has ended launch 1 without it
+    ```
+  }];
   let options = [
     Option<"ranks", "ranks", "int64_t", "0", "Number of ranks; 0: the kernel's own `ranks`">,
-    Option<"blocks", "blocks", "int64_t", "0", "Blocks of each rank; 0: the kernel's own, else 2">,
+    Option<"blocks", "blocks", "int64_t", "0", "Blocks of each rank; 0: the kernel's own, else 2, or 1 when the kernel does not tell blocks apart">,
     Option<"launches", "launches", "int64_t", "3", "Launches to follow: reuse shows at the second">,
-    Option<"maxEvents", "max-events", "int64_t", "0", "Budget of events; 0: a default. Beyond it fewer ranks are followed, and a remark says so">,
+    Option<"maxEvents", "max-events", "int64_t", "0", "Budget of events; 0: a default of some 10 ms. Beyond it fewer ranks are followed, and a remark says so">,
   ];
 }
 

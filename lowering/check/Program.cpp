@@ -291,6 +291,7 @@ LogicalResult ProgramBuilder::survey() {
     }
     if (isa<ReadSignalOp, ReadCounterOp>(op))
       noteInside(spinInside, op);
+    program.tellsBlocksApart |= isa<BlockIdOp, NumBlocksOp, RoleOp>(op);
     if (auto role = dyn_cast<RoleOp>(op))
       program.roleBlocks =
           std::max<int64_t>(program.roleBlocks, role.getLast());

@@ -216,8 +216,10 @@ public:
   std::vector<uint8_t> initialKnown;
   /// One more than the highest block that a role names.
   int64_t roleBlocks = 0;
-  /// Ops that were given up for checking because an operand is unknown.
+  /// Some op synchronises.
   bool synchronises = false;
+  /// Blocks differ: some op asks for the block's number, or is a role.
+  bool tellsBlocksApart = false;
 };
 
 } // namespace mlir::comms::check
