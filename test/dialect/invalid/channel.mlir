@@ -35,7 +35,7 @@ comms.kernel @k() {
 comms.kernel @k() {
   %team = comms.team world
   comms.for_peers %team as %peer {
-    // expected-error @+1 {{C4: a channel is made once a launch: at the top level of a kernel or role, in no loop or branch}}
+    // expected-error @+1 {{C4: stands in the body of a comms.kernel or of a comms.role}}
     %c = comms.channel 0 pairwise over %team slots 1 : !comms.channel<ll, 16xf32>
   }
   comms.return

@@ -14,27 +14,27 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src16: memref<64xf16>) {
 // -----
 
 // C2: strided memory.
-func.func @k(%data: !comms.window<64xf32>, %strided: memref<32xf32, strided<[2]>>) {
+comms.kernel @k(%data: !comms.window<64xf32>, %strided: memref<32xf32, strided<[2]>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %team = comms.team world
-  // expected-error @+1 {{C2: the destination has the type}}
+  // expected-error @+1 {{C2: the destination is 'memref<32xf32, strided<[2]>>', which is not contiguous}}
   comms.get %data[%c0] to %strided[%c0] count %c8 at %c1 of %team : !comms.window<64xf32>, memref<32xf32, strided<[2]>>
-  return
+  comms.return
 }
 
 // -----
 
 // C2: a multicast view as source.
-func.func @k(%data: !comms.window<64xf32>, %mm: memref<64xf32, #comms.space<multimem>>) {
+comms.kernel @k(%data: !comms.window<64xf32>, %mm: memref<64xf32, #comms.space<multimem>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %team = comms.team world
   // expected-error @+1 {{C2: the destination is a multimem view}}
   comms.get %data[%c0] to %mm[%c0] count %c8 at %c1 of %team : !comms.window<64xf32>, memref<64xf32, #comms.space<multimem>>
-  return
+  comms.return
 }
 
 // -----

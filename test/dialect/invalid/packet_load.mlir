@@ -12,12 +12,12 @@ comms.kernel @k(%words: memref<64xi32>) {
 // -----
 
 // C1: packet memory is contiguous.
-func.func @k(%grid: memref<32xi64, strided<[2]>>) {
+comms.kernel @k(%grid: memref<32xi64, strided<[2]>>) {
   %c0 = arith.constant 0 : index
   %flag = arith.constant 7 : i32
   // expected-error @+1 {{C1: packets lie in contiguous memory of i64 in the default space, not 'memref<32xi64, strided<[2]>>'}}
   %t = comms.packet_load %grid[%c0] flag %flag : memref<32xi64, strided<[2]>> -> tensor<16xf32>
-  return
+  comms.return
 }
 
 // -----
@@ -74,6 +74,17 @@ comms.kernel @k(%packets: memref<64xi64>) {
   %flag = arith.constant 7 : i32
   // expected-error @+1 {{C4: 32 elements from offset 33 leave the packet memory, which has 64 elements}}
   %t = comms.packet_load %packets[%c33] flag %flag : memref<64xi64> -> tensor<16xf64>
+  comms.return
+}
+
+// -----
+
+// C5: a tile of unknown length.
+comms.kernel @k(%packets: memref<64xi64>) {
+  %c0 = arith.constant 0 : index
+  %flag = arith.constant 7 : i32
+  // expected-error @+1 {{C5: the tile is 'tensor<?xf32>'; it needs a fixed number of elements}}
+  %t = comms.packet_load %packets[%c0] flag %flag : memref<64xi64> -> tensor<?xf32>
   comms.return
 }
 

@@ -21,21 +21,21 @@ comms.kernel @k(%src16: memref<64xf16>) {
 // -----
 
 // C3: strided memory.
-func.func @k(%strided: memref<32xf32, strided<[2]>>) {
+comms.kernel @k(%strided: memref<32xf32, strided<[2]>>) {
   %c0 = arith.constant 0 : index
   // expected-error @+1 {{C3: poison lies in contiguous memory of the default space}}
   %t = comms.poison_load %strided[%c0] : memref<32xf32, strided<[2]>> -> tensor<16xf32>
-  return
+  comms.return
 }
 
 // -----
 
 // C3: nobody reads a multicast view.
-func.func @k(%mm: memref<64xf32, #comms.space<multimem>>) {
+comms.kernel @k(%mm: memref<64xf32, #comms.space<multimem>>) {
   %c0 = arith.constant 0 : index
   // expected-error @+1 {{C3: poison lies in contiguous memory of the default space}}
   %t = comms.poison_load %mm[%c0] : memref<64xf32, #comms.space<multimem>> -> tensor<16xf32>
-  return
+  comms.return
 }
 
 // -----
@@ -56,5 +56,15 @@ comms.kernel @k(%src: memref<64xf32>) {
   %c49 = arith.constant 49 : index
   // expected-error @+1 {{C5: 16 elements from offset 49 leave the memory, which has 64 elements}}
   %t = comms.poison_load %src[%c49] : memref<64xf32> -> tensor<16xf32>
+  comms.return
+}
+
+// -----
+
+// C6: a tile of unknown length.
+comms.kernel @k(%src: memref<64xf32>) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{C6: the tile is 'tensor<?xf32>'; it needs a fixed number of elements}}
+  %t = comms.poison_load %src[%c0] : memref<64xf32> -> tensor<?xf32>
   comms.return
 }

@@ -23,23 +23,23 @@ comms.kernel @k(%src16: memref<64xf16>) {
 // -----
 
 // C3: strided memory.
-func.func @k(%strided: memref<32xf32, strided<[2]>>) {
+comms.kernel @k(%strided: memref<32xf32, strided<[2]>>) {
   %c0 = arith.constant 0 : index
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
   // expected-error @+1 {{C3: poison lies in contiguous memory of the default space}}
   comms.poison_store %f32x16, %strided[%c0] : tensor<16xf32>, memref<32xf32, strided<[2]>>
-  return
+  comms.return
 }
 
 // -----
 
 // C3: nobody reads a multicast view.
-func.func @k(%mm: memref<64xf32, #comms.space<multimem>>) {
+comms.kernel @k(%mm: memref<64xf32, #comms.space<multimem>>) {
   %c0 = arith.constant 0 : index
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
   // expected-error @+1 {{C3: poison lies in contiguous memory of the default space}}
   comms.poison_store %f32x16, %mm[%c0] : tensor<16xf32>, memref<64xf32, #comms.space<multimem>>
-  return
+  comms.return
 }
 
 // -----
@@ -62,5 +62,15 @@ comms.kernel @k(%src: memref<64xf32>) {
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
   // expected-error @+1 {{C5: 16 elements from offset 49 leave the memory, which has 64 elements}}
   comms.poison_store %f32x16, %src[%c49] : tensor<16xf32>, memref<64xf32>
+  comms.return
+}
+
+// -----
+
+// C6: a tile of unknown length.
+comms.kernel @k(%src: memref<64xf32>, %dyn: tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{C6: the tile is 'tensor<?xf32>'; it needs a fixed number of elements}}
+  comms.poison_store %dyn, %src[%c0] : tensor<?xf32>, memref<64xf32>
   comms.return
 }
