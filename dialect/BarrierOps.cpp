@@ -26,7 +26,8 @@ static BarrierWaitOp getOnlyWait(BarrierArriveOp arrive) {
 /// Whether `op` is a barrier, or half of one, of the same team and extent.
 static bool isSameBarrier(Operation *op, BarrierArriveOp arrive) {
   auto matches = [&](Value team, BarrierExtentAttr extent) {
-    return extent == arrive.getExtentAttr() && areSameTeam(team, arrive.getTeam());
+    return extent == arrive.getExtentAttr() &&
+           areSameTeam(team, arrive.getTeam());
   };
   if (auto barrier = dyn_cast<BarrierOp>(op))
     return matches(barrier.getTeam(), barrier.getExtentAttr());

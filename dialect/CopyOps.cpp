@@ -41,6 +41,10 @@ static LogicalResult verifyMultimem(MultimemAccessOp op) {
   if (failed(sameElement(op, "C2", op.getTile(), "tile", op.getMemref(),
                          "memory")))
     return failure();
+  if (!isStorable(memory.getElementType()))
+    return op.emitOpError() << "C2: elements are floats or integers of 8, 16, "
+                               "32 or 64 bits, not "
+                            << memory.getElementType();
   if (!memory.getLayout().isIdentity())
     return op.emitOpError() << "C3: " << memory << " is not contiguous";
   if (failed(isValid(op, "C4", op.getValid(), tile)) ||
@@ -85,7 +89,7 @@ static LogicalResult verifyMultimemReduction(MultimemReducingOp op) {
     return failure();
   Type element = getElementType(op.getTile().getType());
   if (canReduce(op.getKind(), element))
-    return success();
+    return verifyStaticTile(op, "C8", op.getTile().getType());
   return op.emitOpError() << "C7: the switch has no "
                           << stringifyReductionKind(op.getKind()) << " of "
                           << element
@@ -95,7 +99,11 @@ static LogicalResult verifyMultimemReduction(MultimemReducingOp op) {
 LogicalResult MultimemLoadReduceOp::verify() {
   return verifyMultimemReduction(*this);
 }
-LogicalResult MultimemStoreOp::verify() { return verifyMultimem(*this); }
+LogicalResult MultimemStoreOp::verify() {
+  if (failed(verifyMultimem(*this)))
+    return failure();
+  return verifyStaticTile(*this, "C7", getTile().getType());
+}
 LogicalResult MultimemReduceOp::verify() {
   return verifyMultimemReduction(*this);
 }
@@ -117,7 +125,8 @@ LogicalResult BulkCopyOp::verify() {
   if (failed(sameElement(*this, "C1", getSource(), "source", getDest(),
                          "destination")) ||
       failed(verifyPlainMemory(*this, "C2", getSource().getType(), "source")) ||
-      failed(verifyPlainMemory(*this, "C2", getDest().getType(), "destination")) ||
+      failed(
+          verifyPlainMemory(*this, "C2", getDest().getType(), "destination")) ||
       failed(isCount(*this, "C3", getCount())) ||
       failed(inRange(*this, "C3", getSource(), "source", getSourceOffset(),
                      count)) ||
@@ -125,8 +134,9 @@ LogicalResult BulkCopyOp::verify() {
                      count)))
     return failure();
   Type element = getElementType(getSource().getType());
-  if (!element.isIntOrFloat())
-    return emitOpError() << "C1: elements are integers or floats, not "
+  if (!isStorable(element))
+    return emitOpError() << "C1: elements are floats or integers of 8, 16, 32 "
+                            "or 64 bits, not "
                          << element;
   unsigned width = element.getIntOrFloatBitWidth();
   for (Value elements : {getCount(), getSourceOffset(), getDestOffset()})

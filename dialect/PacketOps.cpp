@@ -46,8 +46,10 @@ static LogicalResult verifyPacket(PacketOp op) {
            << getElementType(tile) << " does not; convert the tile";
   if (failed(isValid(op, "C3", op.getValid(), tile)))
     return failure();
-  return inRange(op, "C4", op.getMemref(), "packet memory", op.getOffset(),
-                 getPackets(getExtent(op.getValid(), tile), width));
+  if (failed(inRange(op, "C4", op.getMemref(), "packet memory", op.getOffset(),
+                     getPackets(getExtent(op.getValid(), tile), width))))
+    return failure();
+  return verifyStaticTile(op, "C5", tile);
 }
 
 LogicalResult PacketStoreOp::verify() { return verifyPacket(*this); }
@@ -87,8 +89,10 @@ static LogicalResult verifyPoison(PoisonOp op) {
       failed(isPoisonMemory(op, "C3", op.getMemref())) ||
       failed(isValid(op, "C4", op.getValid(), tile)))
     return failure();
-  return inRange(op, "C5", op.getMemref(), "memory", op.getOffset(),
-                 getExtent(op.getValid(), tile));
+  if (failed(inRange(op, "C5", op.getMemref(), "memory", op.getOffset(),
+                     getExtent(op.getValid(), tile))))
+    return failure();
+  return verifyStaticTile(op, "C6", tile);
 }
 
 LogicalResult PoisonStoreOp::verify() { return verifyPoison(*this); }

@@ -1,9 +1,10 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics
 
 // C1: elements without bits.
-comms.kernel @k(%b0: memref<64xi0>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
+  %b0 = builtin.unrealized_conversion_cast to memref<64xi0>
   // expected-error @+1 {{C1: elements are floats or integers of 8, 16, 32 or 64 bits, not 'i0'}}
   %t = comms.bulk_copy %b0[%c0] to %b0[%c0] count %c8 : memref<64xi0>, memref<64xi0>
   %done = comms.bulk_wait %t
@@ -25,9 +26,10 @@ comms.kernel @k(%src16: memref<64xf16>, %any: memref<?xf32>) {
 // -----
 
 // C2: strided memory.
-comms.kernel @k(%any: memref<?xf32>, %strided: memref<32xf32, strided<[2]>>) {
+comms.kernel @k(%any: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
+  %strided = builtin.unrealized_conversion_cast to memref<32xf32, strided<[2]>>
   // expected-error @+1 {{C2: the source is 'memref<32xf32, strided<[2]>>', which is not contiguous}}
   %t = comms.bulk_copy %strided[%c0] to %any[%c0] count %c8 : memref<32xf32, strided<[2]>>, memref<?xf32>
   %done = comms.bulk_wait %t
@@ -37,9 +39,10 @@ comms.kernel @k(%any: memref<?xf32>, %strided: memref<32xf32, strided<[2]>>) {
 // -----
 
 // C2: a multicast view as destination.
-comms.kernel @k(%src: memref<64xf32>, %mm: memref<64xf32, #comms.space<multimem>>) {
+comms.kernel @k(%src: memref<64xf32>) {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
+  %mm = builtin.unrealized_conversion_cast to memref<64xf32, #comms.space<multimem>>
   // expected-error @+1 {{C2: the destination is a multimem view}}
   %t = comms.bulk_copy %src[%c0] to %mm[%c0] count %c8 : memref<64xf32>, memref<64xf32, #comms.space<multimem>>
   %done = comms.bulk_wait %t

@@ -14,11 +14,12 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src16: memref<64xf16>) {
 // -----
 
 // C2: strided memory.
-comms.kernel @k(%data: !comms.window<64xf32>, %strided: memref<32xf32, strided<[2]>>) {
+comms.kernel @k(%data: !comms.window<64xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %team = comms.team world
+  %strided = builtin.unrealized_conversion_cast to memref<32xf32, strided<[2]>>
   // expected-error @+1 {{C2: the destination is 'memref<32xf32, strided<[2]>>', which is not contiguous}}
   comms.get %data[%c0] to %strided[%c0] count %c8 at %c1 of %team : !comms.window<64xf32>, memref<32xf32, strided<[2]>>
   comms.return
@@ -27,11 +28,12 @@ comms.kernel @k(%data: !comms.window<64xf32>, %strided: memref<32xf32, strided<[
 // -----
 
 // C2: a multicast view as source.
-comms.kernel @k(%data: !comms.window<64xf32>, %mm: memref<64xf32, #comms.space<multimem>>) {
+comms.kernel @k(%data: !comms.window<64xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %team = comms.team world
+  %mm = builtin.unrealized_conversion_cast to memref<64xf32, #comms.space<multimem>>
   // expected-error @+1 {{C2: the destination is a multimem view}}
   comms.get %data[%c0] to %mm[%c0] count %c8 at %c1 of %team : !comms.window<64xf32>, memref<64xf32, #comms.space<multimem>>
   comms.return

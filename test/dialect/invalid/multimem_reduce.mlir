@@ -12,9 +12,10 @@ comms.kernel @k(%src: memref<64xf32>) {
 // -----
 
 // C2: element types differ.
-comms.kernel @k(%mm16: memref<64xf16, #comms.space<multimem>>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  %mm16 = builtin.unrealized_conversion_cast to memref<64xf16, #comms.space<multimem>>
   // expected-error @+1 {{C2: the tile has elements of 'f32', the memory of 'f16'}}
   comms.multimem_reduce sum %f32x16, %mm16[%c0] : tensor<16xf32>, memref<64xf16, #comms.space<multimem>>
   comms.return
@@ -23,8 +24,10 @@ comms.kernel @k(%mm16: memref<64xf16, #comms.space<multimem>>) {
 // -----
 
 // C2: elements without bits.
-comms.kernel @k(%mm0: memref<64xi0, #comms.space<multimem>>, %t0: tensor<16xi0>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
+  %mm0 = builtin.unrealized_conversion_cast to memref<64xi0, #comms.space<multimem>>
+  %t0 = builtin.unrealized_conversion_cast to tensor<16xi0>
   // expected-error @+1 {{C2: elements are floats or integers of 8, 16, 32 or 64 bits, not 'i0'}}
   comms.multimem_reduce sum %t0, %mm0[%c0] : tensor<16xi0>, memref<64xi0, #comms.space<multimem>>
   comms.return
@@ -33,9 +36,10 @@ comms.kernel @k(%mm0: memref<64xi0, #comms.space<multimem>>, %t0: tensor<16xi0>)
 // -----
 
 // C3: strided memory.
-comms.kernel @k(%mms: memref<32xf32, strided<[2]>, #comms.space<multimem>>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  %mms = builtin.unrealized_conversion_cast to memref<32xf32, strided<[2]>, #comms.space<multimem>>
   // expected-error @+1 {{C3: 'memref<32xf32, strided<[2]>, #comms.space<multimem>>' is not contiguous}}
   comms.multimem_reduce sum %f32x16, %mms[%c0] : tensor<16xf32>, memref<32xf32, strided<[2]>, #comms.space<multimem>>
   comms.return
@@ -44,10 +48,11 @@ comms.kernel @k(%mms: memref<32xf32, strided<[2]>, #comms.space<multimem>>) {
 // -----
 
 // C4: the tile has 16 elements.
-comms.kernel @k(%mm: memref<64xf32, #comms.space<multimem>>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %c17 = arith.constant 17 : index
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  %mm = builtin.unrealized_conversion_cast to memref<64xf32, #comms.space<multimem>>
   // expected-error @+1 {{C4: 17 valid elements of a tile that has 16}}
   comms.multimem_reduce sum %f32x16, %mm[%c0] valid %c17 : tensor<16xf32>, memref<64xf32, #comms.space<multimem>>
   comms.return
@@ -56,9 +61,10 @@ comms.kernel @k(%mm: memref<64xf32, #comms.space<multimem>>) {
 // -----
 
 // C5: outside of the memory.
-comms.kernel @k(%mm: memref<64xf32, #comms.space<multimem>>) {
+comms.kernel @k() {
   %c49 = arith.constant 49 : index
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  %mm = builtin.unrealized_conversion_cast to memref<64xf32, #comms.space<multimem>>
   // expected-error @+1 {{C5: 16 elements from offset 49 leave the memory, which has 64 elements}}
   comms.multimem_reduce sum %f32x16, %mm[%c49] : tensor<16xf32>, memref<64xf32, #comms.space<multimem>>
   comms.return
@@ -67,9 +73,10 @@ comms.kernel @k(%mm: memref<64xf32, #comms.space<multimem>>) {
 // -----
 
 // C6: an odd number of f16 does not fill 32-bit words.
-comms.kernel @k(%mm16: memref<64xf16, #comms.space<multimem>>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %f16x15 = arith.constant dense<1.0> : tensor<15xf16>
+  %mm16 = builtin.unrealized_conversion_cast to memref<64xf16, #comms.space<multimem>>
   // expected-error @+1 {{C6: offset and number of elements fill whole words of 32 bits; elements of 'f16' come in groups of 2}}
   comms.multimem_reduce sum %f16x15, %mm16[%c0] : tensor<15xf16>, memref<64xf16, #comms.space<multimem>>
   comms.return
@@ -78,9 +85,10 @@ comms.kernel @k(%mm16: memref<64xf16, #comms.space<multimem>>) {
 // -----
 
 // C6: nor does an odd offset start one.
-comms.kernel @k(%mm16: memref<64xf16, #comms.space<multimem>>) {
+comms.kernel @k() {
   %c1 = arith.constant 1 : index
   %f16x16 = arith.constant dense<1.0> : tensor<16xf16>
+  %mm16 = builtin.unrealized_conversion_cast to memref<64xf16, #comms.space<multimem>>
   // expected-error @+1 {{C6: offset and number of elements fill whole words of 32 bits; elements of 'f16' come in groups of 2}}
   comms.multimem_reduce sum %f16x16, %mm16[%c1] : tensor<16xf16>, memref<64xf16, #comms.space<multimem>>
   comms.return
@@ -89,9 +97,10 @@ comms.kernel @k(%mm16: memref<64xf16, #comms.space<multimem>>) {
 // -----
 
 // C7: f32 can only be summed.
-comms.kernel @k(%mm: memref<64xf32, #comms.space<multimem>>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  %mm = builtin.unrealized_conversion_cast to memref<64xf32, #comms.space<multimem>>
   // expected-error @+1 {{C7: the switch has no max of 'f32'}}
   comms.multimem_reduce max %f32x16, %mm[%c0] : tensor<16xf32>, memref<64xf32, #comms.space<multimem>>
   comms.return
@@ -100,9 +109,10 @@ comms.kernel @k(%mm: memref<64xf32, #comms.space<multimem>>) {
 // -----
 
 // C7: f16 has no bits to and.
-comms.kernel @k(%mm16: memref<64xf16, #comms.space<multimem>>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %f16x16 = arith.constant dense<1.0> : tensor<16xf16>
+  %mm16 = builtin.unrealized_conversion_cast to memref<64xf16, #comms.space<multimem>>
   // expected-error @+1 {{C7: the switch has no and of 'f16'}}
   comms.multimem_reduce and %f16x16, %mm16[%c0] : tensor<16xf16>, memref<64xf16, #comms.space<multimem>>
   comms.return
@@ -111,9 +121,10 @@ comms.kernel @k(%mm16: memref<64xf16, #comms.space<multimem>>) {
 // -----
 
 // C7: the switch does not multiply.
-comms.kernel @k(%mmi: memref<64xi32, #comms.space<multimem>>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %i32x16 = arith.constant dense<1> : tensor<16xi32>
+  %mmi = builtin.unrealized_conversion_cast to memref<64xi32, #comms.space<multimem>>
   // expected-error @+1 {{C7: the switch has no prod of 'i32'}}
   comms.multimem_reduce prod %i32x16, %mmi[%c0] : tensor<16xi32>, memref<64xi32, #comms.space<multimem>>
   comms.return
@@ -122,8 +133,10 @@ comms.kernel @k(%mmi: memref<64xi32, #comms.space<multimem>>) {
 // -----
 
 // C8: a tile of unknown length.
-comms.kernel @k(%mm: memref<64xf32, #comms.space<multimem>>, %dyn: tensor<?xf32>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
+  %mm = builtin.unrealized_conversion_cast to memref<64xf32, #comms.space<multimem>>
+  %dyn = builtin.unrealized_conversion_cast to tensor<?xf32>
   // expected-error @+1 {{C8: the tile is 'tensor<?xf32>'; it needs a fixed number of elements}}
   comms.multimem_reduce sum %dyn, %mm[%c0] : tensor<?xf32>, memref<64xf32, #comms.space<multimem>>
   comms.return

@@ -12,9 +12,10 @@ comms.kernel @k(%words: memref<64xi32>) {
 // -----
 
 // C1: packet memory is contiguous.
-comms.kernel @k(%grid: memref<32xi64, strided<[2]>>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %flag = arith.constant 7 : i32
+  %grid = builtin.unrealized_conversion_cast to memref<32xi64, strided<[2]>>
   // expected-error @+1 {{C1: packets lie in contiguous memory of i64 in the default space, not 'memref<32xi64, strided<[2]>>'}}
   %t = comms.packet_load %grid[%c0] flag %flag : memref<32xi64, strided<[2]>> -> tensor<16xf32>
   comms.return

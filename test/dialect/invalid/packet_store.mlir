@@ -13,10 +13,11 @@ comms.kernel @k(%words: memref<64xi32>) {
 // -----
 
 // C1: packet memory is contiguous.
-comms.kernel @k(%grid: memref<32xi64, strided<[2]>>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %flag = arith.constant 7 : i32
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  %grid = builtin.unrealized_conversion_cast to memref<32xi64, strided<[2]>>
   // expected-error @+1 {{C1: packets lie in contiguous memory of i64 in the default space, not 'memref<32xi64, strided<[2]>>'}}
   comms.packet_store %f32x16, %grid[%c0] flag %flag : tensor<16xf32>, memref<32xi64, strided<[2]>>
   comms.return
@@ -87,9 +88,10 @@ comms.kernel @k(%packets: memref<64xi64>) {
 // -----
 
 // C5: a tile of unknown length.
-comms.kernel @k(%packets: memref<64xi64>, %dyn: tensor<?xf32>) {
+comms.kernel @k(%packets: memref<64xi64>) {
   %c0 = arith.constant 0 : index
   %flag = arith.constant 7 : i32
+  %dyn = builtin.unrealized_conversion_cast to tensor<?xf32>
   // expected-error @+1 {{C5: the tile is 'tensor<?xf32>'; it needs a fixed number of elements}}
   comms.packet_store %dyn, %packets[%c0] flag %flag : tensor<?xf32>, memref<64xi64>
   comms.return

@@ -12,9 +12,10 @@ comms.kernel @k(%doubles: memref<64xf64>) {
 // -----
 
 // C2: strided memory.
-comms.kernel @k(%strided: memref<32xf32, strided<[2]>>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
+  %strided = builtin.unrealized_conversion_cast to memref<32xf32, strided<[2]>>
   // expected-error @+1 {{C2: poison lies in contiguous memory of the default space}}
   comms.poison_fill %strided[%c0] count %c8 : memref<32xf32, strided<[2]>>
   comms.return

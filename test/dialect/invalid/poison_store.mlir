@@ -23,9 +23,10 @@ comms.kernel @k(%src16: memref<64xf16>) {
 // -----
 
 // C3: strided memory.
-comms.kernel @k(%strided: memref<32xf32, strided<[2]>>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  %strided = builtin.unrealized_conversion_cast to memref<32xf32, strided<[2]>>
   // expected-error @+1 {{C3: poison lies in contiguous memory of the default space}}
   comms.poison_store %f32x16, %strided[%c0] : tensor<16xf32>, memref<32xf32, strided<[2]>>
   comms.return
@@ -34,9 +35,10 @@ comms.kernel @k(%strided: memref<32xf32, strided<[2]>>) {
 // -----
 
 // C3: nobody reads a multicast view.
-comms.kernel @k(%mm: memref<64xf32, #comms.space<multimem>>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  %mm = builtin.unrealized_conversion_cast to memref<64xf32, #comms.space<multimem>>
   // expected-error @+1 {{C3: poison lies in contiguous memory of the default space}}
   comms.poison_store %f32x16, %mm[%c0] : tensor<16xf32>, memref<64xf32, #comms.space<multimem>>
   comms.return
@@ -68,8 +70,9 @@ comms.kernel @k(%src: memref<64xf32>) {
 // -----
 
 // C6: a tile of unknown length.
-comms.kernel @k(%src: memref<64xf32>, %dyn: tensor<?xf32>) {
+comms.kernel @k(%src: memref<64xf32>) {
   %c0 = arith.constant 0 : index
+  %dyn = builtin.unrealized_conversion_cast to tensor<?xf32>
   // expected-error @+1 {{C6: the tile is 'tensor<?xf32>'; it needs a fixed number of elements}}
   comms.poison_store %dyn, %src[%c0] : tensor<?xf32>, memref<64xf32>
   comms.return

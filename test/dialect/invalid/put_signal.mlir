@@ -15,11 +15,12 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src16: memref<64xf16>, %sig: !com
 // -----
 
 // C2: strided memory.
-comms.kernel @k(%data: !comms.window<64xf32>, %strided: memref<32xf32, strided<[2]>>, %sig: !comms.signal<4>) {
+comms.kernel @k(%data: !comms.window<64xf32>, %sig: !comms.signal<4>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %team = comms.team world
+  %strided = builtin.unrealized_conversion_cast to memref<32xf32, strided<[2]>>
   // expected-error @+1 {{C2: the source is 'memref<32xf32, strided<[2]>>', which is not contiguous}}
   comms.put_signal %strided[%c0] to %data[%c0] count %c8 at %c1 of %team
       then inc %sig[%c0] : memref<32xf32, strided<[2]>>, !comms.window<64xf32>, !comms.signal<4>
@@ -29,11 +30,12 @@ comms.kernel @k(%data: !comms.window<64xf32>, %strided: memref<32xf32, strided<[
 // -----
 
 // C2: a multicast view as source.
-comms.kernel @k(%data: !comms.window<64xf32>, %sig: !comms.signal<4>, %mm: memref<64xf32, #comms.space<multimem>>) {
+comms.kernel @k(%data: !comms.window<64xf32>, %sig: !comms.signal<4>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %team = comms.team world
+  %mm = builtin.unrealized_conversion_cast to memref<64xf32, #comms.space<multimem>>
   // expected-error @+1 {{C2: the source is a multimem view}}
   comms.put_signal %mm[%c0] to %data[%c0] count %c8 at %c1 of %team
       then inc %sig[%c0] : memref<64xf32, #comms.space<multimem>>, !comms.window<64xf32>, !comms.signal<4>

@@ -1,9 +1,10 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics
 
 // C1: a channel that nobody makes.
-comms.kernel @k(%loose: !comms.channel<ll, 16xf32>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %loose = builtin.unrealized_conversion_cast to !comms.channel<ll, 16xf32>
   // expected-error @+1 {{C1: the channel must be the result of a comms.channel}}
   %t = comms.recv %loose[%c0] from %c1 : !comms.channel<ll, 16xf32> -> tensor<16xf32>
   comms.return

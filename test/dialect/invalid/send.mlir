@@ -1,10 +1,11 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics
 
 // C1: a channel that nobody makes.
-comms.kernel @k(%loose: !comms.channel<ll, 16xf32>) {
+comms.kernel @k() {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
+  %loose = builtin.unrealized_conversion_cast to !comms.channel<ll, 16xf32>
   // expected-error @+1 {{C1: the channel must be the result of a comms.channel}}
   comms.send %f32x16 on %loose[%c0] to %c1 : tensor<16xf32>, !comms.channel<ll, 16xf32>
   comms.return

@@ -34,8 +34,8 @@ comms.kernel @poison(%m: memref<2x32xf32>, %h: memref<?xf16>, %n: index) {
   comms.poison_store %y, %h[%n] valid %n : vector<16xf16>, memref<?xf16>
   // CHECK: comms.poison_load %{{.*}}[%c0] : memref<2x32xf32> -> tensor<16xf32>
   %a = comms.poison_load %m[%c0] : memref<2x32xf32> -> tensor<16xf32>
-  // CHECK: comms.poison_load %{{.*}}[%{{.*}}] valid %{{[^ ]*}} : memref<?xf16> -> tensor<?xf16>
-  %b = comms.poison_load %h[%n] valid %n : memref<?xf16> -> tensor<?xf16>
+  // CHECK: comms.poison_load %{{.*}}[%{{.*}}] valid %{{[^ ]*}} : memref<?xf16> -> tensor<8xf16>
+  %b = comms.poison_load %h[%n] valid %n : memref<?xf16> -> tensor<8xf16>
   // CHECK: comms.poison_fill %{{.*}}[%c0] count %{{[^ ]*}} : memref<2x32xf32>
   comms.poison_fill %m[%c0] count %n : memref<2x32xf32>
   comms.return
