@@ -85,22 +85,36 @@ double commsir::driver::defaultTolerance(Element element) {
 static double decodeNarrow(Element element, uint32_t bits) {
   const ElementRow &format = row(element);
   unsigned exponentMask = (1u << format.exponent) - 1;
-  uint32_t mantissa = bits & ((1u << format.mantissa) - 1);
-  uint32_t exponent = (bits >> format.mantissa) & exponentMask;
-  double sign = (bits >> (format.exponent + format.mantissa)) & 1 ? -1.0 : 1.0;
-  int bias = (1 << (format.exponent - 1)) - 1;
+  uint64_t mantissa = bits & ((1u << format.mantissa) - 1);
+  uint64_t exponent = (bits >> format.mantissa) & exponentMask;
+  uint64_t sign = uint64_t(bits >> (format.exponent + format.mantissa)) << 63;
+  unsigned bias = (1u << (format.exponent - 1)) - 1;
+  uint64_t special = uint64_t(0x7ff) << 52;
   if (element == Element::F8E4M3FN) {
     // The one format without infinity: only the all-ones pattern is no number.
     if (exponent == exponentMask && mantissa == 7)
       return std::numeric_limits<double>::quiet_NaN();
   } else if (exponent == exponentMask) {
-    return mantissa ? std::numeric_limits<double>::quiet_NaN()
-                    : sign * std::numeric_limits<double>::infinity();
+    return llvm::bit_cast<double>(sign | special |
+                                  (mantissa << (52 - format.mantissa)));
   }
-  if (exponent == 0)
-    return sign * std::ldexp(mantissa, 1 - bias - int(format.mantissa));
-  return sign * std::ldexp((1u << format.mantissa) + mantissa,
-                           int(exponent) - bias - int(format.mantissa));
+  if (exponent == 0) {
+    double value =
+        std::ldexp(double(mantissa), 1 - int(bias) - int(format.mantissa));
+    return sign ? -value : value;
+  }
+  return llvm::bit_cast<double>(sign | ((exponent - bias + 1023) << 52) |
+                                (mantissa << (52 - format.mantissa)));
+}
+
+/// `value` / 2^`shift`, rounded to the nearest, ties to even.
+static uint64_t shiftAndRound(uint64_t value, unsigned shift) {
+  if (shift > 63)
+    return 0;
+  uint64_t quotient = value >> shift;
+  uint64_t rest = value & ((uint64_t(1) << shift) - 1);
+  uint64_t half = uint64_t(1) << (shift - 1);
+  return quotient + (rest > half || (rest == half && (quotient & 1)));
 }
 
 /// The bits of the narrow float nearest to `value`, saturated to the largest
@@ -108,34 +122,30 @@ static double decodeNarrow(Element element, uint32_t bits) {
 static uint32_t encodeNarrow(Element element, double value) {
   const ElementRow &format = row(element);
   unsigned width = format.exponent + format.mantissa;
-  uint32_t sign = std::signbit(value) ? 1u << width : 0;
   int bias = (1 << (format.exponent - 1)) - 1;
   uint32_t infinity = ((1u << format.exponent) - 1) << format.mantissa;
   bool hasInfinity = element != Element::F8E4M3FN;
   uint32_t largest = hasInfinity ? infinity - 1 : infinity + 6;
   if (std::isnan(value))
     return hasInfinity ? infinity | (1u << (format.mantissa - 1)) : 0x7f;
+  uint64_t bits = llvm::bit_cast<uint64_t>(value);
+  uint32_t sign = uint32_t(bits >> 63) << width;
   if (std::isinf(value))
     return sign | (hasInfinity ? infinity : largest);
-  double magnitude = std::fabs(value);
-  if (magnitude == 0)
+  int exponent = int((bits >> 52) & 0x7ff) - 1023;
+  // Zero, and what is far below the least narrow number.
+  if (exponent == -1023)
     return sign;
-  int exponent = std::max(std::ilogb(magnitude), 1 - bias);
-  // In units of the last place; nearbyint rounds ties to even.
-  double units =
-      std::nearbyint(std::ldexp(magnitude, int(format.mantissa) - exponent));
-  double implicit = std::ldexp(1.0, format.mantissa);
-  if (units >= 2 * implicit) {
-    units /= 2;
-    ++exponent;
-  }
-  if (exponent > bias + 1)
-    return sign | largest;
-  uint64_t bits = units < implicit
-                      ? uint64_t(units)
-                      : (uint64_t(exponent + bias) << format.mantissa) +
-                            uint64_t(units - implicit);
-  return sign | uint32_t(std::min<uint64_t>(bits, largest));
+  uint64_t mantissa = (bits & ((uint64_t(1) << 52) - 1)) | uint64_t(1) << 52;
+  // Below the least normal number the unit in the last place stays the same.
+  int scale = std::max(exponent, 1 - bias);
+  uint64_t units =
+      shiftAndRound(mantissa, 52 - format.mantissa + (scale - exponent));
+  // A carry out of the mantissa moves the exponent up by itself.
+  uint64_t narrow = scale > bias + 1 ? largest
+                                     : units + (uint64_t(scale + bias - 1)
+                                                << format.mantissa);
+  return sign | uint32_t(std::min<uint64_t>(narrow, largest));
 }
 
 //===----------------------------------------------------------------------===//
