@@ -72,6 +72,7 @@ private:
   void emitScalarStore(TileStoreOp op);
   void emitVectorOfOne(Operation *op);
 
+  Value takeForKept(const BlockPlan &plan, unsigned position, Value tile);
   /// Buffer of a result of scf.for or scf.if, made at its first use.
   Value getOrMakeBuffer(const BlockPlan &plan, unsigned position, Value tile);
   /// The buffer is free after the last item of `plan` that reads `tile`.
@@ -175,15 +176,35 @@ Value Distributor::getOrMakeBuffer(const BlockPlan &plan, unsigned position,
   return buffer;
 }
 
+/// A stage writes what it keeps after it has read the same elements: a buffer
+/// that it is the last to read may hold what it keeps.
+Value Distributor::takeForKept(const BlockPlan &plan, unsigned position,
+                               Value tile) {
+  auto type = cast<ShapedType>(tile.getType());
+  auto bufferType =
+      memory.getBufferType(type.getNumElements(), type.getElementType());
+  auto it = expiring.find({&plan, position});
+  if (it != expiring.end()) {
+    auto *free = llvm::find_if(it->second, [&](Value buffer) {
+      return buffer.getType() == bufferType;
+    });
+    if (free != it->second.end()) {
+      Value buffer = *free;
+      it->second.erase(free);
+      return buffer;
+    }
+  }
+  return memory.take(tile.getLoc(), type.getNumElements(),
+                     type.getElementType());
+}
+
 LogicalResult Distributor::emitStage(const BlockPlan &plan, unsigned position) {
   const Item &item = plan.items[position];
   const Stage &stage = *item.stage;
   OpBuilder builder(item.op);
   SmallVector<std::pair<Value, Value>> kept;
   for (Value tile : getKeptTiles(stage)) {
-    auto type = cast<ShapedType>(tile.getType());
-    Value buffer = memory.take(tile.getLoc(), type.getNumElements(),
-                               type.getElementType());
+    Value buffer = takeForKept(plan, position, tile);
     values.setBuffer(tile, buffer);
     kept.push_back({tile, buffer});
   }

@@ -22,22 +22,19 @@ static Type getStoredType(Type elementType) {
              : elementType;
 }
 
-/// Whole vectors of `lanes` elements.
-static MemRefType getBufferType(int64_t length, int64_t lanes,
-                                Type elementType) {
+MemRefType TileMemory::getBufferType(int64_t length, Type elementType) const {
   return MemRefType::get({int64_t(llvm::alignTo(length, lanes))},
                          getStoredType(elementType));
 }
 
 Value TileMemory::take(Location loc, int64_t length, Type elementType) {
-  SmallVector<Value> &free = unused[getBufferType(length, lanes, elementType)];
+  SmallVector<Value> &free = unused[getBufferType(length, elementType)];
   return free.empty() ? takeNew(loc, length, elementType) : free.pop_back_val();
 }
 
 Value TileMemory::takeNew(Location loc, int64_t length, Type elementType) {
   OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
-  return ScratchOp::create(builder, loc,
-                           getBufferType(length, lanes, elementType));
+  return ScratchOp::create(builder, loc, getBufferType(length, elementType));
 }
 
 void TileMemory::give(Value buffer) {

@@ -33,6 +33,8 @@ public:
   Value take(Location loc, int64_t length, Type elementType);
   /// A buffer that nothing else ever uses.
   Value takeNew(Location loc, int64_t length, Type elementType);
+  /// The type of a buffer for `length` elements.
+  MemRefType getBufferType(int64_t length, Type elementType) const;
   /// `buffer` holds nothing any more.
   void give(Value buffer);
   /// Reads `count` (at most `lanes`) elements at `index` as a vector of
