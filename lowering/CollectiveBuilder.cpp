@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -181,23 +182,34 @@ static void resizeConstant(Operation *op, RankedTensorType type) {
       constant.setValueAttr(value.resizeSplat(type));
 }
 
+/// Makes what `copy` gives as long as a flat tile. Flat regions treat each
+/// element alone: what they say of a row holds for a tile of any length.
+static void resizeResults(Operation *copy, int64_t tileSize) {
+  for (Value result : copy->getResults())
+    if (auto type = dyn_cast<RankedTensorType>(result.getType())) {
+      auto tile = RankedTensorType::get({tileSize}, type.getElementType());
+      resizeConstant(copy, tile);
+      result.setType(tile);
+    }
+}
+
 Tiles CollectiveBuilder::inlineRegion(Region &region, ValueRange arguments) {
   IRMapping mapping;
   Block &block = region.front();
   mapping.map(block.getArguments(), arguments);
-  for (Operation &op : block.without_terminator()) {
+  auto copy = [&](Operation &op) {
     Operation *copy = b.clone(op, mapping);
-    if (!theProblem.flat)
-      continue;
-    // Flat regions treat each element alone: what they say of a row holds for a
-    // tile of any length.
-    for (Value result : copy->getResults())
-      if (auto type = dyn_cast<RankedTensorType>(result.getType())) {
-        auto tile =
-            RankedTensorType::get({theProblem.tileSize}, type.getElementType());
-        resizeConstant(copy, tile);
-        result.setType(tile);
-      }
+    if (theProblem.flat)
+      resizeResults(copy, theProblem.tileSize);
+  };
+  for (Operation &op : block) {
+    // Constants may have moved out of the region; they are tiles all the same.
+    for (Value operand : op.getOperands())
+      if (!mapping.contains(operand) && matchPattern(operand, m_Constant()) &&
+          !region.isAncestor(operand.getParentRegion()))
+        copy(*operand.getDefiningOp());
+    if (!op.hasTrait<OpTrait::IsTerminator>())
+      copy(op);
   }
   return llvm::map_to_vector(
       block.getTerminator()->getOperands(),

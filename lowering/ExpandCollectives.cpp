@@ -124,8 +124,9 @@ keepSupported(Operation *op, StringRef what, ArrayRef<const T *> all,
                  [&](const T *one) { return !supports(*one, ignored); });
   op->emitOpError() << what << " '" << first << "' cannot be used: " << why
                     << "; "
-                    << (others.empty() ? "no other can either"
-                                       : "use " + listNames<T>(others));
+                    << (others.empty()
+                            ? "no other can either"
+                            : "usable here: " + listNames<T>(others));
   return failure();
 }
 

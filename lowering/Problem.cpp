@@ -14,6 +14,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace mlir::comms;
 
@@ -135,6 +137,9 @@ Value mlir::comms::convertTile(OpBuilder &builder, Location loc, Value value,
 // Shapes
 //===----------------------------------------------------------------------===//
 
+/// Elements of the smallest flat tile: one vector.
+static constexpr int64_t smallestTile = 16;
+
 namespace {
 /// An array as rows: `rows` of `length` elements.
 struct Rows {
@@ -198,6 +203,12 @@ double Problem::partBytes() const {
   return bits / 8;
 }
 
+double Problem::largestShare() const {
+  double count = std::max<double>(
+      1, flat ? llvm::divideCeil(partElements, smallestTile) : tiles);
+  return std::ceil(count / double(ranks)) / count;
+}
+
 double Problem::transfer(double copies) const {
   // One direction of NVLink on a current host, as a peer's kernel sees it.
   constexpr double bytesPerMicrosecond = 300e3;
@@ -227,6 +238,14 @@ static bool isElementwise(Operation &op) {
   return op.getNumRegions() == 0 && op.hasTrait<OpTrait::Elementwise>();
 }
 
+/// Whether `value`, which a region uses, is its own or a constant that has
+/// moved out of it and is the same everywhere.
+static bool isFlatOperand(Region *region, Value value) {
+  Operation *op = value.getDefiningOp();
+  return region->isAncestor(value.getParentRegion()) ||
+         (op && isElementwise(*op));
+}
+
 /// Whether `region` treats each element alone, on tiles of one length.
 static bool isFlatRegion(Region *region) {
   if (!region)
@@ -245,7 +264,10 @@ static bool isFlatRegion(Region *region) {
          llvm::all_of(block, [&](Operation &op) {
            return isElementwise(op) &&
                   llvm::all_of(op.getOperandTypes(), agrees) &&
-                  llvm::all_of(op.getResultTypes(), agrees);
+                  llvm::all_of(op.getResultTypes(), agrees) &&
+                  llvm::all_of(op.getOperands(), [&](Value value) {
+                    return isFlatOperand(region, value);
+                  });
          });
 }
 
@@ -603,7 +625,8 @@ void mlir::comms::chooseTiles(Problem &problem, int64_t pieces,
     return;
   // Many tiles keep many blocks busy; small ones pay for their loop and their
   // poll more often, so 256 elements are the least unless ranks would idle.
-  constexpr int64_t smallest = 16, small = 256, largest = 4096, wanted = 64;
+  constexpr int64_t smallest = smallestTile, small = 256, largest = 4096,
+                    wanted = 64;
   int64_t whole = std::max<int64_t>(
       llvm::alignTo(problem.partElements, smallest), smallest);
   auto cut = [&](int64_t count) {

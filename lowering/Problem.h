@@ -103,6 +103,9 @@ struct Problem {
 
   /// Microseconds that `copies` times the bytes of one part take on a link.
   double transfer(double copies) const;
+  /// The largest share of a part, from 0 to 1, that one rank has when tiles are
+  /// dealt to ranks: more than 1 / ranks when there are few.
+  double largestShare() const;
   /// Bytes of one part as it travels.
   double partBytes() const;
   /// Parts that an input, or an output, holds.

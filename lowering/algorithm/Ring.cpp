@@ -253,25 +253,30 @@ static void expandBroadcast(CollectiveBuilder &b) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A collective that the ring carries out; costs in hops and copies of a part.
+/// A collective that the ring carries out, with its hops and how many copies of
+/// a part pass a link.
 struct Row {
   StringRef kind;
   void (*expand)(CollectiveBuilder &);
-  double (*hops)(double ranks);
-  double (*copies)(double ranks);
+  double (*hops)(const Problem &);
+  double (*copies)(const Problem &);
 };
 } // namespace
 
-static double once(double) { return 1; }
-static double hopsOnce(double ranks) { return ranks - 1; }
-static double hopsTwice(double ranks) { return 2 * (ranks - 1); }
-static double sharesTwice(double ranks) { return 2 * (ranks - 1) / ranks; }
+static double onePart(const Problem &) { return 1; }
+static double oneTurn(const Problem &problem) {
+  return double(problem.ranks - 1);
+}
+static double twoTurns(const Problem &problem) { return 2 * oneTurn(problem); }
+static double sharesOfTwoTurns(const Problem &problem) {
+  return twoTurns(problem) * problem.largestShare();
+}
 
 static constexpr Row rows[] = {
-    {"all_reduce", expandAllReduce, hopsTwice, sharesTwice},
-    {"reduce_scatter", expandReduceScatter, hopsOnce, hopsOnce},
-    {"all_gather", expandAllGather, hopsOnce, hopsOnce},
-    {"broadcast", expandBroadcast, hopsOnce, once},
+    {"all_reduce", expandAllReduce, twoTurns, sharesOfTwoTurns},
+    {"reduce_scatter", expandReduceScatter, oneTurn, oneTurn},
+    {"all_gather", expandAllGather, oneTurn, oneTurn},
+    {"broadcast", expandBroadcast, oneTurn, onePart},
 };
 
 static const Row *findRow(const Problem &problem) {
@@ -290,8 +295,8 @@ static bool supports(const Problem &problem, std::string &why) {
 
 static double cost(const Problem &problem) {
   const Row *row = findRow(problem);
-  double ranks = double(problem.ranks);
-  return row->hops(ranks) * problem.hop + problem.transfer(row->copies(ranks));
+  return row->hops(problem) * problem.hop +
+         problem.transfer(row->copies(problem));
 }
 
 static LogicalResult expand(CollectiveBuilder &b) {

@@ -90,8 +90,8 @@ static bool supports(const Problem &problem, std::string &why) {
 }
 
 static double cost(const Problem &problem) {
-  double share = double(problem.ranks - 1) / double(problem.ranks);
-  return 2 * problem.hop + problem.transfer(2 * share);
+  return 2 * problem.hop + problem.transfer(2 * double(problem.ranks - 1) *
+                                            problem.largestShare());
 }
 
 static int64_t pieces(const Problem &problem) { return problem.ranks; }

@@ -81,3 +81,36 @@ comms.kernel @wires(%x: memref<4x64xf32>, %y: memref<8x64xf32>) attributes {rank
     }
   comms.return
 }
+
+// -----
+
+// Constants that have moved out of a region are retyped too.
+// CHECK-LABEL: comms.kernel @moved_constant
+// CHECK: arith.constant dense<2.000000e+00> : tensor<16xf32>
+// CHECK: arith.mulf %{{.*}} : tensor<16xf32>
+comms.kernel @moved_constant(%x: memref<10xf32>, %y: memref<10xf32>) attributes {ranks = 2 : i64} {
+  %two = arith.constant dense<2.0> : tensor<10xf32>
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<10xf32>) outs(%y : memref<10xf32>)
+    produce(%in: tensor<10xf32>) {
+      %scaled = arith.mulf %in, %two : tensor<10xf32>
+      comms.yield %scaled : tensor<10xf32>
+    }
+  comms.return
+}
+
+// -----
+
+// A constant that differs along the row makes a row of a tile.
+// CHECK-LABEL: comms.kernel @row_constant
+// CHECK-SAME: tile = 4 : i64, tiles = 8 : i64
+comms.kernel @row_constant(%x: memref<8x4xf32>, %y: memref<8x4xf32>) attributes {ranks = 2 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>)
+    produce(%in: tensor<4xf32>) {
+      %weights = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+      %scaled = arith.mulf %in, %weights : tensor<4xf32>
+      comms.yield %scaled : tensor<4xf32>
+    }
+  comms.return
+}
