@@ -138,7 +138,8 @@ Waiting Scheduler::describe(const Fiber &fiber) const {
     waiting.what = "was running this loop when it was stopped";
     break;
   case Wait::Nothing:
-    waiting.what = "could run";
+    waiting.what = waiting.op.empty() ? "could run"
+                                      : "polls, or was stopped after this op";
     break;
   case Wait::Launch:
   case Wait::Failed:
@@ -190,8 +191,8 @@ RunError Scheduler::makeError(RunError::Kind kind, std::string message) const {
     bool waits =
         fiber.state == Fiber::Waiting && fiber.wait.kind != Wait::Launch;
     bool stopped = fiber.wait.kind == Wait::Interrupted;
-    bool limited = kind != RunError::Deadlock && fiber.state == Fiber::Ready &&
-                   fiber.slot >= 0;
+    // In a deadlock those that poll can still run.
+    bool limited = fiber.state == Fiber::Ready && fiber.slot >= 0;
     if (waits || stopped || limited)
       error.waiting.push_back(describe(fiber));
   }

@@ -97,6 +97,7 @@ void Scheduler::ended(Worker &worker, Fiber &fiber) {
   worker.freeSlots.push_back(fiber.slot);
   fiber.slot = -1;
   ++finishedBlocks;
+  noteChange(worker);
   int64_t rank = fiber.context.rank, epoch = fiber.context.epoch;
   RankState &state = rankStates[rank];
   if (epoch < lastLaunch) {
@@ -279,6 +280,7 @@ void Scheduler::stored(Fiber &fiber, char *address, int64_t bytes) {
   if (bytes <= 0)
     return;
   fiber.worker->bytesMoved += bytes;
+  noteChange(*fiber.worker);
   if (options.fast || parked.empty())
     return;
   uintptr_t from = granuleOf(address), to = granuleOf(address + bytes - 1);
@@ -333,11 +335,12 @@ bool Scheduler::wakeStale() {
   return any;
 }
 
-void Scheduler::yield(Fiber &fiber) {
+void Scheduler::yield(Fiber &fiber, int32_t site) {
   if (options.fast && stop.load(std::memory_order_relaxed) == 0 &&
       workers.size() > fibers.size())
     return;
   fiber.wait.kind = Wait::Nothing;
+  fiber.wait.site = site;
   fiber.state = Fiber::Ready;
   fiber.worker->ready.push_back(&fiber);
   suspend(fiber);
@@ -345,7 +348,7 @@ void Scheduler::yield(Fiber &fiber) {
 
 void Scheduler::maybeYield(Fiber &fiber) {
   if (options.shuffle && (random() & 3) == 0)
-    yield(fiber);
+    yield(fiber, -1);
 }
 
 int64_t Scheduler::arrive(Fiber &fiber, int32_t site, int64_t first,
@@ -382,6 +385,7 @@ int64_t Scheduler::arrive(Fiber &fiber, int32_t site, int64_t first,
     fail(fiber, site, {Failure::Barrier, 0, 0, 0});
   }
   uint32_t generation = barrier.generation;
+  noteChange(*fiber.worker);
   barrier.present[seat] = true;
   if (++barrier.arrived == barrier.total) {
     barrier.arrived = 0;
@@ -400,7 +404,8 @@ int64_t Scheduler::arrive(Fiber &fiber, int32_t site, int64_t first,
 //===----------------------------------------------------------------------===//
 
 void Scheduler::start() {
-  abort = stuck = timedOut = outOfSteps = false;
+  abort = stuck = timedOut = outOfSteps = onlyPolls = false;
+  lastChange = 0;
   stop = 0;
   finishedBlocks = 0;
   parked.clear();
@@ -451,6 +456,10 @@ void Scheduler::checkClock() {
   options.progress(double(finishedBlocks) / double(allBlocks));
 }
 
+/// Steps without any change after which blocks that poll are taken to poll for
+/// ever.
+static constexpr uint64_t kQuietSteps = 10000000;
+
 void Scheduler::runAlone() {
   Worker &worker = workers.front();
   while (!abort && !stop.load(std::memory_order_relaxed)) {
@@ -464,6 +473,10 @@ void Scheduler::runAlone() {
     }
     if ((worker.steps & 255) == 0)
       checkClock();
+    if (worker.steps - lastChange > kQuietSteps) {
+      stuck = onlyPolls = true;
+      return;
+    }
     if (options.shuffle && worker.ready.size() > 1) {
       size_t chosen = random() % worker.ready.size();
       std::swap(worker.ready[chosen], worker.ready.front());
@@ -627,6 +640,10 @@ std::variant<RunStats, RunError> Scheduler::conclude() {
     return std::to_string(left) + " of " + std::to_string(allBlocks) +
            " block programs have not ended";
   };
+  if (onlyPolls)
+    return makeError(RunError::Deadlock,
+                     "deadlock: blocks poll, nothing has changed for " +
+                         std::to_string(kQuietSteps) + " steps and " + ofAll());
   if (stuck)
     return makeError(RunError::Deadlock,
                      "deadlock: nothing can run and " + ofAll());

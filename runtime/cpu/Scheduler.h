@@ -83,7 +83,8 @@ struct Scheduler {
   BarrierState *findBarrier(uint64_t number);
   void stored(Fiber &fiber, char *address, int64_t bytes);
   void maybeYield(Fiber &fiber);
-  void yield(Fiber &fiber);
+  /// Lets others run; `site` is where, or -1.
+  void yield(Fiber &fiber, int32_t site);
   int64_t arrive(Fiber &fiber, int32_t site, int64_t first, int64_t stride,
                  int64_t size, bool grid);
   bool isReady(Wait &wait) const;
@@ -127,6 +128,10 @@ private:
   void checkClock();
   void record(Worker &worker, Fiber &fiber, int64_t begin, int64_t end);
   int64_t now() const;
+  void noteChange(const Worker &worker) {
+    if (!options.fast)
+      lastChange = worker.steps;
+  }
   std::variant<RunStats, RunError> conclude();
   static void enter(boost::context::detail::transfer_t transfer);
   void suspend(Fiber &fiber);
@@ -144,6 +149,9 @@ private:
   std::atomic<uint64_t> progress{1};
   std::atomic<bool> abort{false};
   std::atomic<bool> stuck{false};
+  bool onlyPolls = false;
+  /// Step at which memory last changed; of one worker.
+  uint64_t lastChange = 0;
 };
 
 } // namespace commsir::cpu
