@@ -139,6 +139,10 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
     return kernel.emitOpError("has lsa_size ")
            << shape.reach << ", which is not between 1 and its " << shape.ranks
            << " ranks";
+  if (shape.blocks < program.roleBlocks)
+    return kernel.emitOpError("has a role that takes blocks up to ")
+           << program.roleBlocks << ", but runs with " << shape.blocks
+           << " on each rank: give it more blocks";
   return shape;
 }
 

@@ -289,8 +289,11 @@ LogicalResult ProgramBuilder::survey() {
       failed = true;
       return;
     }
-    if (isa<ReadSignalOp, ReadCounterOp>(op))
+    if (isa<ReadSignalOp, ReadCounterOp>(op)) {
+      // A loop around it may be a wait by hand.
       noteInside(spinInside, op);
+      live(op->getParentOp());
+    }
     program.tellsBlocksApart |= isa<BlockIdOp, NumBlocksOp, RoleOp>(op);
     if (auto role = dyn_cast<RoleOp>(op))
       program.roleBlocks =

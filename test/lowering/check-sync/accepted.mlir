@@ -1,0 +1,202 @@
+// Programs that are right, and that a checker could take for wrong.
+// RUN: comms-opt %s -comms-check-sync -split-input-file -verify-diagnostics -o %t
+
+// A barrier in two halves, on a part of the ranks.
+comms.kernel @halves() attributes {ranks = 8 : i64, lsa_size = 4 : i64, blocks = 2 : i64} {
+  %lsa = comms.team lsa
+  %pairs = comms.team_split %lsa inner 2
+  %rail = comms.team rail
+  %a = comms.barrier_arrive %pairs block
+  %t = comms.barrier_wait %a
+  comms.barrier %rail block
+  comms.barrier %lsa grid
+  comms.return
+}
+
+// -----
+
+// Half of the ranks meet more often than the others: each team by itself.
+comms.kernel @teams_differ() attributes {ranks = 4 : i64, lsa_size = 2 : i64} {
+  %c2 = arith.constant 2 : index
+  %world = comms.team world
+  %lsa = comms.team lsa
+  %rank = comms.rank %world
+  %low = arith.cmpi ult, %rank, %c2 : index
+  scf.if %low {
+    comms.barrier %lsa block
+  }
+  comms.barrier %world block
+  comms.return
+}
+
+// -----
+
+// Different barrier ops may meet: what counts is the team and how often.
+comms.kernel @two_places() attributes {ranks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %world = comms.team world
+  %rank = comms.rank %world
+  %root = arith.cmpi eq, %rank, %c0 : index
+  scf.if %root {
+    comms.barrier %world block
+  } else {
+    comms.barrier %world block
+  }
+  comms.return
+}
+
+// -----
+
+// One block produces, another consumes, with a credit that comes back.
+comms.kernel @roles(%full: !comms.signal<1>, %free: !comms.signal<1>, %w: !comms.window<64xf32>, %x: memref<64xf32>)
+    attributes {ranks = 2 : i64, blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1 : i64
+  %world = comms.team world
+  %rank = comms.rank %world
+  %peer = arith.subi %c1, %rank : index
+  %epoch = comms.epoch
+  %launch = arith.index_cast %epoch : index to i64
+  %last = arith.subi %launch, %one : i64
+  comms.role "producer" blocks 0 to 1 {
+    %t = comms.wait_signal_from %free[%c0] ge %last from %peer of %world : !comms.signal<1>
+    %c64 = arith.constant 64 : index
+    comms.put_signal %x[%c0] to %w[%c0] count %c64 at %peer of %world then inc %full[%c0] : memref<64xf32>, !comms.window<64xf32>, !comms.signal<1>
+  }
+  comms.role "consumer" blocks 1 to 2 {
+    %t = comms.wait_signal_from %full[%c0] ge %launch from %peer of %world : !comms.signal<1>
+    %here = comms.local %w : !comms.window<64xf32> -> memref<64xf32>
+    %tile = comms.tile_load %here[%c0] after %t : memref<64xf32> -> tensor<64xf32>
+    comms.signal inc %free[%c0] at %peer of %world : !comms.signal<1>
+  }
+  comms.return
+}
+
+// -----
+
+// A chain: rank 0 begins, each hands on to the next, the last tells all.
+comms.kernel @chain(%s: !comms.signal<2>) attributes {ranks = 5 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %world = comms.team world
+  %n = comms.size %world
+  %rank = comms.rank %world
+  %last = arith.subi %n, %c1 : index
+  %next = arith.addi %rank, %c1 : index
+  %epoch = comms.epoch
+  %launch = arith.index_cast %epoch : index to i64
+  %not_first = arith.cmpi ne, %rank, %c0 : index
+  scf.if %not_first {
+    %t = comms.wait_signal %s[%c0] ge %launch : !comms.signal<2>
+  }
+  %not_last = arith.cmpi ne, %rank, %last : index
+  scf.if %not_last {
+    comms.signal inc %s[%c0] at %next of %world : !comms.signal<2>
+    %t = comms.wait_signal_from %s[%c1] ge %launch from %last of %world : !comms.signal<2>
+  } else {
+    comms.for_peers %world reversed as %p {
+      comms.signal inc %s[%c1] at %p of %world : !comms.signal<2>
+    }
+  }
+  comms.return
+}
+
+// -----
+
+// `set` to the launch's number, by loops of every kind.
+comms.kernel @loops(%s: !comms.signal<4>) attributes {ranks = 4 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %world = comms.team world
+  %rank = comms.rank %world
+  %epoch = comms.epoch
+  %launch = arith.index_cast %epoch : index to i64
+  %end = scf.while (%p = %c0) : (index) -> index {
+    %more = arith.cmpi slt, %p, %c4 : index
+    scf.condition(%more) %p : index
+  } do {
+  ^bb0(%p: index):
+    comms.signal set %s[%rank] value %launch at %p of %world : !comms.signal<4>
+    %next = arith.addi %p, %c1 : index
+    scf.yield %next : index
+  }
+  // %end is 4: every cell is waited for, in turn, from the last.
+  %left = scf.for %i = %c0 to %end step %c1 iter_args(%at = %end) -> index {
+    %from = arith.subi %at, %c1 : index
+    %t = comms.wait_signal_from %s[%from] ge %launch from %from of %world : !comms.signal<4>
+    scf.yield %from : index
+  }
+  // %left is 0.
+  scf.index_switch %left
+  case 0 {
+    comms.barrier %world block
+    scf.yield
+  }
+  default {
+  }
+  comms.return
+}
+
+// -----
+
+// A fence before a relaxed signal and one after a relaxed wait do what release
+// and acquire do.
+comms.kernel @fences(%s: !comms.signal<1>, %w: !comms.window<64xf32>, %x: memref<64xf32>) attributes {ranks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %world = comms.team world
+  %rank = comms.rank %world
+  %peer = arith.subi %c1, %rank : index
+  %epoch = comms.epoch
+  %launch = arith.index_cast %epoch : index to i64
+  comms.put %x[%c0] to %w[%c0] count %c64 at %peer of %world : memref<64xf32>, !comms.window<64xf32>
+  comms.fence release sys
+  comms.signal inc %s[%c0] at %peer of %world order relaxed : !comms.signal<1>
+  %t = comms.wait_signal %s[%c0] ge %launch order relaxed : !comms.signal<1>
+  comms.fence acquire sys
+  %here = comms.local %w : !comms.window<64xf32> -> memref<64xf32>
+  %tile = comms.tile_load %here[%c0] : memref<64xf32> -> tensor<64xf32>
+  comms.barrier %world block
+  comms.return
+}
+
+// -----
+
+// Offsets, counts and conditions that depend on data, where nothing synchronises.
+comms.kernel @data(%x: memref<64xi64>, %y: memref<64xf32>, %n: index) attributes {ranks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %world = comms.team world
+  scf.for %i = %c0 to %n step %c1 {
+    %tile = comms.tile_load %y[%i] : memref<64xf32> -> tensor<8xf32>
+    comms.tile_store %tile, %y[%i] valid %n : tensor<8xf32>, memref<64xf32>
+  }
+  comms.barrier %world block
+  comms.return
+}
+
+// -----
+
+// Two buffers by parity: one barrier a launch is enough.
+comms.kernel @double_buffer(%w: !comms.window<128xf32>, %x: memref<64xf32>, %y: memref<64xf32>) attributes {ranks = 3 : i64} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %world = comms.team world
+  %epoch = comms.epoch
+  %parity = arith.remui %epoch, %c2 : index
+  %at = arith.muli %parity, %c64 : index
+  %mine = comms.tile_load %x[%c0] : memref<64xf32> -> tensor<64xf32>
+  %here = comms.local %w : !comms.window<128xf32> -> memref<128xf32>
+  comms.tile_store %mine, %here[%at] : tensor<64xf32>, memref<128xf32>
+  comms.barrier %world block
+  comms.for_peers %world as %p {
+    %there = comms.peer %w at %p of %world : !comms.window<128xf32> -> memref<128xf32>
+    %tile = comms.tile_load %there[%at] : memref<128xf32> -> tensor<64xf32>
+    comms.tile_store %tile, %y[%c0] : tensor<64xf32>, memref<64xf32>
+  }
+  comms.return
+}

@@ -1,0 +1,96 @@
+// Worlds that are too large to follow whole, and options out of range.
+// RUN: comms-opt %s -comms-check-sync=max-events=20000 -split-input-file -verify-diagnostics -o %t
+
+// A channel program: some ranks are followed, the others taken at their word.
+// expected-remark @below {{comms-check-sync followed 4 of 64 ranks, and did not compare one launch with the next: all of them take more than 20000 events (option max-events)}}
+comms.kernel @channels() attributes {ranks = 64 : i64} {
+  %c0 = arith.constant 0 : index
+  %world = comms.team world
+  %ch = comms.channel 0 multicast over %world slots 1 : !comms.channel<ll, 8xf32>
+  %tile = comms.iota : tensor<8xf32>
+  comms.send %tile on %ch[%c0] : tensor<8xf32>, !comms.channel<ll, 8xf32>
+  comms.channel_barrier %ch : !comms.channel<ll, 8xf32>
+  comms.for_peers %world as %p {
+    %got = comms.recv %ch[%c0] from %p : !comms.channel<ll, 8xf32> -> tensor<8xf32>
+  }
+  comms.return
+}
+
+// -----
+
+// What is wrong on those that are followed is still found.
+// expected-remark @below {{comms-check-sync followed 4 of 64 ranks, and did not compare one launch with the next: all of them take more than 20000 events (option max-events)}}
+comms.kernel @channels_wrong() attributes {ranks = 64 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %world = comms.team world
+  %ch = comms.channel 0 multicast over %world slots 2 : !comms.channel<ll, 8xf32>
+  %tile = comms.iota : tensor<8xf32>
+  comms.send %tile on %ch[%c0] : tensor<8xf32>, !comms.channel<ll, 8xf32>
+  comms.channel_barrier %ch : !comms.channel<ll, 8xf32>
+  comms.for_peers %world as %p {
+    // expected-error @below {{'comms.recv' op waits for ever on rank 0 block 0 in launch 1, for rank 1 to send slot 1}}
+    // expected-note @below {{rank 1 has sent slot 0 of this channel in this launch}}
+    // expected-note @below {{rank 1 block 0 in launch 1 waits here itself, for rank 2 to send slot 1}}
+    // expected-note @below {{so does rank 1 block 0 in launch 1, for rank 2 to send slot 1}}
+    // expected-note @below {{so does rank 2 block 0 in launch 1, for rank 63 to send slot 1}}
+    // expected-note @below {{so does rank 63 block 0 in launch 1, for rank 0 to send slot 1}}
+    // expected-note @below {{the source must send through the same slot and channel, from the same block, in the same launch}}
+    %got = comms.recv %ch[%c1] from %p : !comms.channel<ll, 8xf32> -> tensor<8xf32>
+  }
+  comms.return
+}
+
+// -----
+
+// Signals are counted, so that no rank can be left out: a smaller world.
+// expected-remark @below {{comms-check-sync followed the kernel with 8 ranks instead of 64, which take more than 20000 events (option max-events)}}
+comms.kernel @signals(%s: !comms.signal<1>) attributes {ranks = 64 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %world = comms.team world
+  %n = comms.size %world
+  %peers = arith.subi %n, %c1 : index
+  %epoch = comms.epoch
+  %want = arith.muli %epoch, %peers : index
+  %value = arith.index_cast %want : index to i64
+  comms.for_peers %world as %p {
+    comms.signal inc %s[%c0] at %p of %world : !comms.signal<1>
+  }
+  %t = comms.wait_signal %s[%c0] ge %value : !comms.signal<1>
+  comms.return
+}
+
+// -----
+
+// Made for its own number of ranks: a smaller world says nothing.
+// expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 20000 events; raise the option max-events, or check it with fewer ranks (option ranks)}}
+comms.kernel @fixed(%s: !comms.signal<1>) attributes {ranks = 64 : i64} {
+  %c0 = arith.constant 0 : index
+  %peers = arith.constant 63 : index
+  %world = comms.team world
+  %epoch = comms.epoch
+  %want = arith.muli %epoch, %peers : index
+  %value = arith.index_cast %want : index to i64
+  comms.for_peers %world as %p {
+    comms.signal inc %s[%c0] at %p of %world : !comms.signal<1>
+  }
+  %t = comms.wait_signal %s[%c0] ge %value : !comms.signal<1>
+  comms.return
+}
+
+// -----
+
+// A loop that would run for ever.
+// expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 20000 events; raise the option max-events, or check it with fewer ranks (option ranks)}}
+comms.kernel @endless(%x: memref<64xf32>) attributes {ranks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %true = arith.constant true
+  scf.while : () -> () {
+    scf.condition(%true)
+  } do {
+    %t = comms.tile_load %x[%c0] : memref<64xf32> -> tensor<8xf32>
+    scf.yield
+  }
+  comms.return
+}
