@@ -27,20 +27,17 @@ static bool isProven(CheckBoundsOp op) {
          *count <= *limit && *offset <= *limit - *count;
 }
 
-/// Whether an earlier check of the same block asks the same. Bounded, because
-/// one offset may have any number of users.
+/// Whether a check shortly before, in the same block, asks the same. The search
+/// is short, so that long blocks cost linear time.
 static bool isRepeated(CheckBoundsOp op) {
-  constexpr unsigned maxUsers = 64;
-  unsigned seen = 0;
-  for (Operation *user : op.getOffset().getUsers()) {
-    if (++seen > maxUsers)
-      return false;
-    auto other = dyn_cast<CheckBoundsOp>(user);
-    if (other && other != op && other->getBlock() == op->getBlock() &&
-        other.getOffset() == op.getOffset() &&
-        other.getCount() == op.getCount() &&
-        other.getLimit() == op.getLimit() && other->isBeforeInBlock(op))
+  constexpr unsigned farthest = 64;
+  Operation *earlier = op->getPrevNode();
+  for (unsigned i = 0; earlier && i < farthest; ++i) {
+    auto other = dyn_cast<CheckBoundsOp>(earlier);
+    if (other && other.getOffset() == op.getOffset() &&
+        other.getCount() == op.getCount() && other.getLimit() == op.getLimit())
       return true;
+    earlier = earlier->getPrevNode();
   }
   return false;
 }
