@@ -100,3 +100,14 @@ comms.kernel @braces(%x: memref<8xf32>) {
   }
   comms.return
 }
+
+// -----
+
+// A kernel in a kernel.
+// CHECK: symbol's parent must have the SymbolTable trait
+comms.kernel @outer() {
+  comms.kernel @inner() {
+    comms.return
+  }
+  comms.return
+}
