@@ -343,6 +343,12 @@ LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
   int64_t pieces =
       choice->algorithm->pieces ? choice->algorithm->pieces(*problem) : 1;
   chooseTiles(*problem, pieces, tileSize);
+  constexpr int64_t maxSlots = int64_t(1) << 40;
+  if (problem->tiles > maxSlots / problem->ranks)
+    return op->emitOpError("is cut into ")
+           << problem->tiles << " tiles for each of " << problem->ranks
+           << " ranks: more than a channel can number; use larger rows or "
+              "fewer ranks";
   record(kernel, *problem, *choice);
   if (failed(separate(*problem, earlier)))
     return failure();
@@ -367,7 +373,9 @@ void ExpandCollectives::runOnOperation() {
   kernel.walk([&](Operation *op) {
     if (getCollectiveKind(op))
       collectives.push_back(op);
-    if (auto channel = dyn_cast<ChannelOp>(op))
+    // Numbers that are out of the way cannot be met by counting.
+    auto channel = dyn_cast<ChannelOp>(op);
+    if (channel && static_cast<int64_t>(channel.getId()) < (int64_t(1) << 31))
       nextChannel = std::max<int64_t>(nextChannel, channel.getId() + 1);
   });
   SmallVector<Earlier> earlier;

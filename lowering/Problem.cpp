@@ -140,6 +140,16 @@ Value mlir::comms::convertTile(OpBuilder &builder, Location loc, Value value,
 /// Elements of the smallest flat tile: one vector.
 static constexpr int64_t smallestTile = 16;
 
+/// Bounds that keep products of sizes within 64 bits.
+static constexpr int64_t maxRanks = int64_t(1) << 20, maxElements = int64_t(1)
+                                                                    << 40;
+
+/// Whether `a` times `b` is `product`; false when it does not fit 64 bits.
+static bool isProduct(int64_t product, int64_t a, int64_t b) {
+  int64_t result;
+  return !__builtin_mul_overflow(a, b, &result) && result == product;
+}
+
 namespace {
 /// An array as rows: `rows` of `length` elements.
 struct Rows {
@@ -171,8 +181,8 @@ static FailureOr<Rows> getRows(Operation *op, Value memory) {
           "has an array with a dimension that is not known: specialise the "
           "kernel to its inputs first");
     else if (__builtin_mul_overflow(elements, size, &elements) ||
-             elements > (int64_t(1) << 48))
-      return op->emitOpError("has an array of more than 2^48 elements");
+             elements > maxElements)
+      return op->emitOpError("has an array of more than 2^40 elements");
   Rows rows;
   rows.rank = shape.size();
   if (!shape.empty())
@@ -381,6 +391,9 @@ LogicalResult Reader::readTeam() {
                            "kernel 'ranks' (or the pass its option "
                            "'ranks'), make teams by comms.team and "
                            "comms.team_split, and let factors divide");
+  if (*size > maxRanks)
+    return op->emitOpError("has a team of ")
+           << *size << " ranks: " << maxRanks << " are the most";
   problem.ranks = *size;
   bool oneToOne = problem.kind->direction == Direction::OneToOne;
   if (failed(checkRank(problem.root, oneToOne ? "source" : "root")) ||
@@ -475,15 +488,14 @@ LogicalResult Reader::setRowArray(TileArray &array, const Rows &rows,
                                   int64_t length, int64_t resultRows,
                                   bool mayBeShared, StringRef what) {
   array.tileLength = length;
-  array.partElements = length * problem.tiles;
-  if (rows.elements() == length * resultRows)
-    return success();
-  array.shared = mayBeShared && rows.elements() == length;
-  if (array.shared)
-    return success();
-  return op->emitOpError("has an ")
-         << what << " of " << rows.elements() << " elements where "
-         << resultRows << " rows of " << length << " are exchanged";
+  array.shared = mayBeShared && resultRows > 1 && rows.elements() == length;
+  if (isProduct(rows.elements(), length, resultRows))
+    array.partElements = length * problem.tiles;
+  else if (!array.shared)
+    return op->emitOpError("has an ")
+           << what << " of " << rows.elements() << " elements where "
+           << resultRows << " rows of " << length << " are exchanged";
+  return success();
 }
 
 LogicalResult Reader::setRows() {
@@ -497,9 +509,11 @@ LogicalResult Reader::setRows() {
   problem.tileSize = problem.wires[0].length;
   if (auto exchange = dyn_cast<AllToAllVOp>(op)) {
     problem.tiles = exchange.getMaxRows();
-    if (problem.tiles < 0 || problem.tiles > (int64_t(1) << 31))
+    if (problem.tiles < 0 ||
+        problem.tiles > maxElements / std::max<int64_t>(first.length, 1))
       return op->emitOpError("has max_rows ")
-             << problem.tiles << ", which is no number of rows";
+             << problem.tiles << ", which is no number of rows of "
+             << first.length << " elements";
     problem.inputs[0].tileLength = problem.outputs[0].tileLength = first.length;
     problem.partElements = first.length * problem.tiles;
     if (outputRows[0].length != first.length)
