@@ -88,14 +88,16 @@ struct Bits {
 };
 } // namespace
 
+// The NaN is chosen in f32: a choice between bf16 would be made lane by lane on
+// processors that have no bf16.
 Value comms::emitTruncToBF16(OpBuilder &builder, Location loc, Value value) {
   Bits b{builder, loc, value.getType()};
-  Value high = arith::TruncIOp::create(builder, loc, b.i16(),
-                                       b.roundBits(b.cast(value, b.i32()), 16));
   Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO,
                                       value, value);
-  Value bits = b.select(isNaN, b.integer(0x7FC0, 16), high);
-  return b.cast(bits, b.of(builder.getBF16Type()));
+  Value bits = b.select(isNaN, b.integer(0x7FC00000), b.cast(value, b.i32()));
+  Value high =
+      arith::TruncIOp::create(builder, loc, b.i16(), b.roundBits(bits, 16));
+  return b.cast(high, b.of(builder.getBF16Type()));
 }
 
 Value comms::emitExtFromBF16(OpBuilder &builder, Location loc, Value value) {

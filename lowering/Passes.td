@@ -421,15 +421,15 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
       %0 = vector.load %x[%c0] : memref<16xf32>, vector<16xf32>
       %1 = math.sqrt %0 : vector<16xf32>
       %2 = arith.divf %ones, %1 : vector<16xf32>
-      %3 = arith.bitcast %2 : vector<16xf32> to vector<16xi32>
-      %4 = arith.shrui %3, %sixteen : vector<16xi32>
-      %5 = arith.andi %4, %one : vector<16xi32>
-      %6 = arith.addi %3, %half : vector<16xi32>
-      %7 = arith.addi %6, %5 : vector<16xi32>
-      %8 = arith.shrui %7, %sixteen : vector<16xi32>
-      %9 = arith.trunci %8 : vector<16xi32> to vector<16xi16>
-      %10 = arith.cmpf uno, %2, %2 : vector<16xf32>
-      %11 = arith.select %10, %nan, %9 : vector<16xi1>, vector<16xi16>
+      %3 = arith.cmpf uno, %2, %2 : vector<16xf32>
+      %4 = arith.bitcast %2 : vector<16xf32> to vector<16xi32>
+      %5 = arith.select %3, %nan, %4 : vector<16xi1>, vector<16xi32>
+      %6 = arith.shrui %5, %sixteen : vector<16xi32>
+      %7 = arith.andi %6, %one : vector<16xi32>
+      %8 = arith.addi %5, %half : vector<16xi32>
+      %9 = arith.addi %8, %7 : vector<16xi32>
+      %10 = arith.shrui %9, %sixteen : vector<16xi32>
+      %11 = arith.trunci %10 : vector<16xi32> to vector<16xi16>
       %12 = arith.bitcast %11 : vector<16xi16> to vector<16xbf16>
       vector.store %12, %y[%c0] : memref<16xbf16>, vector<16xbf16>
       comms.return
