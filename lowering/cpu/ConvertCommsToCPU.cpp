@@ -99,6 +99,8 @@ LogicalResult ConvertCommsToCPU::convertToLLVM(LLVMTypeConverter &types) {
   vector::populateVectorBroadcastLoweringPatterns(patterns);
   vector::populateVectorShapeCastLoweringPatterns(patterns);
   vector::populateVectorMaskOpLoweringPatterns(patterns);
+  vector::populateVectorMaskMaterializationPatterns(
+      patterns, /*force32BitVectorIndices=*/true);
   populateVectorToLLVMConversionPatterns(types, patterns,
                                          /*reassociateFPReductions=*/false,
                                          /*force32BitVectorIndices=*/true);

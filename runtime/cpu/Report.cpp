@@ -44,11 +44,11 @@ static std::string describeProgress(const Scheduler &scheduler, int64_t rank,
                                     int64_t block) {
   const Fiber &fiber = scheduler.fibers[rank * scheduler.blocks + block];
   if (fiber.state == Fiber::Finished)
-    return ", which has ended";
+    return " (has ended)";
   if (fiber.state != Fiber::Waiting || fiber.wait.site < 0)
     return "";
-  return ", which waits at " +
-         scheduler.kernel.sites()[fiber.wait.site].location;
+  return " (waits at " + scheduler.kernel.sites()[fiber.wait.site].location +
+         ")";
 }
 
 /// A packet or element that has not come: which, where, and who writes there.
@@ -75,8 +75,9 @@ std::string Scheduler::describeSlot(const Fiber &fiber) const {
         ranks > 1) {
       int64_t source =
           index / (info.elements() / info.shape[0] / info.shape[1]) % ranks;
-      end = "; rank " + number(source) + " should have sent it" +
-            describeProgress(*this, source, fiber.context.block);
+      end = "; rank " + number(source) +
+            describeProgress(*this, source, fiber.context.block) +
+            " should have sent it";
     } else {
       end = "; the sending rank of the channel should have sent it";
     }
@@ -112,8 +113,7 @@ std::string Scheduler::describeBarrier(const Fiber &fiber) const {
   int64_t missing = barrier.total - barrier.arrived;
   if (missing > named)
     text += " and " + number(missing - named) + " more";
-  return text +
-         (missing == 1 ? " should have arrived" : " should have arrived");
+  return text + " should have arrived";
 }
 
 Waiting Scheduler::describe(const Fiber &fiber) const {
