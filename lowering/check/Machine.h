@@ -192,6 +192,7 @@ private:
   bool doWait(Thread &thread, int32_t index);
   void doReset(Thread &thread, int32_t index);
   bool doWaitCounter(Thread &thread, int32_t index);
+  void doFence(Thread &thread, const Action &action);
   bool doBarrier(Thread &thread, int32_t index);
   void doSend(Thread &thread, int32_t index);
   bool doRecv(Thread &thread, int32_t index);

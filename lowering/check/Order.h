@@ -108,7 +108,20 @@ struct Touch {
   Stamp stamp;
   int32_t action = -1;
   int32_t launch = 0;
+  /// A reduction in memory: any number of them may meet.
+  bool combines = false;
 };
+
+/// Replaces the entry of the same thread, or adds one.
+template <typename List, typename Entry>
+void remember(List &list, const Entry &entry) {
+  for (auto &old : list)
+    if (old.stamp.thread == entry.stamp.thread) {
+      old = entry;
+      return;
+    }
+  list.push_back(entry);
+}
 
 /// The last accesses to each element of one rank's part of a window.
 class Shadow {
@@ -116,6 +129,7 @@ public:
   struct Piece {
     int64_t end = 0;
     Touch write;
+    /// Reads and reductions since the last write, by thread.
     llvm::SmallVector<Touch, 4> reads;
   };
   /// Calls `visit` for pieces that cover exactly [begin, end).

@@ -200,3 +200,20 @@ comms.kernel @double_buffer(%w: !comms.window<128xf32>, %x: memref<64xf32>, %y: 
   }
   comms.return
 }
+
+// -----
+
+// Reductions in memory may meet one another.
+comms.kernel @reductions(%w: !comms.window<64xf32>, %y: memref<64xf32>) attributes {ranks = 4 : i64} {
+  %c0 = arith.constant 0 : index
+  %world = comms.team world
+  %tile = comms.iota : tensor<64xf32>
+  %all = comms.multimem %w of %world : !comms.window<64xf32> -> memref<64xf32, #comms.space<multimem>>
+  comms.multimem_reduce sum %tile, %all[%c0] : tensor<64xf32>, memref<64xf32, #comms.space<multimem>>
+  comms.barrier %world block
+  %here = comms.local %w : !comms.window<64xf32> -> memref<64xf32>
+  %sum = comms.tile_load %here[%c0] : memref<64xf32> -> tensor<64xf32>
+  comms.tile_store %sum, %y[%c0] : tensor<64xf32>, memref<64xf32>
+  comms.barrier %world block
+  comms.return
+}

@@ -234,3 +234,22 @@ comms.kernel @reset_by_another(%s: !comms.signal<1>) attributes {ranks = 2 : i64
   comms.barrier %world grid
   comms.return
 }
+
+// -----
+
+// A reduction in memory and a read are apart.
+comms.kernel @reduction_and_read(%w: !comms.window<64xf32>, %y: memref<64xf32>) attributes {ranks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %world = comms.team world
+  %tile = comms.iota : tensor<64xf32>
+  %all = comms.multimem %w of %world : !comms.window<64xf32> -> memref<64xf32, #comms.space<multimem>>
+  // expected-error @below {{'comms.multimem_reduce' op writes [0, 64) of 'w' at rank 1 on rank 0 block 0 in launch 2, with no order between it and the read by rank 1 block 0 in launch 1}}
+  // expected-note @below {{let the earlier launch end in a barrier or a signal that orders them, or alternate two buffers by comms.epoch}}
+  comms.multimem_reduce sum %tile, %all[%c0] : tensor<64xf32>, memref<64xf32, #comms.space<multimem>>
+  comms.barrier %world block
+  %here = comms.local %w : !comms.window<64xf32> -> memref<64xf32>
+  // expected-note @below {{the read}}
+  %sum = comms.tile_load %here[%c0] : memref<64xf32> -> tensor<64xf32>
+  comms.tile_store %sum, %y[%c0] : tensor<64xf32>, memref<64xf32>
+  comms.return
+}

@@ -1,0 +1,120 @@
+//===- Arithmetic.cpp - Integers of a given width -------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/check/Arithmetic.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::check;
+
+int64_t mlir::comms::check::normalise(int64_t value, unsigned width) {
+  if (width >= 64)
+    return value;
+  if (width == 1)
+    return value & 1;
+  return llvm::SignExtend64(static_cast<uint64_t>(value), width);
+}
+
+uint64_t mlir::comms::check::unsignedOf(int64_t value, unsigned width) {
+  return width >= 64
+             ? static_cast<uint64_t>(value)
+             : static_cast<uint64_t>(value) & ((uint64_t(1) << width) - 1);
+}
+
+std::optional<int64_t> mlir::comms::check::compute(Code code, int64_t a,
+                                                   int64_t b, unsigned width) {
+  uint64_t ua = unsignedOf(a, width), ub = unsignedOf(b, width);
+  bool overflows = a == INT64_MIN && b == -1;
+  switch (code) {
+  case Code::Add:
+    return static_cast<int64_t>(ua + ub);
+  case Code::Sub:
+    return static_cast<int64_t>(ua - ub);
+  case Code::Mul:
+    return static_cast<int64_t>(ua * ub);
+  case Code::And:
+    return a & b;
+  case Code::Or:
+    return a | b;
+  case Code::Xor:
+    return a ^ b;
+  case Code::MinS:
+    return std::min(a, b);
+  case Code::MaxS:
+    return std::max(a, b);
+  case Code::MinU:
+    return static_cast<int64_t>(std::min(ua, ub));
+  case Code::MaxU:
+    return static_cast<int64_t>(std::max(ua, ub));
+  case Code::Shl:
+  case Code::ShrS:
+  case Code::ShrU:
+    if (ub >= width)
+      return std::nullopt;
+    if (code == Code::Shl)
+      return static_cast<int64_t>(ua << ub);
+    return code == Code::ShrS ? a >> ub : static_cast<int64_t>(ua >> ub);
+  default:
+    break;
+  }
+  if (b == 0 || overflows)
+    return std::nullopt;
+  switch (code) {
+  case Code::DivS:
+    return a / b;
+  case Code::RemS:
+    return a % b;
+  case Code::DivU:
+    return static_cast<int64_t>(ua / ub);
+  case Code::RemU:
+    return static_cast<int64_t>(ua % ub);
+  case Code::CeilDivU:
+    return static_cast<int64_t>(ua / ub + (ua % ub != 0));
+  case Code::CeilDivS:
+    return a / b + (a % b != 0 && (a < 0) == (b < 0));
+  case Code::FloorDivS:
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+  default:
+    return std::nullopt;
+  }
+}
+
+bool mlir::comms::check::compare(arith::CmpIPredicate predicate, int64_t a,
+                                 int64_t b, unsigned width) {
+  // An i1 is kept as 0 or 1, but its sign bit is its only bit.
+  if (width == 1 && predicate >= arith::CmpIPredicate::slt &&
+      predicate <= arith::CmpIPredicate::sge)
+    a = -a, b = -b;
+  uint64_t ua = unsignedOf(a, width), ub = unsignedOf(b, width);
+  switch (predicate) {
+  case arith::CmpIPredicate::eq:
+    return a == b;
+  case arith::CmpIPredicate::ne:
+    return a != b;
+  case arith::CmpIPredicate::slt:
+    return a < b;
+  case arith::CmpIPredicate::sle:
+    return a <= b;
+  case arith::CmpIPredicate::sgt:
+    return a > b;
+  case arith::CmpIPredicate::sge:
+    return a >= b;
+  case arith::CmpIPredicate::ult:
+    return ua < ub;
+  case arith::CmpIPredicate::ule:
+    return ua <= ub;
+  case arith::CmpIPredicate::ugt:
+    return ua > ub;
+  case arith::CmpIPredicate::uge:
+    return ua >= ub;
+  }
+  return false;
+}

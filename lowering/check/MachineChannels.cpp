@@ -1,0 +1,252 @@
+//===- MachineChannels.cpp - Sends, receives and slots --------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/check/Machine.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::check;
+
+/// Slots of a channel that can be followed.
+static constexpr int64_t maxSlots = int64_t(1) << 22;
+
+std::vector<Machine::Sent> &Machine::sends(const Action &action, int64_t source,
+                                           int64_t dest, bool all) {
+  ChannelState &state = channels[action.object];
+  return all ? state.toAll[rankIndex[source]]
+             : state.toOne[pairOf(source, dest)];
+}
+
+const Machine::Received *Machine::receipt(const Action &action, int64_t source,
+                                          int64_t dest, int64_t slot) const {
+  const auto &list = channels[action.object].receipts[pairOf(source, dest)];
+  return static_cast<size_t>(slot) < list.size() ? &list[slot] : nullptr;
+}
+
+/// The slot, and how many elements of the tile exist (-1: unknown).
+std::optional<int64_t> Machine::slotOf(Thread &thread, const Action &action,
+                                       int64_t &valid) {
+  auto slot = demand(thread, action, action.index, "slot");
+  if (!slot)
+    return std::nullopt;
+  const ChannelPlan &channel = program.channels[action.object];
+  valid = action.valid < 0 ? action.tileSize
+                           : get(thread, action.valid).value_or(-1);
+  if (*slot < 0 || *slot >= channel.slots || *slot >= maxSlots) {
+    fatal = true;
+    if (auto diag = report(action)) {
+      *diag << "uses slot " << *slot << " of a channel with " << channel.slots
+            << ", on " << when(thread);
+      diag->attachNote(channel.op->getLoc()) << "the channel";
+      diag->attachNote() << "slots are 0 to "
+                         << std::min(channel.slots, maxSlots) - 1;
+    }
+    return std::nullopt;
+  }
+  if (action.valid >= 0 && get(thread, action.valid) &&
+      (valid < 0 || valid > action.tileSize)) {
+    fatal = true;
+    if (auto diag = report(action)) {
+      *diag << "says that " << valid << " elements are valid of a tile of "
+            << action.tileSize << ", on " << when(thread);
+      diag->attachNote() << "clamp it: arith.minsi and arith.maxsi with the "
+                            "tile's length and 0";
+    }
+    return std::nullopt;
+  }
+  return slot;
+}
+
+/// A slot's memory comes round again two launches later: by then the tile must
+/// have been received.
+void Machine::checkReuse(Thread &thread, int32_t index, int64_t dest,
+                         int64_t slot) {
+  const Action &action = program.actions[index];
+  const Received *old = receipt(action, thread.rank, dest, slot);
+  int32_t launch = thread.launch - 2;
+  if (!old || old->launches[launch % 3] != launch ||
+      clocks.carriedOut(thread.id, {old->thread, old->times[launch % 3]}))
+    return;
+  if (auto diag = report(action)) {
+    *diag << "may overwrite slot " << slot << " in launch " << thread.launch
+          << " before " << name(old->thread) << " has received what "
+          << name(thread.id) << " sent in launch " << launch;
+    diag->attachNote(program.actions[old->action].op->getLoc())
+        << "the receive";
+    diag->attachNote() << "end the kernel with a comms.barrier over the team, "
+                          "or let the receiver answer";
+  }
+}
+
+void Machine::doSend(Thread &thread, int32_t index) {
+  const Action &action = program.actions[index];
+  const ChannelPlan &channel = program.channels[action.object];
+  int64_t valid = 0;
+  auto slot = slotOf(thread, action, valid);
+  if (!slot)
+    return;
+  bool all = channel.pattern == ChannelPattern::Multicast && action.peer < 0;
+  int64_t dest = -1;
+  if (!all) {
+    auto peer = peerOf(thread, action);
+    if (!peer)
+      return;
+    dest = *peer;
+  }
+  // Nobody looks at what goes to a rank that is not followed.
+  if (!all && rankIndex[dest] < 0)
+    return;
+  std::vector<Sent> &list = sends(action, thread.rank, dest, all);
+  if (list.size() <= static_cast<size_t>(*slot))
+    list.resize(*slot + 1);
+  Sent &tile = list[*slot];
+  if (tile.launch == thread.launch) {
+    if (auto diag = report(action)) {
+      *diag << "sends through slot " << *slot << " on " << when(thread)
+            << ", which already carries what " << name(tile.thread) << " sent";
+      diag->attachNote(program.actions[tile.action].op->getLoc())
+          << "the first send";
+      diag->attachNote() << "a slot carries at most one tile a launch for each "
+                            "source and destination: number slots by tile";
+    }
+    return;
+  }
+  tile = {index,         thread.id,
+          thread.launch, rounds[action.object][thread.id],
+          valid,         clocks.send(thread.id, /*release=*/false)};
+  const TeamView &team = view(thread, action.team);
+  auto sendTo = [&](int64_t to) {
+    if (rankIndex[to] < 0)
+      return;
+    ++channels[action.object].due;
+    if (thread.launch > 2 && !shape.isPartial())
+      checkReuse(thread, index, to, *slot);
+  };
+  if (!all)
+    return sendTo(dest);
+  for (int64_t rank = 0; rank < team.size; ++rank)
+    if (team.world(rank) != thread.rank)
+      sendTo(team.world(rank));
+}
+
+bool Machine::doRecv(Thread &thread, int32_t index) {
+  const Action &action = program.actions[index];
+  const ChannelPlan &channel = program.channels[action.object];
+  int64_t valid = 0;
+  auto slot = slotOf(thread, action, valid);
+  auto source = slot ? peerOf(thread, action) : std::nullopt;
+  if (!source)
+    return true;
+  if (rankIndex[*source] < 0)
+    return true;
+  bool all = channel.pattern == ChannelPattern::Multicast;
+  const std::vector<Sent> &list = sends(action, *source, thread.rank, all);
+  if (list.size() <= static_cast<size_t>(*slot) ||
+      list[*slot].launch != thread.launch)
+    return false;
+  const Sent &tile = list[*slot];
+  const Action &send = program.actions[tile.action];
+  if (rounds[action.object][thread.id] <= tile.round)
+    if (auto diag = report(action)) {
+      *diag << "receives slot " << *slot << " on " << name(thread.id)
+            << " with no comms.channel_barrier between it and the send";
+      diag->attachNote(send.op->getLoc())
+          << "the send, on " << name(tile.thread);
+      diag->attachNote() << "every block passes comms.channel_barrier between "
+                            "the sends of a round and its receives";
+    }
+  if (threads[tile.thread].block != thread.block)
+    if (auto diag = report(action)) {
+      *diag << "receives slot " << *slot << " on " << name(thread.id)
+            << ", which " << name(tile.thread) << " sent";
+      diag->attachNote(send.op->getLoc()) << "the send";
+      diag->attachNote() << "block b receives from block b alone: share the "
+                            "tiles among blocks in the same way on both sides";
+    }
+  if (valid >= 0 && tile.valid >= 0 && valid != tile.valid)
+    if (auto diag = report(action)) {
+      *diag << "expects " << valid << " elements in slot " << *slot << " on "
+            << name(thread.id) << ", but " << name(tile.thread) << " sends "
+            << tile.valid;
+      diag->attachNote(send.op->getLoc()) << "the send";
+      diag->attachNote() << "`valid` must be the same on both sides";
+    }
+  std::vector<Received> &receipts =
+      channels[action.object].receipts[pairOf(*source, thread.rank)];
+  if (receipts.size() <= static_cast<size_t>(*slot))
+    receipts.resize(list.size());
+  Received &got = receipts[*slot];
+  if (got.launches[thread.launch % 3] != thread.launch &&
+      !(all && *source == thread.rank))
+    ++channels[action.object].taken;
+  got.action = index;
+  got.thread = thread.id;
+  got.launches[thread.launch % 3] = thread.launch;
+  got.times[thread.launch % 3] = clocks.stamp(thread.id).time;
+  clocks.receive(thread.id, tile.message, /*acquire=*/false);
+  return true;
+}
+
+bool Machine::doChannelBarrier(Thread &thread, int32_t index) {
+  const Action &action = program.actions[index];
+  BarrierState &state =
+      barriers[barrier(thread, action.team, false, action.object)];
+  if (thread.pending < 0)
+    thread.pending = arrive(thread, index, state, false, false);
+  if (!leave(thread, state, thread.pending, false, false))
+    return false;
+  thread.pending = -1;
+  ++rounds[action.object][thread.id];
+  return true;
+}
+
+/// At the end of a launch every send has been received.
+void Machine::checkAllReceipts() {
+  for (ChannelState &state : channels) {
+    if (state.taken != state.due)
+      checkReceipts(state);
+    state.taken = state.due = 0;
+  }
+}
+
+void Machine::checkReceipts(const ChannelState &state) {
+  auto check = [&](const Sent &tile, size_t slot, int64_t dest) {
+    if (tile.launch == 0 || rankIndex[dest] < 0)
+      return;
+    const Action &action = program.actions[tile.action];
+    int64_t source = threads[tile.thread].rank;
+    const Received *got = receipt(action, source, dest, slot);
+    // All threads have ended the launch of this tile.
+    if (tile.launch != threads[tile.thread].launch ||
+        (got && got->launches[tile.launch % 3] == tile.launch))
+      return;
+    if (auto diag = report(action)) {
+      *diag << "sends slot " << slot << " in launch " << tile.launch
+            << " from rank " << source << " to rank " << dest
+            << ", which never receives it";
+      diag->attachNote(program.channels[action.object].op->getLoc())
+          << "the channel";
+      diag->attachNote() << "every send needs a comms.recv of the same slot, "
+                            "source and block at its destination";
+    }
+  };
+  for (const auto &list : state.toAll)
+    for (auto [slot, tile] : llvm::enumerate(list)) {
+      if (tile.launch == 0)
+        continue;
+      const Thread &sender = threads[tile.thread];
+      const TeamView &team = view(sender, program.actions[tile.action].team);
+      for (int64_t rank = 0; rank < team.size; ++rank)
+        if (team.world(rank) != sender.rank)
+          check(tile, slot, team.world(rank));
+    }
+  for (auto [pair, list] : llvm::enumerate(state.toOne))
+    for (auto [slot, tile] : llvm::enumerate(list))
+      check(tile, slot, shape.followed[pair % shape.followed.size()]);
+}

@@ -1,0 +1,370 @@
+//===- MachineMemory.cpp - Accesses, packets and poison -------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/check/Machine.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::check;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+std::optional<Machine::Bounds>
+Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
+  auto offset = get(thread, range.offset);
+  auto count = range.count < 0 ? std::optional(range.fixedCount)
+                               : get(thread, range.count);
+  if (!offset || !count)
+    return std::nullopt;
+  if (range.count >= 0 && range.fixedCount > 0 &&
+      (*count < 0 || *count > range.fixedCount)) {
+    if (auto diag = report(action)) {
+      *diag << "says that " << *count << " elements are valid of a tile of "
+            << range.fixedCount << ", on " << when(thread);
+      diag->attachNote() << "clamp it: arith.minsi and arith.maxsi with the "
+                            "tile's length and 0";
+    }
+    return std::nullopt;
+  }
+  int64_t end = 0;
+  bool overflow = __builtin_add_overflow(*offset, *count, &end);
+  bool outside = range.memory.limit >= 0 && end > range.memory.limit;
+  // Nothing is touched, wherever that is.
+  if (*count == 0 && !overflow)
+    return Bounds{0, 0};
+  if (overflow || *offset < 0 || *count < 0 || outside) {
+    if (auto diag = report(action)) {
+      *diag << (range.write ? "writes" : "reads") << " elements [" << *offset
+            << ", " << (overflow ? std::string("…") : std::to_string(end))
+            << ") of ";
+      if (range.memory.argument >= 0)
+        *diag << "'" << program.arguments[range.memory.argument].name << "'";
+      else
+        *diag << "memory";
+      if (range.memory.limit >= 0)
+        *diag << ", which has " << range.memory.limit;
+      *diag << ", on " << when(thread);
+      diag->attachNote() << "shorten the last tile with `valid`, or check the "
+                            "loop's bounds";
+    }
+    return std::nullopt;
+  }
+  return Bounds{*offset, end};
+}
+
+void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
+                    Bounds bounds) {
+  const MemoryPlan &memory = range.memory;
+  if (memory.argument < 0 || !program.arguments[memory.argument].shared ||
+      shape.isPartial())
+    return;
+  if (memory.kind == MemoryPlan::Own)
+    return touchPart(thread, index, memory.argument, thread.rank, range.write,
+                     bounds);
+  const TeamView &team = view(thread, memory.team);
+  if (memory.kind == MemoryPlan::Multimem) {
+    for (int64_t rank = 0; rank < team.size; ++rank)
+      touchPart(thread, index, memory.argument, team.world(rank), range.write,
+                bounds);
+    return;
+  }
+  if (auto peer = get(thread, memory.peer))
+    touchPart(thread, index, memory.argument, team.world(*peer), range.write,
+              bounds);
+}
+
+void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
+                        int64_t rank, bool write, Bounds bounds) {
+  const Action &action = program.actions[index];
+  Touch now{clocks.stamp(thread.id), index, thread.launch,
+            isa<MultimemReduceOp>(action.op)};
+  auto clash = [&](const Touch &old, bool oldWrites, int64_t begin,
+                   int64_t end) {
+    bool reuse = old.launch != thread.launch;
+    auto diag = report(action);
+    if (!diag)
+      return;
+    *diag << (write ? "writes" : "reads") << " ["
+          << std::max(begin, bounds.begin) << ", " << std::min(end, bounds.end)
+          << ") of '" << program.arguments[argument].name << "' at rank "
+          << rank << " on " << when(thread) << ", with no order between it and "
+          << "the " << (oldWrites ? "write" : "read") << " by "
+          << name(old.stamp.thread) << " in launch " << old.launch;
+    reported.insert(program.actions[old.action].op);
+    diag->attachNote(program.actions[old.action].op->getLoc())
+        << "the " << (oldWrites ? "write" : "read");
+    diag->attachNote()
+        << (reuse ? "let the earlier launch end in a barrier or a signal that "
+                    "orders them, or alternate two buffers by comms.epoch"
+                  : "order them: a signal that releases and a wait that "
+                    "acquires, or a barrier");
+  };
+  size_t part = size_t(argument) * shape.followed.size() + rankIndex[rank];
+  shadows[part].access(
+      bounds.begin, bounds.end, [&](int64_t begin, Shadow::Piece &piece) {
+        steps += 2 + piece.reads.size();
+        if (!clocks.visible(thread.id, piece.write.stamp))
+          clash(piece.write, true, begin, piece.end);
+        for (const Touch &old : piece.reads) {
+          bool apart = now.combines ? !old.combines : write || old.combines;
+          bool ordered = old.combines ? clocks.visible(thread.id, old.stamp)
+                                      : clocks.carriedOut(thread.id, old.stamp);
+          if (apart && !ordered)
+            clash(old, old.combines, begin, piece.end);
+        }
+        if (write && !now.combines) {
+          piece.reads.clear();
+          piece.write = now;
+          return;
+        }
+        for (Touch &old : piece.reads)
+          if (old.stamp.thread == thread.id && old.combines == now.combines) {
+            old = now;
+            return;
+          }
+        piece.reads.push_back(now);
+      });
+}
+
+void Machine::doAccess(Thread &thread, int32_t index) {
+  const Action &action = program.actions[index];
+  if (action.peer >= 0 && action.kind == ActionKind::Access &&
+      get(thread, action.peer) && !peerOf(thread, action))
+    return;
+  for (const RangePlan &range : action.ranges) {
+    if (!range.used)
+      continue;
+    if (range.memory.kind == MemoryPlan::Peer)
+      if (auto peer = get(thread, range.memory.peer)) {
+        Action at = {};
+        at.op = action.op;
+        at.peer = range.memory.peer;
+        at.team = range.memory.team;
+        if (!peerOf(thread, at))
+          return;
+      }
+    if (auto piece = bounds(thread, action, range))
+      touch(thread, index, range, *piece);
+  }
+  if (action.counter >= 0) {
+    Action at = {};
+    at.op = action.op;
+    at.index = action.counterIndex;
+    at.object = action.counter;
+    if (auto cellAt =
+            cellIndex(thread, at, program.arguments[action.counter].count))
+      ++cell(action.counter, thread.rank, *cellAt).value;
+  }
+}
+
+void Machine::doBulk(Thread &thread, int32_t index) {
+  const Action &action = program.actions[index];
+  if (action.kind == ActionKind::BulkWait) {
+    for (Register token : action.tokens)
+      if (auto id = get(thread, token))
+        llvm::erase_if(thread.copies,
+                       [&](const auto &copy) { return copy.first == *id; });
+    return;
+  }
+  doAccess(thread, index);
+  size_t at = thread.id * program.initialValues.size() + action.dst;
+  values[at] = ++nextCopy;
+  known[at] = 1;
+  thread.copies.emplace_back(nextCopy, index);
+}
+
+//===----------------------------------------------------------------------===//
+// Packets and poison
+//===----------------------------------------------------------------------===//
+
+std::optional<Machine::Bounds> Machine::mailBounds(Thread &thread,
+                                                   const Action &action) {
+  const RangePlan &range = action.ranges[0];
+  const MemoryPlan &memory = range.memory;
+  if (memory.argument < 0) {
+    fatal = true;
+    if (auto diag = report(action))
+      *diag << "uses memory that is not a kernel argument, whose packets "
+               "comms-check-sync does not follow";
+    return std::nullopt;
+  }
+  if (memory.kind == MemoryPlan::Peer) {
+    Action at = {};
+    at.op = action.op;
+    at.peer = memory.peer;
+    at.team = memory.team;
+    if (!peerOf(thread, at))
+      return std::nullopt;
+  }
+  auto offset = demand(thread, action, range.offset, "offset");
+  if (!offset)
+    return std::nullopt;
+  RangePlan words = range;
+  bool packets = action.kind == ActionKind::PacketStore ||
+                 action.kind == ActionKind::PacketLoad;
+  int64_t count = range.fixedCount;
+  if (range.count >= 0) {
+    auto some = demand(thread, action, range.count, "number of elements");
+    if (!some)
+      return std::nullopt;
+    count = *some;
+    if (action.kind != ActionKind::PoisonFill &&
+        !bounds(thread, action, range) && *some > range.fixedCount)
+      return std::nullopt;
+  }
+  if (packets)
+    count = count > 0 && count < (int64_t(1) << 40)
+                ? (count * action.elementBits + 31) / 32
+                : 0;
+  words.count = noRegister;
+  words.fixedCount = count;
+  auto result = bounds(thread, action, words);
+  if (!result)
+    fatal = true;
+  return result;
+}
+
+void Machine::store(Thread &thread, int32_t index, Mailbox &box, Bounds bounds,
+                    int64_t flag) {
+  const Action &action = program.actions[index];
+  Touch now{clocks.stamp(thread.id), index, thread.launch};
+  Message message = clocks.send(thread.id, /*release=*/false);
+  bool poison = action.kind != ActionKind::PacketStore;
+  box.access(bounds.begin, bounds.end, [&](int64_t begin, Mailbox::Run &run) {
+    steps += 2 + run.reads.size();
+    const Touch *early = nullptr;
+    for (const Touch &read : run.reads)
+      if (!clocks.carriedOut(thread.id, read.stamp))
+        early = &read;
+    if (early) {
+      if (auto diag = report(action)) {
+        *diag << "overwrites [" << begin << ", " << run.end << ") on "
+              << when(thread) << " before " << name(early->stamp.thread)
+              << " has surely read it in launch " << early->launch;
+        reported.insert(program.actions[early->action].op);
+        diag->attachNote(program.actions[early->action].op->getLoc())
+            << "the read";
+        diag->attachNote() << "alternate buffers by comms.epoch, or let the "
+                              "reader answer before the next launch";
+      }
+    } else if (!poison && run.flag == flag) {
+      if (auto diag = report(action)) {
+        *diag << "writes flag " << flag << " to [" << begin << ", " << run.end
+              << ") on " << when(thread) << ", where packets of launch "
+              << run.store.launch
+              << " have that flag already: a reader cannot tell them apart";
+        for (const Touch &read : run.reads)
+          reported.insert(program.actions[read.action].op);
+        diag->attachNote(program.actions[run.store.action].op->getLoc())
+            << "the earlier store";
+        diag->attachNote() << "let the flag grow with comms.epoch";
+      }
+    } else if (action.kind == ActionKind::PoisonStore && run.flag == flag) {
+      if (auto diag = report(action)) {
+        *diag << "writes to [" << begin << ", " << run.end << ") on "
+              << when(thread) << ", which still holds the tile of launch "
+              << run.store.launch
+              << ": a reader would take the old one for the new";
+        for (const Touch &read : run.reads)
+          reported.insert(program.actions[read.action].op);
+        diag->attachNote(program.actions[run.store.action].op->getLoc())
+            << "the earlier store";
+        diag->attachNote() << "let the reader clear it with comms.poison_fill "
+                              "before it is used again";
+      }
+    } else if (run.store.action >= 0 &&
+               !clocks.carriedOut(thread.id, run.store.stamp)) {
+      if (auto diag = report(action)) {
+        *diag << "writes to [" << begin << ", " << run.end << ") on "
+              << when(thread) << " with no order between it and "
+              << name(run.store.stamp.thread) << " in launch "
+              << run.store.launch;
+        diag->attachNote(program.actions[run.store.action].op->getLoc())
+            << "the other store";
+        diag->attachNote() << "give each writer its own part, or order them "
+                              "with a signal or a barrier";
+      }
+    }
+    run.flag = flag;
+    run.store = now;
+    run.message = message;
+    run.reads.clear();
+  });
+}
+
+bool Machine::doMail(Thread &thread, int32_t index) {
+  const Action &action = program.actions[index];
+  const MemoryPlan &memory = action.ranges[0].memory;
+  auto piece = mailBounds(thread, action);
+  if (!piece)
+    return true;
+  bool packets = action.kind == ActionKind::PacketStore ||
+                 action.kind == ActionKind::PacketLoad;
+  int64_t flag = 1;
+  if (packets) {
+    auto value = demand(thread, action, action.value, "flag");
+    if (!value)
+      return true;
+    flag = *value & 0xffffffff;
+  }
+  auto boxOf = [&](int64_t rank) -> Mailbox & {
+    return mailboxes[size_t(memory.argument) * shape.followed.size() +
+                     rankIndex[rank]];
+  };
+  const TeamView *team = memory.team < 0 ? nullptr : &view(thread, memory.team);
+  int64_t rank = memory.kind == MemoryPlan::Peer
+                     ? team->world(*get(thread, memory.peer))
+                     : thread.rank;
+  if (action.kind != ActionKind::PacketLoad &&
+      action.kind != ActionKind::PoisonLoad) {
+    if (action.kind == ActionKind::PoisonFill)
+      flag = -1;
+    if (memory.kind == MemoryPlan::Multimem)
+      for (int64_t peer = 0; peer < team->size; ++peer)
+        store(thread, index, boxOf(team->world(peer)), *piece, flag);
+    else
+      store(thread, index, boxOf(rank), *piece, flag);
+    return true;
+  }
+  if (packets && flag == 0) {
+    if (auto diag = report(action)) {
+      *diag << "waits for flag 0 on " << when(thread)
+            << ", which memory holds before anything is stored";
+      diag->attachNote() << "begin with flag 1: comms.epoch does";
+    }
+    fatal = true;
+    return true;
+  }
+  Mailbox &box = boxOf(rank);
+  int64_t seen = -1;
+  if (!box.holds(piece->begin, piece->end, flag, seen))
+    return false;
+  Touch now{clocks.stamp(thread.id), index, thread.launch};
+  box.access(piece->begin, piece->end, [&](int64_t begin, Mailbox::Run &run) {
+    for (const Touch &read : run.reads)
+      if (read.launch < thread.launch) {
+        if (auto diag = report(action)) {
+          *diag << "is met at launch " << thread.launch
+                << " by what was stored in launch " << run.store.launch
+                << ", on " << name(thread.id);
+          diag->attachNote(program.actions[run.store.action].op->getLoc())
+              << "the store";
+          diag->attachNote()
+              << (packets ? "let the flag grow with comms.epoch"
+                          : "clear what has been read with comms.poison_fill");
+        }
+        break;
+      }
+    remember(run.reads, now);
+    clocks.receive(thread.id, run.message, /*acquire=*/false);
+  });
+  return true;
+}

@@ -1,0 +1,227 @@
+//===- MachineReport.cpp - What a thread waits for, in words --------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/check/Machine.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::check;
+using llvm::formatv;
+
+/// More errors than this are not shown.
+static constexpr unsigned maxErrors = 20;
+
+std::optional<InFlightDiagnostic> Machine::report(const Action &action) {
+  return report(action.op);
+}
+
+/// One error for each op: a second one would most often follow from the first.
+std::optional<InFlightDiagnostic> Machine::report(Operation *op) {
+  if (!reported.insert(op).second || ++errors > maxErrors)
+    return std::nullopt;
+  return op->emitOpError();
+}
+
+std::string Machine::name(int32_t thread) const {
+  return formatv("rank {0} block {1}", threads[thread].rank,
+                 threads[thread].block);
+}
+
+std::string Machine::when(const Thread &thread) const {
+  return formatv("{0} in launch {1}", name(thread.id), thread.launch);
+}
+
+std::string Machine::cellName(const Cell &cell) const {
+  return formatv("'{0}'[{1}] of rank {2}",
+                 program.arguments[cell.argument].name, cell.index, cell.rank);
+}
+
+const Action &Machine::waitsAt(int32_t thread) const {
+  return program.actions[program.code[threads[thread].pc].extra];
+}
+
+Waiting Machine::describe(int32_t id) const {
+  const Thread &thread = threads[id];
+  const Action &action = waitsAt(id);
+  Waiting result;
+  auto await = [&](int64_t rank, int64_t block) {
+    if (int32_t other = threadOf(rank, block); other >= 0 && other != id)
+      result.awaited.push_back(other);
+  };
+  auto describeCell = [&] {
+    int64_t index = get(thread, action.index).value_or(-1);
+    int64_t want = get(thread, action.value).value_or(0);
+    auto it =
+        cellIds.find({uint64_t(action.object) << 32 | uint64_t(thread.rank),
+                      uint64_t(index)});
+    const Cell *cell = it == cellIds.end() ? nullptr : &cells[it->second];
+    int64_t value = cell ? cell->value : 0;
+    bool equal =
+        action.kind == ActionKind::WaitSignal && action.wait == WaitKind::Eq;
+    const std::string &argument = program.arguments[action.object].name;
+    result.what = formatv("'{0}'[{1}] to be {2}{3}; it is {4}", argument, index,
+                          equal ? "" : "at least ", want, value);
+    if (equal && value > want)
+      result.what += ": the value was passed and will not come back";
+    if (action.kind != ActionKind::WaitSignal)
+      return;
+    // Who has signalled in this launch, and who has not.
+    std::vector<bool> has(shape.ranks);
+    std::string senders;
+    if (cell)
+      for (const Change &change : cell->changes) {
+        int32_t rank = threads[change.stamp.thread].rank;
+        if (change.launch != thread.launch || has[rank] ||
+            program.actions[change.action].kind != ActionKind::Signal)
+          continue;
+        has[rank] = true;
+        senders += (senders.empty() ? "rank " : ", ") + std::to_string(rank);
+      }
+    auto peer = action.peer < 0 ? std::nullopt : get(thread, action.peer);
+    if (peer) {
+      result.each = true;
+      int64_t rank = view(thread, action.team).world(*peer);
+      if (!has[rank])
+        for (int64_t block = 0; block < shape.blocks; ++block)
+          await(rank, block);
+      result.details.push_back(
+          formatv("rank {0} should have signalled it", rank));
+    } else {
+      // Whoever signals the same cell of the other ranks, seen from there.
+      std::vector<bool> expected(shape.ranks);
+      bool pattern = false;
+      for (const Cell &other : cells)
+        if (other.argument == action.object && other.index == index &&
+            other.rank != thread.rank)
+          for (const Change &change : other.changes)
+            if (change.launch == thread.launch) {
+              int64_t distance = threads[change.stamp.thread].rank - other.rank;
+              expected[(thread.rank + distance + shape.ranks) % shape.ranks] =
+                  pattern = true;
+            }
+      for (int64_t rank = 0; rank < shape.ranks; ++rank)
+        if (!has[rank] && rank != thread.rank && (!pattern || expected[rank]))
+          await(rank, thread.block);
+    }
+    result.details.push_back(
+        senders.empty() ? std::string("nobody has signalled it in this launch")
+                        : "signalled in this launch by " + senders);
+    std::string others;
+    unsigned shown = 0;
+    for (const Cell &other : cells)
+      if (&other != cell && other.argument == action.object &&
+          other.rank == thread.rank && other.value != 0 && ++shown <= 4)
+        others += formatv("{0}'{1}'[{2}] is {3}", others.empty() ? "" : ", ",
+                          argument, other.index, other.value);
+    if (!others.empty()) {
+      result.details.push_back("other cells at this rank: " + others);
+      result.mismatch = true;
+    }
+    result.mismatch |= equal && value > want;
+  };
+  auto describeBarrier = [&](const BarrierState &state, int32_t number) {
+    const Generation &generation = state.generations[number];
+    result.each = true;
+    result.what = formatv("all {0} blocks that it joins; {1} came",
+                          state.members, generation.arrived);
+    for (int64_t rank = 0; rank < state.team.size; ++rank)
+      for (int64_t block = 0; block < shape.blocks; ++block) {
+        if (!state.grid && block != state.block)
+          continue;
+        int32_t other = threadOf(state.team.world(rank), block);
+        if (other < 0)
+          continue;
+        auto it = state.arrivals.find(other);
+        if (it == state.arrivals.end() || it->second <= number)
+          result.awaited.push_back(other);
+      }
+  };
+  auto barrierOf = [&](int32_t channel, bool grid) -> const BarrierState & {
+    const TeamView &team = view(thread, action.team);
+    uint64_t who = uint64_t(team.first) << 42 | uint64_t(team.stride) << 21 |
+                   uint64_t(team.size);
+    uint64_t what = uint64_t(channel + 1) << 32 |
+                    (grid ? uint64_t(1) << 31 : uint64_t(thread.block));
+    return barriers[barrierIds.find({who, what})->second];
+  };
+  switch (action.kind) {
+  case ActionKind::WaitSignal:
+  case ActionKind::WaitCounter:
+    describeCell();
+    break;
+  case ActionKind::Barrier:
+    describeBarrier(barrierOf(-1, action.extent == BarrierExtent::Grid),
+                    thread.pending);
+    break;
+  case ActionKind::ChannelBarrier:
+    describeBarrier(barrierOf(action.object, false), thread.pending);
+    break;
+  case ActionKind::BarrierWait: {
+    int64_t token = get(thread, action.token).value_or(0);
+    describeBarrier(barriers[token >> 32],
+                    static_cast<int32_t>(token & 0x7fffffff));
+    break;
+  }
+  case ActionKind::Recv: {
+    int64_t peer = get(thread, action.peer).value_or(0);
+    int64_t source = view(thread, action.team).world(peer);
+    result.each = true;
+    result.what = formatv("rank {0} to send slot {1}", source,
+                          get(thread, action.index).value_or(0));
+    if (source != thread.rank)
+      await(source, thread.block);
+    bool all =
+        program.channels[action.object].pattern == ChannelPattern::Multicast;
+    std::string slots;
+    unsigned shown = 0;
+    const ChannelState &state = channels[action.object];
+    const auto &list = all ? state.toAll[rankIndex[source]]
+                           : state.toOne[pairOf(source, thread.rank)];
+    for (auto [slot, tile] : llvm::enumerate(list))
+      if (tile.launch == thread.launch && shown++ < 4)
+        slots += (slots.empty() ? "" : ", ") + std::to_string(slot);
+    result.mismatch = !slots.empty();
+    if (result.mismatch)
+      result.details.push_back(
+          formatv("rank {0} has sent slot {1} of this channel in this launch",
+                  source, slots));
+    break;
+  }
+  case ActionKind::PacketLoad:
+  case ActionKind::PoisonLoad: {
+    int64_t offset = get(thread, action.ranges[0].offset).value_or(0);
+    int32_t argument = action.ranges[0].memory.argument;
+    result.what = formatv("{0} at '{1}'[{2}]",
+                          action.kind == ActionKind::PacketLoad
+                              ? formatv("packets with flag {0}",
+                                        get(thread, action.value).value_or(0))
+                                    .str()
+                              : std::string("a tile"),
+                          program.arguments[argument].name, offset);
+    int64_t seen = -1, last = offset + 1;
+    const Mailbox &box =
+        mailboxes[size_t(argument) * shape.followed.size() + thread.rankIndex];
+    if (action.kind == ActionKind::PacketLoad &&
+        action.ranges[0].memory.kind == MemoryPlan::Own) {
+      (void)box.holds(offset, last, INT64_MIN, seen);
+      result.mismatch = seen >= 0;
+      result.details.push_back(
+          seen < 0 ? std::string("nothing has been stored there")
+                   : formatv("the flag there is {0}", seen).str());
+    }
+    for (int64_t rank = 0; rank < shape.ranks; ++rank)
+      await(rank, thread.block);
+    break;
+  }
+  default:
+    break;
+  }
+  return result;
+}
