@@ -144,10 +144,14 @@ LogicalResult BulkCopyOp::verify() {
       return emitOpError()
              << "C4: " << *getConstant(elements) << " elements of " << element
              << " are no multiple of 16 bytes, which offsets and count must be";
+  if (getToken().use_empty())
+    return emitOpError("C5: no comms.bulk_wait waits for this copy");
   for (Operation *user : getToken().getUsers())
-    if (isa<BulkWaitOp>(user))
-      return success();
-  return emitOpError("C5: no comms.bulk_wait waits for this copy");
+    if (!isa<BulkWaitOp>(user))
+      return emitOpError("C5: the token names a copy under way and goes to "
+                         "comms.bulk_wait alone, whose own token says that the "
+                         "copy has been made");
+  return success();
 }
 
 LogicalResult BulkWaitOp::verify() {

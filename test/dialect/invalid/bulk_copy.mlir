@@ -109,3 +109,16 @@ comms.kernel @k(%src: memref<64xf32>, %any: memref<?xf32>) {
   %t = comms.bulk_copy %src[%c0] to %any[%c0] count %c8 : memref<64xf32>, memref<?xf32>
   comms.return
 }
+
+// -----
+
+// C5: to have begun is no evidence of having ended.
+comms.kernel @k(%src: memref<64xf32>, %any: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  // expected-error @+1 {{C5: the token names a copy under way and goes to comms.bulk_wait alone}}
+  %t = comms.bulk_copy %src[%c0] to %any[%c0] count %c8 : memref<64xf32>, memref<?xf32>
+  %done = comms.bulk_wait %t
+  %x = comms.tile_load %any[%c0] after %t : memref<?xf32> -> tensor<16xf32>
+  comms.return
+}
