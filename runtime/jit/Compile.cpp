@@ -24,6 +24,9 @@
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Object/ObjectFile.h"
@@ -341,12 +344,100 @@ makeTargetMachine(unsigned level) {
   return builder->createTargetMachine();
 }
 
+static bool isNarrowVector(const Value *value) {
+  return value->getType()->isVectorTy() &&
+         value->getType()->getScalarType()->isBFloatTy();
+}
+
+/// Replaces a choice between vectors of bf16 by one between vectors of i16.
+static void chooseAsIntegers(Instruction *choice) {
+  IRBuilder<> builder(choice);
+  Type *bits = VectorType::getInteger(cast<VectorType>(choice->getType()));
+  Value *chosen = nullptr;
+  if (auto *select = dyn_cast<SelectInst>(choice)) {
+    Value *first = builder.CreateBitCast(select->getTrueValue(), bits);
+    Value *second = builder.CreateBitCast(select->getFalseValue(), bits);
+    chosen = builder.CreateSelect(select->getCondition(), first, second);
+  } else {
+    auto *phi = cast<PHINode>(choice);
+    PHINode *integers = builder.CreatePHI(bits, phi->getNumIncomingValues());
+    for (auto [value, block] :
+         zip_equal(phi->incoming_values(), phi->blocks())) {
+      builder.SetInsertPoint(block->getTerminator());
+      integers->addIncoming(builder.CreateBitCast(value, bits), block);
+    }
+    chosen = integers;
+    builder.SetInsertPoint(phi->getParent()->getFirstInsertionPt());
+  }
+  choice->replaceAllUsesWith(builder.CreateBitCast(chosen, choice->getType()));
+  choice->eraseFromParent();
+}
+
+/// Replaces a masked load of bf16 by one of i16: code generation may split it
+/// into blocks.
+static void loadAsIntegers(IntrinsicInst *load) {
+  IRBuilder<> builder(load);
+  Type *bits = VectorType::getInteger(cast<VectorType>(load->getType()));
+  Value *rest = builder.CreateBitCast(load->getArgOperand(2), bits);
+  Value *integers = builder.CreateMaskedLoad(
+      bits, load->getArgOperand(0), load->getParamAlign(0).valueOrOne(),
+      load->getArgOperand(1), rest);
+  load->replaceAllUsesWith(builder.CreateBitCast(integers, load->getType()));
+  load->eraseFromParent();
+}
+
+/// Lets uses of a vector of bf16 in other blocks take it from a vector of i16.
+static void crossBlocksAsIntegers(Instruction *value) {
+  SmallVector<Use *> uses;
+  for (Use &use : value->uses())
+    if (cast<Instruction>(use.getUser())->getParent() != value->getParent())
+      uses.push_back(&use);
+  std::optional<BasicBlock::iterator> after =
+      value->getInsertionPointAfterDef();
+  if (uses.empty() || !after)
+    return;
+  IRBuilder<> builder(value->getParent(), *after);
+  Type *bits = VectorType::getInteger(cast<VectorType>(value->getType()));
+  Value *integers = builder.CreateBitCast(value, bits);
+  for (Use *use : uses) {
+    builder.SetInsertPoint(cast<Instruction>(use->getUser()));
+    use->set(builder.CreateBitCast(integers, value->getType()));
+  }
+}
+
+/// Without the hardware's conversions x86 has no registers for vectors of bf16:
+/// where one is chosen or goes from block to block, LLVM takes it apart and
+/// calls __truncsfbf2 for each element. Vectors of i16 have the same bits.
+static void carryNarrowFloatsAsIntegers(Module &module) {
+  SmallVector<Instruction *> choices, values;
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      if (isNarrowVector(&instruction) && isa<SelectInst, PHINode>(instruction))
+        choices.push_back(&instruction);
+  for (Instruction *choice : choices)
+    chooseAsIntegers(choice);
+  for (Function &function : module)
+    for (Instruction &instruction :
+         make_early_inc_range(instructions(function)))
+      if (auto *call = dyn_cast<IntrinsicInst>(&instruction))
+        if (isNarrowVector(call) &&
+            call->getIntrinsicID() == Intrinsic::masked_load)
+          loadAsIntegers(call);
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      if (isNarrowVector(&instruction))
+        values.push_back(&instruction);
+  for (Instruction *value : values)
+    crossBlocksAsIntegers(value);
+}
+
 static Expected<std::unique_ptr<MemoryBuffer>>
 makeObject(Module &module, TargetMachine &machine, unsigned level) {
   module.setDataLayout(machine.createDataLayout());
   module.setTargetTriple(machine.getTargetTriple());
   optimise(module, machine, level);
   expandNarrowMaskedStores(module);
+  carryNarrowFloatsAsIntegers(module);
   SmallVector<char, 0> bytes;
   raw_svector_ostream stream(bytes);
   legacy::PassManager passes;
