@@ -39,6 +39,8 @@ using namespace mlir::comms::tiles;
 
 /// Lanes of a vector after this pass, at most.
 static constexpr int64_t maxLanes = 16;
+/// Elements of a tile, at most: its scratch memory has to stay addressable.
+static constexpr int64_t maxTileLength = int64_t(1) << 28;
 
 namespace {
 
@@ -512,13 +514,17 @@ static LogicalResult checkTile(Operation *op, Type type) {
   if (!isa<TensorType>(type))
     return success();
   std::optional<int64_t> length = getTileLength(type);
-  if (length && *length > 0 &&
-      cast<ShapedType>(type).getElementType().isIntOrIndexOrFloat())
-    return success();
-  return op->emitOpError() << "has a value of type " << type
-                           << ": a tile is a tensor of rank 1 with a static "
-                              "length of at least 1; "
-                              "give the array a static shape";
+  if (!length || *length < 1 ||
+      !cast<ShapedType>(type).getElementType().isIntOrIndexOrFloat())
+    return op->emitOpError()
+           << "has a value of type " << type
+           << ": a tile is a tensor of rank 1 with a static length of at least "
+              "1; give the array a static shape";
+  if (*length > maxTileLength)
+    return op->emitOpError()
+           << "has a tile of " << *length << " elements, more than the "
+           << maxTileLength << " that a tile may have; cut it into tiles";
+  return success();
 }
 
 static LogicalResult checkMemory(Operation *op) {

@@ -73,3 +73,13 @@ comms.kernel @channel(%x: memref<16xf32>) {
   comms.send %a on %ch[%c0] : tensor<16xf32>, !comms.channel<pull, 16xf32>
   comms.return
 }
+
+// -----
+
+comms.kernel @huge(%x: memref<4000000000xf32>) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{has a tile of 4000000000 elements, more than the 268435456 that a tile may have}}
+  %a = comms.tile_load %x[%c0] : memref<4000000000xf32> -> tensor<4000000000xf32>
+  comms.tile_store %a, %x[%c0] : tensor<4000000000xf32>, memref<4000000000xf32>
+  comms.return
+}
