@@ -106,6 +106,7 @@ private:
   LogicalResult lowerTileOp(Operation *op, ImplicitLocOpBuilder &b);
   FailureOr<VectorType> getTileType(Operation *op, Value tile);
   Value laneMask(VectorType type, Value count, ImplicitLocOpBuilder &b);
+  Value countLanes(Value count, int64_t lanes, ImplicitLocOpBuilder &b);
   Value clearInvalid(Value tile, Value valid, ImplicitLocOpBuilder &b);
   Value loadLanes(VectorType type, Value address, Value count, bool isVolatile,
                   ImplicitLocOpBuilder &b);

@@ -85,12 +85,21 @@ Value KernelLowering::laneMask(VectorType type, Value count,
   Value lane = arith::ConstantOp::create(
       b, DenseElementsAttr::get(lanesType, ArrayRef(numbers)));
   // Clamped first: a count may have more than 32 bits.
-  Value most = constI64(lanes, b), none = constI64(0, b);
-  Value some = arith::MinSIOp::create(b, toI64(count, b), most);
-  some = arith::MaxSIOp::create(b, some, none);
+  Value some = countLanes(count, lanes, b);
   Value narrow = arith::TruncIOp::create(b, b.getI32Type(), some);
   return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lane,
                                splat(narrow, lanes, b));
+}
+
+/// The number of elements of `lanes` that exist, as i64: `count`, clamped;
+/// null: all.
+Value KernelLowering::countLanes(Value count, int64_t lanes,
+                                 ImplicitLocOpBuilder &b) {
+  Value all = constI64(lanes, b);
+  if (!count)
+    return all;
+  Value some = arith::MinSIOp::create(b, toI64(count, b), all);
+  return arith::MaxSIOp::create(b, some, constI64(0, b));
 }
 
 /// The tile with zeros (of all bits) from lane `valid` on; null: all valid.
@@ -216,7 +225,7 @@ void KernelLowering::lowerPacketStore(PacketStoreOp op, VectorType type,
   Value address = elementAddress(op.getMemref(), op.getOffset(), b);
   Value count = countWords(type, op.getValid(), b);
   storeLanes(all, address, count, /*isVolatile=*/true, b);
-  Value number = count ? toI64(count, b) : constI64(lanes, b);
+  Value number = countLanes(count, lanes, b);
   callRuntime(b, "stored",
               {address, arith::MulIOp::create(b, number, constI64(8, b))});
   rewriter.eraseOp(op);
@@ -246,7 +255,7 @@ void KernelLowering::lowerPacketLoad(PacketLoadOp op, VectorType type,
   Value loaded = whenMissing(
       fresh, first,
       [&] {
-        Value number = count ? toI64(count, b) : constI64(lanes, b);
+        Value number = countLanes(count, lanes, b);
         callRuntime(b, "wait_packets",
                     {siteOf(op, b), address, number, op.getFlag()});
         return loadLanes(packets, address, count, /*isVolatile=*/true, b);
@@ -283,8 +292,7 @@ void KernelLowering::lowerPoisonStore(PoisonStoreOp op, VectorType type,
       arith::SelectOp::create(b, isNaN, splatConstant(integers, nan, b), bits);
   Value address = elementAddress(op.getMemref(), op.getOffset(), b);
   storeLanes(clean, address, op.getValid(), /*isVolatile=*/true, b);
-  Value number = op.getValid() ? toI64(op.getValid(), b)
-                               : constI64(type.getNumElements(), b);
+  Value number = countLanes(op.getValid(), type.getNumElements(), b);
   Value size = constI64(type.getElementTypeBitWidth() / 8, b);
   callRuntime(b, "stored", {address, arith::MulIOp::create(b, number, size)});
   rewriter.eraseOp(op);
@@ -305,8 +313,7 @@ void KernelLowering::lowerPoisonLoad(PoisonLoadOp op, VectorType type,
   Value loaded = whenMissing(
       fresh, first,
       [&] {
-        Value number =
-            op.getValid() ? toI64(op.getValid(), b) : constI64(lanes, b);
+        Value number = countLanes(op.getValid(), lanes, b);
         callRuntime(b, "wait_poison",
                     {siteOf(op, b), address, number, constI64(width / 8, b)});
         return loadLanes(integers, address, op.getValid(), /*isVolatile=*/true,
@@ -471,8 +478,7 @@ LogicalResult KernelLowering::lowerMultimem(Operation *op,
   storeLanes(data, address, valid, false, in);
   if (reduce)
     callRuntime(in, "unlock", {});
-  Value number =
-      valid ? toI64(valid, in) : constI64(type->getNumElements(), in);
+  Value number = countLanes(valid, type->getNumElements(), in);
   callRuntime(in, "stored", {address, scale(number, element, in)});
   rewriter.eraseOp(op);
   return success();
