@@ -186,8 +186,10 @@ struct Footprint {
   bool written;
   int64_t tileLength, partElements;
 
-  bool conflicts(const Footprint &later) const {
-    bool sameBlocks = tileLength > 0 && tileLength == later.tileLength &&
+  /// `sameRole`: the same blocks run both collectives.
+  bool conflicts(const Footprint &later, bool sameRole) const {
+    bool sameBlocks = sameRole && tileLength > 0 &&
+                      tileLength == later.tileLength &&
                       partElements == later.partElements;
     return memory == later.memory && (written || later.written) && !sameBlocks;
   }
@@ -218,10 +220,11 @@ static SmallVector<Footprint> getFootprints(const Problem &problem) {
   return footprints;
 }
 
-static bool conflict(ArrayRef<Footprint> earlier, ArrayRef<Footprint> later) {
+static bool conflict(ArrayRef<Footprint> earlier, ArrayRef<Footprint> later,
+                     bool sameRole) {
   return llvm::any_of(earlier, [&](const Footprint &a) {
-    return llvm::any_of(later,
-                        [&](const Footprint &b) { return a.conflicts(b); });
+    return llvm::any_of(
+        later, [&](const Footprint &b) { return a.conflicts(b, sameRole); });
   });
 }
 
@@ -233,7 +236,7 @@ static LogicalResult separate(const Problem &problem,
   auto role = op->getParentOfType<RoleOp>();
   SmallVector<Footprint> footprints = getFootprints(problem);
   for (const Earlier &before : earlier) {
-    if (!conflict(before.footprints, footprints))
+    if (!conflict(before.footprints, footprints, role == before.role))
       continue;
     // Roles run beside each other: who shares memory between them synchronises.
     if (role && before.role && role != before.role)

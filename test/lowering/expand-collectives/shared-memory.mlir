@@ -46,6 +46,22 @@ comms.kernel @readers(%x: memref<1024xf32>, %y: memref<1024xf32>, %z: memref<512
 
 // -----
 
+// The blocks of a role have other tiles than all blocks have.
+// CHECK-LABEL: comms.kernel @into_a_role
+// CHECK: comms.tile_store %{{.*}}, %y
+// CHECK: comms.barrier %{{.*}} grid
+// CHECK: comms.role
+comms.kernel @into_a_role(%x: memref<1024xf32>, %y: memref<1024xf32>) attributes {ranks = 2 : i64, blocks = 4 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<1024xf32>) outs(%y : memref<1024xf32>)
+  comms.role "again" blocks 2 to 4 {
+    comms.all_reduce sum %team ins(%y : memref<1024xf32>) outs(%y : memref<1024xf32>)
+  }
+  comms.return
+}
+
+// -----
+
 comms.kernel @in_a_role(%x: memref<1024xf32>, %y: memref<1024xf32>, %z: memref<512xf32>) attributes {ranks = 2 : i64, blocks = 4 : i64} {
   %team = comms.team world
   comms.role "both" blocks 0 to 2 {
