@@ -43,6 +43,8 @@ constexpr int64_t maxRanks = int64_t(1) << 20;
 constexpr int64_t maxLaunches = 64;
 /// Clocks are quadratic in the threads: this many take 32 MiB.
 constexpr int64_t maxThreads = 2048;
+/// Registers of all threads: 144 MiB.
+constexpr int64_t maxRegisters = int64_t(1) << 24;
 
 using Outcome = Machine::Outcome;
 
@@ -56,7 +58,8 @@ struct Verdict {
 /// Runs `program` in one world and reports what is wrong.
 Verdict follow(const Program &program, const WorldShape &shape) {
   int64_t threads = static_cast<int64_t>(shape.followed.size()) * shape.blocks;
-  if (threads > maxThreads)
+  auto registers = static_cast<int64_t>(program.initialValues.size());
+  if (threads > maxThreads || registers > maxRegisters / threads)
     return {};
   Machine machine(program, shape);
   Verdict verdict;

@@ -212,12 +212,16 @@ std::optional<Machine::Bounds> Machine::mailBounds(Thread &thread,
                  action.kind == ActionKind::PacketLoad;
   int64_t count = range.fixedCount;
   if (range.count >= 0) {
-    auto some = demand(thread, action, range.count, "number of elements");
-    if (!some)
+    // A tile whose length depends on data is taken as whole.
+    bool isTile = action.kind != ActionKind::PoisonFill;
+    auto some = isTile
+                    ? get(thread, range.count)
+                    : demand(thread, action, range.count, "number of elements");
+    if (!some && !isTile)
       return std::nullopt;
-    count = *some;
-    if (action.kind != ActionKind::PoisonFill &&
-        !bounds(thread, action, range) && *some > range.fixedCount)
+    count = some.value_or(count);
+    if (some && isTile && !bounds(thread, action, range) &&
+        *some > range.fixedCount)
       return std::nullopt;
   }
   if (packets)
