@@ -50,7 +50,12 @@ struct Report {
 /// are left out.
 void printTable(const Report &report, llvm::raw_ostream &out);
 
-/// One JSON object and a newline. Fields are described in docs/Tutorial.md.
+/// One JSON object and a newline: status, exit_code, kernel, ranks, blocks,
+/// launches, choices, written; after a run compile_milliseconds, microseconds,
+/// steps, bytes_moved, per_rank (rank, microseconds and, where something was
+/// expected, max_error and expects); fuzz; of a failure error, diagnostics and
+/// run_error (message, and who waits for what). Numbers that JSON lacks are the
+/// strings "inf", "-inf" and "nan".
 void printJson(const Report &report, llvm::raw_ostream &out);
 
 /// "ok", "wrong-result", "usage", …: the exit code's name in JSON.

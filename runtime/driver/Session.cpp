@@ -214,9 +214,10 @@ bool Session::fixShapes() {
     return true;
   mlir::SourceMgrDiagnosticHandler printer(sources, &context);
   if (mlir::failed(jit::specialise(*module, report.kernel, *shapes)))
-    return fail(ExitUsage, "the shapes of '" + report.kernel +
-                               "' are not fixed; give --input NAME=FILE or "
-                               "--shape NAME=8x64 for each open one");
+    return fail(ExitUsage, "the shapes given do not fix those of '" +
+                               report.kernel +
+                               "'; give --input NAME=FILE or --shape "
+                               "NAME=8x64 for each open one");
   selectKernel();
   return true;
 }
