@@ -112,3 +112,18 @@ comms.kernel @others(%w: !comms.window<8xi64>, %p: !comms.window<8xf32>, %x: mem
   comms.signal inc %s[%off] at %c0 of %team : !comms.signal<4>
   comms.return
 }
+
+// What the race detector is told is checked before it is told, once.
+// RUN: comms-opt %s -comms-instrument -comms-assert-bounds -canonicalize -cse | FileCheck %s --check-prefix=RECORD
+// RECORD-LABEL: @recorded
+// RECORD:      comms.check_bounds "read of w" %off
+// RECORD-NEXT: comms.record_access read
+// RECORD-NEXT: comms.tile_load
+// RECORD-NEXT: comms.tile_store
+comms.kernel @recorded(%w: !comms.window<8xf32>, %x: memref<4xf32>, %off: index) attributes {ranks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %m = comms.local %w : !comms.window<8xf32> -> memref<8xf32>
+  %a = comms.tile_load %m[%off] : memref<8xf32> -> tensor<4xf32>
+  comms.tile_store %a, %x[%c0] : tensor<4xf32>, memref<4xf32>
+  comms.return
+}
