@@ -219,6 +219,8 @@ void CheckSync::runOnOperation() {
   FailureOr<WorldShape> shape = chooseWorld(*program);
   if (failed(shape))
     return signalPassFailure();
+  if (program->actions.empty() && program->guards.empty())
+    return;
   Verdict verdict;
   bool small = shape->ranks * shape->blocks <= maxThreads;
   // A large world is not begun in vain.

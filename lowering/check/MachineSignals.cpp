@@ -138,8 +138,17 @@ void Machine::observe(Thread &thread, const Action &action, Cell &cell,
         return clocks.receive(thread.id, change.message, acquire);
     return;
   }
+  // Where the value is just reached, none is to spare; a sender's last message
+  // holds its earlier ones.
+  if (cell.value == want) {
+    llvm::SmallDenseSet<int32_t, 16> heard;
+    for (const Change &change : llvm::reverse(since))
+      if (heard.insert(change.stamp.thread).second)
+        clocks.receive(thread.id, change.message, acquire);
+    return;
+  }
   for (const Change &change : since)
-    if (action.wait == WaitKind::Eq || isNeeded(since, change, want))
+    if (isNeeded(since, change, want))
       clocks.receive(thread.id, change.message, acquire);
 }
 
