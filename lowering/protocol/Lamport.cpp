@@ -27,10 +27,12 @@
 //     end of the launch.
 // The extent is exact: the receive that was made in launch k - 1 is made in
 // launch k with the same slot, source and `valid`, which isLaunchInvariant
-// proves. A receive for which it cannot (its extent depends on a scalar
-// argument, or on memory) clears what it has just received, right after: also
-// exact, and safe by the same argument one launch earlier, but not hidden, and
-// the slot cannot be received from twice in a launch.
+// proves; a channel's memory belongs to one kernel and one number of blocks, so
+// those do not differ either. A receive for which it cannot be proven (its
+// extent depends on a scalar argument, or on memory) clears what it has just
+// received, right after: also exact, and safe by the same argument one launch
+// earlier, but not hidden, and the slot cannot be received from twice in a
+// launch.
 //
 //===----------------------------------------------------------------------===//
 
