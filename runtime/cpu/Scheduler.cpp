@@ -336,9 +336,6 @@ bool Scheduler::wakeStale() {
 }
 
 void Scheduler::yield(Fiber &fiber, int32_t site) {
-  if (options.fast && stop.load(std::memory_order_relaxed) == 0 &&
-      workers.size() > fibers.size())
-    return;
   fiber.wait.kind = Wait::Nothing;
   fiber.wait.site = site;
   fiber.state = Fiber::Ready;
