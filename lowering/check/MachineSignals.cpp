@@ -140,16 +140,15 @@ void Machine::observe(Thread &thread, const Action &action, Cell &cell,
   }
   // Where the value is just reached, none is to spare; a sender's last message
   // holds its earlier ones.
-  if (cell.value == want) {
-    llvm::SmallDenseSet<int32_t, 16> heard;
-    for (const Change &change : llvm::reverse(since))
-      if (heard.insert(change.stamp.thread).second)
-        clocks.receive(thread.id, change.message, acquire);
-    return;
+  bool every = cell.value == want;
+  llvm::SmallDenseSet<int32_t, 16> heard;
+  for (const Change &change : llvm::reverse(since)) {
+    if (heard.contains(change.stamp.thread) ||
+        (!every && !isNeeded(since, change, want)))
+      continue;
+    heard.insert(change.stamp.thread);
+    clocks.receive(thread.id, change.message, acquire);
   }
-  for (const Change &change : since)
-    if (isNeeded(since, change, want))
-      clocks.receive(thread.id, change.message, acquire);
 }
 
 /// Whether a cell cannot have come to `want` by the changes `since` without
