@@ -64,6 +64,23 @@ static std::string formatMicroseconds(double time) {
   return text;
 }
 
+/// "12.3 µs", "4.56 ms", "7.89 s": three digits, in the unit that suits.
+static std::string formatDuration(double microseconds) {
+  static constexpr std::pair<const char *, double> units[] = {
+      {"s", 1e6}, {"ms", 1e3}, {"µs", 1}};
+  std::string text;
+  for (auto [unit, scale] : units) {
+    if (microseconds < scale && scale > 1)
+      continue;
+    double value = microseconds / scale;
+    int decimals = value < 10 ? 2 : value < 100 ? 1 : 0;
+    llvm::raw_string_ostream(text)
+        << llvm::format("%.*f ", decimals, value) << unit;
+    break;
+  }
+  return text;
+}
+
 /// The distinct values of a field of all choices: "one_shot, ring".
 static std::string joinChoices(const Report &report,
                                std::string jit::Choice::*field) {
@@ -210,9 +227,8 @@ void commsir::driver::printTable(const Report &report, llvm::raw_ostream &out) {
       << plural(report.blocks, "block") << " each";
   if (report.launches != 1)
     out << ", " << report.launches << " launches";
-  out << llvm::format("; compiled in %.0f ms, ran in %.3g ms, ",
-                      report.compileMilliseconds,
-                      report.stats->totalMicroseconds / 1000)
+  out << "; compiled in " << formatDuration(1000 * report.compileMilliseconds)
+      << ", ran in " << formatDuration(report.stats->totalMicroseconds) << ", "
       << plural(report.stats->steps, "step") << "\n";
   for (const jit::Choice &choice : report.choices)
     out << "  " << choice.op << ": " << choice.algorithm << " over "
