@@ -26,6 +26,8 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::comms {
@@ -250,9 +252,14 @@ LogicalResult Distributor::emitRegions(Operation *op) {
         "carries a tile: only scf.for and scf.if can; keep the tile in memory "
         "with comms.tile_store and comms.tile_load instead");
   for (Region &region : op->getRegions())
-    for (Block &block : region)
+    for (Block &block : region) {
+      if (block.empty() || !block.back().hasTrait<OpTrait::IsTerminator>())
+        return op->emitOpError(
+            "holds tiles in a block without a terminator; such regions are "
+            "not known to comms-distribute-tiles");
       if (failed(emitBlock(block, {})))
         return failure();
+    }
   return success();
 }
 
@@ -557,6 +564,29 @@ static LogicalResult checkReduction(Operation *op) {
          << ", which cannot hold that number; extend the tile first";
 }
 
+/// Tiles pass between blocks by scf alone: an edge of a control-flow graph has
+/// no place to keep one.
+static LogicalResult checkFlow(Operation *op) {
+  for (Value operand : op->getOperands()) {
+    if (!isa<TensorType>(operand.getType()) ||
+        operand.getParentBlock()->findAncestorOpInBlock(*op))
+      continue;
+    return op->emitOpError(
+        "uses a tile of another block; keep it in memory with "
+        "comms.tile_store and comms.tile_load, or use scf.for and scf.if");
+  }
+  if (isa<scf::ForOp>(op))
+    return success();
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      for (Type type : block.getArgumentTypes())
+        if (isa<TensorType>(type))
+          return op->emitOpError(
+              "carries a tile: only scf.for and scf.if can; keep the tile in "
+              "memory with comms.tile_store and comms.tile_load instead");
+  return success();
+}
+
 static LogicalResult checkOp(Operation *op) {
   for (Type type : op->getOperandTypes())
     if (failed(checkTile(op, type)))
@@ -564,7 +594,8 @@ static LogicalResult checkOp(Operation *op) {
   for (Type type : op->getResultTypes())
     if (failed(checkTile(op, type)))
       return failure();
-  return success(succeeded(checkMemory(op)) && succeeded(checkReduction(op)));
+  return success(succeeded(checkMemory(op)) && succeeded(checkReduction(op)) &&
+                 succeeded(checkFlow(op)));
 }
 
 /// What this pass promises: no tensor, no long vector.
@@ -610,6 +641,9 @@ struct DistributeTilesPass
     }
     if (kernel.getBody().empty())
       return;
+    // Code that nothing reaches may use what is not there yet.
+    IRRewriter rewriter(&getContext());
+    (void)eraseUnreachableBlocks(rewriter, kernel->getRegions());
     if (failed(walkAll(kernel, checkOp)))
       return signalPassFailure();
     unrollFoldLoops(kernel);

@@ -201,11 +201,8 @@ static void canonicalizeOperand(Operation *op, unsigned position) {
 
 /// Places other than tile stores where the bits of a NaN show.
 static void canonicalizeSeenNaN(Operation *op) {
-  if (isa<arith::BitcastOp>(op) &&
-      isa<IntegerType>(getElementTypeOrSelf(op->getResult(0))))
-    canonicalizeOperand(op, 0);
-  else if (isa<math::CopySignOp>(op))
-    canonicalizeOperand(op, 1);
+  if (OpOperand *seen = tiles::getSeenOperand(op))
+    canonicalizeOperand(op, seen->getOperandNumber());
   else if (auto store = dyn_cast<memref::StoreOp>(op))
     canonicalizeOperand(store, 0);
 }
@@ -281,7 +278,9 @@ static Value emitTruncF(OpBuilder &builder, Location loc, Value value,
   return emitTruncToF8(builder, loc, value);
 }
 
-/// Null when the target's own conversion is exact.
+/// Null when the target's own conversion has one result. (NaN of f16 are made
+/// canonical where they are stored: LLVM drops a choice of NaN before an
+/// fptrunc.)
 static Value pinTruncF(OpBuilder &builder, arith::TruncFOp op) {
   Type to = getElementTypeOrSelf(op.getType());
   if (to.isF32() || to.isF16())

@@ -9,6 +9,7 @@
 
 #include "dialect/Comms.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 
@@ -16,14 +17,11 @@ using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::tiles;
 
-/// Narrow floats come from truncf, whose NaN comms-pin-arithmetic fixes, or
-/// from memory.
+/// comms-pin-arithmetic makes the NaN of these types canonical when it rounds.
 static bool makesCanonicalNaN(Operation *op) {
-  auto truncate = dyn_cast<arith::TruncFOp>(op);
-  if (!truncate)
-    return false;
-  Type type = getElementTypeOrSelf(truncate.getType());
-  return type.isBF16() || type.getIntOrFloatBitWidth() == 8;
+  Type type = isa<arith::TruncFOp>(op) ? getElementTypeOrSelf(op->getResult(0))
+                                       : Type();
+  return type && (type.isBF16() || type.getIntOrFloatBitWidth() == 8);
 }
 
 bool tiles::isComputedFloat(Value value) {
@@ -57,9 +55,12 @@ bool tiles::isComputedFloat(Value value) {
 
 Value tiles::canonicalizeNaN(OpBuilder &builder, Location loc, Value vector,
                              Value origin) {
-  if (!isComputedFloat(origin))
-    return vector;
-  Type type = vector.getType();
+  return isComputedFloat(origin) ? emitCanonicalNaN(builder, loc, vector)
+                                 : vector;
+}
+
+Value tiles::emitCanonicalNaN(OpBuilder &builder, Location loc, Value value) {
+  Type type = value.getType();
   auto element = cast<FloatType>(getElementTypeOrSelf(type));
   TypedAttr nan = builder.getFloatAttr(
       element, APFloat::getQNaN(element.getFloatSemantics()));
@@ -67,6 +68,13 @@ Value tiles::canonicalizeNaN(OpBuilder &builder, Location loc, Value vector,
     nan = DenseElementsAttr::get(shaped, Attribute(nan));
   Value canonical = arith::ConstantOp::create(builder, loc, nan);
   Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO,
-                                      vector, vector);
-  return arith::SelectOp::create(builder, loc, isNaN, canonical, vector);
+                                      value, value);
+  return arith::SelectOp::create(builder, loc, isNaN, canonical, value);
+}
+
+OpOperand *tiles::getSeenOperand(Operation *op) {
+  if (isa<arith::BitcastOp>(op) &&
+      isa<IntegerType>(getElementTypeOrSelf(op->getResult(0))))
+    return &op->getOpOperand(0);
+  return isa<math::CopySignOp>(op) ? &op->getOpOperand(1) : nullptr;
 }

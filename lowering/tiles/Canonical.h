@@ -27,6 +27,13 @@ bool isComputedFloat(Value value);
 Value canonicalizeNaN(OpBuilder &builder, Location loc, Value vector,
                       Value origin);
 
+/// `value` with canonical NaN, wherever it comes from.
+Value emitCanonicalNaN(OpBuilder &builder, Location loc, Value value);
+
+/// The operand of `op`, if any, of which the bits of a NaN show in the result:
+/// of a bitcast to integers, and the sign of copysign.
+OpOperand *getSeenOperand(Operation *op);
+
 } // namespace mlir::comms::tiles
 
 #endif // COMMSIR_LOWERING_TILES_CANONICAL_H

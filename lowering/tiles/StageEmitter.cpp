@@ -358,6 +358,10 @@ void StageEmitter::emitElementwise(Step &step, Operation *op) {
     else
       mapping.map(operand, values.getScalar(operand));
   }
+  if (OpOperand *seen = getSeenOperand(op))
+    mapping.map(seen->get(),
+                canonicalizeNaN(step.builder, op->getLoc(),
+                                mapping.lookup(seen->get()), seen->get()));
   Operation *copy = step.builder.clone(*op, mapping);
   for (auto [tile, vector] :
        llvm::zip_equal(op->getResults(), copy->getResults())) {

@@ -83,3 +83,39 @@ comms.kernel @huge(%x: memref<4000000000xf32>) {
   comms.tile_store %a, %x[%c0] : tensor<4000000000xf32>, memref<4000000000xf32>
   comms.return
 }
+
+// -----
+
+// expected-error @+1 {{carries a tile: only scf.for and scf.if can}}
+comms.kernel @argument(%x: memref<16xf32>, %c: i1) {
+  %c0 = arith.constant 0 : index
+  %a = comms.tile_load %x[%c0] : memref<16xf32> -> tensor<16xf32>
+  cf.br ^next(%a : tensor<16xf32>)
+^next(%b: tensor<16xf32>):
+  comms.tile_store %b, %x[%c0] : tensor<16xf32>, memref<16xf32>
+  comms.return
+}
+
+// -----
+
+comms.kernel @blocks(%x: memref<16xf32>, %c: i1) {
+  %c0 = arith.constant 0 : index
+  %a = comms.tile_load %x[%c0] : memref<16xf32> -> tensor<16xf32>
+  cf.cond_br %c, ^store, ^end
+^store:
+  // expected-error @+1 {{uses a tile of another block; keep it in memory}}
+  comms.tile_store %a, %x[%c0] : tensor<16xf32>, memref<16xf32>
+  cf.br ^end
+^end:
+  comms.return
+}
+
+// -----
+
+// What nothing reaches goes, whatever it does.
+comms.kernel @unreachable(%x: memref<16xf32>) {
+  comms.return
+^never:
+  %a = arith.addf %a, %a : tensor<16xf32>
+  cf.br ^never
+}
