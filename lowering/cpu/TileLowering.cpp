@@ -371,43 +371,25 @@ Value KernelLowering::combine(ReductionKind kind, Value x, Value y,
   bool isFloat = isa<FloatType>(cast<VectorType>(x.getType()).getElementType());
   switch (kind) {
   case ReductionKind::Sum:
-  case ReductionKind::Avg:
     return isFloat ? arith::AddFOp::create(b, x, y).getResult()
                    : arith::AddIOp::create(b, x, y).getResult();
-  case ReductionKind::Prod:
-    return isFloat ? arith::MulFOp::create(b, x, y).getResult()
-                   : arith::MulIOp::create(b, x, y).getResult();
   case ReductionKind::Min:
     return isFloat ? arith::MinimumFOp::create(b, x, y).getResult()
                    : arith::MinSIOp::create(b, x, y).getResult();
   case ReductionKind::Max:
     return isFloat ? arith::MaximumFOp::create(b, x, y).getResult()
                    : arith::MaxSIOp::create(b, x, y).getResult();
-  default:
+  case ReductionKind::And:
+    return arith::AndIOp::create(b, x, y);
+  case ReductionKind::Or:
+    return arith::OrIOp::create(b, x, y);
+  case ReductionKind::Xor:
+    return arith::XOrIOp::create(b, x, y);
+  case ReductionKind::Prod:
+  case ReductionKind::Avg:
     break;
   }
-  auto type = cast<VectorType>(x.getType());
-  Value a = toIntegers(x, b), c = toIntegers(y, b);
-  Value bits =
-      kind == ReductionKind::And  ? arith::AndIOp::create(b, a, c).getResult()
-      : kind == ReductionKind::Or ? arith::OrIOp::create(b, a, c).getResult()
-                                  : arith::XOrIOp::create(b, a, c).getResult();
-  return bitcast(bits, type, b);
-}
-
-/// The tile divided by the number of ranks.
-static Value average(Value tile, Value ranks, ImplicitLocOpBuilder &b) {
-  auto type = cast<VectorType>(tile.getType());
-  int64_t lanes = type.getNumElements();
-  Type element = type.getElementType();
-  if (isa<FloatType>(element)) {
-    Value number = arith::SIToFPOp::create(b, element, ranks);
-    return arith::DivFOp::create(b, tile, splat(number, lanes, b));
-  }
-  Value number = ranks;
-  if (element.getIntOrFloatBitWidth() < 64)
-    number = arith::TruncIOp::create(b, element, ranks);
-  return arith::DivSIOp::create(b, tile, splat(number, lanes, b));
+  llvm_unreachable("the verifier refuses what a switch does not reduce");
 }
 
 /// A switch is not there: each part is read or written in turn, in rank order.
@@ -459,8 +441,6 @@ LogicalResult KernelLowering::lowerMultimem(Operation *op,
     scf::YieldOp::create(
         in, combine(kind, loop.getRegionIterArg(0), widen(next, in), in));
     Value sum = loop.getResult(0);
-    if (kind == ReductionKind::Avg)
-      sum = average(sum, toI64(team->size, b), b);
     rewriter.replaceOp(op, clearInvalid(narrow(sum, element, b), valid, b));
     return success();
   }

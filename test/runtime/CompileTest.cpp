@@ -108,6 +108,29 @@ TEST(Compile, NamesTheStageThatFailed) {
   EXPECT_EQ(error(two, "b", options), "");
 }
 
+TEST(Compile, FormsNoFusedMultiplyAdd) {
+  Source source;
+  auto kernel = source.compile(R"(
+comms.kernel @unfused(%a: memref<16xf32>, %c: memref<16xf32>, %y: memref<16xf32>) attributes {ranks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %x = vector.load %a[%c0] : memref<16xf32>, vector<16xf32>
+  %z = vector.load %c[%c0] : memref<16xf32>, vector<16xf32>
+  %p = arith.mulf %x, %x : vector<16xf32>
+  %s = arith.addf %p, %z : vector<16xf32>
+  vector.store %s, %y[%c0] : memref<16xf32>, vector<16xf32>
+  comms.return
+})");
+  ASSERT_TRUE(kernel);
+  auto world = makeWorld(*kernel, {});
+  // The square is 1 + 2^-11 + 2^-24: its last part is rounded away, unless the
+  // addition comes in one rounding with it.
+  llvm::fill(part<float>(*world, *kernel, "a", 0), 1.0f + 0x1p-12f);
+  llvm::fill(part<float>(*world, *kernel, "c", 0), -(1.0f + 0x1p-11f));
+  EXPECT_EQ(runReport(*world), "");
+  for (float y : part<float>(*world, *kernel, "y", 0))
+    EXPECT_EQ(y, 0.0f);
+}
+
 TEST(Compile, WritesTheObject) {
   llvm::SmallString<128> path;
   ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("commsir", "o", path));
