@@ -86,6 +86,18 @@ void OutputFiles::discard() {
   pending.clear();
 }
 
+llvm::Error OutputFiles::checkFolder(llvm::StringRef path) {
+  // A device is written itself, whatever its folder allows.
+  fs::file_status status;
+  if (!fs::status(path, status) && fs::is_other(status))
+    return llvm::Error::success();
+  llvm::StringRef folder = llvm::sys::path::parent_path(path);
+  if (std::error_code error =
+          fs::access(folder.empty() ? "." : folder, fs::AccessMode::Write))
+    return cannotWrite(path, error);
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::string> OutputFiles::reserve(llvm::StringRef path) {
   // A link stays a link: what it points to is replaced.
   llvm::SmallString<256> target(path);

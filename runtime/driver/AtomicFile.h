@@ -30,6 +30,10 @@ public:
   OutputFiles &operator=(const OutputFiles &) = delete;
   ~OutputFiles();
 
+  /// Fails when the folder of `path` is missing or cannot be written, so that a
+  /// long run need not end to find out.
+  static llvm::Error checkFolder(llvm::StringRef path);
+
   /// Reserves a temporary name for `path`, for a writer that opens files by
   /// name. The folder must exist and be writable.
   llvm::Expected<std::string> reserve(llvm::StringRef path);

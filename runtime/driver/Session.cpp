@@ -205,6 +205,33 @@ bool Session::checkBindings() {
   return true;
 }
 
+/// Finds files and folders that are missing before anything takes long.
+bool Session::checkFiles() {
+  for (const std::vector<Binding> *bindings :
+       {&options.inputs, &options.expects})
+    for (const Binding &binding : *bindings) {
+      bool isFile = bindings == &options.expects || isFileInput(binding.value);
+      bool perRank = llvm::StringRef(binding.value).contains("%r");
+      for (int64_t rank = 0; isFile && rank < (perRank ? report.ranks : 1);
+           ++rank) {
+        std::string path = substituteRank(binding.value, rank);
+        llvm::sys::fs::file_status status;
+        if (std::error_code error = llvm::sys::fs::status(path, status))
+          return fail(ExitUsage,
+                      "'" + path + "': cannot be read: " + error.message());
+      }
+    }
+  for (const Binding &binding : options.outputs)
+    if (llvm::Error error =
+            OutputFiles::checkFolder(substituteRank(binding.value, 0)))
+      return fail(ExitUsage, std::move(error));
+  for (const std::string *path : {&options.trace, &options.dumpObject})
+    if (!path->empty())
+      if (llvm::Error error = OutputFiles::checkFolder(*path))
+        return fail(ExitUsage, std::move(error));
+  return true;
+}
+
 bool Session::fixShapes() {
   auto shapes = gatherShapes(arguments, options);
   if (!shapes)
@@ -603,8 +630,8 @@ bool Session::commit() {
 
 const Report &Session::execute() {
   bool ready = parse() && selectKernel() && fixCounts() && checkBindings() &&
-               fixShapes() && checkMemory(0, "the kernel's arguments") &&
-               compile();
+               checkFiles() && fixShapes() &&
+               checkMemory(0, "the kernel's arguments") && compile();
   if (!ready)
     return report;
   uint64_t extra = report.blocks * (compiled->frameBytes() +

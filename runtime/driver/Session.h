@@ -36,6 +36,7 @@ private:
   bool selectKernel();
   bool fixCounts();
   bool checkBindings();
+  bool checkFiles();
   bool fixShapes();
   bool checkMemory(uint64_t extraPerRank, llvm::StringRef what);
   bool printIr();

@@ -112,3 +112,10 @@ TEST_F(AtomicFile, FolderIsNoFile) {
   EXPECT_FALSE(succeeds(files.write(folder, {"a"})));
   EXPECT_EQ(entries(), 0u);
 }
+
+TEST_F(AtomicFile, ChecksTheFolderAlone) {
+  EXPECT_TRUE(succeeds(OutputFiles::checkFolder(path("a"))));
+  EXPECT_TRUE(succeeds(OutputFiles::checkFolder("/dev/full")));
+  EXPECT_FALSE(succeeds(OutputFiles::checkFolder(path("no/such/a"))));
+  EXPECT_EQ(entries(), 0u);
+}
