@@ -1,0 +1,86 @@
+//===- Compile.h - Module in, GPU machine code out --------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs the pipeline comms-to-nvvm on a module and makes a cubin (or PTX) of one
+// kernel. Needs no GPU: runtime/cuda loads and launches what comes out.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_JIT_CUDA_COMPILE_H
+#define COMMSIR_RUNTIME_JIT_CUDA_COMPILE_H
+
+#include "runtime/jit/Compile.h"
+
+namespace commsir::jit {
+
+struct CudaOptions {
+  /// Number of ranks; 0: the kernel's own.
+  int64_t ranks = 0;
+  /// Logical blocks of each rank; 0: the kernel's own, else chosen.
+  int64_t blocks = 0;
+  /// Threads of a CTA, a power of two from 32 to 1024; 0: chosen.
+  int64_t threads = 0;
+  /// CTAs of a logical block; 0: chosen.
+  int64_t cluster = 0;
+  /// "sm_90".
+  std::string chip = "sm_90";
+  /// For all collectives; empty: each op's own, else the cheapest.
+  std::string algorithm, protocol;
+  /// Run comms-check-sync.
+  bool check = true;
+  /// Budget of events of the checker; 0: its default.
+  int64_t checkEvents = 0;
+  /// 0, 1, 2 or 3: effort of the optimisers.
+  unsigned optLevel = 3;
+};
+
+/// Grid of a kernel: blocks * cluster CTAs of `threads` threads.
+struct LaunchShape {
+  int64_t blocks = 1, threads = 1, cluster = 1;
+};
+
+/// A kernel in machine code of one GPU generation, with what is known about it.
+class CudaKernel {
+public:
+  ~CudaKernel();
+  llvm::StringRef name() const;
+  /// Of the entry in the machine code.
+  llvm::StringRef entry() const;
+  /// A cubin, or PTX (see `isPtx`) as text that ends in a zero byte.
+  llvm::ArrayRef<char> code() const;
+  bool isPtx() const;
+  /// "sm_90".
+  llvm::StringRef chip() const;
+  llvm::ArrayRef<ArgInfo> args() const;
+  llvm::ArrayRef<Choice> choices() const;
+  llvm::ArrayRef<SourceSite> sites() const;
+  int64_t ranks() const;
+  /// Ranks that share load/store reach.
+  int64_t lsaSize() const;
+  LaunchShape shape() const;
+  /// Registers of a thread; 0: not known.
+  unsigned registers() const;
+  /// Number of the argument of that name, or -1.
+  int findArg(llvm::StringRef name) const;
+
+private:
+  struct Data;
+  explicit CudaKernel(std::unique_ptr<Data> data);
+  std::unique_ptr<Data> data;
+  friend struct CudaKernelFactory;
+};
+
+/// Compiles kernel `name` (empty: the only one) of `module`, which it consumes.
+/// Diagnostics go to the module's context; the Error is a summary that names
+/// the stage that failed (see isCheckerRefusal).
+llvm::Expected<std::unique_ptr<CudaKernel>>
+compileCuda(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
+            const CudaOptions &options);
+
+} // namespace commsir::jit
+
+#endif // COMMSIR_RUNTIME_JIT_CUDA_COMPILE_H
