@@ -635,8 +635,8 @@ struct DistributeTilesPass
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     if (lanes < 1 || lanes > maxLanes || !llvm::isPowerOf2_64(lanes)) {
-      kernel.emitError() << "comms-distribute-tiles: lanes = " << lanes
-                         << " is not 1, 2, 4, 8 or 16";
+      kernel.emitError() << "comms-distribute-tiles: lanes = "
+                         << lanes.getValue() << " is not 1, 2, 4, 8 or 16";
       return signalPassFailure();
     }
     if (kernel.getBody().empty())
