@@ -2,7 +2,8 @@
 
 Usage: roundtrip.py --comms-opt PATH FOLDER…
 Parts of a file (between `// -----`) that are meant to be refused are left out:
-those with `expected-error`, and files under `invalid` or `Inputs/broken`.
+those with `expected-error`, and files under `invalid` or `Inputs/broken`. Files that
+a test writes out for several element types (TYPE) are taken with f32.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import sys
 
 def parts(path: pathlib.Path) -> list[str]:
     """The parts of a file that must parse."""
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8").replace("xTYPE", "xf32")
     return [
         part
         for part in re.split(r"^// -----.*$", text, flags=re.MULTILINE)
@@ -24,30 +25,17 @@ def parts(path: pathlib.Path) -> list[str]:
     ]
 
 
-def run(comms_opt: str, arguments: list[str], data: bytes) -> bytes:
-    """Standard output of comms-opt; raises CalledProcessError with its errors."""
-    return subprocess.run(
-        [comms_opt, *arguments], input=data, capture_output=True, check=True
-    ).stdout
-
-
 def check(comms_opt: str, path: pathlib.Path) -> list[str]:
-    """What is wrong with the round trips of one file: a line for each part."""
-    wrong = []
-    for number, part in enumerate(parts(path), 1):
-        try:
-            text = run(comms_opt, ["-"], part.encode())
-            again = run(comms_opt, ["-"], text)
-            bytecode = run(comms_opt, ["-emit-bytecode", "-"], text)
-            back = run(comms_opt, ["-"], bytecode)
-        except subprocess.CalledProcessError as error:
-            wrong.append(f"{path}: part {number}: {error.stderr.decode(errors='replace').strip()}")
-            continue
-        if again != text:
-            wrong.append(f"{path}: part {number}: the text changes when it is parsed again")
-        if back != text:
-            wrong.append(f"{path}: part {number}: the text changes through bytecode")
-    return wrong
+    """What is wrong with the round trips of one file, as lines."""
+    # One process for all parts, and for text and bytecode: starting it is what takes long.
+    # It parses each part, writes it both ways, reads it back and compares the two.
+    done = subprocess.run(
+        [comms_opt, "-verify-roundtrip", "-split-input-file", "-o", "/dev/null", "-"],
+        input="// -----\n".join(parts(path)),
+        capture_output=True,
+        text=True,
+    )
+    return [f"{path}: {done.stderr.strip()}"] if done.returncode else []
 
 
 def main() -> int:
