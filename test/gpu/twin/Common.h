@@ -184,4 +184,50 @@ inline uint16_t inputOf(int rank, size_t i) {
   return roundToBF16((float)(h & 0xFFFF) / 32768.0f - 1.0f);
 }
 
+/// Calls captured in a graph, and timed replays of it.
+constexpr int kCalls = 60, kReplays = 9;
+
+/// Captures `kCalls` calls of `launch` on `stream` and replays them in step
+/// with the other ranks; microseconds a call, of each replay but the first two.
+template <typename LaunchOnce>
+std::vector<float> timeReplays(cudaStream_t stream, std::barrier<> &together,
+                               LaunchOnce launch) {
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  for (int call = 0; call < kCalls; ++call)
+    launch();
+  CUDA(cudaStreamEndCapture(stream, &graph));
+  CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  cudaEvent_t start, stop;
+  CUDA(cudaEventCreate(&start));
+  CUDA(cudaEventCreate(&stop));
+  std::vector<float> times;
+  for (int replay = -2; replay < kReplays; ++replay) {
+    together.arrive_and_wait();
+    CUDA(cudaEventRecord(start, stream));
+    CUDA(cudaGraphLaunch(exec, stream));
+    CUDA(cudaEventRecord(stop, stream));
+    CUDA(cudaStreamSynchronize(stream));
+    float ms;
+    CUDA(cudaEventElapsedTime(&ms, start, stop));
+    if (replay >= 0)
+      times.push_back(ms * 1000 / kCalls);
+  }
+  CUDA(cudaGraphExecDestroy(exec));
+  CUDA(cudaGraphDestroy(graph));
+  return times;
+}
+
+/// The slowest rank of each replay, sorted.
+inline std::vector<float>
+getSlowest(const std::vector<std::vector<float>> &times) {
+  std::vector<float> slowest(kReplays);
+  for (const std::vector<float> &ofRank : times)
+    for (int i = 0; i < kReplays; ++i)
+      slowest[i] = std::max(slowest[i], ofRank[i]);
+  std::sort(slowest.begin(), slowest.end());
+  return slowest;
+}
+
 #endif // COMMSIR_TEST_GPU_TWIN_COMMON_H

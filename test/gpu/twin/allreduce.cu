@@ -432,9 +432,7 @@ int main(int argc, char **argv) {
       if (bytes < variant.minBytes || bytes > variant.maxBytes ||
           (!only.empty() && variant.name.find(only) == std::string::npos))
         continue;
-      constexpr int kCalls = 60, kReplays = 9;
-      std::vector<std::vector<float>> times(ranks,
-                                            std::vector<float>(kReplays));
+      std::vector<std::vector<float>> times(ranks);
       std::atomic<size_t> wrong{0};
       std::barrier together(ranks);
       std::vector<std::thread> threads;
@@ -464,28 +462,8 @@ int main(int argc, char **argv) {
             CUDA(cudaStreamSynchronize(rank.stream));
             together.arrive_and_wait();
           }
-          cudaGraph_t graph;
-          cudaGraphExec_t exec;
-          CUDA(cudaStreamBeginCapture(rank.stream,
-                                      cudaStreamCaptureModeThreadLocal));
-          for (int call = 0; call < kCalls; ++call)
-            variant.launch(rank);
-          CUDA(cudaStreamEndCapture(rank.stream, &graph));
-          CUDA(cudaGraphInstantiate(&exec, graph, 0));
-          cudaEvent_t start, stop;
-          CUDA(cudaEventCreate(&start));
-          CUDA(cudaEventCreate(&stop));
-          for (int replay = -2; replay < kReplays; ++replay) {
-            together.arrive_and_wait();
-            CUDA(cudaEventRecord(start, rank.stream));
-            CUDA(cudaGraphLaunch(exec, rank.stream));
-            CUDA(cudaEventRecord(stop, rank.stream));
-            CUDA(cudaStreamSynchronize(rank.stream));
-            float ms;
-            CUDA(cudaEventElapsedTime(&ms, start, stop));
-            if (replay >= 0)
-              times[r][replay] = ms * 1000 / kCalls;
-          }
+          times[r] =
+              timeReplays(rank.stream, together, [&] { variant.launch(rank); });
           uint32_t failed;
           CUDA(cudaMemcpy(&failed, rank.params.failed, 4,
                           cudaMemcpyDeviceToHost));
@@ -497,17 +475,11 @@ int main(int argc, char **argv) {
             for (size_t i = 0; i < got.size(); ++i)
               bad += got[i] != expected[i];
           wrong += bad;
-          CUDA(cudaGraphExecDestroy(exec));
-          CUDA(cudaGraphDestroy(graph));
           together.arrive_and_wait();
         });
       for (std::thread &thread : threads)
         thread.join();
-      std::vector<float> slowest(kReplays);
-      for (int i = 0; i < kReplays; ++i)
-        for (int r = 0; r < ranks; ++r)
-          slowest[i] = std::max(slowest[i], times[r][i]);
-      std::sort(slowest.begin(), slowest.end());
+      std::vector<float> slowest = getSlowest(times);
       double median = slowest[kReplays / 2];
       std::printf("%10zu %-28s %9.2f us  [%.2f %.2f]%s\n", bytes,
                   variant.name.c_str(), median, slowest.front(), slowest.back(),

@@ -347,9 +347,7 @@ int main(int argc, char **argv) {
     for (const Variant &variant : all) {
       if (rows < variant.minRows || rows > variant.maxRows)
         continue;
-      constexpr int kCalls = 60, kReplays = 9;
-      std::vector<std::vector<float>> times(ranks,
-                                            std::vector<float>(kReplays));
+      std::vector<std::vector<float>> times(ranks);
       std::vector<double> errors(ranks);
       std::barrier together(ranks);
       std::vector<std::thread> threads;
@@ -366,28 +364,8 @@ int main(int argc, char **argv) {
           CUDA(cudaMemset(rank.fused.y, 0xFF, elements * 2));
           CUDA(cudaDeviceSynchronize());
           together.arrive_and_wait();
-          cudaGraph_t graph;
-          cudaGraphExec_t exec;
-          CUDA(cudaStreamBeginCapture(rank.stream,
-                                      cudaStreamCaptureModeThreadLocal));
-          for (int call = 0; call < kCalls; ++call)
-            variant.launch(rank);
-          CUDA(cudaStreamEndCapture(rank.stream, &graph));
-          CUDA(cudaGraphInstantiate(&exec, graph, 0));
-          cudaEvent_t start, stop;
-          CUDA(cudaEventCreate(&start));
-          CUDA(cudaEventCreate(&stop));
-          for (int replay = -2; replay < kReplays; ++replay) {
-            together.arrive_and_wait();
-            CUDA(cudaEventRecord(start, rank.stream));
-            CUDA(cudaGraphLaunch(exec, rank.stream));
-            CUDA(cudaEventRecord(stop, rank.stream));
-            CUDA(cudaStreamSynchronize(rank.stream));
-            float ms;
-            CUDA(cudaEventElapsedTime(&ms, start, stop));
-            if (replay >= 0)
-              times[r][replay] = ms * 1000 / kCalls;
-          }
+          times[r] =
+              timeReplays(rank.stream, together, [&] { variant.launch(rank); });
           uint32_t failed;
           CUDA(cudaMemcpy(&failed, rank.fused.p.failed, 4,
                           cudaMemcpyDeviceToHost));
@@ -411,17 +389,11 @@ int main(int argc, char **argv) {
               errors[r] = std::isnan(error) ? 1e30 : std::max(errors[r], error);
             }
           }
-          CUDA(cudaGraphExecDestroy(exec));
-          CUDA(cudaGraphDestroy(graph));
           together.arrive_and_wait();
         });
       for (std::thread &thread : threads)
         thread.join();
-      std::vector<float> slowest(kReplays);
-      for (int i = 0; i < kReplays; ++i)
-        for (int r = 0; r < ranks; ++r)
-          slowest[i] = std::max(slowest[i], times[r][i]);
-      std::sort(slowest.begin(), slowest.end());
+      std::vector<float> slowest = getSlowest(times);
       double median = slowest[kReplays / 2],
              error = *std::max_element(errors.begin(), errors.end());
       std::printf("%5d rows %-26s %8.2f us  [%.2f %.2f] error %.3g%s\n", rows,
