@@ -359,12 +359,21 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
         vector.store %0, %lanes[%i] : memref<64xf32>, vector<16xf32>
         vector.store %1, %twice[%i] : memref<64xf32>, vector<16xf32>
       } {comms.tile}
-      scf.for %i = %c0 to %c32 step %c16 {
-        %far = arith.addi %i, %c32 : index
-        %0 = vector.load %lanes[%i] : memref<64xf32>, vector<16xf32>
-        %1 = vector.load %lanes[%far] : memref<64xf32>, vector<16xf32>
-        %2 = arith.maximumf %0, %1 : vector<16xf32>
-        vector.store %2, %lanes[%i] : memref<64xf32>, vector<16xf32>
+      scf.for %level = %c0 to %c2 step %c1 {
+        %0 = arith.shrui %c1, %level : index
+        %1 = arith.addi %0, %c1 : index
+        %end = arith.muli %1, %c16 : index
+        scf.for %i = %c0 to %end step %c16 {
+          %first = arith.addi %i, %i : index
+          %second = arith.addi %first, %c16 : index
+          %2 = vector.load %lanes[%first] : memref<64xf32>, vector<16xf32>
+          %3 = vector.load %lanes[%second] : memref<64xf32>, vector<16xf32>
+          %4 = vector.shuffle %2, %3 [0, 2, 4, …] : vector<16xf32>, vector<16xf32>
+          %5 = vector.shuffle %2, %3 [1, 3, 5, …] : vector<16xf32>, vector<16xf32>
+          %6 = arith.maximumf %4, %5 : vector<16xf32>
+          vector.store %6, %lanes[%i] : memref<64xf32>, vector<16xf32>
+        } {comms.tile}
+        vector.store %least, %lanes[%end] : memref<64xf32>, vector<16xf32>
       } {comms.tile}
       …
       scf.for %i = %c0 to %c64 step %c16 {

@@ -21,7 +21,7 @@ RowReduction::RowReduction(RowReduceOp op, TileMemory &memory)
     : loc(op.getLoc()), kind(op.getKind()),
       elementType(cast<ShapedType>(op.getTile().getType()).getElementType()),
       length(cast<ShapedType>(op.getTile().getType()).getNumElements()),
-      width(std::min<int64_t>(kMaxTreeLanes, llvm::PowerOf2Ceil(length))),
+      width(std::min<int64_t>(kMaxChunk, llvm::PowerOf2Ceil(length))),
       memory(memory) {}
 
 //===----------------------------------------------------------------------===//
@@ -107,21 +107,13 @@ Value RowReduction::combine(OpBuilder &builder, Value a, Value b) const {
 
 void RowReduction::begin(OpBuilder &builder) {
   int64_t lanes = memory.getLanes();
-  int64_t used = std::min(length, width);
-  lanesBuffer = memory.take(loc, used, elementType);
-  if (length > width) {
-    emitLoop(builder, loc, getIndex(builder, loc, 0),
-             getIndex(builder, loc, width), lanes,
-             [&](OpBuilder &inner, Value index) {
-               TileMemory::write(inner, loc, getIdentity(inner, lanes),
-                                 lanesBuffer, index);
-             });
-    return;
-  }
-  // The row's last vector may leave lanes that no element reaches.
-  if (used % lanes != 0)
-    TileMemory::write(builder, loc, getIdentity(builder, lanes), lanesBuffer,
-                      getIndex(builder, loc, used / lanes * lanes));
+  int64_t whole = llvm::alignTo(length, 2 * lanes);
+  buffer = memory.take(loc, whole, elementType);
+  // Levels read two vectors at a time: the row's last may not be full, or not
+  // be the second.
+  for (int64_t index = length / lanes * lanes; index < whole; index += lanes)
+    TileMemory::write(builder, loc, getIdentity(builder, lanes), buffer,
+                      getIndex(builder, loc, index));
 }
 
 void RowReduction::add(OpBuilder &builder, Value vector, Value index,
@@ -130,49 +122,66 @@ void RowReduction::add(OpBuilder &builder, Value vector, Value index,
   if (mask)
     vector = arith::SelectOp::create(builder, loc, mask, vector,
                                      getIdentity(builder, lanes));
-  if (length > width) {
-    Value last = getIndex(builder, loc, width - 1);
-    index = arith::AndIOp::create(builder, loc, index, last);
-    Value sum =
-        TileMemory::read(builder, loc, lanesBuffer, index, lanes, elementType);
-    vector = combine(builder, sum, vector);
-  }
-  TileMemory::write(builder, loc, vector, lanesBuffer, index);
+  TileMemory::write(builder, loc, vector, buffer, index);
 }
 
 //===----------------------------------------------------------------------===//
 // After it
 //===----------------------------------------------------------------------===//
 
-void RowReduction::emitLevel(OpBuilder &builder, Value count,
-                             Value distance) const {
+Value RowReduction::combineNeighbours(OpBuilder &builder, Value a,
+                                      Value b) const {
+  int64_t lanes = cast<VectorType>(a.getType()).getNumElements();
+  int64_t results = b ? lanes : lanes / 2;
+  SmallVector<int64_t> left, right;
+  for (int64_t i = 0; i < results; ++i) {
+    left.push_back(2 * i);
+    right.push_back(2 * i + 1);
+  }
+  Value second = b ? b : a;
+  Value even = vector::ShuffleOp::create(builder, loc, a, second, left);
+  Value odd = vector::ShuffleOp::create(builder, loc, a, second, right);
+  return combine(builder, even, odd);
+}
+
+void RowReduction::emitLevel(OpBuilder &builder, Value level) const {
   int64_t lanes = memory.getLanes();
-  emitLoop(
-      builder, loc, getIndex(builder, loc, 0), count, lanes,
-      [&](OpBuilder &inner, Value index) {
-        Value far = arith::AddIOp::create(inner, loc, index, distance);
-        Value a = TileMemory::read(inner, loc, lanesBuffer, index, lanes,
-                                   elementType);
-        Value b =
-            TileMemory::read(inner, loc, lanesBuffer, far, lanes, elementType);
-        TileMemory::write(inner, loc, combine(inner, a, b), lanesBuffer, index);
+  auto constant = [&](int64_t value) { return getIndex(builder, loc, value); };
+  // Vectors of results: (length - 1) / (lanes * 2^(level + 1)) + 1.
+  Value pairs = constant((length - 1) / (2 * lanes));
+  Value last = arith::ShRUIOp::create(builder, loc, pairs, level);
+  Value vectors = arith::AddIOp::create(builder, loc, last, constant(1));
+  Value end = arith::MulIOp::create(builder, loc, vectors, constant(lanes));
+  emitLoop(builder, loc, constant(0), end, lanes,
+           [&](OpBuilder &inner, Value index) {
+             Value first = arith::AddIOp::create(inner, loc, index, index);
+             Value second = arith::AddIOp::create(inner, loc, first,
+                                                  getIndex(inner, loc, lanes));
+             Value a = TileMemory::read(inner, loc, buffer, first, lanes,
+                                        elementType);
+             Value b = TileMemory::read(inner, loc, buffer, second, lanes,
+                                        elementType);
+             TileMemory::write(inner, loc, combineNeighbours(inner, a, b),
+                               buffer, index);
+           });
+  // The next level may read one vector more.
+  TileMemory::write(builder, loc, getIdentity(builder, lanes), buffer, end);
+}
+
+Value RowReduction::emitChunks(OpBuilder &builder, int64_t chunks) const {
+  auto read = [&](OpBuilder &b, Value index) {
+    return TileMemory::read(b, loc, buffer, index, 1, elementType);
+  };
+  Value first = read(builder, getIndex(builder, loc, 0));
+  auto loop = scf::ForOp::create(
+      builder, loc, getIndex(builder, loc, 1), getIndex(builder, loc, chunks),
+      getIndex(builder, loc, 1), first,
+      [&](OpBuilder &inner, Location, Value index, ValueRange sum) {
+        scf::YieldOp::create(inner, loc,
+                             combine(inner, sum[0], read(inner, index)));
       });
-}
-
-/// Lanes [first, first + count) of a vector.
-static Value getLanes(OpBuilder &builder, Location loc, Value vector,
-                      int64_t first, int64_t count) {
-  return vector::ExtractStridedSliceOp::create(
-      builder, loc, vector, ArrayRef<int64_t>{first}, ArrayRef<int64_t>{count},
-      ArrayRef<int64_t>{1});
-}
-
-Value RowReduction::finishVector(OpBuilder &builder, Value vector,
-                                 int64_t lanes) const {
-  for (int64_t half = lanes / 2; half >= 1; half /= 2)
-    vector = combine(builder, getLanes(builder, loc, vector, 0, half),
-                     getLanes(builder, loc, vector, half, half));
-  return vector::ExtractOp::create(builder, loc, vector, 0);
+  loop->setAttr(kTileLoopAttr, builder.getUnitAttr());
+  return loop.getResult(0);
 }
 
 /// Divides a sum by the number of elements.
@@ -194,25 +203,26 @@ static Value divide(OpBuilder &builder, Location loc, Value sum,
 
 Value RowReduction::finish(OpBuilder &builder) {
   int64_t lanes = memory.getLanes();
-  int64_t half = width / 2;
-  if (half >= lanes) {
-    // Only the first level may meet lanes that hold no element of the row.
-    int64_t count = std::min(length, width) - half;
-    emitLevel(builder, getIndex(builder, loc, count),
-              getIndex(builder, loc, half));
-    int64_t levels = llvm::Log2_64(half) - llvm::Log2_64(lanes);
-    Value quarter = getIndex(builder, loc, half / 2);
-    emitLoop(
-        builder, loc, getIndex(builder, loc, 0), getIndex(builder, loc, levels),
-        1, [&](OpBuilder &inner, Value level) {
-          Value distance = arith::ShRUIOp::create(inner, loc, quarter, level);
-          emitLevel(inner, distance, distance);
-        });
+  int64_t chunks = llvm::divideCeil(length, width);
+  // The last levels of a single chunk are made in one vector.
+  int64_t levels = llvm::Log2_64(width);
+  if (chunks == 1)
+    levels = std::max<int64_t>(levels - llvm::Log2_64(lanes), 0);
+  if (levels > 0)
+    emitLoop(builder, loc, getIndex(builder, loc, 0),
+             getIndex(builder, loc, levels), 1,
+             [&](OpBuilder &inner, Value level) { emitLevel(inner, level); });
+  Value rest;
+  if (chunks > 1) {
+    rest = emitChunks(builder, chunks);
+  } else {
+    rest = TileMemory::read(builder, loc, buffer, getIndex(builder, loc, 0),
+                            lanes, elementType);
+    for (int64_t left = lanes; left > 1; left /= 2)
+      rest = combineNeighbours(builder, rest, Value());
   }
-  Value first = TileMemory::read(builder, loc, lanesBuffer,
-                                 getIndex(builder, loc, 0), lanes, elementType);
-  memory.give(lanesBuffer);
-  Value result = finishVector(builder, first, lanes);
+  memory.give(buffer);
+  Value result = vector::ExtractOp::create(builder, loc, rest, 0);
   return kind == ReductionKind::Avg ? divide(builder, loc, result, length)
                                     : result;
 }

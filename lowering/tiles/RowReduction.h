@@ -18,8 +18,9 @@
 
 namespace mlir::comms::tiles {
 
-/// Most lanes of the tree: a longer row is folded into this many first.
-inline constexpr int64_t kMaxTreeLanes = 16384;
+/// Elements that one tree of pairs combines, at most: a longer row is cut into
+/// chunks of this many, whose results are combined from left to right.
+inline constexpr int64_t kMaxChunk = 16384;
 
 /// One row that is being combined. Before the loop over the row: begin; in it:
 /// add for each vector; after it: finish.
@@ -38,17 +39,22 @@ public:
 private:
   Value combine(OpBuilder &builder, Value a, Value b) const;
   Value getIdentity(OpBuilder &builder, int64_t lanes) const;
-  /// lane l = lane l (op) lane l + distance, for l < count.
-  void emitLevel(OpBuilder &builder, Value count, Value distance) const;
-  Value finishVector(OpBuilder &builder, Value vector, int64_t lanes) const;
+  /// Combines neighbours of what `level` levels have left, in place.
+  void emitLevel(OpBuilder &builder, Value level) const;
+  /// Combines the lanes of two vectors, or of one (`b` null), with their
+  /// neighbours.
+  Value combineNeighbours(OpBuilder &builder, Value a, Value b) const;
+  /// The chunks' results from left to right.
+  Value emitChunks(OpBuilder &builder, int64_t chunks) const;
 
   Location loc;
   ReductionKind kind;
   Type elementType;
-  /// Elements of the row, lanes of the tree.
+  /// Elements of the row, of a chunk.
   int64_t length, width;
   TileMemory &memory;
-  Value lanesBuffer;
+  /// The row, later the results of each level, followed by identities.
+  Value buffer;
 };
 
 } // namespace mlir::comms::tiles

@@ -17,8 +17,8 @@ F8 = np.dtype(ml_dtypes.float8_e4m3fn)
 F16 = np.dtype(np.float16)
 F32 = np.dtype(np.float32)
 
-#: Lanes that the tree of a row has at most.
-MAX_TREE_LANES = 16384
+#: Elements of a row that one tree of pairs combines, at most.
+MAX_CHUNK = 16384
 
 #: Bits of the one NaN that arithmetic stores, by type.
 CANONICAL_NAN = {BF16: 0x7FC0, F16: 0x7E00, F32: 0x7FC00000, np.dtype(np.float64): 0x7FF8 << 48}
@@ -127,28 +127,29 @@ def _divide(total: Array, count: int) -> Array:
     return np.asarray(quotient).astype(total.dtype)
 
 
+def _pairs(kind: str, row: Array) -> Array:
+    """Neighbours combined until one element is left; an array of that one."""
+    while row.size > 1:
+        left, right = np.array(row[0::2]), row[1::2]
+        left[: right.size] = combine(kind, left[: right.size], right)
+        row = left
+    return row
+
+
 def row_reduce(kind: str, row: Array) -> Any:
     """One row (1-D, not empty) combined by the tree; a scalar of the row's type.
 
-    The tree has W lanes, W the least power of two that is not less than the length, at most
-    16,384. Lane l starts as element l, takes elements l + W, l + 2W, … in order; then the upper
-    half of the lanes is combined into the lower until one is left. A lane without an element
-    leaves its partner as it is.
+    The row is cut into chunks of W elements, W the least power of two that is not less than the
+    length, at most 16,384. In a chunk neighbours are combined, left (op) right, then their results,
+    until one is left; what has no right neighbour stays as it is. The chunks' results are combined
+    from left to right.
     """
     if row.ndim != 1 or row.size == 0:
         raise ValueError(f"row_reduce: a row is 1-D and not empty, this has shape {row.shape}")
-    width = min(MAX_TREE_LANES, 1 << (row.size - 1).bit_length())
-    lanes = np.array(row[:width])
+    width = min(MAX_CHUNK, 1 << (row.size - 1).bit_length())
+    result = _pairs(kind, row[:width])
     for first in range(width, row.size, width):
-        part = row[first : first + width]
-        lanes[: part.size] = combine(kind, lanes[: part.size], part)
-    half = width // 2
-    while half:
-        upper = lanes[half : 2 * half]
-        lanes[: upper.size] = combine(kind, lanes[: upper.size], upper)
-        lanes = lanes[:half]
-        half //= 2
-    result = lanes[:1]
+        result = combine(kind, result, _pairs(kind, row[first : first + width]))
     if kind == "avg":
         result = _divide(result, row.size)
     return canonical(result)[0]

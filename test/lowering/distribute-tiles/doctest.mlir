@@ -9,12 +9,18 @@
 // CHECK-NEXT:    vector.store %[[X]], %[[LANES:.*]][%[[I]]] : memref<64xf32>, vector<16xf32>
 // CHECK-NEXT:    vector.store %[[T]], %[[TWICE:.*]][%[[I]]] : memref<64xf32>, vector<16xf32>
 // CHECK-NEXT:  } {comms.tile}
-// CHECK:       scf.for %[[I:.*]] = %c0 to %c32 step %c16 {
-// CHECK-NEXT:    %[[FAR:.*]] = arith.addi %[[I]], %c32 : index
-// CHECK-NEXT:    %[[L:.*]] = vector.load %[[LANES]][%[[I]]]
-// CHECK-NEXT:    %[[R:.*]] = vector.load %[[LANES]][%[[FAR]]]
-// CHECK-NEXT:    %[[M:.*]] = arith.maximumf %[[L]], %[[R]] : vector<16xf32>
-// CHECK-NEXT:    vector.store %[[M]], %[[LANES]][%[[I]]]
+// CHECK:       scf.for %[[LEVEL:.*]] = %c0 to %c2 step %c1 {
+// CHECK:         scf.for %[[I:.*]] = %c0 to %[[END:.*]] step %c16 {
+// CHECK-NEXT:      %[[FIRST:.*]] = arith.addi %[[I]], %[[I]] : index
+// CHECK-NEXT:      %[[SECOND:.*]] = arith.addi %[[FIRST]], %c16 : index
+// CHECK-NEXT:      %[[L:.*]] = vector.load %[[LANES]][%[[FIRST]]]
+// CHECK-NEXT:      %[[R:.*]] = vector.load %[[LANES]][%[[SECOND]]]
+// CHECK-NEXT:      %[[EVEN:.*]] = vector.shuffle %[[L]], %[[R]] [0, 2, 4,
+// CHECK-NEXT:      %[[ODD:.*]] = vector.shuffle %[[L]], %[[R]] [1, 3, 5,
+// CHECK-NEXT:      %[[M:.*]] = arith.maximumf %[[EVEN]], %[[ODD]] : vector<16xf32>
+// CHECK-NEXT:      vector.store %[[M]], %[[LANES]][%[[I]]]
+// CHECK-NEXT:    } {comms.tile}
+// CHECK-NEXT:    vector.store %{{.*}}, %[[LANES]][%[[END]]]
 // CHECK-NEXT:  } {comms.tile}
 // CHECK:       %[[MOST:.*]] = vector.extract %{{.*}}[0] : f32 from vector<1xf32>
 // CHECK-NEXT:  scf.for %[[I:.*]] = %c0 to %c64 step %c16 {
