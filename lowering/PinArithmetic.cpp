@@ -508,8 +508,11 @@ struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
     for (Operation *op : collect(kernel)) {
       dropLicences(op);
       canonicalizeSeenNaN(op);
-      widen(op);
     }
+    // After all of the above: a comparison that has been widened would not be
+    // recognised, and one that is made here must be widened too.
+    for (Operation *op : collect(kernel))
+      widen(op);
     if (failed(expandFunctions(kernel))) {
       kernel.emitError(
           "comms-pin-arithmetic: the expansion of math functions did not end");

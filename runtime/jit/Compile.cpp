@@ -344,15 +344,20 @@ makeTargetMachine(unsigned level) {
   return builder->createTargetMachine();
 }
 
-static bool isNarrowVector(const Value *value) {
-  return value->getType()->isVectorTy() &&
-         value->getType()->getScalarType()->isBFloatTy();
+/// Whether `value` is a bf16 or a vector of them.
+static bool isBFloat(const Value *value) {
+  return value->getType()->getScalarType()->isBFloatTy();
 }
 
-/// Replaces a choice between vectors of bf16 by one between vectors of i16.
+/// Integers of the width of `type`, as many.
+static Type *integersLike(Type *type) {
+  return type->getWithNewType(Type::getInt16Ty(type->getContext()));
+}
+
+/// Replaces a choice between bf16 by one between i16.
 static void chooseAsIntegers(Instruction *choice) {
   IRBuilder<> builder(choice);
-  Type *bits = VectorType::getInteger(cast<VectorType>(choice->getType()));
+  Type *bits = integersLike(choice->getType());
   Value *chosen = nullptr;
   if (auto *select = dyn_cast<SelectInst>(choice)) {
     Value *first = builder.CreateBitCast(select->getTrueValue(), bits);
@@ -377,7 +382,7 @@ static void chooseAsIntegers(Instruction *choice) {
 /// into blocks.
 static void loadAsIntegers(IntrinsicInst *load) {
   IRBuilder<> builder(load);
-  Type *bits = VectorType::getInteger(cast<VectorType>(load->getType()));
+  Type *bits = integersLike(load->getType());
   Value *rest = builder.CreateBitCast(load->getArgOperand(2), bits);
   Value *integers = builder.CreateMaskedLoad(
       bits, load->getArgOperand(0), load->getParamAlign(0).valueOrOne(),
@@ -386,7 +391,7 @@ static void loadAsIntegers(IntrinsicInst *load) {
   load->eraseFromParent();
 }
 
-/// Lets uses of a vector of bf16 in other blocks take it from a vector of i16.
+/// Lets uses of bf16 in other blocks take it from i16.
 static void crossBlocksAsIntegers(Instruction *value) {
   SmallVector<Use *> uses;
   for (Use &use : value->uses())
@@ -397,7 +402,7 @@ static void crossBlocksAsIntegers(Instruction *value) {
   if (uses.empty() || !after)
     return;
   IRBuilder<> builder(value->getParent(), *after);
-  Type *bits = VectorType::getInteger(cast<VectorType>(value->getType()));
+  Type *bits = integersLike(value->getType());
   Value *integers = builder.CreateBitCast(value, bits);
   for (Use *use : uses) {
     builder.SetInsertPoint(cast<Instruction>(use->getUser()));
@@ -405,14 +410,15 @@ static void crossBlocksAsIntegers(Instruction *value) {
   }
 }
 
-/// Without the hardware's conversions x86 has no registers for vectors of bf16:
-/// where one is chosen or goes from block to block, LLVM takes it apart and
-/// calls __truncsfbf2 for each element. Vectors of i16 have the same bits.
+/// Without the hardware's conversions x86 has no registers for bf16: where one
+/// is chosen or goes from block to block, LLVM carries it as f32 and calls
+/// __truncsfbf2, which no library here has, for each element; vectors it takes
+/// apart for that. Integers have the same bits.
 static void carryNarrowFloatsAsIntegers(Module &module) {
   SmallVector<Instruction *> choices, values;
   for (Function &function : module)
     for (Instruction &instruction : instructions(function))
-      if (isNarrowVector(&instruction) && isa<SelectInst, PHINode>(instruction))
+      if (isBFloat(&instruction) && isa<SelectInst, PHINode>(instruction))
         choices.push_back(&instruction);
   for (Instruction *choice : choices)
     chooseAsIntegers(choice);
@@ -420,12 +426,11 @@ static void carryNarrowFloatsAsIntegers(Module &module) {
     for (Instruction &instruction :
          make_early_inc_range(instructions(function)))
       if (auto *call = dyn_cast<IntrinsicInst>(&instruction))
-        if (isNarrowVector(call) &&
-            call->getIntrinsicID() == Intrinsic::masked_load)
+        if (isBFloat(call) && call->getIntrinsicID() == Intrinsic::masked_load)
           loadAsIntegers(call);
   for (Function &function : module)
     for (Instruction &instruction : instructions(function))
-      if (isNarrowVector(&instruction))
+      if (isBFloat(&instruction))
         values.push_back(&instruction);
   for (Instruction *value : values)
     crossBlocksAsIntegers(value);

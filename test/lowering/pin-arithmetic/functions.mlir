@@ -102,3 +102,24 @@ comms.kernel @seen(%x: memref<16xi32>, %y: memref<4xf32>, %z: memref<4xf32>, %a:
   memref.store %l, %z[%i] : memref<4xf32>
   comms.return
 }
+
+// What is made canonical already is left alone, and nothing compares bf16.
+// CHECK-LABEL: comms.kernel @seen_once
+// CHECK:       arith.cmpf uno, %{{.*}} : f32
+// CHECK-NOT:   arith.cmpf
+// CHECK:       memref.store
+// CHECK-LABEL: comms.kernel @seen_narrow
+// CHECK-NOT:   arith.cmpf uno, %{{.*}} : bf16
+// CHECK:       memref.store
+comms.kernel @seen_once(%z: memref<4xbf16>, %a: bf16, %i: index) {
+  %nan = arith.constant 0x7FC0 : bf16
+  %n = arith.cmpf uno, %a, %a : bf16
+  %c = arith.select %n, %nan, %a : bf16
+  memref.store %c, %z[%i] : memref<4xbf16>
+  comms.return
+}
+comms.kernel @seen_narrow(%z: memref<4xbf16>, %a: bf16, %i: index) {
+  %s = arith.addf %a, %a : bf16
+  memref.store %s, %z[%i] : memref<4xbf16>
+  comms.return
+}
