@@ -37,7 +37,8 @@ llvm::ArrayRef<const Algorithm *> mlir::comms::getAlgorithms() {
 
 const Algorithm *mlir::comms::findAlgorithm(llvm::StringRef name) {
   auto all = getAlgorithms();
-  const auto *it = llvm::find_if(all, [&](const Algorithm *a) { return a->name == name; });
+  const auto *it =
+      llvm::find_if(all, [&](const Algorithm *a) { return a->name == name; });
   return it == all.end() ? nullptr : *it;
 }
 
@@ -52,6 +53,7 @@ llvm::ArrayRef<const Protocol *> mlir::comms::getProtocols() {
 
 const Protocol *mlir::comms::findProtocol(llvm::StringRef name) {
   auto all = getProtocols();
-  const auto *it = llvm::find_if(all, [&](const Protocol *p) { return p->name == name; });
+  const auto *it =
+      llvm::find_if(all, [&](const Protocol *p) { return p->name == name; });
   return it == all.end() ? nullptr : *it;
 }

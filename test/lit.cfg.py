@@ -7,9 +7,7 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs", "lit.cfg.py", "CMakeLists.txt"]
 
-config.environment["PATH"] = os.pathsep.join(
-    [config.commsir_bin, config.llvm_tools, os.environ["PATH"]]
-)
+config.environment["PATH"] = os.pathsep.join([config.commsir_bin, config.llvm_tools, os.environ["PATH"]])
 config.environment["COMMSIR_SOURCE"] = config.commsir_source
 config.environment["COMMSIR_BUILD"] = config.commsir_build
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -24,16 +24,19 @@ F8 = ml_dtypes.float8_e4m3fn
 
 
 def wide(array: Array) -> Array:
-    return array.astype(np.float64)
+    result: Array = array.astype(np.float64)
+    return result
 
 
 def total(arrays: list[Array]) -> Array:
     """The sum over the ranks."""
-    return np.sum([wide(array) for array in arrays], axis=0)
+    result: Array = np.sum([wide(array) for array in arrays], axis=0)
+    return result
 
 
 def rms(rows: Array, epsilon: float = 1e-5) -> Array:
-    return rows / np.sqrt(np.mean(rows**2, axis=-1, keepdims=True) + epsilon)
+    result: Array = rows / np.sqrt(np.mean(rows**2, axis=-1, keepdims=True) + epsilon)
+    return result
 
 
 class Maker:

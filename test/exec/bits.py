@@ -92,16 +92,15 @@ def conversions(random: np.random.Generator) -> Arrays:
     for _ in range(RANKS):
         words = random.integers(0, 2**32, 4000).astype(np.uint32)
         near = (random.standard_normal(4000) * 100).astype(np.float32)
-        edges = np.array([448, 456, 464, 465, -465, 2**-9, 2**-10, 3 * 2**-10, 0.0, -0.0, 65504,
-                          65520, np.inf, -np.inf, np.nan, -np.nan, 127.5, -128.9], np.float32)
+        fp8 = [448, 456, 464, 465, -465, 2**-9, 2**-10, 3 * 2**-10]
+        others = [0.0, -0.0, 65504, 65520, np.inf, -np.inf, np.nan, -np.nan, 127.5, -128.9]
+        edges = np.array(fp8 + others, np.float32)
         x.append(np.concatenate([words.view(np.float32), near, edges]))
     narrow = (("b", reference.BF16), ("h", reference.F16), ("q", reference.F8))
     arrays: Arrays = {"x": x}
     for name, dtype in narrow:
         arrays[name] = [reference.convert(part, dtype) for part in x]
-        arrays[name + "_wide"] = [
-            reference.canonical(part.astype(np.float32)) for part in arrays[name]
-        ]
+        arrays[name + "_wide"] = [reference.canonical(part.astype(np.float32)) for part in arrays[name]]
     arrays["i"] = [reference.to_integer(part, np.int8) for part in x]
     return arrays
 

@@ -78,15 +78,11 @@ class Region:
         wide = value.astype(np.float64)
         if element == "f32":
             return Tile(name, wide)
-        return self.emit(
-            f"arith.extf {name} : {self.type_of(element)} to {self.type_of('f32')}", wide
-        )
+        return self.emit(f"arith.extf {name} : {self.type_of(element)} to {self.type_of('f32')}", wide)
 
     def constant(self, value: float, narrow: bool = False) -> Tile:
         shape = self.type_of("f32", narrow)
-        return self.emit(
-            f"arith.constant dense<{value:.6e}> : {shape}", np.float64(value) * np.ones(1), narrow
-        )
+        return self.emit(f"arith.constant dense<{value:.6e}> : {shape}", np.float64(value) * np.ones(1), narrow)
 
     def binary(self, op: str, a: Tile, b: Tile, value: Array) -> Tile:
         kind = self.type_of("f32", a.narrow)
@@ -107,9 +103,7 @@ class Region:
             reduced = self.binary("arith.mulf", reduced, scale, value / self.length)
         if self.random.random() < 0.5:
             positive = self.unary("math.absf", reduced, np.abs(reduced.value))
-            shifted = self.binary(
-                "arith.addf", positive, self.constant(0.5, True), positive.value + 0.5
-            )
+            shifted = self.binary("arith.addf", positive, self.constant(0.5, True), positive.value + 0.5)
             reduced = self.unary("math.rsqrt", shifted, 1 / np.sqrt(shifted.value))
         return self.emit(
             f"comms.broadcast_row {reduced.name} : {one} -> {wide}",
@@ -181,9 +175,7 @@ def exchange(collective: str, wires: list[Array], ranks: int, root: int) -> list
     if collective == "broadcast":
         return [wires[root]] * ranks
     parts = [np.split(wire, ranks) for wire in wires]
-    return [
-        np.concatenate([parts[source][rank] for source in range(ranks)]) for rank in range(ranks)
-    ]
+    return [np.concatenate([parts[source][rank] for source in range(ranks)]) for rank in range(ranks)]
 
 
 def make(seed: int) -> Program:
@@ -195,19 +187,12 @@ def make(seed: int) -> Program:
     rows = int(random.integers(1, 8)) + 1
     if collective in ("reduce_scatter", "all_to_all"):
         rows *= ranks
-    result_rows = {"reduce_scatter": rows // ranks, "all_gather": rows * ranks}.get(
-        collective, rows
-    )
+    result_rows = {"reduce_scatter": rows // ranks, "all_gather": rows * ranks}.get(collective, rows)
     in_type, wire, out_type, arg_type = (str(random.choice(list(TYPES))) for _ in range(4))
     root = int(random.integers(ranks))
 
-    xs = [
-        random.uniform(-1, 1, (rows, length)).astype(np.float32).astype(TYPES[in_type])
-        for _ in range(ranks)
-    ]
-    residual = (
-        random.uniform(-1, 1, (result_rows, length)).astype(np.float32).astype(TYPES[arg_type])
-    )
+    xs = [random.uniform(-1, 1, (rows, length)).astype(np.float32).astype(TYPES[in_type]) for _ in range(ranks)]
+    residual = random.uniform(-1, 1, (result_rows, length)).astype(np.float32).astype(TYPES[arg_type])
     weight = random.uniform(0.5, 1.5, length).astype(np.float32).astype(TYPES[arg_type])
 
     produce = Region(random, length)
@@ -273,9 +258,7 @@ def make(seed: int) -> Program:
     )
 
 
-def run(
-    comms_run: str, program: Program, folder: pathlib.Path, options: list[str]
-) -> dict[str, list[Array]] | str:
+def run(comms_run: str, program: Program, folder: pathlib.Path, options: list[str]) -> dict[str, list[Array]] | str:
     """The outputs of one run, or its error text."""
     arguments = [comms_run, str(folder / "program.mlir"), f"--ranks={program.ranks}", "--quiet"]
     arguments += [f"--input={name}={folder}/{name}-%r.npy" for name in program.inputs]
@@ -284,8 +267,7 @@ def run(
     if done.returncode:
         return f"exit code {done.returncode}: {done.stderr.strip()}"
     return {
-        name: [np.load(folder / f"out-{name}-{rank}.npy") for rank in range(program.ranks)]
-        for name in program.expected
+        name: [np.load(folder / f"out-{name}-{rank}.npy") for rank in range(program.ranks)] for name in program.expected
     }
 
 

@@ -20,8 +20,7 @@ def parts(path: pathlib.Path) -> list[str]:
     return [
         part
         for part in re.split(r"^// -----.*$", text, flags=re.MULTILINE)
-        if "expected-error" not in part
-        and re.search(r"^\s*(comms\.|module|builtin\.|func\.|llvm\.)", part, re.M)
+        if "expected-error" not in part and re.search(r"^\s*(comms\.|module|builtin\.|func\.|llvm\.)", part, re.M)
     ]
 
 

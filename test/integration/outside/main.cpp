@@ -1,4 +1,5 @@
-// A project that knows CommsIR by find_package alone: parses a kernel and expands it.
+// A project that knows CommsIR by find_package alone: parses a kernel and
+// expands it.
 #include "lowering/Passes.h"
 #include "lowering/Register.h"
 #include "mlir/Parser/Parser.h"
@@ -10,7 +11,8 @@ int main(int, char **argv) {
   mlir::MLIRContext context(registry);
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(argv[1], &context);
   mlir::PassManager passes(&context);
-  passes.addNestedPass<mlir::comms::KernelOp>(mlir::comms::createExpandCollectives());
+  passes.addNestedPass<mlir::comms::KernelOp>(
+      mlir::comms::createExpandCollectives());
   if (!module || failed(passes.run(*module)))
     return 1;
   module->print(llvm::outs());

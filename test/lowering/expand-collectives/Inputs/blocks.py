@@ -1,9 +1,9 @@
-#===- blocks.py - The code blocks of a page, as files ---------------------===#
+# ===- blocks.py - The code blocks of a page, as files ---------------------===#
 #
 # Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-#===-----------------------------------------------------------------------===#
+# ===-----------------------------------------------------------------------===#
 """blocks.py PAGE LANGUAGE INDEX: prints the INDEX-th block (from 0) of LANGUAGE."""
 
 import pathlib
