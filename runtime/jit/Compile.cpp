@@ -7,18 +7,15 @@
 
 #include "runtime/jit/Compile.h"
 
-#include "dialect/Comms.h"
 #include "lowering/Pipelines.h"
 #include "lowering/Translations.h"
 #include "lowering/cpu/Abi.h"
 #include "runtime/cpu/Runtime.h"
 #include "runtime/driver/AtomicFile.h"
 #include "runtime/jit/Optimise.h"
+#include "runtime/jit/Prepare.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassInstrumentation.h"
-#include "mlir/Pass/PassManager.h"
 
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
@@ -108,49 +105,15 @@ bool commsir::jit::isCheckerRefusal(const Error &error) {
   return refused;
 }
 
-static Error fail(CompileError::Stage stage, const Twine &message) {
+Error commsir::jit::failCompilation(CompileError::Stage stage,
+                                    const Twine &message) {
   return make_error<CompileError>(stage, message.str());
 }
 
 static Error failCodeGeneration(Error error) {
-  return fail(CompileError::Stage::CodeGeneration,
-              "no machine code could be made: " + toString(std::move(error)));
-}
-
-//===----------------------------------------------------------------------===//
-// The attributes of the lowered function
-//===----------------------------------------------------------------------===//
-
-static StringRef getString(mlir::DictionaryAttr entry, StringRef name) {
-  auto text = entry.getAs<mlir::StringAttr>(name);
-  return text ? text.getValue() : StringRef();
-}
-
-static int64_t getNumber(mlir::DictionaryAttr entry, StringRef name) {
-  auto number = entry.getAs<mlir::IntegerAttr>(name);
-  return number ? number.getInt() : 0;
-}
-
-static ArgKind parseKind(StringRef text) {
-  return StringSwitch<ArgKind>(text)
-      .Case("window", ArgKind::Window)
-      .Case("signal", ArgKind::Signal)
-      .Case("counter", ArgKind::Counter)
-      .Case("scalar", ArgKind::Scalar)
-      .Default(ArgKind::Memory);
-}
-
-static ArgInfo readArgument(mlir::DictionaryAttr entry) {
-  ArgInfo info;
-  info.name = getString(entry, "name");
-  info.kind = parseKind(getString(entry, "kind"));
-  info.elementType = getString(entry, "element");
-  info.elementBytes = static_cast<unsigned>(getNumber(entry, "bytes"));
-  if (auto shape = entry.getAs<mlir::DenseI64ArrayAttr>("shape"))
-    append_range(info.shape, shape.asArrayRef());
-  info.hidden = entry.contains("hidden");
-  info.poisoned = entry.contains("poisoned");
-  return info;
+  return failCompilation(CompileError::Stage::CodeGeneration,
+                         "no machine code could be made: " +
+                             toString(std::move(error)));
 }
 
 namespace commsir::jit {
@@ -162,45 +125,19 @@ struct KernelFactory {
 };
 } // namespace commsir::jit
 
-template <typename Read>
-static void readArray(mlir::Operation *op, const char *name, Read read) {
-  if (auto array = op->getAttrOfType<mlir::ArrayAttr>(name))
-    for (mlir::Attribute entry : array)
-      read(entry);
-}
-
-static int64_t readNumber(mlir::Operation *op, const char *name) {
-  auto number = op->getAttrOfType<mlir::IntegerAttr>(name);
-  return number ? number.getInt() : 0;
-}
-
 std::unique_ptr<Kernel> KernelFactory::make(mlir::LLVM::LLVMFuncOp function,
                                             std::unique_ptr<orc::LLJIT> jit,
                                             void (*entry)(void *),
                                             size_t frameBytes) {
   auto data = std::make_unique<Kernel::Data>();
   data->name = function.getName();
-  readArray(function, comms::cpu::kArgsAttr, [&](mlir::Attribute entry) {
-    if (auto dictionary = mlir::dyn_cast<mlir::DictionaryAttr>(entry))
-      data->args.push_back(readArgument(dictionary));
-  });
-  readArray(function, comms::cpu::kSitesAttr, [&](mlir::Attribute entry) {
-    auto parts = mlir::cast<mlir::ArrayAttr>(entry);
-    auto text = [&](unsigned i) {
-      return mlir::cast<mlir::StringAttr>(parts[i]).str();
-    };
-    data->sites.push_back({text(0), text(1), text(2)});
-  });
-  readArray(function, comms::cpu::kChoicesAttr, [&](mlir::Attribute entry) {
-    if (auto choice = mlir::dyn_cast<mlir::DictionaryAttr>(entry))
-      data->choices.push_back(
-          {getString(choice, "op").str(), getString(choice, "algorithm").str(),
-           getString(choice, "protocol").str(), getNumber(choice, "tile"),
-           getNumber(choice, "tiles")});
-  });
-  data->ranks = readNumber(function, comms::cpu::kRanksAttr);
-  data->lsaSize = readNumber(function, comms::cpu::kLsaSizeAttr);
-  data->blocks = readNumber(function, comms::cpu::kBlocksAttr);
+  Description description = describe(function);
+  data->args = std::move(description.args);
+  data->choices = std::move(description.choices);
+  data->sites = std::move(description.sites);
+  data->ranks = description.ranks;
+  data->lsaSize = description.lsaSize;
+  data->blocks = description.blocks;
   data->arenaBytes = readNumber(function, comms::cpu::kArenaAttr);
   data->frameBytes = frameBytes;
   data->entry = entry;
@@ -212,61 +149,7 @@ std::unique_ptr<Kernel> KernelFactory::make(mlir::LLVM::LLVMFuncOp function,
 // Passes
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// Remembers which pass failed.
-struct FailureWatch : mlir::PassInstrumentation {
-  explicit FailureWatch(std::string &failed) : failed(failed) {}
-  void runAfterPassFailed(mlir::Pass *pass, mlir::Operation *) override {
-    if (failed.empty())
-      failed = pass->getArgument();
-  }
-  std::string &failed;
-};
-} // namespace
-
-/// The kernel of that name, or the only one.
-static Expected<comms::KernelOp> findKernel(mlir::ModuleOp module,
-                                            StringRef name) {
-  SmallVector<comms::KernelOp> kernels(module.getOps<comms::KernelOp>());
-  std::string names;
-  for (comms::KernelOp kernel : kernels) {
-    if (kernel.getSymName() == name)
-      return kernel;
-    names += (names.empty() ? "@" : ", @") + kernel.getSymName().str();
-  }
-  if (kernels.empty())
-    return fail(CompileError::Stage::Input, "the module has no comms.kernel");
-  if (!name.empty())
-    return fail(CompileError::Stage::Input,
-                "the module has no kernel @" + name + "; it has " + names);
-  if (kernels.size() > 1)
-    return fail(CompileError::Stage::Input,
-                "the module has several kernels: name one of " + names);
-  return kernels.front();
-}
-
-/// Writes a number that the caller fixed on the kernel; refuses another one.
-static Error fix(comms::KernelOp kernel, StringRef attribute, int64_t asked,
-                 std::optional<uint64_t> own, StringRef what) {
-  if (asked < 0)
-    return fail(CompileError::Stage::Input, "the number of " + what + " is " +
-                                                Twine(asked) +
-                                                "; it must be at least 1");
-  if (asked == 0)
-    return Error::success();
-  if (own && static_cast<int64_t>(*own) != asked)
-    return fail(CompileError::Stage::Input,
-                "kernel @" + kernel.getSymName() + " is written for " +
-                    Twine(*own) + " " + what + ", not for " + Twine(asked));
-  kernel->setAttr(attribute,
-                  mlir::Builder(kernel.getContext()).getI64IntegerAttr(asked));
-  return Error::success();
-}
-
 static Error runPasses(mlir::ModuleOp module, const CompileOptions &options) {
-  mlir::PassManager manager(module.getContext());
-  std::string failed;
-  manager.addInstrumentation(std::make_unique<FailureWatch>(failed));
   comms::CommsToCPUOptions pipeline;
   pipeline.ranks = options.ranks;
   pipeline.blocks = options.blocks;
@@ -276,41 +159,20 @@ static Error runPasses(mlir::ModuleOp module, const CompileOptions &options) {
   pipeline.checkEvents = options.checkEvents;
   pipeline.instrument = options.instrument;
   pipeline.assertBounds = options.assertBounds;
-  comms::buildCommsToCPU(manager, pipeline);
-  if (mlir::succeeded(manager.run(module)))
-    return Error::success();
-  if (failed == "comms-check-sync")
-    return fail(CompileError::Stage::Checker, "the checker refused the kernel");
-  return fail(CompileError::Stage::Lowering,
-              "the kernel could not be lowered: pass " +
-                  (failed.empty() ? std::string("(unnamed)") : failed) +
-                  " failed");
+  return runPipeline(module, [&](mlir::OpPassManager &manager) {
+    comms::buildCommsToCPU(manager, pipeline);
+  });
 }
 
 Expected<std::unique_ptr<Kernel>>
 commsir::jit::compile(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
                       const CompileOptions &options) {
   if (!module)
-    return fail(CompileError::Stage::Input, "there is no module");
-  Expected<comms::KernelOp> kernel = findKernel(*module, name);
+    return failCompilation(CompileError::Stage::Input, "there is no module");
+  Expected<comms::KernelOp> kernel =
+      prepareKernel(*module, name, options.ranks, options.blocks);
   if (!kernel)
     return kernel.takeError();
-  if (Error error =
-          fix(*kernel, "ranks", options.ranks, kernel->getRanks(), "ranks"))
-    return std::move(error);
-  if (Error error =
-          fix(*kernel, "blocks", options.blocks, kernel->getBlocks(), "blocks"))
-    return std::move(error);
-  if (!kernel->getRanks())
-    return fail(CompileError::Stage::Input,
-                "kernel @" + kernel->getSymName() +
-                    " does not say for how many ranks it is; give "
-                    "the number of ranks");
-  // The others would only cost time.
-  for (comms::KernelOp other :
-       make_early_inc_range(module->getOps<comms::KernelOp>()))
-    if (other != *kernel)
-      other.erase();
   std::string chosen = kernel->getSymName().str();
   if (Error error = runPasses(*module, options))
     return std::move(error);
@@ -518,8 +380,8 @@ commsir::jit::load(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
                    const CompileOptions &options) {
   auto function = module->lookupSymbol<mlir::LLVM::LLVMFuncOp>(name);
   if (!function || !function->hasAttr(comms::cpu::kArgsAttr))
-    return fail(CompileError::Stage::Input,
-                "the module has no lowered kernel @" + name);
+    return failCompilation(CompileError::Stage::Input,
+                           "the module has no lowered kernel @" + name);
   mlir::DialectRegistry registry;
   comms::registerLLVMIRTranslationInterfaces(registry);
   module->getContext()->appendDialectRegistry(registry);
@@ -527,8 +389,8 @@ commsir::jit::load(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
   std::unique_ptr<Module> llvmModule =
       comms::translateToLLVMIR(*module, context);
   if (!llvmModule)
-    return fail(CompileError::Stage::Lowering,
-                "the lowered kernel is not valid LLVM IR");
+    return failCompilation(CompileError::Stage::Lowering,
+                           "the lowered kernel is not valid LLVM IR");
 
   auto machine = makeTargetMachine(options.optLevel);
   if (!machine)

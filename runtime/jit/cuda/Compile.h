@@ -15,6 +15,8 @@
 
 #include "runtime/jit/Compile.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 namespace commsir::jit {
 
 struct CudaOptions {
@@ -36,11 +38,21 @@ struct CudaOptions {
   int64_t checkEvents = 0;
   /// 0, 1, 2 or 3: effort of the optimisers.
   unsigned optLevel = 3;
+  /// "nvjitlink", "ptxas", "driver" (PTX stays PTX: for a driver that is older
+  /// than the linker); empty: see linkPtx.
+  std::string linker;
+  /// Version of the NCCL that the kernel's code depends on; empty: of none.
+  std::string ncclVersion;
 };
 
 /// Grid of a kernel: blocks * cluster CTAs of `threads` threads.
 struct LaunchShape {
   int64_t blocks = 1, threads = 1, cluster = 1;
+  /// Bytes of dynamic shared memory of a CTA.
+  int64_t dynamicShared = 0;
+  /// The kernel begins with griddepcontrol.wait, so that a launch may begin
+  /// before the launch ahead of it in the stream has ended.
+  bool overlap = false;
 };
 
 /// A kernel in machine code of one GPU generation, with what is known about it.
@@ -62,8 +74,20 @@ public:
   /// Ranks that share load/store reach.
   int64_t lsaSize() const;
   LaunchShape shape() const;
+  /// Size of the parameter struct of lowering/nvvm/Abi.h.
+  int64_t paramBytes() const;
   /// Registers of a thread; 0: not known.
   unsigned registers() const;
+  /// Static shared memory of a CTA in bytes, with what the system takes of it;
+  /// 0: not known.
+  unsigned sharedBytes() const;
+  /// Stack of a thread in bytes.
+  unsigned stackBytes() const;
+  /// What made the machine code: "nvJitLink 13.0 (<path>)", "ptxas (<path>)" or
+  /// "driver".
+  llvm::StringRef linker() const;
+  /// It was in the cache; nothing was compiled.
+  bool cached() const;
   /// Number of the argument of that name, or -1.
   int findArg(llvm::StringRef name) const;
 
@@ -76,10 +100,21 @@ private:
 
 /// Compiles kernel `name` (empty: the only one) of `module`, which it consumes.
 /// Diagnostics go to the module's context; the Error is a summary that names
-/// the stage that failed (see isCheckerRefusal).
+/// the stage that failed (see isCheckerRefusal). What is in the cache
+/// (runtime/jit/Cache.h) is not compiled again; then there are no diagnostics.
 llvm::Expected<std::unique_ptr<CudaKernel>>
 compileCuda(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
             const CudaOptions &options);
+
+/// As `compileCuda`, for the module that `parse` makes of `source`: a kernel
+/// that is in the cache needs neither a parser nor an MLIR context. `source` is
+/// text or bytecode; `variant` is all else that the module depends on (the name
+/// of the file, shapes that fix its dynamic dimensions).
+llvm::Expected<std::unique_ptr<CudaKernel>> compileCudaSource(
+    llvm::StringRef source, llvm::StringRef variant, llvm::StringRef name,
+    const CudaOptions &options,
+    llvm::function_ref<llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>()>
+        parse);
 
 } // namespace commsir::jit
 

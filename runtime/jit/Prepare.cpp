@@ -1,0 +1,193 @@
+//===- Prepare.cpp - What every target does with a module -----------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/jit/Prepare.h"
+
+#include "lowering/cpu/Abi.h"
+
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassInstrumentation.h"
+
+using namespace llvm;
+using namespace commsir;
+using namespace commsir::jit;
+namespace comms = mlir::comms;
+
+//===----------------------------------------------------------------------===//
+// The attributes of the lowered function
+//===----------------------------------------------------------------------===//
+
+static StringRef getString(mlir::DictionaryAttr entry, StringRef name) {
+  auto text = entry.getAs<mlir::StringAttr>(name);
+  return text ? text.getValue() : StringRef();
+}
+
+static int64_t getNumber(mlir::DictionaryAttr entry, StringRef name) {
+  auto number = entry.getAs<mlir::IntegerAttr>(name);
+  return number ? number.getInt() : 0;
+}
+
+static ArgKind parseKind(StringRef text) {
+  return StringSwitch<ArgKind>(text)
+      .Case("window", ArgKind::Window)
+      .Case("signal", ArgKind::Signal)
+      .Case("counter", ArgKind::Counter)
+      .Case("scalar", ArgKind::Scalar)
+      .Default(ArgKind::Memory);
+}
+
+static ArgInfo readArgument(mlir::DictionaryAttr entry) {
+  ArgInfo info;
+  info.name = getString(entry, "name");
+  info.kind = parseKind(getString(entry, "kind"));
+  info.elementType = getString(entry, "element");
+  info.elementBytes = static_cast<unsigned>(getNumber(entry, "bytes"));
+  if (auto shape = entry.getAs<mlir::DenseI64ArrayAttr>("shape"))
+    append_range(info.shape, shape.asArrayRef());
+  info.hidden = entry.contains("hidden");
+  info.poisoned = entry.contains("poisoned");
+  return info;
+}
+
+template <typename Read>
+static void readArray(mlir::Operation *op, const char *name, Read read) {
+  if (auto array = op->getAttrOfType<mlir::ArrayAttr>(name))
+    for (mlir::Attribute entry : array)
+      read(entry);
+}
+
+int64_t commsir::jit::readNumber(mlir::Operation *op, StringRef name) {
+  auto number = op->getAttrOfType<mlir::IntegerAttr>(name);
+  return number ? number.getInt() : 0;
+}
+
+Description commsir::jit::describe(mlir::LLVM::LLVMFuncOp function) {
+  Description description;
+  readArray(function, comms::cpu::kArgsAttr, [&](mlir::Attribute entry) {
+    if (auto dictionary = mlir::dyn_cast<mlir::DictionaryAttr>(entry))
+      description.args.push_back(readArgument(dictionary));
+  });
+  readArray(function, comms::cpu::kSitesAttr, [&](mlir::Attribute entry) {
+    auto parts = mlir::cast<mlir::ArrayAttr>(entry);
+    auto text = [&](unsigned i) {
+      return mlir::cast<mlir::StringAttr>(parts[i]).str();
+    };
+    description.sites.push_back({text(0), text(1), text(2)});
+  });
+  readArray(function, comms::cpu::kChoicesAttr, [&](mlir::Attribute entry) {
+    if (auto choice = mlir::dyn_cast<mlir::DictionaryAttr>(entry))
+      description.choices.push_back(
+          {getString(choice, "op").str(), getString(choice, "algorithm").str(),
+           getString(choice, "protocol").str(), getNumber(choice, "tile"),
+           getNumber(choice, "tiles")});
+  });
+  description.ranks = readNumber(function, comms::cpu::kRanksAttr);
+  description.lsaSize = readNumber(function, comms::cpu::kLsaSizeAttr);
+  description.blocks = readNumber(function, comms::cpu::kBlocksAttr);
+  return description;
+}
+
+//===----------------------------------------------------------------------===//
+// Passes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Remembers which pass failed.
+struct FailureWatch : mlir::PassInstrumentation {
+  explicit FailureWatch(std::string &failed) : failed(failed) {}
+  void runAfterPassFailed(mlir::Pass *pass, mlir::Operation *) override {
+    if (failed.empty())
+      failed = pass->getArgument();
+  }
+  std::string &failed;
+};
+} // namespace
+
+/// The kernel of that name, or the only one.
+static Expected<comms::KernelOp> findKernel(mlir::ModuleOp module,
+                                            StringRef name) {
+  SmallVector<comms::KernelOp> kernels(module.getOps<comms::KernelOp>());
+  std::string names;
+  for (comms::KernelOp kernel : kernels) {
+    if (kernel.getSymName() == name)
+      return kernel;
+    names += (names.empty() ? "@" : ", @") + kernel.getSymName().str();
+  }
+  if (kernels.empty())
+    return failCompilation(CompileError::Stage::Input,
+                           "the module has no comms.kernel");
+  if (!name.empty())
+    return failCompilation(CompileError::Stage::Input,
+                           "the module has no kernel @" + name + "; it has " +
+                               names);
+  if (kernels.size() > 1)
+    return failCompilation(CompileError::Stage::Input,
+                           "the module has several kernels: name one of " +
+                               names);
+  return kernels.front();
+}
+
+/// Writes a number that the caller fixed on the kernel; refuses another one.
+static Error fix(comms::KernelOp kernel, StringRef attribute, int64_t asked,
+                 std::optional<uint64_t> own, StringRef what) {
+  if (asked < 0)
+    return failCompilation(CompileError::Stage::Input,
+                           "the number of " + what + " is " + Twine(asked) +
+                               "; it must be at least 1");
+  if (asked == 0)
+    return Error::success();
+  if (own && static_cast<int64_t>(*own) != asked)
+    return failCompilation(CompileError::Stage::Input,
+                           "kernel @" + kernel.getSymName() +
+                               " is written for " + Twine(*own) + " " + what +
+                               ", not for " + Twine(asked));
+  kernel->setAttr(attribute,
+                  mlir::Builder(kernel.getContext()).getI64IntegerAttr(asked));
+  return Error::success();
+}
+
+Expected<comms::KernelOp> commsir::jit::prepareKernel(mlir::ModuleOp module,
+                                                      StringRef name,
+                                                      int64_t ranks,
+                                                      int64_t blocks) {
+  Expected<comms::KernelOp> kernel = findKernel(module, name);
+  if (!kernel)
+    return kernel.takeError();
+  if (Error error = fix(*kernel, "ranks", ranks, kernel->getRanks(), "ranks"))
+    return std::move(error);
+  if (Error error =
+          fix(*kernel, "blocks", blocks, kernel->getBlocks(), "blocks"))
+    return std::move(error);
+  if (!kernel->getRanks())
+    return failCompilation(CompileError::Stage::Input,
+                           "kernel @" + kernel->getSymName() +
+                               " does not say for how many ranks it is; give "
+                               "the number of ranks");
+  // The others would only cost time.
+  for (comms::KernelOp other :
+       make_early_inc_range(module.getOps<comms::KernelOp>()))
+    if (other != *kernel)
+      other.erase();
+  return kernel;
+}
+
+Error commsir::jit::runPipeline(
+    mlir::ModuleOp module, function_ref<void(mlir::OpPassManager &)> build) {
+  mlir::PassManager manager(module.getContext());
+  std::string failed;
+  manager.addInstrumentation(std::make_unique<FailureWatch>(failed));
+  build(manager);
+  if (mlir::succeeded(manager.run(module)))
+    return Error::success();
+  if (failed == "comms-check-sync")
+    return failCompilation(CompileError::Stage::Checker,
+                           "the checker refused the kernel");
+  return failCompilation(
+      CompileError::Stage::Lowering,
+      "the kernel could not be lowered: pass " +
+          (failed.empty() ? std::string("(unnamed)") : failed) + " failed");
+}

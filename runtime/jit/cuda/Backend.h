@@ -1,0 +1,73 @@
+//===- Backend.h - Where a GPU kernel comes from ----------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The steps of compileCuda, for what wants one of them alone.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_JIT_CUDA_BACKEND_H
+#define COMMSIR_RUNTIME_JIT_CUDA_BACKEND_H
+
+#include "runtime/jit/Cache.h"
+#include "runtime/jit/Prepare.h"
+#include "runtime/jit/cuda/Compile.h"
+#include "runtime/jit/cuda/Link.h"
+
+namespace commsir::jit {
+
+/// A kernel before it is machine code.
+struct PtxKernel {
+  std::string ptx, entry;
+  Description description;
+  LaunchShape shape;
+  int64_t paramBytes = 0;
+};
+
+/// Lowers the one kernel of `module` by the pipeline comms-to-nvvm and makes
+/// PTX of it.
+llvm::Expected<PtxKernel> makePtx(mlir::ModuleOp module, llvm::StringRef name,
+                                  const CudaOptions &options);
+
+/// All that a launch needs: what an entry of the cache holds.
+struct KernelContents {
+  std::string name, entry, chip, linker;
+  bool isPtx = false;
+  Description description;
+  LaunchShape shape;
+  int64_t paramBytes = 0;
+  CubinFacts facts;
+};
+
+/// Writes contents and code as bytes; the code comes first, at a multiple
+/// of 16.
+std::string encodeKernel(const KernelContents &contents, llvm::StringRef code);
+
+/// Reads what `encodeKernel` wrote; `code` points into `bytes`. False when the
+/// bytes are anything else.
+bool decodeKernel(llvm::StringRef bytes, KernelContents &contents,
+                  llvm::StringRef &code);
+
+/// What makes PTX of a prepared module: `makePtx`, but for tests.
+using PtxMaker = llvm::function_ref<llvm::Expected<PtxKernel>(
+    mlir::ModuleOp module, llvm::StringRef name, const CudaOptions &options)>;
+
+/// `compileCuda` with a cache and a maker of PTX of the caller's choice.
+llvm::Expected<std::unique_ptr<CudaKernel>>
+compileCudaWith(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
+                const CudaOptions &options, Cache &cache, PtxMaker maker);
+
+/// Likewise `compileCudaSource`.
+llvm::Expected<std::unique_ptr<CudaKernel>> compileCudaSourceWith(
+    llvm::StringRef source, llvm::StringRef variant, llvm::StringRef name,
+    const CudaOptions &options,
+    llvm::function_ref<llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>()>
+        parse,
+    Cache &cache, PtxMaker maker);
+
+} // namespace commsir::jit
+
+#endif // COMMSIR_RUNTIME_JIT_CUDA_BACKEND_H

@@ -1,0 +1,249 @@
+//===- Compile.cpp - Module in, GPU machine code out ----------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/jit/cuda/Compile.h"
+
+#include "runtime/jit/cuda/Backend.h"
+
+#include "mlir/Bytecode/BytecodeWriter.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace commsir;
+using namespace commsir::jit;
+namespace comms = mlir::comms;
+
+//===----------------------------------------------------------------------===//
+// What a kernel is
+//===----------------------------------------------------------------------===//
+
+struct CudaKernel::Data {
+  /// Holds the code.
+  Cache::Entry bytes;
+  KernelContents contents;
+  StringRef code;
+  bool cached = false;
+};
+
+CudaKernel::CudaKernel(std::unique_ptr<Data> data) : data(std::move(data)) {}
+CudaKernel::~CudaKernel() = default;
+StringRef CudaKernel::name() const { return data->contents.name; }
+StringRef CudaKernel::entry() const { return data->contents.entry; }
+ArrayRef<char> CudaKernel::code() const {
+  return ArrayRef<char>(data->code.data(), data->code.size());
+}
+bool CudaKernel::isPtx() const { return data->contents.isPtx; }
+StringRef CudaKernel::chip() const { return data->contents.chip; }
+ArrayRef<ArgInfo> CudaKernel::args() const {
+  return data->contents.description.args;
+}
+ArrayRef<Choice> CudaKernel::choices() const {
+  return data->contents.description.choices;
+}
+ArrayRef<SourceSite> CudaKernel::sites() const {
+  return data->contents.description.sites;
+}
+int64_t CudaKernel::ranks() const { return data->contents.description.ranks; }
+int64_t CudaKernel::lsaSize() const {
+  return data->contents.description.lsaSize;
+}
+LaunchShape CudaKernel::shape() const { return data->contents.shape; }
+int64_t CudaKernel::paramBytes() const { return data->contents.paramBytes; }
+unsigned CudaKernel::registers() const {
+  return data->contents.facts.registers;
+}
+unsigned CudaKernel::sharedBytes() const {
+  return data->contents.facts.sharedBytes;
+}
+unsigned CudaKernel::stackBytes() const {
+  return data->contents.facts.stackBytes;
+}
+StringRef CudaKernel::linker() const { return data->contents.linker; }
+bool CudaKernel::cached() const { return data->cached; }
+
+int CudaKernel::findArg(StringRef name) const {
+  for (auto [number, argument] : enumerate(args()))
+    if (argument.name == name)
+      return static_cast<int>(number);
+  return -1;
+}
+
+namespace commsir::jit {
+/// Makes kernels; the only one that may.
+struct CudaKernelFactory {
+  /// Null when the bytes are no kernel.
+  static std::unique_ptr<CudaKernel> make(Cache::Entry bytes, bool cached) {
+    auto data = std::make_unique<CudaKernel::Data>();
+    if (!decodeKernel(*bytes, data->contents, data->code))
+      return nullptr;
+    data->bytes = std::move(bytes);
+    data->cached = cached;
+    return std::unique_ptr<CudaKernel>(new CudaKernel(std::move(data)));
+  }
+};
+} // namespace commsir::jit
+
+static bool isKernel(StringRef bytes) {
+  KernelContents contents;
+  StringRef code;
+  return decodeKernel(bytes, contents, code);
+}
+
+//===----------------------------------------------------------------------===//
+// Keys
+//===----------------------------------------------------------------------===//
+
+static CacheKey makeKey(StringRef what, StringRef module, StringRef variant,
+                        StringRef name, const CudaOptions &options) {
+  CacheKeyBuilder key;
+  key.add("what", what).add("module", module).add("variant", variant);
+  key.add("name", name);
+  key.add("ranks", options.ranks).add("blocks", options.blocks);
+  key.add("threads", options.threads).add("cluster", options.cluster);
+  key.add("chip", options.chip);
+  key.add("algorithm", options.algorithm).add("protocol", options.protocol);
+  key.add("check", options.check).add("checkEvents", options.checkEvents);
+  key.add("optLevel", options.optLevel);
+  key.add("linker", identifyLinker(options.linker));
+  key.add("nccl", options.ncclVersion);
+  return key.finish();
+}
+
+/// The module as bytecode: the same for the same module, however it was written
+/// down. Locations are part of it, since reports name them.
+static Expected<std::string> makeBytecode(mlir::ModuleOp module) {
+  std::string bytes;
+  raw_string_ostream stream(bytes);
+  mlir::BytecodeWriterConfig config("CommsIR");
+  if (mlir::failed(mlir::writeBytecodeToFile(module, stream, config)))
+    return failCompilation(CompileError::Stage::Input,
+                           "the module cannot be written as bytecode");
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+/// Machine code of a prepared module, as an entry of the cache.
+static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
+                                         const CudaOptions &options,
+                                         PtxMaker maker) {
+  Expected<PtxKernel> ptx = maker(module, name, options);
+  if (!ptx)
+    return ptx.takeError();
+  Expected<Linked> linked = linkPtx(ptx->ptx, ptx->entry, options.chip,
+                                    options.optLevel, options.linker);
+  if (!linked)
+    return failCompilation(CompileError::Stage::CodeGeneration,
+                           "no machine code could be made of kernel @" + name +
+                               ": " + toString(linked.takeError()));
+  KernelContents contents;
+  contents.name = name.str();
+  contents.entry = std::move(ptx->entry);
+  contents.chip = options.chip;
+  contents.linker = std::move(linked->linker);
+  contents.isPtx = linked->isPtx;
+  contents.description = std::move(ptx->description);
+  contents.shape = ptx->shape;
+  contents.paramBytes = ptx->paramBytes;
+  contents.facts = linked->facts;
+  return encodeKernel(contents, linked->code);
+}
+
+/// Where a compiled kernel lies in the cache.
+struct Place {
+  CacheKey key;
+  std::unique_ptr<CudaKernel> kernel;
+};
+
+static Expected<Place> compileInto(mlir::ModuleOp module, StringRef name,
+                                   const CudaOptions &options, Cache &cache,
+                                   PtxMaker maker) {
+  if (!module)
+    return failCompilation(CompileError::Stage::Input, "there is no module");
+  Expected<comms::KernelOp> kernel =
+      prepareKernel(module, name, options.ranks, options.blocks);
+  if (!kernel)
+    return kernel.takeError();
+  std::string chosen = kernel->getSymName().str();
+  Expected<std::string> bytecode = makeBytecode(module);
+  if (!bytecode)
+    return bytecode.takeError();
+  Place place;
+  place.key = makeKey("kernel", *bytecode, "", chosen, options);
+  bool built = false;
+  Expected<Cache::Entry> entry =
+      cache.get(place.key, "kernel @" + chosen, isKernel, [&] {
+        built = true;
+        return buildKernel(module, chosen, options, maker);
+      });
+  if (!entry)
+    return entry.takeError();
+  place.kernel = CudaKernelFactory::make(std::move(*entry), !built);
+  if (!place.kernel)
+    return failCompilation(CompileError::Stage::CodeGeneration,
+                           "kernel @" + chosen +
+                               " has no machine code or no entry");
+  return place;
+}
+
+Expected<std::unique_ptr<CudaKernel>>
+commsir::jit::compileCudaWith(mlir::OwningOpRef<mlir::ModuleOp> module,
+                              StringRef name, const CudaOptions &options,
+                              Cache &cache, PtxMaker maker) {
+  Expected<Place> place =
+      compileInto(module.get(), name, options, cache, maker);
+  if (!place)
+    return place.takeError();
+  return std::move(place->kernel);
+}
+
+/// What an entry for a source says: the key of the kernel that was made of it.
+static bool isReference(StringRef bytes) {
+  return bytes.size() == sizeof(CacheKey);
+}
+
+Expected<std::unique_ptr<CudaKernel>> commsir::jit::compileCudaSourceWith(
+    StringRef source, StringRef variant, StringRef name,
+    const CudaOptions &options,
+    function_ref<Expected<mlir::OwningOpRef<mlir::ModuleOp>>()> parse,
+    Cache &cache, PtxMaker maker) {
+  CacheKey sourceKey = makeKey("source", source, variant, name, options);
+  if (Cache::Entry reference = cache.find(sourceKey, isReference)) {
+    CacheKey key;
+    std::copy(reference->begin(), reference->end(), key.begin());
+    if (Cache::Entry entry = cache.find(key, isKernel))
+      if (auto kernel = CudaKernelFactory::make(std::move(entry), true))
+        return kernel;
+  }
+  Expected<mlir::OwningOpRef<mlir::ModuleOp>> module = parse();
+  if (!module)
+    return module.takeError();
+  Expected<Place> place =
+      compileInto(module->get(), name, options, cache, maker);
+  if (!place)
+    return place.takeError();
+  cache.put(sourceKey, std::string(place->key.begin(), place->key.end()));
+  return std::move(place->kernel);
+}
+
+Expected<std::unique_ptr<CudaKernel>>
+commsir::jit::compileCuda(mlir::OwningOpRef<mlir::ModuleOp> module,
+                          StringRef name, const CudaOptions &options) {
+  return compileCudaWith(std::move(module), name, options, Cache::shared(),
+                         makePtx);
+}
+
+Expected<std::unique_ptr<CudaKernel>> commsir::jit::compileCudaSource(
+    StringRef source, StringRef variant, StringRef name,
+    const CudaOptions &options,
+    function_ref<Expected<mlir::OwningOpRef<mlir::ModuleOp>>()> parse) {
+  return compileCudaSourceWith(source, variant, name, options, parse,
+                               Cache::shared(), makePtx);
+}
