@@ -10,6 +10,7 @@
 #include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -20,8 +21,8 @@ using llvm::createStringError;
 namespace {
 
 /// The oldest driver that has all that is called: clusters, graphs with
-/// programmatic launches, cuLaunchKernelEx.
-constexpr int kOldestDriver = 12040;
+/// programmatic launches, cuFuncLoad, cuEventElapsedTime_v2.
+constexpr int kOldestDriver = 12080;
 
 // cuda.h renames functions by macro (cuMemAlloc → cuMemAlloc_v2); two steps
 // give the name after that.
@@ -42,7 +43,7 @@ llvm::Error loadFunctions(Driver &driver) {
       library.getAddressOfSymbol(COMMSIR_SYMBOL(cu##name)));                   \
   if (!driver.name)                                                            \
     return createStringError(                                                  \
-        "the CUDA driver has no %s: it is too old; CUDA 12.4 or newer is "     \
+        "the CUDA driver has no %s: it is too old; CUDA 12.8 or newer is "     \
         "needed",                                                              \
         COMMSIR_SYMBOL(cu##name));
 #include "runtime/cuda/CudaFunctions.inc"
@@ -53,6 +54,9 @@ llvm::Error loadFunctions(Driver &driver) {
 llvm::Error start(Driver &driver) {
   if (auto error = loadFunctions(driver))
     return error;
+  // A kernel that is loaded at its first launch may have to wait for kernels
+  // that already run, and those may wait for this one.
+  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   if (auto error = driver.check(driver.Init(0), "cuInit"))
     return error;
   int version = 0;
@@ -61,7 +65,7 @@ llvm::Error start(Driver &driver) {
     return error;
   if (version < kOldestDriver)
     return createStringError(
-        "the CUDA driver supports CUDA %d.%d; 12.4 or newer is needed",
+        "the CUDA driver supports CUDA %d.%d; 12.8 or newer is needed",
         version / 1000, version % 1000 / 10);
   return llvm::Error::success();
 }

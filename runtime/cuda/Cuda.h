@@ -31,7 +31,7 @@ struct Driver {
 #undef COMMSIR_CUDA_FUNCTION
 
   /// Loads libcuda.so.1 and calls cuInit, once. The error says what is missing
-  /// (no driver, a driver older than CUDA 12.4, no GPU) and what to do.
+  /// (no driver, a driver older than CUDA 12.8, no GPU) and what to do.
   static llvm::Expected<const Driver *> get();
 
   /// Success, or an error "<what>: <driver's name of the error> (<its text>)".

@@ -69,6 +69,12 @@ llvm::Error load(Nccl &nccl) {
                              nccl.path.c_str());
 #include "runtime/cuda/NcclFunctions.inc"
 #undef COMMSIR_NCCL_FUNCTION
+  nccl.TeamLsa =
+      reinterpret_cast<decltype(nccl.TeamLsa)>(dlsym(handle, "ncclTeamLsa"));
+  if (!nccl.TeamLsa)
+    return createStringError("%s has no ncclTeamLsa: it was built without the "
+                             "device API",
+                             nccl.path.c_str());
   return llvm::Error::success();
 }
 

@@ -23,6 +23,12 @@ struct Nccl {
 #define COMMSIR_NCCL_FUNCTION(name) decltype(&::nccl##name) name = nullptr;
 #include "runtime/cuda/NcclFunctions.inc"
 #undef COMMSIR_NCCL_FUNCTION
+  /// Ranks that share load/store reach, as ncclTeamLsa gives them: its layout
+  /// is that of nccl_device.h, which host code cannot include.
+  struct Team {
+    int ranks, rank, stride;
+  };
+  Team (*TeamLsa)(ncclComm_t) = nullptr;
   /// As ncclGetVersion gives it: 22809 is 2.28.9.
   int version = 0;
   /// The file that was loaded.

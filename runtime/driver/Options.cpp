@@ -14,6 +14,7 @@
 #include "runtime/driver/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cmath>
 #include <functional>
@@ -254,6 +255,84 @@ return error;
 }
 ;
 
+static llvm::Error readTarget(Options &o, llvm::StringRef option,
+                              llvm::StringRef text) {
+  if (text != "cpu" && text != "cuda")
+    return usage(option + ": '" + text +
+                 "' is not a target; write cpu or cuda");
+  o.target = text.str();
+  return llvm::Error::success();
+}
+
+static llvm::Error readThreads(Options &o, llvm::StringRef option,
+                               llvm::StringRef text) {
+  if (llvm::Error error = readInt(option, text, 32, 1024, o.threads))
+    return error;
+  if (!llvm::isPowerOf2_64(o.threads))
+    return usage(option + ": " + text + " is not a power of two");
+  return llvm::Error::success();
+}
+
+static llvm::Error readCluster(Options &o, llvm::StringRef option,
+                               llvm::StringRef text) {
+  if (llvm::Error error = readInt(option, text, 1, 16, o.cluster))
+    return error;
+  if (!llvm::isPowerOf2_64(o.cluster))
+    return usage(option + ": " + text + " is not a power of two");
+  return llvm::Error::success();
+}
+
+static llvm::Error readTimeout(Options &o, llvm::StringRef option,
+                               llvm::StringRef text) {
+  if (llvm::Error error = readDouble(option, text, o.timeout))
+    return error;
+  if (o.timeout == 0 || o.timeout > 3600)
+    return usage(option + ": " + text +
+                 " is out of range; it must be more than 0 and at most 3600 "
+                 "seconds");
+  return llvm::Error::success();
+}
+
+static llvm::Error readWindows(Options &o, llvm::StringRef option,
+                               llvm::StringRef text) {
+  if (text != "auto" && text != "nccl" && text != "plain")
+    return usage(option + ": '" + text + "' is none of auto, nccl and plain");
+  o.windows = text.str();
+  return llvm::Error::success();
+}
+
+static llvm::Error readDevices(Options &o, llvm::StringRef option,
+                               llvm::StringRef text) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  text.split(parts, ',');
+  o.devices.clear();
+  for (llvm::StringRef part : parts) {
+    int64_t device = 0;
+    if (llvm::Error error = readInt(option, part, 0, 1023, device))
+      return error;
+    o.devices.push_back(int(device));
+  }
+  return llvm::Error::success();
+}
+
+static const Option kTarget[] = {
+    {"--target", "cpu|cuda",
+     "run on the CPU world, or each rank on a GPU of this machine [cpu]",
+     readTarget},
+    {"--threads", "T", "threads of a CTA, a power of two [chosen]",
+     readThreads},
+    {"--cluster", "C", "CTAs of a block [chosen]", readCluster},
+    {"--devices", "A,B,...", "GPU of each rank [0,1,...]", readDevices},
+    {"--windows", "KIND",
+     "nccl: NCCL's symmetric windows; plain: device memory of this process; "
+     "auto: nccl where it is to be had [auto]",
+     readWindows},
+    {"--timeout", "SECONDS",
+     "how long a wait on a GPU may take before the run ends with a report [10]",
+     readTimeout},
+    {"--graph", "", "capture the launches in a CUDA graph", FLAG(graph)},
+};
+
 static const Option kReport[] = {
     {"--json", "", "one JSON object on standard output instead of the table",
      FLAG(json)},
@@ -266,7 +345,7 @@ static const Option kReport[] = {
 
 static const Group kGroups[] = {
     {"What to run", kWhat}, {"Data", kData},     {"Compiling", kCompile},
-    {"Running", kRun},      {"Report", kReport},
+    {"Running", kRun},      {"Target", kTarget}, {"Report", kReport},
 };
 
 static const Option *findOption(llvm::StringRef name) {
@@ -307,11 +386,42 @@ commsir::driver::closest(llvm::StringRef name,
   return best;
 }
 
+/// Options that belong to the other target.
+static llvm::Error judgeTarget(const Options &options) {
+  struct Only {
+    bool given;
+    llvm::StringLiteral option;
+  };
+  const Only cpuOnly[] = {{options.seeded, "--seed"},
+                          {options.fuzzSchedules != 0, "--fuzz-schedules"},
+                          {options.fast, "--fast"},
+                          {options.workers != 0, "--workers"},
+                          {options.maxSteps != 0, "--max-steps"},
+                          {!options.trace.empty(), "--trace"},
+                          {options.instrument, "--instrument"},
+                          {options.dumpIr, "--dump-ir"}};
+  const Only cudaOnly[] = {{options.threads != 0, "--threads"},
+                           {options.cluster != 0, "--cluster"},
+                           {!options.devices.empty(), "--devices"},
+                           {options.windows != "auto", "--windows"},
+                           {options.graph, "--graph"}};
+  bool cpu = options.target == "cpu";
+  for (const Only &only :
+       cpu ? llvm::ArrayRef<Only>(cudaOnly) : llvm::ArrayRef<Only>(cpuOnly))
+    if (only.given)
+      return usage(only.option + " belongs to --target " +
+                   (cpu ? "cuda" : "cpu") + ", the run is for " +
+                   options.target);
+  return llvm::Error::success();
+}
+
 /// Options that cannot stand together, and output patterns.
 static llvm::Error judge(const Options &options) {
   if (options.file.empty())
     return usage("no kernel file given; usage: comms-run FILE.mlir --ranks N "
                  "(--help shows examples)");
+  if (llvm::Error error = judgeTarget(options))
+    return error;
   if (options.fast && (options.seeded || options.fuzzSchedules))
     return usage("--fast has no fixed order: it cannot be combined with --seed "
                  "or --fuzz-schedules");

@@ -55,6 +55,13 @@ struct Options {
   std::string dumpObject;
   bool dumpIr = false;
 
+  std::string target = "cpu";
+  int64_t threads = 0, cluster = 0; ///< 0: chosen
+  double timeout = 10;              ///< seconds
+  bool graph = false;
+  std::string windows = "auto"; ///< auto, nccl or plain
+  std::vector<int> devices;     ///< empty: GPU r for rank r
+
   uint64_t seed = 0;
   bool seeded = false;
   int64_t fuzzSchedules = 0;

@@ -228,8 +228,12 @@ void commsir::driver::printTable(const Report &report, llvm::raw_ostream &out) {
   if (report.launches != 1)
     out << ", " << report.launches << " launches";
   out << "; compiled in " << formatDuration(1000 * report.compileMilliseconds)
-      << ", ran in " << formatDuration(report.stats->totalMicroseconds) << ", "
-      << plural(report.stats->steps, "step") << "\n";
+      << ", ran in " << formatDuration(report.stats->totalMicroseconds);
+  if (report.stats->steps) // Only the CPU world counts them.
+    out << ", " << plural(report.stats->steps, "step");
+  out << "\n";
+  if (!report.note.empty())
+    out << "  " << report.note << "\n";
   for (const jit::Choice &choice : report.choices)
     out << "  " << choice.op << ": " << choice.algorithm << " over "
         << choice.protocol << ", " << plural(choice.tiles, "tile") << " of "
@@ -343,6 +347,8 @@ void commsir::driver::printJson(const Report &report, llvm::raw_ostream &out) {
     object["bytes_moved"] = int64_t(report.stats->bytesMoved);
     object["per_rank"] = jsonRanks(report);
   }
+  if (!report.note.empty())
+    object["note"] = jsonText(report.note);
   if (report.fuzz)
     object["fuzz"] = jsonFuzz(*report.fuzz);
   llvm::json::Array written;

@@ -35,6 +35,8 @@ struct Report {
   int64_t ranks = 0, blocks = 0, launches = 0;
   std::vector<jit::Choice> choices;
   std::optional<cpu::RunStats> stats;
+  /// How the target ran the kernel, or "".
+  std::string note;
   std::vector<Comparison> comparisons;
   std::optional<FuzzReport> fuzz;
   std::vector<std::string> written;

@@ -16,6 +16,8 @@
 
 #include "llvm/Support/InitLLVM.h"
 
+#include <cstdlib>
+
 using namespace commsir;
 using namespace commsir::driver;
 
@@ -74,6 +76,13 @@ int commsir::driver::runMain(int argc, char **argv) {
   context.printOpOnDiagnostic(false);
   if (options->verbose)
     enableRemarks(context);
-  Session session(*options, context);
-  return tell(session.execute(), *options);
+  int code;
+  {
+    Session session(*options, context);
+    code = tell(session.execute(), *options);
+  }
+  // A thread that does not return must not meet the end of the program.
+  if (mustLeaveAtOnce())
+    std::_Exit(code);
+  return code;
 }

@@ -64,6 +64,14 @@ bool Session::failRun(cpu::RunError error, const llvm::Twine &prefix) {
   return fail(code, prefix + llvm::StringRef(message).rtrim());
 }
 
+bool Session::chooseTarget() {
+  auto made = Target::create(options);
+  if (!made)
+    return fail(ExitUsage, made.takeError());
+  target = std::move(*made);
+  return true;
+}
+
 //===----------------------------------------------------------------------===//
 // Source
 //===----------------------------------------------------------------------===//
@@ -146,13 +154,21 @@ bool Session::fixCounts() {
                                ": kernel '" + report.kernel +
                                "' is written for " + llvm::Twine(*ownBlocks) +
                                " blocks (its attribute `blocks`)");
-  report.blocks = ownBlocks ? *ownBlocks : options.blocks ? options.blocks : 1;
+  report.blocks = ownBlocks        ? *ownBlocks
+                  : options.blocks ? options.blocks
+                                   : target->defaultBlocks();
   constexpr int64_t maxFibers = int64_t(1) << 24;
-  if (report.ranks > maxFibers / report.blocks)
+  if (report.ranks > maxFibers / std::max<int64_t>(report.blocks, 1))
     return fail(ExitUsage,
                 llvm::Twine(report.ranks) + " ranks of " +
                     llvm::Twine(report.blocks) + " blocks are more than " +
                     llvm::Twine(maxFibers) + " blocks in all; ask for fewer");
+  return true;
+}
+
+bool Session::checkMachine() {
+  if (llvm::Error error = target->checkMachine(report.ranks))
+    return fail(ExitUsage, std::move(error));
   return true;
 }
 
@@ -279,15 +295,7 @@ bool Session::checkMemory(uint64_t extraPerRank, llvm::StringRef what) {
 bool Session::printIr() {
   mlir::OwningOpRef<mlir::ModuleOp> copy = module->clone();
   mlir::PassManager manager(&context);
-  mlir::comms::CommsToCPUOptions pipeline;
-  pipeline.ranks = report.ranks;
-  pipeline.blocks = report.blocks;
-  pipeline.algorithm = options.algorithm;
-  pipeline.protocol = options.protocol;
-  pipeline.check = options.check;
-  pipeline.checkEvents = options.checkEvents;
-  pipeline.instrument = options.instrument;
-  mlir::comms::buildCommsToCPU(manager, pipeline);
+  target->addPasses(manager, report.ranks, report.blocks);
   if (mlir::failed(manager.run(*copy)))
     return false; // compile() finds the same and reports it.
   copy->print(llvm::outs());
@@ -296,20 +304,11 @@ bool Session::printIr() {
 }
 
 bool Session::compile() {
-  jit::CompileOptions compileOptions;
-  compileOptions.ranks = report.ranks;
-  // The number is known, so what is proven is what will run.
-  compileOptions.blocks = report.blocks;
-  compileOptions.algorithm = options.algorithm;
-  compileOptions.protocol = options.protocol;
-  compileOptions.check = options.check;
-  compileOptions.checkEvents = options.checkEvents;
-  compileOptions.instrument = options.instrument;
   if (!options.dumpObject.empty()) {
     auto path = files.reserve(options.dumpObject);
     if (!path)
       return fail(ExitUsage, path.takeError());
-    compileOptions.dumpObject = objectPath = *path;
+    objectPath = *path;
   }
   progress.begin("compiling " + report.kernel);
   mlir::SourceMgrDiagnosticHandler printer(sources, &context);
@@ -329,18 +328,19 @@ bool Session::compile() {
     printIr();
   report.diagnostics.clear();
   auto start = std::chrono::steady_clock::now();
-  auto result = jit::compile(std::move(module), report.kernel, compileOptions);
+  llvm::Error error = target->compile(std::move(module), report.kernel,
+                                      report.ranks, report.blocks, objectPath);
   progress.end();
-  if (!result) {
-    llvm::Error error = result.takeError();
+  if (error) {
     ExitCode code = jit::isCheckerRefusal(error) ? ExitChecker : ExitCompile;
     return fail(code, std::move(error));
   }
-  compiled = std::move(*result);
   report.compileMilliseconds = std::chrono::duration<double, std::milli>(
                                    std::chrono::steady_clock::now() - start)
                                    .count();
-  report.choices.assign(compiled->choices().begin(), compiled->choices().end());
+  report.choices.assign(target->choices().begin(), target->choices().end());
+  if (target->blocks())
+    report.blocks = target->blocks();
   return true;
 }
 
@@ -349,9 +349,7 @@ bool Session::compile() {
 //===----------------------------------------------------------------------===//
 
 unsigned Session::compiledIndex(llvm::StringRef name) const {
-  int index = compiled->findArg(name);
-  assert(index >= 0 && "compilation keeps the kernel's arguments");
-  return index;
+  return target->findArg(name);
 }
 
 cpu::RunOptions Session::runOptions() const {
@@ -367,10 +365,9 @@ cpu::RunOptions Session::runOptions() const {
   return run;
 }
 
-llvm::Expected<std::unique_ptr<cpu::World>>
+llvm::Expected<std::unique_ptr<World>>
 Session::makeWorld(const cpu::RunOptions &run) {
-  llvm::Expected<std::unique_ptr<cpu::World>> world =
-      cpu::World::create(*compiled, run);
+  llvm::Expected<std::unique_ptr<World>> world = target->createWorld(run);
   if (!world)
     return world;
   for (const Binding &binding : options.inputs) {
@@ -406,6 +403,7 @@ bool Session::runOnce() {
   if (auto *error = std::get_if<cpu::RunError>(&outcome))
     return failRun(std::move(*error));
   report.stats = std::get<cpu::RunStats>(std::move(outcome));
+  report.note = target->note();
   reference = std::move(*world);
   return true;
 }
@@ -430,7 +428,7 @@ std::vector<const Argument *> Session::fuzzedArguments() const {
 }
 
 std::string
-Session::firstDifference(cpu::World &left, cpu::World &right,
+Session::firstDifference(World &left, World &right,
                          llvm::ArrayRef<const Argument *> compared) const {
   for (const Argument *argument : compared) {
     unsigned index = compiledIndex(argument->name);
@@ -441,7 +439,7 @@ Session::firstDifference(cpu::World &left, cpu::World &right,
         continue;
       size_t at =
           std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin();
-      size_t flat = at / compiled->args()[index].elementBytes;
+      size_t flat = at / target->args()[index].elementBytes;
       std::string text = argument->name + ", rank " + std::to_string(rank) +
                          ", element " +
                          renderIndex(unflatten(flat, argument->shape));
@@ -567,7 +565,7 @@ bool Session::run() {
 // Results
 //===----------------------------------------------------------------------===//
 
-bool Session::compareResults(cpu::World &world) {
+bool Session::compareResults(World &world) {
   Tolerance tolerance{options.rtol, options.atol, options.bitwise};
   progress.begin("comparing results");
   for (const Binding &binding : options.expects) {
@@ -598,7 +596,7 @@ bool Session::compareResults(cpu::World &world) {
   return true;
 }
 
-bool Session::writeResults(cpu::World &world) {
+bool Session::writeResults(World &world) {
   progress.begin("writing results");
   for (const Binding &binding : options.outputs) {
     const Argument &argument = **findArgument(arguments, "--output", binding);
@@ -629,16 +627,13 @@ bool Session::commit() {
 }
 
 const Report &Session::execute() {
-  bool ready = parse() && selectKernel() && fixCounts() && checkBindings() &&
-               checkFiles() && fixShapes() &&
-               checkMemory(0, "the kernel's arguments") && compile();
+  bool ready = chooseTarget() && parse() && selectKernel() && fixCounts() &&
+               checkMachine() && checkBindings() && checkFiles() &&
+               fixShapes() && checkMemory(0, "the kernel's arguments") &&
+               compile();
   if (!ready)
     return report;
-  uint64_t extra = report.blocks * (compiled->frameBytes() +
-                                    compiled->arenaBytes() + (16 << 10));
-  for (const jit::ArgInfo &argument : compiled->args())
-    if (argument.hidden)
-      extra += argument.bytes();
+  uint64_t extra = target->hostBytes(report.blocks);
   if (!checkMemory(extra, "arguments, channels and stacks") || !run())
     return report;
   if (compareResults(*reference) && writeResults(*reference))

@@ -12,6 +12,7 @@
 #include "runtime/driver/AtomicFile.h"
 #include "runtime/driver/Progress.h"
 #include "runtime/driver/Report.h"
+#include "runtime/driver/Target.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -32,9 +33,11 @@ public:
   const Report &execute();
 
 private:
+  bool chooseTarget();
   bool parse();
   bool selectKernel();
   bool fixCounts();
+  bool checkMachine();
   bool checkBindings();
   bool checkFiles();
   bool fixShapes();
@@ -44,8 +47,8 @@ private:
   bool run();
   bool runOnce();
   bool runSchedules();
-  bool compareResults(cpu::World &world);
-  bool writeResults(cpu::World &world);
+  bool compareResults(World &world);
+  bool writeResults(World &world);
   bool commit();
 
   bool fail(ExitCode code, const llvm::Twine &message);
@@ -53,14 +56,14 @@ private:
   bool failRun(cpu::RunError error, const llvm::Twine &prefix = "");
 
   /// A world with its inputs bound.
-  llvm::Expected<std::unique_ptr<cpu::World>>
+  llvm::Expected<std::unique_ptr<World>>
   makeWorld(const cpu::RunOptions &runOptions);
   cpu::RunOptions runOptions() const;
   unsigned compiledIndex(llvm::StringRef name) const;
   /// Arguments whose bits --fuzz-schedules compares.
   std::vector<const Argument *> fuzzedArguments() const;
   /// What differs between two worlds after the same kernel, or "".
-  std::string firstDifference(cpu::World &left, cpu::World &right,
+  std::string firstDifference(World &left, World &right,
                               llvm::ArrayRef<const Argument *> compared) const;
 
   const Options &options;
@@ -69,9 +72,9 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::comms::KernelOp kernel;
   std::vector<Argument> arguments;
-  std::unique_ptr<jit::Kernel> compiled;
+  std::unique_ptr<Target> target;
   uint64_t bytesPerWorld = 0;
-  std::unique_ptr<cpu::World> reference;
+  std::unique_ptr<World> reference;
   OutputFiles files;
   std::string tracePath, objectPath;
   Report report;

@@ -7,9 +7,9 @@
 //
 // What generated code and the runtime know of NCCL's device API: functions with
 // C names, compiled by clang to bitcode for the headers at hand
-// (cmake/NcclDevice.cmake), and one kernel, the resolver. The layouts that are
-// compiled in here belong to one release of NCCL; the runtime compares
-// commsir_nccl_version with the library that is loaded.
+// (cmake/NcclDevice.cmake), and two small kernels. The layouts that are
+// compiled in here belong to one release of NCCL; the runtime compares that
+// release with the library that is loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ COMMSIR_EXPORT void *commsir_nccl_local_pointer(void *window, uint64_t offset) {
 /// reach is the ranks first … first + size - 1. One thread is enough.
 ///
 /// Entry number `ranks` takes the release of NCCL that this was compiled for,
-/// so that the host sees that the kernel ran and was the right one.
+/// so that the host sees that the kernel ran.
 extern "C" __global__ void commsir_resolve_window(void *window, void **table,
                                                   int32_t ranks, int32_t first,
                                                   int32_t size) {
@@ -56,4 +56,16 @@ extern "C" __global__ void commsir_resolve_window(void *window, void **table,
         reached ? commsir_nccl_lsa_pointer(window, 0, rank - first) : nullptr;
   }
   table[ranks] = reinterpret_cast<void *>(uint64_t(NCCL_VERSION_CODE));
+}
+
+/// Reads 8 bytes at `offset` of every part of `table`; 0 for ranks out of
+/// reach. What each rank wrote there shows whether the table is right.
+extern "C" __global__ void commsir_probe_window(void *const *table,
+                                                uint64_t offset, uint64_t *out,
+                                                int32_t ranks) {
+  for (int32_t rank = 0; rank < ranks; ++rank) {
+    const char *part = static_cast<const char *>(table[rank]);
+    out[rank] =
+        part ? *reinterpret_cast<const volatile uint64_t *>(part + offset) : 0;
+  }
 }

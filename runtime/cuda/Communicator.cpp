@@ -1,0 +1,456 @@
+//===- Communicator.cpp - Ranks that share windows ------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/Communicator.h"
+
+#include "runtime/cuda/NcclDevice.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace commsir::cuda;
+using llvm::createStringError;
+
+namespace {
+
+/// Granularity of NCCL's symmetric memory on all GPUs so far.
+constexpr size_t kWindowGranularity = size_t(2) << 20;
+/// Seconds that a rank waits for the others of its process.
+constexpr double kMeetSeconds = 60;
+/// What every rank writes at the end of its part, with its number in the low
+/// bits, to see whether the table of a window is right.
+constexpr uint64_t kProbeMark = 0xC0335126'00000000;
+constexpr size_t kProbeBytes = 256;
+
+llvm::Error fail(const llvm::Twine &text) {
+  return createStringError(llvm::inconvertibleErrorCode(), text);
+}
+
+//===----------------------------------------------------------------------===//
+// Resolver
+//===----------------------------------------------------------------------===//
+
+/// The kernels of the device library, loaded on one device.
+class Resolver {
+public:
+  explicit Resolver(const Device &device)
+      : cu(device.driver()), context(device.context()) {}
+  ~Resolver() {
+    if (!module)
+      return;
+    ContextGuard guard(cu, context);
+    cu.ModuleUnload(module);
+  }
+
+  llvm::Error load() {
+    llvm::StringRef ptx = getNcclDevicePtx();
+    if (auto error = cu.check(
+            cu.ModuleLoadDataEx(&module, ptx.data(), 0, nullptr, nullptr),
+            "loading the device library"))
+      return error;
+    if (auto error = cu.check(
+            cu.ModuleGetFunction(&resolve, module, "commsir_resolve_window"),
+            "commsir_resolve_window"))
+      return error;
+    return cu.check(
+        cu.ModuleGetFunction(&probe, module, "commsir_probe_window"),
+        "commsir_probe_window");
+  }
+
+  llvm::Error launch(CUfunction function, void **arguments,
+                     const llvm::Twine &what) {
+    CUlaunchConfig config{};
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+    if (auto error = cu.check(
+            cu.LaunchKernelEx(&config, function, arguments, nullptr), what))
+      return error;
+    return cu.check(cu.CtxSynchronize(), what);
+  }
+
+  CUfunction resolve = nullptr, probe = nullptr;
+
+private:
+  const Driver &cu;
+  CUcontext context;
+  CUmodule module = nullptr;
+};
+
+/// Writes this rank's mark at the end of its part.
+llvm::Error writeMark(const Device &device, CUdeviceptr base, size_t bytes,
+                      int rank) {
+  const Driver &cu = device.driver();
+  uint64_t mark = kProbeMark | uint64_t(rank);
+  if (auto error = cu.check(
+          cu.MemcpyHtoD(base + bytes - kProbeBytes, &mark, sizeof(mark)),
+          "writing to a new window"))
+    return error;
+  return cu.check(cu.CtxSynchronize(), "writing to a new window");
+}
+
+/// Reads every peer's mark through `table`, which lies in device memory.
+llvm::Error checkMarks(const Device &device, Resolver &resolver,
+                       CUdeviceptr table, llvm::ArrayRef<CUdeviceptr> parts,
+                       size_t bytes) {
+  int ranks = int(parts.size());
+  auto out = Memory::allocate(device, sizeof(uint64_t) * ranks);
+  if (!out)
+    return out.takeError();
+  uint64_t offset = bytes - kProbeBytes;
+  CUdeviceptr outAddress = out->address();
+  int32_t count = ranks;
+  void *arguments[] = {&table, &offset, &outAddress, &count};
+  if (auto error = resolver.launch(resolver.probe, arguments,
+                                   "reading the parts of a window"))
+    return error;
+  std::vector<uint64_t> seen(ranks);
+  const Driver &cu = device.driver();
+  if (auto error = cu.check(
+          cu.MemcpyDtoH(seen.data(), outAddress, sizeof(uint64_t) * ranks),
+          "reading the parts of a window"))
+    return error;
+  for (int peer = 0; peer < ranks; ++peer)
+    if (parts[peer] && seen[peer] != (kProbeMark | uint64_t(peer)))
+      return fail(llvm::formatv("GPU {0} does not reach the window of rank {1} "
+                                "at {2:x}: it reads {3:x} there, not {4:x}",
+                                device.getOrdinal(), peer, parts[peer],
+                                seen[peer], kProbeMark | uint64_t(peer))
+                      .str());
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// NCCL
+//===----------------------------------------------------------------------===//
+
+class NcclWindow final : public Window {
+public:
+  NcclWindow(const Nccl &nccl, ncclComm_t comm, const Device &device)
+      : nccl(nccl), comm(comm), device(device) {}
+  ~NcclWindow() override {
+    ContextGuard guard(device.driver(), device.context());
+    if (handle)
+      nccl.CommWindowDeregister(comm, handle);
+    if (own)
+      nccl.MemFree(reinterpret_cast<void *>(own));
+  }
+
+  llvm::Error create(Resolver &resolver, size_t wanted, int rank, int ranks) {
+    size_t total;
+    if (__builtin_add_overflow(wanted, kProbeBytes + kWindowGranularity - 1,
+                               &total))
+      return fail("a window of " + llvm::Twine(wanted) + " bytes is too large");
+    total = total / kWindowGranularity * kWindowGranularity;
+    void *memory = nullptr;
+    if (auto error =
+            nccl.check(nccl.MemAlloc(&memory, total),
+                       llvm::formatv("ncclMemAlloc of {0} bytes on GPU {1}",
+                                     total, device.getOrdinal())
+                           .str(),
+                       comm))
+      return error;
+    own = reinterpret_cast<CUdeviceptr>(memory);
+    bytes = total;
+    // Registering waits for all ranks, so all marks are written after it.
+    if (auto error = writeMark(device, own, bytes, rank))
+      return error;
+    if (auto error =
+            nccl.check(nccl.CommWindowRegister(comm, memory, total, &handle,
+                                               NCCL_WIN_COLL_SYMMETRIC),
+                       "ncclCommWindowRegister", comm))
+      return error;
+    if (!handle)
+      return fail(
+          "NCCL gives no symmetric window on these GPUs: they need peer "
+          "access and CUDA's virtual memory (is NCCL_CUMEM_ENABLE or "
+          "NCCL_WIN_ENABLE 0? NCCL_DEBUG=INFO says more)");
+    return resolve(resolver, rank, ranks);
+  }
+
+  int reachFirst = 0, reachSize = 0;
+
+private:
+  /// Fills the table by the resolver kernel.
+  llvm::Error resolve(Resolver &resolver, int rank, int ranks) {
+    Nccl::Team team = nccl.TeamLsa(comm);
+    reachFirst = rank - team.rank * std::max(team.stride, 1);
+    reachSize = team.ranks;
+    if (team.stride > 1 || team.ranks < 1 || reachFirst < 0 ||
+        reachFirst + reachSize > ranks)
+      return fail(
+          llvm::formatv("NCCL's team of load/store reach is not a run of "
+                        "ranks: {0} ranks, stride {1}, rank {2} is "
+                        "number {3}",
+                        team.ranks, team.stride, rank, team.rank)
+              .str());
+    auto memory = Memory::allocate(device, sizeof(CUdeviceptr) * (ranks + 1));
+    if (!memory)
+      return memory.takeError();
+    CUdeviceptr address = memory->address();
+    int32_t count = ranks, first = reachFirst, size = reachSize;
+    ncclWindow_t window = handle;
+    void *arguments[] = {&window, &address, &count, &first, &size};
+    if (auto error = resolver.launch(resolver.resolve, arguments,
+                                     "resolving a window of NCCL"))
+      return error;
+    const Driver &cu = device.driver();
+    table.resize(ranks + 1);
+    if (auto error = cu.check(cu.MemcpyDtoH(table.data(), address,
+                                            sizeof(CUdeviceptr) * (ranks + 1)),
+                              "reading the table of a window"))
+      return error;
+    if (table.back() != CUdeviceptr(getNcclDeviceVersion()))
+      return fail("the resolver kernel has not run");
+    table.pop_back();
+    return checkMarks(device, resolver, address, table, bytes);
+  }
+
+  const Nccl &nccl;
+  ncclComm_t comm;
+  const Device &device;
+  ncclWindow_t handle = nullptr;
+};
+
+class NcclCommunicator final : public Communicator {
+public:
+  NcclCommunicator(const Nccl &nccl, const Device &where)
+      : nccl(nccl), resolver(where) {
+    device = &where;
+  }
+  ~NcclCommunicator() override {
+    if (!comm || !owned)
+      return;
+    ContextGuard guard(device->driver(), device->context());
+    nccl.CommDestroy(comm);
+  }
+
+  llvm::Error initialise(const ncclUniqueId &id, int size, int number) {
+    if (auto error = resolver.load())
+      return error;
+    ranks = size;
+    rank = number;
+    owned = true;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    return nccl.check(
+        nccl.CommInitRankConfig(&comm, size, id, number, &config),
+        llvm::formatv("ncclCommInitRankConfig of rank {0} of {1}", number, size)
+            .str());
+  }
+
+  llvm::Error adopt(ncclComm_t existing) {
+    if (auto error = resolver.load())
+      return error;
+    comm = existing;
+    int ordinal = 0;
+    for (auto [result, what] :
+         {std::pair(nccl.CommCount(comm, &ranks), "ncclCommCount"),
+          std::pair(nccl.CommUserRank(comm, &rank), "ncclCommUserRank"),
+          std::pair(nccl.CommCuDevice(comm, &ordinal), "ncclCommCuDevice")})
+      if (auto error = nccl.check(result, what, comm))
+        return error;
+    if (ordinal != device->getOrdinal())
+      return fail(
+          llvm::formatv("the communicator belongs to GPU {0}, not to GPU "
+                        "{1}",
+                        ordinal, device->getOrdinal())
+              .str());
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<std::unique_ptr<Window>> allocate(size_t bytes) override {
+    ContextGuard guard(device->driver(), device->context());
+    auto window = std::make_unique<NcclWindow>(nccl, comm, *device);
+    if (auto error = window->create(resolver, bytes, rank, ranks))
+      return std::move(error);
+    reachFirst = window->reachFirst;
+    reachSize = window->reachSize;
+    return window;
+  }
+
+private:
+  const Nccl &nccl;
+  Resolver resolver;
+  ncclComm_t comm = nullptr;
+  bool owned = false;
+};
+
+//===----------------------------------------------------------------------===//
+// One process, no NCCL
+//===----------------------------------------------------------------------===//
+
+class LocalWindow final : public Window {
+public:
+  explicit LocalWindow(Memory allocated) : memory(std::move(allocated)) {
+    own = memory.address();
+    bytes = memory.size();
+  }
+  void setTable(llvm::ArrayRef<uint64_t> addresses) {
+    table.assign(addresses.begin(), addresses.end());
+  }
+
+private:
+  Memory memory;
+};
+
+class LocalCommunicator final : public Communicator {
+public:
+  LocalCommunicator(const Device &where, int number, int size,
+                    std::shared_ptr<Exchange> group)
+      : resolver(where), group(std::move(group)) {
+    device = &where;
+    rank = number;
+    ranks = reachSize = size;
+  }
+
+  llvm::Error enableAccess(llvm::ArrayRef<const Device *> devices) {
+    const Driver &cu = device->driver();
+    ContextGuard guard(cu, device->context());
+    if (auto error = resolver.load())
+      return error;
+    for (const Device *peer : devices) {
+      if (peer == device)
+        continue;
+      int possible = 0;
+      if (auto error =
+              cu.check(cu.DeviceCanAccessPeer(&possible, device->handle(),
+                                              peer->handle()),
+                       "cuDeviceCanAccessPeer"))
+        return error;
+      if (!possible)
+        return fail(llvm::formatv(
+                        "GPU {0} has no peer access to GPU {1}: kernels cannot "
+                        "reach its memory. Choose GPUs that NVLink or PCIe "
+                        "peer-to-peer joins (nvidia-smi topo -p2p r)",
+                        device->getOrdinal(), peer->getOrdinal())
+                        .str());
+      CUresult result = cu.CtxEnablePeerAccess(peer->context(), 0);
+      if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+        continue;
+      if (auto error = cu.check(result, "cuCtxEnablePeerAccess"))
+        return error;
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<std::unique_ptr<Window>> allocate(size_t bytes) override {
+    size_t total;
+    if (__builtin_add_overflow(bytes, 2 * kProbeBytes - 1, &total))
+      return fail("a window of " + llvm::Twine(bytes) + " bytes is too large");
+    total = total / kProbeBytes * kProbeBytes;
+    ContextGuard guard(device->driver(), device->context());
+    CUdeviceptr own = 0;
+    std::unique_ptr<LocalWindow> window;
+    llvm::Error failure = [&]() -> llvm::Error {
+      auto memory = Memory::allocate(*device, total);
+      if (!memory)
+        return memory.takeError();
+      if (auto error = writeMark(*device, memory->address(), total, rank))
+        return error;
+      own = memory->address();
+      window = std::make_unique<LocalWindow>(std::move(*memory));
+      return llvm::Error::success();
+    }();
+    // All ranks meet even when one has failed, so that none waits for it.
+    auto all = group->all(rank, own, kMeetSeconds);
+    if (failure) {
+      if (!all)
+        llvm::consumeError(all.takeError());
+      return std::move(failure);
+    }
+    if (!all)
+      return all.takeError();
+    for (auto [peer, address] : llvm::enumerate(*all))
+      if (!address)
+        return fail("rank " + llvm::Twine(peer) + " could not make its part");
+    window->setTable(*all);
+    if (auto error = check(*window, total))
+      return std::move(error);
+    return window;
+  }
+
+private:
+  llvm::Error check(const LocalWindow &window, size_t total) {
+    size_t bytes = sizeof(CUdeviceptr) * ranks;
+    auto table = Memory::allocate(*device, bytes);
+    if (!table)
+      return table.takeError();
+    const Driver &cu = device->driver();
+    if (auto error = cu.check(
+            cu.MemcpyHtoD(table->address(), window.parts().data(), bytes),
+            "writing the table of a window"))
+      return error;
+    return checkMarks(*device, resolver, table->address(), window.parts(),
+                      total);
+  }
+
+  Resolver resolver;
+  std::shared_ptr<Exchange> group;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Interface
+//===----------------------------------------------------------------------===//
+
+llvm::Error commsir::cuda::checkDeviceLibrary(const Nccl &nccl) {
+  int built = getNcclDeviceVersion();
+  if (nccl.version == built)
+    return llvm::Error::success();
+  auto name = [](int version) {
+    return llvm::formatv("{0}.{1}.{2}", version / 10000, version / 100 % 100,
+                         version % 100)
+        .str();
+  };
+  return fail("the device library was built for NCCL " + name(built) +
+              ", but " + nccl.path + " is " + name(nccl.version) +
+              ". Name the file of that release in COMMSIR_NCCL_LIBRARY, or "
+              "build CommsIR with the headers of the other");
+}
+
+llvm::Expected<std::unique_ptr<Communicator>>
+Communicator::create(const Device &device, const ncclUniqueId &id, int ranks,
+                     int rank) {
+  auto nccl = Nccl::get();
+  if (!nccl)
+    return nccl.takeError();
+  if (auto error = checkDeviceLibrary(**nccl))
+    return std::move(error);
+  ContextGuard guard(device.driver(), device.context());
+  auto result = std::make_unique<NcclCommunicator>(**nccl, device);
+  if (auto error = result->initialise(id, ranks, rank))
+    return std::move(error);
+  return result;
+}
+
+llvm::Expected<std::unique_ptr<Communicator>>
+Communicator::adopt(const Device &device, ncclComm_t comm) {
+  auto nccl = Nccl::get();
+  if (!nccl)
+    return nccl.takeError();
+  if (auto error = checkDeviceLibrary(**nccl))
+    return std::move(error);
+  ContextGuard guard(device.driver(), device.context());
+  auto result = std::make_unique<NcclCommunicator>(**nccl, device);
+  if (auto error = result->adopt(comm))
+    return std::move(error);
+  return result;
+}
+
+llvm::Expected<std::vector<std::unique_ptr<Communicator>>>
+Communicator::createLocal(llvm::ArrayRef<const Device *> devices) {
+  auto group = std::make_shared<Exchange>(int(devices.size()));
+  std::vector<std::unique_ptr<Communicator>> result;
+  for (auto [rank, device] : llvm::enumerate(devices)) {
+    auto one = std::make_unique<LocalCommunicator>(*device, int(rank),
+                                                   int(devices.size()), group);
+    if (auto error = one->enableAccess(devices))
+      return std::move(error);
+    result.push_back(std::move(one));
+  }
+  return result;
+}

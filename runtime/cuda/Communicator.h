@@ -1,0 +1,92 @@
+//===- Communicator.h - Ranks that share windows ----------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A communicator is one rank's membership in a group of GPUs; a window is
+// memory that every rank has and that peers reach by load and store. Over NCCL
+// they are its communicators and symmetric windows. Where NCCL is not to be
+// had, the ranks of one process can share plain device memory by peer access.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_CUDA_COMMUNICATOR_H
+#define COMMSIR_RUNTIME_CUDA_COMMUNICATOR_H
+
+#include "runtime/cuda/Cuda.h"
+#include "runtime/cuda/Nccl.h"
+#include "runtime/cuda/Parallel.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <memory>
+
+namespace commsir::cuda {
+
+/// One rank's part of symmetric memory, and where its peers' parts are.
+class Window {
+public:
+  virtual ~Window() = default;
+  /// Own part, as this rank's memory functions take it.
+  CUdeviceptr base() const { return own; }
+  /// Of one part; at least what was asked for.
+  size_t size() const { return bytes; }
+  /// Base of every world rank's part as kernels of this rank reach it; 0: out
+  /// of reach.
+  llvm::ArrayRef<CUdeviceptr> parts() const { return table; }
+
+protected:
+  CUdeviceptr own = 0;
+  size_t bytes = 0;
+  std::vector<CUdeviceptr> table;
+};
+
+/// One rank of a group. Its functions are called with the device's context
+/// current, from one thread at a time.
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+
+  /// Rank `rank` of the `ranks` that share `id` (ncclGetUniqueId of one of
+  /// them). Collective: returns when all ranks have called it. `device` must
+  /// outlive it.
+  static llvm::Expected<std::unique_ptr<Communicator>>
+  create(const Device &device, const ncclUniqueId &id, int ranks, int rank);
+
+  /// Around a communicator that the caller made and keeps.
+  static llvm::Expected<std::unique_ptr<Communicator>>
+  adopt(const Device &device, ncclComm_t comm);
+
+  /// One for each device, without NCCL: windows are plain device memory that
+  /// peers reach because all ranks are in this process. Fails with the pair
+  /// that has no peer access. The devices must outlive them.
+  static llvm::Expected<std::vector<std::unique_ptr<Communicator>>>
+  createLocal(llvm::ArrayRef<const Device *> devices);
+
+  int getRank() const { return rank; }
+  int getRanks() const { return ranks; }
+  const Device &getDevice() const { return *device; }
+  /// Ranks in load/store reach: first … first + size - 1. Known once a window
+  /// exists.
+  int getReachFirst() const { return reachFirst; }
+  int getReachSize() const { return reachSize; }
+
+  /// A window of at least `bytes` on every rank, its content undefined.
+  /// Collective: all ranks ask for the same size, in the same order. The window
+  /// must go before the communicator.
+  virtual llvm::Expected<std::unique_ptr<Window>> allocate(size_t bytes) = 0;
+
+protected:
+  const Device *device = nullptr;
+  int rank = 0, ranks = 1, reachFirst = 0, reachSize = 1;
+};
+
+/// Whether the device library fits the NCCL that is loaded: success, or an
+/// error that names both releases.
+llvm::Error checkDeviceLibrary(const Nccl &nccl);
+
+} // namespace commsir::cuda
+
+#endif // COMMSIR_RUNTIME_CUDA_COMMUNICATOR_H

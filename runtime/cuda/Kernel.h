@@ -1,0 +1,96 @@
+//===- Kernel.h - A compiled kernel on one GPU ------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_CUDA_KERNEL_H
+#define COMMSIR_RUNTIME_CUDA_KERNEL_H
+
+#include "lowering/nvvm/Abi.h"
+#include "runtime/cuda/Cuda.h"
+#include "runtime/jit/cuda/Compile.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <memory>
+#include <optional>
+
+namespace commsir::cuda {
+
+/// How long a kernel may wait.
+struct PollLimits {
+  /// Seconds that one poll may take before the kernel ends with a report;
+  /// 0: no limit.
+  double timeout = 10;
+  /// Times that a poll looks before it reads clock and abort word.
+  uint64_t spin = 1024;
+};
+
+/// One rank's instance of a kernel: machine code loaded on its GPU, its state,
+/// and the values of its arguments. Functions need the device's context
+/// current, but for `abort` and `failure`, which any thread may call.
+class LoadedKernel {
+public:
+  using ErrorRecord = mlir::comms::nvvm::ErrorRecord;
+
+  /// Loads `kernel` as rank `rank`. Refuses, with the numbers, a grid that
+  /// cannot be resident at once, and machine code for another GPU. Both
+  /// arguments must outlive it.
+  static llvm::Expected<std::unique_ptr<LoadedKernel>>
+  load(const Device &device, const jit::CudaKernel &kernel, int rank,
+       const PollLimits &limits);
+  ~LoadedKernel();
+
+  /// Parts of a window or a signal, by world rank.
+  void bindParts(unsigned arg, llvm::ArrayRef<CUdeviceptr> parts);
+  /// Base of a memory or a counter.
+  void bindBase(unsigned arg, CUdeviceptr base);
+  /// Value of a scalar, at most 8 bytes.
+  void bindScalar(unsigned arg, llvm::ArrayRef<char> bytes);
+
+  /// Puts one launch into `stream`, which may be capturing. All arguments must
+  /// be bound.
+  llvm::Error launch(CUstream stream) const;
+
+  /// Asks a kernel that runs to end: queues the write of its abort word.
+  llvm::Error abort();
+  /// What the kernel has reported, or none. May be read while it runs.
+  std::optional<ErrorRecord> failure() const;
+
+  /// Registers of a thread and blocks (or clusters) that fit the GPU, for the
+  /// report.
+  int getRegisters() const { return registers; }
+  int64_t getResident() const { return resident; }
+
+private:
+  LoadedKernel(const Device &device, const jit::CudaKernel &kernel)
+      : device(device), kernel(kernel) {}
+  llvm::Error loadCode();
+  llvm::Error checkResident();
+  llvm::Error makeState(const PollLimits &limits);
+  llvm::Error layOut(int rank);
+  CUlaunchConfig config(CUlaunchAttribute (&attributes)[2]) const;
+
+  const Device &device;
+  const jit::CudaKernel &kernel;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUstream control = nullptr;
+  int registers = 0;
+  int64_t resident = 0;
+  std::optional<Memory> state, record;
+  /// The parameter struct, and each argument's place in it.
+  std::vector<uint64_t> params;
+  std::vector<size_t> places;
+  /// Pinned, for the abort word's copy.
+  std::optional<Memory> one;
+};
+
+/// "signal: saw 6, wants 7; rank 1 should have sent it".
+std::string describeFailure(const LoadedKernel::ErrorRecord &record);
+
+} // namespace commsir::cuda
+
+#endif // COMMSIR_RUNTIME_CUDA_KERNEL_H

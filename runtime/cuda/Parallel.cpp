@@ -1,0 +1,97 @@
+//===- Parallel.cpp - One thread a rank, with a time limit ----------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/Parallel.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <chrono>
+#include <memory>
+#include <thread>
+
+using namespace commsir::cuda;
+
+namespace {
+
+/// Shared with the threads: a thread that is stuck outlives the call.
+struct Shared {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> errors;
+  std::vector<bool> done;
+  size_t left = 0;
+  std::function<llvm::Error(int)> work;
+};
+
+std::chrono::nanoseconds toDuration(double seconds) {
+  return std::chrono::nanoseconds(int64_t(seconds * 1e9));
+}
+
+void runRank(const std::shared_ptr<Shared> &shared, int rank) {
+  std::string text;
+  if (llvm::Error error = shared->work(rank))
+    text = llvm::toString(std::move(error));
+  std::lock_guard lock(shared->mutex);
+  shared->errors[rank] = std::move(text);
+  shared->done[rank] = true;
+  --shared->left;
+  shared->changed.notify_all();
+}
+
+} // namespace
+
+ParallelResult
+commsir::cuda::forEachRank(int ranks, llvm::StringRef what, double seconds,
+                           std::function<llvm::Error(int rank)> work) {
+  auto shared = std::make_shared<Shared>();
+  shared->errors.resize(ranks);
+  shared->done.resize(ranks);
+  shared->left = ranks;
+  shared->work = std::move(work);
+  for (int rank = 0; rank < ranks; ++rank)
+    std::thread([shared, rank] { runRank(shared, rank); }).detach();
+
+  std::unique_lock lock(shared->mutex);
+  bool all = shared->changed.wait_for(lock, toDuration(seconds),
+                                      [&] { return shared->left == 0; });
+  ParallelResult result;
+  result.stuck = !all;
+  for (int rank = 0; rank < ranks && result.error.empty(); ++rank)
+    if (!shared->errors[rank].empty())
+      result.error =
+          llvm::formatv("rank {0}: {1}", rank, shared->errors[rank]).str();
+  for (int rank = 0; rank < ranks && result.error.empty() && !all; ++rank)
+    if (!shared->done[rank])
+      result.error = llvm::formatv("rank {0} has not come back from {1} after "
+                                   "{2} s",
+                                   rank, what, seconds)
+                         .str();
+  return result;
+}
+
+llvm::Expected<std::vector<uint64_t>> Exchange::all(int rank, uint64_t value,
+                                                    double seconds) {
+  std::unique_lock lock(mutex);
+  uint64_t mine = round;
+  slots[rank] = value;
+  if (++arrived == slots.size()) {
+    result = slots;
+    arrived = 0;
+    ++round;
+    changed.notify_all();
+    return result;
+  }
+  if (!changed.wait_for(lock, toDuration(seconds),
+                        [&] { return round != mine; }))
+    return llvm::createStringError(
+        llvm::formatv("only {0} of {1} ranks have come after {2} s", arrived,
+                      slots.size(), seconds)
+            .str());
+  // The next round cannot end before every rank has read this one's result:
+  // it needs this rank too.
+  return result;
+}

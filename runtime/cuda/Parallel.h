@@ -1,0 +1,65 @@
+//===- Parallel.h - One thread a rank, with a time limit --------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What several ranks of one process have to do together (start NCCL, register a
+// window, launch) runs on one thread a rank. A rank that fails, or a library
+// that does not return, must end in an error and not in a program that waits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_CUDA_PARALLEL_H
+#define COMMSIR_RUNTIME_CUDA_PARALLEL_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+namespace commsir::cuda {
+
+/// Outcome of `forEachRank`.
+struct ParallelResult {
+  /// "" or what the lowest rank that failed says: "rank 3: …".
+  std::string error;
+  /// Some thread has not come back. It still uses what `work` refers to.
+  bool stuck = false;
+
+  explicit operator bool() const { return error.empty(); }
+};
+
+/// Runs `work(rank)` for every rank on a thread of its own and waits for all,
+/// at most `seconds`. `what` names the work in errors. `work` must stay usable
+/// by threads that are stuck.
+ParallelResult forEachRank(int ranks, llvm::StringRef what, double seconds,
+                           std::function<llvm::Error(int rank)> work);
+
+/// Values of all ranks, exchanged between the threads of one process.
+class Exchange {
+public:
+  explicit Exchange(int ranks) : slots(ranks) {}
+
+  /// Gives `value` as `rank`'s and returns every rank's, in order. Fails when
+  /// not all ranks have come within `seconds`.
+  llvm::Expected<std::vector<uint64_t>> all(int rank, uint64_t value,
+                                            double seconds);
+
+private:
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<uint64_t> slots, result;
+  size_t arrived = 0;
+  uint64_t round = 0;
+};
+
+} // namespace commsir::cuda
+
+#endif // COMMSIR_RUNTIME_CUDA_PARALLEL_H

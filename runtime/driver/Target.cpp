@@ -1,0 +1,137 @@
+//===- Target.cpp - What a kernel is compiled for and run on --------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/driver/Target.h"
+
+#include "lowering/Pipelines.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#ifdef COMMSIR_CUDA
+#include "runtime/cuda/World.h"
+#endif
+
+using namespace commsir;
+using namespace commsir::driver;
+
+namespace {
+
+class CpuWorld final : public World {
+public:
+  explicit CpuWorld(std::unique_ptr<cpu::World> world)
+      : world(std::move(world)) {}
+  llvm::MutableArrayRef<char> memory(unsigned arg, int64_t rank) override {
+    return world->memory(arg, rank);
+  }
+  void setScalar(unsigned arg, int64_t rank,
+                 llvm::ArrayRef<char> bytes) override {
+    world->setScalar(arg, rank, bytes);
+  }
+  std::variant<cpu::RunStats, cpu::RunError> run() override {
+    return world->run();
+  }
+
+private:
+  std::unique_ptr<cpu::World> world;
+};
+
+class CpuTarget final : public Target {
+public:
+  explicit CpuTarget(const Options &options) : options(options) {}
+
+  llvm::Error checkMachine(int64_t) override { return llvm::Error::success(); }
+  int64_t defaultBlocks() const override { return 1; }
+
+  void addPasses(mlir::OpPassManager &manager, int64_t ranks,
+                 int64_t blocks) const override {
+    mlir::comms::CommsToCPUOptions pipeline;
+    pipeline.ranks = ranks;
+    pipeline.blocks = blocks;
+    pipeline.algorithm = options.algorithm;
+    pipeline.protocol = options.protocol;
+    pipeline.check = options.check;
+    pipeline.checkEvents = options.checkEvents;
+    pipeline.instrument = options.instrument;
+    mlir::comms::buildCommsToCPU(manager, pipeline);
+  }
+
+  llvm::Error compile(mlir::OwningOpRef<mlir::ModuleOp> module,
+                      llvm::StringRef name, int64_t ranks, int64_t blocks,
+                      llvm::StringRef objectPath) override {
+    jit::CompileOptions request;
+    request.ranks = ranks;
+    // The number is known, so what is proven is what will run.
+    request.blocks = blocks;
+    request.algorithm = options.algorithm;
+    request.protocol = options.protocol;
+    request.check = options.check;
+    request.checkEvents = options.checkEvents;
+    request.instrument = options.instrument;
+    request.dumpObject = objectPath.str();
+    auto result = jit::compile(std::move(module), name, request);
+    if (!result)
+      return result.takeError();
+    kernel = std::move(*result);
+    return llvm::Error::success();
+  }
+
+  llvm::ArrayRef<jit::ArgInfo> args() const override { return kernel->args(); }
+  llvm::ArrayRef<jit::Choice> choices() const override {
+    return kernel->choices();
+  }
+  int64_t blocks() const override { return kernel->blocks(); }
+
+  uint64_t hostBytes(int64_t blocks) const override {
+    uint64_t bytes =
+        blocks * (kernel->frameBytes() + kernel->arenaBytes() + (16 << 10));
+    for (const jit::ArgInfo &argument : kernel->args())
+      if (argument.hidden)
+        bytes += argument.bytes();
+    return bytes;
+  }
+
+  llvm::Expected<std::unique_ptr<World>>
+  createWorld(const cpu::RunOptions &run) override {
+    auto world = cpu::World::create(*kernel, run);
+    if (!world)
+      return world.takeError();
+    return std::make_unique<CpuWorld>(std::move(*world));
+  }
+
+private:
+  const Options &options;
+  std::unique_ptr<jit::Kernel> kernel;
+};
+
+} // namespace
+
+unsigned Target::findArg(llvm::StringRef name) const {
+  const auto *found = llvm::find_if(
+      args(), [&](const jit::ArgInfo &arg) { return arg.name == name; });
+  assert(found != args().end() && "compilation keeps the kernel's arguments");
+  return unsigned(found - args().begin());
+}
+
+llvm::Expected<std::unique_ptr<Target>> Target::create(const Options &options) {
+  if (options.target == "cpu")
+    return std::make_unique<CpuTarget>(options);
+#ifdef COMMSIR_CUDA
+  return createCudaTarget(options);
+#else
+  return llvm::createStringError(
+      "this comms-run was built without the GPU target: build it where the "
+      "headers of CUDA and NCCL are (make setup brings them)");
+#endif
+}
+
+bool commsir::driver::mustLeaveAtOnce() {
+#ifdef COMMSIR_CUDA
+  return cuda::isAnyWorldStuck();
+#else
+  return false;
+#endif
+}

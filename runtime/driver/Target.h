@@ -1,0 +1,86 @@
+//===- Target.h - What a kernel is compiled for and run on ------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The seam between comms-run and the targets: a session parses, fills, compares
+// and writes the same way whatever runs the kernel.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_DRIVER_TARGET_H
+#define COMMSIR_RUNTIME_DRIVER_TARGET_H
+
+#include "runtime/cpu/World.h"
+#include "runtime/driver/Options.h"
+
+#include "mlir/Pass/PassManager.h"
+
+namespace commsir::driver {
+
+/// All ranks of a run: their memory, and what runs on it.
+class World {
+public:
+  virtual ~World() = default;
+  /// Window part, memory or cells of `rank` for argument number `arg`.
+  virtual llvm::MutableArrayRef<char> memory(unsigned arg, int64_t rank) = 0;
+  /// `bytes` has the size of the argument's element.
+  virtual void setScalar(unsigned arg, int64_t rank,
+                         llvm::ArrayRef<char> bytes) = 0;
+  virtual std::variant<cpu::RunStats, cpu::RunError> run() = 0;
+};
+
+/// A target, and after `compile` the kernel made for it.
+class Target {
+public:
+  virtual ~Target() = default;
+
+  /// The one that `options` names, or an error when this program was built
+  /// without it.
+  static llvm::Expected<std::unique_ptr<Target>> create(const Options &options);
+
+  /// Whether this machine can run that many ranks. Called before compiling.
+  virtual llvm::Error checkMachine(int64_t ranks) = 0;
+  /// Blocks of each rank when neither kernel nor command line says; 0: the
+  /// compiler chooses.
+  virtual int64_t defaultBlocks() const = 0;
+  /// Adds the passes that `compile` runs.
+  virtual void addPasses(mlir::OpPassManager &manager, int64_t ranks,
+                         int64_t blocks) const = 0;
+  /// Compiles kernel `name` of `module`; `objectPath`, if any, takes the
+  /// machine code.
+  virtual llvm::Error compile(mlir::OwningOpRef<mlir::ModuleOp> module,
+                              llvm::StringRef name, int64_t ranks,
+                              int64_t blocks, llvm::StringRef objectPath) = 0;
+
+  // Of the compiled kernel.
+  virtual llvm::ArrayRef<jit::ArgInfo> args() const = 0;
+  virtual llvm::ArrayRef<jit::Choice> choices() const = 0;
+  /// Blocks of each rank; 0: as many as are asked for.
+  virtual int64_t blocks() const = 0;
+  /// Bytes of the host's memory that each rank takes beside its arguments.
+  virtual uint64_t hostBytes(int64_t blocks) const = 0;
+  /// Number of the argument of that name.
+  unsigned findArg(llvm::StringRef name) const;
+
+  /// A world with zeroed or poisoned memory. Of `run`, a target takes what it
+  /// knows.
+  virtual llvm::Expected<std::unique_ptr<World>>
+  createWorld(const cpu::RunOptions &run) = 0;
+  /// A line about how it ran, for the report; "" for none.
+  virtual std::string note() const { return ""; }
+};
+
+/// Whether something that runs does not return, so that the process must leave
+/// without cleaning up.
+bool mustLeaveAtOnce();
+
+#ifdef COMMSIR_CUDA
+std::unique_ptr<Target> createCudaTarget(const Options &options);
+#endif
+
+} // namespace commsir::driver
+
+#endif // COMMSIR_RUNTIME_DRIVER_TARGET_H

@@ -1,0 +1,141 @@
+//===- TargetCuda.cpp - NVIDIA GPUs as a target of comms-run --------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifdef COMMSIR_CUDA
+
+#include "lowering/Pipelines.h"
+#include "runtime/cuda/World.h"
+#include "runtime/driver/Target.h"
+#include "runtime/jit/cuda/Compile.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace commsir;
+using namespace commsir::driver;
+
+namespace {
+
+class CudaWorld final : public World {
+public:
+  explicit CudaWorld(std::unique_ptr<cuda::World> world)
+      : world(std::move(world)) {}
+  llvm::MutableArrayRef<char> memory(unsigned arg, int64_t rank) override {
+    return world->memory(arg, rank);
+  }
+  void setScalar(unsigned arg, int64_t rank,
+                 llvm::ArrayRef<char> bytes) override {
+    world->setScalar(arg, rank, bytes);
+  }
+  std::variant<cpu::RunStats, cpu::RunError> run() override {
+    return world->run();
+  }
+
+private:
+  std::unique_ptr<cuda::World> world;
+};
+
+class CudaTarget final : public Target {
+public:
+  explicit CudaTarget(const Options &options) : options(options) {}
+
+  llvm::Error checkMachine(int64_t ranks) override {
+    auto found = cuda::checkMachine(ranks, options.devices);
+    if (!found)
+      return found.takeError();
+    chip = *found;
+    return llvm::Error::success();
+  }
+  int64_t defaultBlocks() const override { return 0; }
+
+  void addPasses(mlir::OpPassManager &, int64_t, int64_t) const override {}
+
+  llvm::Error compile(mlir::OwningOpRef<mlir::ModuleOp> module,
+                      llvm::StringRef name, int64_t ranks, int64_t blocks,
+                      llvm::StringRef objectPath) override {
+    jit::CudaOptions request;
+    request.ranks = ranks;
+    request.blocks = blocks;
+    request.threads = options.threads;
+    request.cluster = options.cluster;
+    request.chip = chip;
+    request.algorithm = options.algorithm;
+    request.protocol = options.protocol;
+    request.check = options.check;
+    request.checkEvents = options.checkEvents;
+    auto result = jit::compileCuda(std::move(module), name, request);
+    if (!result)
+      return result.takeError();
+    kernel = std::move(*result);
+    return objectPath.empty() ? llvm::Error::success()
+                              : writeObject(objectPath);
+  }
+
+  llvm::ArrayRef<jit::ArgInfo> args() const override { return kernel->args(); }
+  llvm::ArrayRef<jit::Choice> choices() const override {
+    return kernel->choices();
+  }
+  int64_t blocks() const override { return kernel->shape().blocks; }
+  uint64_t hostBytes(int64_t) const override { return 0; }
+
+  llvm::Expected<std::unique_ptr<World>>
+  createWorld(const cpu::RunOptions &run) override {
+    cuda::RunOptions request;
+    request.launches = run.launches;
+    request.timeLimit = run.timeLimit;
+    request.timeout = options.timeout;
+    request.graph = options.graph;
+    request.devices.assign(options.devices.begin(), options.devices.end());
+    request.windows = options.windows == "nccl"    ? cuda::WindowKind::Nccl
+                      : options.windows == "plain" ? cuda::WindowKind::Plain
+                                                   : cuda::WindowKind::Auto;
+    auto world = cuda::World::create(*kernel, request);
+    if (!world)
+      return world.takeError();
+    windows = (*world)->getWindowsNote().str();
+    return std::make_unique<CudaWorld>(std::move(*world));
+  }
+
+  std::string note() const override {
+    jit::LaunchShape shape = kernel->shape();
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << kernel->chip() << ": blocks of " << shape.cluster << " x "
+        << shape.threads << " threads, " << kernel->registers()
+        << " registers a thread; windows by " << windows;
+    return text;
+  }
+
+private:
+  llvm::Error writeObject(llvm::StringRef path) const {
+    std::error_code error;
+    llvm::raw_fd_ostream out(path, error);
+    llvm::ArrayRef<char> code = kernel->code();
+    if (!error) {
+      out << llvm::StringRef(code.data(), code.size());
+      out.close();
+      error = out.error();
+      out.clear_error();
+    }
+    if (!error)
+      return llvm::Error::success();
+    return llvm::createStringError(error, "cannot write '" + path + "'");
+  }
+
+  const Options &options;
+  std::string chip, windows;
+  std::unique_ptr<jit::CudaKernel> kernel;
+};
+
+} // namespace
+
+std::unique_ptr<Target>
+commsir::driver::createCudaTarget(const Options &options) {
+  return std::make_unique<CudaTarget>(options);
+}
+
+#endif // COMMSIR_CUDA
