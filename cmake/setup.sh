@@ -57,7 +57,8 @@ install_python() {
   [ -z "${COMMSIR_NO_INSTALL:-}" ] || fail "the Python environment .venv is missing or old"
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "python3 is $(python3 --version); 3.11 or newer is needed"
-  say "making .venv with: $(grep -hv '^#' cmake/requirements*.txt | tr '\n' ' ')"
+  say "making .venv with: $(grep -v '^#' cmake/requirements.txt | tr '\n' ' ')"
+  say "and, to compile for GPUs (headers and ptxas; no GPU is needed): $(grep -v '^#' cmake/requirements-cuda.txt | tr '\n' ' ')"
   python3 -m venv --clear .venv
   .venv/bin/pip install -q --disable-pip-version-check -r cmake/requirements.txt
   .venv/bin/pip install -q --disable-pip-version-check --no-deps -r cmake/requirements-cuda.txt

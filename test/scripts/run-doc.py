@@ -79,11 +79,10 @@ def run_page(page: pathlib.Path, environment: dict[str, str]) -> tuple[int, list
                 )
                 missing = check_output(expected, done.stdout.splitlines())
                 if done.returncode != status or missing:
-                    wrong.append(
-                        f"{page}: $ {command}\n  exit status {done.returncode}, the page says {status}"
-                        + (f"\n  does not print: {missing}" if missing else "")
-                        + f"\n  printed:\n{done.stdout}"
-                    )
+                    why = f"\n  does not print: {missing}" if missing else ""
+                    if done.returncode != status:
+                        why += f"\n  exit status {done.returncode}, the page says {status}"
+                    wrong.append(f"{page}: $ {command}{why}\n  printed:\n{done.stdout}")
     return count, wrong
 
 
