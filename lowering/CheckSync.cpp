@@ -179,7 +179,7 @@ Verdict CheckSync::followFewer(const Program &program, const WorldShape &full) {
           << "comms-check-sync followed " << count << " of " << full.ranks
           << " ranks, and did not compare one launch with the next: all of "
              "them take more than "
-          << full.budget << " events (option max-events)";
+          << full.budget << " events (option max-events; comms-run: --check-events)";
       return verdict;
     }
     return {};
@@ -204,7 +204,7 @@ Verdict CheckSync::followFewer(const Program &program, const WorldShape &full) {
     kernel.emitRemark() << "comms-check-sync followed the kernel with " << count
                         << " ranks instead of " << full.ranks
                         << ", which take more than " << full.budget
-                        << " events (option max-events)";
+                        << " events (option max-events; comms-run: --check-events)";
     return verdict;
   }
   return {};
@@ -240,8 +240,8 @@ void CheckSync::runOnOperation() {
            "more "
            "than "
         << shape->budget
-        << " events; raise the option max-events, or check it with fewer ranks "
-           "(option ranks)";
+        << " events; raise the option max-events (comms-run: --check-events), or "
+           "check it with fewer ranks (option ranks)";
 }
 
 } // namespace

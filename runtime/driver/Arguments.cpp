@@ -96,8 +96,8 @@ commsir::driver::findArgument(llvm::ArrayRef<Argument> arguments,
                       ": the kernel has no argument '" + binding.name + "'")
                          .str();
   if (!near.empty())
-    text += ("; did you mean '" + near + "'?").str();
-  text += names.empty() ? " It has none" : " Its arguments:";
+    text += ("; did you mean '" + near + "'").str();
+  text += names.empty() ? ". It has none" : ". Its arguments:";
   for (const Argument &argument : arguments)
     text += "\n  " + argument.name + ": " + argument.describe();
   return llvm::createStringError(llvm::inconvertibleErrorCode(), text);

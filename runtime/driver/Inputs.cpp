@@ -107,8 +107,9 @@ static llvm::Error fillRandom(const Argument &argument, llvm::StringRef text,
                               llvm::MutableArrayRef<char> memory) {
   uint64_t seed = 0;
   if (text.getAsInteger(10, seed))
-    return bad("--input " + argument.name + "=random:" + text + ": '" + text +
-               "' is not a seed; write a whole number, as random:1");
+    return bad("--input " + argument.name + "=random" +
+               (text.empty() ? "" : ":" + text) +
+               ": a seed is needed; write a whole number, as random:1");
   Element element = *argument.element;
   unsigned width = elementBytes(element);
   uint64_t state =

@@ -312,7 +312,9 @@ llvm::Expected<Npy> Npy::parse(std::unique_ptr<llvm::MemoryBuffer> bytes,
 llvm::Expected<Npy> Npy::open(llvm::StringRef path) {
   llvm::sys::fs::file_status status;
   if (std::error_code error = llvm::sys::fs::status(path, status))
-    return bad(path, "cannot be read: ", error.message());
+    return bad(path, "cannot be read: ",
+               error.message() + " (a value is a .npy file, a number, zeros, "
+                                 "iota or random:SEED)");
   // A pipe or a device has no size to check a shape against, and may not end.
   // The file is read, not mapped: another process may be writing it.
   if (!llvm::sys::fs::is_regular_file(status))
