@@ -1,0 +1,426 @@
+//===- Bench.cpp - The program comms-bench --------------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/tune/Bench.h"
+
+#include "runtime/Version.h"
+#include "runtime/driver/AtomicFile.h"
+#include "runtime/driver/Memory.h"
+#include "runtime/driver/Progress.h"
+#include "runtime/tune/Compare.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <ctime>
+#include <set>
+#include <unistd.h>
+
+using namespace commsir;
+using namespace commsir::tune;
+
+namespace {
+
+enum ExitCode : int {
+  ExitOk = 0,
+  ExitWrong = 1,
+  ExitUsage = 2,
+  ExitNothingRan = 3
+};
+
+//===----------------------------------------------------------------------===//
+// One problem
+//===----------------------------------------------------------------------===//
+
+/// A contender and what has been found of it.
+struct Runner {
+  Entry entry;
+  std::unique_ptr<Contender> contender;
+
+  void fail(Status status, std::string message) {
+    entry.status = status;
+    entry.message = std::move(message);
+    entry.samples.clear();
+    contender.reset();
+  }
+};
+
+} // namespace
+
+static llvm::Error checkOutputs(Runner &runner, const Problem &problem,
+                                const Reference &reference) {
+  std::vector<char> output(problem.outputBytes());
+  for (int64_t rank = 0; rank < problem.ranks; ++rank) {
+    if (llvm::Error error = runner.contender->read(rank, output))
+      return error;
+    CheckResult result = reference.check(rank, output);
+    runner.entry.exact &= result.exact;
+    if (!result.right) {
+      runner.fail(Status::Wrong, result.message);
+      break;
+    }
+  }
+  return llvm::Error::success();
+}
+
+/// One turn: poison, a replay that is not timed, timed replays, check.
+static llvm::Error takeTurn(Runner &runner, const Plan &plan,
+                            const Problem &problem,
+                            const Reference &reference) {
+  if (llvm::Error error = runner.contender->poison())
+    return error;
+  std::vector<double> times;
+  for (int64_t replay = -1; replay < plan.replays; ++replay) {
+    llvm::Expected<double> time = runner.contender->replay();
+    if (!time)
+      return time.takeError();
+    if (replay >= 0)
+      times.push_back(*time);
+  }
+  runner.entry.samples.push_back(std::move(times));
+  return checkOutputs(runner, problem, reference);
+}
+
+static std::vector<Candidate> listCandidates(const Plan &plan, Target &target,
+                                             const Problem &problem) {
+  std::vector<Candidate> all;
+  if (plan.baselines)
+    all = target.baselines(problem);
+  for (KernelChoice &choice : plan.choices()) {
+    Candidate ours;
+    ours.choice = std::move(choice);
+    ours.registered = true;
+    all.push_back(std::move(ours));
+  }
+  return all;
+}
+
+static Runner makeRunner(Candidate candidate, const Plan &plan, Target &target,
+                         const Problem &problem, const Reference &inputs) {
+  Runner runner;
+  auto contender = target.make(candidate, problem, inputs);
+  Entry &entry = runner.entry;
+  entry.op = operationName(problem.operation);
+  entry.type = driver::elementName(problem.element);
+  entry.bytes = problem.bytes;
+  entry.contender = candidate.name;
+  entry.baseline = candidate.baseline;
+  entry.registered = candidate.registered;
+  entry.exact = true;
+  if (contender)
+    runner.contender = std::move(*contender);
+  else
+    runner.fail(Status::Failed, llvm::toString(contender.takeError()));
+  return runner;
+}
+
+std::vector<Entry>
+commsir::tune::measureProblem(const Plan &plan, Target &target,
+                              const Problem &problem,
+                              const std::function<void(double)> &progress) {
+  Reference reference(problem, plan.seed);
+  std::vector<Runner> runners;
+  std::vector<Candidate> candidates = listCandidates(plan, target, problem);
+  // Making contenders (compiling) counts as one turn of each.
+  double steps = double(candidates.size()) * double(plan.repetitions + 1),
+         done = 0;
+  std::set<std::string> names;
+  for (Candidate &candidate : candidates) {
+    bool baseline = candidate.baseline;
+    Runner runner =
+        makeRunner(std::move(candidate), plan, target, problem, reference);
+    // The compiler's own choice may be one that was named as well.
+    if (baseline || runner.entry.status != Status::Ok ||
+        names.insert(runner.entry.contender).second)
+      runners.push_back(std::move(runner));
+    progress(++done / steps);
+  }
+  for (int64_t turn = 0; turn < plan.repetitions; ++turn)
+    for (size_t i = 0; i < runners.size(); ++i) {
+      Runner &runner = runners[(i + size_t(turn)) % runners.size()];
+      if (runner.contender)
+        if (llvm::Error error = takeTurn(runner, plan, problem, reference))
+          runner.fail(Status::Failed, llvm::toString(std::move(error)));
+      progress(std::min(1.0, ++done / steps));
+    }
+  std::vector<Entry> entries;
+  for (Runner &runner : runners)
+    entries.push_back(std::move(runner.entry));
+  return entries;
+}
+
+//===----------------------------------------------------------------------===//
+// The run
+//===----------------------------------------------------------------------===//
+
+static int fail(const llvm::Twine &message, int code = ExitUsage) {
+  llvm::outs().flush();
+  llvm::errs() << "comms-bench: error: " << message << "\n";
+  return code;
+}
+
+static std::string nowText() {
+  std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &parts);
+  return text;
+}
+
+static llvm::Expected<std::unique_ptr<Target>> createTarget(const Plan &plan) {
+  if (plan.target == "cpu")
+    return createCpuTarget(plan);
+#ifdef COMMSIR_CUDA
+  return createCudaTarget(plan);
+#else
+  return llvm::createStringError(
+      llvm::inconvertibleErrorCode(),
+      "this comms-bench was built without CUDA; build with the headers of CUDA "
+      "and NCCL, or use --target cpu");
+#endif
+}
+
+/// Fails when the run cannot end well: before anything takes long.
+static llvm::Error checkPlan(const Plan &plan) {
+  // Inputs, sums with their tolerances, an output that is being checked, and on
+  // the CPU every contender's own memory.
+  double contenders =
+      plan.target == "cpu" ? double(plan.choices().size()) + 1 : 0;
+  for (const Problem &problem : plan.problems()) {
+    if (llvm::Error error = problem.check())
+      return error;
+    double bytes = double(problem.bytes) * double(problem.ranks) +
+                   double(problem.bytes) * 3 + double(problem.outputBytes()) +
+                   contenders * 4 * double(problem.ranks) *
+                       double(problem.bytes + problem.outputBytes());
+    if (bytes > double(driver::memoryLimit()))
+      return llvm::createStringError(
+          llvm::inconvertibleErrorCode(),
+          problem.describe() + " on " + std::to_string(problem.ranks) +
+              " ranks needs " + driver::renderBytes(uint64_t(bytes)) +
+              " of this machine's memory; it has " +
+              driver::renderBytes(driver::memoryLimit()) +
+              " to give: choose smaller sizes or fewer ranks");
+  }
+  for (const std::string *path : {&plan.json, &plan.svg})
+    if (!path->empty())
+      if (llvm::Error error = driver::OutputFiles::checkFolder(*path))
+        return error;
+  return llvm::Error::success();
+}
+
+/// Writes the files that were asked for, and the table.
+static llvm::Error tell(const Report &report, const Plan &plan) {
+  driver::OutputFiles files;
+  if (!plan.json.empty()) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    printJson(report, os);
+    if (llvm::Error error = files.write(plan.json, {text}))
+      return error;
+  }
+  if (!plan.svg.empty()) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    printSvg(report, os);
+    if (llvm::Error error = files.write(plan.svg, {text}))
+      return error;
+  }
+  if (llvm::Error error = files.commit())
+    return error;
+  printTable(report, llvm::outs(), plan.full ? 0 : 1);
+  for (const std::string *path : {&plan.json, &plan.svg})
+    if (!path->empty())
+      llvm::outs() << "wrote " << *path << "\n";
+  return llvm::Error::success();
+}
+
+static Header makeHeader(const Plan &plan) {
+  Header header;
+  header.target = plan.target;
+  header.date = nowText();
+  header.commsir = getVersion();
+  header.ranks = plan.ranks;
+  header.mode = plan.graph ? "graph" : "eager";
+  header.calls = plan.calls;
+  header.replays = plan.replays;
+  header.repetitions = plan.repetitions;
+  header.command = plan.command;
+  return header;
+}
+
+static void measureAll(const Plan &plan, Target &target, Report &report) {
+  driver::Progress progress(!plan.quiet);
+  std::vector<Problem> problems = plan.problems();
+  for (size_t i = 0; i < problems.size(); ++i) {
+    progress.begin(llvm::formatv("measuring {0} ({1} of {2})",
+                                 problems[i].describe(), i + 1, problems.size())
+                       .str());
+    std::vector<Entry> entries =
+        measureProblem(plan, target, problems[i],
+                       [&](double share) { progress.update(share); });
+    for (Entry &entry : entries) {
+      if (report.header.floor)
+        entry.floor =
+            floorTime(*report.header.floor, entry.op, plan.ranks, entry.bytes);
+      report.entries.push_back(std::move(entry));
+    }
+  }
+  progress.end();
+}
+
+/// Problems of which nothing of ours (or, when only baselines were asked for,
+/// nothing at all) gave a figure or a wrong result.
+static std::vector<std::string> findEmpty(const Plan &plan,
+                                          const Report &report) {
+  std::vector<std::string> empty;
+  for (const Problem &problem : plan.problems()) {
+    bool ran = llvm::any_of(report.entries, [&](const Entry &entry) {
+      return entry.op == operationName(problem.operation) &&
+             entry.type == driver::elementName(problem.element) &&
+             entry.bytes == problem.bytes && (!plan.ours || !entry.baseline) &&
+             entry.status != Status::Failed;
+    });
+    if (!ran)
+      empty.push_back(problem.describe());
+  }
+  return empty;
+}
+
+/// Measures and tells; the exit status.
+static int runOn(const Plan &plan, Target &target) {
+  if (llvm::Error error = checkPlan(plan))
+    return fail(llvm::toString(std::move(error)));
+  Report report;
+  report.header = makeHeader(plan);
+  if (llvm::Error error = target.describe(report.header))
+    return fail(llvm::toString(std::move(error)));
+  measureAll(plan, target, report);
+  report.compareWithBaselines();
+  if (llvm::Error error = tell(report, plan))
+    return fail(llvm::toString(std::move(error)));
+  if (report.hasWrong())
+    return fail("a result is wrong: see WRONG above", ExitWrong);
+  std::vector<std::string> empty = findEmpty(plan, report);
+  if (!empty.empty())
+    return fail(llvm::Twine(empty.size()) +
+                    " of the problems could not be run, first " +
+                    empty.front() + ": the reasons are in the table above",
+                ExitNothingRan);
+  return ExitOk;
+}
+
+static int runBench(Plan &plan) {
+  // Baselines must not use multicast, and NCCL reads this once, early.
+  setenv("NCCL_NVLS_ENABLE", "0", /*overwrite=*/0);
+  auto target = createTarget(plan);
+  if (!target)
+    return fail(llvm::toString(target.takeError()));
+  plan.ranks = (*target)->ranks();
+  int code = runOn(plan, **target);
+  if ((*target)->isStuck()) {
+    // Threads and kernels that do not return still use what would be freed.
+    llvm::outs().flush();
+    _exit(code ? code : ExitNothingRan);
+  }
+  return code;
+}
+
+//===----------------------------------------------------------------------===//
+// Reports that exist
+//===----------------------------------------------------------------------===//
+
+static llvm::Expected<Report> readReport(llvm::StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   "cannot read the report '" + path +
+                                       "': " + buffer.getError().message());
+  return parseJson((*buffer)->getBuffer(), path);
+}
+
+static int runCompare(const Plan &plan) {
+  auto before = readReport(plan.compareOld);
+  if (!before)
+    return fail(llvm::toString(before.takeError()));
+  auto after = readReport(plan.compareNew);
+  if (!after)
+    return fail(llvm::toString(after.takeError()));
+  auto comparison = compareReports(*before, *after, plan.threshold);
+  if (!comparison)
+    return fail(llvm::toString(comparison.takeError()));
+  printComparison(*comparison, llvm::outs());
+  return comparison->isWorse() ? ExitWrong : ExitOk;
+}
+
+/// Adds the figures of `other`, which must be of the same kind of run.
+static llvm::Error merge(Report &report, Report other, llvm::StringRef path) {
+  Header &header = report.header;
+  const Header &added = other.header;
+  if (header.target != added.target || header.ranks != added.ranks ||
+      header.mode != added.mode || header.device != added.device)
+    return llvm::createStringError(
+        llvm::inconvertibleErrorCode(),
+        "'" + path +
+            "' is of another target, device, number of ranks or mode than "
+            "the reports before it; show them one by one");
+  auto add = [](std::string &text, const std::string &more) {
+    if (!more.empty() && text.find(more) == std::string::npos)
+      text += (text.empty() ? "" : "; ") + more;
+  };
+  add(header.torch, added.torch);
+  add(header.nccl, added.nccl);
+  add(header.commsir, added.commsir);
+  add(header.date, added.date);
+  if (!header.floor)
+    header.floor = added.floor;
+  for (Entry &entry : other.entries)
+    report.entries.push_back(std::move(entry));
+  return llvm::Error::success();
+}
+
+static int runShow(const Plan &plan) {
+  Report all;
+  for (const std::string &path : plan.show) {
+    auto report = readReport(path);
+    if (!report)
+      return fail(llvm::toString(report.takeError()));
+    if (&path == &plan.show.front())
+      all = std::move(*report);
+    else if (llvm::Error error = merge(all, std::move(*report), path))
+      return fail(llvm::toString(std::move(error)));
+  }
+  if (all.header.floor)
+    for (Entry &entry : all.entries)
+      entry.floor =
+          floorTime(*all.header.floor, entry.op, all.header.ranks, entry.bytes);
+  all.compareWithBaselines();
+  if (llvm::Error error = tell(all, plan))
+    return fail(llvm::toString(std::move(error)));
+  return all.hasWrong() ? ExitWrong : ExitOk;
+}
+
+int commsir::tune::benchMain(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  llvm::Expected<Plan> plan =
+      parsePlan(llvm::ArrayRef<const char *>(argv, argc).drop_front());
+  if (!plan)
+    return fail(llvm::toString(plan.takeError()));
+  if (plan->help || plan->version) {
+    llvm::outs() << (plan->help
+                         ? planHelp()
+                         : "comms-bench " + std::string(getVersion()) + "\n");
+    return ExitOk;
+  }
+  if (!plan->compareNew.empty())
+    return runCompare(*plan);
+  if (!plan->show.empty())
+    return runShow(*plan);
+  return runBench(*plan);
+}

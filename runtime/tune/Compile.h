@@ -1,0 +1,48 @@
+//===- Compile.h - Kernels of a problem -------------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_TUNE_COMPILE_H
+#define COMMSIR_RUNTIME_TUNE_COMPILE_H
+
+#include "runtime/jit/Compile.h"
+#include "runtime/tune/Plan.h"
+#include "runtime/tune/Problem.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <memory>
+#include <string>
+
+namespace commsir::tune {
+
+/// Compiles the kernels of problems; holds the context that this needs.
+class Compiler {
+public:
+  Compiler();
+
+  /// Parses the kernel of `problem` and calls `compile` with it, whose
+  /// result it returns. What the passes say is kept, not printed: it becomes
+  /// part of the error.
+  llvm::Error
+  withModule(const Problem &problem,
+             llvm::function_ref<llvm::Error(mlir::OwningOpRef<mlir::ModuleOp>)>
+                 compile);
+
+private:
+  mlir::DialectRegistry registry;
+  std::unique_ptr<mlir::MLIRContext> context;
+};
+
+/// "one_shot/lamport" and, where the choice names them, " b32 t128 c2".
+std::string renderChoice(const KernelChoice &choice,
+                         llvm::ArrayRef<jit::Choice> made);
+
+} // namespace commsir::tune
+
+#endif // COMMSIR_RUNTIME_TUNE_COMPILE_H

@@ -1,0 +1,480 @@
+//===- Plan.cpp - What comms-bench is asked to do -------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/tune/Plan.h"
+
+#include "lowering/Algorithm.h"
+#include "lowering/Protocol.h"
+#include "runtime/driver/Options.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
+
+using namespace commsir;
+using namespace commsir::tune;
+using driver::Element;
+
+static llvm::Error usage(const llvm::Twine &text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+}
+
+std::vector<Problem> Plan::problems() const {
+  std::vector<Problem> all;
+  for (Operation operation : operations)
+    for (Element type : types)
+      for (int64_t bytes : sizes)
+        all.push_back({operation, type, ranks, bytes});
+  return all;
+}
+
+std::vector<KernelChoice> Plan::choices() const {
+  std::vector<KernelChoice> all;
+  if (!ours)
+    return all;
+  for (const std::string &algorithm : algorithms)
+    for (const std::string &protocol : protocols)
+      for (int64_t block : blocks)
+        for (int64_t thread : threads)
+          for (int64_t cluster : clusters)
+            all.push_back({algorithm, protocol, block, thread, cluster});
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t kMaxSize = int64_t(1) << 40;
+
+/// Reads bytes with an optional suffix K, M, G.
+static llvm::Expected<int64_t> readSize(llvm::StringRef text) {
+  llvm::StringRef digits = text;
+  unsigned shift = 0;
+  if (!digits.empty()) {
+    size_t place = llvm::StringRef("KMG").find(llvm::toUpper(digits.back()));
+    if (place != llvm::StringRef::npos) {
+      shift = 10 * (place + 1);
+      digits = digits.drop_back();
+    }
+  }
+  int64_t value;
+  if (digits.getAsInteger(10, value) || value <= 0 ||
+      value > (kMaxSize >> shift))
+    return usage("--sizes: '" + text +
+                 "' is not a size between 1 byte and 1024G; write bytes, or "
+                 "1K, 64M");
+  return value << shift;
+}
+
+static llvm::Error readRange(llvm::StringRef text, std::vector<int64_t> &out) {
+  auto [first, rest] = text.split("..");
+  llvm::Expected<int64_t> low = readSize(first.trim());
+  if (!low)
+    return low.takeError();
+  if (!text.contains("..")) {
+    out.push_back(*low);
+    return llvm::Error::success();
+  }
+  auto [last, step] = rest.split('*');
+  llvm::Expected<int64_t> high = readSize(last.trim());
+  if (!high)
+    return high.takeError();
+  int64_t factor = 2;
+  if (rest.contains('*') &&
+      (step.trim().getAsInteger(10, factor) || factor < 2 || factor > 1024))
+    return usage("--sizes: '" + text + "': '" + step +
+                 "' is not a factor between 2 and 1024; write 1K..64M*4");
+  if (*low > *high)
+    return usage("--sizes: '" + text +
+                 "' runs from a larger to a smaller size");
+  for (int64_t size = *low; size <= *high; size *= factor)
+    out.push_back(size);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<int64_t>>
+commsir::tune::parseSizes(llvm::StringRef text) {
+  std::vector<int64_t> sizes;
+  for (llvm::StringRef part : llvm::split(text, ','))
+    if (llvm::Error error = readRange(part.trim(), sizes))
+      return error;
+  return sizes;
+}
+
+static llvm::Error readInt(llvm::StringRef option, llvm::StringRef text,
+                           int64_t low, int64_t high, int64_t &out) {
+  if (text.getAsInteger(10, out) || out < low || out > high)
+    return usage(option + ": '" + text + "' is not a whole number from " +
+                 llvm::Twine(low) + " to " + llvm::Twine(high));
+  return llvm::Error::success();
+}
+
+static llvm::Error readInts(llvm::StringRef option, llvm::StringRef text,
+                            int64_t low, int64_t high,
+                            std::vector<int64_t> &out) {
+  out.clear();
+  for (llvm::StringRef part : llvm::split(text, ',')) {
+    int64_t value;
+    if (llvm::Error error = readInt(option, part.trim(), low, high, value))
+      return error;
+    if (!llvm::is_contained(out, value))
+      out.push_back(value);
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error readOperations(Plan &plan, llvm::StringRef text) {
+  plan.operations.clear();
+  if (text == "all") {
+    llvm::append_range(plan.operations, allOperations());
+    return llvm::Error::success();
+  }
+  for (llvm::StringRef part : llvm::split(text, ',')) {
+    llvm::Expected<Operation> operation = parseOperation(part.trim());
+    if (!operation)
+      return usage("--op: " + llvm::toString(operation.takeError()));
+    if (!llvm::is_contained(plan.operations, *operation))
+      plan.operations.push_back(*operation);
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error readTypes(Plan &plan, llvm::StringRef text) {
+  plan.types.clear();
+  for (llvm::StringRef part : llvm::split(text, ',')) {
+    std::optional<Element> type = driver::parseElement(part.trim());
+    constexpr Element known[] = {Element::BF16, Element::F16, Element::F32,
+                                 Element::I32};
+    if (!type || !llvm::is_contained(known, *type))
+      return usage("--types: '" + part.trim() +
+                   "' is not one of bf16, f16, f32, i32");
+    if (!llvm::is_contained(plan.types, *type))
+      plan.types.push_back(*type);
+  }
+  return llvm::Error::success();
+}
+
+/// Reads "auto", "all" or names out of `known` into `out`.
+static llvm::Error readNames(llvm::StringRef option, llvm::StringRef text,
+                             llvm::ArrayRef<llvm::StringRef> known,
+                             std::vector<std::string> &out) {
+  out.clear();
+  for (llvm::StringRef part : llvm::split(text, ',')) {
+    part = part.trim();
+    if (part == "all")
+      for (llvm::StringRef name : known)
+        out.push_back(name.str());
+    else if (part == "auto")
+      out.push_back("");
+    else if (llvm::is_contained(known, part))
+      out.push_back(part.str());
+    else
+      return usage(option + ": there is no '" + part + "'; write " +
+                   llvm::join(known, ", ") + ", all, or auto");
+  }
+  return llvm::Error::success();
+}
+
+static llvm::SmallVector<llvm::StringRef> algorithmNames() {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (const mlir::comms::Algorithm *algorithm : mlir::comms::getAlgorithms())
+    names.push_back(algorithm->name);
+  return names;
+}
+
+static llvm::SmallVector<llvm::StringRef> protocolNames() {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (const mlir::comms::Protocol *protocol : mlir::comms::getProtocols())
+    names.push_back(protocol->name);
+  return names;
+}
+
+static llvm::Error readThreads(Plan &plan, llvm::StringRef text) {
+  if (llvm::Error error = readInts("--threads", text, 32, 1024, plan.threads))
+    return error;
+  for (int64_t threads : plan.threads)
+    if (threads & (threads - 1))
+      return usage("--threads: " + llvm::Twine(threads) +
+                   " is not a power of two");
+  return llvm::Error::success();
+}
+
+static llvm::Error readThreshold(Plan &plan, llvm::StringRef text) {
+  if (text.getAsDouble(plan.threshold) || !std::isfinite(plan.threshold) ||
+      plan.threshold < 0 || plan.threshold >= 100)
+    return usage("--threshold: '" + text +
+                 "' is not a number of per cent from 0 to 100");
+  plan.threshold /= 100;
+  return llvm::Error::success();
+}
+
+static llvm::Error readText(llvm::StringRef option, llvm::StringRef text,
+                            std::string &out) {
+  if (text.empty())
+    return usage(option + ": the value is empty");
+  out = text.str();
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Option {
+  llvm::StringLiteral name;
+  /// Name of the value in --help; empty: a flag.
+  llvm::StringLiteral value;
+  llvm::StringLiteral help;
+  llvm::Error (*read)(Plan &, llvm::StringRef text);
+};
+} // namespace
+
+template <bool Plan::*field, bool value>
+static llvm::Error setFlag(Plan &plan, llvm::StringRef) {
+  plan.*field = value;
+  return llvm::Error::success();
+}
+
+static constexpr int64_t kMany = int64_t(1) << 30;
+
+static const Option kOptions[] = {
+    {"--op", "LIST",
+     "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, or all "
+     "[all_reduce]",
+     readOperations},
+    {"--sizes", "LIST",
+     "bytes of one rank's input: 4K, or 1K..64M (doubling), or 1K..64M*4 "
+     "[1K..64M*4]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       llvm::Expected<std::vector<int64_t>> sizes = parseSizes(text);
+       if (!sizes)
+         return sizes.takeError();
+       plan.sizes = std::move(*sizes);
+       return llvm::Error::success();
+     }},
+    {"--types", "LIST", "bf16, f16, f32, i32 [bf16]", readTypes},
+    {"--target", "NAME", "cuda: a GPU a rank; cpu: this processor [cuda]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       if (text != "cuda" && text != "cpu")
+         return usage("--target: '" + text + "' is neither cuda nor cpu");
+       plan.target = text.str();
+       return llvm::Error::success();
+     }},
+    {"--ranks", "N", "number of ranks [cuda: every GPU; cpu: 4]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readInt("--ranks", text, 1, 1024, plan.ranks);
+     }},
+    {"--algorithm", "LIST", "names, all, or auto: the compiler's choice [auto]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readNames("--algorithm", text, algorithmNames(), plan.algorithms);
+     }},
+    {"--protocol", "LIST", "names, all, or auto [auto]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readNames("--protocol", text, protocolNames(), plan.protocols);
+     }},
+    {"--blocks", "LIST", "blocks of a rank; 0: the compiler's choice [0]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readInts("--blocks", text, 0, 1 << 16, plan.blocks);
+     }},
+    {"--threads", "LIST",
+     "threads of a CTA, powers of two from 32 to 1024 [the compiler's choice]",
+     readThreads},
+    {"--cluster", "LIST", "CTAs of a block [the compiler's choice]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readInts("--cluster", text, 1, 16, plan.clusters);
+     }},
+    {"--graph", "", "calls are captured in a CUDA graph and replayed [so]",
+     setFlag<&Plan::graph, true>},
+    {"--eager", "", "calls are launched one after the other",
+     setFlag<&Plan::graph, false>},
+    {"--calls", "C", "calls in a replay [60]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readInt("--calls", text, 1, 100000, plan.calls);
+     }},
+    {"--replays", "P", "timed replays in a repetition [9]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readInt("--replays", text, 1, 100000, plan.replays);
+     }},
+    {"--repetitions", "R",
+     "times that every contender gets its turn; fewer than 5 say little [5]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readInt("--repetitions", text, 1, 100000, plan.repetitions);
+     }},
+    {"--seed", "S", "of the random inputs [1]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       int64_t seed = 1;
+       llvm::Error error = readInt("--seed", text, 0, kMany, seed);
+       plan.seed = seed;
+       return error;
+     }},
+    {"--no-baselines", "", "measure CommsIR alone",
+     setFlag<&Plan::baselines, false>},
+    {"--only-baselines", "", "measure everything but CommsIR",
+     setFlag<&Plan::ours, false>},
+    {"--no-check", "", "do not prove each kernel free of deadlock first",
+     setFlag<&Plan::check, false>},
+    {"--full", "", "show every contender, not only the best of ours",
+     setFlag<&Plan::full, true>},
+    {"--json", "FILE", "write the report with every sample",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readText("--json", text, plan.json);
+     }},
+    {"--svg", "FILE", "draw time against size",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readText("--svg", text, plan.svg);
+     }},
+    {"--quiet", "", "no progress on standard error",
+     setFlag<&Plan::quiet, true>},
+    {"--show", "FILE",
+     "measure nothing; show this report (repeat it to see several as one, for "
+     "example with that of bench_torch.py)",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readText("--show", text, plan.show.emplace_back());
+     }},
+    {"--threshold", "PERCENT", "--compare: smaller changes do not count [1]",
+     readThreshold},
+    {"--help", "", "print this", setFlag<&Plan::help, true>},
+    {"--version", "", "print the version", setFlag<&Plan::version, true>},
+};
+
+static const Option *findOption(llvm::StringRef name) {
+  for (const Option &option : kOptions)
+    if (option.name == name)
+      return &option;
+  return nullptr;
+}
+
+static llvm::Error unknownOption(llvm::StringRef name) {
+  llvm::SmallVector<llvm::StringRef> names = {"--compare"};
+  for (const Option &option : kOptions)
+    names.push_back(option.name);
+  llvm::StringRef near = driver::closest(name, names);
+  return usage("unknown argument '" + name + "'" +
+               (near.empty() ? llvm::Twine("; --help lists all")
+                             : "; did you mean " + near + "?"));
+}
+
+//===----------------------------------------------------------------------===//
+// Command line
+//===----------------------------------------------------------------------===//
+
+static llvm::Error
+readArguments(Plan &plan, llvm::ArrayRef<const char *> arguments,
+              llvm::SmallVectorImpl<llvm::StringRef> &given) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    auto [name, value] = llvm::StringRef(arguments[i]).split('=');
+    bool hasValue = llvm::StringRef(arguments[i]).contains('=');
+    if (name == "--compare") {
+      if (hasValue || i + 2 >= arguments.size())
+        return usage("--compare: two files are needed: --compare OLD.json "
+                     "NEW.json");
+      plan.compareOld = arguments[++i];
+      plan.compareNew = arguments[++i];
+      continue;
+    }
+    const Option *option = findOption(name);
+    if (!option)
+      return unknownOption(name);
+    if (option->value.empty() && hasValue)
+      return usage(name + " takes no value");
+    if (!option->value.empty() && !hasValue) {
+      if (i + 1 >= arguments.size())
+        return usage(name + ": a value is missing: " + name + " " +
+                     option->value);
+      value = arguments[++i];
+    }
+    if (llvm::Error error = option->read(plan, value))
+      return error;
+    given.push_back(option->name);
+  }
+  return llvm::Error::success();
+}
+
+/// Refuses what the CPU has not, and fills in what was left open.
+static llvm::Error complete(Plan &plan, llvm::ArrayRef<llvm::StringRef> given) {
+  if (!plan.ours && !plan.baselines)
+    return usage("--no-baselines and --only-baselines leave nothing to "
+                 "measure; drop one");
+  if (llvm::is_contained(given, "--graph") &&
+      llvm::is_contained(given, "--eager"))
+    return usage("--graph and --eager exclude each other; drop one");
+  if (plan.target == "cpu") {
+    for (llvm::StringRef name : {"--threads", "--cluster", "--graph"})
+      if (llvm::is_contained(given, name))
+        return usage(name + ": the target cpu has none; drop it, or use "
+                            "--target cuda");
+    plan.graph = false;
+    if (!plan.ranks)
+      plan.ranks = 4;
+    if (!llvm::is_contained(given, "--calls"))
+      plan.calls = 4;
+  }
+  if (plan.operations.empty())
+    plan.operations = {Operation::AllReduce};
+  if (plan.types.empty())
+    plan.types = {Element::BF16};
+  if (plan.sizes.empty())
+    plan.sizes = llvm::cantFail(parseSizes("1K..64M*4"));
+  for (auto *names : {&plan.algorithms, &plan.protocols})
+    if (names->empty())
+      names->push_back("");
+  for (auto *numbers : {&plan.blocks, &plan.threads, &plan.clusters})
+    if (numbers->empty())
+      numbers->push_back(0);
+  return llvm::Error::success();
+}
+
+llvm::Expected<Plan>
+commsir::tune::parsePlan(llvm::ArrayRef<const char *> arguments) {
+  Plan plan;
+  plan.command = "comms-bench";
+  for (const char *argument : arguments)
+    plan.command += (" " + llvm::StringRef(argument)).str();
+  llvm::SmallVector<llvm::StringRef> given;
+  if (llvm::Error error = readArguments(plan, arguments, given))
+    return error;
+  if (!plan.compareOld.empty() && !plan.show.empty())
+    return usage("--compare and --show exclude each other; drop one");
+  if (llvm::Error error = complete(plan, given))
+    return error;
+  return plan;
+}
+
+std::string commsir::tune::planHelp() {
+  std::string text = R"(Usage: comms-bench [OPTION]...
+       comms-bench --compare OLD.json NEW.json [--threshold PERCENT]
+       comms-bench --show FILE.json [--show FILE.json]... [--svg FILE]
+
+Measures collectives that CommsIR compiles against those of the libraries on
+this host, side by side in one run, and checks every result.
+
+)";
+  for (const Option &option : kOptions) {
+    std::string head =
+        ("  " + option.name + (option.value.empty() ? "" : " ") + option.value)
+            .str();
+    head.resize(std::max<size_t>(head.size() + 2, 24), ' ');
+    // Words fill lines of 80 columns beside the names.
+    std::string line = head;
+    for (llvm::StringRef word : llvm::split(option.help, ' ')) {
+      if (line.size() + word.size() > 79) {
+        text += llvm::StringRef(line).rtrim().str() + "\n";
+        line = std::string(24, ' ');
+      }
+      line += word.str() + " ";
+    }
+    text += llvm::StringRef(line).rtrim().str() + "\n";
+  }
+  text += R"(
+Exit status: 0; 1 a result is wrong, or --compare found something slower or
+broken; 2 wrong use, or nothing to run on; 3 nothing of a problem could be run.
+)";
+  return text;
+}

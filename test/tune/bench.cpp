@@ -1,0 +1,201 @@
+//===- bench.cpp - The measuring loop, with made-up contenders ------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/tune/Bench.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+using namespace commsir;
+using namespace commsir::tune;
+
+namespace {
+
+/// What a made-up contender does.
+enum class Way { Right, Late, Wrong, Forgets, Fails };
+
+/// Broadcasts by copying; writes what it does into a log.
+class Made : public Contender {
+public:
+  Made(std::string name, Way way, const Reference &inputs, std::string &log)
+      : name(std::move(name)), way(way), inputs(inputs), log(log),
+        output(inputs.input(0).size()) {}
+
+  llvm::Error poison() override {
+    log += name + "p ";
+    std::memset(output.data(), kOutputPoison, output.size());
+    return llvm::Error::success();
+  }
+  llvm::Expected<double> replay() override {
+    log += name + " ";
+    ++replays;
+    if (way == Way::Fails && replays > 3)
+      return llvm::createStringError(llvm::inconvertibleErrorCode(), "lost");
+    if (way != Way::Forgets)
+      llvm::copy(inputs.input(0), output.begin());
+    if (way == Way::Wrong)
+      output[4] ^= 64;
+    return way == Way::Late ? 20 : 10;
+  }
+  llvm::Error read(int64_t, llvm::MutableArrayRef<char> out) override {
+    llvm::copy(output, out.begin());
+    return llvm::Error::success();
+  }
+
+private:
+  std::string name;
+  Way way;
+  const Reference &inputs;
+  std::string &log;
+  std::vector<char> output;
+  int replays = 0;
+};
+
+class MadeTarget : public Target {
+public:
+  explicit MadeTarget(std::vector<std::pair<std::string, Way>> ways)
+      : ways(std::move(ways)) {}
+  int64_t ranks() const override { return 2; }
+  llvm::Error describe(Header &) override { return llvm::Error::success(); }
+  std::vector<Candidate> baselines(const Problem &) override {
+    std::vector<Candidate> all;
+    for (unsigned i = 0; i < ways.size(); ++i) {
+      Candidate one;
+      one.name = ways[i].first;
+      one.baseline = true;
+      one.number = i;
+      all.push_back(one);
+    }
+    return all;
+  }
+  llvm::Expected<std::unique_ptr<Contender>>
+  make(Candidate &candidate, const Problem &,
+       const Reference &inputs) override {
+    if (!candidate.baseline)
+      return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                     "no compiler here");
+    auto [name, way] = ways[candidate.number];
+    return std::make_unique<Made>(name, way, inputs, log);
+  }
+  std::string log;
+
+private:
+  std::vector<std::pair<std::string, Way>> ways;
+};
+
+Plan makePlan(bool ours = false) {
+  const char *arguments[] = {"--target", "cpu", "--replays",     "2",
+                             "--ranks",  "2",   "--repetitions", "3"};
+  Plan plan = llvm::cantFail(parsePlan(arguments));
+  plan.ours = ours;
+  return plan;
+}
+
+const Problem kProblem{Operation::Broadcast, driver::Element::I32, 2, 64};
+
+} // namespace
+
+TEST(Bench, ContendersTakeTurnsThatMoveOn) {
+  MadeTarget target({{"a", Way::Right}, {"b", Way::Late}});
+  double last = 0;
+  auto entries =
+      measureProblem(makePlan(), target, kProblem, [&](double share) {
+        EXPECT_GE(share, last);
+        last = share;
+      });
+  // Poison, one replay that warms up, two that count; b begins the second turn.
+  EXPECT_EQ(target.log,
+            "ap a a a bp b b b bp b b b ap a a a ap a a a bp b b b ");
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].samples, (Samples{{10, 10}, {10, 10}, {10, 10}}));
+  EXPECT_EQ(entries[1].samples, (Samples{{20, 20}, {20, 20}, {20, 20}}));
+  EXPECT_TRUE(entries[0].exact);
+  EXPECT_DOUBLE_EQ(last, 1);
+}
+
+TEST(Bench, WrongResultsAreFoundAndLoseTheirTurns) {
+  MadeTarget target(
+      {{"a", Way::Wrong}, {"b", Way::Forgets}, {"c", Way::Right}});
+  auto entries = measureProblem(makePlan(), target, kProblem, [](double) {});
+  EXPECT_EQ(entries[0].status, Status::Wrong);
+  EXPECT_EQ(entries[0].message.find("rank 0, element 1: got "), 0u);
+  EXPECT_TRUE(entries[0].samples.empty());
+  EXPECT_FALSE(entries[0].isMeasured());
+  EXPECT_EQ(entries[1].status, Status::Wrong);
+  EXPECT_EQ(entries[2].status, Status::Ok);
+  EXPECT_EQ(llvm::StringRef(target.log).count("ap"), 1u);
+}
+
+TEST(Bench, WhatFailsIsTold) {
+  MadeTarget target({{"a", Way::Fails}, {"b", Way::Right}});
+  auto entries =
+      measureProblem(makePlan(/*ours=*/true), target, kProblem, [](double) {});
+  ASSERT_EQ(entries.size(), 3u);
+  EXPECT_EQ(entries[0].status, Status::Failed);
+  EXPECT_EQ(entries[0].message, "lost");
+  EXPECT_TRUE(entries[1].isMeasured());
+  EXPECT_EQ(entries[2].message, "no compiler here");
+  EXPECT_FALSE(entries[2].baseline);
+}
+
+//===----------------------------------------------------------------------===//
+// The plan
+//===----------------------------------------------------------------------===//
+
+TEST(Plan, SizesAreListsAndRanges) {
+  EXPECT_EQ(llvm::cantFail(parseSizes("1K..16K")),
+            (std::vector<int64_t>{1024, 2048, 4096, 8192, 16384}));
+  EXPECT_EQ(llvm::cantFail(parseSizes("1K..64M*64,100")),
+            (std::vector<int64_t>{1024, 65536, 4194304, 100}));
+  EXPECT_EQ(llvm::cantFail(parseSizes("1G")),
+            (std::vector<int64_t>{int64_t(1) << 30}));
+  for (const char *text : {"", "x", "0", "-1", "1K..", "4K..1K", "1K..4K*1",
+                           "1K..4K*x", "9999999G", "1..1024G*0", "1Q"}) {
+    auto sizes = parseSizes(text);
+    EXPECT_FALSE(bool(sizes)) << text;
+    llvm::consumeError(sizes.takeError());
+  }
+}
+
+static std::string errorOf(std::vector<const char *> arguments) {
+  auto plan = parsePlan(arguments);
+  return plan ? "" : llvm::toString(plan.takeError());
+}
+
+TEST(Plan, MistakesAreNamed) {
+  EXPECT_EQ(errorOf({"--op", "all"}), "");
+  EXPECT_NE(errorOf({"--op", "sum"}).find("all_gather"), std::string::npos);
+  EXPECT_NE(errorOf({"--size", "1K"}).find("did you mean --sizes"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--types", "f64"}).find("bf16, f16, f32, i32"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--algorithm", "magic"}).find("two_shot"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--threads", "96"}).find("power of two"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--threads", "64", "--target", "cpu"}).find("--threads"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--graph", "--eager"}).find("exclude"), std::string::npos);
+  EXPECT_NE(errorOf({"--compare", "a"}).find("two files"), std::string::npos);
+  EXPECT_NE(errorOf({"--calls"}).find("value is missing"), std::string::npos);
+  EXPECT_NE(errorOf({"--calls", "0"}).find("from 1"), std::string::npos);
+  EXPECT_NE(errorOf({"--full=1"}).find("takes no value"), std::string::npos);
+  EXPECT_NE(errorOf({"--no-baselines", "--only-baselines"}), "");
+}
+
+TEST(Plan, ChoicesAreAllCombinations) {
+  const char *arguments[] = {
+      "--algorithm", "one_shot,two_shot", "--protocol", "ll", "--threads",
+      "64,128",      "--blocks",          "1,2,4"};
+  Plan plan = llvm::cantFail(parsePlan(arguments));
+  EXPECT_EQ(plan.choices().size(), 12u);
+  EXPECT_EQ(plan.choices()[5].blocks, 4);
+  EXPECT_EQ(plan.choices()[5].threads, 128);
+  EXPECT_EQ(plan.choices()[6].algorithm, "two_shot");
+  EXPECT_EQ(plan.problems().size(), 9u);
+}

@@ -1,0 +1,10 @@
+//===- comms-bench.cpp - Measures collectives beside their rivals ---------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/tune/Bench.h"
+
+int main(int argc, char **argv) { return commsir::tune::benchMain(argc, argv); }
