@@ -32,6 +32,7 @@ constexpr double kAbortSeconds = 5;
 constexpr int64_t kMaxGraphLaunches = 4096;
 
 std::atomic<bool> anyStuck{false};
+std::atomic<bool> keepOpen{false};
 
 llvm::Error fail(const llvm::Twine &text) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
@@ -155,9 +156,14 @@ commsir::cuda::checkMachine(int64_t ranks, llvm::ArrayRef<int> devices) {
                   device->getChip() +
                   "); name GPUs of one kind with --devices");
     chip = device->getChip();
+    if (keepOpen)
+      // One more reference to the primary context, which nobody gives back.
+      (void)new Device(std::move(*device));
   }
   return chip;
 }
+
+void commsir::cuda::keepDevicesOpen() { keepOpen = true; }
 
 bool commsir::cuda::isAnyWorldStuck() { return anyStuck; }
 

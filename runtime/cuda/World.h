@@ -78,6 +78,10 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
+/// From now on a GPU that was opened stays open until the process ends: opening
+/// one takes tenths of a second.
+void keepDevicesOpen();
+
 /// Whether some world of this process is stuck (see World::isStuck).
 bool isAnyWorldStuck();
 

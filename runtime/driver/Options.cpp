@@ -334,6 +334,11 @@ static const Option kTarget[] = {
 };
 
 static const Option kReport[] = {
+    {"--batch", "FILE",
+     "run the command lines of FILE (- is standard input), one after the other "
+     "in this process, and print one JSON object a line; the exit status is "
+     "the first that is not 0",
+     TEXT(batch)},
     {"--json", "", "one JSON object on standard output instead of the table",
      FLAG(json)},
     {"--quiet", "", "print errors only", FLAG(quiet)},
@@ -417,6 +422,12 @@ static llvm::Error judgeTarget(const Options &options) {
 
 /// Options that cannot stand together, and output patterns.
 static llvm::Error judge(const Options &options) {
+  if (!options.batch.empty())
+    return options.file.empty()
+               ? llvm::Error::success()
+               : usage("--batch takes its kernel files from its lines: leave "
+                       "out '" +
+                       options.file + "'");
   if (options.file.empty())
     return usage("no kernel file given; usage: comms-run FILE.mlir --ranks N "
                  "(--help shows examples)");

@@ -40,6 +40,7 @@ struct Binding {
 
 struct Options {
   std::string file;
+  std::string batch; ///< file of command lines, or ""
   std::string kernel;
   std::optional<int64_t> ranks;
   int64_t blocks = 0; ///< 0: the kernel's own, else 1

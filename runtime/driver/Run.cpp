@@ -14,7 +14,10 @@
 
 #include "mlir/IR/Remarks.h"
 
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/LineIterator.h"
+#include "llvm/Support/StringSaver.h"
 
 #include <cstdlib>
 
@@ -51,6 +54,68 @@ static void enableRemarks(mlir::MLIRContext &context) {
       /*printAsEmitRemarks=*/true);
 }
 
+/// Carries out one command line.
+static int runSession(const Options &options) {
+  mlir::DialectRegistry registry;
+  mlir::comms::registerAllDialects(registry);
+  mlir::comms::registerLLVMIRTranslationInterfaces(registry);
+  // One thread: threads would cost more than these modules take.
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  // The source line says more than the op in generic form.
+  context.printOpOnDiagnostic(false);
+  if (options.verbose)
+    enableRemarks(context);
+  Session session(options, context);
+  return tell(session.execute(), options);
+}
+
+/// Something that runs may not return: its thread must not meet the end of the
+/// program.
+static int leave(int code) {
+  llvm::outs().flush();
+  if (mustLeaveAtOnce())
+    std::_Exit(code);
+  return code;
+}
+
+/// One line of a batch.
+static int runLine(llvm::StringRef line) {
+  llvm::BumpPtrAllocator allocator;
+  llvm::StringSaver saver(allocator);
+  llvm::SmallVector<const char *> arguments;
+  llvm::cl::TokenizeGNUCommandLine(line, saver, arguments);
+  llvm::Expected<Options> options = parseOptions(arguments);
+  if (options && !options->batch.empty())
+    options = llvm::createStringError("a batch in a batch");
+  Report report;
+  Options json;
+  json.json = true;
+  if (!options) {
+    report.exitCode = ExitUsage;
+    report.error = llvm::toString(options.takeError());
+    return tell(report, json);
+  }
+  options->json = true;
+  return runSession(*options);
+}
+
+static int runBatch(llvm::StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
+  if (!buffer) {
+    llvm::errs() << "comms-run: error: cannot read the batch '" << path
+                 << "': " << buffer.getError().message() << "\n";
+    return ExitUsage;
+  }
+  keepMachineOpen();
+  int code = ExitOk;
+  for (llvm::line_iterator line(**buffer, /*SkipBlanks=*/true, '#');
+       !line.is_at_eof() && !mustLeaveAtOnce(); ++line) {
+    int status = runLine(*line);
+    code = code ? code : status;
+  }
+  return code;
+}
+
 int commsir::driver::runMain(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   llvm::Expected<Options> options =
@@ -67,22 +132,6 @@ int commsir::driver::runMain(int argc, char **argv) {
       llvm::outs() << "comms-run " << getVersion() << "\n";
     return ExitOk;
   }
-  mlir::DialectRegistry registry;
-  mlir::comms::registerAllDialects(registry);
-  mlir::comms::registerLLVMIRTranslationInterfaces(registry);
-  // One thread: threads would cost more than these modules take.
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  // The source line says more than the op in generic form.
-  context.printOpOnDiagnostic(false);
-  if (options->verbose)
-    enableRemarks(context);
-  int code;
-  {
-    Session session(*options, context);
-    code = tell(session.execute(), *options);
-  }
-  // A thread that does not return must not meet the end of the program.
-  if (mustLeaveAtOnce())
-    std::_Exit(code);
-  return code;
+  return leave(options->batch.empty() ? runSession(*options)
+                                      : runBatch(options->batch));
 }

@@ -135,3 +135,9 @@ bool commsir::driver::mustLeaveAtOnce() {
   return false;
 #endif
 }
+
+void commsir::driver::keepMachineOpen() {
+#ifdef COMMSIR_CUDA
+  cuda::keepDevicesOpen();
+#endif
+}

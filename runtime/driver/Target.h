@@ -77,6 +77,9 @@ public:
 /// without cleaning up.
 bool mustLeaveAtOnce();
 
+/// Keeps GPUs open from run to run, where opening them takes long.
+void keepMachineOpen();
+
 #ifdef COMMSIR_CUDA
 std::unique_ptr<Target> createCudaTarget(const Options &options);
 #endif

@@ -1,0 +1,556 @@
+"""Runs everything that is shipped on the GPUs of this machine and compares it with the CPU world.
+
+Usage: run.py [--bin FOLDER] [--ranks 2,4,8] [--level quick|full] [--only TEXT] [--json FILE]
+
+Every case is one kernel. The CPU world runs it first, and NumPy checks what it computed; then the
+GPUs run it, and every output has to agree bit for bit. Cases run in batches (comms-run --batch), so
+that GPUs are opened once; each case has a time limit, and a batch that dies or hangs costs one case.
+A combination that the compiler refuses on the CPU has to be refused on the GPU too.
+
+Prints a table and every failure, writes JSON, and ends with status 1 if any case failed. Needs NumPy.
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BYTES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8, "f8E4M3FN": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
+NUMPY = {"f32": "<f4", "f16": "<f2", "f64": "<f8", "i8": "<i1", "i16": "<i2", "i32": "<i4", "i64": "<i8"}
+TOLERANCE = {"f32": 1e-5, "f16": 4e-3, "bf16": 3.2e-2, "f64": 1e-12}
+
+
+# ---------------------------------------------------------------------------------------------------
+# Cases
+# ---------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Case:
+    """One kernel with its flags; `expect` computes each rank's output from all ranks' inputs."""
+
+    name: str
+    group: str
+    source: pathlib.Path
+    ranks: int
+    inputs: list = dataclasses.field(default_factory=list)
+    outputs: list = dataclasses.field(default_factory=list)
+    common: list = dataclasses.field(default_factory=list)
+    cuda: list = dataclasses.field(default_factory=list)
+    element: str = ""
+    expect: object = None
+    gpu_status: int = 0
+    error_says: str = ""
+    cpu: bool = True
+    folder: pathlib.Path = pathlib.Path()
+    # Results
+    state: str = "not run"
+    text: str = ""
+    microseconds: float = 0.0
+
+
+def collective(op, element, columns, ranks, rows=0):
+    """Source of a kernel with one collective; `rows` 0 makes arrays of rank 1."""
+
+    def window(factor, divide=1):
+        if rows:
+            return f"!comms.window<{rows * factor // divide}x{columns}x{element}>"
+        return f"!comms.window<{columns * factor // divide}x{element}>"
+
+    shapes = {
+        "all_reduce": ("sum ", window(1), window(1)),
+        "reduce_scatter": ("sum ", window(ranks), window(1)),
+        "all_gather": ("", window(1), window(ranks)),
+        "all_to_all": ("", window(ranks), window(ranks)),
+        "broadcast": (f"root {ranks - 1} ", window(1), window(1)),
+        "reduce": ("max root 1 ", window(1), window(1)),
+        "gather": ("root 1 ", window(1), window(ranks)),
+        "scatter": ("root 0 ", window(ranks), window(1)),
+    }
+    words, left, right = shapes[op]
+    return (
+        f"comms.kernel @{op}(%x: {left}, %y: {right}) {{\n  %team = comms.team world\n"
+        f"  comms.{op} {words}%team ins(%x : {left}) outs(%y : {right})\n  comms.return\n}}\n"
+    )
+
+
+def expected(op, xs, rank):
+    """What `rank` has to have, or None where it keeps what it had."""
+    ranks = len(xs)
+    wide = [x.astype(np.float64) if x.dtype.kind == "f" else x for x in xs]
+    part = lambda x: np.split(x, ranks)[rank]
+    if op == "all_reduce":
+        return sum(wide)
+    if op == "reduce_scatter":
+        return sum(part(x) for x in wide)
+    if op == "all_gather":
+        return np.concatenate(xs)
+    if op == "all_to_all":
+        return np.concatenate([part(x) for x in xs])
+    if op == "broadcast":
+        return xs[-1]
+    if op == "reduce":
+        return np.maximum.reduce(xs) if rank == 1 else None
+    if op == "gather":
+        return np.concatenate(xs) if rank == 1 else None
+    return part(xs[0])
+
+
+OPS = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "gather", "scatter"]
+ALGORITHMS = {"all_reduce": ["one_shot", "two_shot", "ring"], "reduce_scatter": ["one_shot", "ring"]}
+ALGORITHMS |= {"all_gather": ["one_shot", "ring"], "broadcast": ["one_shot", "two_shot", "ring"]}
+PROTOCOLS = ["pull", "ll", "lamport"]
+
+
+class Cases:
+    def __init__(self, folder, level, ranks):
+        self.folder, self.full, self.ranks = folder, level == "full", ranks
+        self.all, self.sources = [], {}
+
+    def source(self, text):
+        if text not in self.sources:
+            path = self.folder / f"k{len(self.sources)}.mlir"
+            path.write_text(text)
+            self.sources[text] = path
+        return self.sources[text]
+
+    def add(self, **fields):
+        case = Case(**fields)
+        case.folder = self.folder / f"c{len(self.all)}"
+        self.all.append(case)
+        return case
+
+    def collectives(self):
+        """Operation x algorithm x protocol x type, each with a small odd and a larger size."""
+        small, large = [1, 7, 33, 129, 1000, 513], [4097, 65536, 20011, 131072 + 8, 262144]
+        elements = {True: ["f32", "bf16", "f16", "i32", "i8", "f8E4M3FN", "i64"], False: ["f32", "bf16", "i32"]}
+        number = 0
+        for ranks in self.ranks:
+            for op in OPS:
+                types = elements[op == "all_reduce" or self.full]
+                for algorithm in ALGORITHMS.get(op, ["one_shot"]):
+                    for protocol in PROTOCOLS:
+                        for element in types:
+                            for sizes in (small, large):
+                                number += 1
+                                columns = sizes[number % len(sizes)]
+                                rows = [0, 0, 3][number % 3] if columns < 20000 else 0
+                                blocks = [[], ["--blocks", "4"], ["--blocks", "16"]][number % 3]
+                                self.one(op, algorithm, protocol, element, columns, rows, ranks, blocks, number)
+
+    def one(self, op, algorithm, protocol, element, columns, rows, ranks, blocks, number):
+        name = f"{op} {algorithm} {protocol} {columns}{'x' + str(rows) if rows else ''} {element} r{ranks}"
+        self.add(
+            name=name,
+            group=f"{op} {algorithm} {protocol}",
+            source=self.source(collective(op, element, columns, ranks, rows)),
+            ranks=ranks,
+            inputs=[f"x=random:{number}"],
+            outputs=["x", "y"],
+            common=[*blocks, "--algorithm", algorithm, "--protocol", protocol, "--launches", str(1 + number % 4)],
+            cuda=["--graph"] if number % 5 == 0 else [],
+            element=element,
+            expect=op,
+        )
+
+    def specials(self):
+        """NaN of every kind, infinities, -0.0 and denormals, the poison pattern among them."""
+        bits = {
+            "f32": ("<u4", [0x7FC00000, 0xFFFAFFFA, 0x7F800001, 0xFF800000, 0x7F800000, 0x80000000, 1, 0x3F800000, 0]),
+            "bf16": ("<u2", [0x7FC0, 0xFFFA, 0x7F81, 0xFF80, 0x7F80, 0x8000, 1, 0x3F80, 0]),
+            "f16": ("<u2", [0x7E00, 0xFFFA, 0x7C01, 0xFC00, 0x7C00, 0x8000, 1, 0x3C00, 0]),
+        }
+        for ranks in self.ranks:
+            for element, (word, patterns) in bits.items():
+                count = 1021
+                raw = np.array(patterns, word)
+                path = self.folder / f"special-{element}-{ranks}"
+                for rank in range(ranks):
+                    values = np.resize(np.roll(raw, rank), count)
+                    # Runs in which all ranks have the same, too.
+                    values[: count // 2] = np.resize(np.repeat(raw, 7), count // 2)
+                    save(f"{path}-{rank}.npy", values.tobytes(), element, (count,))
+                for op in ("all_reduce", "all_gather"):
+                    for protocol in PROTOCOLS:
+                        self.add(
+                            name=f"{op} {protocol} special values {element} r{ranks}",
+                            group="special values",
+                            source=self.source(collective(op, element, count, ranks)),
+                            ranks=ranks,
+                            inputs=[f"x={path}-%r.npy"],
+                            outputs=["y"],
+                            common=["--algorithm", "one_shot", "--protocol", protocol, "--launches", "4"],
+                        )
+
+    def shipped(self):
+        """The kernels of test/examples and test/exec, with random arguments."""
+        for path in sorted([*(ROOT / "test/examples").glob("*.mlir"), *(ROOT / "test/exec").glob("*.mlir")]):
+            text = path.read_text()
+            kernels = re.findall(
+                r"comms\.kernel\s+@(\w+)\s*\(((?:[^()]|\([^()]*\))*)\)\s*(attributes\s*\{[^}]*\})?", text
+            )
+            found = re.search(r"--ranks[= ](\d+)", text)
+            for kernel, arguments, attributes in kernels:
+                own = re.search(r"ranks\s*=\s*(\d+)", attributes)
+                ranks = int((own or found).group(1)) if own or found else 4
+                inputs, outputs = [], []
+                for number, (name, kind) in enumerate(re.findall(r"%(\w+)\s*:\s*([^,%]+(?:<[^>]*>)?)", arguments)):
+                    if "signal" in kind or "counter" in kind:
+                        continue
+                    if "window" in kind or "memref" in kind:
+                        inputs.append(f"{name}=random:{number + 1}")
+                        outputs.append(name)
+                    else:
+                        inputs.append(f"{name}=1")
+                if ranks > max(self.ranks, default=0) or not outputs:
+                    continue
+                self.add(
+                    name=f"{path.parent.name}/{path.name} @{kernel} r{ranks}",
+                    group=path.parent.name,
+                    source=path,
+                    ranks=ranks,
+                    inputs=inputs,
+                    outputs=outputs,
+                    common=["--kernel", kernel, "--launches", "2"],
+                )
+
+    def windows(self):
+        """The same over NCCL's windows, and repeated in a graph."""
+        for ranks in self.ranks:
+            for protocol in PROTOCOLS:
+                for extra in ([], ["--graph"]):
+                    self.add(
+                        name=f"all_reduce {protocol} over NCCL windows {' '.join(extra)} r{ranks}",
+                        group="NCCL windows",
+                        source=self.source(collective("all_reduce", "bf16", 12345, ranks)),
+                        ranks=ranks,
+                        inputs=["x=random:5"],
+                        outputs=["y"],
+                        common=["--algorithm", "one_shot", "--protocol", protocol, "--launches", "50"],
+                        cuda=["--windows", "nccl", *extra],
+                    )
+
+    def failures(self, gpus):
+        """What has to fail, with which status and words."""
+        ranks = self.ranks[0]
+        stuck = self.source(
+            "comms.kernel @stuck(%x: !comms.window<8xf32>, %s: !comms.signal<2>) {\n"
+            "  %zero = arith.constant 0 : index\n  %one = arith.constant 1 : i64\n"
+            "  %token = comms.wait_signal %s[%zero] ge %one\n  comms.return\n}\n"
+        )
+        self.add(
+            name="a wait that no signal ends",
+            group="failures",
+            source=stuck,
+            ranks=ranks,
+            inputs=["x=1"],
+            cuda=["--no-check", "--timeout", "2"],
+            gpu_status=5,
+            error_says="comms.wait_signal",
+            cpu=False,
+        )
+        plain = self.source(collective("all_reduce", "f32", 64, 2))
+        for name, ranks, flags, says in (
+            ("more ranks than GPUs", gpus + 1, [], "cannot be two ranks"),
+            ("a GPU named twice", 2, ["--devices", "0,0"], "named twice"),
+            ("a GPU that is not there", 2, ["--devices", "0,999"], "999"),
+        ):
+            self.add(
+                name=name,
+                group="failures",
+                source=plain,
+                ranks=ranks,
+                inputs=["x=1"],
+                cuda=flags,
+                gpu_status=2,
+                error_says=says,
+                cpu=False,
+            )
+
+
+# ---------------------------------------------------------------------------------------------------
+# Arrays
+# ---------------------------------------------------------------------------------------------------
+
+
+def save(path, data, element, shape):
+    """Writes a .npy file; types that NumPy lacks as raw bytes."""
+    kind = NUMPY.get(element, f"|V{BYTES[element]}")
+    np.save(path, np.frombuffer(data, np.dtype(kind)).reshape(shape))
+
+
+def load(path, element):
+    array = np.load(path)
+    if element == "bf16":
+        return (array.view("<u2").astype("<u4") << 16).view("<f4")
+    return array
+
+
+def check_cpu(case):
+    """Compares the CPU world's results with NumPy's; returns what is wrong, or ""."""
+    if case.expect is None or case.element not in TOLERANCE and not case.element.startswith("i"):
+        return ""
+    xs = [load(case.folder / f"x-{rank}.npy", case.element) for rank in range(case.ranks)]
+    for rank in range(case.ranks):
+        want = expected(case.expect, xs, rank)
+        if want is None:
+            continue
+        got = load(case.folder / f"y-{rank}.npy", case.element)
+        if case.element.startswith("i"):
+            same = np.array_equal(got, want.astype(got.dtype))
+        else:
+            size = sum(np.abs(x.astype(np.float64)).max(initial=0) for x in xs)
+            same = np.allclose(got.astype(np.float64), want, rtol=0, atol=TOLERANCE[case.element] * size)
+        if not same:
+            return f"the CPU world's result of rank {rank} differs from NumPy's"
+    return ""
+
+
+# ---------------------------------------------------------------------------------------------------
+# Running
+# ---------------------------------------------------------------------------------------------------
+
+
+def quote(words):
+    return " ".join("'" + str(word) + "'" if " " in str(word) else str(word) for word in words)
+
+
+def line(case, target):
+    words = [case.source, "--ranks", case.ranks, "--target", target, *case.common]
+    for binding in case.inputs:
+        words += ["--input", binding]
+    if target == "cpu":
+        for name in case.outputs:
+            words += ["--output", f"{name}={case.folder}/{name}-%r.npy"]
+        words += ["--time-limit", "120"]
+    else:
+        words += case.cuda
+        for name in case.outputs if case.cpu else []:
+            words += ["--expect", f"{name}={case.folder}/{name}-%r.npy"]
+        words += ["--bitwise"] if case.outputs and case.cpu else []
+    return quote(words)
+
+
+class Batch:
+    """comms-run --batch with a time limit for each line; starts anew after a line that kills it."""
+
+    def __init__(self, program, env, limit):
+        self.program, self.env, self.limit = program, env, limit
+
+    def run(self, cases, target, answer):
+        """Calls answer(case, object) for every case; the object of a dead line has status None."""
+        left = list(cases)
+        while left:
+            left = left[self.start(left, target, answer) :]
+
+    def start(self, cases, target, answer):
+        with tempfile.TemporaryFile("w+") as errors:
+            process = subprocess.Popen(
+                [self.program, "--batch", "-"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=self.env,
+            )
+            lines = queue.Queue()
+            reader = threading.Thread(target=self.read, args=(process, lines), daemon=True)
+            reader.start()
+            try:
+                process.stdin.write("".join(line(case, target) + "\n" for case in cases))
+                process.stdin.close()
+            except OSError:
+                pass
+            done = 0
+            try:
+                for case in cases:
+                    # The first one opens the GPUs.
+                    answer(case, lines.get(timeout=self.limit + (60 if done == 0 else 0)))
+                    done += 1
+            except queue.Empty:
+                self.fail(cases[done], f"no answer after {self.limit} s", errors, answer)
+                done += 1
+            except EOFError:
+                pass
+            finally:
+                process.kill()
+                process.wait()
+            return done
+
+    def fail(self, case, why, errors, answer):
+        errors.seek(0)
+        answer(case, {"exit_code": None, "error": f"{why}; standard error ends: {errors.read()[-1500:]}"})
+
+    @staticmethod
+    def read(process, lines):
+        for text in process.stdout:
+            try:
+                lines.put(json.loads(text))
+            except ValueError:
+                print("  said:", text.rstrip(), file=sys.stderr)
+        lines.put({"exit_code": None, "error": "the program ended"})
+
+
+class Runner:
+    def __init__(self, program, gpus, limit):
+        self.program, self.gpus, self.limit = program, gpus, limit
+        self.lock = threading.Lock()
+
+    def cpu(self, cases):
+        """Fills the folders of references. Several processes; each gets a share."""
+        for case in cases:
+            case.folder.mkdir(exist_ok=True)
+        workers = max(1, (os.cpu_count() or 2) - 1)
+        shares = [cases[i::workers] for i in range(workers)]
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            list(pool.map(self.cpu_share, shares))
+
+    def cpu_share(self, cases):
+        Batch(self.program, os.environ, 180).run(cases, "cpu", self.cpu_answer)
+
+    def cpu_answer(self, case, got):
+        if got["exit_code"] == 0:
+            wrong = check_cpu(case)
+            case.state, case.text = ("failed", wrong) if wrong else ("reference", "")
+        elif got["exit_code"] in (3, 4):
+            # Not a combination that exists; the GPU has to say the same.
+            case.state, case.text, case.gpu_status = "refused", got.get("error", ""), got["exit_code"]
+            case.cpu = False
+        else:
+            case.state = "skipped"
+            case.text = f"the CPU world ends with {got['exit_code']}: {got.get('error', '')}"
+
+    def gpu(self, cases):
+        """Runs groups of GPUs side by side: on 8 GPUs, four cases of 2 ranks at a time."""
+        for ranks in sorted({case.ranks for case in cases}):
+            mine = [case for case in cases if case.ranks == ranks]
+            lanes = max(1, self.gpus // max(ranks, 1))
+            if any(case.group == "failures" for case in mine) or lanes == 1:
+                self.gpu_share(mine, None)
+                continue
+            with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
+                starts = [lane * ranks for lane in range(lanes)]
+                visible = [",".join(str(start + i) for i in range(ranks)) for start in starts]
+                list(pool.map(self.gpu_share, [mine[lane::lanes] for lane in range(lanes)], visible))
+
+    def gpu_share(self, cases, visible):
+        env = dict(os.environ)
+        if visible is not None and "CUDA_VISIBLE_DEVICES" not in env:
+            env["CUDA_VISIBLE_DEVICES"] = visible
+        Batch(self.program, env, self.limit).run(cases, "cuda", self.gpu_answer)
+
+    def gpu_answer(self, case, got):
+        status = got["exit_code"]
+        words = json.dumps(got)
+        if status == case.gpu_status and case.error_says in words:
+            case.state = "ok" if case.gpu_status == 0 or not case.cpu and case.error_says else "refused"
+            case.microseconds = max((rank["microseconds"] for rank in got.get("per_rank", [])), default=0.0)
+            shutil.rmtree(case.folder, ignore_errors=True)
+        else:
+            case.state = "failed"
+            detail = got.get("run_error", {}).get("waiting", [])
+            case.text = f"status {status}, expected {case.gpu_status}: {got.get('error', '')}"
+            case.text += "".join(f"\n      {w}" for w in got.get("diagnostics", [])[:3])
+            case.text += "".join(f"\n      rank {w['rank']}: {w['what']} at {w['location']}" for w in detail[:4])
+        with self.lock:
+            self.done = getattr(self, "done", 0) + 1
+            if case.state == "failed" or self.done % 100 == 0:
+                print(f"  [{self.done}] {case.state}: {case.name}", file=sys.stderr, flush=True)
+
+
+# ---------------------------------------------------------------------------------------------------
+# Telling
+# ---------------------------------------------------------------------------------------------------
+
+
+def count_gpus():
+    try:
+        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    return sum(text.startswith("GPU ") for text in done.stdout.splitlines())
+
+
+def print_table(cases):
+    groups = {}
+    for case in cases:
+        groups.setdefault(case.group, []).append(case)
+    states = ["ok", "refused", "skipped", "failed"]
+    width = max(len(group) for group in groups)
+    print(f"{'':{width}}" + "".join(f"{state:>9}" for state in states))
+    for group, members in groups.items():
+        counts = [sum(case.state == state for case in members) for state in states]
+        print(f"{group:{width}}" + "".join(f"{count or '-':>9}" for count in counts))
+    for state in ("failed", "skipped"):
+        chosen = [case for case in cases if case.state == state]
+        if chosen:
+            print(f"\n{state}:")
+        for case in chosen[:60]:
+            print(f"  {case.name}\n    {case.text}")
+        if len(chosen) > 60:
+            print(f"  ... and {len(chosen) - 60} more")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default=str(ROOT / "build/bin"), help="folder of comms-run")
+    parser.add_argument("--ranks", default="2,4,8", help="rank counts; those above the number of GPUs are left out")
+    parser.add_argument("--level", choices=["quick", "full"], default="quick")
+    parser.add_argument("--only", default="", help="run the cases whose name contains this")
+    parser.add_argument("--sample", type=int, default=1, help="run every Nth case")
+    parser.add_argument("--limit", type=float, default=60, help="seconds a case may take")
+    parser.add_argument("--json", default="", help="file to write")
+    parser.add_argument("--cpu-only", action="store_true", help="make and check the references, use no GPU")
+    options = parser.parse_args()
+    program = str(pathlib.Path(options.bin) / "comms-run")
+    gpus = 8 if options.cpu_only else count_gpus()
+    ranks = [int(text) for text in options.ranks.split(",") if int(text) <= gpus]
+    if not ranks:
+        print(f"run.py: error: {gpus} GPUs are too few for any of --ranks {options.ranks}", file=sys.stderr)
+        return 2
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="commsir-gpu-") as folder:
+        made = Cases(pathlib.Path(folder), options.level, ranks)
+        made.windows()
+        made.shipped()
+        made.specials()
+        made.failures(gpus)
+        made.collectives()
+        cases = [case for case in made.all if options.only in case.name][:: options.sample]
+        if not cases:
+            print(f"run.py: error: no case has '{options.only}' in its name", file=sys.stderr)
+            return 2
+        print(f"{len(cases)} cases on {gpus} GPUs", file=sys.stderr, flush=True)
+        runner = Runner(program, gpus, options.limit)
+        runner.cpu([case for case in cases if case.cpu])
+        referenced = time.monotonic()
+        print(f"references took {referenced - start:.0f} s", file=sys.stderr, flush=True)
+        if not options.cpu_only:
+            runner.gpu([case for case in cases if case.state in ("reference", "refused", "not run")])
+    print_table(cases)
+    failed = sum(case.state in ("failed", "not run") for case in cases)
+    print(f"\n{len(cases)} cases, {failed} failed, {time.monotonic() - start:.0f} s")
+    if options.json:
+        rows = [
+            {"name": c.name, "group": c.group, "ranks": c.ranks, "state": c.state, "text": c.text, "us": c.microseconds}
+            for c in cases
+        ]
+        pathlib.Path(options.json).write_text(json.dumps({"gpus": gpus, "cases": rows}, indent=1) + "\n")
+    return 1 if failed and not options.cpu_only or any(c.state == "failed" for c in cases) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
