@@ -48,6 +48,8 @@ struct ArgInfo {
   bool hidden = false;
   /// Starts as poison (0xFFFA in every 16 bits) and not as zero.
   bool poisoned = false;
+  /// A window that the code also reaches by its multicast address.
+  bool multimem = false;
 
   /// Number of elements of one rank's part.
   int64_t elements() const;

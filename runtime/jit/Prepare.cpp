@@ -50,6 +50,7 @@ static ArgInfo readArgument(mlir::DictionaryAttr entry) {
     append_range(info.shape, shape.asArrayRef());
   info.hidden = entry.contains("hidden");
   info.poisoned = entry.contains("poisoned");
+  info.multimem = entry.contains("multimem");
   return info;
 }
 

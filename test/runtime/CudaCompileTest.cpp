@@ -155,6 +155,7 @@ void expectSame(const CudaKernel &a, const CudaKernel &b) {
     EXPECT_EQ(x.shape, y.shape);
     EXPECT_EQ(x.hidden, y.hidden);
     EXPECT_EQ(x.poisoned, y.poisoned);
+    EXPECT_EQ(x.multimem, y.multimem);
   }
   ASSERT_EQ(a.choices().size(), b.choices().size());
   for (auto [x, y] : llvm::zip(a.choices(), b.choices())) {
@@ -221,6 +222,10 @@ TEST_F(CudaCompile, EveryLinkerAndChip) {
       std::string ptx = makePtxText(chip);
       if (chip == "sm_100")
         ptx.replace(ptx.find("8.3"), 3, "8.6");
+      for (unsigned level : {0, 1, 2}) {
+        auto other = linkPtx(ptx, "copy", chip, level, linker);
+        ASSERT_TRUE(bool(other)) << toString(other.takeError());
+      }
       auto linked = linkPtx(ptx, "copy", chip, 3, linker);
       ASSERT_TRUE(bool(linked)) << toString(linked.takeError());
       EXPECT_EQ(linked->isPtx, linker == "driver");
@@ -372,6 +377,10 @@ TEST_F(CudaCompile, EverythingThatCountsIsInTheKey) {
   expectNew("check events");
   options.optLevel = 1;
   expectNew("level");
+  options.tileSize = 64;
+  expectNew("tile");
+  options.assertBounds = false;
+  expectNew("bounds");
   options.ncclVersion = "2.28.9";
   expectNew("NCCL");
   if (havePtxas()) {
@@ -486,6 +495,81 @@ TEST_F(CudaCompile, EightProcessesCompileOnce) {
   }
   EXPECT_EQ(counts[1], 1);
   EXPECT_EQ(counts[2], 7);
+}
+
+//===----------------------------------------------------------------------===//
+// The real pipeline
+//===----------------------------------------------------------------------===//
+
+const char kFused[] = R"(
+comms.kernel @fused(%x: !comms.window<2x1024xbf16>, %y: !comms.window<2x1024xbf16>)
+    attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : !comms.window<2x1024xbf16>) outs(%y : !comms.window<2x1024xbf16>)
+  consume (%sum: tensor<1024xf32>) {
+    %squares = arith.mulf %sum, %sum : tensor<1024xf32>
+    %total = comms.row_reduce sum %squares : tensor<1024xf32> -> tensor<1xf32>
+    %factor = math.rsqrt %total : tensor<1xf32>
+    %factors = comms.broadcast_row %factor : tensor<1xf32> -> tensor<1024xf32>
+    %normal = arith.mulf %sum, %factors : tensor<1024xf32>
+    %out = arith.truncf %normal : tensor<1024xf32> to tensor<1024xbf16>
+    comms.yield %out : tensor<1024xbf16>
+  }
+  comms.return
+})";
+
+TEST_F(CudaCompile, FusedKernelForEveryChip) {
+  if (!haveNvJitLink() && !havePtxas())
+    GTEST_SKIP() << "there is no linker here";
+  Cache cache(settings);
+  for (StringRef chip : {"sm_80", "sm_90", "sm_100"})
+    for (StringRef protocol : {"ll", "lamport", "pull"}) {
+      options.chip = chip;
+      options.protocol = protocol;
+      options.algorithm = "one_shot";
+      options.blocks = 2;
+      options.threads = 128;
+      auto make = [&] {
+        return compileCudaWith(source.parse(kFused), "", options, cache,
+                               makePtx);
+      };
+      auto cold = make();
+      ASSERT_TRUE(bool(cold)) << toString(cold.takeError()) << "\n"
+                              << source.diagnostics;
+      cache.forget();
+      auto warm = make();
+      ASSERT_TRUE(bool(warm));
+      EXPECT_TRUE((*warm)->cached());
+      expectSame(**cold, **warm);
+      const CudaKernel &kernel = **cold;
+      EXPECT_EQ(kernel.name(), "fused");
+      EXPECT_EQ(kernel.ranks(), 4);
+      EXPECT_EQ(kernel.shape().blocks, 2);
+      EXPECT_EQ(kernel.shape().threads, 128);
+      EXPECT_GT(kernel.registers(), 0u);
+      EXPECT_LE(kernel.registers(), 255u);
+      EXPECT_GT(kernel.paramBytes(), 24);
+      EXPECT_GE(kernel.findArg("y"), 1);
+      EXPECT_GT(kernel.args().size(), 2u);
+      EXPECT_TRUE(kernel.args().back().hidden);
+      EXPECT_FALSE(kernel.sites().empty());
+      ASSERT_EQ(kernel.choices().size(), 1u);
+      EXPECT_EQ(kernel.choices()[0].protocol, protocol);
+    }
+}
+
+TEST_F(CudaCompile, PipelineErrorsNameTheStage) {
+  Cache cache(settings);
+  auto message = [&](StringRef text) {
+    auto kernel =
+        compileCudaWith(source.parse(text), "", options, cache, makePtx);
+    return kernel ? "" : toString(kernel.takeError());
+  };
+  options.chip = "sm_12345";
+  EXPECT_NE(message(kFused), "");
+  options.chip = "sm_90";
+  options.threads = 77;
+  EXPECT_NE(message(kFused).find("pass "), std::string::npos);
 }
 
 } // namespace

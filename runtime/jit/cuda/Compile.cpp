@@ -108,6 +108,8 @@ static CacheKey makeKey(StringRef what, StringRef module, StringRef variant,
   key.add("chip", options.chip);
   key.add("algorithm", options.algorithm).add("protocol", options.protocol);
   key.add("check", options.check).add("checkEvents", options.checkEvents);
+  key.add("tileSize", options.tileSize);
+  key.add("assertBounds", options.assertBounds);
   key.add("optLevel", options.optLevel);
   key.add("linker", identifyLinker(options.linker));
   key.add("nccl", options.ncclVersion);
@@ -156,11 +158,13 @@ static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
   return encodeKernel(contents, linked->code);
 }
 
+namespace {
 /// Where a compiled kernel lies in the cache.
 struct Place {
   CacheKey key;
   std::unique_ptr<CudaKernel> kernel;
 };
+} // namespace
 
 static Expected<Place> compileInto(mlir::ModuleOp module, StringRef name,
                                    const CudaOptions &options, Cache &cache,

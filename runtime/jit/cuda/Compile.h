@@ -24,6 +24,8 @@ struct CudaOptions {
   int64_t ranks = 0;
   /// Logical blocks of each rank; 0: the kernel's own, else chosen.
   int64_t blocks = 0;
+  /// Elements of a flat tile; 0: chosen.
+  int64_t tileSize = 0;
   /// Threads of a CTA, a power of two from 32 to 1024; 0: chosen.
   int64_t threads = 0;
   /// CTAs of a logical block; 0: chosen.
@@ -36,6 +38,8 @@ struct CudaOptions {
   bool check = true;
   /// Budget of events of the checker; 0: its default.
   int64_t checkEvents = 0;
+  /// Check at run time the offsets that cannot be proven in bounds.
+  bool assertBounds = true;
   /// 0, 1, 2 or 3: effort of the optimisers.
   unsigned optLevel = 3;
   /// "nvjitlink", "ptxas", "driver" (PTX stays PTX: for a driver that is older

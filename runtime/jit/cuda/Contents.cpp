@@ -104,6 +104,7 @@ static void visitArgument(Archive &archive, ArgInfo &argument) {
   archive.list(argument.shape, [&](int64_t &dim) { archive.number(dim); });
   archive.number(argument.hidden);
   archive.number(argument.poisoned);
+  archive.number(argument.multimem);
 }
 
 template <typename Archive>

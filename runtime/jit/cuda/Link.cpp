@@ -369,7 +369,8 @@ static Outcome linkByNvJitLink(const Request &request, std::string &why) {
     return std::nullopt;
   }
   std::string arch = ("-arch=" + request.chip).str();
-  std::string level = "-O" + utostr(request.optLevel);
+  // It knows no levels between.
+  std::string level = request.optLevel ? "-O3" : "-O0";
   const char *options[] = {arch.c_str(), level.c_str()};
   NvJitLink::Handle handle = nullptr;
   if (int status = linker->create(&handle, std::size(options), options)) {
