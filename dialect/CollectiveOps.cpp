@@ -343,8 +343,9 @@ static LogicalResult verifyConsumeArguments(CollectiveOpInterface op,
   if (region.getNumArguments() != wanted)
     return op->emitOpError()
            << "C7: 'consume' has " << region.getNumArguments() << " arguments; "
-           << arrived << " tiles arrive and there are " << rows.args.size()
-           << " args";
+           << arrived << (arrived == 1 ? " tile arrives" : " tiles arrive")
+           << " and " << rows.args.size()
+           << " rows of args (...) follow";
   for (auto [index, type] : llvm::enumerate(region.getArgumentTypes())) {
     auto given = dyn_cast<RankedTensorType>(type);
     bool isArg = index >= arrived;
@@ -429,11 +430,10 @@ static LogicalResult verifySize(CollectiveOpInterface op, StringRef constraint,
     return success();
   InFlightDiagnostic error = op->emitOpError()
                              << constraint << ": " << name << " " << type
-                             << " has " << *held << " elements; tiles of "
-                             << length << " make ";
+                             << " has " << *held << " elements; the result ";
   if (*wanted < 0)
-    return error << "no whole number of rows";
-  error << *wanted;
+    return error << "is no whole number of rows of " << length;
+  error << "has " << *wanted << ", in rows of " << length;
   if (mayBeShared)
     error << ", and one row that all share has " << length;
   return error;

@@ -94,7 +94,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C7: 'consume' has 2 arguments; 1 tiles arrive and there are 0 args}}
+  // expected-error @+1 {{C7: 'consume' has 2 arguments; 1 tile arrives and 0 rows of args (...) follow}}
   comms.all_gather %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
     consume(%w: tensor<64xbf16>, %b: tensor<64xf32>) {
       comms.yield %w : tensor<64xbf16>
@@ -139,7 +139,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<64xbf1
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<3x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C10: output 'memref<3x64xbf16>' has 192 elements; tiles of 64 make 4096}}
+  // expected-error @+1 {{C10: output 'memref<3x64xbf16>' has 192 elements; the result has 4096, in rows of 64}}
   comms.all_gather %t ins(%x : memref<8x64xbf16>) outs(%y : memref<3x64xbf16>)
   comms.return
 }
@@ -148,7 +148,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<3x64xbf16>) attributes {ranks 
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<32xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C11: arg 'memref<32xbf16>' has 32 elements; tiles of 64 make 4096, and one row that all share has 64}}
+  // expected-error @+1 {{C11: arg 'memref<32xbf16>' has 32 elements; the result has 4096, in rows of 64, and one row that all share has 64}}
   comms.all_gather %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>) args(%g : memref<32xbf16>)
     consume(%w: tensor<64xbf16>, %v: tensor<64xbf16>) {
       comms.yield %w : tensor<64xbf16>
@@ -175,7 +175,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 // The number of elements does not fit 63 bits.
 comms.kernel @k(%x: memref<2305843009213693952x1xi8>, %y: memref<8xi8>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C10: output 'memref<8xi8>' has 8 elements; tiles of 1 make no whole number of rows}}
+  // expected-error @+1 {{C10: output 'memref<8xi8>' has 8 elements; the result is no whole number of rows of 1}}
   comms.all_gather %t ins(%x : memref<2305843009213693952x1xi8>) outs(%y : memref<8xi8>)
   comms.return
 }

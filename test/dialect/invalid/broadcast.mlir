@@ -94,7 +94,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks 
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C7: 'consume' has 2 arguments; 1 tiles arrive and there are 0 args}}
+  // expected-error @+1 {{C7: 'consume' has 2 arguments; 1 tile arrives and 0 rows of args (...) follow}}
   comms.broadcast root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<8x64xbf16>)
     consume(%w: tensor<64xbf16>, %b: tensor<64xf32>) {
       comms.yield %w : tensor<64xbf16>
@@ -139,7 +139,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>, %g: memref<64xbf16
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<3x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C10: output 'memref<3x64xbf16>' has 192 elements; tiles of 64 make 512}}
+  // expected-error @+1 {{C10: output 'memref<3x64xbf16>' has 192 elements; the result has 512, in rows of 64}}
   comms.broadcast root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<3x64xbf16>)
   comms.return
 }
@@ -148,7 +148,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<3x64xbf16>) attributes {ranks 
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>, %g: memref<32xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C11: arg 'memref<32xbf16>' has 32 elements; tiles of 64 make 512, and one row that all share has 64}}
+  // expected-error @+1 {{C11: arg 'memref<32xbf16>' has 32 elements; the result has 512, in rows of 64, and one row that all share has 64}}
   comms.broadcast root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<8x64xbf16>) args(%g : memref<32xbf16>)
     consume(%w: tensor<64xbf16>, %v: tensor<64xbf16>) {
       comms.yield %w : tensor<64xbf16>

@@ -94,7 +94,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<1x64xbf16>) attributes {ranks 
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<1x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C7: 'consume' has 2 arguments; 1 tiles arrive and there are 0 args}}
+  // expected-error @+1 {{C7: 'consume' has 2 arguments; 1 tile arrives and 0 rows of args (...) follow}}
   comms.reduce_scatter sum %t ins(%x : memref<8x64xbf16>) outs(%y : memref<1x64xbf16>)
     consume(%w: tensor<64xf32>, %b: tensor<64xf32>) {
       %r = arith.truncf %w : tensor<64xf32> to tensor<64xbf16>
@@ -141,7 +141,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<1x64xbf16>, %g: memref<64xbf16
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<3x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C10: output 'memref<3x64xbf16>' has 192 elements; tiles of 64 make 64}}
+  // expected-error @+1 {{C10: output 'memref<3x64xbf16>' has 192 elements; the result has 64, in rows of 64}}
   comms.reduce_scatter sum %t ins(%x : memref<8x64xbf16>) outs(%y : memref<3x64xbf16>)
   comms.return
 }
@@ -150,7 +150,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<3x64xbf16>) attributes {ranks 
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<1x64xbf16>, %g: memref<32xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C11: arg 'memref<32xbf16>' has 32 elements; tiles of 64 make 64, and one row that all share has 64}}
+  // expected-error @+1 {{C11: arg 'memref<32xbf16>' has 32 elements; the result has 64, in rows of 64, and one row that all share has 64}}
   comms.reduce_scatter sum %t ins(%x : memref<8x64xbf16>) outs(%y : memref<1x64xbf16>) args(%g : memref<32xbf16>)
     consume(%w: tensor<64xf32>, %v: tensor<64xbf16>) {
       %r = arith.truncf %w : tensor<64xf32> to tensor<64xbf16>

@@ -17,7 +17,7 @@ comms.kernel @k() {
 // -----
 
 comms.kernel @k() {
-  // expected-error @+1 {{C2: scratch memory is in the default memory space or in #comms.space<scratch>, not in #comms.space<multimem>}}
+  // expected-error @+1 {{C2: scratch memory is in the default memory space, in #comms.space<scratch> or in #comms.space<shared>, not in #comms.space<multimem>}}
   %a = comms.scratch : memref<4xf32, #comms.space<multimem>>
   comms.return
 }
