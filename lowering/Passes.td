@@ -63,6 +63,8 @@ def ExpandCollectives : Pass<"comms-expand-collectives", "::mlir::comms::KernelO
     Option<"algorithm", "algorithm", "std::string", "\"\"", "Algorithm for all collectives; empty: each op's own, else the cheapest">,
     Option<"protocol", "protocol", "std::string", "\"\"", "Protocol for all channels; empty: each op's own, else the cheapest">,
     Option<"tileSize", "tile-size", "int64_t", "0", "Elements of a flat tile; 0: chosen">,
+    Option<"threads", "threads", "int64_t", "0", "Threads of a GPU's CTA: a flat tile is one vector of each thread of a block; 0: no GPU">,
+    Option<"cluster", "cluster", "int64_t", "1", "CTAs of a block">,
   ];
 }
 
@@ -387,9 +389,12 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
     }
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::mlir::memref::MemRefDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect", "::mlir::LLVM::LLVMDialect"];
   let options = [
-    Option<"lanes", "lanes", "int64_t", "16", "Elements of a vector, at most 16">,
+    Option<"lanes", "lanes", "int64_t", "16", "Elements of a vector of one thread, at most 16; with `threads`, 16 bytes decide">,
+    Option<"threads", "threads", "int64_t", "0", "Threads of a CTA, a power of two from 32 to 1024; 0: a block is one thread">,
+    Option<"cluster", "cluster", "int64_t", "1", "CTAs of a block: a power of two up to 16">,
   ];
 }
 
@@ -504,6 +509,112 @@ def ConvertCommsToCPU : Pass<"convert-comms-to-cpu", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "Convert kernels to LLVM functions for NVIDIA GPUs";
+  let description = [{
+    Makes of every kernel a GPU entry with one parameter, the struct that
+    `lowering/nvvm/Abi.h` lays out, and of everything in it the LLVM and nvvm
+    dialects. Ranks, blocks and shapes must be static and tiles vectors of one
+    thread (`comms-distribute-tiles`). A block is a cluster of `cluster` CTAs of
+    `threads` threads, from the kernel's attributes or these options.
+
+    - Bases of all parts are parameters; the epoch is read at the start and told
+      at the end, by the leader after a barrier of the threads.
+    - Copies and clearing are spread over the threads; signals, waits and cells
+      are the leader's, between barriers of the threads.
+    - A barrier across ranks is a release store to each peer's cell and an
+      acquire load of each own cell, in a hidden window that is added.
+    - Polls of one block of IR whose order no peer can tell are made together:
+      all loads, then the checks. A poll that lasts asks, out of line, for the
+      abort word and the clock, and leaves an error record.
+    - What LLVM cannot say is inline PTX of one table (`lowering/nvvm/Ptx.inc`),
+      always with side effects and a memory clobber; there is no atomicrmw.
+
+    Operations that travel by GIN are refused, and multimem instructions where
+    the chip has none.
+
+    Before:
+
+    ```mlir
+    comms.kernel @tell(%cells: !comms.signal<4>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+      %c0 = arith.constant 0 : index
+      %team = comms.team world
+      comms.signal inc %cells[%c0] at %c0 of %team : !comms.signal<4>
+      comms.return
+    }
+    ```
+
+    After, canonicalised (threads=1):
+
+    ```mlir
+    llvm.func @tell(%params: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.struct<(array<5 x i64>)>, nvvm.grid_constant})
+        attributes {comms.param_bytes = 40 : i64, nvvm.kernel, nvvm.reqntid = array<i32: 1>} {
+      …
+      %cell_at = llvm.getelementptr %params[24] : (!llvm.ptr) -> !llvm.ptr, i8
+      %cell = llvm.load %cell_at invariant {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr<1>
+      llvm.inline_asm has_side_effects "red.release.sys.global.add.u64 [$0], $1;", "l,l,~{memory}" %cell, %one : (!llvm.ptr<1>, i64) -> ()
+      …
+      llvm.return
+    }
+    ```
+  }];
+  let options = [
+    Option<"threads", "threads", "int64_t", "1", "Threads of a CTA, a power of two up to 1024, where the kernel does not say">,
+    Option<"cluster", "cluster", "int64_t", "1", "CTAs of a block, a power of two up to 16, where the kernel does not say">,
+    Option<"chip", "chip", "std::string", "\"sm_90\"", "sm_80, sm_90, sm_100 or later">,
+  ];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::cf::ControlFlowDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+                           "::mlir::affine::AffineDialect"];
+}
+
+def UnrollRanks : Pass<"comms-unroll-ranks", "::mlir::comms::KernelOp"> {
+  let summary = "Unroll loops over ranks, and clear slots behind the waits";
+  let description = [{
+    Loops of at most `limit` turns with constant bounds that reach peers, and
+    `comms.for_peers` of a team of that many ranks, become straight code: what
+    goes to every peer is computed once and stays in registers, and polls of all
+    peers can be in flight together. A `comms.poison_fill` of slots that nobody
+    waits for in this launch (the unit attribute `comms.stale` says so) moves down
+    to the next synchronisation, or the end, of its block of IR: behind what is
+    waited for, stored and sent. Branches on constants are taken.
+
+    Before:
+
+    ```mlir
+    comms.kernel @push(%x: memref<8xf32>, %w: !comms.window<8xf32>) attributes {ranks = 2 : i64} {
+      %c0 = arith.constant 0 : index
+      %team = comms.team world
+      %tile = comms.tile_load %x[%c0] : memref<8xf32> -> tensor<8xf32>
+      comms.for_peers %team (%peer) {
+        %part = comms.peer %w at %peer of %team : !comms.window<8xf32> -> memref<8xf32>
+        comms.tile_store %tile, %part[%c0] : tensor<8xf32>, memref<8xf32>
+      }
+      comms.return
+    }
+    ```
+
+    After, canonicalized:
+
+    ```mlir
+    comms.kernel @push(%x: memref<8xf32>, %w: !comms.window<8xf32>) attributes {ranks = 2 : i64} {
+      %team = comms.team world
+      %tile = comms.tile_load %x[%c0] : memref<8xf32> -> tensor<8xf32>
+      %rank = comms.rank %team
+      %next = arith.addi %rank, %c1 : index
+      %peer = arith.remui %next, %c2 : index
+      %part = comms.peer %w at %peer of %team : !comms.window<8xf32> -> memref<8xf32>
+      comms.tile_store %tile, %part[%c0] : tensor<8xf32>, memref<8xf32>
+      comms.return
+    }
+    ```
+  }];
+  let options = [
+    Option<"limit", "limit", "int64_t", "16", "Most turns of a loop that is unrolled">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // COMMSIR_LOWERING_PASSES_TD

@@ -13,6 +13,8 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
+#include <algorithm>
+
 using namespace mlir;
 using namespace mlir::comms;
 
@@ -23,14 +25,15 @@ static void addCleanup(OpPassManager &kernels) {
 }
 
 /// Collectives become channels, and the program is proven on them.
-static void addChannelFloor(OpPassManager &kernels,
-                            const CommsToCPUOptions &options) {
+template <typename Options>
+static void addChannelFloor(OpPassManager &kernels, const Options &options,
+                            int64_t tileSize) {
   ExpandCollectivesOptions expand;
   expand.ranks = options.ranks;
   expand.blocks = options.blocks;
   expand.algorithm = options.algorithm;
   expand.protocol = options.protocol;
-  expand.tileSize = options.tileSize;
+  expand.tileSize = tileSize;
   kernels.addPass(createExpandCollectives(expand));
   addCleanup(kernels);
   if (!options.check)
@@ -57,7 +60,7 @@ static void addMemoryFloor(OpPassManager &kernels,
 void mlir::comms::buildCommsToCPU(OpPassManager &manager,
                                   const CommsToCPUOptions &options) {
   OpPassManager &kernels = manager.nest<KernelOp>();
-  addChannelFloor(kernels, options);
+  addChannelFloor(kernels, options, options.tileSize);
   addMemoryFloor(kernels, options);
   kernels.addPass(createDistributeTiles());
   kernels.addPass(createPinArithmetic());
@@ -65,7 +68,49 @@ void mlir::comms::buildCommsToCPU(OpPassManager &manager,
   manager.addPass(createConvertCommsToCPU());
 }
 
+/// Elements of a flat tile that give every thread of a block `bytes` bytes of
+/// the widest common element, bf16.
+static int64_t getGPUTileSize(const NVVMPipelineOptions &options) {
+  constexpr int64_t kVector = 16, kElement = 2, kMost = 1 << 20;
+  if (options.tileSize != 0 || options.threads <= 1)
+    return options.tileSize;
+  int64_t threads = std::min<int64_t>(options.threads, 1024) *
+                    std::clamp<int64_t>(options.cluster, 1, 16);
+  return std::min(kMost, threads * kVector / kElement);
+}
+
+void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
+                                   const NVVMPipelineOptions &options) {
+  OpPassManager &kernels = manager.nest<KernelOp>();
+  addChannelFloor(kernels, options, getGPUTileSize(options));
+  kernels.addPass(createLowerChannels());
+  kernels.addPass(createEliminateBarriers());
+  addCleanup(kernels);
+  if (options.assertBounds)
+    kernels.addPass(createAssertBounds());
+  kernels.addPass(createUnrollRanks());
+  addCleanup(kernels);
+  DistributeTilesOptions distribute;
+  if (options.threads > 1) {
+    distribute.threads = options.threads;
+    distribute.cluster = options.cluster;
+  } else {
+    distribute.lanes = 8;
+  }
+  kernels.addPass(createDistributeTiles(distribute));
+  kernels.addPass(createPinArithmetic());
+  addCleanup(kernels);
+  ConvertCommsToNVVMOptions convert;
+  convert.threads = options.threads;
+  convert.cluster = options.cluster;
+  convert.chip = options.chip;
+  manager.addPass(createConvertCommsToNVVM(convert));
+}
+
 void mlir::comms::registerPipelines() {
+  PassPipelineRegistration<NVVMPipelineOptions>(
+      "comms-to-nvvm", "Lower kernels to functions for NVIDIA GPUs",
+      buildCommsToNVVM);
   PassPipelineRegistration<CommsToCPUOptions>(
       "comms-to-cpu", "Lower kernels to LLVM functions that the CPU world runs",
       buildCommsToCPU);

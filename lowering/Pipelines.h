@@ -54,6 +54,50 @@ struct CommsToCPUOptions : PassPipelineOptions<CommsToCPUOptions> {
 /// modules.
 void buildCommsToCPU(OpPassManager &manager, const CommsToCPUOptions &options);
 
+/// Options of the pipeline `comms-to-nvvm`.
+struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions> {
+  Option<int64_t> ranks{
+      *this, "ranks", llvm::cl::init(0),
+      llvm::cl::desc("Number of ranks; 0: the kernel's own `ranks`")};
+  Option<int64_t> blocks{
+      *this, "blocks", llvm::cl::init(0),
+      llvm::cl::desc("Blocks of each rank; 0: the kernel's own `blocks`")};
+  Option<int64_t> threads{
+      *this, "threads", llvm::cl::init(128),
+      llvm::cl::desc("Threads of a CTA: 1, or a power of two from 32 to 1024")};
+  Option<int64_t> cluster{
+      *this, "cluster", llvm::cl::init(1),
+      llvm::cl::desc("CTAs of a block: a power of two up to 16")};
+  Option<std::string> chip{*this, "chip", llvm::cl::init("sm_90"),
+                           llvm::cl::desc("sm_80, sm_90, sm_100 or later")};
+  Option<std::string> algorithm{
+      *this, "algorithm", llvm::cl::init(""),
+      llvm::cl::desc("Algorithm for all collectives; empty: each op's own, "
+                     "else the cheapest")};
+  Option<std::string> protocol{
+      *this, "protocol", llvm::cl::init(""),
+      llvm::cl::desc("Protocol for all channels; empty: each op's own, else "
+                     "the cheapest")};
+  Option<int64_t> tileSize{
+      *this, "tile-size", llvm::cl::init(0),
+      llvm::cl::desc("Elements of a flat tile; 0: 16 bytes a thread")};
+  Option<bool> check{
+      *this, "check", llvm::cl::init(true),
+      llvm::cl::desc("Prove that the program neither hangs nor races")};
+  Option<int64_t> checkEvents{
+      *this, "check-events", llvm::cl::init(0),
+      llvm::cl::desc("Budget of events of the proof; 0: a default")};
+  Option<bool> assertBounds{
+      *this, "assert-bounds", llvm::cl::init(true),
+      llvm::cl::desc("Check at run time offsets that cannot be proven")};
+};
+
+/// Appends the passes that make, of kernels with collectives, channels or
+/// memory operations, functions of the LLVM and nvvm dialects for the GPU (see
+/// lowering/nvvm/Abi.h). `manager` runs on modules.
+void buildCommsToNVVM(OpPassManager &manager,
+                      const NVVMPipelineOptions &options);
+
 /// Registers the pipelines by name.
 void registerPipelines();
 

@@ -10,6 +10,7 @@
 #include "dialect/Comms.h"
 #include "lowering/Pipelines.h"
 #include "lowering/Register.h"
+#include "lowering/nvvm/PtxEmission.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -45,11 +46,90 @@ static LogicalResult lower(ModuleOp module, const CommsToCPUOptions &options) {
   return manager.run(module);
 }
 
+static LogicalResult lower(ModuleOp module,
+                           const NVVMPipelineOptions &options) {
+  if (module.getOps<KernelOp>().empty())
+    return success();
+  PassManager manager(module.getContext());
+  buildCommsToNVVM(manager, options);
+  return manager.run(module);
+}
+
+/// Lowers by `comms-to-nvvm` with options as its pipeline takes them, and gives
+/// what making PTX needs.
+static FailureOr<PtxOptions> lowerForGPU(Operation *op, StringRef text,
+                                         int64_t ranks) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    return op->emitError("code for GPUs is made of a module");
+  std::unique_ptr<NVVMPipelineOptions> options =
+      NVVMPipelineOptions::createFromString(text);
+  if (!options)
+    return module.emitError("--gpu takes options of the pipeline "
+                            "comms-to-nvvm: \"blocks=8 threads=128\"");
+  if (ranks != 0)
+    options->ranks = ranks;
+  if (failed(lower(module, *options)))
+    return failure();
+  PtxOptions target;
+  target.chip = options->chip;
+  return target;
+}
+
+static LogicalResult printPTX(Operation *op, StringRef text, int64_t ranks,
+                              raw_ostream &output) {
+  FailureOr<PtxOptions> target = lowerForGPU(op, text, ranks);
+  if (failed(target))
+    return failure();
+  FailureOr<std::string> ptx = emitPTX(cast<ModuleOp>(op), *target);
+  if (failed(ptx))
+    return failure();
+  output << *ptx;
+  return success();
+}
+
+static LogicalResult printNVPTXModule(Operation *op, StringRef text,
+                                      int64_t ranks, raw_ostream &output) {
+  FailureOr<PtxOptions> target = lowerForGPU(op, text, ranks);
+  if (failed(target))
+    return failure();
+  target->optLevel = 0;
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module =
+      translateToNVPTX(cast<ModuleOp>(op), context, *target);
+  if (!module)
+    return failure();
+  module->print(output, nullptr);
+  return success();
+}
+
 void mlir::comms::registerTranslations() {
   // Local to the call: a library has no options until a tool asks for them.
   static llvm::cl::opt<int64_t> ranks(
       "ranks", llvm::cl::init(0),
       llvm::cl::desc("Number of ranks to lower for; 0: the kernel's own"));
+  static llvm::cl::opt<std::string> gpu(
+      "gpu", llvm::cl::init(""),
+      llvm::cl::desc("Options of the pipeline comms-to-nvvm: \"blocks=8 "
+                     "threads=128 chip=sm_90\""));
+  auto registerGPU = [](DialectRegistry &registry) {
+    registerAllDialects(registry);
+    registerLLVMIRTranslationInterfaces(registry);
+  };
+  static TranslateFromMLIRRegistration toPTX(
+      "comms-to-ptx", "Kernels, by the pipeline comms-to-nvvm, as PTX",
+      [](Operation *op, raw_ostream &output) -> LogicalResult {
+        return printPTX(op, gpu, ranks, output);
+      },
+      registerGPU);
+  static TranslateFromMLIRRegistration toNVPTX(
+      "comms-to-nvptx",
+      "Kernels, by the pipeline comms-to-nvvm, as LLVM IR before it is "
+      "optimised",
+      [](Operation *op, raw_ostream &output) -> LogicalResult {
+        return printNVPTXModule(op, gpu, ranks, output);
+      },
+      registerGPU);
   static TranslateFromMLIRRegistration toLLVMIR(
       "comms-to-llvmir", "Kernels, by the pipeline comms-to-cpu, as LLVM IR",
       [](Operation *op, raw_ostream &output) -> LogicalResult {

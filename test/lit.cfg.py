@@ -18,3 +18,8 @@ config.substitutions.append(("%commsir_source", config.commsir_source))
 config.substitutions.append(("%commsir_build", config.commsir_build))
 config.substitutions.append(("%commsir_lib", config.commsir_lib))
 config.substitutions.append(("%llvm_tools", config.llvm_tools))
+
+# Assembling PTX needs CUDA's ptxas, not a GPU.
+if config.ptxas and not config.ptxas.endswith("NOTFOUND"):
+    config.available_features.add("ptxas")
+    config.substitutions.append(("%ptxas", config.ptxas))

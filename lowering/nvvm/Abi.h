@@ -1,0 +1,161 @@
+//===- Abi.h - What a GPU kernel and the CUDA runtime share -----*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel compiles once for all ranks to one PTX entry that takes one struct
+// by value, `.entry kernel(.param .align 8 .b8 kernel_param_0[size])`:
+//
+//   0   u32 rank, ranks, lsaSize, flags         Launch
+//   16  u64 state                               pointer to State
+//   24  for each argument of `comms.args`, hidden ones included, in order:
+//         window   u64 part[ranks]   base of each world rank's part as this
+//         rank
+//                                    reaches it; 0: out of reach
+//         memory   u64 base
+//         signal   u64 cells[ranks]  as a window's; cells are u64
+//         counter  u64 cells         cells are u64
+//         scalar   8 bytes, low bytes first
+//       then, for each window that has the unit attribute `multimem`, in order:
+//         u64 multicast address of the window's parts
+//
+// `paramBytes` of the function's `comms.params` is the struct's size. Every
+// base is aligned to kAlignment. All pointers are to global memory.
+//
+// The grid is blocks * cluster CTAs of `threads` threads in one dimension; CTA
+// c belongs to block c / cluster. All CTAs must be resident together.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_NVVM_ABI_H
+#define COMMSIR_LOWERING_NVVM_ABI_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mlir::comms::nvvm {
+
+/// Start of the parameter struct.
+struct Launch {
+  uint32_t rank;
+  uint32_t ranks;
+  uint32_t lsaSize;
+  /// Reserved: 0.
+  uint32_t flags;
+  uint64_t state;
+};
+static_assert(sizeof(Launch) == 24);
+
+/// Bytes before the first argument.
+inline constexpr int64_t kArgumentsOffset = sizeof(Launch);
+
+/// What a poll was for that gave up.
+enum class PollKind : uint32_t {
+  /// A cell of a signal: `seen` and `wanted` are its values.
+  Signal = 1,
+  /// A counter.
+  Counter = 2,
+  /// A barrier across ranks: `seen` and `wanted` are generations (32 bits).
+  Barrier = 3,
+  /// Packets: `seen` is a flag that was found, `wanted` the flag of the launch.
+  Packet = 4,
+  /// Poison that stays: `seen` is 0, `wanted` the epoch.
+  Poison = 5,
+  /// No poll: a check of bounds failed. `seen` is the offset or rank, `wanted`
+  /// the limit.
+  Bounds = 6,
+};
+
+/// One failure, the first of a launch. In memory that the host reads while the
+/// kernel runs; `valid` is written last.
+struct ErrorRecord {
+  uint32_t valid;
+  /// A PollKind.
+  uint32_t kind;
+  /// Index into `comms.sites`.
+  uint32_t site;
+  uint32_t rank;
+  uint32_t block;
+  /// World rank that is waited for; kNoPeer: not one alone, or not known.
+  uint32_t peer;
+  uint64_t seen;
+  uint64_t wanted;
+  /// %globaltimer when it gave up.
+  uint64_t clock;
+};
+static_assert(sizeof(ErrorRecord) == 48);
+inline constexpr uint32_t kNoPeer = 0xFFFFFFFF;
+
+/// Device memory of one rank, one for each loaded kernel; zeros at first but
+/// for timeout, spin and record. `uint32_t epoch[blocks]` and `uint32_t
+/// generation[blocks]` follow at kEpochOffset.
+struct State {
+  /// Not 0: every poll returns at once, so that the kernel ends. Set by the
+  /// kernel on its first failure, or by the host.
+  uint64_t abort;
+  /// Nanoseconds that a poll may take; 0: no limit.
+  uint64_t timeout;
+  /// Times that a poll looks before it reads clock and abort word. Below 2^31.
+  uint64_t spin;
+  uint64_t pad;
+  /// Device address of an ErrorRecord.
+  uint64_t record;
+  uint64_t pad2[3];
+};
+static_assert(sizeof(State) == 64);
+
+/// Fields of State and what follows it, in bytes.
+inline constexpr int64_t kAbortOffset = offsetof(State, abort);
+inline constexpr int64_t kTimeoutOffset = offsetof(State, timeout);
+inline constexpr int64_t kSpinOffset = offsetof(State, spin);
+inline constexpr int64_t kRecordOffset = offsetof(State, record);
+/// epoch[b]: launches that block b has finished; the running launch is one
+/// more.
+inline constexpr int64_t kEpochOffset = sizeof(State);
+/// generation[b]: barriers of extent `block` that block b has passed.
+constexpr int64_t getGenerationOffset(int64_t blocks) {
+  return kEpochOffset + 4 * blocks;
+}
+/// Size of a State with what follows it.
+constexpr int64_t getStateBytes(int64_t blocks) {
+  return kEpochOffset + 8 * blocks;
+}
+
+/// Barriers across ranks use one hidden window of u32, zero at first, named
+/// kBarrierName, of shape [blocks + 2][ranks]: cell [b][r] is the generation
+/// that block b of rank r has reached, cell [blocks][r] that of all blocks of
+/// rank r, cell [blocks + 1][0] counts the blocks of this rank that have come.
+inline constexpr const char kBarrierName[] = "barrier";
+
+/// Alignment of every argument's part, in bytes.
+inline constexpr int64_t kAlignment = 256;
+
+/// Poison of lamport slots: every 16 bits of a float.
+inline constexpr uint32_t kPoison32 = 0xFFFAFFFA;
+
+/// Shared memory that a kernel may declare; above it, the launch must ask for
+/// it (`shared` of `comms.launch`, dynamic).
+inline constexpr int64_t kStaticShared = 48 << 10;
+/// Shared memory of a CTA on sm_90 and sm_100.
+inline constexpr int64_t kMaxShared = 227 << 10;
+
+/// Attributes that convert-comms-to-nvvm leaves on the kernel's function. args,
+/// sites, ranks, lsa_size and choices are as the CPU's; windows reached by
+/// multimem have `multimem`.
+inline constexpr const char kArgsAttr[] = "comms.args";
+inline constexpr const char kSitesAttr[] = "comms.sites";
+inline constexpr const char kRanksAttr[] = "comms.ranks";
+inline constexpr const char kLsaSizeAttr[] = "comms.lsa_size";
+inline constexpr const char kBlocksAttr[] = "comms.blocks";
+inline constexpr const char kChoicesAttr[] = "comms.choices";
+/// {blocks, threads, cluster, dynamic_shared} as i64: the shape of the launch;
+/// bytes of dynamic shared memory (0: none).
+inline constexpr const char kLaunchAttr[] = "comms.launch";
+/// Size of the parameter struct in bytes, i64.
+inline constexpr const char kParamsAttr[] = "comms.param_bytes";
+
+} // namespace mlir::comms::nvvm
+
+#endif // COMMSIR_LOWERING_NVVM_ABI_H

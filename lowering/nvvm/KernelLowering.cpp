@@ -1,0 +1,626 @@
+//===- KernelLowering.cpp - One kernel becomes one GPU function -----------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/nvvm/KernelLowering.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::nvvm;
+
+KernelLowering::KernelLowering(KernelOp kernel, const LLVMTypeConverter &types,
+                               const Target &target)
+    : kernel(kernel), types(types), target(target),
+      rewriter(kernel.getContext()),
+      generic(LLVM::LLVMPointerType::get(kernel.getContext())),
+      global(LLVM::LLVMPointerType::get(kernel.getContext(), 1)),
+      shared(LLVM::LLVMPointerType::get(kernel.getContext(), 3)) {}
+
+//===----------------------------------------------------------------------===//
+// Constants and sites
+//===----------------------------------------------------------------------===//
+
+/// Constants stand once, at the function's start.
+Value KernelLowering::constant(IntegerAttr value) {
+  Value &known = constants[value];
+  if (!known) {
+    Block &entry = function.getBody().front();
+    OpBuilder start(&entry, entry.begin());
+    known = arith::ConstantOp::create(start, function.getLoc(), value);
+  }
+  return known;
+}
+
+Value KernelLowering::constI64(int64_t value, ImplicitLocOpBuilder &b) {
+  return constant(b.getI64IntegerAttr(value));
+}
+
+Value KernelLowering::constI32(int64_t value, ImplicitLocOpBuilder &b) {
+  return constant(b.getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+
+Value KernelLowering::constIndex(int64_t value, ImplicitLocOpBuilder &b) {
+  return constant(b.getIndexAttr(value));
+}
+
+Value KernelLowering::toI64(Value index, ImplicitLocOpBuilder &b) {
+  if (!index.getType().isIndex())
+    return index;
+  return b.createOrFold<arith::IndexCastOp>(b.getI64Type(), index);
+}
+
+Value KernelLowering::toI32(Value index, ImplicitLocOpBuilder &b) {
+  if (index.getType().isInteger(32))
+    return index;
+  if (index.getType().isIndex())
+    return b.createOrFold<arith::IndexCastOp>(b.getI32Type(), index);
+  return b.createOrFold<arith::TruncIOp>(b.getI32Type(), index);
+}
+
+/// An unsigned number as an index.
+Value KernelLowering::toIndex(Value integer, ImplicitLocOpBuilder &b) {
+  return b.createOrFold<arith::IndexCastUIOp>(b.getIndexType(), integer);
+}
+
+/// The first place in a file that `location` names; null: none.
+static FileLineColLoc findFile(Location location) {
+  FileLineColLoc found;
+  location->walk([&](Location inner) {
+    found = dyn_cast<FileLineColLoc>(inner);
+    return found ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found;
+}
+
+Value KernelLowering::siteOf(Operation *op, ImplicitLocOpBuilder &b,
+                             StringRef detail) {
+  std::string where = "unknown location";
+  if (FileLineColLoc file = findFile(op->getLoc()))
+    where = (file.getFilename().strref() + ":" + Twine(file.getLine()) + ":" +
+             Twine(file.getColumn()))
+                .str();
+  std::string name = op->getName().getStringRef().str();
+  auto [it, isNew] = siteIds.try_emplace(
+      name + "\n" + where + "\n" + detail.str(), int32_t(sites.size()));
+  if (isNew)
+    sites.push_back(rewriter.getStrArrayAttr({name, where, detail}));
+  return constI32(it->second, b);
+}
+
+void KernelLowering::replaceToken(Operation *op, Value number,
+                                  ImplicitLocOpBuilder &b) {
+  if (!op->use_empty()) {
+    if (!number)
+      number = constI64(0, b);
+    auto token = UnrealizedConversionCastOp::create(
+        b, TypeRange{op->getResult(0).getType()}, number);
+    auto arrival = arrivals.find(op->getResult(0));
+    if (arrival != arrivals.end())
+      arrivals[token.getResult(0)] = arrival->second;
+    op->getResult(0).replaceAllUsesWith(token.getResult(0));
+  }
+  rewriter.eraseOp(op);
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::checkShape() {
+  if (kernel.getBody().empty())
+    return kernel.emitOpError("has no body: a GPU kernel needs one");
+  auto needs = [&](const char *what, const char *option) {
+    return kernel.emitOpError("needs a known number of ")
+           << what << ": give the pipeline the option " << option;
+  };
+  if (!kernel.getRanks())
+    return needs("ranks", "ranks=N");
+  ranks = *kernel.getRanks();
+  lsaSize = kernel.getLsaSize().value_or(ranks);
+  if (!kernel.getBlocks())
+    return needs("blocks", "blocks=N");
+  target.blocks = *kernel.getBlocks();
+  // As comms-distribute-tiles has spread the tiles.
+  if (auto number = kernel->getAttrOfType<IntegerAttr>("comms.threads"))
+    target.threads = number.getInt();
+  if (auto number = kernel->getAttrOfType<IntegerAttr>("comms.cluster"))
+    target.cluster = number.getInt();
+  if (ranks < 1 || ranks > 1024 || lsaSize < 1 || lsaSize > ranks)
+    return kernel.emitOpError("has ")
+           << ranks << " ranks in reach of " << lsaSize
+           << ": a GPU kernel takes 1 to 1024 ranks and 1 to `ranks` in reach";
+  if (target.blocks < 1 || target.blocks > (1 << 20))
+    return kernel.emitOpError("has ")
+           << target.blocks << " blocks: a GPU kernel takes 1 to 2^20";
+  if (!llvm::isPowerOf2_64(std::max<int64_t>(target.threads, 0)) ||
+      target.threads > 1024)
+    return kernel.emitOpError("has ")
+           << target.threads
+           << " threads a CTA: give a power of two from 1 to 1024";
+  if (!llvm::isPowerOf2_64(std::max<int64_t>(target.cluster, 0)) ||
+      target.cluster > 16)
+    return kernel.emitOpError("has clusters of ")
+           << target.cluster << " CTAs: give a power of two from 1 to 16";
+  if (target.cluster > 1 && target.sm < 90)
+    return kernel.emitOpError("asks for clusters of ")
+           << target.cluster << " CTAs, which sm_" << target.sm
+           << " does not have: set cluster=1 or a chip from sm_90 on";
+  return success();
+}
+
+/// Offsets of the arguments, and the hidden window of the barriers.
+LogicalResult KernelLowering::layOutParameters() {
+  SmallVector<unsigned> cast;
+  bool hasBarrier = false;
+  llvm::DenseSet<Value> reached;
+  kernel.getBody().walk([&](Operation *op) {
+    hasBarrier |= isa<BarrierOp, BarrierArriveOp>(op);
+    if (auto view = dyn_cast<MultimemOp>(op))
+      reached.insert(view.getWindow());
+  });
+  if (hasBarrier) {
+    barrierArgument = kernel.getNumArguments();
+    auto window = WindowType::get(
+        kernel.getContext(), {target.blocks + 2, ranks}, rewriter.getI32Type());
+    auto attributes = rewriter.getDictionaryAttr(
+        {rewriter.getNamedAttr("comms.name",
+                               rewriter.getStringAttr(kBarrierName)),
+         rewriter.getNamedAttr("comms.hidden", rewriter.getUnitAttr()),
+         rewriter.getNamedAttr("comms.init", rewriter.getStringAttr("zero"))});
+    if (failed(kernel.insertArgument(barrierArgument, window, attributes,
+                                     kernel.getLoc())))
+      return failure();
+  }
+  paramBytes = kArgumentsOffset;
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    offsets.push_back(paramBytes);
+    bool isShared = isa<WindowType, SignalType>(argument.getType());
+    paramBytes += 8 * (isShared ? ranks : 1);
+    multicast.push_back(-1);
+  }
+  for (auto [index, argument] :
+       llvm::enumerate(kernel.getBody().getArguments()))
+    if (reached.contains(argument)) {
+      multicast[index] = paramBytes;
+      paramBytes += 8;
+    }
+  if (paramBytes > 4096)
+    return kernel.emitOpError("needs ")
+           << paramBytes
+           << " bytes of parameters, more than the 4096 of a GPU kernel: use "
+              "fewer windows or ranks";
+  return success();
+}
+
+LogicalResult KernelLowering::bindArgument(unsigned index,
+                                           BlockArgument argument,
+                                           ImplicitLocOpBuilder &b) {
+  Type type = argument.getType();
+  auto refuse = [&](StringRef why) {
+    return kernel.emitOpError("argument '")
+           << kernel.getArgumentName(index) << "' of type " << type << " "
+           << why;
+  };
+  if (isa<WindowType, SignalType, CounterType>(type)) {
+    if (auto window = dyn_cast<WindowType>(type);
+        window && !window.hasStaticShape())
+      return refuse(
+          "has an open dimension: specialise the kernel to its inputs first");
+    symbolic[argument] = index;
+    return success();
+  }
+  if (auto memref = dyn_cast<MemRefType>(type)) {
+    if (!memref.hasStaticShape() || !memref.getLayout().isIdentity())
+      return refuse("must have a static shape and the identity layout; "
+                    "specialise the kernel to its inputs first");
+    if (!argument.use_empty()) {
+      Value address = parameter(offsets[index], global, b);
+      argument.replaceAllUsesWith(makeMemRef(memref, address, kAlignment, b));
+    }
+    return success();
+  }
+  if (!type.isIntOrIndexOrFloat() ||
+      (!type.isIndex() && type.getIntOrFloatBitWidth() > 64))
+    return refuse("cannot be an argument of a GPU kernel");
+  if (argument.use_empty())
+    return success();
+  Value word = parameter(offsets[index], b.getI64Type(), b);
+  unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  Value bits = width == 64
+                   ? word
+                   : arith::TruncIOp::create(b, b.getIntegerType(width), word)
+                         .getResult();
+  if (type.isIndex())
+    bits = arith::IndexCastOp::create(b, type, bits);
+  else if (isa<FloatType>(type))
+    bits = arith::BitcastOp::create(b, type, bits);
+  argument.replaceAllUsesWith(bits);
+  return success();
+}
+
+LogicalResult KernelLowering::makeFunction() {
+  Location loc = kernel.getLoc();
+  rewriter.setInsertionPointAfter(kernel);
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(kernel.getContext()), {generic});
+  function = LLVM::LLVMFuncOp::create(rewriter, loc, kernel.getSymName(), type);
+  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
+                    rewriter.getUnitAttr());
+  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                    rewriter.getDenseI32ArrayAttr({int32_t(target.threads)}));
+  if (target.cluster > 1)
+    function->setAttr(
+        NVVM::NVVMDialect::getClusterDimAttrName(),
+        rewriter.getDenseI32ArrayAttr({int32_t(target.cluster), 1, 1}));
+  auto structType = LLVM::LLVMStructType::getLiteral(
+      kernel.getContext(),
+      {LLVM::LLVMArrayType::get(rewriter.getI64Type(), paramBytes / 8)});
+  function.setArgAttrs(
+      0,
+      rewriter.getDictionaryAttr(
+          {rewriter.getNamedAttr(LLVM::LLVMDialect::getByValAttrName(),
+                                 TypeAttr::get(structType)),
+           rewriter.getNamedAttr(LLVM::LLVMDialect::getAlignAttrName(),
+                                 rewriter.getI64IntegerAttr(8)),
+           rewriter.getNamedAttr(NVVM::NVVMDialect::getGridConstantAttrName(),
+                                 rewriter.getUnitAttr())}));
+  // The kernel keeps its name for messages until it is erased.
+  function.getBody().takeBody(kernel.getBody());
+  Block &entry = function.getBody().front();
+  params = entry.insertArgument(0u, generic, loc);
+
+  rewriter.setInsertionPointToStart(&entry);
+  ImplicitLocOpBuilder b(loc, rewriter);
+  if (target.sm >= 90) { // The next launch may start; the last has ended.
+    emit(b, Ptx::LaunchDependents, {});
+    emit(b, Ptx::WaitForPrevious, {});
+  }
+  Type i32 = b.getI32Type();
+  rank = toIndex(parameter(offsetof(Launch, rank), i32, b), b);
+  state = parameter(offsetof(Launch, state), global, b);
+  Value cta = NVVM::BlockIdXOp::create(b, i32);
+  Value number =
+      target.cluster == 1
+          ? cta
+          : arith::DivUIOp::create(b, cta, constI32(target.cluster, b))
+                .getResult();
+  block = toIndex(number, b);
+  Value thread = NVVM::ThreadIdXOp::create(b, i32);
+  Value inBlock = thread;
+  if (target.cluster > 1)
+    inBlock = arith::OrIOp::create(b, thread, NVVM::ClusterId::create(b, i32));
+  leader = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, inBlock,
+                                 constI32(0, b));
+  Value words = addBytes(
+      state, arith::MulIOp::create(b, toI64(block, b), constI64(4, b)), b);
+  Value finished = LLVM::LoadOp::create(
+      b, i32, addBytes(words, kEpochOffset, b), /*alignment=*/4);
+  epoch = toIndex(arith::AddIOp::create(b, finished, constI32(1, b)), b);
+  Value one = constI32(1, b);
+  budget = LLVM::AllocaOp::create(b, generic, i32, one);
+  Value spin = LLVM::LoadOp::create(b, i32, addBytes(state, kSpinOffset, b), 4);
+  LLVM::StoreOp::create(b, spin, budget);
+  if (barrierArgument >= 0) {
+    generation = LLVM::AllocaOp::create(b, generic, i32, one);
+    Value passed = LLVM::LoadOp::create(
+        b, i32, addBytes(words, getGenerationOffset(target.blocks), b), 4);
+    LLVM::StoreOp::create(b, passed, generation);
+  }
+  while (entry.getNumArguments() > 1) {
+    unsigned index = argTypes.size();
+    BlockArgument argument = entry.getArgument(1);
+    argTypes.push_back(argument.getType());
+    if (failed(bindArgument(index, argument, b)))
+      return failure();
+    if (!argument.use_empty()) {
+      // A comms value: it stays as a name until no op uses it.
+      Value name = UnrealizedConversionCastOp::create(
+                       b, TypeRange{argument.getType()}, ValueRange{})
+                       .getResult(0);
+      symbolic[name] = index;
+      argument.replaceAllUsesWith(name);
+    }
+    symbolic.erase(argument);
+    entry.eraseArgument(1);
+  }
+  return success();
+}
+
+/// All threads are done; then the block's words tell the next launch.
+void KernelLowering::lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) {
+  threadBarrier(b);
+  ifLeader(b, [&](ImplicitLocOpBuilder &in) {
+    Value offset = arith::MulIOp::create(in, toI64(block, in), constI64(4, in));
+    Value words = addBytes(state, offset, in);
+    LLVM::StoreOp::create(in, toI32(epoch, in),
+                          addBytes(words, kEpochOffset, in), 4);
+    if (generation) {
+      Value passed = LLVM::LoadOp::create(in, in.getI32Type(), generation);
+      LLVM::StoreOp::create(
+          in, passed, addBytes(words, getGenerationOffset(target.blocks), in),
+          4);
+    }
+  });
+  rewriter.replaceOpWithNewOp<LLVM::ReturnOp>(op, ValueRange{});
+}
+
+//===----------------------------------------------------------------------===//
+// Loops and roles
+//===----------------------------------------------------------------------===//
+
+/// Moves the body of a comms region into `block`, before its scf.yield.
+static void moveBody(IRRewriter &rewriter, Block *from, Block *to,
+                     ValueRange arguments) {
+  rewriter.eraseOp(from->getTerminator());
+  rewriter.inlineBlockBefore(from, to->getTerminator(), arguments);
+}
+
+LogicalResult KernelLowering::lowerPeerLoop(ForPeersOp op) {
+  FailureOr<TeamNumbers> team = getTeam(op.getTeam());
+  if (failed(team))
+    return failure();
+  rewriter.setInsertionPoint(op);
+  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+  Value one = constIndex(1, b);
+  Value mine = b.createOrFold<arith::DivUIOp>(
+      b.createOrFold<arith::SubIOp>(rank, team->first), team->stride);
+  auto loop = scf::ForOp::create(b, one, team->size, one);
+  ImplicitLocOpBuilder inner(op.getLoc(), loop.getBody(),
+                             loop.getBody()->begin());
+  // rank ± step, wrapped by one subtraction of the size.
+  Value step = loop.getInductionVar();
+  if (op.getReversed())
+    step = arith::SubIOp::create(inner, team->size, step);
+  Value sum = arith::AddIOp::create(inner, mine, step);
+  Value wrapped = arith::SubIOp::create(inner, sum, team->size);
+  Value wraps =
+      arith::CmpIOp::create(inner, arith::CmpIPredicate::uge, sum, team->size);
+  Value peer = arith::SelectOp::create(inner, wraps, wrapped, sum);
+  peersOf[peer] = op.getTeam();
+  moveBody(rewriter, &op.getBody().front(), loop.getBody(), peer);
+  rewriter.eraseOp(op);
+  return success();
+}
+
+void KernelLowering::lowerRole(RoleOp op) {
+  rewriter.setInsertionPoint(op);
+  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+  Value from = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, block,
+                                     constIndex(op.getFirst(), b));
+  Value to = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, block,
+                                   constIndex(op.getLast(), b));
+  Value inside = arith::AndIOp::create(b, from, to);
+  auto branch = scf::IfOp::create(b, inside, /*withElseRegion=*/false);
+  moveBody(rewriter, &op.getBody().front(), branch.thenBlock(), {});
+  rewriter.eraseOp(op);
+}
+
+//===----------------------------------------------------------------------===//
+// All ops
+//===----------------------------------------------------------------------===//
+
+/// Ops that may travel by GIN. Load/store reach is all there is here.
+static LogicalResult refuseGin(Operation *op) {
+  if (!op->hasAttr("gin"))
+    return success();
+  return op->emitOpError(
+      "travels by GIN, for which comms-to-nvvm has no code yet: it lacks the "
+      "NCCL device library's ncclGin calls; drop `gin` for peers in load/store "
+      "reach, or run the kernel on the CPU world");
+}
+
+LogicalResult KernelLowering::lowerOp(Operation *op) {
+  if (failed(refuseGin(op)))
+    return failure();
+  rewriter.setInsertionPoint(op);
+  ImplicitLocOpBuilder b(op->getLoc(), rewriter);
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<TeamOp, TeamSplitOp, RankOp, SizeOp, TranslateRankOp>(
+          [&](auto) { return lowerTeamOp(op, b); })
+      .Case<ForPeersOp>([&](auto loop) { return lowerPeerLoop(loop); })
+      .Case<RoleOp>([&](auto role) { return lowerRole(role), success(); })
+      .Case<BlockIdOp>([&](auto) {
+        rewriter.replaceOp(op, block);
+        return success();
+      })
+      .Case<NumBlocksOp>([&](auto) {
+        rewriter.replaceOp(op, constIndex(target.blocks, b));
+        return success();
+      })
+      .Case<EpochOp>([&](auto) {
+        rewriter.replaceOp(op, epoch);
+        return success();
+      })
+      .Case<ReturnOp>([&](auto end) { return lowerReturn(end, b), success(); })
+      .Case<LocalOp, PeerOp, MultimemOp, ScratchOp, memref::AllocaOp>(
+          [&](auto) { return lowerWindowOp(op, b); })
+      .Case<PutOp, GetOp, PutSignalOp, EngineCopyOp, BulkCopyOp, BulkWaitOp>(
+          [&](auto) { return lowerCopyOp(op, b); })
+      .Case<SignalOp, WaitSignalOp, WaitSignalFromOp, ReadSignalOp,
+            ResetSignalOp, WaitCounterOp, ReadCounterOp, ResetCounterOp,
+            FlushOp, FenceOp, BarrierOp, BarrierArriveOp, BarrierWaitOp>(
+          [&](auto) { return lowerSyncOp(op, b); })
+      .Case<CheckBoundsOp, RecordAccessOp, RecordSyncOp>(
+          [&](auto) { return lowerCheckOp(op, b); })
+      .Case<PacketLoadOp, PoisonLoadOp>(
+          [&](auto) { return lowerPollGroup(op); })
+      .Case<TileLoadOp, TileStoreOp, PacketStoreOp, PoisonStoreOp, PoisonFillOp,
+            MultimemLoadReduceOp, MultimemStoreOp, MultimemReduceOp>(
+          [&](auto) { return lowerTileOp(op, b); })
+      .Case<vector::LoadOp, vector::StoreOp>([&](auto) {
+        alignVector(op);
+        return success();
+      })
+      .Default([&](Operation *) -> LogicalResult {
+        if (isa_and_present<gpu::GPUDialect>(op->getDialect()))
+          return lowerGpuOp(op, b);
+        if (isa_and_present<CommsDialect>(op->getDialect()))
+          return op->emitOpError(
+              "has no form on the GPU: lower it first, the pipeline "
+              "comms-to-nvvm has the passes in order");
+        return success();
+      });
+}
+
+LogicalResult KernelLowering::lowerBody() {
+  // What is lowered may add ops, never comms ops: one list is enough. Parents
+  // come before what is in them, so a loop's peer is known to its body.
+  SmallVector<Operation *> ops;
+  function.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (!isa<YieldOp>(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops)
+    if (!done.contains(op) && failed(lowerOp(op)))
+      return failure();
+  return success();
+}
+
+DictionaryAttr KernelLowering::describeArgument(unsigned index) {
+  Type type = argTypes[index];
+  StringRef kind;
+  Type element = rewriter.getI64Type();
+  SmallVector<int64_t> shape;
+  TypeSwitch<Type>(type)
+      .Case<WindowType>([&](auto window) {
+        kind = "window";
+        element = window.getElementType();
+        llvm::append_range(shape, window.getShape());
+      })
+      .Case<MemRefType>([&](auto memref) {
+        kind = "memory";
+        element = memref.getElementType();
+        llvm::append_range(shape, memref.getShape());
+      })
+      .Case<SignalType>([&](auto signal) {
+        kind = "signal";
+        shape.push_back(signal.getCount());
+      })
+      .Case<CounterType>([&](auto counter) {
+        kind = "counter";
+        shape.push_back(counter.getCount());
+      })
+      .Default([&](Type) {
+        kind = "scalar";
+        element = type;
+      });
+  int64_t bytes = element.isIndex()
+                      ? 8
+                      : llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+  std::string elementText;
+  llvm::raw_string_ostream(elementText) << element;
+  auto init = kernel.getArgAttrOfType<StringAttr>(index, "comms.init");
+  NamedAttrList list;
+  list.set("name", rewriter.getStringAttr(kernel.getArgumentName(index)));
+  list.set("kind", rewriter.getStringAttr(kind));
+  list.set("element", rewriter.getStringAttr(elementText));
+  list.set("bytes", rewriter.getI64IntegerAttr(bytes));
+  list.set("shape", rewriter.getDenseI64ArrayAttr(shape));
+  if (kernel.getArgAttr(index, "comms.hidden"))
+    list.set("hidden", rewriter.getUnitAttr());
+  if (init && init.getValue() == "poison")
+    list.set("poisoned", rewriter.getUnitAttr());
+  if (multicast[index] >= 0)
+    list.set("multimem", rewriter.getUnitAttr());
+  return list.getDictionary(rewriter.getContext());
+}
+
+void KernelLowering::describe() {
+  SmallVector<Attribute> args;
+  for (unsigned i = 0; i < argTypes.size(); ++i)
+    args.push_back(describeArgument(i));
+  function->setAttr(kArgsAttr, rewriter.getArrayAttr(args));
+  function->setAttr(kSitesAttr, rewriter.getArrayAttr(sites));
+  function->setAttr(kParamsAttr, rewriter.getI64IntegerAttr(paramBytes));
+  function->setAttr(kRanksAttr, rewriter.getI64IntegerAttr(ranks));
+  function->setAttr(kLsaSizeAttr, rewriter.getI64IntegerAttr(lsaSize));
+  function->setAttr(kBlocksAttr, rewriter.getI64IntegerAttr(target.blocks));
+  if (Attribute choices = kernel->getAttr(kChoicesAttr))
+    function->setAttr(kChoicesAttr, choices);
+  auto number = [&](const char *name, int64_t value) {
+    return rewriter.getNamedAttr(name, rewriter.getI64IntegerAttr(value));
+  };
+  function->setAttr(
+      kLaunchAttr,
+      rewriter.getDictionaryAttr(
+          {number("blocks", target.blocks), number("threads", target.threads),
+           number("cluster", target.cluster),
+           number("dynamic_shared",
+                  sharedBytes > kStaticShared ? sharedBytes : 0)}));
+}
+
+/// Gives the shared memory its size, now that it is known.
+LogicalResult KernelLowering::makeShared() {
+  if (!sharedMemory)
+    return success();
+  if (sharedBytes == 0) {
+    sharedMemory.erase();
+    return success();
+  }
+  int64_t limit = target.sm >= 90 ? kMaxShared : int64_t(163) << 10;
+  if (sharedBytes > limit)
+    return kernel.emitOpError("needs ")
+           << sharedBytes << " bytes of shared memory a CTA, more than the "
+           << limit << " of sm_" << target.sm
+           << ": spread a row over more threads or a larger cluster";
+  bool isDynamic = sharedBytes > kStaticShared;
+  auto array = LLVM::LLVMArrayType::get(rewriter.getI8Type(),
+                                        isDynamic ? 0 : sharedBytes);
+  sharedMemory.setGlobalType(array);
+  sharedMemory.setLinkage(isDynamic ? LLVM::Linkage::External
+                                    : LLVM::Linkage::Internal);
+  return success();
+}
+
+/// Removes what was made for the case that it is needed.
+static void eraseDead(LLVM::LLVMFuncOp function) {
+  SmallVector<Operation *> ops;
+  function.getBody().walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { ops.push_back(op); });
+  // Users come after what they use: backwards, one look at each is enough.
+  for (Operation *op : llvm::reverse(ops))
+    if (isOpTriviallyDead(op))
+      op->erase();
+}
+
+/// Removes the values of comms types, which nothing but each other uses now.
+static LogicalResult eraseNames(LLVM::LLVMFuncOp function) {
+  SmallVector<Operation *> names;
+  function.getBody().walk([&](Operation *op) {
+    if (isa<TeamOp, TeamSplitOp, MultimemOp>(op) ||
+        (isa<UnrealizedConversionCastOp>(op) && op->getNumOperands() == 0))
+      names.push_back(op);
+  });
+  for (Operation *op : llvm::reverse(names)) {
+    if (!op->use_empty())
+      return (*op->user_begin())->emitOpError("uses a value of type ")
+             << op->getResult(0).getType()
+             << " in a way that has no form on the GPU";
+    op->erase();
+  }
+  return success();
+}
+
+LogicalResult KernelLowering::run() {
+  if (failed(checkShape()))
+    return failure();
+  hoistPolls(kernel);
+  if (failed(layOutParameters()) || failed(makeFunction()) ||
+      failed(lowerBody()) || failed(makeShared()))
+    return failure();
+  describe();
+  if (failed(eraseNames(function)))
+    return failure();
+  eraseDead(function);
+  kernel.erase();
+  return success();
+}

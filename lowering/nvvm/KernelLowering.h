@@ -1,0 +1,250 @@
+//===- KernelLowering.h - One kernel becomes one GPU function ---*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to lowering/nvvm. Rewrites the comms ops of one kernel as arith, scf,
+// LLVM and nvvm ops; the rest of the body is left to the conversions of MLIR.
+//
+// Every thread of a block runs the kernel. Tiles are a thread's own; what moves
+// or signals for the whole block is spread over the threads here, or made by
+// the leader (thread 0 of the cluster's CTA 0) between barriers of the threads.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_NVVM_KERNELLOWERING_H
+#define COMMSIR_LOWERING_NVVM_KERNELLOWERING_H
+
+#include "dialect/Comms.h"
+#include "lowering/nvvm/Abi.h"
+#include "lowering/nvvm/Ptx.h"
+
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/PatternMatch.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace mlir::comms::nvvm {
+
+/// A team as index values: world rank w is a member when (w - first) / stride
+/// is a whole number below size.
+struct TeamNumbers {
+  Value first, stride, size;
+};
+
+/// Shape of a launch and target.
+struct Target {
+  int64_t blocks = 1, threads = 1, cluster = 1;
+  /// 80, 90, 100: compute capability times ten.
+  unsigned sm = 90;
+};
+
+/// Something that a peer has to make true, seen by loads.
+struct Poll {
+  PollKind kind;
+  /// Op whose site an error names.
+  Operation *op;
+  /// i32: world rank that is waited for, or kNoPeer; null: kNoPeer.
+  Value peer;
+  /// i64: what an error says was wanted.
+  Value wanted;
+  llvm::SmallVector<Type> types;
+  /// Emits the loads, of `types`.
+  std::function<SmallVector<Value>(ImplicitLocOpBuilder &)> load;
+  /// i1: the loaded values are what is waited for.
+  std::function<Value(ImplicitLocOpBuilder &, ValueRange)> ready;
+  /// i64: what an error says was seen.
+  std::function<Value(ImplicitLocOpBuilder &, ValueRange)> seen;
+};
+
+/// One access of a run of bytes: at `offset`, of `bytes` (2, 4, 8 or 16).
+struct Piece {
+  int64_t offset, bytes;
+};
+
+/// Moves clearing of slots behind what its block of IR waits for. See
+/// HoistPolls.cpp.
+void sinkFills(KernelOp kernel);
+
+/// sinkFills, and moves polls of one block of IR together, so that their loads
+/// are in flight together.
+void hoistPolls(KernelOp kernel);
+
+/// Largest power of two, at most 2^20, that certainly divides an index.
+int64_t getDivisor(Value index);
+
+class KernelLowering {
+public:
+  KernelLowering(KernelOp kernel, const LLVMTypeConverter &types,
+                 const Target &target);
+
+  /// Makes the function, beside the kernel, and erases the kernel. Emits a
+  /// diagnostic and fails on what a GPU kernel cannot have.
+  LogicalResult run();
+
+private:
+  // Structure: KernelLowering.cpp.
+  LogicalResult checkShape();
+  LogicalResult layOutParameters();
+  LogicalResult makeFunction();
+  LogicalResult bindArgument(unsigned index, BlockArgument argument,
+                             ImplicitLocOpBuilder &b);
+  LogicalResult lowerPeerLoop(ForPeersOp op);
+  void lowerRole(RoleOp op);
+  void lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerOp(Operation *op);
+  LogicalResult lowerBody();
+  void describe();
+  DictionaryAttr describeArgument(unsigned index);
+  LogicalResult makeShared();
+
+  // Teams: TeamLowering.cpp.
+  FailureOr<TeamNumbers> getTeam(Value team);
+  FailureOr<Value> worldRank(Value team, Value rank, ImplicitLocOpBuilder &b);
+  FailureOr<Value> checkedWorldRank(Operation *op, Value team, Value rank,
+                                    ImplicitLocOpBuilder &b);
+  LogicalResult lowerTeamOp(Operation *op, ImplicitLocOpBuilder &b);
+
+  // Memory: MemoryLowering.cpp.
+  FailureOr<unsigned> getArgument(Operation *op, Value value);
+  Value parameter(int64_t offset, Type type, ImplicitLocOpBuilder &b);
+  Value partAddress(unsigned argument, Value worldRank,
+                    ImplicitLocOpBuilder &b);
+  Value cellAddress(unsigned argument, Value worldRank, Value index,
+                    ImplicitLocOpBuilder &b);
+  Value makeMemRef(MemRefType type, Value address, int64_t alignment,
+                   ImplicitLocOpBuilder &b);
+  Value elementAddress(Value memref, Value offset, ImplicitLocOpBuilder &b);
+  /// Like elementAddress, in address space 1.
+  Value globalAddress(Value memref, Value offset, ImplicitLocOpBuilder &b);
+  int64_t getAlignment(Value memref);
+  int64_t getAlignment(Value memref, Value offset);
+  Value addBytes(Value pointer, Value bytes, ImplicitLocOpBuilder &b);
+  Value addBytes(Value pointer, int64_t bytes, ImplicitLocOpBuilder &b);
+  Value scale(Value elements, Type elementType, ImplicitLocOpBuilder &b);
+  LogicalResult lowerWindowOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerScratch(Operation *op, MemRefType type,
+                             ImplicitLocOpBuilder &b);
+  LogicalResult lowerAlloca(memref::AllocaOp op, ImplicitLocOpBuilder &b);
+  void alignVector(Operation *op);
+  void copyBytes(Value source, Value dest, Value count, int64_t elementBytes,
+                 int64_t alignment, ImplicitLocOpBuilder &b);
+  LogicalResult lowerTransfer(Operation *op, Value source, Value sourceOffset,
+                              Value window, Value offset, Value count,
+                              Value team, Value peer, bool toPeer,
+                              ImplicitLocOpBuilder &b);
+  LogicalResult lowerCopyOp(Operation *op, ImplicitLocOpBuilder &b);
+
+  // Threads and polls: ThreadLowering.cpp.
+  void threadBarrier(ImplicitLocOpBuilder &b);
+  void ifLeader(ImplicitLocOpBuilder &b,
+                llvm::function_ref<void(ImplicitLocOpBuilder &)> body);
+  Value threadNumber(ImplicitLocOpBuilder &b);
+  bool isAlone() const { return target.threads * target.cluster == 1; }
+  Value broadcast(Value fromLeader, ImplicitLocOpBuilder &b);
+  SmallVector<Value> emitPolls(ArrayRef<Poll> polls, ImplicitLocOpBuilder &b);
+  LLVM::LLVMFuncOp getStopFunction();
+  void fail(Operation *op, llvm::StringRef detail, Value seen, Value wanted,
+            ImplicitLocOpBuilder &b);
+  LogicalResult lowerGpuOp(Operation *op, ImplicitLocOpBuilder &b);
+
+  // Synchronisation: SyncLowering.cpp.
+  LogicalResult lowerSyncOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerSignal(Operation *op, Value signal, Value index,
+                            SignalKind kind, Value value, Value team,
+                            Value peer, bool release, ImplicitLocOpBuilder &b);
+  LogicalResult lowerWait(Operation *op, Value cells, Value index,
+                          WaitKind kind, Value value, Value team, Value peer,
+                          ImplicitLocOpBuilder &b);
+  LogicalResult lowerCell(Operation *op, Value cells, Value index, bool reset,
+                          ImplicitLocOpBuilder &b);
+  FailureOr<Value> arrive(Operation *op, Value team, BarrierExtent extent,
+                          ImplicitLocOpBuilder &b);
+  LogicalResult awaitBarrier(Operation *op, Value team, BarrierExtent extent,
+                             Value generation, ImplicitLocOpBuilder &b);
+  void forEachMember(const TeamNumbers &team, ImplicitLocOpBuilder &b,
+                     llvm::function_ref<void(Value, ImplicitLocOpBuilder &)>);
+  Value barrierCell(Value worldRank, BarrierExtent extent, Value source,
+                    ImplicitLocOpBuilder &b);
+  LogicalResult lowerCheckOp(Operation *op, ImplicitLocOpBuilder &b);
+
+  // Tiles, packets, poison, multimem: TileLowering.cpp.
+  LogicalResult lowerTileOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerPollGroup(Operation *first);
+  FailureOr<VectorType> getTileType(Operation *op, Value tile);
+  Value laneMask(VectorType type, Value count, ImplicitLocOpBuilder &b);
+  Value clearInvalid(Value tile, Value valid, ImplicitLocOpBuilder &b);
+  Value isBelow(int64_t lane, Value count, ImplicitLocOpBuilder &b);
+  void lowerTileLoad(TileLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
+  void lowerTileStore(TileStoreOp op, VectorType type, ImplicitLocOpBuilder &b);
+  void lowerPacketStore(PacketStoreOp op, VectorType type,
+                        ImplicitLocOpBuilder &b);
+  void lowerPoisonStore(PoisonStoreOp op, VectorType type,
+                        ImplicitLocOpBuilder &b);
+  void lowerPoisonFill(PoisonFillOp op, ImplicitLocOpBuilder &b);
+  Poll pollPackets(PacketLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
+  Poll pollPoison(PoisonLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
+  LogicalResult lowerMultimem(Operation *op, ImplicitLocOpBuilder &b);
+
+  // Constants, sites.
+  Value siteOf(Operation *op, ImplicitLocOpBuilder &b,
+               llvm::StringRef detail = {});
+  Value toI64(Value index, ImplicitLocOpBuilder &b);
+  Value toI32(Value index, ImplicitLocOpBuilder &b);
+  Value toIndex(Value integer, ImplicitLocOpBuilder &b);
+  Value constant(IntegerAttr value);
+  Value constI64(int64_t value, ImplicitLocOpBuilder &b);
+  Value constI32(int64_t value, ImplicitLocOpBuilder &b);
+  Value constIndex(int64_t value, ImplicitLocOpBuilder &b);
+  /// Replaces the token that `op` gives by `number` (i64), or by zero.
+  void replaceToken(Operation *op, Value number, ImplicitLocOpBuilder &b);
+
+  KernelOp kernel;
+  const LLVMTypeConverter &types;
+  Target target;
+  IRRewriter rewriter;
+  LLVM::LLVMFuncOp function;
+  LLVM::LLVMPointerType generic, global, shared;
+  int64_t ranks = 1, lsaSize = 1;
+  /// The parameter struct; the state in global memory.
+  Value params, state;
+  /// Index values of this block.
+  Value rank, block, epoch;
+  /// Pointers to i32 of the thread: polls before the clock is read, and the
+  /// generation of barriers (null: none).
+  Value budget, generation;
+  /// i1: this thread is the leader.
+  Value leader;
+  /// Offset of each argument in the parameters, of its multicast address (-1:
+  /// none).
+  llvm::SmallVector<int64_t> offsets, multicast;
+  int64_t paramBytes = 0;
+  /// Number of the barrier window; -1: none.
+  int64_t barrierArgument = -1;
+  llvm::SmallVector<Type> argTypes;
+  llvm::DenseMap<Value, unsigned> symbolic;
+  llvm::DenseMap<Value, TeamNumbers> teams;
+  llvm::DenseMap<Value, Value> peersOf;
+  /// Alignment in bytes of memrefs that were made here.
+  llvm::DenseMap<Value, int64_t> alignments;
+  /// Team and extent of each barrier that has arrived.
+  llvm::DenseMap<Value, std::pair<Value, BarrierExtent>> arrivals;
+  llvm::DenseSet<Operation *> done;
+  llvm::DenseMap<IntegerAttr, Value> constants;
+  llvm::SmallVector<Attribute> sites;
+  llvm::StringMap<int32_t> siteIds;
+  int64_t sharedBytes = 0;
+  LLVM::GlobalOp sharedMemory;
+};
+
+} // namespace mlir::comms::nvvm
+
+#endif // COMMSIR_LOWERING_NVVM_KERNELLOWERING_H

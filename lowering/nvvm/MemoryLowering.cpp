@@ -1,0 +1,468 @@
+//===- MemoryLowering.cpp - Windows, scratch memory and copies ------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/nvvm/KernelLowering.h"
+
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/IR/Matchers.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::nvvm;
+
+/// Bytes of one element in memory: whole bytes, 8 for an index.
+static int64_t getElementBytes(Type type) {
+  return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+}
+
+FailureOr<unsigned> KernelLowering::getArgument(Operation *op, Value value) {
+  auto it = symbolic.find(value);
+  if (it != symbolic.end())
+    return it->second;
+  return op->emitOpError("takes a value of type ")
+         << value.getType()
+         << " that is no argument of the kernel: use the argument itself";
+}
+
+//===----------------------------------------------------------------------===//
+// Addresses
+//===----------------------------------------------------------------------===//
+
+Value KernelLowering::addBytes(Value pointer, Value bytes,
+                               ImplicitLocOpBuilder &b) {
+  APInt known;
+  if (matchPattern(bytes, m_ConstantInt(&known)) && known.isSignedIntN(31))
+    return addBytes(pointer, known.getSExtValue(), b);
+  return LLVM::GEPOp::create(b, pointer.getType(), b.getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(bytes)});
+}
+
+Value KernelLowering::addBytes(Value pointer, int64_t bytes,
+                               ImplicitLocOpBuilder &b) {
+  if (bytes == 0)
+    return pointer;
+  LLVM::GEPArg offset(static_cast<int32_t>(bytes));
+  if (!llvm::isInt<31>(bytes))
+    offset = LLVM::GEPArg(constI64(bytes, b));
+  return LLVM::GEPOp::create(b, pointer.getType(), b.getI8Type(), pointer,
+                             ArrayRef<LLVM::GEPArg>{offset});
+}
+
+Value KernelLowering::scale(Value elements, Type elementType,
+                            ImplicitLocOpBuilder &b) {
+  Value bytes = constI64(getElementBytes(elementType), b);
+  return b.createOrFold<arith::MulIOp>(toI64(elements, b), bytes);
+}
+
+/// Parameters never change while the kernel runs.
+static Value loadParameter(Value address, Type type, ImplicitLocOpBuilder &b) {
+  auto load = LLVM::LoadOp::create(
+      b, type, address, isa<IntegerType>(type) && type.isInteger(32) ? 4 : 8);
+  load.setInvariant(true);
+  return load;
+}
+
+Value KernelLowering::parameter(int64_t offset, Type type,
+                                ImplicitLocOpBuilder &b) {
+  return loadParameter(addBytes(params, offset, b), type, b);
+}
+
+Value KernelLowering::partAddress(unsigned argument, Value worldRank,
+                                  ImplicitLocOpBuilder &b) {
+  Value bytes =
+      b.createOrFold<arith::MulIOp>(toI64(worldRank, b), constI64(8, b));
+  Value entry = addBytes(addBytes(params, offsets[argument], b), bytes, b);
+  return loadParameter(entry, global, b);
+}
+
+/// Cell `index` of a signal of a rank, or of a counter (null rank).
+Value KernelLowering::cellAddress(unsigned argument, Value worldRank,
+                                  Value index, ImplicitLocOpBuilder &b) {
+  Value base = worldRank ? partAddress(argument, worldRank, b)
+                         : parameter(offsets[argument], global, b);
+  Value bytes = b.createOrFold<arith::MulIOp>(toI64(index, b), constI64(8, b));
+  return addBytes(base, bytes, b);
+}
+
+/// Memrefs hold generic pointers, whose space LLVM finds out, but for those of
+/// shared memory.
+Value KernelLowering::makeMemRef(MemRefType type, Value address,
+                                 int64_t alignment, ImplicitLocOpBuilder &b) {
+  auto space = dyn_cast_or_null<MemorySpaceAttr>(type.getMemorySpace());
+  bool isShared = space && space.getValue() == MemorySpace::Shared;
+  if (address.getType() != generic && !isShared)
+    address = LLVM::AddrSpaceCastOp::create(b, generic, address);
+  Value descriptor =
+      MemRefDescriptor::fromStaticShape(b, b.getLoc(), types, type, address);
+  Value memref =
+      UnrealizedConversionCastOp::create(b, TypeRange{type}, descriptor)
+          .getResult(0);
+  alignments[memref] = alignment;
+  return memref;
+}
+
+/// Address of element `offset`, counted in row-major order from the first.
+Value KernelLowering::elementAddress(Value memref, Value offset,
+                                     ImplicitLocOpBuilder &b) {
+  auto type = cast<MemRefType>(memref.getType());
+  Type converted = types.convertType(type);
+  Value cast =
+      UnrealizedConversionCastOp::create(b, TypeRange{converted}, memref)
+          .getResult(0);
+  MemRefDescriptor descriptor(cast);
+  Value pointer = descriptor.alignedPtr(b, b.getLoc());
+  auto [strides, start] = type.getStridesAndOffset();
+  Value elements = toI64(offset, b);
+  if (start != 0)
+    elements = b.createOrFold<arith::AddIOp>(elements,
+                                             descriptor.offset(b, b.getLoc()));
+  Value bytes = b.createOrFold<arith::MulIOp>(
+      elements, constI64(getElementBytes(type.getElementType()), b));
+  return addBytes(pointer, bytes, b);
+}
+
+Value KernelLowering::globalAddress(Value memref, Value offset,
+                                    ImplicitLocOpBuilder &b) {
+  return LLVM::AddrSpaceCastOp::create(b, global,
+                                       elementAddress(memref, offset, b));
+}
+
+//===----------------------------------------------------------------------===//
+// Alignment
+//===----------------------------------------------------------------------===//
+
+constexpr int64_t kMostAlignment = int64_t(1) << 20;
+
+static int64_t powerOfTwoIn(int64_t value) {
+  if (value == 0)
+    return kMostAlignment;
+  return std::min(kMostAlignment, value & -value);
+}
+
+static int64_t findDivisor(Value index, int depth) {
+  APInt known;
+  if (matchPattern(index, m_ConstantInt(&known)))
+    return powerOfTwoIn(known.getSExtValue());
+  if (depth == 0)
+    return 1;
+  auto of = [&](Value value) { return findDivisor(value, depth - 1); };
+  if (auto argument = dyn_cast<BlockArgument>(index)) {
+    auto loop =
+        dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop || loop.getInductionVar() != index)
+      return 1;
+    return std::min(of(loop.getLowerBound()), of(loop.getStep()));
+  }
+  Operation *op = index.getDefiningOp();
+  if (isa<arith::AddIOp, arith::SubIOp, arith::RemUIOp, arith::RemSIOp,
+          arith::MinSIOp, arith::MaxSIOp, arith::MinUIOp, arith::MaxUIOp,
+          arith::OrIOp, arith::XOrIOp>(op))
+    return std::min(of(op->getOperand(0)), of(op->getOperand(1)));
+  if (isa<arith::MulIOp>(op))
+    return std::min(kMostAlignment,
+                    of(op->getOperand(0)) * of(op->getOperand(1)));
+  if (isa<arith::AndIOp>(op))
+    return std::max(of(op->getOperand(0)), of(op->getOperand(1)));
+  if (isa<arith::ShLIOp>(op) &&
+      matchPattern(op->getOperand(1), m_ConstantInt(&known)))
+    return std::min<uint64_t>(
+        kMostAlignment, of(op->getOperand(0))
+                            << std::min<uint64_t>(known.getLimitedValue(), 20));
+  if (isa<arith::SelectOp>(op))
+    return std::min(of(op->getOperand(1)), of(op->getOperand(2)));
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtUIOp,
+          arith::ExtSIOp, arith::TruncIOp>(op))
+    return of(op->getOperand(0));
+  return 1;
+}
+
+int64_t nvvm::getDivisor(Value index) { return findDivisor(index, 24); }
+
+/// Alignment of a memref's first element.
+int64_t KernelLowering::getAlignment(Value memref) {
+  auto type = dyn_cast<MemRefType>(memref.getType());
+  if (!type)
+    return 1;
+  auto it = alignments.find(memref);
+  if (it != alignments.end())
+    return it->second;
+  int64_t element = getElementBytes(type.getElementType());
+  Operation *op = memref.getDefiningOp();
+  // A cycle cannot be: views come after what they view.
+  if (isa_and_present<memref::CastOp, memref::CollapseShapeOp,
+                      memref::ExpandShapeOp>(op))
+    return getAlignment(op->getOperand(0));
+  if (isa_and_present<memref::ReinterpretCastOp, memref::SubViewOp>(op)) {
+    auto [strides, offset] = type.getStridesAndOffset();
+    if (ShapedType::isDynamic(offset))
+      return powerOfTwoIn(element);
+    return std::min(getAlignment(op->getOperand(0)),
+                    powerOfTwoIn(offset * element));
+  }
+  return powerOfTwoIn(element);
+}
+
+/// Alignment of element `offset` of a memref.
+int64_t KernelLowering::getAlignment(Value memref, Value offset) {
+  int64_t element =
+      getElementBytes(cast<MemRefType>(memref.getType()).getElementType());
+  return std::min(
+      getAlignment(memref),
+      std::min(kMostAlignment, getDivisor(offset) * powerOfTwoIn(element)));
+}
+
+/// Says of a vector access how far it is aligned.
+void KernelLowering::alignVector(Operation *op) {
+  auto load = dyn_cast<vector::LoadOp>(op);
+  auto store = dyn_cast<vector::StoreOp>(op);
+  Value memref = load ? load.getBase() : store.getBase();
+  ValueRange indices = load ? load.getIndices() : store.getIndices();
+  VectorType vector = load ? load.getVectorType() : store.getVectorType();
+  auto type = cast<MemRefType>(memref.getType());
+  auto [strides, offset] = type.getStridesAndOffset();
+  int64_t element = getElementBytes(type.getElementType());
+  int64_t alignment = getAlignment(memref);
+  for (auto [index, stride] : llvm::zip_equal(indices, strides)) {
+    int64_t step = ShapedType::isDynamic(stride) ? 1 : powerOfTwoIn(stride);
+    alignment = std::min(alignment,
+                         std::min(kMostAlignment, getDivisor(index) * step *
+                                                      powerOfTwoIn(element)));
+  }
+  int64_t size = llvm::PowerOf2Ceil(llvm::divideCeil(
+      vector.getNumElements() * vector.getElementTypeBitWidth(), 8));
+  alignment = std::min(alignment, size);
+  if (load)
+    load.setAlignment(alignment);
+  else
+    store.setAlignment(alignment);
+}
+
+//===----------------------------------------------------------------------===//
+// Windows and memory of the block
+//===----------------------------------------------------------------------===//
+
+/// Shared memory of the CTA: one symbol for all that the kernel needs.
+LogicalResult KernelLowering::lowerScratch(Operation *op, MemRefType type,
+                                           ImplicitLocOpBuilder &b) {
+  if (!type.getLayout().isIdentity() || !type.hasStaticShape())
+    return op->emitOpError("needs a static shape and the identity layout");
+  int64_t bytes = getElementBytes(type.getElementType());
+  bool tooLarge = false;
+  for (int64_t dim : type.getShape())
+    tooLarge |= dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes);
+  if (tooLarge || bytes > kMaxShared || sharedBytes + bytes > kMaxShared)
+    return op->emitOpError("needs more shared memory than the ")
+           << kMaxShared
+           << " bytes of a CTA: use shorter rows, or spread a row over more "
+              "threads or a larger cluster";
+  if (!sharedMemory) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(function);
+    sharedMemory = LLVM::GlobalOp::create(
+        rewriter, function.getLoc(),
+        LLVM::LLVMArrayType::get(rewriter.getI8Type(), 0), /*isConstant=*/false,
+        LLVM::Linkage::Internal, (function.getSymName() + "_shared").str(),
+        Attribute(), /*alignment=*/128, /*addrSpace=*/3);
+  }
+  Value base = LLVM::AddressOfOp::create(b, shared, sharedMemory.getSymName());
+  Value address = addBytes(base, sharedBytes, b);
+  sharedBytes += llvm::alignTo(bytes, 128);
+  rewriter.replaceOp(op, makeMemRef(type, address, 128, b));
+  return success();
+}
+
+/// Memory of the thread: registers, where the optimiser can tell.
+LogicalResult KernelLowering::lowerAlloca(memref::AllocaOp op,
+                                          ImplicitLocOpBuilder &b) {
+  MemRefType type = op.getType();
+  if (!type.getLayout().isIdentity() || !type.hasStaticShape() ||
+      type.getNumElements() > (1 << 16))
+    return op.emitOpError("must have a static shape of at most 65536 elements "
+                          "and the identity layout on a GPU");
+  Value count = constI64(1, b);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfter(count.getDefiningOp());
+  Type storage = LLVM::LLVMArrayType::get(
+      types.convertType(type.getElementType()), type.getNumElements());
+  Value memory = LLVM::AllocaOp::create(b, generic, storage, count, 16);
+  b.setInsertionPoint(op);
+  rewriter.replaceOp(op, makeMemRef(type, memory, 16, b));
+  return success();
+}
+
+LogicalResult KernelLowering::lowerWindowOp(Operation *op,
+                                            ImplicitLocOpBuilder &b) {
+  if (auto scratch = dyn_cast<ScratchOp>(op)) {
+    auto type = cast<MemRefType>(scratch.getResult().getType());
+    return lowerScratch(op, type, b);
+  }
+  if (auto alloca = dyn_cast<memref::AllocaOp>(op))
+    return lowerAlloca(alloca, b);
+  if (isa<MultimemOp>(op)) // Resolved where it is used.
+    return success();
+  Value window = op->getOperand(0);
+  auto type = dyn_cast<MemRefType>(op->getResult(0).getType());
+  FailureOr<unsigned> argument = getArgument(op, window);
+  if (failed(argument))
+    return failure();
+  if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
+    return op->emitOpError(
+        "must give a memref of static shape and identity layout; specialise "
+        "the kernel to its inputs first");
+  Value part = rank;
+  if (auto peer = dyn_cast<PeerOp>(op)) {
+    FailureOr<Value> world =
+        checkedWorldRank(op, peer.getTeam(), peer.getPeer(), b);
+    if (failed(world))
+      return failure();
+    part = *world;
+  }
+  rewriter.replaceOp(
+      op, makeMemRef(type, partAddress(*argument, part, b), kAlignment, b));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+/// All threads of the block copy `count` elements: `alignment` bytes at a time,
+/// then the rest by elements.
+void KernelLowering::copyBytes(Value source, Value dest, Value count,
+                               int64_t elementBytes, int64_t alignment,
+                               ImplicitLocOpBuilder &b) {
+  int64_t unit = std::max(std::min<int64_t>(alignment, 16), elementBytes);
+  int64_t perUnit = unit / elementBytes;
+  Value all = toI64(count, b);
+  Value thread = toI64(threadNumber(b), b);
+  Value step = constI64(target.threads * target.cluster, b);
+  auto copy = [&](Value from, Value to, int64_t bytes) {
+    Type type = bytes == 16 ? Type(VectorType::get({4}, b.getI32Type()))
+                            : Type(b.getIntegerType(8 * bytes));
+    auto loop =
+        scf::ForOp::create(b, arith::AddIOp::create(b, from, thread), to, step);
+    ImplicitLocOpBuilder in(b.getLoc(), loop.getBody(),
+                            loop.getBody()->begin());
+    Value offset =
+        arith::MulIOp::create(in, loop.getInductionVar(), constI64(bytes, in));
+    Value data =
+        LLVM::LoadOp::create(in, type, addBytes(source, offset, in), bytes);
+    LLVM::StoreOp::create(in, data, addBytes(dest, offset, in), bytes);
+  };
+  Value zero = constI64(0, b);
+  if (perUnit == 1) {
+    copy(zero, all, elementBytes);
+    return;
+  }
+  Value per = constI64(perUnit, b);
+  Value units = b.createOrFold<arith::DivSIOp>(all, per);
+  copy(zero, units, unit);
+  Value copied = b.createOrFold<arith::MulIOp>(units, per);
+  APInt known;
+  if (!matchPattern(all, m_ConstantInt(&known)) ||
+      known.getSExtValue() % perUnit != 0)
+    copy(copied, all, elementBytes);
+}
+
+LogicalResult KernelLowering::lowerTransfer(Operation *op, Value local,
+                                            Value localOffset, Value window,
+                                            Value offset, Value count,
+                                            Value team, Value peer, bool toPeer,
+                                            ImplicitLocOpBuilder &b) {
+  FailureOr<unsigned> argument = getArgument(op, window);
+  if (failed(argument))
+    return failure();
+  FailureOr<Value> world = checkedWorldRank(op, team, peer, b);
+  if (failed(world))
+    return failure();
+  Type element = cast<WindowType>(window.getType()).getElementType();
+  int64_t bytes = getElementBytes(element);
+  Value mine = elementAddress(local, localOffset, b);
+  Value theirs =
+      LLVM::AddrSpaceCastOp::create(b, generic,
+                                    addBytes(partAddress(*argument, *world, b),
+                                             scale(offset, element, b), b));
+  int64_t alignment = std::min(
+      {kAlignment, getAlignment(local, localOffset),
+       std::min(kMostAlignment, getDivisor(offset) * powerOfTwoIn(bytes))});
+  copyBytes(toPeer ? mine : theirs, toPeer ? theirs : mine, count, bytes,
+            alignment, b);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerCopyOp(Operation *op,
+                                          ImplicitLocOpBuilder &b) {
+  if (isa<BulkWaitOp>(op)) { // Each thread has copied its part.
+    threadBarrier(b);
+    replaceToken(op, {}, b);
+    return success();
+  }
+  if (auto bulk = dyn_cast<BulkCopyOp>(op)) {
+    Type element =
+        cast<MemRefType>(bulk.getSource().getType()).getElementType();
+    // What threads wrote before is whole.
+    threadBarrier(b);
+    copyBytes(elementAddress(bulk.getSource(), bulk.getSourceOffset(), b),
+              elementAddress(bulk.getDest(), bulk.getDestOffset(), b),
+              bulk.getCount(), getElementBytes(element),
+              std::min(getAlignment(bulk.getSource(), bulk.getSourceOffset()),
+                       getAlignment(bulk.getDest(), bulk.getDestOffset())),
+              b);
+    replaceToken(op, {}, b);
+    return success();
+  }
+  threadBarrier(b);
+  if (auto put = dyn_cast<PutOp>(op)) {
+    if (failed(lowerTransfer(op, put.getSource(), put.getSourceOffset(),
+                             put.getWindow(), put.getOffset(), put.getCount(),
+                             put.getTeam(), put.getPeer(), true, b)))
+      return failure();
+    if (put.getCounter()) {
+      FailureOr<unsigned> counter = getArgument(op, put.getCounter());
+      if (failed(counter))
+        return failure();
+      threadBarrier(b);
+      ifLeader(b, [&](ImplicitLocOpBuilder &in) {
+        emit(in, Ptx::AddRelease64,
+             {cellAddress(*counter, {}, put.getCounterIndex(), in),
+              constI64(1, in)});
+      });
+    }
+  } else if (auto get = dyn_cast<GetOp>(op)) {
+    if (failed(lowerTransfer(op, get.getDest(), get.getDestOffset(),
+                             get.getWindow(), get.getOffset(), get.getCount(),
+                             get.getTeam(), get.getPeer(), false, b)))
+      return failure();
+    threadBarrier(b); // Any thread may read what any has fetched.
+  } else if (auto put = dyn_cast<PutSignalOp>(op)) {
+    if (failed(lowerTransfer(op, put.getSource(), put.getSourceOffset(),
+                             put.getWindow(), put.getOffset(), put.getCount(),
+                             put.getTeam(), put.getPeer(), true, b)) ||
+        failed(lowerSignal(op, put.getSignal(), put.getIndex(), put.getKind(),
+                           put.getValue(), put.getTeam(), put.getPeer(), true,
+                           b)))
+      return failure();
+  } else {
+    // The runtime has no step of the host beside a kernel: block 0 copies.
+    auto copy = cast<EngineCopyOp>(op);
+    Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, block,
+                                        constIndex(0, b));
+    auto only = scf::IfOp::create(b, first, /*withElseRegion=*/false);
+    ImplicitLocOpBuilder inner(b.getLoc(), only.thenYield());
+    if (failed(lowerTransfer(op, copy.getSource(), copy.getSourceOffset(),
+                             copy.getWindow(), copy.getOffset(),
+                             copy.getCount(), copy.getTeam(), copy.getPeer(),
+                             true, inner)))
+      return failure();
+  }
+  rewriter.eraseOp(op);
+  return success();
+}

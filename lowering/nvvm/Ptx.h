@@ -1,0 +1,56 @@
+//===- Ptx.h - The one table of inline PTX ----------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What neither LLVM nor the nvvm dialect can say: accesses with an order and a
+// scope, multimem, fences. Every one has side effects and clobbers memory, so
+// that no access moves across it. Addresses are global (address space 1).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_NVVM_PTX_H
+#define COMMSIR_LOWERING_NVVM_PTX_H
+
+#include "dialect/Comms.h"
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::comms::nvvm {
+
+enum class Ptx {
+#define COMMSIR_PTX(name, text, constraints) name,
+#include "lowering/nvvm/Ptx.inc"
+#undef COMMSIR_PTX
+};
+
+/// Emits an instruction of the table. `results` are i16, i32, i64 or f32 as its
+/// constraints say.
+SmallVector<Value> emit(ImplicitLocOpBuilder &b, Ptx instruction,
+                        ValueRange operands, TypeRange results = {});
+
+/// Like emit, of an instruction with one result.
+Value emitOne(ImplicitLocOpBuilder &b, Ptx instruction, ValueRange operands,
+              Type result);
+
+/// `fence.<acq_rel>.<scope>` or `fence.proxy.*`.
+void emitFence(ImplicitLocOpBuilder &b, MemoryScope scope,
+               Proxy proxy = Proxy::Generic);
+
+/// multimem instructions on one vector of at most 16 bytes, given as 32-bit
+/// words (i32, or f32 where `element` is f32). Nothing when PTX has no such
+/// combination of kind and type.
+bool hasMultimem(ReductionKind kind, Type element, bool isLoad);
+SmallVector<Value> emitMultimemLoadReduce(ImplicitLocOpBuilder &b,
+                                          ReductionKind kind, Type element,
+                                          Value address, int64_t words);
+void emitMultimemStore(ImplicitLocOpBuilder &b, Value address,
+                       ValueRange words);
+void emitMultimemReduce(ImplicitLocOpBuilder &b, ReductionKind kind,
+                        Type element, Value address, ValueRange words);
+
+} // namespace mlir::comms::nvvm
+
+#endif // COMMSIR_LOWERING_NVVM_PTX_H

@@ -1,0 +1,168 @@
+//===- PtxEmission.cpp - LLVM functions become PTX ------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/nvvm/PtxEmission.h"
+
+#include "lowering/Translations.h"
+
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+
+#include "llvm/Analysis/CGSCCPassManager.h"
+#include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <mutex>
+
+using namespace mlir;
+using namespace mlir::comms;
+
+/// NVPTX as every kernel needs it: no product and sum are fused, nothing is
+/// flushed to zero.
+static std::unique_ptr<llvm::TargetMachine>
+makeTargetMachine(const PtxOptions &options, std::string &error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  std::string features = options.features;
+  if (features.empty()) {
+    // Clusters and multimem need 8.1; later chips need more by themselves.
+    bool isOld = options.chip == "sm_80" || options.chip == "sm_86" ||
+                 options.chip == "sm_89" ||
+                 StringRef(options.chip).starts_with("sm_90");
+    if (isOld)
+      features = "+ptx83";
+  } else if (features[0] != '+') {
+    features = "+" + features;
+  }
+  llvm::TargetOptions settings;
+  settings.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, options.chip, features, settings, std::nullopt, std::nullopt,
+      options.optLevel == 0 ? llvm::CodeGenOptLevel::None
+                            : llvm::CodeGenOptLevel::Default));
+  if (!machine ||
+      !machine->getMCSubtargetInfo()->isCPUStringValid(options.chip)) {
+    error = "LLVM knows no chip '" + options.chip +
+            "': give one like sm_80, sm_90, sm_90a or sm_100";
+    return nullptr;
+  }
+  return machine;
+}
+
+/// What NVPTX would translate without a word to something weaker.
+static LogicalResult checkRules(ModuleOp module, llvm::Module &llvmModule) {
+  for (llvm::Function &function : llvmModule)
+    for (llvm::Instruction &instruction : llvm::instructions(function)) {
+      if (isa<llvm::AtomicRMWInst>(instruction))
+        return module.emitError("function '")
+               << function.getName().str()
+               << "' has an atomicrmw, whose order and scope NVPTX drops: use "
+                  "the instructions of lowering/nvvm/Ptx.inc";
+      auto *call = dyn_cast<llvm::CallInst>(&instruction);
+      auto *text =
+          call ? dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+      if (text &&
+          (!text->hasSideEffects() ||
+           !StringRef(text->getConstraintString()).contains("~{memory}")))
+        return module.emitError("inline assembly '")
+               << text->getAsmString().str()
+               << "' lacks side effects or the memory clobber";
+    }
+  return success();
+}
+
+static void optimise(llvm::Module &module, llvm::TargetMachine &machine,
+                     unsigned level) {
+  if (level == 0)
+    return;
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  builder
+      .buildPerModuleDefaultPipeline(level == 1 ? llvm::OptimizationLevel::O1
+                                                : llvm::OptimizationLevel::O2)
+      .run(module, modules);
+}
+
+std::unique_ptr<llvm::Module>
+mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
+                              const PtxOptions &options) {
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine =
+      makeTargetMachine(options, error);
+  if (!machine) {
+    lowered.emitError("PTX cannot be made: ") << error;
+    return nullptr;
+  }
+  DialectRegistry registry;
+  registerLLVMIRTranslationInterfaces(registry);
+  registerNVVMDialectTranslation(registry);
+  lowered.getContext()->appendDialectRegistry(registry);
+  std::unique_ptr<llvm::Module> module =
+      translateModuleToLLVMIR(lowered, context, "comms");
+  if (!module) {
+    lowered.emitError("the LLVM dialect could not be translated to LLVM IR");
+    return nullptr;
+  }
+  module->setTargetTriple(machine->getTargetTriple());
+  module->setDataLayout(machine->createDataLayout());
+  if (failed(checkRules(lowered, *module)))
+    return nullptr;
+  optimise(*module, *machine, options.optLevel);
+  return module;
+}
+
+FailureOr<std::string> mlir::comms::emitPTX(ModuleOp lowered,
+                                            const PtxOptions &options) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module =
+      translateToNVPTX(lowered, context, options);
+  if (!module)
+    return failure();
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine =
+      makeTargetMachine(options, error);
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr,
+                                   llvm::CodeGenFileType::AssemblyFile)) {
+    lowered.emitError("LLVM's NVPTX backend cannot write PTX");
+    return failure();
+  }
+  passes.run(*module);
+  return text.str().str();
+}

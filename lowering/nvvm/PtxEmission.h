@@ -1,0 +1,50 @@
+//===- PtxEmission.h - LLVM functions become PTX ----------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_NVVM_PTXEMISSION_H
+#define COMMSIR_LOWERING_NVVM_PTXEMISSION_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LLVM.h"
+
+#include <memory>
+#include <string>
+
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
+
+namespace mlir::comms {
+
+/// How PTX is made.
+struct PtxOptions {
+  /// "sm_80", "sm_90", "sm_90a", "sm_100", …
+  std::string chip = "sm_90";
+  /// PTX version, "ptx83"; empty: the least that has all that is used.
+  std::string features;
+  /// 0: as it stands, 2: optimised.
+  unsigned optLevel = 2;
+};
+
+/// Translates a module that convert-comms-to-nvvm made to LLVM IR for NVPTX.
+/// Checks what the target would silently get wrong: no atomicrmw, and no inline
+/// assembly without side effects and memory clobber. Emits a diagnostic and
+/// returns null on failure.
+std::unique_ptr<llvm::Module> translateToNVPTX(ModuleOp lowered,
+                                               llvm::LLVMContext &context,
+                                               const PtxOptions &options);
+
+/// The PTX text of a module that the pipeline comms-to-nvvm lowered. One entry
+/// for each kernel, of the kernel's name. Registers what it needs with the
+/// module's context, so no other thread may use that at the time. Emits a
+/// diagnostic and fails on an unknown chip or on what NVPTX cannot select.
+FailureOr<std::string> emitPTX(ModuleOp lowered, const PtxOptions &options);
+
+} // namespace mlir::comms
+
+#endif // COMMSIR_LOWERING_NVVM_PTXEMISSION_H
