@@ -22,6 +22,7 @@
 
 #include "lowering/Accesses.h"
 #include "lowering/Passes.h"
+#include "lowering/UncheckedOps.h"
 
 #include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
 #include "mlir/Analysis/DataFlow/DeadCodeAnalysis.h"
@@ -29,6 +30,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
@@ -477,6 +479,10 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
     kernel.walk([&](Operation *op) { ops.push_back(op); });
     bool ok = true;
     for (Operation *op : ops)
+      ok &= succeeded(refuseUnchecked(op));
+    if (!ok)
+      return signalPassFailure();
+    for (Operation *op : ops)
       ok &= succeeded(visit(prover, op));
     if (!ok)
       signalPassFailure();
@@ -492,11 +498,13 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
     for (const Access &access : accesses)
       if (failed(visitAccess(prover, op, access)))
         return failure();
-    return visitCell(prover, op);
+    return success(succeeded(visitVector(prover, op)) &&
+                   succeeded(visitCell(prover, op)));
   }
 
   LogicalResult visitAccess(Prover &prover, Operation *op,
                             const Access &access);
+  LogicalResult visitVector(Prover &prover, Operation *op);
   LogicalResult visitCell(Prover &prover, Operation *op);
 };
 } // namespace
@@ -620,6 +628,32 @@ LogicalResult AssertBounds::visitAccess(Prover &prover, Operation *op,
   bound.limit = all.materializeCount(builder, op->getLoc());
   emitCheck(bound);
   return success();
+}
+
+/// Loads and stores of vectors, which are not told to the race detector; masked
+/// ones as if all lanes were on.
+LogicalResult AssertBounds::visitVector(Prover &prover, Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<vector::LoadOp, vector::StoreOp, vector::MaskedLoadOp,
+            vector::MaskedStoreOp>([&](auto access) -> LogicalResult {
+        Bound bound;
+        bound.op = op;
+        bound.what =
+            (isa<vector::LoadOp, vector::MaskedLoadOp>(op) ? "read of "
+                                                           : "write of ") +
+            describe(access.getBase());
+        bound.offset = access.getIndices().front();
+        VectorType type = access.getVectorType();
+        std::optional<int64_t> limit =
+            getStaticElements(access.getBase().getType());
+        if (type.isScalable() || !limit)
+          return op->emitOpError("its size is not known, so its bounds cannot "
+                                 "be checked");
+        bound.constantCount = type.getNumElements();
+        bound.constantLimit = *limit;
+        return settle(prover, bound);
+      })
+      .Default([](Operation *) { return success(); });
 }
 
 /// The cells and the index of `op`, if it is of signals or counters.

@@ -308,20 +308,29 @@ void KernelLowering::lowerRole(RoleOp op) {
 }
 
 /// A loop that is not known to be short asks in each turn whether to stop, so
-/// that a limit in time holds for code that never waits.
-void KernelLowering::addInterrupt(Operation *loop) {
-  Block *body = isa<scf::ForOp>(loop)
-                    ? cast<scf::ForOp>(loop).getBody()
-                    : &cast<scf::WhileOp>(loop).getAfter().front();
-  ImplicitLocOpBuilder b(loop->getLoc(), body, body->begin());
+/// that a limit in time holds for code that never waits. `op` is the loop, `at`
+/// a place in its body.
+void KernelLowering::addInterrupt(Operation *op, Block *block,
+                                  Block::iterator at) {
+  ImplicitLocOpBuilder b(op->getLoc(), block, at);
   Value flag = LLVM::LoadOp::create(b, b.getI32Type(), field(Field::Stop),
                                     /*alignment=*/4,
                                     /*isVolatile=*/true);
   Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
   Value stop = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, flag, zero);
   auto check = scf::IfOp::create(b, stop, /*withElseRegion=*/false);
-  ImplicitLocOpBuilder inner(loop->getLoc(), check.thenYield());
-  callRuntime(inner, "interrupt", {siteOf(loop, inner)});
+  ImplicitLocOpBuilder inner(op->getLoc(), check.thenYield());
+  callRuntime(inner, "interrupt", {siteOf(op, inner)});
+}
+
+void KernelLowering::addInterrupt(Operation *op) {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return addInterrupt(op, loop.getBody(), loop.getBody()->begin());
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    Block &body = loop.getAfter().front();
+    return addInterrupt(op, &body, body.begin());
+  }
+  addInterrupt(op, op->getBlock(), op->getIterator());
 }
 
 //===----------------------------------------------------------------------===//
@@ -378,6 +387,7 @@ LogicalResult KernelLowering::lowerBody() {
   // What is lowered may add ops, never comms ops: one list is enough. Parents
   // come before what is in them, so a loop's peer is known to its body.
   SmallVector<Operation *> ops, loops;
+  DenseSet<Block *> seen;
   function.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<scf::ForOp, scf::WhileOp>(op)) {
       if (!op->hasAttr("comms.tile"))
@@ -385,6 +395,11 @@ LogicalResult KernelLowering::lowerBody() {
     } else if (!isa<YieldOp>(op)) {
       ops.push_back(op);
     }
+    // Every loop of blocks has a branch to its own or an earlier block.
+    seen.insert(op->getBlock());
+    if (llvm::any_of(op->getSuccessors(),
+                     [&](Block *target) { return seen.contains(target); }))
+      loops.push_back(op);
   });
   for (Operation *op : ops)
     if (failed(lowerOp(op)))

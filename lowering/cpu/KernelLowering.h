@@ -56,7 +56,8 @@ private:
                              OpBuilder &builder);
   LogicalResult lowerPeerLoop(ForPeersOp op);
   void lowerRole(RoleOp op);
-  void addInterrupt(Operation *loop);
+  void addInterrupt(Operation *op);
+  void addInterrupt(Operation *op, Block *block, Block::iterator at);
   LogicalResult lowerOp(Operation *op);
   LogicalResult lowerBody();
   void describe();

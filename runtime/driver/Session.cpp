@@ -10,6 +10,7 @@
 #include "lowering/Pipelines.h"
 #include "runtime/driver/Inputs.h"
 #include "runtime/driver/Memory.h"
+#include "runtime/driver/Nesting.h"
 #include "runtime/jit/Shapes.h"
 
 #include "mlir/Parser/Parser.h"
@@ -96,12 +97,22 @@ bool Session::parse() {
     return fail(ExitUsage, "cannot read the kernel file '" + options.file +
                                "': " + buffer.getError().message());
   // An embedded zero ends a lexer early: the rest would be dropped silently.
-  if (!llvm::StringRef((*buffer)->getBuffer()).starts_with("ML\xefR") &&
-      (*buffer)->getBuffer().contains('\0'))
+  bool isText = !(*buffer)->getBuffer().starts_with("ML\xefR");
+  if (isText && (*buffer)->getBuffer().contains('\0'))
     return fail(ExitCompile, "'" + options.file +
                                  "' is neither MLIR text nor bytecode: it "
                                  "holds a zero byte");
+  llvm::StringRef text = (*buffer)->getBuffer();
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  if (isText)
+    if (std::optional<size_t> deep = findDeepNesting(text)) {
+      auto [line, column] = sources.getLineAndColumn(
+          llvm::SMLoc::getFromPointer(text.data() + *deep));
+      return fail(ExitCompile, options.file + ":" + llvm::Twine(line) + ":" +
+                                   llvm::Twine(column) +
+                                   ": brackets are nested more than " +
+                                   llvm::Twine(maxNesting) + " deep");
+    }
   mlir::SourceMgrDiagnosticHandler printer(sources, &context);
   module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
   if (!module)

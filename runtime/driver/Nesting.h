@@ -1,0 +1,27 @@
+//===- Nesting.h - Text that is nested too deeply ---------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_DRIVER_NESTING_H
+#define COMMSIR_RUNTIME_DRIVER_NESTING_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+
+namespace commsir::driver {
+
+/// How deep brackets may be nested in MLIR text. Kernels need ten; parser and
+/// verifiers recurse, and would overflow the stack from some thousands on.
+inline constexpr unsigned maxNesting = 256;
+
+/// Where in `text` the brackets ( [ { < are nested deeper than `maxNesting`, as
+/// an offset; nothing when they are not. Strings and comments do not count.
+std::optional<size_t> findDeepNesting(llvm::StringRef text);
+
+} // namespace commsir::driver
+
+#endif // COMMSIR_RUNTIME_DRIVER_NESTING_H
