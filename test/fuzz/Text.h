@@ -23,8 +23,10 @@ namespace commsir::fuzz {
 /// A context with all dialects and one thread, that says nothing.
 class QuietContext {
 public:
-  QuietContext() : context(makeRegistry(), mlir::MLIRContext::Threading::DISABLED) {
-    context.getDiagEngine().registerHandler([](mlir::Diagnostic &) { return mlir::success(); });
+  QuietContext()
+      : context(makeRegistry(), mlir::MLIRContext::Threading::DISABLED) {
+    context.getDiagEngine().registerHandler(
+        [](mlir::Diagnostic &) { return mlir::success(); });
   }
   mlir::MLIRContext *operator->() { return &context; }
   operator mlir::MLIRContext *() { return &context; }
@@ -39,7 +41,8 @@ private:
 };
 
 /// The module that `text` spells, or null.
-inline mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &text, mlir::MLIRContext *context) {
+inline mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &text,
+                                               mlir::MLIRContext *context) {
   return mlir::parseSourceString<mlir::ModuleOp>(text, context);
 }
 

@@ -18,7 +18,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   auto bytes = llvm::MemoryBuffer::getMemBufferCopy(
-      llvm::StringRef(reinterpret_cast<const char *>(data), size), "fuzzed.npy");
+      llvm::StringRef(reinterpret_cast<const char *>(data), size),
+      "fuzzed.npy");
   auto npy = commsir::driver::Npy::parse(std::move(bytes), "fuzzed.npy");
   if (!npy) {
     llvm::consumeError(npy.takeError());

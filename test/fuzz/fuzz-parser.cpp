@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Whatever parses and verifies must print as text that parses to the same print.
+// Whatever parses and verifies must print as text that parses to the same
+// print.
 //
 //===----------------------------------------------------------------------===//
 

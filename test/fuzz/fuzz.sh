@@ -19,6 +19,7 @@ case $name in
     find "$source/test" -name '*.mlir' -not -path '*/fuzz/*' -print0 |
       xargs -0 "$source/.venv/bin/python" "$source/test/fuzz/split.py" "$work/kept"
     dictionary=(-dict="$source/test/fuzz/comms.dict") ;;
+  fuzz-run) dictionary=(-dict="$source/test/fuzz/run.dict") ;;
   *) dictionary=() ;;
 esac
 [ -d "$kept" ] && cp -r "$kept/." "$work/kept/"
@@ -26,6 +27,7 @@ esac
 case $name in
   fuzz-parser) runs=60000 ;;
   fuzz-lowering) runs=3000 ;;
+  fuzz-run) runs=1500 ;;
   *) runs=150000 ;;
 esac
 if [ "$seconds" = 0 ]; then budget=(-seed=1 -runs=$runs -max_total_time=60)
