@@ -187,11 +187,14 @@ void StageEmitter::emitMasked() {
   // Lanes are a power of two.
   Value full = arith::AndIOp::create(builder, loc, shortest,
                                      getIndex(builder, loc, -lanes));
-  emitLoop(builder, loc, getIndex(builder, loc, 0), full, lanes,
-           [&](OpBuilder &inner, Value index) {
-             failedStep |=
-                 failed(emitStep(inner, index, lanes, /*masked=*/false));
-           });
+  // A loop that never runs would hold accesses beyond the end of the memory.
+  std::optional<int64_t> known = getConstantIntValue(shortest);
+  if (!known || *known >= lanes)
+    emitLoop(builder, loc, getIndex(builder, loc, 0), full, lanes,
+             [&](OpBuilder &inner, Value index) {
+               failedStep |=
+                   failed(emitStep(inner, index, lanes, /*masked=*/false));
+             });
   if (failedStep)
     return;
   emitLoop(builder, loc, full, last ? last : longest, lanes,
