@@ -12,6 +12,7 @@
 #include "runtime/driver/Memory.h"
 #include "runtime/driver/Progress.h"
 #include "runtime/tune/Compare.h"
+#include "runtime/tune/Compile.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
@@ -94,6 +95,7 @@ static std::vector<Candidate> listCandidates(const Plan &plan, Target &target,
   for (KernelChoice &choice : plan.choices()) {
     Candidate ours;
     ours.choice = std::move(choice);
+    ours.name = renderChoice(ours.choice, {});
     ours.registered = true;
     all.push_back(std::move(ours));
   }

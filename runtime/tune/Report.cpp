@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 using namespace commsir::tune;
@@ -148,9 +149,12 @@ static std::vector<const Entry *> selectRows(std::vector<const Entry *> group,
       });
   std::vector<const Entry *> shown;
   size_t ours = 0;
-  for (const Entry *entry : group)
+  for (const Entry *entry : group) {
+    if (entry->status == Status::Failed)
+      continue; // printFailures tells of these.
     if (!entry->isMeasured() || entry->baseline || most == 0 || ours++ < most)
       shown.push_back(entry);
+  }
   return shown;
 }
 
@@ -159,7 +163,7 @@ static std::string renderVerdict(const Entry &entry) {
   case Status::Wrong:
     return "WRONG: " + entry.message;
   case Status::Failed:
-    return "not run: " + entry.message;
+    break;
   case Status::Ok:
     return entry.exact ? "right, exact" : "right";
   }
@@ -218,6 +222,38 @@ static std::vector<std::string> renderRow(const Entry &entry) {
   return row;
 }
 
+/// Says what could not be run and why, every reason once. Pairs of algorithm
+/// and protocol that do not carry out an operation are only counted, unless
+/// `all`.
+static void printFailures(const Report &report, llvm::raw_ostream &os,
+                          bool all) {
+  std::map<std::string, size_t> reasons;
+  std::vector<std::string> order;
+  std::set<std::string> impossible;
+  for (const Entry &entry : report.entries) {
+    if (entry.status != Status::Failed)
+      continue;
+    std::string where = entry.op + ", " + entry.contender;
+    if (!all && llvm::StringRef(entry.message).contains("cannot be used:")) {
+      impossible.insert(where);
+      continue;
+    }
+    std::string reason = where + ": " + entry.message;
+    if (reasons[reason]++ == 0)
+      order.push_back(reason);
+  }
+  for (const std::string &reason : order) {
+    os << "not run: " << reason;
+    if (reasons[reason] > 1)
+      os << " (" << reasons[reason] << " times)";
+    os << "\n";
+  }
+  if (!impossible.empty())
+    os << impossible.size()
+       << " combinations of operation, algorithm and protocol do not exist "
+          "(--full says why)\n";
+}
+
 void commsir::tune::printTable(const Report &report, llvm::raw_ostream &os,
                                size_t most) {
   printHeader(report.header, os);
@@ -236,6 +272,7 @@ void commsir::tune::printTable(const Report &report, llvm::raw_ostream &os,
     for (const Entry *entry : selectRows(groups[key], most))
       grid.add(renderRow(*entry));
   grid.print(os);
+  printFailures(report, os, most == 0);
 }
 
 //===----------------------------------------------------------------------===//

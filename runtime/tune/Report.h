@@ -105,7 +105,8 @@ double floorTime(const Floor &floor, llvm::StringRef op, int64_t ranks,
 std::string renderSize(int64_t bytes);
 
 /// A table for people. Of each operation, size and type it shows the baselines
-/// and the best `most` others; 0: all. Wrong and failed ones always.
+/// and the best `most` others (0: all), wrong ones always. What could not be
+/// run follows the table.
 void printTable(const Report &report, llvm::raw_ostream &os, size_t most = 1);
 
 /// The report with every sample.
