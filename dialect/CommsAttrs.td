@@ -73,7 +73,8 @@ def Comms_ChannelPattern : Comms_Enum<"ChannelPattern", "who sends to whom on a 
 def Comms_ChannelPatternAttr : Comms_EnumAttr<Comms_ChannelPattern, "pattern">;
 
 def Comms_MemorySpace : Comms_Enum<"MemorySpace", "memory that is not plain global memory", [
-  I32EnumAttrCase<"Multimem", 0, "multimem">, I32EnumAttrCase<"Scratch", 1, "scratch">]>;
+  I32EnumAttrCase<"Multimem", 0, "multimem">, I32EnumAttrCase<"Scratch", 1, "scratch">,
+  I32EnumAttrCase<"Shared", 2, "shared">]>;
 def Comms_MemorySpaceAttr : Comms_EnumAttr<Comms_MemorySpace, "space"> {
   let assemblyFormat = "`<` $value `>`";
 }

@@ -46,10 +46,10 @@ LogicalResult ScratchOp::verify() {
            << "; it needs a static shape of rank 1 or more and identity layout";
   auto space = dyn_cast_or_null<MemorySpaceAttr>(type.getMemorySpace());
   if (type.getMemorySpace() &&
-      !(space && space.getValue() == MemorySpace::Scratch))
+      !(space && space.getValue() != MemorySpace::Multimem))
     return emitOpError()
-           << "C2: scratch memory is in the default memory space or in "
-              "#comms.space<scratch>, not in "
+           << "C2: scratch memory is in the default memory space, in "
+              "#comms.space<scratch> or in #comms.space<shared>, not in "
            << type.getMemorySpace();
   Type element = type.getElementType();
   bool plain = isa<FloatType, IntegerType>(element);

@@ -18,9 +18,14 @@
 #include "lowering/tiles/Loops.h"
 #include "lowering/tiles/Stage.h"
 #include "lowering/tiles/StageEmitter.h"
+#include "lowering/tiles/ThreadOrder.h"
+#include "lowering/tiles/Threads.h"
 #include "lowering/tiles/TileMemory.h"
 #include "lowering/tiles/TileValues.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -49,8 +54,10 @@ namespace {
 /// Rewrites one kernel.
 class Distributor {
 public:
-  Distributor(KernelOp kernel, int64_t lanes)
-      : kernel(kernel), memory(kernel, lanes), values(memory) {}
+  /// `threads` is null where a block is one thread.
+  Distributor(KernelOp kernel, int64_t lanes, Threads *threads)
+      : kernel(kernel), threads(threads), memory(kernel, lanes, threads),
+        values(memory) {}
 
   LogicalResult run();
 
@@ -83,9 +90,20 @@ private:
   void expireAfterLastUse(const BlockPlan &plan, unsigned position, Value tile,
                           Value buffer);
 
+  /// Lets the threads meet before `place` where the ops of an item, or an op
+  /// between two, need it.
+  void orderBefore(Operation *place, ArrayRef<Operation *> ops);
+  void orderItem(const Item &item);
+  void orderLoop(Operation *loop);
+  /// `body` on one thread of the block.
+  void emitOnce(OpBuilder &builder, Location loc,
+                llvm::function_ref<void(OpBuilder &)> body);
+
   KernelOp kernel;
+  Threads *threads;
   TileMemory memory;
   TileValues values;
+  ThreadOrder order;
   /// Ops that are replaced; erased when nothing refers to them.
   SmallVector<Operation *> dead;
   /// Buffers to give back, by plan and position in it.
@@ -114,7 +132,19 @@ LogicalResult Distributor::run() {
 
 LogicalResult Distributor::emitBlock(Block &block, ArrayRef<Copy> atEnd) {
   BlockPlan plan = planBlock(block, atEnd);
+  // What is there now, without what is emitted.
+  SmallVector<Operation *> ops =
+      llvm::map_to_vector(block, [](Operation &op) { return &op; });
+  ArrayRef<Operation *> rest = ops;
   for (unsigned position = 0; position < plan.items.size(); ++position) {
+    if (threads) {
+      while (rest.front() != plan.items[position].op) {
+        if (!plan.itemOf.contains(rest.front()))
+          orderBefore(rest.front(), rest.front());
+        rest = rest.drop_front();
+      }
+      orderItem(plan.items[position]);
+    }
     LogicalResult result = plan.items[position].stage
                                ? emitStage(plan, position)
                                : emitOp(plan, position);
@@ -127,7 +157,47 @@ LogicalResult Distributor::emitBlock(Block &block, ArrayRef<Copy> atEnd) {
       memory.give(buffer);
     expiring.erase(it);
   }
+  if (threads)
+    for (Operation *op : rest)
+      if (!plan.itemOf.contains(op))
+        orderBefore(op, op);
   return success();
+}
+
+void Distributor::orderBefore(Operation *place, ArrayRef<Operation *> ops) {
+  if (llvm::any_of(ops, isMeeting))
+    return order.meet();
+  if (!order.mustMeetBefore(ops))
+    return;
+  OpBuilder builder(place);
+  threads->emitBarrier(builder, place->getLoc());
+}
+
+void Distributor::orderItem(const Item &item) {
+  if (item.stage)
+    return orderBefore(item.op, item.stage->ops);
+  if (item.op->getNumRegions() == 0)
+    return orderBefore(item.op, item.op);
+  // Ops in regions are ordered one by one.
+  if (isa<LoopLikeOpInterface, ForPeersOp>(item.op))
+    orderLoop(item.op);
+}
+
+void Distributor::orderLoop(Operation *loop) {
+  if (!ThreadOrder::mustMeetInside(loop))
+    return;
+  for (Region &region : loop->getRegions()) {
+    OpBuilder builder = OpBuilder::atBlockBegin(&region.front());
+    threads->emitBarrier(builder, loop->getLoc());
+  }
+}
+
+void Distributor::emitOnce(OpBuilder &builder, Location loc,
+                           llvm::function_ref<void(OpBuilder &)> body) {
+  if (threads)
+    threads->emitOnFirst(builder, loc, body);
+  else
+    body(builder);
 }
 
 /// Whether a use by a loop's start or a yield is met by a copy of the stage.
@@ -207,7 +277,12 @@ LogicalResult Distributor::emitStage(const BlockPlan &plan, unsigned position) {
   const Stage &stage = *item.stage;
   OpBuilder builder(item.op);
   SmallVector<std::pair<Value, Value>> kept;
+  bool inRegisters = threads && staysInRegisters(stage, *threads);
   for (Value tile : getKeptTiles(stage)) {
+    if (inRegisters) {
+      kept.push_back({tile, Value()});
+      continue;
+    }
     Value buffer = takeForKept(plan, position, tile);
     values.setBuffer(tile, buffer);
     kept.push_back({tile, buffer});
@@ -218,7 +293,12 @@ LogicalResult Distributor::emitStage(const BlockPlan &plan, unsigned position) {
     return failure();
   // Only now: buffers of this stage must not be taken by its own reductions.
   for (auto [tile, buffer] : kept)
-    expireAfterLastUse(plan, position, tile, buffer);
+    if (buffer)
+      expireAfterLastUse(plan, position, tile, buffer);
+  // A reduction ends where all threads have met.
+  if (llvm::any_of(stage.ops,
+                   [](Operation *op) { return isa<RowReduceOp>(op); }))
+    order.meet();
   dead.append(stage.ops.begin(), stage.ops.end());
   return success();
 }
@@ -229,12 +309,17 @@ LogicalResult Distributor::emitStage(const BlockPlan &plan, unsigned position) {
 
 LogicalResult Distributor::emitOp(const BlockPlan &plan, unsigned position) {
   Operation *op = plan.items[position].op;
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return emitFor(plan, position, loop);
-  if (auto branch = dyn_cast<scf::IfOp>(op))
-    return emitIf(plan, position, branch);
-  if (op->getNumRegions())
-    return emitRegions(op);
+  if (op->getNumRegions()) {
+    // Regions may be skipped: what was touched before them still is.
+    ThreadOrder before = order;
+    auto loop = dyn_cast<scf::ForOp>(op);
+    auto branch = dyn_cast<scf::IfOp>(op);
+    LogicalResult result = loop     ? emitFor(plan, position, loop)
+                           : branch ? emitIf(plan, position, branch)
+                                    : emitRegions(op);
+    order.join(before);
+    return result;
+  }
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return emitConstant(constant);
   return emitScalarOp(op);
@@ -388,6 +473,10 @@ LogicalResult Distributor::emitConstant(arith::ConstantOp op) {
   if (!elements)
     return op.emitOpError(
         "is no dense constant: a tile's constant has to be dense");
+  if (threads)
+    return op.emitOpError(
+        "is a tile of different numbers, which threads cannot share yet: load "
+        "it from memory, or compute it from comms.iota");
   int64_t lanes = memory.getLanes(), length = type.getNumElements();
   Value buffer = memory.takeNew(op.getLoc(), length, type.getElementType());
   values.setBuffer(op, buffer);
@@ -493,8 +582,9 @@ void Distributor::emitScalarStore(TileStoreOp op) {
         scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
     builder.setInsertionPointToStart(branch.thenBlock());
   }
-  memref::StoreOp::create(builder, loc, scalar, memref,
-                          ValueRange(op.getOffset()));
+  emitOnce(builder, loc, [&](OpBuilder &b) {
+    memref::StoreOp::create(b, loc, scalar, memref, ValueRange(op.getOffset()));
+  });
 }
 
 void Distributor::emitVectorOfOne(Operation *op) {
@@ -507,6 +597,8 @@ void Distributor::emitVectorOfOne(Operation *op) {
   if (op->getNumResults() == 0) {
     Value scalar = canonicalizeNaN(builder, loc, values.getScalar(tile), tile);
     part.vector = vector::BroadcastOp::create(builder, loc, part.type, scalar);
+    return emitOnce(builder, loc,
+                    [&](OpBuilder &b) { (void)moveVector(b, op, part); });
   }
   if (Value vector = moveVector(builder, op, part))
     values.setScalar(tile, vector::ExtractOp::create(builder, loc, vector, 0));
@@ -598,6 +690,21 @@ static LogicalResult checkOp(Operation *op) {
                  succeeded(checkFlow(op)));
 }
 
+/// What has no meaning where a block is many threads.
+static LogicalResult checkForThreads(Operation *op) {
+  if (isa<memref::StoreOp>(op))
+    return op->emitOpError(
+        "stores from a block of many threads: use comms.tile_store of a tile "
+        "of one element, which one thread stores");
+  auto reduce = dyn_cast<RowReduceOp>(op);
+  Type type =
+      reduce ? getElementTypeOrSelf(reduce.getTile().getType()) : Type();
+  if (type && type.isIntOrFloat() && type.getIntOrFloatBitWidth() > 64)
+    return op->emitOpError() << "combines elements of " << type
+                             << ", but threads exchange 64 bits at most";
+  return success();
+}
+
 /// What this pass promises: no tensor, no long vector.
 static LogicalResult checkDistributed(Operation *op) {
   auto isWrong = [](Type type) {
@@ -639,6 +746,8 @@ struct DistributeTilesPass
                          << lanes.getValue() << " is not 1, 2, 4, 8 or 16";
       return signalPassFailure();
     }
+    if (failed(checkThreads(kernel)))
+      return signalPassFailure();
     if (kernel.getBody().empty())
       return;
     // Code that nothing reaches may use what is not there yet.
@@ -647,9 +756,35 @@ struct DistributeTilesPass
     if (failed(walkAll(kernel, checkOp)))
       return signalPassFailure();
     unrollFoldLoops(kernel);
-    if (failed(Distributor(kernel, lanes).run()) ||
+    std::optional<Threads> block;
+    if (threads > 0) {
+      if (failed(walkAll(kernel, checkForThreads)))
+        return signalPassFailure();
+      block.emplace(kernel, threads, cluster);
+      if (block->reduces())
+        block->awaitCluster();
+      Builder builder(&getContext());
+      kernel->setAttr(kThreadsAttr, builder.getI64IntegerAttr(threads));
+      kernel->setAttr(kClusterAttr, builder.getI64IntegerAttr(cluster));
+    }
+    if (failed(Distributor(kernel, lanes, block ? &*block : nullptr).run()) ||
         failed(walkAll(kernel, checkDistributed)))
       signalPassFailure();
+  }
+
+private:
+  LogicalResult checkThreads(KernelOp kernel) {
+    if (threads == 0 && cluster == 1)
+      return success();
+    if (threads < kWarp || threads > 1024 || !llvm::isPowerOf2_64(threads))
+      return kernel.emitError()
+             << "comms-distribute-tiles: threads = " << threads.getValue()
+             << " is not 32, 64, 128, 256, 512 or 1024";
+    if (cluster < 1 || cluster > 16 || !llvm::isPowerOf2_64(cluster))
+      return kernel.emitError()
+             << "comms-distribute-tiles: cluster = " << cluster.getValue()
+             << " is not 1, 2, 4, 8 or 16";
+    return success();
   }
 };
 } // namespace

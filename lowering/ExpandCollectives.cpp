@@ -345,7 +345,10 @@ LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
     return failure();
   int64_t pieces =
       choice->algorithm->pieces ? choice->algorithm->pieces(*problem) : 1;
-  chooseTiles(*problem, pieces, tileSize);
+  int64_t wantedSize = tileSize;
+  if (tileSize == 0 && threads > 1)
+    wantedSize = getTileSizeFor(*problem, threads * cluster);
+  chooseTiles(*problem, pieces, wantedSize);
   constexpr int64_t maxSlots = int64_t(1) << 40;
   if (problem->tiles > maxSlots / problem->ranks)
     return op->emitOpError("is cut into ")
@@ -369,6 +372,14 @@ LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
 
 void ExpandCollectives::runOnOperation() {
   KernelOp kernel = getOperation();
+  if (threads < 0 || threads > 1024 || cluster < 1 || cluster > 16) {
+    kernel.emitError() << "comms-expand-collectives: threads = "
+                       << threads.getValue()
+                       << ", cluster = " << cluster.getValue()
+                       << " is no block: a CTA has at most 1024 threads, a "
+                          "cluster at most 16 CTAs";
+    return signalPassFailure();
+  }
   if (failed(setShape(kernel)))
     return signalPassFailure();
   SmallVector<Operation *> collectives;

@@ -633,6 +633,23 @@ FailureOr<Problem> mlir::comms::readProblem(Operation *op) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
+int64_t mlir::comms::getTileSizeFor(const Problem &problem, int64_t threads) {
+  constexpr int64_t vectorBits = 128, mostLanes = 16;
+  int64_t narrowest = vectorBits;
+  auto add = [&](Type type) {
+    if (type.isIntOrFloat())
+      narrowest = std::min<int64_t>(narrowest,
+                                    std::max(type.getIntOrFloatBitWidth(), 8u));
+  };
+  for (const SmallVector<TileArray> *arrays :
+       {&problem.inputs, &problem.outputs, &problem.args})
+    for (const TileArray &array : *arrays)
+      add(array.elementType);
+  for (const WireTile &wire : problem.wires)
+    add(wire.elementType);
+  return threads * std::min(vectorBits / narrowest, mostLanes);
+}
+
 void mlir::comms::chooseTiles(Problem &problem, int64_t pieces,
                               int64_t tileSize) {
   if (!problem.flat)

@@ -101,8 +101,8 @@ static LogicalResult send(OpBuilder &builder, const ChannelContext &context,
 }
 
 /// Fills what `op` receives with poison, in the buffer that begins at `buffer`.
-static void clear(OpBuilder &builder, const ChannelContext &context, RecvOp op,
-                  Value buffer) {
+static PoisonFillOp clear(OpBuilder &builder, const ChannelContext &context,
+                          RecvOp op, Value buffer) {
   ChannelMemory layout = memory(context.channel, context.teamSize);
   Value row = emitRow(builder, op.getLoc(), layout, buffer,
                       layout.rows == 1 ? Value() : op.getPeer());
@@ -110,7 +110,8 @@ static void clear(OpBuilder &builder, const ChannelContext &context, RecvOp op,
   Value count = op.getValid();
   if (!count)
     count = arith::ConstantIndexOp::create(builder, op.getLoc(), layout.units);
-  PoisonFillOp::create(builder, op.getLoc(), context.local, offset, count);
+  return PoisonFillOp::create(builder, op.getLoc(), context.local, offset,
+                              count);
 }
 
 static FailureOr<Value> recv(OpBuilder &builder, const ChannelContext &context,
@@ -118,7 +119,9 @@ static FailureOr<Value> recv(OpBuilder &builder, const ChannelContext &context,
   ChannelMemory layout = memory(context.channel, context.teamSize);
   bool sameEachLaunch = isLaunchInvariant(op);
   if (sameEachLaunch)
-    clear(builder, context, op, context.stale);
+    // Nobody reads there: it may be moved past other accesses.
+    clear(builder, context, op, context.stale)
+        ->setAttr("comms.stale", builder.getUnitAttr());
   Value row = emitRow(builder, op.getLoc(), layout, context.buffer,
                       layout.rows == 1 ? Value() : op.getPeer());
   Value offset = emitSlot(builder, op.getLoc(), layout, row, op.getSlot());

@@ -17,12 +17,11 @@ using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::tiles;
 
-RowReduction::RowReduction(RowReduceOp op, TileMemory &memory)
+RowCombiner::RowCombiner(RowReduceOp op)
     : loc(op.getLoc()), kind(op.getKind()),
       elementType(cast<ShapedType>(op.getTile().getType()).getElementType()),
       length(cast<ShapedType>(op.getTile().getType()).getNumElements()),
-      width(std::min<int64_t>(kMaxChunk, llvm::PowerOf2Ceil(length))),
-      memory(memory) {}
+      width(std::min<int64_t>(kMaxChunk, llvm::PowerOf2Ceil(length))) {}
 
 //===----------------------------------------------------------------------===//
 // Combination
@@ -66,7 +65,7 @@ static TypedAttr getIdentityValue(OpBuilder &builder, ReductionKind kind,
   }
 }
 
-Value RowReduction::getIdentity(OpBuilder &builder, int64_t lanes) const {
+Value RowCombiner::getIdentity(OpBuilder &builder, int64_t lanes) const {
   TypedAttr value = getIdentityValue(builder, kind, elementType);
   auto type = VectorType::get({lanes}, elementType);
   return arith::ConstantOp::create(
@@ -80,7 +79,7 @@ static Value combineBy(OpBuilder &builder, Location loc, Value a, Value b) {
   return IntOp::create(builder, loc, a, b);
 }
 
-Value RowReduction::combine(OpBuilder &builder, Value a, Value b) const {
+Value RowCombiner::combine(OpBuilder &builder, Value a, Value b) const {
   switch (kind) {
   case ReductionKind::Sum:
   case ReductionKind::Avg:
@@ -99,6 +98,50 @@ Value RowReduction::combine(OpBuilder &builder, Value a, Value b) const {
     return arith::XOrIOp::create(builder, loc, a, b);
   }
   return a;
+}
+
+Value RowCombiner::combineNeighbours(OpBuilder &builder, Value a,
+                                     Value b) const {
+  int64_t lanes = cast<VectorType>(a.getType()).getNumElements();
+  int64_t results = b ? lanes : lanes / 2;
+  SmallVector<int64_t> left, right;
+  for (int64_t i = 0; i < results; ++i) {
+    left.push_back(2 * i);
+    right.push_back(2 * i + 1);
+  }
+  Value second = b ? b : a;
+  Value even = vector::ShuffleOp::create(builder, loc, a, second, left);
+  Value odd = vector::ShuffleOp::create(builder, loc, a, second, right);
+  return combine(builder, even, odd);
+}
+
+Value RowCombiner::combineLanes(OpBuilder &builder, Value vector) const {
+  int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
+  for (; lanes > 1; lanes /= 2)
+    vector = combineNeighbours(builder, vector, Value());
+  return vector;
+}
+
+/// Divides a sum by the number of elements.
+static Value divide(OpBuilder &builder, Location loc, Value sum,
+                    int64_t length) {
+  Type type = sum.getType();
+  if (auto floatType = dyn_cast<FloatType>(type)) {
+    APFloat count(floatType.getFloatSemantics());
+    count.convertFromAPInt(APInt(64, length), /*IsSigned=*/true,
+                           APFloat::rmNearestTiesToEven);
+    Value divisor = arith::ConstantOp::create(
+        builder, loc, builder.getFloatAttr(type, count));
+    return arith::DivFOp::create(builder, loc, sum, divisor);
+  }
+  Value divisor = arith::ConstantOp::create(
+      builder, loc, builder.getIntegerAttr(type, length));
+  return arith::DivSIOp::create(builder, loc, sum, divisor);
+}
+
+Value RowCombiner::finishRow(OpBuilder &builder, Value combined) const {
+  return kind == ReductionKind::Avg ? divide(builder, loc, combined, length)
+                                    : combined;
 }
 
 //===----------------------------------------------------------------------===//
@@ -128,21 +171,6 @@ void RowReduction::add(OpBuilder &builder, Value vector, Value index,
 //===----------------------------------------------------------------------===//
 // After it
 //===----------------------------------------------------------------------===//
-
-Value RowReduction::combineNeighbours(OpBuilder &builder, Value a,
-                                      Value b) const {
-  int64_t lanes = cast<VectorType>(a.getType()).getNumElements();
-  int64_t results = b ? lanes : lanes / 2;
-  SmallVector<int64_t> left, right;
-  for (int64_t i = 0; i < results; ++i) {
-    left.push_back(2 * i);
-    right.push_back(2 * i + 1);
-  }
-  Value second = b ? b : a;
-  Value even = vector::ShuffleOp::create(builder, loc, a, second, left);
-  Value odd = vector::ShuffleOp::create(builder, loc, a, second, right);
-  return combine(builder, even, odd);
-}
 
 void RowReduction::emitLevel(OpBuilder &builder, Value level) const {
   int64_t lanes = memory.getLanes();
@@ -184,23 +212,6 @@ Value RowReduction::emitChunks(OpBuilder &builder, int64_t chunks) const {
   return loop.getResult(0);
 }
 
-/// Divides a sum by the number of elements.
-static Value divide(OpBuilder &builder, Location loc, Value sum,
-                    int64_t length) {
-  Type type = sum.getType();
-  if (auto floatType = dyn_cast<FloatType>(type)) {
-    APFloat count(floatType.getFloatSemantics());
-    count.convertFromAPInt(APInt(64, length), /*IsSigned=*/true,
-                           APFloat::rmNearestTiesToEven);
-    Value divisor = arith::ConstantOp::create(
-        builder, loc, builder.getFloatAttr(type, count));
-    return arith::DivFOp::create(builder, loc, sum, divisor);
-  }
-  Value divisor = arith::ConstantOp::create(
-      builder, loc, builder.getIntegerAttr(type, length));
-  return arith::DivSIOp::create(builder, loc, sum, divisor);
-}
-
 Value RowReduction::finish(OpBuilder &builder) {
   int64_t lanes = memory.getLanes();
   int64_t chunks = llvm::divideCeil(length, width);
@@ -216,13 +227,10 @@ Value RowReduction::finish(OpBuilder &builder) {
   if (chunks > 1) {
     rest = emitChunks(builder, chunks);
   } else {
-    rest = TileMemory::read(builder, loc, buffer, getIndex(builder, loc, 0),
-                            lanes, elementType);
-    for (int64_t left = lanes; left > 1; left /= 2)
-      rest = combineNeighbours(builder, rest, Value());
+    rest = combineLanes(builder, TileMemory::read(builder, loc, buffer,
+                                                  getIndex(builder, loc, 0),
+                                                  lanes, elementType));
   }
   memory.give(buffer);
-  Value result = vector::ExtractOp::create(builder, loc, rest, 0);
-  return kind == ReductionKind::Avg ? divide(builder, loc, result, length)
-                                    : result;
+  return finishRow(builder, vector::ExtractOp::create(builder, loc, rest, 0));
 }

@@ -22,12 +22,37 @@ namespace mlir::comms::tiles {
 /// chunks of this many, whose results are combined from left to right.
 inline constexpr int64_t kMaxChunk = 16384;
 
-/// One row that is being combined. Before the loop over the row: begin; in it:
-/// add for each vector; after it: finish.
-class RowReduction {
+/// How the elements of one row combine.
+class RowCombiner {
 public:
   /// `op` combines a tile of more than one element.
-  RowReduction(RowReduceOp op, TileMemory &memory);
+  explicit RowCombiner(RowReduceOp op);
+
+  Value combine(OpBuilder &builder, Value a, Value b) const;
+  /// A vector of what changes nothing.
+  Value getIdentity(OpBuilder &builder, int64_t lanes) const;
+  /// Combines the lanes of two vectors, or of one (`b` null), with their
+  /// neighbours.
+  Value combineNeighbours(OpBuilder &builder, Value a, Value b) const;
+  /// Combines all lanes (a power of two) of a vector; a vector of 1.
+  Value combineLanes(OpBuilder &builder, Value vector) const;
+  /// What the reduction gives for the combination of all elements.
+  Value finishRow(OpBuilder &builder, Value combined) const;
+
+protected:
+  Location loc;
+  ReductionKind kind;
+  Type elementType;
+  /// Elements of the row, of a chunk.
+  int64_t length, width;
+};
+
+/// One row that is being combined by one thread. Before the loop over the row:
+/// begin; in it: add for each vector; after it: finish.
+class RowReduction : RowCombiner {
+public:
+  RowReduction(RowReduceOp op, TileMemory &memory)
+      : RowCombiner(op), memory(memory) {}
 
   void begin(OpBuilder &builder);
   /// Elements [index, index + lanes of vector) of the row. `mask` (null: all)
@@ -37,21 +62,11 @@ public:
   Value finish(OpBuilder &builder);
 
 private:
-  Value combine(OpBuilder &builder, Value a, Value b) const;
-  Value getIdentity(OpBuilder &builder, int64_t lanes) const;
   /// Combines neighbours of what `level` levels have left, in place.
   void emitLevel(OpBuilder &builder, Value level) const;
-  /// Combines the lanes of two vectors, or of one (`b` null), with their
-  /// neighbours.
-  Value combineNeighbours(OpBuilder &builder, Value a, Value b) const;
   /// The chunks' results from left to right.
   Value emitChunks(OpBuilder &builder, int64_t chunks) const;
 
-  Location loc;
-  ReductionKind kind;
-  Type elementType;
-  /// Elements of the row, of a chunk.
-  int64_t length, width;
   TileMemory &memory;
   /// The row, later the results of each level, followed by identities.
   Value buffer;

@@ -62,18 +62,7 @@ SmallVector<Copy> tiles::getCopies(Operation *user, ValueRange sources,
 // May two accesses share a loop?
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// An access with its root, found once.
-struct Touch {
-  Access access;
-  MemoryRoot root;
-
-  bool isBlocking() const { return access.synchronises && access.isRead(); }
-  bool isSignalling() const { return access.synchronises && access.isWrite(); }
-};
-} // namespace
-
-static SmallVector<Touch, 2> getTouches(Operation *op) {
+SmallVector<Touch, 2> tiles::getTouches(Operation *op) {
   SmallVector<Access> accesses;
   getAccesses(op, accesses);
   SmallVector<Touch, 2> touches;
@@ -99,21 +88,18 @@ static bool areDistinct(Value a, Value b) {
   return x && y && *x != *y;
 }
 
-/// Whether both name the same elements by the same offset: views are the same
-/// value, or the same whole part of a window.
+/// Whether one offset names elements at the same place in both: they are the
+/// same memory, or whole parts of one window, be it of one rank or of two.
 static bool isSameView(const Touch &a, const Touch &b) {
   if (a.access.memory == b.access.memory)
     return true;
   Operation *x = a.access.memory.getDefiningOp(),
             *y = b.access.memory.getDefiningOp();
-  if (!x || !y || x->getName() != y->getName())
-    return false;
-  return isa<LocalOp, PeerOp>(x) &&
-         llvm::equal(x->getOperands(), y->getOperands());
+  return isa_and_nonnull<LocalOp, PeerOp>(x) &&
+         isa_and_nonnull<LocalOp, PeerOp>(y) && a.root.value == b.root.value;
 }
 
-/// Whether no element is common to both.
-static bool areDisjoint(const Touch &a, const Touch &b) {
+bool tiles::areDisjoint(const Touch &a, const Touch &b) {
   if (a.root.kind == MemoryRoot::Unknown || b.root.kind == MemoryRoot::Unknown)
     return false;
   if (a.root.value != b.root.value)
@@ -133,8 +119,7 @@ static bool areDisjoint(const Touch &a, const Touch &b) {
   return *x + *m <= *y || *y + *n <= *x;
 }
 
-/// Whether element i of both lies at one address for each i.
-static bool isElementwise(const Touch &a, const Touch &b) {
+bool tiles::isElementwise(const Touch &a, const Touch &b) {
   return isSameView(a, b) && areSame(a.access.offset, b.access.offset) &&
          a.access.tileBits == b.access.tileBits &&
          a.access.unitBits == b.access.unitBits;

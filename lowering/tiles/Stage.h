@@ -78,6 +78,22 @@ struct BlockPlan {
 SmallVector<Copy> getCopies(Operation *user, ValueRange sources,
                             ValueRange targets);
 
+/// An access with its root, found once.
+struct Touch {
+  Access access;
+  MemoryRoot root;
+
+  bool isBlocking() const { return access.synchronises && access.isRead(); }
+  bool isSignalling() const { return access.synchronises && access.isWrite(); }
+};
+
+/// The accesses of `op` alone.
+SmallVector<Touch, 2> getTouches(Operation *op);
+/// Whether no element is common to both.
+bool areDisjoint(const Touch &a, const Touch &b);
+/// Whether element i of both lies at one address for each i.
+bool isElementwise(const Touch &a, const Touch &b);
+
 /// Plans `block`, whose last op is a terminator; `atEnd` are copies made before
 /// the terminator.
 BlockPlan planBlock(Block &block, ArrayRef<Copy> atEnd);

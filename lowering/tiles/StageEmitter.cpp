@@ -106,6 +106,10 @@ Value tiles::moveVector(OpBuilder &b, Operation *op, const VectorPart &part) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult StageEmitter::emit() {
+  if (threads) {
+    emitThreads();
+    return failure(failedStep);
+  }
   for (Operation *op : stage.ops)
     if (auto reduce = dyn_cast<RowReduceOp>(op))
       reductions.insert({op, RowReduction(reduce, values.getMemory())});
@@ -205,25 +209,158 @@ void StageEmitter::emitMasked() {
 }
 
 //===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+/// Whether any op of `stage` moves less than its tile.
+static bool hasValid(const Stage &stage) {
+  return llvm::any_of(stage.ops,
+                      [](Operation *op) { return bool(getValid(op)); });
+}
+
+bool tiles::staysInRegisters(const Stage &stage, const Threads &threads) {
+  return threads.areUnrolled(stage.length) && !hasValid(stage) &&
+         stage.length % threads.getStride(stage.length) == 0;
+}
+
+void StageEmitter::emitThreads() {
+  Location loc = getLoc();
+  bool direct = staysInRegisters(stage, *threads);
+  for (Operation *op : stage.ops)
+    if (auto reduce = dyn_cast<RowReduceOp>(op))
+      threadReductions.insert({op, ThreadReduction(reduce, *threads)});
+  for (auto &entry : threadReductions)
+    entry.second.begin(builder, direct);
+
+  int64_t trips = threads->getTrips(stage.length);
+  int64_t wholeTrips =
+      hasValid(stage) ? 0 : stage.length / threads->getStride(stage.length);
+  auto trip = [&](bool whole) {
+    return [this, whole](OpBuilder &inner, Value number) {
+      emitTrip(inner, number, whole);
+    };
+  };
+  if (threads->areUnrolled(stage.length)) {
+    for (int64_t k = 0; k < trips; ++k)
+      emitTrip(builder, getIndex(builder, loc, k), k < wholeTrips);
+  } else {
+    Value between = getIndex(builder, loc, wholeTrips);
+    if (wholeTrips > 0)
+      emitLoop(builder, loc, getIndex(builder, loc, 0), between, 1, trip(true));
+    if (wholeTrips < trips)
+      emitLoop(builder, loc, between, getIndex(builder, loc, trips), 1,
+               trip(false));
+  }
+  for (auto &entry : threadReductions)
+    values.setScalar(entry.first->getResult(0), entry.second.finish(builder));
+}
+
+void StageEmitter::emitTrip(OpBuilder &b, Value trip, bool whole) {
+  Location loc = getLoc();
+  Value before = b.createOrFold<arith::MulIOp>(
+      loc, trip, getIndex(b, loc, threads->getStride(stage.length)));
+  Value index = b.createOrFold<arith::AddIOp>(
+      loc, threads->getFirst(stage.length), before);
+  auto step = [&](OpBuilder &inner, bool masked) {
+    failedStep |= failed(emitStep(inner, index, lanes, masked, trip));
+  };
+  if (whole)
+    return step(b, /*masked=*/false);
+
+  // Vectors before `shortest` are full; from `longest` on, nothing happens.
+  Value tileEnd = getIndex(b, loc, stage.length);
+  Value shortest = tileEnd, longest;
+  llvm::SetVector<Value> valids;
+  for (Operation *op : stage.ops)
+    if (Value valid = getValid(op))
+      valids.insert(valid);
+  for (Value valid : valids) {
+    shortest = b.createOrFold<arith::MinSIOp>(loc, shortest, valid);
+    longest =
+        longest ? b.createOrFold<arith::MaxSIOp>(loc, longest, valid) : valid;
+  }
+  bool ragged = longest || hasOpenTail();
+  longest = reachesTileEnd() || !longest
+                ? tileEnd
+                : b.createOrFold<arith::MinSIOp>(loc, longest, tileEnd);
+  auto onlyIf = [&](OpBuilder &at, Value left, Value right, bool withElse) {
+    Value condition =
+        arith::CmpIOp::create(at, loc, arith::CmpIPredicate::slt, left, right);
+    return scf::IfOp::create(at, loc, condition, withElse);
+  };
+  Value last =
+      arith::AddIOp::create(b, loc, index, getIndex(b, loc, lanes - 1));
+  auto full = onlyIf(b, last, shortest, /*withElse=*/ragged);
+  OpBuilder inner = OpBuilder::atBlockTerminator(full.thenBlock());
+  step(inner, /*masked=*/false);
+  if (!ragged)
+    return;
+  OpBuilder otherwise = OpBuilder::atBlockTerminator(full.elseBlock());
+  auto some = onlyIf(otherwise, index, longest, /*withElse=*/false);
+  inner = OpBuilder::atBlockTerminator(some.thenBlock());
+  step(inner, /*masked=*/true);
+}
+
+/// Loads whose latency others hide come first, then all polls together, so that
+/// their latencies overlap.
+SmallVector<Operation *> StageEmitter::getOrder() const {
+  SmallVector<Operation *> loads, polls, others;
+  llvm::SmallPtrSet<Value, 4> written;
+  for (Operation *op : stage.ops) {
+    if (threads && isa<TileLoadOp>(op)) {
+      MemoryRoot root = getMemoryRoot(cast<TileLoadOp>(op).getMemref());
+      bool isFree = root.kind != MemoryRoot::Unknown &&
+                    !written.contains(root.value) && !written.contains({});
+      (isFree ? loads : others).push_back(op);
+    } else if (threads && isa<PacketLoadOp, PoisonLoadOp>(op)) {
+      polls.push_back(op);
+    } else {
+      for (const Touch &touch : getTouches(op))
+        if (touch.access.isWrite())
+          written.insert(touch.root.kind == MemoryRoot::Unknown
+                             ? Value()
+                             : touch.root.value);
+      others.push_back(op);
+    }
+  }
+  loads.append(polls);
+  loads.append(others);
+  return loads;
+}
+
+//===----------------------------------------------------------------------===//
 // One iteration
 //===----------------------------------------------------------------------===//
 
 LogicalResult StageEmitter::emitStep(OpBuilder &inner, Value index,
-                                     int64_t count, bool masked) {
-  Step step{inner, index, count, masked};
-  for (Operation *op : stage.ops)
+                                     int64_t count, bool masked, Value trip) {
+  Value place = index;
+  if (trip)
+    place = inner.createOrFold<arith::MulIOp>(getLoc(), trip,
+                                              getIndex(inner, getLoc(), lanes));
+  Step step{inner, index, count, masked, place, trip};
+  for (Operation *op : getOrder())
     if (failed(emitOp(step, op)))
       return failure();
+  keep(step);
+  return success();
+}
+
+void StageEmitter::keep(Step &step) {
   // All that is read comes before all that is kept: copies may exchange tiles.
   SmallVector<std::pair<Value, Value>> writes;
-  for (auto [tile, buffer] : kept)
-    writes.push_back({getVector(step, tile, tile.getLoc()), buffer});
+  for (auto [tile, buffer] : kept) {
+    Value vector = getVector(step, tile, tile.getLoc());
+    if (buffer)
+      writes.push_back({vector, buffer});
+    else
+      values.setRegister(tile, *getConstantIntValue(step.trip), vector);
+  }
   for (const Copy &copy : stage.copies)
     writes.push_back({getVector(step, copy.source, copy.source.getLoc()),
                       values.getBuffer(copy.target)});
   for (auto [vector, buffer] : writes)
-    TileMemory::write(inner, getLoc(), vector, buffer, index);
-  return success();
+    TileMemory::write(step.builder, getLoc(), vector, buffer, step.place);
 }
 
 LogicalResult StageEmitter::emitOp(Step &step, Operation *op) {
@@ -251,9 +388,13 @@ Value StageEmitter::getVector(Step &step, Value tile, Location loc) {
     return vector;
   Value made =
       values.recompute(step.builder, loc, tile, step.index, step.count);
+  std::optional<int64_t> trip =
+      step.trip ? getConstantIntValue(step.trip) : std::nullopt;
+  if (!made && trip)
+    made = values.getRegister(tile, *trip);
   if (!made)
     made = TileMemory::read(
-        step.builder, loc, values.getBuffer(tile), step.index, step.count,
+        step.builder, loc, values.getBuffer(tile), step.place, step.count,
         TileValues::getVectorType(tile, step.count).getElementType());
   return step.vectors[tile] = made;
 }
@@ -300,6 +441,18 @@ Value StageEmitter::getFlat(Value memref, Location loc) {
   return view;
 }
 
+/// Bytes to which element `index` of an array is aligned, as far as a GPU can
+/// use it; none without threads: the processor does not care.
+llvm::MaybeAlign StageEmitter::getAlignment(VectorType type,
+                                            Value index) const {
+  if (!threads || !type.getElementType().isIntOrFloat())
+    return {};
+  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  if (!llvm::isPowerOf2_64(bytes))
+    return {};
+  return llvm::Align(std::min<int64_t>(getDivisor(index) * bytes, 16));
+}
+
 void StageEmitter::emitTileLoad(Step &step, TileLoadOp op) {
   OpBuilder &b = step.builder;
   Location loc = op.getLoc();
@@ -308,7 +461,9 @@ void StageEmitter::emitTileLoad(Step &step, TileLoadOp op) {
   VectorType type = TileValues::getVectorType(op.getTile(), step.count);
   Value &vector = step.vectors[op.getTile()];
   if (!step.masked || (!getValid(op) && !hasOpenTail())) {
-    vector = vector::LoadOp::create(b, loc, type, memref, ValueRange(index));
+    vector = vector::LoadOp::create(b, loc, type, memref, ValueRange(index),
+                                    /*nontemporal=*/false,
+                                    getAlignment(type, index));
     return;
   }
   Value mask = getMask(step, getValid(op), loc);
@@ -325,7 +480,9 @@ void StageEmitter::emitTileStore(Step &step, TileStoreOp op) {
   Value memref = getFlat(op.getMemref(), loc);
   Value index = arith::AddIOp::create(b, loc, op.getOffset(), step.index);
   if (!step.masked || (!getValid(op) && !hasOpenTail()))
-    vector::StoreOp::create(b, loc, vector, memref, ValueRange(index));
+    vector::StoreOp::create(
+        b, loc, vector, memref, ValueRange(index), /*nontemporal=*/false,
+        getAlignment(cast<VectorType>(vector.getType()), index));
   else
     vector::MaskedStoreOp::create(b, loc, memref, ValueRange(index),
                                   getMask(step, getValid(op), loc), vector);
@@ -336,6 +493,9 @@ void StageEmitter::emitRowReduce(Step &step, RowReduceOp op) {
   Value mask;
   if (step.masked && hasOpenTail())
     mask = getMask(step, Value(), op.getLoc());
+  if (threads)
+    return threadReductions.find(op)->second.add(step.builder, vector,
+                                                 step.trip, mask);
   reductions.find(op)->second.add(step.builder, vector, step.index, mask);
 }
 

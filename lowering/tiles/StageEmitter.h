@@ -10,6 +10,10 @@
 // a masked loop of no or one iteration, and of more only where an effect
 // reaches beyond `valid`.
 //
+// With threads, a trip is one vector of each thread: whole trips have neither
+// condition nor mask; in others a thread does its vector whole, with a mask, or
+// not at all.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef COMMSIR_LOWERING_TILES_STAGEEMITTER_H
@@ -17,6 +21,7 @@
 
 #include "lowering/tiles/RowReduction.h"
 #include "lowering/tiles/Stage.h"
+#include "lowering/tiles/ThreadReduction.h"
 #include "lowering/tiles/TileValues.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -38,6 +43,10 @@ struct VectorPart {
 /// tile. Returns what was read, or null.
 Value moveVector(OpBuilder &builder, Operation *op, const VectorPart &part);
 
+/// Whether the values of a stage can stay in registers of the threads: trips
+/// are unrolled, and each is whole.
+bool staysInRegisters(const Stage &stage, const Threads &threads);
+
 /// Emits one stage where the builder stands.
 class StageEmitter {
 public:
@@ -45,7 +54,9 @@ public:
   StageEmitter(OpBuilder &builder, const Stage &stage, TileValues &values,
                ArrayRef<std::pair<Value, Value>> kept)
       : builder(builder), stage(stage), values(values), kept(kept),
-        lanes(values.getMemory().getLanes()) {}
+        threads(values.getMemory().getThreads()),
+        lanes(threads ? threads->getLanes(stage.length)
+                      : values.getMemory().getLanes()) {}
 
   /// Fails with a diagnostic on an op that has no meaning for vectors.
   LogicalResult emit();
@@ -58,6 +69,10 @@ private:
     int64_t count;
     /// Lanes may lie beyond `valid` or the tile's end.
     bool masked;
+    /// Where they lie in buffers. One thread: at `index`.
+    Value place;
+    /// With threads: the trip.
+    Value trip;
     llvm::DenseMap<Value, Value> vectors{};
     /// Masks and numbers of valid lanes, by `valid` (null: the tile's length).
     llvm::DenseMap<Value, Value> masks{}, counts{};
@@ -65,8 +80,14 @@ private:
 
   void emitUnmasked();
   void emitMasked();
+  /// `trip` is null without threads.
   LogicalResult emitStep(OpBuilder &inner, Value index, int64_t count,
-                         bool masked);
+                         bool masked, Value trip = {});
+  /// The ops of the stage in the order in which a step makes them.
+  SmallVector<Operation *> getOrder() const;
+  void emitThreads();
+  void emitTrip(OpBuilder &inner, Value trip, bool whole);
+  void keep(Step &step);
   LogicalResult emitOp(Step &step, Operation *op);
   void emitMoved(Step &step, Operation *op);
   void emitElementwise(Step &step, Operation *op);
@@ -80,6 +101,7 @@ private:
   /// `valid` cut to [0, length].
   Value clampToTile(Value valid, Location loc);
   Value getFlat(Value memref, Location loc);
+  llvm::MaybeAlign getAlignment(VectorType type, Value index) const;
   /// Where the stage has an effect beyond every `valid`.
   bool reachesTileEnd() const;
   bool hasOpenTail() const { return stage.length % lanes != 0; }
@@ -89,8 +111,10 @@ private:
   const Stage &stage;
   TileValues &values;
   ArrayRef<std::pair<Value, Value>> kept;
+  Threads *threads;
   int64_t lanes;
   llvm::MapVector<Operation *, RowReduction> reductions;
+  llvm::MapVector<Operation *, ThreadReduction> threadReductions;
   llvm::DenseMap<Value, Value> flat;
   bool failedStep = false;
 };

@@ -7,6 +7,8 @@
 
 #include "lowering/tiles/TileMemory.h"
 
+#include "lowering/tiles/Threads.h"
+
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -23,8 +25,10 @@ static Type getStoredType(Type elementType) {
 }
 
 MemRefType TileMemory::getBufferType(int64_t length, Type elementType) const {
-  return MemRefType::get({int64_t(llvm::alignTo(length, lanes))},
-                         getStoredType(elementType));
+  int64_t elements = llvm::alignTo(length, lanes);
+  if (threads)
+    elements = threads->getTrips(length) * threads->getLanes(length);
+  return MemRefType::get({elements}, getStoredType(elementType));
 }
 
 Value TileMemory::take(Location loc, int64_t length, Type elementType) {
@@ -33,8 +37,12 @@ Value TileMemory::take(Location loc, int64_t length, Type elementType) {
 }
 
 Value TileMemory::takeNew(Location loc, int64_t length, Type elementType) {
+  MemRefType type = getBufferType(length, elementType);
+  if (threads)
+    return threads->makePrivate(loc, type.getNumElements(),
+                                type.getElementType());
   OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
-  return ScratchOp::create(builder, loc, getBufferType(length, elementType));
+  return ScratchOp::create(builder, loc, type);
 }
 
 void TileMemory::give(Value buffer) {

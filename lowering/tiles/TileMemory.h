@@ -21,12 +21,16 @@
 
 namespace mlir::comms::tiles {
 
+class Threads;
+
 /// Scratch buffers of one kernel.
 class TileMemory {
 public:
   /// Buffers are created at the start of `kernel`'s body and hold whole vectors
-  /// of `lanes` elements.
-  TileMemory(KernelOp kernel, int64_t lanes) : kernel(kernel), lanes(lanes) {}
+  /// of `lanes` elements. With `threads`, a buffer holds the vectors of one
+  /// thread: its memory is that thread's own.
+  TileMemory(KernelOp kernel, int64_t lanes, Threads *threads = nullptr)
+      : kernel(kernel), lanes(lanes), threads(threads) {}
 
   /// A buffer for `length` elements of `elementType`, rounded up to whole
   /// vectors.
@@ -47,10 +51,13 @@ public:
 
   int64_t getLanes() const { return lanes; }
   KernelOp getKernel() const { return kernel; }
+  /// Null: a block is one thread.
+  Threads *getThreads() const { return threads; }
 
 private:
   KernelOp kernel;
   int64_t lanes;
+  Threads *threads;
   /// Buffers that may be taken again, by their type.
   llvm::DenseMap<Type, SmallVector<Value>> unused;
 };

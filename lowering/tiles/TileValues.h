@@ -33,6 +33,15 @@ public:
   Value getBuffer(Value tile) const { return buffers.lookup(tile); }
   void setBuffer(Value tile, Value buffer) { buffers[tile] = buffer; }
 
+  /// This thread's vector of a long tile in one trip, where it stays in a
+  /// register; or null.
+  Value getRegister(Value tile, int64_t trip) const {
+    return registers.lookup({tile, trip});
+  }
+  void setRegister(Value tile, int64_t trip, Value vector) {
+    registers[{tile, trip}] = vector;
+  }
+
   /// Elements [index, index + count) of a long tile that is made again at each
   /// use; null when `tile` is not.
   Value recompute(OpBuilder &builder, Location loc, Value tile, Value index,
@@ -50,6 +59,7 @@ private:
   TileMemory &memory;
   llvm::DenseMap<Value, Value> scalars;
   llvm::DenseMap<Value, Value> buffers;
+  llvm::DenseMap<std::pair<Value, int64_t>, Value> registers;
 };
 
 } // namespace mlir::comms::tiles

@@ -35,7 +35,7 @@ comms.kernel @multicast(%x: memref<500xf32>) attributes {ranks = 4 : i64} {
       // CHECK:      %[[SOURCE:.*]] = arith.muli %[[P]], %c512
       // CHECK-NEXT: %[[OLDROW:.*]] = arith.addi %[[STALE]], %[[SOURCE]]
       // CHECK-NEXT: %[[OLD:.*]] = arith.addi %[[OLDROW]], %[[OFF:.*]] : index
-      // CHECK-NEXT: comms.poison_fill %[[OWN]][%[[OLD]]] count %[[VALID:.*]] :
+      // CHECK-NEXT: comms.poison_fill %[[OWN]][%[[OLD]]] count %[[VALID:.*]] {comms.stale} :
       // CHECK-NEXT: %[[ROW:.*]] = arith.addi %[[BUFFER]], %[[SOURCE]]
       // CHECK-NEXT: %[[AT:.*]] = arith.addi %[[ROW]], %[[OFF]]
       // CHECK-NEXT: comms.poison_load %[[OWN]][%[[AT]]] valid %[[VALID]]

@@ -1,0 +1,232 @@
+//===- Threads.cpp - The threads that share a block's tiles ---------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/tiles/Threads.h"
+
+#include "lowering/tiles/Stage.h"
+#include "lowering/tiles/TileMemory.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::tiles;
+
+/// Bytes that one access moves, at most.
+static constexpr int64_t accessBytes = 16;
+/// Lanes that a vector has, at most.
+static constexpr int64_t maxLanes = 16;
+
+/// Bits of the memory elements in which `op` keeps its tile.
+static int64_t getMemoryBits(TileOpInterface op) {
+  Type type = getElementTypeOrSelf(op.getTileValue().getType());
+  return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 64;
+}
+
+Threads::Threads(KernelOp kernel, int64_t threads, int64_t cluster)
+    : kernel(kernel), threads(threads), cluster(cluster) {
+  kernel.walk([&](Operation *op) {
+    if (auto tileOp = dyn_cast<TileOpInterface>(op)) {
+      std::optional<int64_t> length =
+          getTileLength(tileOp.getTileValue().getType());
+      int64_t bits = std::max<int64_t>(getMemoryBits(tileOp), 8);
+      if (length) {
+        int64_t wanted =
+            std::clamp<int64_t>(accessBytes * 8 / bits, 1, maxLanes);
+        int64_t &most = lanes[*length];
+        most = std::max(most, wanted);
+      }
+    }
+    if (!isa<RowReduceOp>(op) || !isLongTile(op->getOperand(0).getType()))
+      return;
+    reduced = true;
+    reducesInLoop |= bool(op->getParentOfType<LoopLikeOpInterface>());
+  });
+}
+
+int64_t Threads::getLanes(int64_t length) const {
+  auto it = lanes.find(length);
+  // Tiles that memory never holds: as f32.
+  return it == lanes.end() ? accessBytes / 4 : it->second;
+}
+
+int64_t Threads::getTrips(int64_t length) const {
+  return llvm::divideCeil(length, getStride(length));
+}
+
+OpBuilder Threads::atEntry() {
+  if (entry)
+    return OpBuilder(entry->getBlock(), std::next(entry->getIterator()));
+  return OpBuilder::atBlockBegin(&kernel.getBody().front());
+}
+
+Value Threads::getNumber() {
+  if (number)
+    return number;
+  OpBuilder builder = atEntry();
+  Location loc = kernel.getLoc();
+  number = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
+  if (cluster > 1) {
+    Value cta = NVVM::ClusterId::create(builder, loc, builder.getI32Type());
+    cta =
+        arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), cta);
+    Value before = arith::MulIOp::create(builder, loc, cta,
+                                         getIndex(builder, loc, threads));
+    number = arith::AddIOp::create(builder, loc, before, number);
+  }
+  entry = number.getDefiningOp();
+  return number;
+}
+
+Value Threads::getLane() {
+  if (lane)
+    return lane;
+  getNumber();
+  OpBuilder builder = atEntry();
+  Location loc = kernel.getLoc();
+  lane = arith::AndIOp::create(builder, loc, number,
+                               getIndex(builder, loc, kWarp - 1));
+  entry = lane.getDefiningOp();
+  return lane;
+}
+
+Value Threads::getFirst(int64_t length) {
+  getNumber();
+  Value &first = firsts[getLanes(length)];
+  if (first)
+    return first;
+  OpBuilder builder = atEntry();
+  Location loc = kernel.getLoc();
+  first = arith::MulIOp::create(builder, loc, number,
+                                getIndex(builder, loc, getLanes(length)));
+  entry = first.getDefiningOp();
+  return first;
+}
+
+void Threads::emitBarrier(OpBuilder &builder, Location loc) const {
+  if (cluster == 1) {
+    gpu::BarrierOp::create(builder, loc);
+    return;
+  }
+  NVVM::ClusterArriveOp::create(builder, loc, builder.getUnitAttr());
+  NVVM::ClusterWaitOp::create(builder, loc, builder.getUnitAttr());
+}
+
+void Threads::emitOnFirst(OpBuilder &builder, Location loc,
+                          llvm::function_ref<void(OpBuilder &)> body) {
+  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                        getNumber(), getIndex(builder, loc, 0));
+  auto branch =
+      scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
+  OpBuilder inner = OpBuilder::atBlockTerminator(branch.thenBlock());
+  body(inner);
+}
+
+Value Threads::makePrivate(Location loc, int64_t length, Type elementType) {
+  getNumber();
+  OpBuilder builder = atEntry();
+  auto alloca = memref::AllocaOp::create(
+      builder, loc, MemRefType::get({length}, elementType));
+  entry = alloca;
+  return alloca;
+}
+
+Value Threads::makeShared(Location loc, int64_t length, Type elementType) {
+  getNumber();
+  OpBuilder builder = atEntry();
+  auto space = MemorySpaceAttr::get(kernel.getContext(), MemorySpace::Shared);
+  auto scratch =
+      ScratchOp::create(builder, loc,
+                        MemRefType::get({length}, elementType,
+                                        MemRefLayoutAttrInterface{}, space));
+  entry = scratch;
+  return scratch;
+}
+
+Value Threads::takeTurn(OpBuilder &builder, Location loc) {
+  if (!reducesInLoop)
+    return {};
+  if (!turn) {
+    turn = makePrivate(loc, 1, builder.getIndexType());
+    OpBuilder start = atEntry();
+    Value zero = getIndex(start, loc, 0);
+    auto store =
+        memref::StoreOp::create(start, loc, zero, turn, ValueRange(zero));
+    entry = store;
+  }
+  Value zero = getIndex(builder, loc, 0);
+  Value now = memref::LoadOp::create(builder, loc, turn, ValueRange(zero));
+  Value next =
+      arith::XOrIOp::create(builder, loc, now, getIndex(builder, loc, 1));
+  memref::StoreOp::create(builder, loc, next, turn, ValueRange(zero));
+  return now;
+}
+
+/// Whether a barrier may follow `op`, or stand in or for it.
+static bool mayMeet(Operation *op) {
+  return op->getNumRegions() || isSynchronization(op) ||
+         (touchesTiles(op) && !isMemoryEffectFree(op)) ||
+         op->hasTrait<OpTrait::IsTerminator>();
+}
+
+void Threads::awaitCluster() {
+  if (cluster == 1)
+    return;
+  getNumber();
+  Location loc = kernel.getLoc();
+  OpBuilder builder = atEntry();
+  UnitAttr aligned = builder.getUnitAttr();
+  entry = NVVM::ClusterArriveRelaxedOp::create(builder, loc, aligned);
+  // What loads and computes until then hides the wait.
+  Block &block = kernel.getBody().front();
+  Operation *place = &*llvm::find_if(
+      llvm::make_range(std::next(entry->getIterator()), block.end()),
+      [](Operation &op) { return mayMeet(&op); });
+  builder.setInsertionPoint(place);
+  NVVM::ClusterWaitOp::create(builder, loc, aligned);
+}
+
+//===----------------------------------------------------------------------===//
+// Alignment
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t maxDivisor = int64_t(1) << 20;
+
+static int64_t getDivisor(Value index, unsigned depth) {
+  if (std::optional<int64_t> constant = getConstantIntValue(index))
+    return *constant == 0
+               ? maxDivisor
+               : std::min<int64_t>(*constant & -*constant, maxDivisor);
+  // Enough for what lowering writes; a cycle of a graph ends here too.
+  if (depth == 0)
+    return 1;
+  auto of = [&](Value value) { return getDivisor(value, depth - 1); };
+  if (auto argument = dyn_cast<BlockArgument>(index)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop || loop.getInductionVar() != index)
+      return 1;
+    return std::min(of(loop.getLowerBound()), of(loop.getStep()));
+  }
+  Operation *op = index.getDefiningOp();
+  if (isa<arith::MulIOp>(op))
+    return std::min(of(op->getOperand(0)) * of(op->getOperand(1)), maxDivisor);
+  if (isa<arith::AddIOp, arith::SubIOp, arith::RemUIOp, arith::RemSIOp,
+          arith::MinSIOp, arith::MinUIOp, arith::MaxSIOp, arith::MaxUIOp>(op))
+    return std::min(of(op->getOperand(0)), of(op->getOperand(1)));
+  if (isa<arith::SelectOp>(op))
+    return std::min(of(op->getOperand(1)), of(op->getOperand(2)));
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
+    return of(op->getOperand(0));
+  return 1;
+}
+
+int64_t tiles::getDivisor(Value index) { return ::getDivisor(index, 16); }
