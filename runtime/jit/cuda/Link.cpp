@@ -523,6 +523,15 @@ Expected<Linked> commsir::jit::linkPtx(StringRef ptx, StringRef entry,
   return createStringError("the linker '" + which + "' cannot be used: " + why);
 }
 
+void commsir::jit::preloadLinker(StringRef which) {
+  which = choose(which);
+  if (!which.empty() && which != "nvjitlink")
+    return;
+  std::string why;
+  bool chosen = false;
+  getNvJitLink(why, chosen);
+}
+
 /// Path, size and age of a file; only the path when there is no such file.
 static std::string identifyFile(StringRef path) {
   SmallString<128> real;

@@ -56,6 +56,9 @@ llvm::Expected<Linked> linkPtx(llvm::StringRef ptx, llvm::StringRef entry,
                                llvm::StringRef chip, unsigned optLevel,
                                llvm::StringRef which);
 
+/// Loads what `linkPtx` will load, ahead of it. Errors are left for `linkPtx`.
+void preloadLinker(llvm::StringRef which);
+
 /// Tells linkers and their versions apart, in a key of the cache. Loads none
 /// (that takes 8 ms) where a look at the files will do. Never fails: what is
 /// wrong shows when something is linked.
