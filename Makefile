@@ -5,7 +5,7 @@ PYTHON := .venv/bin/python
 JOBS := $(shell cmake/jobs.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test bench bundle docs lint format clean
+.PHONY: help setup build demo test test-gpu bench bundle docs lint format clean
 
 help: ## Say what each command does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ demo: build ## Run the main job on 8 ranks, then a kernel that deadlocks
 
 test: build ## Run every test
 	@cd $(BUILD) && ctest --output-on-failure --no-tests=error -j 2
+
+test-gpu: build ## Run everything shipped on this machine's GPUs, against the CPU world
+	@$(PYTHON) test/gpu/run.py --bin $(BUILD)/bin
 
 bench: build ## Measure compile time and speed (results as in docs/Benchmarks.md)
 	@$(PYTHON) test/benchmark/bench.py --bin $(BUILD)/bin

@@ -132,7 +132,8 @@ static const Option kWhat[] = {
 return readInt(option, text, 1, kMaxRanks, *o.ranks);
 }
 }
-, {"--blocks", "B", "blocks of each rank [the kernel's own, else 1]",
+, {"--blocks", "B",
+   "blocks of each rank [the kernel's own, else 1; 16 on GPUs]",
    READ{return readInt(option, text, 1, kMaxBlocks, o.blocks);
 }
 }

@@ -50,7 +50,7 @@ public:
     chip = *found;
     return llvm::Error::success();
   }
-  int64_t defaultBlocks() const override { return 0; }
+  int64_t defaultBlocks() const override { return 16; }
 
   void addPasses(mlir::OpPassManager &, int64_t, int64_t) const override {}
 
