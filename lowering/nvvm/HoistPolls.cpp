@@ -9,8 +9,8 @@
 // and plain stores to memory that it does not read: nothing that a peer could
 // wait for lies between. It may not move across what peers see (stores to them,
 // signals, barriers), for the peer might wait for that before it sends.
-// Clearing of slots moves down behind the polls, for the reverse reason: nobody
-// waits for it in this launch.
+// Clearing of slots that nobody waits for in this launch (`comms.stale`) moves
+// down behind the polls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +24,11 @@ using namespace mlir::comms::nvvm;
 
 static bool isPoll(Operation *op) {
   return isa<PacketLoadOp, PoisonLoadOp>(op);
+}
+
+/// Clears slots that nobody waits for in this launch.
+static bool isStaleFill(Operation *op) {
+  return isa<PoisonFillOp>(op) && op->hasAttr("comms.stale");
 }
 
 static bool isQuiet(Operation *op) {
@@ -120,7 +125,7 @@ static void hoistIn(Block &block) {
       }
       continue;
     }
-    if (isQuiet(&op) || isPlainLoad(&op) || isa<PoisonFillOp>(op))
+    if (isQuiet(&op) || isPlainLoad(&op) || isStaleFill(&op))
       continue;
     Value stored = getStored(&op);
     Value root = stored ? getRoot(stored) : Value();
@@ -136,7 +141,7 @@ static void hoistIn(Block &block) {
 static void sinkFillsIn(Block &block) {
   SmallVector<Operation *> fills;
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (isa<PoisonFillOp>(op)) {
+    if (isStaleFill(&op)) {
       fills.push_back(&op);
       continue;
     }

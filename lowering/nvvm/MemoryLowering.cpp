@@ -176,6 +176,12 @@ static int64_t findDivisor(Value index, int depth) {
     return std::min<uint64_t>(
         kMostAlignment, of(op->getOperand(0))
                             << std::min<uint64_t>(known.getLimitedValue(), 20));
+  if (isa<arith::DivUIOp, arith::DivSIOp>(op) &&
+      matchPattern(op->getOperand(1), m_ConstantInt(&known)) &&
+      known.isPowerOf2())
+    return std::max<int64_t>(1, of(op->getOperand(0)) /
+                                    int64_t(std::min<uint64_t>(
+                                        known.getZExtValue(), kMostAlignment)));
   if (isa<arith::SelectOp>(op))
     return std::min(of(op->getOperand(1)), of(op->getOperand(2)));
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtUIOp,
@@ -238,7 +244,10 @@ void KernelLowering::alignVector(Operation *op) {
   }
   int64_t size = llvm::PowerOf2Ceil(llvm::divideCeil(
       vector.getNumElements() * vector.getElementTypeBitWidth(), 8));
-  alignment = std::min(alignment, size);
+  // Whoever made the access may know more.
+  std::optional<uint64_t> given =
+      load ? load.getAlignment() : store.getAlignment();
+  alignment = std::max<int64_t>(std::min(alignment, size), given.value_or(1));
   if (load)
     load.setAlignment(alignment);
   else

@@ -1,0 +1,57 @@
+// RUN: comms-opt %s --convert-comms-to-nvvm="threads=64" -split-input-file -verify-diagnostics
+// RUN: not comms-opt %s --convert-comms-to-nvvm="threads=48" -split-input-file 2>&1 | FileCheck %s --check-prefix=THREADS
+// RUN: not comms-opt %s --convert-comms-to-nvvm="chip=sm_80 cluster=2" -split-input-file 2>&1 | FileCheck %s --check-prefix=CLUSTER
+// RUN: not comms-opt %s --convert-comms-to-nvvm="chip=gfx90" -split-input-file 2>&1 | FileCheck %s --check-prefix=CHIP
+// THREADS: has 48 threads a CTA: give a power of two from 1 to 1024
+// CLUSTER: asks for clusters of 2 CTAs, which sm_80 does not have
+// CHIP: comms-to-nvvm cannot make code for the chip 'gfx90'
+
+// expected-error @+1 {{needs a known number of ranks: give the pipeline the option ranks=N}}
+comms.kernel @ranks() attributes {blocks = 1 : i64} {
+  comms.return
+}
+
+// -----
+
+// expected-error @+1 {{needs a known number of blocks: give the pipeline the option blocks=N}}
+comms.kernel @blocks() attributes {ranks = 2 : i64} {
+  comms.return
+}
+
+// -----
+
+comms.kernel @gin(%s: !comms.signal<1>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %team = comms.team world
+  // expected-error @+1 {{travels by GIN, for which comms-to-nvvm has no code yet: it lacks the NCCL device library's ncclGin calls}}
+  comms.signal inc %s[%c0] at %c0 of %team gin <context_id = 0> : !comms.signal<1>
+  comms.return
+}
+
+// -----
+
+comms.kernel @tensor(%x: memref<64xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{has a tile of type 'tensor<64xf32>', not a short vector: run comms-distribute-tiles first}}
+  %t = comms.tile_load %x[%c0] : memref<64xf32> -> tensor<64xf32>
+  comms.return
+}
+
+// -----
+
+comms.kernel @shared(%x: memref<64xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  // expected-error @+1 {{needs more shared memory than the 232448 bytes of a CTA}}
+  %s = comms.scratch : memref<100000xf32>
+  comms.return
+}
+
+// -----
+
+comms.kernel @tail(%w: !comms.window<64xf32>, %n: index) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %team = comms.team world
+  %all = comms.multimem %w of %team : !comms.window<64xf32> -> memref<64xf32, #comms.space<multimem>>
+  // expected-error @+1 {{has a tile that is not whole, which multimem instructions cannot move: pad the array}}
+  %t = comms.multimem_load_reduce sum %all[%c0] valid %n : memref<64xf32, #comms.space<multimem>> -> vector<4xf32>
+  comms.return
+}

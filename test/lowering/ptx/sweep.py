@@ -1,0 +1,68 @@
+"""Lowers a kernel to PTX in many ways; ptxas must accept each.
+
+sweep.py PTXAS KERNEL.mlir --ranks N --each "opts" [--each "opts" …] where the
+product of all --each groups (variants separated by "|") is taken.
+Also holds the rules that no kernel may break.
+"""
+
+import argparse
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def check_rules(ptx, where):
+    """What must never be in PTX of a kernel."""
+    for line in ptx.splitlines():
+        text = line.strip()
+        bad = (
+            re.search(r"\bfma\.", text) and "fused products and sums"
+            or re.search(r"\.ftz\b", text) and "flushed subnormals"
+            or re.search(r"\.approx\b", text) and "approximations"
+            or re.search(r"\b(mul|add|sub)\.f(32|64)\b", text) and "rounding left open"
+            or re.search(r"\batom\.global\.", text) and "an atomic without order and scope"
+            or re.search(r"\bcall\b.*__nv", text) and "a call of libdevice"
+        )
+        if bad:
+            sys.exit(f"{where}: {bad}: {text}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("ptxas")
+    parser.add_argument("kernel")
+    parser.add_argument("--each", action="append", default=[])
+    parser.add_argument("--allow-fma", action="store_true")
+    args = parser.parse_args()
+    count = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "kernel.ptx")
+        for variant in itertools.product(*(e.split("|") for e in args.each)):
+            options = " ".join(part.strip() for part in variant).strip()
+            chip = re.search(r"chip=(\S+)", options)
+            arch = chip.group(1) if chip else "sm_90"
+            made = subprocess.run(
+                ["comms-translate", "--comms-to-ptx", args.kernel, f"--gpu={options}"],
+                capture_output=True, text=True)
+            where = f"{args.kernel} [{options}]"
+            if made.returncode != 0:
+                sys.exit(f"{where}: comms-translate failed\n{made.stderr[:2000]}")
+            rules = made.stdout
+            if args.allow_fma:  # The kernel itself asks for them.
+                rules = re.sub(r"\bfma\.rn\.f32\b", "", rules)
+            check_rules(rules, where)
+            with open(path, "w") as file:
+                file.write(made.stdout)
+            assembled = subprocess.run(
+                [args.ptxas, f"-arch={arch}", path, "-o", os.devnull],
+                capture_output=True, text=True)
+            if assembled.returncode != 0:
+                sys.exit(f"{where}: ptxas failed\n{assembled.stderr[:2000]}")
+            count += 1
+    print(f"{count} variants assemble")
+
+
+main()
