@@ -526,7 +526,7 @@ Expected<Cache::Entry> Cache::get(const CacheKey &key, StringRef what,
       finished.wait(guard);
     }
   }
-  auto done = make_scope_exit([&] {
+  llvm::scope_exit done([&] {
     std::lock_guard<std::mutex> guard(mutex);
     building.erase(key);
     finished.notify_all();

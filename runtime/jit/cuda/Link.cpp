@@ -133,8 +133,8 @@ namespace {
 /// What the objects of the process say about where to look.
 struct LoadedObjects {
   std::string nvJitLink;
-  /// Folders of torch's own libraries.
-  SmallVector<std::string> torch;
+  /// Folders of torch's own libraries, and of this code.
+  SmallVector<std::string> packages;
 };
 } // namespace
 
@@ -145,7 +145,7 @@ static int visitLoaded(dl_phdr_info *object, size_t, void *data) {
   if (name.starts_with("libnvJitLink.so"))
     loaded.nvJitLink = path.str();
   if (name.starts_with("libtorch") || name.starts_with("libc10"))
-    loaded.torch.push_back(sys::path::parent_path(path).str());
+    loaded.packages.push_back(sys::path::parent_path(path).str());
   return 0;
 }
 
@@ -160,10 +160,10 @@ static void addRoots(SmallVectorImpl<std::string> &folders, StringRef below) {
 /// The folders that may hold nvJitLink, likeliest first.
 static SmallVector<std::string> listFolders(const LoadedObjects &loaded) {
   SmallVector<std::string> folders;
-  for (const std::string &torch : loaded.torch) {
+  for (const std::string &package : loaded.packages) {
     // …/site-packages/torch/lib, beside …/site-packages/nvidia.
-    folders.push_back(torch + "/../../nvidia/cu13/lib");
-    folders.push_back(torch + "/../../nvidia/nvjitlink/lib");
+    folders.push_back(package + "/../../nvidia/cu13/lib");
+    folders.push_back(package + "/../../nvidia/nvjitlink/lib");
   }
   SmallVector<StringRef> path;
   getEnvironment("LD_LIBRARY_PATH")
@@ -185,6 +185,9 @@ static SmallVector<std::string> listLibraries(bool &chosen) {
   dl_iterate_phdr(visitLoaded, &loaded);
   if (!loaded.nvJitLink.empty())
     return {loaded.nvJitLink};
+  Dl_info self;
+  if (::dladdr(reinterpret_cast<void *>(&visitLoaded), &self) && self.dli_fname)
+    loaded.packages.push_back(sys::path::parent_path(self.dli_fname).str());
   SmallVector<std::string> libraries;
   for (const std::string &folder : listFolders(loaded))
     for (const char *name : kLibraryNames) {
@@ -379,7 +382,7 @@ static Outcome linkByNvJitLink(const Request &request, std::string &why) {
               .str();
     return std::nullopt;
   }
-  auto done = make_scope_exit([&] { linker->destroy(&handle); });
+  llvm::scope_exit done([&] { linker->destroy(&handle); });
   std::string text = request.ptx.str();
   std::string name = request.entry.str();
   Linked linked;

@@ -44,7 +44,8 @@ struct Linked {
 /// Makes machine code of `ptx` for `chip` ("sm_90"). `which` is "nvjitlink",
 /// "ptxas", "driver" or empty: COMMSIR_LINKER, else the first that is there.
 /// nvJitLink is COMMSIR_NVJITLINK_LIBRARY, else the one that is loaded, else
-/// one beside a loaded torch, else one in LD_LIBRARY_PATH, CUDA_HOME,
+/// one in a Python package beside a loaded torch or beside CommsIR, else one in
+/// LD_LIBRARY_PATH, CUDA_HOME,
 /// CUDA_PATH, /usr/local/cuda or where the system looks; ptxas is
 /// COMMSIR_PTXAS, else likewise in PATH, CUDA_HOME, CUDA_PATH and
 /// /usr/local/cuda.
