@@ -275,6 +275,11 @@ def AssertBounds : Pass<"comms-assert-bounds", "::mlir::comms::KernelOp"> {
     conditions, and that what occurs in both an offset and a count cancels. The
     programs that collectives expand to need no checks.
 
+    Whatever no check can guard is refused: ops of the LLVM dialect, calls,
+    `cf.assert`, views with offsets that are not constant, gathers, and memory
+    that a kernel would have to free. Loads and stores of vectors are checked in
+    memory of one dimension.
+
     Before:
 
     ```mlir
@@ -308,7 +313,7 @@ def AssertBounds : Pass<"comms-assert-bounds", "::mlir::comms::KernelOp"> {
 }
 
 def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> {
-  let summary = "Distribute tiles over the lanes of a block";
+  let summary = "Distribute tiles over the threads and lanes of a block";
   let description = [{
     Tiles are tensors until here, and loops over vectors of at most `lanes`
     elements from here on. Runs of tile ops of one length share a loop, loads
@@ -335,6 +340,20 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
 
     Loops made here carry `comms.tile`. The pass fails when a tensor, or a vector
     of more than 16 elements, would be left.
+
+    **Threads.** With `threads`, a block is `cluster` CTAs of that many threads,
+    and the kernel gets the attributes `comms.threads` and `comms.cluster`. Lanes
+    are as many as the narrowest memory element of tiles of one length allows in
+    16 bytes; a thread has one such vector in each trip, the same in every stage.
+    Up to 16 trips are unrolled. What several stages need stays in registers where
+    every trip is whole, else in memory of the thread (`memref.alloca`); only the
+    last vector of a tail has a mask. Loads come first in a stage, then all polls
+    together. Tiles of one element are computed by all threads and stored by one.
+    Each warp gives one value of a row to the `#comms.space<shared>` memory of
+    every CTA (by shuffles, and stores through `mapa`); after one barrier all
+    threads combine these; in loops two halves of the memory alternate. A barrier
+    of the threads also stands where an element changes its owner: where another
+    thread may touch what one has written, or write what one has read.
 
     Before:
     ```mlir
@@ -588,7 +607,7 @@ def UnrollRanks : Pass<"comms-unroll-ranks", "::mlir::comms::KernelOp"> {
       %c0 = arith.constant 0 : index
       %team = comms.team world
       %tile = comms.tile_load %x[%c0] : memref<8xf32> -> tensor<8xf32>
-      comms.for_peers %team (%peer) {
+      comms.for_peers %team as %peer {
         %part = comms.peer %w at %peer of %team : !comms.window<8xf32> -> memref<8xf32>
         comms.tile_store %tile, %part[%c0] : tensor<8xf32>, memref<8xf32>
       }

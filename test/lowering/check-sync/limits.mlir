@@ -2,7 +2,7 @@
 // RUN: comms-opt %s -comms-check-sync=max-events=20000 -split-input-file -verify-diagnostics -o %t
 
 // A channel program: some ranks are followed, the others taken at their word.
-// expected-remark @below {{comms-check-sync followed 4 of 64 ranks, and did not compare one launch with the next: all of them take more than 20000 events (option max-events)}}
+// expected-remark @below {{comms-check-sync followed 4 of 64 ranks, and did not compare one launch with the next: all of them take more than 20000 events (option max-events; comms-run: --check-events)}}
 comms.kernel @channels() attributes {ranks = 64 : i64} {
   %c0 = arith.constant 0 : index
   %world = comms.team world
@@ -19,7 +19,7 @@ comms.kernel @channels() attributes {ranks = 64 : i64} {
 // -----
 
 // What is wrong on those that are followed is still found.
-// expected-remark @below {{comms-check-sync followed 4 of 64 ranks, and did not compare one launch with the next: all of them take more than 20000 events (option max-events)}}
+// expected-remark @below {{comms-check-sync followed 4 of 64 ranks, and did not compare one launch with the next: all of them take more than 20000 events (option max-events; comms-run: --check-events)}}
 comms.kernel @channels_wrong() attributes {ranks = 64 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -44,7 +44,7 @@ comms.kernel @channels_wrong() attributes {ranks = 64 : i64} {
 // -----
 
 // Signals are counted, so that no rank can be left out: a smaller world.
-// expected-remark @below {{comms-check-sync followed the kernel with 8 ranks instead of 64, which take more than 20000 events (option max-events)}}
+// expected-remark @below {{comms-check-sync followed the kernel with 8 ranks instead of 64, which take more than 20000 events (option max-events; comms-run: --check-events)}}
 comms.kernel @signals(%s: !comms.signal<1>) attributes {ranks = 64 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -64,7 +64,7 @@ comms.kernel @signals(%s: !comms.signal<1>) attributes {ranks = 64 : i64} {
 // -----
 
 // Made for its own number of ranks: a smaller world says nothing.
-// expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 20000 events; raise the option max-events, or check it with fewer ranks (option ranks)}}
+// expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 20000 events; raise the option max-events (comms-run: --check-events), or check it with fewer ranks (option ranks)}}
 comms.kernel @fixed(%s: !comms.signal<1>) attributes {ranks = 64 : i64} {
   %c0 = arith.constant 0 : index
   %peers = arith.constant 63 : index
@@ -82,7 +82,7 @@ comms.kernel @fixed(%s: !comms.signal<1>) attributes {ranks = 64 : i64} {
 // -----
 
 // A loop that would run for ever.
-// expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 20000 events; raise the option max-events, or check it with fewer ranks (option ranks)}}
+// expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 20000 events; raise the option max-events (comms-run: --check-events), or check it with fewer ranks (option ranks)}}
 comms.kernel @endless(%x: memref<64xf32>) attributes {ranks = 2 : i64} {
   %c0 = arith.constant 0 : index
   %true = arith.constant true
