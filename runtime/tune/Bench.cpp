@@ -18,8 +18,10 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <atomic>
 #include <ctime>
 #include <set>
+#include <thread>
 #include <unistd.h>
 
 using namespace commsir;
@@ -53,19 +55,42 @@ struct Runner {
 
 } // namespace
 
+/// Reads and checks the outputs of all ranks, several at a time. Of several
+/// faults the lowest rank's is told.
 static llvm::Error checkOutputs(Runner &runner, const Problem &problem,
                                 const Reference &reference) {
-  std::vector<char> output(problem.outputBytes());
+  std::vector<CheckResult> results(problem.ranks);
+  std::vector<std::string> failures(problem.ranks);
+  std::atomic<int64_t> next{0};
+  auto work = [&] {
+    std::vector<char> output(problem.outputBytes());
+    for (int64_t rank; (rank = next++) < problem.ranks;) {
+      if (llvm::Error error = runner.contender->read(rank, output))
+        failures[rank] = llvm::toString(std::move(error));
+      else
+        results[rank] = reference.check(rank, output);
+    }
+  };
+  // One thread is enough for what is copied faster than a thread starts.
+  bool small = problem.outputBytes() < (1 << 20);
+  int64_t most = small ? 1 : std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> threads;
+  for (int64_t i = 1; i < std::min(most, problem.ranks); ++i)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
   for (int64_t rank = 0; rank < problem.ranks; ++rank) {
-    if (llvm::Error error = runner.contender->read(rank, output))
-      return error;
-    CheckResult result = reference.check(rank, output);
-    runner.entry.exact &= result.exact;
+    if (!failures[rank].empty())
+      return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                     failures[rank]);
+    runner.entry.exact &= results[rank].exact;
+  }
+  for (const CheckResult &result : results)
     if (!result.right) {
       runner.fail(Status::Wrong, result.message);
       break;
     }
-  }
   return llvm::Error::success();
 }
 
@@ -198,7 +223,9 @@ static llvm::Error checkPlan(const Plan &plan) {
     if (llvm::Error error = problem.check())
       return error;
     double bytes = double(problem.bytes) * double(problem.ranks) +
-                   double(problem.bytes) * 3 + double(problem.outputBytes()) +
+                   double(problem.bytes) * 3 +
+                   double(problem.outputBytes()) *
+                       double(std::min<int64_t>(problem.ranks, 16)) +
                    contenders * 4 * double(problem.ranks) *
                        double(problem.bytes + problem.outputBytes());
     if (bytes > double(driver::memoryLimit()))
@@ -382,6 +409,10 @@ static llvm::Error merge(Report &report, Report other, llvm::StringRef path) {
   add(header.date, added.date);
   if (!header.floor)
     header.floor = added.floor;
+  for (int64_t Header::*number :
+       {&Header::calls, &Header::replays, &Header::repetitions})
+    if (header.*number != added.*number)
+      header.*number = 0; // Shown as differing.
   for (Entry &entry : other.entries)
     report.entries.push_back(std::move(entry));
   return llvm::Error::success();

@@ -279,14 +279,15 @@ static const Option kOptions[] = {
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readNames("--protocol", text, protocolNames(), plan.protocols);
      }},
-    {"--blocks", "LIST", "blocks of a rank; 0: the compiler's choice [0]",
+    {"--blocks", "LIST",
+     "blocks of a rank; 0: on GPUs one vector of 16 bytes a thread, as far as "
+     "CTAs fit; on the processor one [0]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInts("--blocks", text, 0, 1 << 16, plan.blocks);
      }},
     {"--threads", "LIST",
-     "threads of a CTA, powers of two from 32 to 1024 [the compiler's choice]",
-     readThreads},
-    {"--cluster", "LIST", "CTAs of a block [the compiler's choice]",
+     "threads of a CTA, powers of two from 32 to 1024 [128]", readThreads},
+    {"--cluster", "LIST", "CTAs of a block [1]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInts("--cluster", text, 1, 16, plan.clusters);
      }},

@@ -104,15 +104,18 @@ static std::string renderTime(double microseconds) {
       .str();
 }
 
+/// A number that reports shown as one may differ in: then it is 0.
+static std::string renderNumber(int64_t number) {
+  return number ? std::to_string(number) : "differing numbers of";
+}
+
 static std::string renderHow(const Header &header) {
-  std::string how =
-      header.mode == "graph"
-          ? llvm::formatv("CUDA graph of {0} calls", header.calls).str()
-          : llvm::formatv("{0} calls one after the other", header.calls).str();
-  return how + llvm::formatv(", {0} replays x {1} interleaved repetitions; {2}",
-                             header.replays, header.repetitions,
-                             header.inPlace ? "in place" : "not in place")
-                   .str();
+  std::string calls = renderNumber(header.calls) + " calls";
+  return (header.mode == "graph" ? "CUDA graph of " + calls
+                                 : calls + " one after the other") +
+         ", " + renderNumber(header.replays) + " replays x " +
+         renderNumber(header.repetitions) + " interleaved repetitions; " +
+         (header.inPlace ? "in place" : "not in place");
 }
 
 static void printHeader(const Header &header, llvm::raw_ostream &os) {

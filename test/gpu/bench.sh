@@ -1,0 +1,45 @@
+#!/bin/sh
+# The whole plan of measurements on this host, for docs/Benchmarks.md.
+#
+#   test/gpu/bench.sh BIN OUT [RANKS]    BIN has comms-bench; reports go to OUT
+#
+# Small sizes get many algorithms and shapes, large ones few, because each of them
+# holds channels of its own. About ten minutes on eight GPUs. Set COMMS_BENCH_QUICK=1 for
+# one of two minutes.
+set -u
+bin=${1:?which folder has comms-bench?}
+out=${2:?which folder do the reports go to?}
+ranks=${3:-$(nvidia-smi -L | wc -l)}
+mkdir -p "$out"
+status=0
+
+measure() { # NAME OPTION...
+  name=$1
+  shift
+  "$bin/comms-bench" --ranks "$ranks" --json "$out/$name.json" --svg "$out/$name.svg" "$@" >"$out/$name.txt" || status=1
+  cat "$out/$name.txt"
+}
+
+if [ "${COMMS_BENCH_QUICK:-}" ]; then
+  measure quick-small --sizes '1K..256K*16' --algorithm one_shot,two_shot --protocol lamport --threads 64,128
+  measure quick-large --sizes '4M..64M*16' --algorithm two_shot --protocol all --threads 512 --no-check
+else
+  measure all-reduce-small --sizes '1K..1M' --types bf16 --algorithm all --protocol all --threads 64,128,512
+  measure all-reduce-large --sizes '4M..64M*4' --types bf16 --algorithm all --protocol all --threads 128,512 --no-check --calls 20
+  measure all-reduce-256M --sizes 256M --types bf16 --algorithm auto,two_shot --protocol auto,pull --threads 512 --no-check --calls 5
+  measure others-small --op all_gather,reduce_scatter,all_to_all,broadcast --sizes '1K..1M*4' --algorithm all --protocol all --threads 128,512
+  measure others-large --op all_gather,reduce_scatter,all_to_all,broadcast --sizes '4M..16M*4' --algorithm all --protocol all --threads 512 --no-check --calls 20
+  measure eager --sizes '1K..1M*8' --eager --algorithm all --protocol all --threads 128
+fi
+if python3 -c 'import torch' 2>/dev/null; then
+  sizes='1K..64M'
+  [ "${COMMS_BENCH_QUICK:-}" ] && sizes='1K..64M*16'
+  torchrun --nproc-per-node "$ranks" "$(dirname "$0")/bench_torch.py" --sizes "$sizes" --json "$out/torch.json" || status=1
+  set --
+  for report in "$out"/quick-small.json "$out"/quick-large.json "$out"/all-reduce-*.json "$out"/torch.json; do
+    [ -f "$report" ] && set -- "$@" --show "$report"
+  done
+  "$bin/comms-bench" "$@" --svg "$out/with-torch.svg" >"$out/with-torch.txt" || status=1
+  cat "$out/with-torch.txt"
+fi
+exit $status
