@@ -11,6 +11,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Process.h"
 
+#include <cstdlib>
 #include <dlfcn.h>
 #include <mutex>
 
@@ -39,6 +40,9 @@ void *openLibrary(std::string &tried) {
 }
 
 llvm::Error load(Nccl &nccl) {
+  // NCCL would set up NVLink multicast for its own kernels; it stays off unless
+  // the user asks for it.
+  setenv("NCCL_NVLS_ENABLE", "0", /*overwrite=*/0);
   std::string tried;
   void *handle = openLibrary(tried);
   if (!handle)

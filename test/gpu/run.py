@@ -516,6 +516,7 @@ class Runner:
 def environment() -> dict[str, str]:
     """This process's environment, with NCCL and nvJitLink of the Python packages where there are any."""
     env = dict(os.environ)
+    env.setdefault("NCCL_NVLS_ENABLE", "0")
     for folder in map(pathlib.Path, sys.path):
         nccl = folder / "nvidia/nccl/lib/libnccl.so.2"
         if nccl.exists():
