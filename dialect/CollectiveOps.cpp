@@ -344,8 +344,7 @@ static LogicalResult verifyConsumeArguments(CollectiveOpInterface op,
     return op->emitOpError()
            << "C7: 'consume' has " << region.getNumArguments() << " arguments; "
            << arrived << (arrived == 1 ? " tile arrives" : " tiles arrive")
-           << " and " << rows.args.size()
-           << " rows of args (...) follow";
+           << " and " << rows.args.size() << " rows of args (...) follow";
   for (auto [index, type] : llvm::enumerate(region.getArgumentTypes())) {
     auto given = dyn_cast<RankedTensorType>(type);
     bool isArg = index >= arrived;

@@ -179,7 +179,8 @@ Verdict CheckSync::followFewer(const Program &program, const WorldShape &full) {
           << "comms-check-sync followed " << count << " of " << full.ranks
           << " ranks, and did not compare one launch with the next: all of "
              "them take more than "
-          << full.budget << " events (option max-events; comms-run: --check-events)";
+          << full.budget
+          << " events (option max-events; comms-run: --check-events)";
       return verdict;
     }
     return {};
@@ -201,10 +202,11 @@ Verdict CheckSync::followFewer(const Program &program, const WorldShape &full) {
     }
     if (verdict.outcome != Outcome::Finished || verdict.refused)
       continue;
-    kernel.emitRemark() << "comms-check-sync followed the kernel with " << count
-                        << " ranks instead of " << full.ranks
-                        << ", which take more than " << full.budget
-                        << " events (option max-events; comms-run: --check-events)";
+    kernel.emitRemark()
+        << "comms-check-sync followed the kernel with " << count
+        << " ranks instead of " << full.ranks << ", which take more than "
+        << full.budget
+        << " events (option max-events; comms-run: --check-events)";
     return verdict;
   }
   return {};
@@ -240,7 +242,8 @@ void CheckSync::runOnOperation() {
            "more "
            "than "
         << shape->budget
-        << " events; raise the option max-events (comms-run: --check-events), or "
+        << " events; raise the option max-events (comms-run: --check-events), "
+           "or "
            "check it with fewer ranks (option ranks)";
 }
 
