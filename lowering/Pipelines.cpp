@@ -27,13 +27,15 @@ static void addCleanup(OpPassManager &kernels) {
 /// Collectives become channels, and the program is proven on them.
 template <typename Options>
 static void addChannelFloor(OpPassManager &kernels, const Options &options,
-                            int64_t tileSize) {
+                            int64_t threads = 0, int64_t cluster = 1) {
   ExpandCollectivesOptions expand;
   expand.ranks = options.ranks;
   expand.blocks = options.blocks;
   expand.algorithm = options.algorithm;
   expand.protocol = options.protocol;
-  expand.tileSize = tileSize;
+  expand.tileSize = options.tileSize;
+  expand.threads = threads;
+  expand.cluster = cluster;
   kernels.addPass(createExpandCollectives(expand));
   addCleanup(kernels);
   if (!options.check)
@@ -60,7 +62,7 @@ static void addMemoryFloor(OpPassManager &kernels,
 void mlir::comms::buildCommsToCPU(OpPassManager &manager,
                                   const CommsToCPUOptions &options) {
   OpPassManager &kernels = manager.nest<KernelOp>();
-  addChannelFloor(kernels, options, options.tileSize);
+  addChannelFloor(kernels, options);
   addMemoryFloor(kernels, options);
   kernels.addPass(createDistributeTiles());
   kernels.addPass(createPinArithmetic());
@@ -68,21 +70,10 @@ void mlir::comms::buildCommsToCPU(OpPassManager &manager,
   manager.addPass(createConvertCommsToCPU());
 }
 
-/// Elements of a flat tile that give every thread of a block `bytes` bytes of
-/// the widest common element, bf16.
-static int64_t getGPUTileSize(const NVVMPipelineOptions &options) {
-  constexpr int64_t kVector = 16, kElement = 2, kMost = 1 << 20;
-  if (options.tileSize != 0 || options.threads <= 1)
-    return options.tileSize;
-  int64_t threads = std::min<int64_t>(options.threads, 1024) *
-                    std::clamp<int64_t>(options.cluster, 1, 16);
-  return std::min(kMost, threads * kVector / kElement);
-}
-
 void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
                                    const NVVMPipelineOptions &options) {
   OpPassManager &kernels = manager.nest<KernelOp>();
-  addChannelFloor(kernels, options, getGPUTileSize(options));
+  addChannelFloor(kernels, options, options.threads, options.cluster);
   kernels.addPass(createLowerChannels());
   kernels.addPass(createEliminateBarriers());
   addCleanup(kernels);
