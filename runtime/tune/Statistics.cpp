@@ -7,6 +7,8 @@
 
 #include "runtime/tune/Statistics.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -213,8 +215,7 @@ MeanDifference commsir::tune::compareMeans(llvm::ArrayRef<double> first,
 std::vector<bool> commsir::tune::holm(llvm::ArrayRef<double> p, double level) {
   std::vector<size_t> order(p.size());
   std::iota(order.begin(), order.end(), size_t(0));
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return p[a] < p[b]; });
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return p[a] < p[b]; });
   std::vector<bool> holds(p.size(), false);
   for (size_t i = 0; i < order.size(); ++i) {
     if (!(p[order[i]] <= level / double(order.size() - i)))

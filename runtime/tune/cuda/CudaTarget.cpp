@@ -240,7 +240,7 @@ public:
   }
   ~NcclContender() override { dropGraphs(); }
 
-private:
+protected:
   NcclContender(Machine &machine, const Plan &plan,
                 std::shared_ptr<Buffers> buffers, bool registered)
       : GpuContender(machine, plan, std::move(buffers), registered) {}
@@ -255,6 +255,7 @@ private:
                       rank.comm);
   }
 
+private:
   ncclResult_t call(const cuda::Nccl &nccl, Rank &rank, const void *x,
                     void *y) {
     const Problem &problem = buffers->problem;
@@ -304,7 +305,7 @@ public:
     }));
   }
 
-private:
+protected:
   /// The kernel on one rank, and its channels.
   struct Instance {
     std::unique_ptr<cuda::LoadedKernel> kernel;
@@ -332,6 +333,7 @@ private:
     return llvm::Error::success();
   }
 
+private:
   std::string describeSite(uint32_t site) const {
     if (site >= kernel->sites().size())
       return "";
