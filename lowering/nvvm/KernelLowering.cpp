@@ -10,6 +10,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -118,6 +119,12 @@ void KernelLowering::replaceToken(Operation *op, Value number,
 LogicalResult KernelLowering::checkShape() {
   if (kernel.getBody().empty())
     return kernel.emitOpError("has no body: a GPU kernel needs one");
+  StringRef name = kernel.getSymName();
+  auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  if (name.empty() || !llvm::all_of(name, isWord) ||
+      llvm::isDigit(name.front()))
+    return kernel.emitOpError("has a name that PTX cannot hold: use letters, "
+                              "digits and underscores");
   auto needs = [&](const char *what, const char *option) {
     return kernel.emitOpError("needs a known number of ")
            << what << ": give the pipeline the option " << option;

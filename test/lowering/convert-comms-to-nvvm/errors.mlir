@@ -55,3 +55,10 @@ comms.kernel @tail(%w: !comms.window<64xf32>, %n: index) attributes {ranks = 2 :
   %t = comms.multimem_load_reduce sum %all[%c0] valid %n : memref<64xf32, #comms.space<multimem>> -> vector<4xf32>
   comms.return
 }
+
+// -----
+
+// expected-error @+1 {{has a name that PTX cannot hold}}
+comms.kernel @"all-reduce"() attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  comms.return
+}

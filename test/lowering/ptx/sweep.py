@@ -22,7 +22,7 @@ def check_rules(ptx, where):
             re.search(r"\bfma\.", text) and "fused products and sums"
             or re.search(r"\.ftz\b", text) and "flushed subnormals"
             or re.search(r"\.approx\b", text) and "approximations"
-            or re.search(r"\b(mul|add|sub)\.f(32|64)\b", text) and "rounding left open"
+            or re.search(r"\b(mul|add|sub)\.f(32|64|32x2)\b", text) and "rounding left open"
             or re.search(r"\batom\.global\.", text) and "an atomic without order and scope"
             or re.search(r"\bcall\b.*__nv", text) and "a call of libdevice"
         )
@@ -52,7 +52,7 @@ def main():
                 sys.exit(f"{where}: comms-translate failed\n{made.stderr[:2000]}")
             rules = made.stdout
             if args.allow_fma:  # The kernel itself asks for them.
-                rules = re.sub(r"\bfma\.rn\.f32\b", "", rules)
+                rules = re.sub(r"\bfma\.rn\.f32(x2)?\b", "", rules)
             check_rules(rules, where)
             with open(path, "w") as file:
                 file.write(made.stdout)

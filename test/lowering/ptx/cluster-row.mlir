@@ -1,0 +1,40 @@
+// REQUIRES: ptxas
+// RUN: %python %S/sweep.py %ptxas %s --each "ranks=4 blocks=4 check=false" --each "threads=128 cluster=8|threads=1024" | FileCheck %s
+// RUN: comms-translate --comms-to-ptx %s --gpu="ranks=4 blocks=4 check=false algorithm=one_shot protocol=lamport threads=128 cluster=8" \
+// RUN:   | FileCheck %s --check-prefix=PTX
+// CHECK: 2 variants assemble
+
+// A row over a cluster: registers, shuffles, one value a warp to every CTA, one
+// barrier of the cluster; the slots are cleared behind the result.
+// PTX-LABEL: .entry rms(
+// PTX: .reqnctapercluster 8
+// PTX-COUNT-4: ld.relaxed.sys.global.v4.b32
+// PTX-COUNT-5: shfl.sync.bfly.b32
+// PTX: mapa.shared::cluster.u32
+// PTX: barrier.cluster.arrive
+// PTX: ld.shared.v4.b32
+// PTX: sqrt.rn.f32
+// PTX-COUNT-5: st.global.v4.b32
+// PTX: barrier.cluster.arrive
+
+comms.kernel @rms(%x: !comms.window<4x8192xbf16>, %weight: memref<8192xbf16>, %y: !comms.window<4x8192xbf16>) {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : !comms.window<4x8192xbf16>) outs(%y : !comms.window<4x8192xbf16>)
+      args(%weight : memref<8192xbf16>)
+  consume (%sum: tensor<8192xf32>, %w: tensor<8192xbf16>) {
+    %squares = arith.mulf %sum, %sum : tensor<8192xf32>
+    %total = comms.row_reduce sum %squares : tensor<8192xf32> -> tensor<1xf32>
+    %count = arith.constant dense<8192.0> : tensor<1xf32>
+    %epsilon = arith.constant dense<1.0e-5> : tensor<1xf32>
+    %mean = arith.divf %total, %count : tensor<1xf32>
+    %safe = arith.addf %mean, %epsilon : tensor<1xf32>
+    %factor = math.rsqrt %safe : tensor<1xf32>
+    %factors = comms.broadcast_row %factor : tensor<1xf32> -> tensor<8192xf32>
+    %normal = arith.mulf %sum, %factors : tensor<8192xf32>
+    %wide = arith.extf %w : tensor<8192xbf16> to tensor<8192xf32>
+    %scaled = arith.mulf %normal, %wide : tensor<8192xf32>
+    %out = arith.truncf %scaled : tensor<8192xf32> to tensor<8192xbf16>
+    comms.yield %out : tensor<8192xbf16>
+  }
+  comms.return
+}
