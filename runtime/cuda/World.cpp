@@ -209,7 +209,8 @@ struct World::Impl {
   ncclUniqueId id{};
   std::atomic<int> ready{0};
   std::atomic<bool> cancelled{false};
-  bool stuck = false, broken = false;
+  std::atomic<bool> stuck{false};
+  bool broken = false;
 };
 
 void World::Impl::destroy() {
@@ -510,7 +511,10 @@ llvm::Error World::Impl::waitFor(RankState &rank) {
     if (result == CUDA_SUCCESS)
       return llvm::Error::success();
     if (result != CUDA_ERROR_NOT_READY) {
+      // After such an error (an illegal address, say) the driver refuses all
+      // further work of this process.
       cancelled = true;
+      anyStuck = stuck = true;
       return cu.check(result, "running kernel '" + kernel.name() + "'");
     }
     double elapsed = secondsSince(start);

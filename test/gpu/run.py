@@ -12,6 +12,7 @@ Prints a table and every failure, writes JSON, and ends with status 1 if any cas
 
 import argparse
 import concurrent.futures
+import contextlib
 import dataclasses
 import json
 import os
@@ -400,7 +401,7 @@ class Batch:
                 text=True,
                 env=self.env,
             )
-            lines: queue.Queue[dict[str, Any]] = queue.Queue()
+            lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
             reader = threading.Thread(target=self.read, args=(process, lines), daemon=True)
             reader.start()
             assert process.stdin
@@ -410,19 +411,28 @@ class Batch:
             except OSError:
                 pass
             done = 0
+            got: dict[str, Any] | None = {}
             try:
                 for case in cases:
                     # The first one opens the GPUs.
-                    answer(case, lines.get(timeout=self.limit + (60 if done == 0 else 0)))
+                    got = lines.get(timeout=self.limit + (60 if done == 0 else 0))
+                    if got is None:
+                        break
+                    answer(case, got)
                     done += 1
             except queue.Empty:
                 self.fail(cases[done], f"no answer after {self.limit} s", errors, answer)
                 done += 1
-            except EOFError:
-                pass
             finally:
+                if got is None:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(timeout=30)
                 process.kill()
-                process.wait()
+                status = process.wait()
+            # A program that left by itself did so between two lines: it starts anew for the rest.
+            if done < len(cases) and got is None and (status < 0 or done == 0):
+                self.fail(cases[done], f"the program ended with status {status}", errors, answer)
+                done += 1
             return done
 
     def fail(self, case: Case, why: str, errors: IO[str], answer: Answer) -> None:
@@ -430,14 +440,14 @@ class Batch:
         answer(case, {"exit_code": None, "error": f"{why}; standard error ends: {errors.read()[-1500:]}"})
 
     @staticmethod
-    def read(process: subprocess.Popen[str], lines: "queue.Queue[dict[str, Any]]") -> None:
+    def read(process: subprocess.Popen[str], lines: "queue.Queue[dict[str, Any] | None]") -> None:
         assert process.stdout
         for text in process.stdout:
             try:
                 lines.put(json.loads(text))
             except ValueError:
                 print("  said:", text.rstrip(), file=sys.stderr)
-        lines.put({"exit_code": None, "error": "the program ended"})
+        lines.put(None)
 
 
 class Runner:
