@@ -61,8 +61,10 @@ static std::optional<Options> readOptions(llvm::StringRef text,
     return std::nullopt;
   }
   Options options = std::move(*read);
-  if (options.help || options.version || options.ranks.value_or(1) > 4)
+  if (options.help || options.version || !options.batch.empty() ||
+      options.ranks.value_or(1) > 4)
     return std::nullopt;
+  options.target = "cpu";
   options.file = folder + "/kernel.mlir";
   for (Binding &binding : options.inputs)
     if (isFileInput(binding.value))
