@@ -347,7 +347,7 @@ LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
       choice->algorithm->pieces ? choice->algorithm->pieces(*problem) : 1;
   int64_t wantedSize = tileSize;
   if (tileSize == 0 && threads > 1)
-    wantedSize = getTileSizeFor(*problem, threads * cluster);
+    wantedSize = getTileSizeFor(*problem, threads * cluster, pieces);
   chooseTiles(*problem, pieces, wantedSize);
   constexpr int64_t maxSlots = int64_t(1) << 40;
   if (problem->tiles > maxSlots / problem->ranks)

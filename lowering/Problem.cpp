@@ -633,7 +633,8 @@ FailureOr<Problem> mlir::comms::readProblem(Operation *op) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-int64_t mlir::comms::getTileSizeFor(const Problem &problem, int64_t threads) {
+int64_t mlir::comms::getTileSizeFor(const Problem &problem, int64_t threads,
+                                    int64_t pieces) {
   constexpr int64_t vectorBits = 128, mostLanes = 16;
   int64_t narrowest = vectorBits;
   auto add = [&](Type type) {
@@ -647,7 +648,11 @@ int64_t mlir::comms::getTileSizeFor(const Problem &problem, int64_t threads) {
       add(array.elementType);
   for (const WireTile &wire : problem.wires)
     add(wire.elementType);
-  return threads * std::min(vectorBits / narrowest, mostLanes);
+  int64_t size = threads * std::min(vectorBits / narrowest, mostLanes);
+  if (pieces <= 1)
+    return size;
+  int64_t fair = llvm::alignDown(problem.partElements / pieces, smallestTile);
+  return std::max<int64_t>(std::min(size, fair), smallestTile);
 }
 
 void mlir::comms::chooseTiles(Problem &problem, int64_t pieces,

@@ -126,8 +126,9 @@ FailureOr<Problem> readProblem(Operation *op);
 void chooseTiles(Problem &problem, int64_t pieces, int64_t tileSize);
 
 /// Elements of a flat tile of which each of `threads` threads of a GPU has one
-/// vector: 16 bytes of the narrowest elements that are moved.
-int64_t getTileSizeFor(const Problem &problem, int64_t threads);
+/// vector: 16 bytes of the narrowest elements that are moved. Fewer where that
+/// would leave less than `pieces` tiles, so that every rank has work.
+int64_t getTileSizeFor(const Problem &problem, int64_t threads, int64_t pieces);
 
 /// The type in which values of `elementType` are accumulated: f32 for narrower
 /// floats, i32 for i8, else the type itself.

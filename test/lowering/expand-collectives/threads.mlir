@@ -36,3 +36,14 @@ comms.kernel @small(%x: memref<100xf32>, %y: memref<100xf32>) {
   comms.all_reduce sum %team ins(%x : memref<100xf32>) outs(%y : memref<100xf32>) {algorithm = "one_shot"}
   comms.return
 }
+
+// -----
+
+// Every rank has a tile to reduce.
+// CHECK-LABEL: comms.kernel @shared
+// CHECK-SAME:    tile = 256 : i64, tiles = 2 : i64
+comms.kernel @shared(%x: memref<512xf32>, %y: memref<512xf32>) {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<512xf32>) outs(%y : memref<512xf32>) {algorithm = "two_shot"}
+  comms.return
+}
