@@ -17,7 +17,7 @@ endif()
 
 set(folder "${PROJECT_BINARY_DIR}/bundle")
 set(programs)
-foreach(tool comms-run comms-opt)
+foreach(tool comms-run comms-opt comms-bench)
   add_executable(${tool}-static EXCLUDE_FROM_ALL $<TARGET_OBJECTS:${tool}>)
   set_target_properties(${tool}-static PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${tool}
     RUNTIME_OUTPUT_DIRECTORY "${folder}/bin" POSITION_INDEPENDENT_CODE OFF)
