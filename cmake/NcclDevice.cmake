@@ -10,11 +10,14 @@ function(commsir_nccl_device out)
   set(folder "${PROJECT_BINARY_DIR}/lowering/nvvm/device")
   set(embed "${PROJECT_SOURCE_DIR}/cmake/Embed.cmake")
   file(MAKE_DIRECTORY "${folder}")
+  # clang's CUDA wrapper includes a header of cuRAND, which nothing here uses and
+  # which is not among CUDA's headers proper.
+  file(WRITE "${folder}/stubs/curand_mtgp32_kernel.h" "// Empty on purpose.\n")
   get_filename_component(cuda "${COMMSIR_CUDA_INCLUDE}" DIRECTORY)
   set(compile "${COMMSIR_DEVICE_CLANG}" -x cuda --cuda-device-only "--cuda-path=${cuda}"
     -nocudalib -Wno-unknown-cuda-version -std=gnu++17 -O2
     "-I${COMMSIR_NCCL_INCLUDE}" -isystem "${COMMSIR_CUDA_INCLUDE}/cccl"
-    -isystem "${COMMSIR_CUDA_INCLUDE}" "${source}")
+    -isystem "${COMMSIR_CUDA_INCLUDE}" -isystem "${folder}/stubs" "${source}")
   # The PTX runs on every GPU from sm_80 on: the driver translates it.
   add_custom_command(OUTPUT "${folder}/NcclDevice.cpp"
     COMMAND ${compile} --cuda-gpu-arch=sm_90 -emit-llvm -c -o "${folder}/NcclDevice.bc"

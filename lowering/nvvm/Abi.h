@@ -151,7 +151,9 @@ inline constexpr const char kLsaSizeAttr[] = "comms.lsa_size";
 inline constexpr const char kBlocksAttr[] = "comms.blocks";
 inline constexpr const char kChoicesAttr[] = "comms.choices";
 /// {blocks, threads, cluster, dynamic_shared} as i64: the shape of the launch;
-/// bytes of dynamic shared memory (0: none).
+/// bytes of dynamic shared memory (0: none). With the unit attribute `overlap`
+/// a launch may begin while the one before it in its stream ends (programmatic
+/// dependent launch).
 inline constexpr const char kLaunchAttr[] = "comms.launch";
 /// Size of the parameter struct in bytes, i64.
 inline constexpr const char kParamsAttr[] = "comms.param_bytes";

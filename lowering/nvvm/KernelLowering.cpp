@@ -556,13 +556,13 @@ void KernelLowering::describe() {
   auto number = [&](const char *name, int64_t value) {
     return rewriter.getNamedAttr(name, rewriter.getI64IntegerAttr(value));
   };
-  function->setAttr(
-      kLaunchAttr,
-      rewriter.getDictionaryAttr(
-          {number("blocks", target.blocks), number("threads", target.threads),
-           number("cluster", target.cluster),
-           number("dynamic_shared",
-                  sharedBytes > kStaticShared ? sharedBytes : 0)}));
+  SmallVector<NamedAttribute> launch = {
+      number("blocks", target.blocks), number("threads", target.threads),
+      number("cluster", target.cluster),
+      number("dynamic_shared", sharedBytes > kStaticShared ? sharedBytes : 0)};
+  if (target.sm >= 90) // It begins by waiting for the launch before it.
+    launch.push_back(rewriter.getNamedAttr("overlap", rewriter.getUnitAttr()));
+  function->setAttr(kLaunchAttr, rewriter.getDictionaryAttr(launch));
 }
 
 /// Gives the shared memory its size, now that it is known.

@@ -539,14 +539,17 @@ private:
   }
 
   /// As many blocks as give every thread one vector of 16 bytes, if as many
-  /// CTAs fit the GPU.
+  /// CTAs fit the GPU: 512 threads a multiprocessor do, whatever their
+  /// registers.
   int64_t chooseBlocks(const KernelChoice &choice, const Problem &problem,
                        int64_t threads, int64_t cluster) {
     bool whole = choice.algorithm.empty() || choice.algorithm == "one_shot";
     bool parts = problem.operation == Operation::ReduceScatter ||
                  problem.operation == Operation::AllToAll;
     int64_t bytes = problem.bytes / (parts || !whole ? problem.ranks : 1);
-    int64_t fitting = (*machine)[0].device->getMultiprocessors() / cluster;
+    int64_t perProcessor = std::max<int64_t>(512 / threads, 1);
+    int64_t fitting =
+        (*machine)[0].device->getMultiprocessors() * perProcessor / cluster;
     int64_t wanted = llvm::divideCeil(bytes, 16 * threads * cluster);
     return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(fitting, 1));
   }
