@@ -2,13 +2,13 @@
 # Installs CommsIR into a fresh prefix, builds test/integration/outside against
 # it by find_package alone, runs it, and loads the installed plugin in mlir-opt.
 set -euo pipefail
-build=$1 work=$2 compiler=$3 llvm=$4
+build=$1 work=$2 c_compiler=$3 compiler=$4 llvm=$5
 here=$(cd "$(dirname "$0")" && pwd)
 
 rm -rf "$work"
 mkdir -p "$work"
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
-cmake -S "$here/outside" -B "$work/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
+cmake -S "$here/outside" -B "$work/build" -G Ninja -DCMAKE_C_COMPILER="$c_compiler" -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/configure.log"
 cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
 kernel="$here/outside/kernel.mlir"
