@@ -227,6 +227,8 @@ class Cases:
         """The kernels of test/examples and test/exec, with random arguments."""
         for path in sorted([*(ROOT / "test/examples").glob("*.mlir"), *(ROOT / "test/exec").glob("*.mlir")]):
             text = path.read_text()
+            if "memref.store" in text:
+                continue  # Scalar stores are for blocks of one thread: refused, as a test of lowering says.
             kernels = re.findall(
                 r"comms\.kernel\s+@(\w+)\s*\(((?:[^()]|\([^()]*\))*)\)\s*(attributes\s*\{[^}]*\})?", text
             )
@@ -282,7 +284,7 @@ class Cases:
         stuck = self.source(
             "comms.kernel @stuck(%x: !comms.window<8xf32>, %s: !comms.signal<2>) {\n"
             "  %zero = arith.constant 0 : index\n  %one = arith.constant 1 : i64\n"
-            "  %token = comms.wait_signal %s[%zero] ge %one\n  comms.return\n}\n"
+            "  %token = comms.wait_signal %s[%zero] ge %one : !comms.signal<2>\n  comms.return\n}\n"
         )
         self.add(
             name="a wait that no signal ends",
