@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parsed once for the whole build: it takes 11 s a file otherwise, 1.5 s with it
-// (clang 22, 2 cores). Files still include what they use.
+// Parsed once for the whole build: it takes 11 s a file otherwise, 1.5 s with
+// it (clang 22, 2 cores). Files still include what they use.
 //
 //===----------------------------------------------------------------------===//
 

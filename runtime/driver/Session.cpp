@@ -324,15 +324,17 @@ bool Session::compile() {
   progress.begin("compiling " + report.kernel);
   mlir::SourceMgrDiagnosticHandler printer(sources, &context);
   // Runs before the printer: notes what is said, and drops remarks that
-  // nobody asked for.
+  // nobody asked for and warnings that nobody wants.
   mlir::ScopedDiagnosticHandler listener(
       &context, [&](mlir::Diagnostic &diagnostic) {
         progress.end();
         if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
           report.diagnostics.push_back(diagnostic.str());
+        auto severity = diagnostic.getSeverity();
         bool drop =
-            diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark &&
-            !options.verbose;
+            (severity == mlir::DiagnosticSeverity::Remark &&
+             !options.verbose) ||
+            (severity == mlir::DiagnosticSeverity::Warning && options.quiet);
         return mlir::success(drop);
       });
   if (options.dumpIr)

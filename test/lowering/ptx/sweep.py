@@ -13,24 +13,26 @@ import subprocess
 import sys
 import tempfile
 
+# What must never be in PTX of a kernel.
+FORBIDDEN = {
+    r"\bfma\.": "fused products and sums",
+    r"\.ftz\b": "flushed subnormals",
+    r"\.approx\b": "approximations",
+    r"\b(mul|add|sub)\.f(32|64|32x2)\b": "rounding left open",
+    r"\batom\.global\.": "an atomic without order and scope",
+    r"\bcall\b.*__nv": "a call of libdevice",
+}
 
-def check_rules(ptx, where):
-    """What must never be in PTX of a kernel."""
+
+def check_rules(ptx: str, where: str) -> None:
+    """Ends the program at the first line that breaks a rule."""
     for line in ptx.splitlines():
-        text = line.strip()
-        bad = (
-            re.search(r"\bfma\.", text) and "fused products and sums"
-            or re.search(r"\.ftz\b", text) and "flushed subnormals"
-            or re.search(r"\.approx\b", text) and "approximations"
-            or re.search(r"\b(mul|add|sub)\.f(32|64|32x2)\b", text) and "rounding left open"
-            or re.search(r"\batom\.global\.", text) and "an atomic without order and scope"
-            or re.search(r"\bcall\b.*__nv", text) and "a call of libdevice"
-        )
-        if bad:
-            sys.exit(f"{where}: {bad}: {text}")
+        for pattern, what in FORBIDDEN.items():
+            if re.search(pattern, line):
+                sys.exit(f"{where}: {what}: {line.strip()}")
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("ptxas")
     parser.add_argument("kernel")
@@ -45,8 +47,8 @@ def main():
             chip = re.search(r"chip=(\S+)", options)
             arch = chip.group(1) if chip else "sm_90"
             made = subprocess.run(
-                ["comms-translate", "--comms-to-ptx", args.kernel, f"--gpu={options}"],
-                capture_output=True, text=True)
+                ["comms-translate", "--comms-to-ptx", args.kernel, f"--gpu={options}"], capture_output=True, text=True
+            )
             where = f"{args.kernel} [{options}]"
             if made.returncode != 0:
                 sys.exit(f"{where}: comms-translate failed\n{made.stderr[:2000]}")
@@ -57,8 +59,8 @@ def main():
             with open(path, "w") as file:
                 file.write(made.stdout)
             assembled = subprocess.run(
-                [args.ptxas, f"-arch={arch}", path, "-o", os.devnull],
-                capture_output=True, text=True)
+                [args.ptxas, f"-arch={arch}", path, "-o", os.devnull], capture_output=True, text=True
+            )
             if assembled.returncode != 0:
                 sys.exit(f"{where}: ptxas failed\n{assembled.stderr[:2000]}")
             count += 1
