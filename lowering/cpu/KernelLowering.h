@@ -16,6 +16,7 @@
 #define COMMSIR_LOWERING_CPU_KERNELLOWERING_H
 
 #include "dialect/Comms.h"
+#include "lowering/TeamNumbers.h"
 #include "lowering/cpu/Abi.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -28,12 +29,6 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace mlir::comms::cpu {
-
-/// A team as index values: world rank w is a member when (w - first) / stride
-/// is a whole number below size.
-struct TeamNumbers {
-  Value first, stride, size;
-};
 
 /// A range of a part of memory, in bytes.
 struct ByteRange {
@@ -155,7 +150,7 @@ private:
   llvm::SmallVector<std::pair<Value, Value>> parts;
   llvm::SmallVector<Type> argTypes;
   llvm::DenseMap<Value, unsigned> symbolic;
-  llvm::DenseMap<Value, TeamNumbers> teams;
+  TeamTable teams{"a CPU kernel"};
   /// Ranks that a loop over the peers of a team gives.
   llvm::DenseMap<Value, Value> peersOf;
   llvm::DenseMap<IntegerAttr, Value> constants;

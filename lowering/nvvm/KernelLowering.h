@@ -18,6 +18,7 @@
 #define COMMSIR_LOWERING_NVVM_KERNELLOWERING_H
 
 #include "dialect/Comms.h"
+#include "lowering/TeamNumbers.h"
 #include "lowering/nvvm/Abi.h"
 #include "lowering/nvvm/Ptx.h"
 
@@ -33,12 +34,6 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace mlir::comms::nvvm {
-
-/// A team as index values: world rank w is a member when (w - first) / stride
-/// is a whole number below size.
-struct TeamNumbers {
-  Value first, stride, size;
-};
 
 /// Shape of a launch and target.
 struct Target {
@@ -231,7 +226,7 @@ private:
   int64_t barrierArgument = -1;
   llvm::SmallVector<Type> argTypes;
   llvm::DenseMap<Value, unsigned> symbolic;
-  llvm::DenseMap<Value, TeamNumbers> teams;
+  TeamTable teams{"a GPU kernel"};
   llvm::DenseMap<Value, Value> peersOf;
   /// Alignment in bytes of memrefs that were made here.
   llvm::DenseMap<Value, int64_t> alignments;
