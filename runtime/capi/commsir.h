@@ -1,0 +1,214 @@
+/*===- commsir.h - CommsIR's C API ---------------------------------*- C
+-*-===*\
+|*
+|* Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+|*===----------------------------------------------------------------------===*|
+|*
+|* All that other languages and libraries need of CommsIR: compile, check and
+|* simulate kernels, and be one rank of a group. Strings are UTF-8, ended by a
+|* zero. Requests and reports that have many fields are JSON objects; their keys
+|* are in docs/CApi.md.
+|*
+|* A function that can fail returns COMMSIR_OK or another status; then
+|* commsir_error_message() and commsir_error_json() of the same thread tell
+more.
+|* Strings that a function hands out are freed with commsir_free().
+|*
+\*===----------------------------------------------------------------------===*/
+
+#ifndef COMMSIR_RUNTIME_CAPI_COMMSIR_H
+#define COMMSIR_RUNTIME_CAPI_COMMSIR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define COMMSIR_API __attribute__((visibility("default")))
+
+typedef enum {
+  COMMSIR_OK = 0,
+  /* What was asked for makes no sense, or a file or device is not there. */
+  COMMSIR_USAGE = 2,
+  /* The source is wrong, or cannot be compiled. */
+  COMMSIR_COMPILE = 3,
+  /* The checker has refused the kernel. */
+  COMMSIR_CHECKER = 4,
+  /* Deadlock, or a peer that did not come in time. */
+  COMMSIR_DEADLOCK = 5,
+  /* A result differs from what was expected. */
+  COMMSIR_MISMATCH = 6,
+  /* A limit on steps or time was reached. */
+  COMMSIR_LIMIT = 7,
+  /* An access out of bounds. */
+  COMMSIR_BOUNDS = 8,
+  /* Ranks of a group disagree: different calls, sizes, types, kernels. */
+  COMMSIR_DISAGREE = 9,
+  /* The group was aborted, or destroyed. */
+  COMMSIR_ABORTED = 10
+} commsir_status;
+
+COMMSIR_API const char *commsir_version(void);
+COMMSIR_API const char *commsir_error_message(void);
+/* {"kind", "message", "diagnostics": [{"severity", "message", "file", "line",
+ * "column", "notes": […]}], "waiting": [{"rank", "block", "op", "location",
+ * "what"}]}: those that there are. */
+COMMSIR_API const char *commsir_error_json(void);
+COMMSIR_API void commsir_free(void *text);
+
+/*===----------------------------------------------------------------------===*\
+|* Groups: one rank of N processes (runtime/group/Group.h)
+\*===----------------------------------------------------------------------===*/
+
+typedef struct commsir_group commsir_group;
+typedef struct commsir_kernel commsir_kernel;
+
+/* Where ranks meet. `get` waits for the key, at most `timeout` seconds, and
+ * hands out malloc()ed bytes. Both return 0 when all is well. */
+typedef struct {
+  void *self;
+  int (*set)(void *self, const char *key, const void *data, size_t bytes);
+  int (*get)(void *self, const char *key, double timeout, void **data,
+             size_t *bytes);
+} commsir_store;
+
+typedef struct {
+  const char *name;
+  int64_t rank, ranks;
+  /* GPU, or -1 for the CPU. */
+  int32_t device;
+  double timeout;
+  /* ncclComm_t of the caller, or null. */
+  void *nccl_comm;
+} commsir_group_options;
+
+/* Collective. `store` is used during the call alone. */
+COMMSIR_API commsir_status commsir_group_create(const commsir_group_options *,
+                                                const commsir_store *store,
+                                                commsir_group **group);
+/* A store in a folder that all ranks see. */
+COMMSIR_API commsir_status commsir_group_create_in_folder(
+    const commsir_group_options *, const char *folder, commsir_group **group);
+COMMSIR_API void commsir_group_destroy(commsir_group *);
+COMMSIR_API commsir_status commsir_group_abort(commsir_group *,
+                                               const char *reason);
+COMMSIR_API commsir_status commsir_group_shrink(commsir_group *,
+                                                const int64_t *survivors,
+                                                size_t count,
+                                                const commsir_store *store,
+                                                commsir_group **group);
+/* The first failure that launches have reported since. Does not wait. */
+COMMSIR_API commsir_status commsir_group_poll(commsir_group *);
+/* {"launches", "compiled", "from_cache", "window_bytes", "channel_bytes",
+ * "in_place", "staged"} */
+COMMSIR_API char *commsir_group_stats(commsir_group *);
+
+COMMSIR_API commsir_status commsir_window_allocate(commsir_group *,
+                                                   size_t bytes, void **base);
+COMMSIR_API commsir_status commsir_window_release(commsir_group *, void *base);
+COMMSIR_API commsir_status commsir_window_adopt(commsir_group *, void *own,
+                                                size_t bytes,
+                                                const uint64_t *parts);
+COMMSIR_API void commsir_window_forget(commsir_group *, void *own);
+COMMSIR_API int commsir_window_contains(commsir_group *, const void *data,
+                                        size_t bytes);
+COMMSIR_API void *commsir_window_peer(commsir_group *, const void *data,
+                                      int64_t peer);
+
+/* A plain collective; elements are counted as in runtime/group/Collective.h.
+ * `type` is MLIR's name ("bf16"), `op` "all_reduce", `reduction` "sum" or "".
+ * `stream`: a cudaStream_t, or null on the CPU. */
+typedef struct {
+  const char *op, *reduction, *type;
+  int64_t root, peer;
+  const void *input;
+  int64_t input_elements;
+  void *output;
+  int64_t output_elements;
+  const char *algorithm, *protocol;
+} commsir_collective;
+COMMSIR_API commsir_status commsir_group_collective(commsir_group *,
+                                                    const commsir_collective *,
+                                                    void *stream);
+/* Null: CommsIR compiles this call; else the reason why not, to be freed. */
+COMMSIR_API char *commsir_group_why_not(commsir_group *,
+                                        const commsir_collective *);
+
+typedef struct {
+  void *data;
+  int64_t elements;
+  const char *type;
+  int32_t per_row;
+  int64_t columns;
+} commsir_operand;
+typedef struct {
+  const char *op, *reduction, *type;
+  int64_t rows, columns;
+  const void *input;
+  const commsir_operand *arguments;
+  size_t argument_count;
+  const commsir_operand *outputs;
+  size_t output_count;
+  /* MLIR text of the region: "(%sum: tensor<64xf32>, …) { … comms.yield … }" */
+  const char *consume;
+} commsir_fused;
+COMMSIR_API commsir_status commsir_group_fused(commsir_group *,
+                                               const commsir_fused *,
+                                               void *stream);
+
+/* A kernel of the caller's own. `options` is JSON: algorithm, protocol, blocks,
+ * threads, cluster, check; null: none. It lives as long as the group. */
+COMMSIR_API commsir_status commsir_group_kernel(commsir_group *,
+                                                const char *source,
+                                                const char *name,
+                                                const char *options,
+                                                commsir_kernel **kernel);
+typedef struct {
+  void *data;
+  size_t bytes;
+} commsir_argument;
+COMMSIR_API commsir_status commsir_kernel_launch(commsir_kernel *,
+                                                 const commsir_argument *,
+                                                 size_t count, void *stream);
+/* JSON: name, arguments (name, kind, type, shape), choices. */
+COMMSIR_API char *commsir_kernel_describe(commsir_kernel *);
+
+/*===----------------------------------------------------------------------===*\
+|* Kernels: check, print, simulate (runtime/capi/Kernels.cpp)
+\*===----------------------------------------------------------------------===*/
+
+/* Runs passes or a translation on a module. `request`: {"source", "file",
+ * "kernel", "ranks", "blocks", "algorithm", "protocol", "chip", "threads",
+ * "cluster", "produce": "ir" | "lowered" | "llvm" | "ptx" | "explain" |
+ * "check"}. `result`: {"text"} or, for check and explain, a report. */
+COMMSIR_API commsir_status commsir_compile(const char *request, char **result);
+
+/* An array of one argument of one rank, in host memory. */
+typedef struct {
+  const char *argument;
+  int64_t rank;
+  void *data;
+  size_t bytes;
+} commsir_host_array;
+/* Runs a kernel on N ranks of this process: on the CPU world, or ("target":
+ * "cuda") one GPU a rank. `request`: as above, and "launches", "seed",
+ * "shuffle", "fast", "max_steps", "time_limit", "trace", "scalars": {name:
+ * value or one a rank}. Inputs are read from `arrays`; what the kernel wrote is
+ * written back to them. `result` is the report of comms-run --json. */
+COMMSIR_API commsir_status commsir_simulate(const char *request,
+                                            commsir_host_array *arrays,
+                                            size_t count, char **result);
+
+/* What this machine has: {"version", "cuda": …, "nccl": …, "linker": …,
+ * "cache": …}, each with what to do where something is missing. */
+COMMSIR_API char *commsir_doctor(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* COMMSIR_RUNTIME_CAPI_COMMSIR_H */

@@ -1,0 +1,88 @@
+//===- Collective.h - One collective on arrays of a group -------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// From a description of a collective to a launch: writes the kernel's source,
+// has it compiled once for each distinct description, stages what is not in
+// symmetric memory, launches.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_GROUP_COLLECTIVE_H
+#define COMMSIR_RUNTIME_GROUP_COLLECTIVE_H
+
+#include "runtime/group/Group.h"
+
+namespace commsir::group {
+
+/// Array of a call: contiguous, in memory of the group's kind of device.
+struct Array {
+  void *data = nullptr;
+  int64_t elements = 0;
+};
+
+/// A plain collective over flat arrays. Shapes as in the Spec: all_gather's
+/// output has ranks * input elements, reduce_scatter's input ranks * output.
+struct CollectiveCall {
+  /// Mnemonic without the dialect: "all_reduce", "all_gather", "broadcast", …
+  std::string op;
+  /// "sum", "max", …; empty for copies.
+  std::string reduction;
+  /// As MLIR writes it.
+  std::string elementType;
+  int64_t root = 0;
+  /// send and recv: the other rank.
+  int64_t peer = 0;
+  Array input, output;
+  /// Empty: chosen.
+  std::string algorithm, protocol;
+};
+
+/// A collective with arithmetic: `input` is the collective's array of `rows`
+/// rows, `arguments` the operands of the region beside it, `outputs` what it
+/// yields. `consume` is MLIR text: the region's arguments and body, as between
+/// `consume` and the closing brace, over tiles of `columns` elements.
+struct FusedCall {
+  std::string op, reduction, elementType;
+  int64_t rows = 0, columns = 0;
+  Array input;
+  struct Operand {
+    Array array;
+    std::string elementType;
+    /// One row for all (a weight) or a row each (a residual).
+    bool perRow = true;
+    int64_t columns = 0;
+  };
+  std::vector<Operand> arguments, outputs;
+  std::string consume;
+};
+
+/// Where the arrays of the calls were.
+struct StagingCounts {
+  uint64_t inPlace = 0, staged = 0;
+};
+
+/// The collectives of one group. Remembers kernels by description, so that a
+/// repeated call is a lookup and a launch.
+class Collectives {
+public:
+  explicit Collectives(Group &group);
+  ~Collectives();
+  llvm::Error run(const CollectiveCall &call, void *stream);
+  llvm::Error run(const FusedCall &call, void *stream);
+  /// Whether `call` is one that CommsIR compiles; else the reason, for the
+  /// delegation's counter.
+  std::optional<std::string> whyNot(const CollectiveCall &call) const;
+  StagingCounts counts() const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace commsir::group
+
+#endif // COMMSIR_RUNTIME_GROUP_COLLECTIVE_H

@@ -1,0 +1,164 @@
+//===- Group.h - One rank of a group of processes ---------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a program that is one of N ranks works with, whatever the ranks run on:
+// symmetric memory, kernels compiled for the group, launches. A rank is a
+// process on the CPU (windows are POSIX shared memory) or on a GPU (windows are
+// NCCL's, or peer memory).
+//
+// A group belongs to one thread at a time, but for `abort`. Functions marked
+// collective are called by all ranks, in the same order.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_GROUP_GROUP_H
+#define COMMSIR_RUNTIME_GROUP_GROUP_H
+
+#include "runtime/jit/Compile.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace commsir::group {
+
+/// Where ranks meet before they share memory: torch's store, a folder of files,
+/// a map in tests. Keys are ASCII; values are bytes. Usable from any thread.
+class Store {
+public:
+  virtual ~Store() = default;
+  virtual llvm::Error set(llvm::StringRef key, llvm::StringRef value) = 0;
+  /// Waits until the key is there; fails after `timeout` seconds.
+  virtual llvm::Expected<std::string> get(llvm::StringRef key,
+                                          double timeout) = 0;
+};
+
+/// A store in a folder that all ranks see. Made when it is not there.
+llvm::Expected<std::unique_ptr<Store>> createFileStore(llvm::StringRef folder);
+
+struct GroupOptions {
+  /// Unique among the groups that use the store, and the same on all ranks.
+  std::string name = "world";
+  int64_t rank = 0, ranks = 1;
+  /// GPU of this rank; -1: the CPU.
+  int device = -1;
+  /// Seconds that a rank waits for a peer before it fails with a report.
+  double timeout = 300;
+  /// An ncclComm_t that the caller keeps; null: the group makes its own.
+  void *ncclComm = nullptr;
+  /// Limit on the bytes of channel memory of this rank; 0: the default.
+  uint64_t channelBytes = 0;
+};
+
+/// A kernel as a group compiles it.
+struct KernelRequest {
+  /// MLIR text or bytecode, and the name of the kernel in it (empty: the only
+  /// one). Dimensions are static.
+  std::string source, name;
+  /// Empty and 0: the measured table's choice, else the compiler's.
+  std::string algorithm, protocol;
+  int64_t blocks = 0, threads = 0, cluster = 0;
+  bool check = true;
+};
+
+/// A kernel that is compiled and loaded, with its channels' memory.
+class GroupKernel {
+public:
+  virtual ~GroupKernel() = default;
+  virtual llvm::StringRef name() const = 0;
+  /// In the order of `launch`; hidden ones are the group's affair and are left
+  /// out.
+  virtual llvm::ArrayRef<jit::ArgInfo> args() const = 0;
+  virtual llvm::ArrayRef<jit::Choice> choices() const = 0;
+};
+
+/// Value of one argument: memory of the group's kind of device, or, for a
+/// scalar, memory of the host. A window argument lies in a window of the group,
+/// at the same offset on all ranks. Signals and counters are the group's own
+/// and take no argument value (`data` null).
+struct Argument {
+  void *data = nullptr;
+  size_t bytes = 0;
+};
+
+/// What a group has done, for `commsir.stats()`.
+struct GroupCounts {
+  uint64_t launches = 0, compiled = 0, fromCache = 0;
+  uint64_t windowBytes = 0, channelBytes = 0;
+};
+
+class Group {
+public:
+  virtual ~Group() = default;
+  const GroupOptions &options() const { return settings; }
+  bool onGpu() const { return settings.device >= 0; }
+
+  /// Symmetric memory: `bytes` on every rank, zeroed. Collective.
+  virtual llvm::Expected<void *> allocate(size_t bytes) = 0;
+  /// Collective; `base` is what `allocate` returned.
+  virtual llvm::Error release(void *base) = 0;
+  /// Takes memory that was made symmetric by others as a window, for as long
+  /// as the group lives or until `forget`: this rank's part begins at `own`,
+  /// and `parts` has every rank's as this rank reaches it. Not collective.
+  virtual llvm::Error adopt(void *own, size_t bytes,
+                            llvm::ArrayRef<uint64_t> parts) = 0;
+  virtual void forget(void *own) = 0;
+  /// The whole range lies in one window of this group.
+  virtual bool isSymmetric(const void *data, size_t bytes) const = 0;
+  /// Address of rank `peer`'s copy of `data` as this rank reaches it; null when
+  /// it is out of reach or `data` is not symmetric.
+  virtual void *peerAddress(const void *data, int64_t peer) const = 0;
+
+  /// Compiles, or finds what was compiled, and reserves channel memory.
+  /// Collective when the request is new to the group. The kernel lives as long
+  /// as the group.
+  virtual llvm::Expected<GroupKernel *>
+  prepare(const KernelRequest &request) = 0;
+
+  /// GPU: puts the launch into `stream` (a CUstream, which may be capturing)
+  /// and returns. CPU: returns when this rank has finished; `stream` is null.
+  virtual llvm::Error launch(GroupKernel &kernel,
+                             llvm::ArrayRef<Argument> arguments,
+                             void *stream) = 0;
+
+  /// The first failure that a launch has reported since (timeout, absent peer,
+  /// mismatch), as an error that says who waits for whom; success: none.
+  /// Does not wait.
+  virtual llvm::Error poll() = 0;
+
+  /// Ends all waits of this rank, in flight and to come. Any thread.
+  virtual void abort(llvm::StringRef reason) = 0;
+
+  /// A new group of `survivors` (ranks of this one, ascending, this rank among
+  /// them). Collective over the survivors; this group is aborted.
+  virtual llvm::Expected<std::unique_ptr<Group>>
+  shrink(llvm::ArrayRef<int64_t> survivors, Store &store) = 0;
+
+  virtual GroupCounts counts() const = 0;
+
+protected:
+  explicit Group(GroupOptions options) : settings(std::move(options)) {}
+  GroupOptions settings;
+};
+
+/// Collective. The store is used during the call alone.
+llvm::Expected<std::unique_ptr<Group>> createCpuGroup(const GroupOptions &,
+                                                      Store &);
+llvm::Expected<std::unique_ptr<Group>> createCudaGroup(const GroupOptions &,
+                                                       Store &);
+/// The one or the other, by `options.device`.
+llvm::Expected<std::unique_ptr<Group>> createGroup(const GroupOptions &,
+                                                   Store &);
+
+} // namespace commsir::group
+
+#endif // COMMSIR_RUNTIME_GROUP_GROUP_H

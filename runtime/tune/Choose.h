@@ -1,0 +1,60 @@
+//===- Choose.h - Algorithm, protocol and launch shape ----------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The one place that decides how a collective is carried out when nobody says:
+// from measured tables, else from a cost model.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_TUNE_CHOOSE_H
+#define COMMSIR_RUNTIME_TUNE_CHOOSE_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace commsir::tune {
+
+/// What is to be carried out.
+struct Question {
+  /// "all_reduce"; reductions: "sum".
+  std::string op, reduction, elementType;
+  /// Bytes of one rank's message, as tables count them: the input of all_reduce
+  /// and all_gather, the output of reduce_scatter.
+  int64_t bytes = 0;
+  /// Of a fused collective over rows; 0: flat.
+  int64_t rows = 0, columns = 0;
+  int64_t ranks = 0;
+  /// "sm_90", or "cpu".
+  std::string chip;
+  /// Of the device, as the driver names it ("NVIDIA H200"); empty: not known.
+  std::string device;
+};
+
+/// One way to do it.
+struct Way {
+  std::string algorithm, protocol;
+  int64_t blocks = 0, threads = 0, cluster = 0;
+  /// Measured, interpolated between measured sizes, or estimated.
+  double microseconds = 0;
+};
+
+struct Answer {
+  Way way;
+  /// "table h200-4 of 2026-11-21, between 64 KiB and 256 KiB", "cost model".
+  std::string source;
+  /// All ways that were weighed, the best first; for --explain.
+  std::vector<Way> considered;
+};
+
+/// Never fails: the cost model knows every op. Same arguments, same answer on
+/// every rank.
+Answer choose(const Question &question);
+
+} // namespace commsir::tune
+
+#endif // COMMSIR_RUNTIME_TUNE_CHOOSE_H
