@@ -1,0 +1,175 @@
+//===- Error.cpp - How functions of the C API fail ------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/capi/Error.h"
+
+#include "runtime/jit/Compile.h"
+
+#include "llvm/Support/ErrorHandling.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <new>
+
+using namespace commsir;
+
+namespace {
+
+/// The last error of a thread. The JSON is made when it is asked for.
+struct LastError {
+  std::string message, json;
+  llvm::json::Object fields;
+};
+
+/// A fatal error of LLVM on its way through frames of LLVM, which were compiled
+/// without exceptions: their destructors do not run, so this leaks; but the
+/// process, which is somebody else's, lives on.
+struct FatalError {
+  std::string reason;
+};
+
+} // namespace
+
+static LastError &last() {
+  static thread_local LastError error;
+  return error;
+}
+
+/// How deep this thread is in `guard`: elsewhere nobody would catch.
+static thread_local unsigned guards = 0;
+
+static void onFatalError(void *, const char *reason, bool) {
+  if (guards)
+    throw FatalError{reason};
+}
+
+static void onBadAlloc(void *, const char *, bool) {
+  if (guards)
+    throw std::bad_alloc();
+}
+
+static const char *kindName(commsir_status status) {
+  switch (status) {
+  case COMMSIR_OK:
+    return "ok";
+  case COMMSIR_USAGE:
+    return "usage";
+  case COMMSIR_COMPILE:
+    return "compile";
+  case COMMSIR_CHECKER:
+    return "checker";
+  case COMMSIR_DEADLOCK:
+    return "deadlock";
+  case COMMSIR_MISMATCH:
+    return "mismatch";
+  case COMMSIR_LIMIT:
+    return "limit";
+  case COMMSIR_BOUNDS:
+    return "bounds";
+  case COMMSIR_DISAGREE:
+    return "disagree";
+  case COMMSIR_ABORTED:
+    return "aborted";
+  }
+  return "unknown";
+}
+
+commsir_status capi::fail(commsir_status status, const llvm::Twine &message,
+                          llvm::json::Object details) {
+  LastError &error = last();
+  error.message = jsonText(message.str());
+  error.json.clear();
+  error.fields = std::move(details);
+  error.fields["kind"] = kindName(status);
+  error.fields["message"] = error.message;
+  return status;
+}
+
+commsir_status capi::fail(commsir_status status, llvm::Error error,
+                          llvm::json::Object details) {
+  if (jit::isCheckerRefusal(error))
+    status = COMMSIR_CHECKER;
+  else if (error.isA<jit::CompileError>())
+    status = COMMSIR_COMPILE;
+  return fail(status, llvm::toString(std::move(error)), std::move(details));
+}
+
+commsir_status capi::guard(llvm::function_ref<commsir_status()> body) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::remove_fatal_error_handler();
+    llvm::install_fatal_error_handler(onFatalError);
+    llvm::remove_bad_alloc_error_handler();
+    llvm::install_bad_alloc_error_handler(onBadAlloc);
+  });
+  struct Depth {
+    Depth() { ++guards; }
+    ~Depth() { --guards; }
+  } depth;
+  try {
+    return body();
+  } catch (const FatalError &error) {
+    return fail(COMMSIR_COMPILE,
+                "LLVM gave up: " + error.reason +
+                    "; this is a fault of CommsIR, please report it with the "
+                    "kernel");
+  } catch (const std::bad_alloc &) {
+    return fail(COMMSIR_USAGE, "memory is short; take fewer ranks or smaller "
+                               "arrays");
+  } catch (const std::exception &error) {
+    return fail(COMMSIR_USAGE, error.what());
+  } catch (...) {
+    return fail(COMMSIR_USAGE, "an exception of unknown type");
+  }
+}
+
+char *capi::copyText(llvm::StringRef text) {
+  auto *copy = static_cast<char *>(std::malloc(text.size() + 1));
+  if (!copy)
+    return nullptr;
+  std::memcpy(copy, text.data(), text.size());
+  copy[text.size()] = '\0';
+  return copy;
+}
+
+std::string capi::render(llvm::json::Value value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << value;
+  return text;
+}
+
+std::string capi::jsonText(llvm::StringRef text) {
+  return llvm::json::isUTF8(text) ? text.str() : llvm::json::fixUTF8(text);
+}
+
+llvm::json::Array
+capi::renderDiagnostics(llvm::ArrayRef<driver::Diagnosis> diagnostics) {
+  llvm::json::Array array;
+  for (const driver::Diagnosis &diagnosis : diagnostics) {
+    llvm::json::Object object{{"severity", diagnosis.severity},
+                              {"message", jsonText(diagnosis.message)},
+                              {"file", jsonText(diagnosis.file)},
+                              {"line", int64_t(diagnosis.line)},
+                              {"column", int64_t(diagnosis.column)},
+                              {"notes", renderDiagnostics(diagnosis.notes)}};
+    array.push_back(std::move(object));
+  }
+  return array;
+}
+
+const char *commsir_error_message(void) { return last().message.c_str(); }
+
+const char *commsir_error_json(void) {
+  LastError &error = last();
+  if (error.json.empty())
+    error.json = capi::render(llvm::json::Object(error.fields));
+  return error.json.c_str();
+}
+
+void commsir_free(void *text) { std::free(text); }
