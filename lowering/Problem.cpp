@@ -41,6 +41,10 @@ const CollectiveKind *mlir::comms::getCollectiveKind(Operation *op) {
   StringRef name = op->getName().getStringRef();
   if (!name.consume_front("comms."))
     return nullptr;
+  return findCollectiveKind(name);
+}
+
+const CollectiveKind *mlir::comms::findCollectiveKind(StringRef name) {
   const auto *it = llvm::find_if(
       kinds, [&](const CollectiveKind &kind) { return kind.name == name; });
   return it == std::end(kinds) ? nullptr : it;

@@ -116,6 +116,9 @@ struct Problem {
 /// The row of the table for `op`, or null when it is no collective.
 const CollectiveKind *getCollectiveKind(Operation *op);
 
+/// The row of that name, or null.
+const CollectiveKind *findCollectiveKind(llvm::StringRef name);
+
 /// Reads a collective. Emits an error at the op when it cannot be carried out
 /// by any algorithm. Tiles are not yet chosen: see `chooseTiles`.
 FailureOr<Problem> readProblem(Operation *op);
