@@ -33,6 +33,11 @@ struct Question {
   std::string chip;
   /// Of the device, as the driver names it ("NVIDIA H200"); empty: not known.
   std::string device;
+  /// Of the device; 0: the least that devices of the chip have.
+  int64_t multiprocessors = 0;
+  /// What is settled already; empty and 0: to be chosen.
+  std::string algorithm, protocol;
+  int64_t blocks = 0, threads = 0, cluster = 0;
 };
 
 /// One way to do it.
@@ -44,6 +49,8 @@ struct Way {
 };
 
 struct Answer {
+  /// Names that are empty and numbers that are 0 are left to the compiler: on
+  /// the processor there are no threads and clusters.
   Way way;
   /// "table h200-4 of 2026-11-21, between 64 KiB and 256 KiB", "cost model".
   std::string source;
@@ -52,8 +59,15 @@ struct Answer {
 };
 
 /// Never fails: the cost model knows every op. Same arguments, same answer on
-/// every rank.
+/// every rank. Tables are those that are built in and, before them, those of
+/// the file or folder that COMMSIR_TABLES names, read at the first call; what
+/// is wrong with them is told once on standard error.
 Answer choose(const Question &question);
+
+/// The answer for people: what was chosen, from what, and what else was
+/// weighed (the best `most` ways; 0: all), a line each.
+std::string explain(const Question &question, const Answer &answer,
+                    size_t most = 8);
 
 } // namespace commsir::tune
 

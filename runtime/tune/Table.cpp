@@ -1,0 +1,494 @@
+//===- Table.cpp - What was measured on a machine -------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/tune/Table.h"
+
+#include "runtime/tune/Model.h"
+#include "runtime/tune/Report.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+#include <cmath>
+#include <optional>
+#include <set>
+
+using namespace commsir;
+using namespace commsir::tune;
+namespace json = llvm::json;
+
+static llvm::Error bad(const llvm::Twine &text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+static constexpr llvm::StringLiteral kFormat = "commsir-table-1";
+
+namespace {
+/// Reads one file; the first fault stays.
+class Reader {
+public:
+  explicit Reader(llvm::StringRef name) : name(name) {}
+
+  llvm::Expected<Table> read(llvm::StringRef text) {
+    llvm::Expected<json::Value> root = json::parse(text);
+    if (!root)
+      return bad("'" + name +
+                 "' is not JSON: " + llvm::toString(root.takeError()));
+    const json::Object *object = root->getAsObject();
+    if (!object || object->getString("format") != kFormat)
+      return bad("'" + name +
+                 "' is no table of comms-bench --tune: its "
+                 "\"format\" is not \"" +
+                 kFormat + "\"");
+    readHead(*object);
+    if (const json::Array *all = object->getArray("recipes"))
+      for (const json::Value &one : *all)
+        readRecipe(one);
+    if (const json::Array *all = object->getArray("sections"))
+      for (const json::Value &one : *all)
+        readSection(one);
+    if (!fault.empty())
+      return bad("'" + name + "' is no right table: " + fault);
+    return std::move(table);
+  }
+
+private:
+  void fail(const llvm::Twine &text) {
+    if (fault.empty())
+      fault = text.str();
+  }
+
+  std::string readText(const json::Object &object, llvm::StringRef key) {
+    std::optional<llvm::StringRef> text = object.getString(key);
+    if (!text)
+      fail("a text \"" + key + "\" is missing");
+    return text.value_or("").str();
+  }
+
+  void readHead(const json::Object &object) {
+    table.name = llvm::sys::path::stem(name).str();
+    table.device = readText(object, "device");
+    table.chip = readText(object, "chip");
+    table.date = readText(object, "date");
+    table.note = object.getString("note").value_or("").str();
+    table.ranks = object.getInteger("ranks").value_or(0);
+    if (table.ranks < 1)
+      fail("\"ranks\" is missing or less than 1");
+  }
+
+  void readRecipe(const json::Value &value) {
+    const json::Array *row = value.getAsArray();
+    Recipe recipe;
+    if (!row || row->size() != 6 || !(*row)[0].getAsString() ||
+        !(*row)[1].getAsString())
+      return fail("a recipe is not [algorithm, protocol, threads, cluster, "
+                  "spread, limit]");
+    recipe.algorithm = (*row)[0].getAsString()->str();
+    recipe.protocol = (*row)[1].getAsString()->str();
+    int64_t *numbers[] = {&recipe.threads, &recipe.cluster, &recipe.spread,
+                          &recipe.limit};
+    for (auto [i, number] : llvm::enumerate(numbers)) {
+      std::optional<int64_t> given = (*row)[2 + i].getAsInteger();
+      if (!given || *given < (i ? 1 : 0) || *given > (1 << 20))
+        return fail("a recipe has a number that is none, or out of range");
+      *number = *given;
+    }
+    recipes.push_back(std::move(recipe));
+  }
+
+  void readSection(const json::Value &value) {
+    const json::Object *object = value.getAsObject();
+    if (!object)
+      return fail("a section is no object");
+    Section section;
+    section.op = readText(*object, "op");
+    section.type = readText(*object, "type");
+    section.columns = object->getInteger("columns").value_or(0);
+    if (const json::Array *points = object->getArray("points"))
+      for (const json::Value &point : *points)
+        readPoint(point, section);
+    table.sections.push_back(std::move(section));
+  }
+
+  void readPoint(const json::Value &value, Section &section) {
+    const json::Array *row = value.getAsArray();
+    if (!row || row->size() % 2 == 0 || !row->front().getAsInteger() ||
+        *row->front().getAsInteger() < 1)
+      return fail("a point is not [size, recipe, microseconds, ...]");
+    auto &times = section.points[*row->front().getAsInteger()];
+    for (size_t i = 1; i < row->size(); i += 2) {
+      std::optional<int64_t> number = (*row)[i].getAsInteger();
+      std::optional<double> time = (*row)[i + 1].getAsNumber();
+      if (!number || *number < 0 || size_t(*number) >= recipes.size() ||
+          !time || !(*time > 0) || !std::isfinite(*time))
+        return fail("a point names a recipe that is not there, or has a time "
+                    "that is not positive");
+      times[recipes[*number]] = *time;
+    }
+  }
+
+  llvm::StringRef name;
+  std::string fault;
+  std::vector<Recipe> recipes;
+  Table table;
+};
+} // namespace
+
+llvm::Expected<Table> commsir::tune::parseTable(llvm::StringRef text,
+                                                llvm::StringRef name) {
+  return Reader(name).read(text);
+}
+
+void commsir::tune::printTable(const Table &table, llvm::raw_ostream &os) {
+  auto quote = [](llvm::StringRef text) {
+    std::string out;
+    llvm::raw_string_ostream(out) << json::Value(text);
+    return out;
+  };
+  std::map<Recipe, int64_t> numbers;
+  for (const Section &section : table.sections)
+    for (const auto &[size, times] : section.points)
+      for (const auto &[recipe, time] : times)
+        numbers.emplace(recipe, 0);
+  os << "{\"format\": \"" << kFormat
+     << "\",\n \"device\": " << quote(table.device)
+     << ", \"chip\": " << quote(table.chip) << ", \"ranks\": " << table.ranks
+     << ",\n \"date\": " << quote(table.date)
+     << ", \"note\": " << quote(table.note) << ",\n \"recipes\": [";
+  int64_t count = 0;
+  for (auto &[recipe, number] : numbers) {
+    os << (count ? ",\n  " : "\n  ") << "[" << quote(recipe.algorithm) << ", "
+       << quote(recipe.protocol) << ", " << recipe.threads << ", "
+       << recipe.cluster << ", " << recipe.spread << ", " << recipe.limit
+       << "]";
+    number = count++;
+  }
+  os << "],\n \"sections\": [";
+  for (auto [i, section] : llvm::enumerate(table.sections)) {
+    os << (i ? ",\n  " : "\n  ") << "{\"op\": " << quote(section.op)
+       << ", \"type\": " << quote(section.type)
+       << ", \"columns\": " << section.columns << ", \"points\": [";
+    bool first = true;
+    for (const auto &[size, times] : section.points) {
+      os << (first ? "\n    [" : ",\n    [") << size;
+      for (const auto &[recipe, time] : times)
+        os << ", " << numbers[recipe] << ", " << llvm::format("%.4g", time);
+      os << "]";
+      first = false;
+    }
+    os << "]}";
+  }
+  os << "]}\n";
+}
+
+void commsir::tune::prune(Table &table, double factor) {
+  for (Section &section : table.sections) {
+    // A recipe that is kept at one size is kept at its neighbours as well, so
+    // that there is something to interpolate.
+    std::map<int64_t, std::set<Recipe>> kept;
+    for (const auto &[size, times] : section.points) {
+      double best = INFINITY;
+      std::map<std::pair<std::string, std::string>, std::pair<double, Recipe>>
+          pairs;
+      for (const auto &[recipe, time] : times) {
+        best = std::min(best, time);
+        auto [place, made] = pairs.try_emplace(
+            {recipe.algorithm, recipe.protocol}, time, recipe);
+        if (!made && time < place->second.first)
+          place->second = {time, recipe};
+      }
+      for (const auto &[recipe, time] : times)
+        if (time <= best * factor)
+          kept[size].insert(recipe);
+      for (const auto &[pair, fastest] : pairs)
+        kept[size].insert(fastest.second);
+    }
+    for (auto point = section.points.begin(); point != section.points.end();
+         ++point) {
+      std::set<Recipe> wanted = kept[point->first];
+      if (point != section.points.begin()) {
+        const auto &before = kept[std::prev(point)->first];
+        wanted.insert(before.begin(), before.end());
+      }
+      if (std::next(point) != section.points.end()) {
+        const auto &after = kept[std::next(point)->first];
+        wanted.insert(after.begin(), after.end());
+      }
+      std::erase_if(point->second, [&](const auto &item) {
+        return !wanted.count(item.first);
+      });
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Between measured sizes
+//===----------------------------------------------------------------------===//
+
+/// Log-log between (x0, y0) and (x1, y1).
+static double between(double x, double x0, double y0, double x1, double y1) {
+  if (x0 == x1)
+    return y0;
+  double share = std::log(x / x0) / std::log(x1 / x0);
+  return y0 * std::pow(y1 / y0, share);
+}
+
+/// Times of recipes at `size`. Recipes that were measured at one side alone are
+/// left out between two sizes: nothing is known of them at the other.
+static std::map<Recipe, double> timesAt(const Section &section, int64_t size) {
+  const auto &points = section.points;
+  auto above = points.lower_bound(size);
+  if (above == points.begin())
+    return above->second; // Latency does not shrink.
+  if (above != points.end() && above->first == size)
+    return above->second;
+  bool beyond = above == points.end();
+  if (beyond)
+    --above;
+  auto below = std::prev(above);
+  if (beyond && above == points.begin())
+    below = above;
+  std::map<Recipe, double> times;
+  for (const auto &[recipe, high] : above->second) {
+    auto low = below->second.find(recipe);
+    if (beyond) {
+      // Time grows as it did last, at most with the bytes.
+      double slope = 1;
+      if (below != above && low != below->second.end())
+        slope = std::log(high / low->second) /
+                std::log(double(above->first) / double(below->first));
+      times[recipe] = high * std::pow(double(size) / double(above->first),
+                                      std::clamp(slope, 0.0, 1.0));
+    } else if (low != below->second.end()) {
+      times[recipe] = between(double(size), double(below->first), low->second,
+                              double(above->first), high);
+    }
+  }
+  // Two sizes that share nothing: what is nearer.
+  return times.empty() ? above->second : times;
+}
+
+/// The sections of `op` whose type fits best: the type itself, else one of any
+/// type (bytes matter more than what they are).
+static std::vector<const Section *> findSections(const Table &table,
+                                                 const Question &question) {
+  std::vector<const Section *> found;
+  for (bool same : {true, false}) {
+    for (const Section &section : table.sections)
+      if (section.op == question.op && !section.points.empty() &&
+          (section.columns > 0) == (question.rows > 0) &&
+          (!same || section.type == question.elementType))
+        found.push_back(&section);
+    if (!found.empty())
+      break;
+  }
+  return found;
+}
+
+static std::string describeSpan(const Section &section, int64_t size) {
+  auto render = [&](int64_t number) {
+    return section.columns ? std::to_string(number) + " rows"
+                           : renderSize(number);
+  };
+  auto above = section.points.lower_bound(size);
+  if (above != section.points.end() && above->first == size)
+    return "at " + render(size);
+  if (above == section.points.end())
+    return "beyond " + render(section.points.rbegin()->first);
+  if (above == section.points.begin())
+    return "below " + render(above->first);
+  return "between " + render(std::prev(above)->first) + " and " +
+         render(above->first);
+}
+
+/// Of rows: between the two lengths around that of the question.
+static std::map<Recipe, double>
+timesOfRows(const std::vector<const Section *> &sections,
+            const Question &question, std::string &where) {
+  const Section *low = nullptr, *high = nullptr;
+  for (const Section *section : sections) {
+    if (section->columns <= question.columns &&
+        (!low || section->columns > low->columns))
+      low = section;
+    if (section->columns >= question.columns &&
+        (!high || section->columns < high->columns))
+      high = section;
+  }
+  const Section *one = low ? low : high;
+  where =
+      describeSpan(*one, question.rows) + " of " + std::to_string(one->columns);
+  std::map<Recipe, double> times = timesAt(*one, question.rows);
+  if (!low || !high || low == high)
+    return times;
+  where += " to " + std::to_string(high->columns);
+  std::map<Recipe, double> others = timesAt(*high, question.rows), both;
+  for (const auto &[recipe, time] : times)
+    if (auto other = others.find(recipe); other != others.end())
+      both[recipe] = between(double(question.columns), double(low->columns),
+                             time, double(high->columns), other->second);
+  bool lowIsNearer =
+      question.columns * question.columns <= low->columns * high->columns;
+  return !both.empty() ? both : lowIsNearer ? times : others;
+}
+
+std::vector<Way> commsir::tune::weigh(const Table &table,
+                                      const Question &question,
+                                      std::string &where) {
+  std::vector<const Section *> sections = findSections(table, question);
+  if (sections.empty())
+    return {};
+  std::map<Recipe, double> times;
+  if (question.rows > 0) {
+    times = timesOfRows(sections, question, where);
+  } else {
+    where = describeSpan(*sections.front(), question.bytes);
+    times = timesAt(*sections.front(), question.bytes);
+  }
+  auto pairs = listPairs(question, /*everything=*/true);
+  auto agrees = [](int64_t settled, int64_t measured) {
+    return !settled || settled == measured;
+  };
+  std::vector<Way> ways;
+  for (const auto &[recipe, time] : times) {
+    if (!llvm::is_contained(pairs,
+                            std::pair(recipe.algorithm, recipe.protocol)) ||
+        !agrees(question.threads, recipe.threads) ||
+        !agrees(question.cluster, recipe.cluster))
+      continue;
+    Way way = applyRecipe(recipe, question);
+    way.microseconds = time;
+    ways.push_back(std::move(way));
+  }
+  llvm::sort(ways, isFaster);
+  // Recipes that are the same at this size are one way.
+  auto same = [](const Way &a, const Way &b) {
+    return std::tie(a.algorithm, a.protocol, a.blocks, a.threads, a.cluster) ==
+           std::tie(b.algorithm, b.protocol, b.blocks, b.threads, b.cluster);
+  };
+  std::vector<Way> distinct;
+  for (Way &way : ways)
+    if (llvm::none_of(distinct,
+                      [&](const Way &other) { return same(way, other); }))
+      distinct.push_back(std::move(way));
+  return distinct;
+}
+
+//===----------------------------------------------------------------------===//
+// All tables
+//===----------------------------------------------------------------------===//
+
+namespace commsir::embedded {
+#define COMMSIR_TABLE(symbol, name)                                            \
+  extern const unsigned char symbol[];                                         \
+  extern const size_t symbol##Size;
+#include "runtime/tune/EmbeddedTables.inc"
+#undef COMMSIR_TABLE
+} // namespace commsir::embedded
+
+static llvm::Error readFile(llvm::StringRef path, std::vector<Table> &all) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return bad("cannot read the table '" + path +
+               "': " + buffer.getError().message());
+  llvm::Expected<Table> table = parseTable((*buffer)->getBuffer(), path);
+  if (!table)
+    return table.takeError();
+  all.push_back(std::move(*table));
+  return llvm::Error::success();
+}
+
+/// All files of a folder whose names end in .json, by name.
+static llvm::Error readPath(llvm::StringRef path, std::vector<Table> &all) {
+  if (!llvm::sys::fs::is_directory(path))
+    return readFile(path, all);
+  std::error_code error;
+  std::set<std::string> files;
+  for (llvm::sys::fs::directory_iterator it(path, error), end;
+       it != end && !error; it.increment(error))
+    if (llvm::sys::path::extension(it->path()) == ".json")
+      files.insert(it->path());
+  if (error)
+    return bad("cannot list the folder '" + path + "': " + error.message());
+  if (files.empty())
+    return bad("the folder '" + path + "' has no table (*.json)");
+  for (const std::string &file : files)
+    if (llvm::Error fault = readFile(file, all))
+      return fault;
+  return llvm::Error::success();
+}
+
+Tables Tables::load(llvm::StringRef path) {
+  Tables tables;
+  if (!path.empty())
+    if (llvm::Error error = readPath(path, tables.all))
+      tables.problem = llvm::toString(std::move(error));
+  auto add = [&](const unsigned char *bytes, size_t size,
+                 llvm::StringRef name) {
+    llvm::StringRef text(reinterpret_cast<const char *>(bytes), size);
+    tables.all.push_back(llvm::cantFail(parseTable(text, name)));
+  };
+  (void)add; // There may be none.
+#define COMMSIR_TABLE(symbol, name)                                            \
+  add(commsir::embedded::symbol, commsir::embedded::symbol##Size, name);
+#include "runtime/tune/EmbeddedTables.inc"
+#undef COMMSIR_TABLE
+  return tables;
+}
+
+std::vector<const Table *> Tables::find(const Question &question) const {
+  std::vector<const Table *> found;
+  for (bool sameDevice : {true, false})
+    for (const Table &table : all) {
+      bool same = question.device.empty() || table.device.empty() ||
+                  table.device == question.device;
+      if (table.chip == question.chip && table.ranks == question.ranks &&
+          same == sameDevice)
+        found.push_back(&table);
+    }
+  return found;
+}
+
+Answer commsir::tune::chooseFrom(const Tables &tables,
+                                 const Question &question) {
+  Answer answer;
+  for (const Table *table : tables.find(question)) {
+    std::string where;
+    answer.considered = weigh(*table, question, where);
+    if (answer.considered.empty())
+      continue;
+    answer.source =
+        "table " + table->name + " of " + table->date + ", " + where;
+    if (!question.device.empty() && !table->device.empty() &&
+        table->device != question.device)
+      answer.source += " (measured on " + table->device + ")";
+    break;
+  }
+  if (answer.considered.empty()) {
+    answer.considered = estimateAll(question);
+    answer.source = "cost model";
+  }
+  if (!answer.considered.empty()) {
+    answer.way = answer.considered.front();
+    return answer;
+  }
+  // An op or a type that nobody knows: the compiler says why.
+  answer.source = "nothing carries this out";
+  answer.way.algorithm = question.algorithm;
+  answer.way.protocol = question.protocol;
+  answer.way.blocks = std::max<int64_t>(question.blocks, 1);
+  answer.way.threads = question.threads;
+  answer.way.cluster = question.cluster;
+  return answer;
+}
