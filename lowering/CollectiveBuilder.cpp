@@ -7,8 +7,11 @@
 
 #include "lowering/CollectiveBuilder.h"
 
+#include "lowering/Protocol.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
@@ -71,6 +74,12 @@ Value CollectiveBuilder::both(Value lhs, Value rhs) {
 }
 Value CollectiveBuilder::select(Value condition, Value yes, Value no) {
   return b.createOrFold<arith::SelectOp>(loc(), condition, yes, no);
+}
+
+std::optional<int64_t> CollectiveBuilder::constantBlocks() const {
+  if (std::optional<int64_t> known = getConstantIntValue(numBlocks))
+    return known;
+  return theProblem.op->getParentOfType<KernelOp>().getBlocks();
 }
 
 Value CollectiveBuilder::rankAfter(Value distance) {
@@ -223,7 +232,8 @@ Tiles CollectiveBuilder::produce(Value part, Value tile) {
   return theProblem.produce ? inlineRegion(*theProblem.produce, tiles) : tiles;
 }
 
-void CollectiveBuilder::consume(ValueRange arrived, Value part, Value tile) {
+Tiles CollectiveBuilder::makeOutputs(ValueRange arrived, Value part,
+                                     Value tile) {
   Tiles results(arrived);
   if (theProblem.consume) {
     for (const TileArray &arg : theProblem.args)
@@ -231,8 +241,34 @@ void CollectiveBuilder::consume(ValueRange arrived, Value part, Value tile) {
     results = inlineRegion(*theProblem.consume, results);
   }
   for (auto [result, output] : llvm::zip_equal(results, theProblem.outputs))
-    store(convertTile(b, loc(), result, output.elementType), output,
-          elementOffset(output, part, tile), valid(tile));
+    result = convertTile(b, loc(), result, output.elementType);
+  return results;
+}
+
+void CollectiveBuilder::storeOutputs(ValueRange outputs, Value part, Value tile,
+                                     Value peer) {
+  for (auto [value, output] : llvm::zip_equal(outputs, theProblem.outputs)) {
+    Value offset = elementOffset(output, part, tile);
+    if (!peer) {
+      store(value, output, offset, valid(tile));
+      continue;
+    }
+    auto window = cast<WindowType>(output.memory.getType());
+    Value memory = PeerOp::create(b, loc(), window.getLocalType(),
+                                  output.memory, peer, theProblem.team);
+    TileStoreOp::create(b, loc(), value, memory, offset, valid(tile));
+  }
+}
+
+Tiles CollectiveBuilder::loadOutputs(Value part, Value tile) {
+  return llvm::map_to_vector(
+      theProblem.outputs, [&](const TileArray &output) -> Value {
+        return load(output, elementOffset(output, part, tile), valid(tile));
+      });
+}
+
+void CollectiveBuilder::consume(ValueRange arrived, Value part, Value tile) {
+  storeOutputs(makeOutputs(arrived, part, tile), part, tile);
 }
 
 Tiles CollectiveBuilder::extend(ValueRange tiles) {
@@ -325,7 +361,7 @@ Tiles CollectiveBuilder::zeroAccumulators() {
 //===----------------------------------------------------------------------===//
 
 Channels CollectiveBuilder::channels(ChannelPattern pattern, int64_t slots,
-                                     Payload payload) {
+                                     Payload payload, bool reused) {
   Channels results;
   for (const WireTile &wire : theProblem.wires) {
     Type elementType = payload == Payload::Wire
@@ -335,9 +371,13 @@ Channels CollectiveBuilder::channels(ChannelPattern pattern, int64_t slots,
                                  wire.length, elementType);
     results.push_back(ChannelOp::create(b, loc(), type, theProblem.team,
                                         pattern, std::max<int64_t>(slots, 1),
-                                        nextChannel++));
+                                        nextChannel++, reused));
   }
   return results;
+}
+
+bool CollectiveBuilder::canReuseSlots() const {
+  return findProtocol(protocol)->reusable;
 }
 
 void CollectiveBuilder::send(const Channels &channels, ValueRange tiles,
@@ -359,7 +399,7 @@ void CollectiveBuilder::endRound(const Channels &channels) {
     ChannelBarrierOp::create(b, loc(), channel);
 }
 
-void CollectiveBuilder::endCollective() {
+void CollectiveBuilder::barrier() {
   BarrierOp::create(b, loc(), theProblem.team, BarrierExtent::Block,
                     MemoryOrder::AcqRel);
 }

@@ -84,6 +84,8 @@ public:
   /// This block's number and the number of blocks, within the role that runs.
   Value block() const { return myBlock; }
   Value blocks() const { return numBlocks; }
+  /// The number of blocks, where it is known.
+  std::optional<int64_t> constantBlocks() const;
 
   //===--------------------------------------------------------------------===//
   // Control
@@ -113,6 +115,13 @@ public:
   /// Makes outputs of what arrived (accumulators, where the collective reduces)
   /// and stores them as tile `tile` of part `part`.
   void consume(ValueRange arrived, Value part, Value tile);
+  /// The two halves of `consume`: what the outputs get, and storing it, in the
+  /// outputs of rank `peer` where that is not null (see `storesToPeers`).
+  Tiles makeOutputs(ValueRange arrived, Value part, Value tile);
+  void storeOutputs(ValueRange outputs, Value part, Value tile,
+                    Value peer = {});
+  /// What this rank's outputs hold.
+  Tiles loadOutputs(Value part, Value tile);
   /// Wire tiles or partial results as accumulators.
   Tiles extend(ValueRange tiles);
   /// Combines accumulators.
@@ -136,9 +145,12 @@ public:
   //===--------------------------------------------------------------------===//
 
   /// Makes a channel for each tile of the wire, with `slots` slots. Within a
-  /// launch a slot carries at most one tile for each source and destination.
+  /// launch a slot carries at most one tile for each source and destination;
+  /// for each round if they are `reused`, which `canReuseSlots` has to allow.
   Channels channels(ChannelPattern pattern, int64_t slots,
-                    Payload payload = Payload::Wire);
+                    Payload payload = Payload::Wire, bool reused = false);
+  /// Whether slots can carry tiles in several rounds of a launch.
+  bool canReuseSlots() const;
   /// Sends to `peer`, or, when null, to all. `tile` is the tile's number in its
   /// part (it says how much of the last one exists).
   void send(const Channels &channels, ValueRange tiles, Value slot, Value peer,
@@ -148,7 +160,10 @@ public:
   void endRound(const Channels &channels);
   /// For collectives in which some rank sends and hears nothing back: keeps it
   /// from running ahead of those that still receive.
-  void endCollective();
+  void endCollective() { barrier(); }
+  /// Block b of all ranks meets. What each did before comes before what each
+  /// does after.
+  void barrier();
 
 private:
   Value elementOffset(const TileArray &array, Value part, Value tile);

@@ -10,9 +10,11 @@
 // owner reduces in rank order and rounds once to the type that travels, and
 // uses what it sent: the same bits on every rank.
 //
-// Owner of tile t is (t + t / N) mod N. Any N consecutive tiles from a multiple
-// of N have N owners, so that t / N numbers an owner's tiles; the shift by t /
-// N spreads owners over blocks, which own every num_blocks-th tile.
+// Owner of tile t is (t + shift) mod N, where the shift is the same for N
+// consecutive tiles from a multiple of N: they have N owners, so that t / N
+// numbers an owner's tiles. The shift gives each block, which has every
+// num_blocks-th tile, tiles of all owners: it is t / num_blocks where N divides
+// the number of blocks, and otherwise t / N.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +30,33 @@ static Value getTurn(CollectiveBuilder &b, Value tile) {
   return b.div(tile, b.numRanks());
 }
 
+/// Whether block b has tiles b, b + num_blocks, … of owners b, b + 1, ….
+static bool areOwnersInTurn(CollectiveBuilder &b) {
+  std::optional<int64_t> blocks = b.constantBlocks();
+  return blocks && *blocks % b.ranks() == 0;
+}
+
 static Value getOwner(CollectiveBuilder &b, Value tile) {
-  return b.mod(b.add(tile, getTurn(b, tile)), b.numRanks());
+  Value shift =
+      areOwnersInTurn(b) ? b.div(tile, b.blocks()) : getTurn(b, tile);
+  return b.mod(b.add(tile, shift), b.numRanks());
+}
+
+/// `body` for each tile of this block whose owner this rank is.
+static void forOwnedTiles(CollectiveBuilder &b,
+                          function_ref<void(Value)> body) {
+  if (!areOwnersInTurn(b))
+    return b.forOwnTiles([&](Value tile) {
+      b.ifThen(b.isRank(getOwner(b, tile)), [&] { body(tile); });
+    });
+  Value behind = b.sub(b.numRanks(), b.mod(b.block(), b.numRanks()));
+  Value turn = b.rankAfter(behind);
+  b.loop(b.add(b.block(), b.mul(turn, b.blocks())),
+         b.constant(b.problem().tiles), b.mul(b.blocks(), b.numRanks()), {},
+         [&](Value tile, ValueRange) {
+           body(tile);
+           return Tiles();
+         });
 }
 
 /// To the owners: from all ranks, or from the root.
@@ -62,10 +89,8 @@ static LogicalResult expand(CollectiveBuilder &b) {
   else
     b.ifThen(b.isRank(b.root()), [&] { sendToOwners(b, toOwners); });
   b.endRound(toOwners);
-  b.forOwnTiles([&](Value tile) {
-    b.ifThen(b.isRank(getOwner(b, tile)), [&] {
-      b.send(toAll, makeResult(b, toOwners, tile), getTurn(b, tile), {}, tile);
-    });
+  forOwnedTiles(b, [&](Value tile) {
+    b.send(toAll, makeResult(b, toOwners, tile), getTurn(b, tile), {}, tile);
   });
   b.endRound(toAll);
   b.forOwnTiles([&](Value tile) {

@@ -66,6 +66,9 @@ enum class PollKind : uint32_t {
   /// No poll: a check of bounds failed. `seen` is the offset or rank, `wanted`
   /// the limit.
   Bounds = 6,
+  /// No poll: two launches ran at once on the same channels. What they computed
+  /// is not to be used.
+  Busy = 7,
 };
 
 /// One failure, the first of a launch. In memory that the host reads while the
@@ -88,9 +91,11 @@ struct ErrorRecord {
 static_assert(sizeof(ErrorRecord) == 48);
 inline constexpr uint32_t kNoPeer = 0xFFFFFFFF;
 
-/// Device memory of one rank, one for each loaded kernel; zeros at first but
-/// for timeout, spin and record. `uint32_t epoch[blocks]` and `uint32_t
-/// generation[blocks]` follow at kEpochOffset.
+/// Device memory of one rank, one for each set of channels of a loaded kernel;
+/// zeros at first but for timeout, spin, record, digest and grid. `uint32_t
+/// epoch[blocks]`, `uint32_t generation[blocks]` and `uint32_t busy[blocks]`
+/// follow at kEpochOffset. Where it lies in memory that peers reach, it tells
+/// them what this rank runs: digest, grid, and by epoch and busy which launch.
 struct State {
   /// Not 0: every poll returns at once, so that the kernel ends. Set by the
   /// kernel on its first failure, or by the host.
@@ -99,10 +104,15 @@ struct State {
   uint64_t timeout;
   /// Times that a poll looks before it reads clock and abort word. Below 2^31.
   uint64_t spin;
-  uint64_t pad;
+  /// Of what all ranks must agree on: source, algorithm, protocol, shapes,
+  /// grid. Not read by the kernel; 0: not known.
+  uint64_t digest;
   /// Device address of an ErrorRecord.
   uint64_t record;
-  uint64_t pad2[3];
+  /// Blocks, threads of a CTA, CTAs of a block; not read by the kernel.
+  uint32_t grid[3];
+  uint32_t pad;
+  uint64_t pad2;
 };
 static_assert(sizeof(State) == 64);
 
@@ -118,9 +128,14 @@ inline constexpr int64_t kEpochOffset = sizeof(State);
 constexpr int64_t getGenerationOffset(int64_t blocks) {
   return kEpochOffset + 4 * blocks;
 }
+/// busy[b]: 1 while a launch runs block b. A second one that finds it so
+/// reports PollKind::Busy.
+constexpr int64_t getBusyOffset(int64_t blocks) {
+  return getGenerationOffset(blocks) + 4 * blocks;
+}
 /// Size of a State with what follows it.
 constexpr int64_t getStateBytes(int64_t blocks) {
-  return kEpochOffset + 8 * blocks;
+  return getBusyOffset(blocks) + 4 * blocks;
 }
 
 /// Barriers across ranks use one hidden window of u32, zero at first, named

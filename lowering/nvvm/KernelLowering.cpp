@@ -312,6 +312,7 @@ LogicalResult KernelLowering::makeFunction() {
   Value finished = LLVM::LoadOp::create(
       b, i32, addBytes(words, kEpochOffset, b), /*alignment=*/4);
   epoch = toIndex(arith::AddIOp::create(b, finished, constI32(1, b)), b);
+  enter(words, b);
   Value one = constI32(1, b);
   budget = LLVM::AllocaOp::create(b, generic, i32, one);
   Value spin = LLVM::LoadOp::create(b, i32, addBytes(state, kSpinOffset, b), 4);
@@ -342,12 +343,39 @@ LogicalResult KernelLowering::makeFunction() {
   return success();
 }
 
+/// Marks the block's channels busy. What was there before is looked at when the
+/// block ends, so that nothing waits for it.
+void KernelLowering::enter(Value words, ImplicitLocOpBuilder &b) {
+  Type i32 = b.getI32Type();
+  busy = LLVM::AllocaOp::create(b, generic, i32, constI32(1, b));
+  LLVM::StoreOp::create(b, constI32(0, b), busy);
+  ifLeader(b, [&](ImplicitLocOpBuilder &in) {
+    Value word = addBytes(words, getBusyOffset(target.blocks), in);
+    Value before = emitOne(in, Ptx::Exchange32, {word, constI32(1, in)}, i32);
+    LLVM::StoreOp::create(in, before, busy);
+  });
+}
+
+/// By the leader: reports that another launch was here, and leaves.
+void KernelLowering::leave(ReturnOp op, Value words, ImplicitLocOpBuilder &b) {
+  Value before = LLVM::LoadOp::create(b, b.getI32Type(), busy);
+  Value other = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, before,
+                                      constI32(0, b));
+  auto shared = scf::IfOp::create(b, other, /*withElseRegion=*/false);
+  ImplicitLocOpBuilder in(b.getLoc(), shared.thenYield());
+  record(PollKind::Busy, siteOf(op, in), toI64(epoch, in), toI64(epoch, in),
+         in);
+  LLVM::StoreOp::create(b, constI32(0, b),
+                        addBytes(words, getBusyOffset(target.blocks), b), 4);
+}
+
 /// All threads are done; then the block's words tell the next launch.
 void KernelLowering::lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) {
   threadBarrier(b);
   ifLeader(b, [&](ImplicitLocOpBuilder &in) {
     Value offset = arith::MulIOp::create(in, toI64(block, in), constI64(4, in));
     Value words = addBytes(state, offset, in);
+    leave(op, words, in);
     LLVM::StoreOp::create(in, toI32(epoch, in),
                           addBytes(words, kEpochOffset, in), 4);
     if (generation) {

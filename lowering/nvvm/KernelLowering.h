@@ -147,6 +147,10 @@ private:
   Value broadcast(Value fromLeader, ImplicitLocOpBuilder &b);
   SmallVector<Value> emitPolls(ArrayRef<Poll> polls, ImplicitLocOpBuilder &b);
   LLVM::LLVMFuncOp getStopFunction();
+  void enter(Value words, ImplicitLocOpBuilder &b);
+  void leave(ReturnOp op, Value words, ImplicitLocOpBuilder &b);
+  void record(PollKind kind, Value site, Value seen, Value wanted,
+              ImplicitLocOpBuilder &b);
   void fail(Operation *op, llvm::StringRef detail, Value seen, Value wanted,
             ImplicitLocOpBuilder &b);
   LogicalResult lowerGpuOp(Operation *op, ImplicitLocOpBuilder &b);
@@ -216,6 +220,9 @@ private:
   /// Pointers to i32 of the thread: polls before the clock is read, and the
   /// generation of barriers (null: none).
   Value budget, generation;
+  /// Pointer to i32 of the thread: what the leader found in the block's busy
+  /// word.
+  Value busy;
   /// i1: this thread is the leader.
   Value leader;
   /// Offset of each argument in the parameters, of its multicast address (-1:

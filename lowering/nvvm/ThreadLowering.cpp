@@ -275,16 +275,22 @@ LLVM::LLVMFuncOp KernelLowering::getStopFunction() {
   return stop;
 }
 
+/// Writes the record of a failure that no peer is waited for in.
+void KernelLowering::record(PollKind kind, Value site, Value seen, Value wanted,
+                            ImplicitLocOpBuilder &b) {
+  LLVM::LLVMFuncOp function =
+      getRecordFunction(this->function->getParentOfType<ModuleOp>(), global);
+  LLVM::CallOp::create(b, function,
+                       ValueRange{state,
+                                  constI32(static_cast<int64_t>(kind), b), site,
+                                  toI32(rank, b), toI32(block, b),
+                                  constI32(kNoPeer, b), seen, wanted});
+}
+
 /// Writes the record and ends the thread: what follows must not be done.
 void KernelLowering::fail(Operation *op, StringRef detail, Value seen,
                           Value wanted, ImplicitLocOpBuilder &b) {
-  LLVM::LLVMFuncOp record =
-      getRecordFunction(function->getParentOfType<ModuleOp>(), global);
-  LLVM::CallOp::create(
-      b, record,
-      ValueRange{state, constI32(static_cast<int64_t>(PollKind::Bounds), b),
-                 siteOf(op, b, detail), toI32(rank, b), toI32(block, b),
-                 constI32(kNoPeer, b), seen, wanted});
+  record(PollKind::Bounds, siteOf(op, b, detail), seen, wanted, b);
   emit(b, Ptx::Exit, {});
 }
 

@@ -75,3 +75,32 @@ comms.kernel @broadcast(%x: memref<96xbf16>, %y: memref<96xbf16>) attributes {ra
   comms.broadcast root 1 %team ins(%x : memref<96xbf16>) outs(%y : memref<96xbf16>)
   comms.return
 }
+
+// -----
+
+// Where the ranks divide the blocks, a block has tiles of every owner in turn,
+// and goes straight to its own.
+// CHECK-LABEL: comms.kernel @turns
+// CHECK: %[[RANK:.*]] = comms.rank
+// CHECK: %[[BLOCK:.*]] = comms.block_id
+// CHECK: %[[BLOCKS:.*]] = comms.num_blocks
+// CHECK: scf.for %[[T:.*]] = %[[BLOCK]] to %{{.*}} step %[[BLOCKS]]
+// CHECK:   %[[SHIFT:.*]] = arith.divui %[[T]], %[[BLOCKS]]
+// CHECK:   %[[SHIFTED:.*]] = arith.addi %[[T]], %[[SHIFT]]
+// CHECK:   %[[OWNER:.*]] = arith.remui %[[SHIFTED]], %c4
+// CHECK:   comms.send %{{.*}} to %[[OWNER]]
+// CHECK: %[[PLACE:.*]] = arith.remui %[[BLOCK]], %c4
+// CHECK: %[[BEHIND:.*]] = arith.subi %c4, %[[PLACE]]
+// CHECK: %[[AFTER:.*]] = arith.addi %[[RANK]], %[[BEHIND]]
+// CHECK: %[[TURN:.*]] = arith.remui %[[AFTER]], %c4
+// CHECK: %[[SKIPPED:.*]] = arith.muli %[[TURN]], %[[BLOCKS]]
+// CHECK: %[[FIRST:.*]] = arith.addi %[[BLOCK]], %[[SKIPPED]]
+// CHECK: %[[STEP:.*]] = arith.muli %[[BLOCKS]], %c4
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %{{.*}} step %[[STEP]]
+// CHECK-NOT: scf.if
+// CHECK: comms.return
+comms.kernel @turns(%x: memref<64x8xbf16>, %y: memref<64x8xf32>) attributes {ranks = 4 : i64, blocks = 8 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<64x8xbf16>) outs(%y : memref<64x8xf32>)
+  comms.return
+}
