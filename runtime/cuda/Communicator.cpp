@@ -12,6 +12,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <thread>
+
 using namespace commsir::cuda;
 using llvm::createStringError;
 
@@ -131,6 +133,10 @@ class NcclWindow final : public Window {
 public:
   NcclWindow(const Nccl &nccl, ncclComm_t comm, const Device &device)
       : nccl(nccl), comm(comm), device(device) {}
+  void abandon() override {
+    handle = nullptr;
+    own = 0;
+  }
   ~NcclWindow() override {
     ContextGuard guard(device.driver(), device.context());
     if (handle)
@@ -226,6 +232,17 @@ public:
       return;
     ContextGuard guard(device->driver(), device->context());
     nccl.CommDestroy(comm);
+  }
+
+  /// NCCL's own threads and sockets end; its memory is lost. Not waited for,
+  /// because that may be for a peer that is gone.
+  void abandon() override {
+    if (!comm || !owned)
+      return;
+    std::thread([abort = nccl.CommAbort, comm = comm] {
+      abort(comm);
+    }).detach();
+    comm = nullptr;
   }
 
   llvm::Error initialise(const ncclUniqueId &id, int size, int number) {
@@ -391,6 +408,204 @@ private:
   std::shared_ptr<Exchange> group;
 };
 
+//===----------------------------------------------------------------------===//
+// Ranks of one host, no NCCL
+//===----------------------------------------------------------------------===//
+
+/// Physical memory and the addresses that it is mapped at.
+class Mapping {
+public:
+  Mapping(const Driver &cu, CUcontext context) : cu(&cu), context(context) {}
+  Mapping(Mapping &&other) noexcept
+      : cu(other.cu), context(other.context),
+        address(std::exchange(other.address, 0)),
+        handle(std::exchange(other.handle, 0)), bytes(other.bytes),
+        mapped(std::exchange(other.mapped, false)) {}
+  ~Mapping() {
+    ContextGuard guard(*cu, context);
+    if (mapped)
+      cu->MemUnmap(address, bytes);
+    if (address)
+      cu->MemAddressFree(address, bytes);
+    if (handle)
+      cu->MemRelease(handle);
+  }
+
+  llvm::Error create(const Device &device, size_t size) {
+    CUmemAllocationProp properties = describe(device);
+    return cu->check(cu->MemCreate(&handle, size, &properties, 0),
+                     llvm::formatv("allocating {0} bytes on GPU {1}", size,
+                                   device.getOrdinal())
+                         .str());
+  }
+  llvm::Error open(const File &file, int peer) {
+    auto descriptor = reinterpret_cast<void *>(intptr_t(file.get()));
+    return cu->check(
+        cu->MemImportFromShareableHandle(
+            &handle, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+        "opening the part of rank " + llvm::Twine(peer));
+  }
+  llvm::Expected<File> share() const {
+    int descriptor = -1;
+    if (auto error = cu->check(cu->MemExportToShareableHandle(
+                                   &descriptor, handle,
+                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                               "making a file of a window's part"))
+      return std::move(error);
+    return File(descriptor);
+  }
+  llvm::Error map(const Device &device, size_t size, int peer) {
+    bytes = size;
+    if (auto error = cu->check(cu->MemAddressReserve(&address, size, 0, 0, 0),
+                               "reserving addresses for a window"))
+      return error;
+    if (auto error = cu->check(cu->MemMap(address, size, 0, handle, 0),
+                               "mapping a window"))
+      return error;
+    mapped = true;
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = device.handle();
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    return cu->check(
+        cu->MemSetAccess(address, size, &access, 1),
+        llvm::formatv("GPU {0} has no access to the memory of rank {1}: choose "
+                      "GPUs that NVLink or PCIe peer-to-peer joins (nvidia-smi "
+                      "topo -p2p r)",
+                      device.getOrdinal(), peer)
+            .str());
+  }
+  CUdeviceptr get() const { return address; }
+
+  static CUmemAllocationProp describe(const Device &device) {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = device.handle();
+    return properties;
+  }
+
+private:
+  const Driver *cu;
+  CUcontext context;
+  CUdeviceptr address = 0;
+  CUmemGenericAllocationHandle handle = 0;
+  size_t bytes = 0;
+  bool mapped = false;
+};
+
+class SharedWindow final : public Window {
+public:
+  SharedWindow(const Device &device, Mesh &mesh, double timeout)
+      : device(device), mesh(mesh), timeout(timeout) {}
+  void abandon() override {
+    new std::vector<Mapping>(std::move(mappings)); // Peers may still run.
+    mappings.clear();
+  }
+
+  /// All ranks come to every step, whatever became of the one before.
+  llvm::Error create(Resolver &resolver, size_t wanted) {
+    std::string what = llvm::formatv("a window of {0} bytes", wanted);
+    File file;
+    if (auto error = mesh.agree(what, makeOwn(wanted, file), timeout))
+      return error;
+    auto files = mesh.exchange(what, file, timeout);
+    if (!files)
+      return files.takeError();
+    if (auto error = mesh.agree(what, openParts(*files), timeout))
+      return error;
+    return mesh.agree(what, checkParts(resolver), timeout);
+  }
+
+private:
+  llvm::Error makeOwn(size_t wanted, File &file) {
+    const Driver &cu = device.driver();
+    CUmemAllocationProp properties = Mapping::describe(device);
+    size_t grain = 0;
+    if (auto error = cu.check(
+            cu.MemGetAllocationGranularity(
+                &grain, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+            "cuMemGetAllocationGranularity"))
+      return error;
+    size_t total;
+    if (__builtin_add_overflow(wanted, kProbeBytes + grain - 1, &total))
+      return fail("a window of " + llvm::Twine(wanted) + " bytes is too large");
+    bytes = total / grain * grain;
+    Mapping mapping(cu, device.context());
+    if (auto error = mapping.create(device, bytes))
+      return error;
+    if (auto error = mapping.map(device, bytes, mesh.getRank()))
+      return error;
+    auto shared = mapping.share();
+    if (!shared)
+      return shared.takeError();
+    file = std::move(*shared);
+    own = mapping.get();
+    mappings.push_back(std::move(mapping));
+    return writeMark(device, own, bytes, mesh.getRank());
+  }
+
+  llvm::Error openParts(llvm::ArrayRef<File> files) {
+    for (int peer = 0; peer < mesh.getRanks(); ++peer) {
+      if (peer == mesh.getRank()) {
+        table.push_back(own);
+        continue;
+      }
+      Mapping mapping(device.driver(), device.context());
+      if (auto error = mapping.open(files[peer], peer))
+        return error;
+      if (auto error = mapping.map(device, bytes, peer))
+        return error;
+      table.push_back(mapping.get());
+      mappings.push_back(std::move(mapping));
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error checkParts(Resolver &resolver) {
+    size_t size = sizeof(CUdeviceptr) * table.size();
+    auto memory = Memory::allocate(device, size);
+    if (!memory)
+      return memory.takeError();
+    const Driver &cu = device.driver();
+    if (auto error =
+            cu.check(cu.MemcpyHtoD(memory->address(), table.data(), size),
+                     "writing the table of a window"))
+      return error;
+    return checkMarks(device, resolver, memory->address(), table, bytes);
+  }
+
+  const Device &device;
+  Mesh &mesh;
+  double timeout;
+  std::vector<Mapping> mappings;
+};
+
+class SharedCommunicator final : public Communicator {
+public:
+  SharedCommunicator(const Device &where, Mesh &mesh, double timeout)
+      : resolver(where), mesh(mesh), timeout(timeout) {
+    device = &where;
+    rank = mesh.getRank();
+    ranks = reachSize = mesh.getRanks();
+  }
+  llvm::Error load() { return resolver.load(); }
+
+  llvm::Expected<std::unique_ptr<Window>> allocate(size_t bytes) override {
+    ContextGuard guard(device->driver(), device->context());
+    auto window = std::make_unique<SharedWindow>(*device, mesh, timeout);
+    if (auto error = window->create(resolver, bytes))
+      return std::move(error);
+    return window;
+  }
+
+private:
+  Resolver resolver;
+  Mesh &mesh;
+  double timeout;
+};
+
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -452,5 +667,30 @@ Communicator::createLocal(llvm::ArrayRef<const Device *> devices) {
       return std::move(error);
     result.push_back(std::move(one));
   }
+  return result;
+}
+
+llvm::Expected<std::unique_ptr<Communicator>>
+Communicator::createShared(const Device &device, Mesh &mesh, double timeout) {
+  const Driver &cu = device.driver();
+  ContextGuard guard(cu, device.context());
+  int possible = 0;
+  llvm::Error error = cu.check(
+      cu.DeviceGetAttribute(
+          &possible,
+          CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+          device.handle()),
+      "cuDeviceGetAttribute");
+  if (!error && !possible)
+    error = fail(llvm::formatv("GPU {0} cannot share memory between processes "
+                               "as files: take NCCL's windows, or run the "
+                               "ranks as threads of one process",
+                               device.getOrdinal())
+                     .str());
+  auto result = std::make_unique<SharedCommunicator>(device, mesh, timeout);
+  if (!error)
+    error = result->load();
+  if (auto failure = mesh.agree("sharing memory", std::move(error), timeout))
+    return std::move(failure);
   return result;
 }

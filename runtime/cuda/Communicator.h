@@ -8,7 +8,8 @@
 // A communicator is one rank's membership in a group of GPUs; a window is
 // memory that every rank has and that peers reach by load and store. Over NCCL
 // they are its communicators and symmetric windows. Where NCCL is not to be
-// had, the ranks of one process can share plain device memory by peer access.
+// had, the ranks of one process can share plain device memory by peer access,
+// and ranks of one host memory that they hand each other as files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,7 @@
 #define COMMSIR_RUNTIME_CUDA_COMMUNICATOR_H
 
 #include "runtime/cuda/Cuda.h"
+#include "runtime/cuda/Mesh.h"
 #include "runtime/cuda/Nccl.h"
 #include "runtime/cuda/Parallel.h"
 
@@ -29,6 +31,8 @@ namespace commsir::cuda {
 class Window {
 public:
   virtual ~Window() = default;
+  /// As Communicator::abandon.
+  virtual void abandon() {}
   /// Own part, as this rank's memory functions take it.
   CUdeviceptr base() const { return own; }
   /// Of one part; at least what was asked for.
@@ -64,6 +68,16 @@ public:
   /// that has no peer access. The devices must outlive them.
   static llvm::Expected<std::vector<std::unique_ptr<Communicator>>>
   createLocal(llvm::ArrayRef<const Device *> devices);
+
+  /// One rank of a mesh, without NCCL: windows are CUDA's virtual memory, whose
+  /// parts peers map. Fails with the pair that has no peer access. Collective.
+  /// `device` and `mesh` must outlive it.
+  static llvm::Expected<std::unique_ptr<Communicator>>
+  createShared(const Device &device, Mesh &mesh, double timeout);
+
+  /// From now on nothing is given back when this goes: peers are gone, and what
+  /// gives back may wait for them.
+  virtual void abandon() {}
 
   int getRank() const { return rank; }
   int getRanks() const { return ranks; }

@@ -41,7 +41,7 @@ static bool runsOn(llvm::StringRef built, llvm::StringRef chip, bool ptx) {
   return ptx ? from <= to : from / 10 == to / 10 && from <= to;
 }
 
-llvm::Error LoadedKernel::loadCode() {
+llvm::Error KernelCode::loadCode() {
   const Driver &cu = device.driver();
   if (!runsOn(kernel.chip(), device.getChip(), kernel.isPtx()))
     return fail("kernel '" + kernel.name() + "' was compiled for " +
@@ -69,9 +69,9 @@ llvm::Error LoadedKernel::loadCode() {
   return cu.check(cu.FuncLoad(function), what);
 }
 
-CUlaunchConfig LoadedKernel::config(CUlaunchAttribute (&attributes)[2]) const {
+KernelCode::KernelCode(const Device &device, const jit::CudaKernel &kernel)
+    : device(device), kernel(kernel) {
   jit::LaunchShape shape = kernel.shape();
-  CUlaunchConfig config{};
   config.gridDimX = unsigned(shape.blocks * shape.cluster);
   config.gridDimY = config.gridDimZ = 1;
   config.blockDimX = unsigned(shape.threads);
@@ -80,21 +80,18 @@ CUlaunchConfig LoadedKernel::config(CUlaunchAttribute (&attributes)[2]) const {
   config.attrs = attributes;
   if (shape.cluster > 1) {
     CUlaunchAttribute &attribute = attributes[config.numAttrs++];
-    attribute = {};
     attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     attribute.value.clusterDim.x = unsigned(shape.cluster);
     attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
   }
   if (shape.overlap) {
     CUlaunchAttribute &attribute = attributes[config.numAttrs++];
-    attribute = {};
     attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attribute.value.programmaticStreamSerializationAllowed = 1;
   }
-  return config;
 }
 
-llvm::Error LoadedKernel::checkResident() {
+llvm::Error KernelCode::checkResident() {
   const Driver &cu = device.driver();
   jit::LaunchShape shape = kernel.shape();
   if (shape.blocks < 1 || shape.cluster < 1 || shape.threads < 1 ||
@@ -130,11 +127,9 @@ llvm::Error LoadedKernel::checkResident() {
 
   int fitting = 0;
   if (shape.cluster > 1) {
-    CUlaunchAttribute attributes[2];
-    CUlaunchConfig launchConfig = config(attributes);
-    if (auto error = cu.check(
-            cu.OccupancyMaxActiveClusters(&fitting, function, &launchConfig),
-            "cuOccupancyMaxActiveClusters"))
+    if (auto error =
+            cu.check(cu.OccupancyMaxActiveClusters(&fitting, function, &config),
+                     "cuOccupancyMaxActiveClusters"))
       return error;
     resident = fitting;
   } else {
@@ -159,11 +154,91 @@ llvm::Error LoadedKernel::checkResident() {
           .str());
 }
 
+llvm::Error KernelCode::layOut() {
+  words = abi::kArgumentsOffset / sizeof(uint64_t);
+  for (const jit::ArgInfo &argument : kernel.args()) {
+    places.push_back(words);
+    bool parts = argument.kind == jit::ArgKind::Window ||
+                 argument.kind == jit::ArgKind::Signal;
+    words += parts ? size_t(kernel.ranks()) : 1;
+  }
+  if (int64_t(words * sizeof(uint64_t)) == kernel.paramBytes())
+    return llvm::Error::success();
+  return fail(llvm::formatv("kernel '{0}' takes {1} bytes of parameters where "
+                            "its arguments give {2}: it needs multicast "
+                            "addresses, which are off on this target; choose "
+                            "another algorithm",
+                            kernel.name(), kernel.paramBytes(),
+                            words * sizeof(uint64_t))
+                  .str());
+}
+
+llvm::Expected<std::unique_ptr<KernelCode>>
+KernelCode::load(const Device &device, const jit::CudaKernel &kernel) {
+  ContextGuard guard(device.driver(), device.context());
+  std::unique_ptr<KernelCode> code(new KernelCode(device, kernel));
+  if (auto error = code->loadCode())
+    return std::move(error);
+  if (auto error = code->checkResident())
+    return std::move(error);
+  if (auto error = code->layOut())
+    return std::move(error);
+  return code;
+}
+
+KernelCode::~KernelCode() {
+  ContextGuard guard(device.driver(), device.context());
+  if (module)
+    device.driver().ModuleUnload(module);
+}
+
+std::vector<uint64_t> KernelCode::makeParams(int rank) const {
+  std::vector<uint64_t> params(words);
+  abi::Launch launch{};
+  launch.rank = uint32_t(rank);
+  launch.ranks = uint32_t(kernel.ranks());
+  launch.lsaSize = uint32_t(kernel.lsaSize());
+  std::memcpy(params.data(), &launch, sizeof(launch));
+  return params;
+}
+
+CUresult KernelCode::launch(const uint64_t *params, CUstream stream) const {
+  CUlaunchConfig launchConfig = config;
+  launchConfig.hStream = stream;
+  void *arguments[] = {const_cast<uint64_t *>(params)};
+  return device.driver().LaunchKernelEx(&launchConfig, function, arguments,
+                                        nullptr);
+}
+
+llvm::Error KernelCode::explain(CUresult result) const {
+  return device.driver().check(
+      result, llvm::formatv("launching kernel '{0}' on GPU {1}", kernel.name(),
+                            device.getOrdinal())
+                  .str());
+}
+
 //===----------------------------------------------------------------------===//
 // State and parameters
 //===----------------------------------------------------------------------===//
 
-llvm::Error LoadedKernel::makeState(const PollLimits &limits) {
+abi::State commsir::cuda::makeState(const jit::CudaKernel &kernel,
+                                    const PollLimits &limits,
+                                    CUdeviceptr record) {
+  jit::LaunchShape shape = kernel.shape();
+  abi::State start{};
+  start.timeout = uint64_t(limits.timeout * 1e9);
+  start.spin = std::min<uint64_t>(limits.spin, (uint64_t(1) << 31) - 1);
+  start.record = record;
+  start.grid[0] = uint32_t(shape.blocks);
+  start.grid[1] = uint32_t(shape.threads);
+  start.grid[2] = uint32_t(shape.cluster);
+  return start;
+}
+
+LoadedKernel::LoadedKernel(std::unique_ptr<KernelCode> loaded)
+    : device(loaded->getDevice()), code(std::move(loaded)) {}
+
+llvm::Error LoadedKernel::prepare(int rank, const PollLimits &limits) {
   const Driver &cu = device.driver();
   auto take = [&](std::optional<Memory> &place, size_t bytes,
                   Memory::Place where) -> llvm::Error {
@@ -173,6 +248,7 @@ llvm::Error LoadedKernel::makeState(const PollLimits &limits) {
     place.emplace(std::move(*memory));
     return llvm::Error::success();
   };
+  const jit::CudaKernel &kernel = code->getKernel();
   if (auto error = take(state, abi::getStateBytes(kernel.shape().blocks),
                         Memory::Place::Device))
     return error;
@@ -181,10 +257,7 @@ llvm::Error LoadedKernel::makeState(const PollLimits &limits) {
   if (auto error = take(one, sizeof(uint64_t), Memory::Place::PinnedHost))
     return error;
   *static_cast<uint64_t *>(one->host()) = 1;
-  abi::State start{};
-  start.timeout = uint64_t(limits.timeout * 1e9);
-  start.spin = std::min<uint64_t>(limits.spin, (uint64_t(1) << 31) - 1);
-  start.record = record->address();
+  abi::State start = makeState(kernel, limits, record->address());
   if (auto error =
           cu.check(cu.MemcpyHtoD(state->address(), &start, sizeof(start)),
                    "writing a kernel's state"))
@@ -192,48 +265,21 @@ llvm::Error LoadedKernel::makeState(const PollLimits &limits) {
   if (auto error = cu.check(cu.StreamCreate(&control, CU_STREAM_NON_BLOCKING),
                             "cuStreamCreate"))
     return error;
+  params = code->makeParams(rank);
+  params[KernelCode::kStatePlace] = state->address();
   // The zeros of Memory::allocate must be there before any stream runs.
   return cu.check(cu.CtxSynchronize(), "writing a kernel's state");
-}
-
-llvm::Error LoadedKernel::layOut(int rank) {
-  size_t words = abi::kArgumentsOffset / sizeof(uint64_t);
-  for (const jit::ArgInfo &argument : kernel.args()) {
-    places.push_back(words);
-    bool parts = argument.kind == jit::ArgKind::Window ||
-                 argument.kind == jit::ArgKind::Signal;
-    words += parts ? size_t(kernel.ranks()) : 1;
-  }
-  params.assign(words, 0);
-  if (int64_t(words * sizeof(uint64_t)) != kernel.paramBytes())
-    return fail(
-        llvm::formatv("kernel '{0}' takes {1} bytes of parameters where its "
-                      "arguments give {2}: it needs multicast addresses, which "
-                      "are off on this target; choose another algorithm",
-                      kernel.name(), kernel.paramBytes(),
-                      words * sizeof(uint64_t))
-            .str());
-  abi::Launch launch{};
-  launch.rank = uint32_t(rank);
-  launch.ranks = uint32_t(kernel.ranks());
-  launch.lsaSize = uint32_t(kernel.lsaSize());
-  launch.state = state->address();
-  std::memcpy(params.data(), &launch, sizeof(launch));
-  return llvm::Error::success();
 }
 
 llvm::Expected<std::unique_ptr<LoadedKernel>>
 LoadedKernel::load(const Device &device, const jit::CudaKernel &kernel,
                    int rank, const PollLimits &limits) {
   ContextGuard guard(device.driver(), device.context());
-  std::unique_ptr<LoadedKernel> loaded(new LoadedKernel(device, kernel));
-  if (auto error = loaded->loadCode())
-    return std::move(error);
-  if (auto error = loaded->checkResident())
-    return std::move(error);
-  if (auto error = loaded->makeState(limits))
-    return std::move(error);
-  if (auto error = loaded->layOut(rank))
+  auto code = KernelCode::load(device, kernel);
+  if (!code)
+    return code.takeError();
+  std::unique_ptr<LoadedKernel> loaded(new LoadedKernel(std::move(*code)));
+  if (auto error = loaded->prepare(rank, limits))
     return std::move(error);
   return loaded;
 }
@@ -242,23 +288,21 @@ LoadedKernel::~LoadedKernel() {
   ContextGuard guard(device.driver(), device.context());
   if (control)
     device.driver().StreamDestroy(control);
-  if (module)
-    device.driver().ModuleUnload(module);
 }
 
 void LoadedKernel::bindParts(unsigned arg, llvm::ArrayRef<CUdeviceptr> parts) {
   for (auto [i, part] : llvm::enumerate(parts))
-    params[places[arg] + i] = part;
+    params[code->placeOf(arg) + i] = part;
 }
 
 void LoadedKernel::bindBase(unsigned arg, CUdeviceptr base) {
-  params[places[arg]] = base;
+  params[code->placeOf(arg)] = base;
 }
 
 void LoadedKernel::bindScalar(unsigned arg, llvm::ArrayRef<char> bytes) {
   uint64_t value = 0;
   std::memcpy(&value, bytes.data(), std::min<size_t>(bytes.size(), 8));
-  params[places[arg]] = value;
+  params[code->placeOf(arg)] = value;
 }
 
 //===----------------------------------------------------------------------===//
@@ -266,16 +310,9 @@ void LoadedKernel::bindScalar(unsigned arg, llvm::ArrayRef<char> bytes) {
 //===----------------------------------------------------------------------===//
 
 llvm::Error LoadedKernel::launch(CUstream stream) const {
-  CUlaunchAttribute attributes[2];
-  CUlaunchConfig launchConfig = config(attributes);
-  launchConfig.hStream = stream;
-  void *arguments[] = {const_cast<uint64_t *>(params.data())};
-  return device.driver().check(
-      device.driver().LaunchKernelEx(&launchConfig, function, arguments,
-                                     nullptr),
-      llvm::formatv("launching kernel '{0}' on GPU {1}", kernel.name(),
-                    device.getOrdinal())
-          .str());
+  CUresult result = code->launch(params.data(), stream);
+  return result == CUDA_SUCCESS ? llvm::Error::success()
+                                : code->explain(result);
 }
 
 llvm::Error LoadedKernel::abort() {
@@ -315,6 +352,10 @@ commsir::cuda::describeFailure(const LoadedKernel::ErrorRecord &record) {
   case abi::PollKind::Poison:
     return llvm::formatv("data from {0}: nothing has come in launch {1}", peer,
                          record.wanted);
+  case abi::PollKind::Busy:
+    return "another launch ran on the same channels at the same time: launches "
+           "of one kernel, and replays of one captured graph, must follow each "
+           "other";
   case abi::PollKind::Bounds:
     return llvm::formatv("an access at {0} is outside 0 to {1}",
                          int64_t(record.seen), int64_t(record.wanted));

@@ -28,6 +28,59 @@ struct PollLimits {
   uint64_t spin = 1024;
 };
 
+/// Machine code of a kernel, loaded on a GPU. Functions need the device's
+/// context current.
+class KernelCode {
+public:
+  /// Refuses, with the numbers, a grid that cannot be resident at once, and
+  /// machine code for another GPU. Both arguments must outlive it.
+  static llvm::Expected<std::unique_ptr<KernelCode>>
+  load(const Device &device, const jit::CudaKernel &kernel);
+  ~KernelCode();
+
+  /// The parameter struct, filled but for the arguments and the state.
+  std::vector<uint64_t> makeParams(int rank) const;
+  /// Place of argument number `arg` in it.
+  size_t placeOf(unsigned arg) const { return places[arg]; }
+  /// Place of the state's address in it.
+  static constexpr size_t kStatePlace =
+      offsetof(mlir::comms::nvvm::Launch, state) / sizeof(uint64_t);
+
+  /// Puts one launch into `stream`, which may be capturing.
+  CUresult launch(const uint64_t *params, CUstream stream) const;
+  /// The error of such a launch.
+  llvm::Error explain(CUresult result) const;
+
+  const Device &getDevice() const { return device; }
+  const jit::CudaKernel &getKernel() const { return kernel; }
+  /// Registers of a thread and blocks (or clusters) that fit the GPU, for the
+  /// report.
+  int getRegisters() const { return registers; }
+  int64_t getResident() const { return resident; }
+
+private:
+  KernelCode(const Device &device, const jit::CudaKernel &kernel);
+  llvm::Error loadCode();
+  llvm::Error checkResident();
+  llvm::Error layOut();
+
+  const Device &device;
+  const jit::CudaKernel &kernel;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUlaunchAttribute attributes[2] = {};
+  CUlaunchConfig config{};
+  int registers = 0;
+  int64_t resident = 0;
+  std::vector<size_t> places;
+  size_t words = 0;
+};
+
+/// What a kernel's state is at first.
+mlir::comms::nvvm::State makeState(const jit::CudaKernel &kernel,
+                                   const PollLimits &limits,
+                                   CUdeviceptr record);
+
 /// One rank's instance of a kernel: machine code loaded on its GPU, its state,
 /// and the values of its arguments. Functions need the device's context
 /// current, but for `abort` and `failure`, which any thread may call.
@@ -35,8 +88,7 @@ class LoadedKernel {
 public:
   using ErrorRecord = mlir::comms::nvvm::ErrorRecord;
 
-  /// Loads `kernel` as rank `rank`. Refuses, with the numbers, a grid that
-  /// cannot be resident at once, and machine code for another GPU. Both
+  /// Loads `kernel` as rank `rank`. Refuses what KernelCode refuses. Both
   /// arguments must outlive it.
   static llvm::Expected<std::unique_ptr<LoadedKernel>>
   load(const Device &device, const jit::CudaKernel &kernel, int rank,
@@ -59,31 +111,18 @@ public:
   /// What the kernel has reported, or none. May be read while it runs.
   std::optional<ErrorRecord> failure() const;
 
-  /// Registers of a thread and blocks (or clusters) that fit the GPU, for the
-  /// report.
-  int getRegisters() const { return registers; }
-  int64_t getResident() const { return resident; }
+  int getRegisters() const { return code->getRegisters(); }
+  int64_t getResident() const { return code->getResident(); }
 
 private:
-  LoadedKernel(const Device &device, const jit::CudaKernel &kernel)
-      : device(device), kernel(kernel) {}
-  llvm::Error loadCode();
-  llvm::Error checkResident();
-  llvm::Error makeState(const PollLimits &limits);
-  llvm::Error layOut(int rank);
-  CUlaunchConfig config(CUlaunchAttribute (&attributes)[2]) const;
+  explicit LoadedKernel(std::unique_ptr<KernelCode> code);
+  llvm::Error prepare(int rank, const PollLimits &limits);
 
   const Device &device;
-  const jit::CudaKernel &kernel;
-  CUmodule module = nullptr;
-  CUfunction function = nullptr;
+  std::unique_ptr<KernelCode> code;
   CUstream control = nullptr;
-  int registers = 0;
-  int64_t resident = 0;
   std::optional<Memory> state, record;
-  /// The parameter struct, and each argument's place in it.
   std::vector<uint64_t> params;
-  std::vector<size_t> places;
   /// Pinned, for the abort word's copy.
   std::optional<Memory> one;
 };

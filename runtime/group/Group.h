@@ -57,6 +57,9 @@ struct GroupOptions {
   void *ncclComm = nullptr;
   /// Limit on the bytes of channel memory of this rank; 0: the default.
   uint64_t channelBytes = 0;
+  /// GPU: "nccl": NCCL's symmetric windows; "plain": CUDA's memory, shared
+  /// between the processes of a host; empty: NCCL's where every rank has it.
+  std::string windows;
 };
 
 /// A kernel as a group compiles it.
@@ -68,6 +71,16 @@ struct KernelRequest {
   std::string algorithm, protocol;
   int64_t blocks = 0, threads = 0, cluster = 0;
   bool check = true;
+  /// Budget of events of the checker; 0: its default.
+  int64_t checkEvents = 0;
+  /// GPU: its launches need not follow the group's other launches, because its
+  /// grid fits the GPU beside all that may run then. That launches of the
+  /// kernel itself follow each other is then the caller's affair.
+  bool concurrent = false;
+  /// World ranks that run the kernel, ascending or, of two, in any order; empty:
+  /// all. Only where `takesMembers`; then "collective" speaks of these ranks,
+  /// and the kernel is one for as many ranks.
+  std::vector<int64_t> members;
 };
 
 /// A kernel that is compiled and loaded, with its channels' memory.
@@ -123,6 +136,17 @@ public:
   /// as the group.
   virtual llvm::Expected<GroupKernel *>
   prepare(const KernelRequest &request) = 0;
+
+  /// Whether kernels for a part of the ranks can be prepared: pairs.
+  virtual bool takesMembers() const { return false; }
+
+  /// The kernel will not be launched again: its channel memory can be used for
+  /// others. Collective.
+  virtual llvm::Error discard(GroupKernel &) { return llvm::Error::success(); }
+
+  /// What the next launches are part of, in the caller's terms. Ranks whose
+  /// digests differ are told so, with the texts.
+  virtual void announce(uint64_t /*digest*/, llvm::StringRef /*text*/) {}
 
   /// GPU: puts the launch into `stream` (a CUstream, which may be capturing)
   /// and returns. CPU: returns when this rank has finished; `stream` is null.

@@ -1,0 +1,476 @@
+//===- Mesh.cpp - Connections between the ranks of one host ---------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/Mesh.h"
+
+#include "runtime/group/Error.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace commsir::cuda;
+using commsir::group::GroupError;
+using commsir::group::makeError;
+
+namespace {
+
+constexpr size_t kMaxMessage = 48 << 10;
+constexpr size_t kMaxWhat = 512;
+constexpr size_t kMaxText = 32 << 10;
+
+/// Start of a message; `what` and the text follow.
+struct Header {
+  uint32_t magic, sequence, whatBytes, textBytes;
+};
+constexpr uint32_t kMagic = 0x43495231;
+
+/// What a rank says of itself when it connects.
+struct Hello {
+  uint32_t magic;
+  int32_t rank, ranks;
+};
+
+using Kind = GroupError::Kind;
+
+llvm::Error fail(const llvm::Twine &text, Kind kind = Kind::Peer) {
+  return makeError(kind, text);
+}
+
+llvm::Error failSystem(const llvm::Twine &what) {
+  return fail(what + ": " + std::strerror(errno), Kind::Usage);
+}
+
+double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string readText(const char *path) {
+  char text[256];
+  int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t bytes = file < 0 ? 0 : read(file, text, sizeof(text));
+  if (file >= 0)
+    close(file);
+  return llvm::StringRef(text, size_t(std::max<ssize_t>(bytes, 0)))
+      .trim()
+      .str();
+}
+
+/// Differs between ranks that no Unix socket can join.
+std::string getHost() {
+  char space[128];
+  ssize_t bytes = readlink("/proc/self/ns/net", space, sizeof(space));
+  std::string name = readText("/proc/sys/kernel/hostname");
+  return name + " " + readText("/proc/sys/kernel/random/boot_id") + " " +
+         std::string(space, size_t(std::max<ssize_t>(bytes, 0)));
+}
+
+/// An abstract name: no file, gone with the socket.
+sockaddr_un makeAddress(llvm::StringRef name, socklen_t &bytes) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  size_t length = std::min(name.size(), sizeof(address.sun_path) - 1);
+  std::memcpy(address.sun_path + 1, name.data(), length);
+  bytes = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + length);
+  return address;
+}
+
+int makeSocket() { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0); }
+
+/// Process and user at the other end; false: not known.
+bool getCredentials(int descriptor, ucred &credentials) {
+  socklen_t bytes = sizeof(credentials);
+  return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials,
+                    &bytes) == 0;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// File
+//===----------------------------------------------------------------------===//
+
+File::File(File &&other) noexcept
+    : descriptor(std::exchange(other.descriptor, -1)) {}
+
+File &File::operator=(File &&other) noexcept {
+  if (this != &other) {
+    if (descriptor >= 0)
+      close(descriptor);
+    descriptor = std::exchange(other.descriptor, -1);
+  }
+  return *this;
+}
+
+File::~File() {
+  if (descriptor >= 0)
+    close(descriptor);
+}
+
+//===----------------------------------------------------------------------===//
+// Connecting
+//===----------------------------------------------------------------------===//
+
+Mesh::Mesh(int rank, int ranks) : rank(rank), peers(ranks) {}
+
+Mesh::~Mesh() = default;
+
+llvm::Expected<std::unique_ptr<Mesh>> Mesh::connect(group::Store &store,
+                                                    llvm::StringRef name,
+                                                    int rank, int ranks,
+                                                    double timeout) {
+  std::unique_ptr<Mesh> mesh(new Mesh(rank, ranks));
+  if (auto error = mesh->open(store, name, timeout))
+    return std::move(error);
+  return mesh;
+}
+
+/// Connects to one rank that listens. Its address may be that of an earlier
+/// run: then the store is asked again.
+static llvm::Expected<File> connectTo(commsir::group::Store &store,
+                                      const std::string &key, int peer,
+                                      const Hello &hello, double until) {
+  while (true) {
+    auto said = store.get(key, std::max(until - now(), 0.001));
+    if (!said)
+      return fail(llvm::formatv("rank {0} waits for rank {1}, which has not "
+                                "come: {2}",
+                                hello.rank, peer,
+                                llvm::toString(said.takeError()))
+                      .str());
+    auto [host, name] = llvm::StringRef(*said).split('\n');
+    if (host != getHost())
+      return fail(llvm::formatv(
+                      "rank {0} and rank {1} are not on one host, or in "
+                      "containers that share no network: {2} and {3}. A group "
+                      "of GPUs lives on one host",
+                      hello.rank, peer, getHost(), host)
+                      .str());
+    File socket(makeSocket());
+    if (!socket)
+      return failSystem("a Unix socket could not be made");
+    socklen_t bytes;
+    sockaddr_un address = makeAddress(name, bytes);
+    if (::connect(socket.get(), reinterpret_cast<sockaddr *>(&address),
+                  bytes) == 0) {
+      if (::send(socket.get(), &hello, sizeof(hello), MSG_NOSIGNAL) ==
+          ssize_t(sizeof(hello)))
+        return socket;
+    } else if (errno != ECONNREFUSED && errno != EINTR && errno != EAGAIN) {
+      return failSystem("connecting to rank " + llvm::Twine(peer));
+    }
+    if (now() > until)
+      return fail(llvm::formatv("rank {0} waits for rank {1}, which does not "
+                                "listen (is the store that of an earlier "
+                                "run?)",
+                                hello.rank, peer)
+                      .str());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+llvm::Error Mesh::open(group::Store &store, llvm::StringRef name,
+                       double timeout) {
+  double until = now() + timeout;
+  cancelled = File(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!cancelled)
+    return failSystem("an event could not be made");
+  if (getRanks() == 1)
+    return llvm::Error::success();
+
+  unsigned char random[16];
+  if (getrandom(random, sizeof(random), 0) != ssize_t(sizeof(random)))
+    return failSystem("no random numbers");
+  std::string own = "commsir-" + llvm::toHex(random, /*LowerCase=*/true);
+  File listener(makeSocket());
+  socklen_t bytes;
+  sockaddr_un address = makeAddress(own, bytes);
+  if (!listener ||
+      bind(listener.get(), reinterpret_cast<sockaddr *>(&address), bytes) ||
+      listen(listener.get(), getRanks()))
+    return failSystem("a Unix socket could not be made");
+  auto key = [&](int peer) {
+    return (name + "/mesh/" + llvm::Twine(peer)).str();
+  };
+  if (auto error = store.set(key(rank), getHost() + "\n" + own))
+    return error;
+
+  Hello hello{kMagic, rank, getRanks()};
+  for (int peer = 0; peer < rank; ++peer) {
+    auto socket = connectTo(store, key(peer), peer, hello, until);
+    if (!socket)
+      return socket.takeError();
+    peers[peer].socket = std::move(*socket);
+  }
+  for (int left = getRanks() - 1 - rank; left > 0;) {
+    int missing = rank + 1;
+    while (missing < getRanks() - 1 && peers[missing].socket)
+      ++missing;
+    std::string whom = "rank " + std::to_string(missing) + " to come";
+    if (auto error = waitFor(listener.get(), POLLIN, until, whom))
+      return error;
+    File socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    ucred credentials{};
+    if (!socket || !getCredentials(socket.get(), credentials) ||
+        credentials.uid != geteuid())
+      continue; // Nobody of ours.
+    if (auto error = waitFor(socket.get(), POLLIN, until, whom))
+      return error;
+    Hello said{};
+    if (recv(socket.get(), &said, sizeof(said), 0) != ssize_t(sizeof(said)) ||
+        said.magic != kMagic)
+      continue;
+    if (said.ranks != getRanks() || said.rank <= rank ||
+        said.rank >= getRanks() || peers[said.rank].socket)
+      return fail(llvm::formatv("rank {0} of {1} was met by another rank {2} "
+                                "of {3}: ranks are given twice, or groups "
+                                "share the name '{4}'",
+                                rank, getRanks(), said.rank, said.ranks, name)
+                      .str());
+    peers[said.rank].socket = std::move(socket);
+    --left;
+  }
+  for (Peer &peer : peers) {
+    ucred credentials{};
+    if (peer.socket && getCredentials(peer.socket.get(), credentials))
+      peer.pid = credentials.pid;
+  }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+/// Waits until `descriptor` has one of `events`.
+llvm::Error Mesh::waitFor(int descriptor, short events, double until,
+                          const llvm::Twine &whom) {
+  while (true) {
+    pollfd files[] = {{descriptor, events, 0}, {cancelled.get(), POLLIN, 0}};
+    double left = until - now();
+    int found = poll(files, 2, std::max(0, int(std::min(left, 1e6) * 1e3)));
+    if (found < 0 && errno != EINTR)
+      return failSystem("waiting for " + whom);
+    if (files[1].revents)
+      return fail("rank " + llvm::Twine(rank) + " was told to stop waiting " +
+                      "for " + whom,
+                  Kind::Aborted);
+    if (found > 0 && files[0].revents)
+      return llvm::Error::success();
+    if (now() > until)
+      return fail("rank " + llvm::Twine(rank) + " waits for " + whom +
+                  ", and the time is over");
+  }
+}
+
+llvm::Error Mesh::absent(int peer, llvm::StringRef what) const {
+  std::string why = whyAbsent(peer);
+  return fail(llvm::formatv("rank {0} is at '{1}', but rank {2} is not there: "
+                            "{3}",
+                            rank, what, peer,
+                            why.empty() ? "it has left the group" : why)
+                  .str());
+}
+
+llvm::Error Mesh::send(int peer, llvm::StringRef what, llvm::StringRef text,
+                       int descriptor) {
+  what = what.take_front(kMaxWhat);
+  if (text.size() > kMaxText)
+    return fail("a message between ranks is too long");
+  Header header{kMagic, sequence, uint32_t(what.size()), uint32_t(text.size())};
+  iovec parts[] = {{&header, sizeof(header)},
+                   {const_cast<char *>(what.data()), what.size()},
+                   {const_cast<char *>(text.data()), text.size()}};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 3;
+  if (descriptor >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(head), &descriptor, sizeof(int));
+  }
+  while (sendmsg(peers[peer].socket.get(), &message, MSG_NOSIGNAL) < 0)
+    if (errno == EPIPE || errno == ECONNRESET)
+      return absent(peer, what);
+    else if (errno != EINTR)
+      return failSystem("sending to rank " + llvm::Twine(peer));
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::pair<std::string, File>>
+Mesh::receive(int peer, llvm::StringRef what, double until) {
+  what = what.take_front(kMaxWhat);
+  if (auto error =
+          waitFor(peers[peer].socket.get(), POLLIN, until,
+                  "rank " + llvm::Twine(peer) + " to come to '" + what + "'"))
+    return std::move(error);
+  std::string buffer(kMaxMessage, 0);
+  iovec part{buffer.data(), buffer.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  ssize_t bytes;
+  do
+    bytes = recvmsg(peers[peer].socket.get(), &message, MSG_CMSG_CLOEXEC);
+  while (bytes < 0 && errno == EINTR);
+  if (bytes <= 0)
+    return absent(peer, what);
+  File file;
+  if (cmsghdr *head = CMSG_FIRSTHDR(&message);
+      head && head->cmsg_type == SCM_RIGHTS) {
+    int descriptor;
+    std::memcpy(&descriptor, CMSG_DATA(head), sizeof(int));
+    file = File(descriptor);
+  }
+  Header header{};
+  if (size_t(bytes) >= sizeof(header))
+    std::memcpy(&header, buffer.data(), sizeof(header));
+  llvm::StringRef rest = llvm::StringRef(buffer).take_front(bytes).drop_front(
+      std::min(size_t(bytes), sizeof(header)));
+  if (header.magic != kMagic ||
+      rest.size() != size_t(header.whatBytes) + header.textBytes)
+    return fail("rank " + llvm::Twine(peer) + " sent what is no message");
+  llvm::StringRef theirs = rest.take_front(header.whatBytes);
+  if (theirs != what || header.sequence != sequence)
+    return fail(llvm::formatv("ranks disagree: rank {0} is at '{1}' (step {2}) "
+                              "and rank {3} at '{4}' (step {5}). All ranks "
+                              "must make the same calls in the same order",
+                              rank, what, sequence, peer, theirs,
+                              header.sequence)
+                    .str(),
+                Kind::Disagree);
+  return std::pair(rest.drop_front(header.whatBytes).str(), std::move(file));
+}
+
+llvm::Expected<std::vector<std::string>>
+Mesh::all(llvm::StringRef what, llvm::StringRef mine, double timeout) {
+  double until = now() + timeout;
+  ++sequence;
+  for (int peer = 0; peer < getRanks(); ++peer)
+    if (peer != rank)
+      if (auto error = send(peer, what, mine, -1))
+        return std::move(error);
+  std::vector<std::string> result(getRanks());
+  for (int peer = 0; peer < getRanks(); ++peer) {
+    if (peer == rank) {
+      result[peer] = mine.str();
+      continue;
+    }
+    auto theirs = receive(peer, what, until);
+    if (!theirs)
+      return theirs.takeError();
+    result[peer] = std::move(theirs->first);
+  }
+  return result;
+}
+
+/// Kind and text of an error as one string, and back; "": success.
+static std::string pack(llvm::Error error) {
+  std::string text;
+  llvm::handleAllErrors(
+      std::move(error),
+      [&](const GroupError &known) {
+        text = char('0' + int(known.getKind())) + known.getMessage();
+      },
+      [&](const llvm::ErrorInfoBase &other) {
+        text = char('0' + int(Kind::Usage)) + other.message();
+      });
+  return text;
+}
+
+static llvm::Error unpack(llvm::StringRef text, const llvm::Twine &prefix) {
+  return fail(prefix + text.drop_front(), Kind(text.front() - '0'));
+}
+
+llvm::Error Mesh::agree(llvm::StringRef what, llvm::Error mine,
+                        double timeout) {
+  std::string text = pack(std::move(mine));
+  auto texts = all(what, llvm::StringRef(text).take_front(kMaxText), timeout);
+  if (!text.empty()) {
+    if (!texts)
+      llvm::consumeError(texts.takeError());
+    return unpack(text, "");
+  }
+  if (!texts)
+    return texts.takeError();
+  for (auto [peer, said] : llvm::enumerate(*texts))
+    if (!said.empty())
+      return unpack(said, "rank " + llvm::Twine(peer) + ": ");
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::vector<File>>
+Mesh::exchange(llvm::StringRef what, const File &file, double timeout) {
+  double until = now() + timeout;
+  ++sequence;
+  for (int peer = 0; peer < getRanks(); ++peer)
+    if (peer != rank)
+      if (auto error = send(peer, what, "", file.get()))
+        return std::move(error);
+  std::vector<File> result(getRanks());
+  for (int peer = 0; peer < getRanks(); ++peer) {
+    if (peer == rank)
+      continue;
+    auto theirs = receive(peer, what, until);
+    if (!theirs)
+      return theirs.takeError();
+    if (!theirs->second)
+      return fail("rank " + llvm::Twine(peer) + " sent no file");
+    result[peer] = std::move(theirs->second);
+  }
+  return result;
+}
+
+void Mesh::cancel() {
+  uint64_t one = 1;
+  ssize_t written = write(cancelled.get(), &one, sizeof(one));
+  (void)written; // A counter that is full is readable too.
+}
+
+std::string Mesh::whyAbsent(int peer) const {
+  const Peer &other = peers[peer];
+  if (!other.socket)
+    return "";
+  bool gone = other.pid > 0 && kill(other.pid, 0) && errno == ESRCH;
+  pollfd file{other.socket.get(), POLLRDHUP, 0};
+  poll(&file, 1, 0);
+  bool closed = file.revents & (POLLRDHUP | POLLHUP | POLLERR);
+  if (!gone && !closed)
+    return "";
+  if (other.pid <= 0 || other.pid == getpid())
+    return "it has left the group";
+  // A process that was killed may not have been waited for yet.
+  std::string state =
+      readText(("/proc/" + std::to_string(other.pid) + "/stat").c_str());
+  llvm::StringRef after = llvm::StringRef(state).rsplit(')').second.ltrim();
+  if (gone || state.empty() || after.starts_with("Z") || after.starts_with("X"))
+    return "its process (pid " + std::to_string(other.pid) + ") has ended";
+  return "it has left the group (its process, pid " +
+         std::to_string(other.pid) + ", is still there)";
+}
