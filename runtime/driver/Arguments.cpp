@@ -92,9 +92,10 @@ commsir::driver::findArgument(llvm::ArrayRef<Argument> arguments,
     names.push_back(argument.name);
   }
   llvm::StringRef near = closest(binding.name, names);
-  std::string text = (option + " " + binding.name + "=" + binding.value +
-                      ": the kernel has no argument '" + binding.name + "'")
-                         .str();
+  std::string text = (option + " " + binding.name).str();
+  if (!binding.value.empty())
+    text += "=" + binding.value;
+  text += ": the kernel has no argument '" + binding.name + "'";
   if (!near.empty())
     text += ("; did you mean '" + near + "'").str();
   text += names.empty() ? ". It has none" : ". Its arguments:";

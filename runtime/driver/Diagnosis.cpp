@@ -53,8 +53,8 @@ Diagnosis commsir::driver::describe(const mlir::Diagnostic &diagnostic) {
 std::string Diagnosis::render() const {
   std::string text;
   if (!file.empty())
-    text = file + ":" + std::to_string(line) + ":" + std::to_string(column) +
-           ": ";
+    text =
+        file + ":" + std::to_string(line) + ":" + std::to_string(column) + ": ";
   text += severity + ": " + message;
   for (const Diagnosis &note : notes)
     text += "\n" + note.render();

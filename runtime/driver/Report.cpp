@@ -296,7 +296,7 @@ static llvm::json::Array jsonRanks(const Report &report) {
   return ranks;
 }
 
-static llvm::json::Object jsonRunError(const cpu::RunError &error) {
+llvm::json::Object commsir::driver::renderRunError(const cpu::RunError &error) {
   llvm::json::Array waiting;
   for (const cpu::Waiting &wait : error.waiting)
     waiting.push_back(llvm::json::Object{{"rank", wait.rank},
@@ -358,11 +358,11 @@ void commsir::driver::printJson(const Report &report, llvm::raw_ostream &out) {
   if (!report.error.empty())
     object["error"] = jsonText(report.error);
   llvm::json::Array diagnostics;
-  for (const std::string &text : report.diagnostics)
-    diagnostics.push_back(jsonText(text));
+  for (const Diagnosis &diagnosis : report.diagnostics)
+    diagnostics.push_back(jsonText(diagnosis.message));
   if (!diagnostics.empty())
     object["diagnostics"] = std::move(diagnostics);
   if (report.runError)
-    object["run_error"] = jsonRunError(*report.runError);
+    object["run_error"] = renderRunError(*report.runError);
   out << llvm::json::Value(std::move(object)) << "\n";
 }

@@ -9,9 +9,11 @@
 #define COMMSIR_RUNTIME_DRIVER_REPORT_H
 
 #include "runtime/cpu/World.h"
+#include "runtime/driver/Diagnosis.h"
 #include "runtime/driver/Expect.h"
 #include "runtime/driver/Options.h"
 
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace commsir::driver {
@@ -42,8 +44,8 @@ struct Report {
   std::vector<std::string> written;
   /// One line that says what went wrong, or "".
   std::string error;
-  /// Diagnostics of the compiler, as text.
-  std::vector<std::string> diagnostics;
+  /// Errors of the compiler.
+  std::vector<Diagnosis> diagnostics;
   std::optional<cpu::RunError> runError;
   double compileMilliseconds = 0;
 };
@@ -59,6 +61,9 @@ void printTable(const Report &report, llvm::raw_ostream &out);
 /// run_error (message, and who waits for what). Numbers that JSON lacks are the
 /// strings "inf", "-inf" and "nan".
 void printJson(const Report &report, llvm::raw_ostream &out);
+
+/// {"message", "waiting": who waits for what}.
+llvm::json::Object renderRunError(const cpu::RunError &error);
 
 /// "ok", "wrong-result", "usage", …: the exit code's name in JSON.
 llvm::StringRef exitName(ExitCode code);

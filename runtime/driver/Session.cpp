@@ -26,12 +26,45 @@
 using namespace commsir;
 using namespace commsir::driver;
 
-Session::Session(const Options &options, mlir::MLIRContext &context)
-    : options(options), context(context), progress(!options.quiet) {
+Session::Session(const Options &options, mlir::MLIRContext &context,
+                 const HostData *host)
+    : options(options), context(context), host(host),
+      progress(!options.quiet && !host) {
   report.launches = options.launches;
 }
 
 Session::~Session() = default;
+
+/// Notes the errors that are said in its time. Prints what is said, but for
+/// remarks that nobody asked for and warnings that nobody wants; prints nothing
+/// for a caller in the same process.
+class Session::Listener {
+public:
+  explicit Listener(Session &session)
+      : session(session), printer(session.sources, &session.context),
+        handler(&session.context, [this](mlir::Diagnostic &diagnostic) {
+          return mlir::success(!note(diagnostic));
+        }) {}
+
+private:
+  /// Whether to print it.
+  bool note(mlir::Diagnostic &diagnostic) {
+    session.progress.end();
+    auto severity = diagnostic.getSeverity();
+    if (severity == mlir::DiagnosticSeverity::Error)
+      session.report.diagnostics.push_back(describe(diagnostic));
+    if (severity == mlir::DiagnosticSeverity::Remark &&
+        !session.options.verbose)
+      return false;
+    if (severity == mlir::DiagnosticSeverity::Warning && session.options.quiet)
+      return false;
+    return !session.host;
+  }
+
+  Session &session;
+  mlir::SourceMgrDiagnosticHandler printer;
+  mlir::ScopedDiagnosticHandler handler; // Asked before the printer.
+};
 
 bool Session::fail(ExitCode code, const llvm::Twine &message) {
   progress.end();
@@ -77,33 +110,46 @@ bool Session::chooseTarget() {
 // Source
 //===----------------------------------------------------------------------===//
 
-bool Session::parse() {
+/// Null when it cannot be read.
+std::unique_ptr<llvm::MemoryBuffer> Session::readSource() {
+  if (host)
+    return llvm::MemoryBuffer::getMemBufferCopy(host->source, options.file);
+  auto refuse = [&](const llvm::Twine &message) {
+    fail(ExitUsage, message);
+    return nullptr;
+  };
   llvm::sys::fs::file_status status;
   if (options.file != "-") {
     if (std::error_code error = llvm::sys::fs::status(options.file, status))
-      return fail(ExitUsage, "cannot read the kernel file '" + options.file +
-                                 "': " + error.message());
+      return refuse("cannot read the kernel file '" + options.file +
+                    "': " + error.message());
     if (llvm::sys::fs::is_directory(status))
-      return fail(ExitUsage,
-                  "the kernel file '" + options.file + "' is a folder");
+      return refuse("the kernel file '" + options.file + "' is a folder");
     // Some devices have no end.
     if (!llvm::sys::fs::is_regular_file(status) &&
         status.type() != llvm::sys::fs::file_type::fifo_file)
-      return fail(ExitUsage, "the kernel file '" + options.file +
-                                 "' is neither a file nor a pipe");
+      return refuse("the kernel file '" + options.file +
+                    "' is neither a file nor a pipe");
   }
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.file);
   if (!buffer)
-    return fail(ExitUsage, "cannot read the kernel file '" + options.file +
-                               "': " + buffer.getError().message());
+    return refuse("cannot read the kernel file '" + options.file +
+                  "': " + buffer.getError().message());
+  return std::move(*buffer);
+}
+
+bool Session::parse() {
+  std::unique_ptr<llvm::MemoryBuffer> buffer = readSource();
+  if (!buffer)
+    return false;
   // An embedded zero ends a lexer early: the rest would be dropped silently.
-  bool isText = !(*buffer)->getBuffer().starts_with("ML\xefR");
-  if (isText && (*buffer)->getBuffer().contains('\0'))
+  bool isText = !buffer->getBuffer().starts_with("ML\xefR");
+  if (isText && buffer->getBuffer().contains('\0'))
     return fail(ExitCompile, "'" + options.file +
                                  "' is neither MLIR text nor bytecode: it "
                                  "holds a zero byte");
-  llvm::StringRef text = (*buffer)->getBuffer();
-  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  llvm::StringRef text = buffer->getBuffer();
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   if (isText)
     if (std::optional<size_t> deep = findDeepNesting(text)) {
       auto [line, column] = sources.getLineAndColumn(
@@ -113,7 +159,7 @@ bool Session::parse() {
                                    ": brackets are nested more than " +
                                    llvm::Twine(maxNesting) + " deep");
     }
-  mlir::SourceMgrDiagnosticHandler printer(sources, &context);
+  Listener listener(*this);
   module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
   if (!module)
     return fail(ExitCompile, "'" + options.file + "' is not valid");
@@ -133,7 +179,8 @@ bool Session::selectKernel() {
   if (options.kernel.empty() && names.size() > 1)
     return fail(ExitUsage, "'" + options.file + "' has " +
                                llvm::Twine(names.size()) +
-                               " kernels; choose one with --kernel: " + list);
+                               " kernels; choose one with " +
+                               (host ? "name" : "--kernel") + ": " + list);
   if (!kernel) {
     llvm::StringRef near = closest(options.kernel, names);
     return fail(ExitUsage,
@@ -150,20 +197,23 @@ bool Session::selectKernel() {
 bool Session::fixCounts() {
   std::optional<int64_t> own = kernel.getRanks();
   if (own && options.ranks && *own != *options.ranks)
-    return fail(ExitUsage, "--ranks " + llvm::Twine(*options.ranks) +
-                               ": kernel '" + report.kernel +
-                               "' is written for " + llvm::Twine(*own) +
+    return fail(ExitUsage, llvm::Twine(host ? "ranks=" : "--ranks ") +
+                               llvm::Twine(*options.ranks) + ": kernel '" +
+                               report.kernel + "' is written for " +
+                               llvm::Twine(*own) +
                                " ranks (its attribute `ranks`)");
   if (!own && !options.ranks)
-    return fail(ExitUsage,
-                "--ranks is missing: kernel '" + report.kernel +
-                    "' runs with any number of ranks; try --ranks 8");
+    return fail(ExitUsage, llvm::Twine(host ? "ranks" : "--ranks") +
+                               " is missing: kernel '" + report.kernel +
+                               "' runs with any number of ranks; try " +
+                               (host ? "ranks=8" : "--ranks 8"));
   report.ranks = own ? *own : *options.ranks;
   std::optional<int64_t> ownBlocks = kernel.getBlocks();
   if (ownBlocks && options.blocks && *ownBlocks != options.blocks)
-    return fail(ExitUsage, "--blocks " + llvm::Twine(options.blocks) +
-                               ": kernel '" + report.kernel +
-                               "' is written for " + llvm::Twine(*ownBlocks) +
+    return fail(ExitUsage, llvm::Twine(host ? "blocks=" : "--blocks ") +
+                               llvm::Twine(options.blocks) + ": kernel '" +
+                               report.kernel + "' is written for " +
+                               llvm::Twine(*ownBlocks) +
                                " blocks (its attribute `blocks`)");
   report.blocks = ownBlocks        ? *ownBlocks
                   : options.blocks ? options.blocks
@@ -223,12 +273,52 @@ bool Session::checkBindings() {
       return fail(ExitUsage, std::move(error));
   for (const Argument &argument : arguments)
     if (argument.kind == jit::ArgKind::Scalar &&
+        !(host && host->scalars.contains(argument.name)) &&
         llvm::none_of(options.inputs, [&](const Binding &binding) {
           return binding.name == argument.name;
         }))
       return fail(ExitUsage, "the scalar argument '" + argument.name +
-                                 "' has no value; give --input " +
-                                 argument.name + "=1");
+                                 "' has no value; give " +
+                                 (host ? "one for '" : "--input ") +
+                                 argument.name + (host ? "'" : "=1"));
+  return true;
+}
+
+/// Whether the caller's arrays and scalars are arguments, of their types. Sizes
+/// are known later.
+bool Session::checkHostArrays() {
+  if (!host)
+    return true;
+  auto refuse = [&](const Argument &argument, const llvm::Twine &what) {
+    return fail(ExitUsage, "argument '" + argument.name + "' is a " +
+                               argument.describe() + ", but " + what);
+  };
+  for (const HostArray &array : host->arrays) {
+    auto argument = findArgument(arguments, "array", {array.argument, ""});
+    if (!argument)
+      return fail(ExitUsage, argument.takeError());
+    if ((*argument)->kind == jit::ArgKind::Scalar)
+      return refuse(**argument, "an array was given; give a number");
+    if (array.rank < 0 || array.rank >= report.ranks)
+      return refuse(**argument, "an array was given for rank " +
+                                    llvm::Twine(array.rank) + " of " +
+                                    llvm::Twine(report.ranks) + " ranks");
+    auto type = host->types.find(array.argument);
+    if (type != host->types.end() && type->second != (*argument)->elementType)
+      return refuse(**argument, "its arrays hold " + type->second);
+  }
+  for (const auto &scalar : host->scalars) {
+    auto argument =
+        findArgument(arguments, "scalar", {scalar.first().str(), ""});
+    if (!argument)
+      return fail(ExitUsage, argument.takeError());
+    if ((*argument)->kind != jit::ArgKind::Scalar)
+      return refuse(**argument, "a number was given; give arrays");
+    size_t count = scalar.second.size();
+    if (count != 1 && count != uint64_t(report.ranks))
+      return refuse(**argument, llvm::Twine(count) + " values were given for " +
+                                    llvm::Twine(report.ranks) + " ranks");
+  }
   return true;
 }
 
@@ -263,15 +353,19 @@ bool Session::fixShapes() {
   auto shapes = gatherShapes(arguments, options);
   if (!shapes)
     return fail(ExitUsage, shapes.takeError());
+  if (host)
+    for (const auto &shape : host->shapes)
+      shapes->try_emplace(shape.first(), shape.second);
   if (shapes->empty() &&
       llvm::all_of(arguments, [](const Argument &a) { return a.isStatic(); }))
     return true;
-  mlir::SourceMgrDiagnosticHandler printer(sources, &context);
+  Listener listener(*this);
   if (mlir::failed(jit::specialise(*module, report.kernel, *shapes)))
     return fail(ExitUsage, "the shapes given do not fix those of '" +
                                report.kernel +
-                               "'; give --input NAME=FILE or --shape "
-                               "NAME=8x64 for each open one");
+                               (host ? "'; give an array for each open one"
+                                     : "'; give --input NAME=FILE or --shape "
+                                       "NAME=8x64 for each open one"));
   selectKernel();
   return true;
 }
@@ -322,21 +416,7 @@ bool Session::compile() {
     objectPath = *path;
   }
   progress.begin("compiling " + report.kernel);
-  mlir::SourceMgrDiagnosticHandler printer(sources, &context);
-  // Runs before the printer: notes what is said, and drops remarks that
-  // nobody asked for and warnings that nobody wants.
-  mlir::ScopedDiagnosticHandler listener(
-      &context, [&](mlir::Diagnostic &diagnostic) {
-        progress.end();
-        if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
-          report.diagnostics.push_back(diagnostic.str());
-        auto severity = diagnostic.getSeverity();
-        bool drop =
-            (severity == mlir::DiagnosticSeverity::Remark &&
-             !options.verbose) ||
-            (severity == mlir::DiagnosticSeverity::Warning && options.quiet);
-        return mlir::success(drop);
-      });
+  Listener listener(*this);
   if (options.dumpIr)
     printIr();
   report.diagnostics.clear();
@@ -399,7 +479,56 @@ Session::makeWorld(const cpu::RunOptions &run) {
         (*world)->setScalar(index, rank, memory);
     }
   }
+  if (llvm::Error error = fillFromHost(**world))
+    return error;
   return world;
+}
+
+llvm::Error Session::fillFromHost(World &world) {
+  if (!host)
+    return llvm::Error::success();
+  for (const auto &scalar : host->scalars) {
+    unsigned index = compiledIndex(scalar.first());
+    const Argument &argument =
+        **findArgument(arguments, "scalar", {scalar.first().str(), ""});
+    if (!argument.element)
+      return llvm::createStringError("no number makes the scalar '" +
+                                     argument.name + "' of type " +
+                                     argument.elementType);
+    for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      const auto &values = scalar.second;
+      char cell[8] = {};
+      llvm::MutableArrayRef<char> memory(cell, elementBytes(*argument.element));
+      if (llvm::Error error = fillInput(
+              argument, values[values.size() == 1 ? 0 : rank], rank, memory))
+        return error;
+      world.setScalar(index, rank, memory);
+    }
+  }
+  for (const HostArray &array : host->arrays) {
+    llvm::MutableArrayRef<char> memory =
+        world.memory(compiledIndex(array.argument), array.rank);
+    if (memory.size() != array.memory.size())
+      return llvm::createStringError(
+          "the array of argument '" + array.argument + "' of rank " +
+          llvm::Twine(array.rank) + " has " + llvm::Twine(array.memory.size()) +
+          " bytes, the argument " + llvm::Twine(memory.size()));
+    llvm::copy(array.memory, memory.begin());
+  }
+  return llvm::Error::success();
+}
+
+/// What did not change is not written: the caller may not be allowed to.
+void Session::copyToHost(World &world) {
+  if (!host)
+    return;
+  for (const HostArray &array : host->arrays) {
+    llvm::ArrayRef<char> memory =
+        world.memory(compiledIndex(array.argument), array.rank);
+    if (!memory.empty() &&
+        std::memcmp(memory.data(), array.memory.data(), memory.size()) != 0)
+      llvm::copy(memory, array.memory.begin());
+  }
 }
 
 bool Session::runOnce() {
@@ -641,14 +770,15 @@ bool Session::commit() {
 
 const Report &Session::execute() {
   bool ready = chooseTarget() && parse() && selectKernel() && fixCounts() &&
-               checkMachine() && checkBindings() && checkFiles() &&
-               fixShapes() && checkMemory(0, "the kernel's arguments") &&
-               compile();
+               checkMachine() && checkBindings() && checkHostArrays() &&
+               checkFiles() && fixShapes() &&
+               checkMemory(0, "the kernel's arguments") && compile();
   if (!ready)
     return report;
   uint64_t extra = target->hostBytes(report.blocks);
   if (!checkMemory(extra, "arguments, channels and stacks") || !run())
     return report;
+  copyToHost(*reference);
   if (compareResults(*reference) && writeResults(*reference))
     commit();
   if (report.exitCode >= ExitUsage)

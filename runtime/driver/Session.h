@@ -10,6 +10,7 @@
 
 #include "runtime/driver/Arguments.h"
 #include "runtime/driver/AtomicFile.h"
+#include "runtime/driver/HostData.h"
 #include "runtime/driver/Progress.h"
 #include "runtime/driver/Report.h"
 #include "runtime/driver/Target.h"
@@ -21,11 +22,13 @@
 
 namespace commsir::driver {
 
-/// Carries one command line through. Each step returns whether to go on; where
-/// it does not, the report has the exit code and the error.
+/// Carries one command line through, or one call of a program that `host` has
+/// the source and arrays of. Each step returns whether to go on; where it does
+/// not, the report has the exit code and the error.
 class Session {
 public:
-  Session(const Options &options, mlir::MLIRContext &context);
+  Session(const Options &options, mlir::MLIRContext &context,
+          const HostData *host = nullptr);
   ~Session();
 
   /// Everything. The report is complete afterwards, and output files are in
@@ -33,12 +36,16 @@ public:
   const Report &execute();
 
 private:
+  class Listener;
+
   bool chooseTarget();
+  std::unique_ptr<llvm::MemoryBuffer> readSource();
   bool parse();
   bool selectKernel();
   bool fixCounts();
   bool checkMachine();
   bool checkBindings();
+  bool checkHostArrays();
   bool checkFiles();
   bool fixShapes();
   bool checkMemory(uint64_t extraPerRank, llvm::StringRef what);
@@ -47,6 +54,8 @@ private:
   bool run();
   bool runOnce();
   bool runSchedules();
+  llvm::Error fillFromHost(World &world);
+  void copyToHost(World &world);
   bool compareResults(World &world);
   bool writeResults(World &world);
   bool commit();
@@ -68,6 +77,7 @@ private:
 
   const Options &options;
   mlir::MLIRContext &context;
+  const HostData *host;
   llvm::SourceMgr sources;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::comms::KernelOp kernel;

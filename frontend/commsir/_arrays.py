@@ -1,0 +1,135 @@
+"""Arrays of any library, seen through DLPack, with the element types that MLIR names."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from commsir.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tvm_ffi
+
+__all__ = ["Array", "View", "element_type", "numpy_type", "raw_numpy_type", "view"]
+
+Array = Any
+"""A NumPy array, a torch tensor, or whatever has `__dlpack__`."""
+
+#: Types that are spelled differently here and there. Integers have no sign in the IR.
+_NAMES = {
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e5m2": "f8E5M2",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "uint64": "i64",
+    "uint32": "i32",
+    "uint16": "i16",
+    "uint8": "i8",
+    "bool": "i1",
+    "bool_": "i1",
+}
+
+#: Bytes of an element that DLPack does not carry everywhere.
+_RAW = {"bf16": "uint16", "f8E4M3FN": "uint8", "f8E5M2": "uint8"}
+
+
+class View(NamedTuple):
+    """An array as the library takes it."""
+
+    tensor: tvm_ffi.Tensor
+    type: str
+    shape: tuple[int, ...]
+    #: Set where the array cannot be written: a copy was taken, and this is the original.
+    frozen: np.ndarray[Any, Any] | None = None
+    copy: np.ndarray[Any, Any] | None = None
+
+
+def element_type(array: Array) -> str:
+    """MLIR's name of the element type: "f32", "bf16", "i8", …"""
+    dtype = array.dtype
+    name = getattr(dtype, "name", None) or str(dtype).removeprefix("torch.")
+    try:
+        return _NAMES[name]
+    except KeyError:
+        known = ", ".join(dict.fromkeys(_NAMES.values()))
+        raise UsageError(f"elements of type {name} are unknown to CommsIR, which has {known}") from None
+
+
+def numpy_type(name: str) -> np.dtype[Any]:
+    """NumPy's type for MLIR's name; bf16 and fp8 need ml_dtypes."""
+    import numpy as np
+
+    if name in _RAW:
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise UsageError(f"NumPy has {name} only with ml_dtypes: pip install ml_dtypes") from None
+        return np.dtype(getattr(ml_dtypes, next(key for key, value in _NAMES.items() if value == name)))
+    for spelled, ours in _NAMES.items():
+        if ours == name:
+            return np.dtype(spelled)
+    raise UsageError(f"there is no element type '{name}'")
+
+
+def raw_numpy_type(name: str) -> np.dtype[Any]:
+    """As `numpy_type`, or integers of that width where NumPy may lack it."""
+    import numpy as np
+
+    return np.dtype(_RAW[name]) if name in _RAW else numpy_type(name)
+
+
+def _is_numpy(array: Array) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(array, numpy.ndarray)
+
+
+def _raw(array: Array, name: str) -> Array:
+    """The same memory with elements that DLPack carries."""
+    if name not in _RAW:
+        return array
+    if _is_numpy(array):
+        return array.view(_RAW[name])
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        return array.view(getattr(torch, _RAW[name]))
+    return array
+
+
+def _writable(array: Array) -> bool:
+    """Whether memory that is handed out may be written."""
+    if _is_numpy(array):
+        return bool(array.flags.writeable)
+    return not type(array).__module__.startswith("jax")
+
+
+def view(array: Array, what: str = "the array") -> View:
+    """`array` for a call into the library. `what` names it in errors."""
+    import tvm_ffi
+
+    if not hasattr(array, "__dlpack__"):
+        raise UsageError(f"{what} is a {type(array).__name__}, which is no array: pass one of NumPy, torch or JAX")
+    name = element_type(array)
+    shape = tuple(int(size) for size in array.shape)
+    frozen = copy = None
+    if not _writable(array):
+        import numpy as np
+
+        frozen = np.asarray(array)
+        array = copy = np.array(frozen, order="C")
+    if _is_numpy(array) and not array.flags.c_contiguous:
+        raise UsageError(f"{what} is not contiguous: pass numpy.ascontiguousarray(…) of it")
+    array = _raw(array.detach() if hasattr(array, "detach") else array, name)
+    try:
+        tensor = tvm_ffi.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise UsageError(f"{what} cannot be shared through DLPack: {error}") from error
+    if not tensor.is_contiguous():
+        raise UsageError(f"{what} is not contiguous: pass a contiguous copy of it")
+    return View(tensor, name, shape, frozen, copy)

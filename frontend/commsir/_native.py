@@ -1,0 +1,282 @@
+"""The library behind the package: finds libcommsir.so, calls it, turns its errors into exceptions.
+
+Nothing is loaded before the first call, so that `import commsir` is quick.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from commsir import errors
+
+if TYPE_CHECKING:
+    import tvm_ffi
+
+    from commsir._arrays import Array, View
+
+__all__ = [
+    "CheckReport",
+    "Number",
+    "check",
+    "compile",
+    "doctor",
+    "explain",
+    "library",
+    "library_path",
+    "simulate",
+    "version",
+]
+
+Number = int | float | bool
+
+_lock = threading.RLock()
+_module: tvm_ffi.Module | None = None
+
+
+def _folders() -> list[Path]:
+    """Where the libraries may be, best first."""
+    named = os.environ.get("COMMSIR_LIBRARY")
+    if named:
+        path = Path(named)
+        return [path.parent if path.is_file() else path]
+    here = Path(__file__).resolve().parent
+    return [here / "_lib", here.parents[1] / "build" / "lib"]
+
+
+def library_path() -> Path:
+    """The folder of libcommsir.so and libcommsir_ffi.so."""
+    for folder in _folders():
+        if (folder / "libcommsir_ffi.so").is_file():
+            return folder
+    looked = ", ".join(str(folder) for folder in _folders())
+    raise errors.UsageError(
+        f"libcommsir_ffi.so is not in {looked}: install the wheel, or, in a checkout, run `make build`; "
+        "COMMSIR_LIBRARY names a folder elsewhere"
+    )
+
+
+def _import_tvm_ffi() -> None:
+    """Imports tvm_ffi without torch, which it would import for a second if it can, and does not need."""
+    if "tvm_ffi" in sys.modules or "torch" in sys.modules:
+        import tvm_ffi  # noqa: F401
+
+        return
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        import tvm_ffi  # noqa: F401
+    finally:
+        if sys.modules.get("torch", 1) is None:
+            del sys.modules["torch"]
+
+
+def library() -> tvm_ffi.Module:
+    """The binding, loaded at the first call."""
+    global _module
+    if _module is not None:
+        return _module
+    with _lock:
+        if _module is None:
+            folder = library_path()
+            try:
+                _import_tvm_ffi()
+            except ImportError as error:
+                raise errors.UsageError(f"apache-tvm-ffi is missing ({error}): pip install apache-tvm-ffi") from error
+            import tvm_ffi
+
+            try:
+                _module = tvm_ffi.load_module(folder / "libcommsir_ffi.so")
+            except Exception as error:
+                raise errors.UsageError(f"{folder}/libcommsir_ffi.so cannot be loaded: {error}") from error
+    return _module
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """Calls a function of the binding that cannot fail."""
+    return library().get_function(name)(*arguments)
+
+
+def ask(name: str, *arguments: Any) -> str:
+    """Calls a function of the binding that answers [status, text]; raises what the text says of a failure."""
+    status, text = call(name, *arguments)
+    if status == 0:
+        return str(text)
+    raise errors.from_json(int(status), str(text))
+
+
+def version() -> str:
+    """The version of the library, and of the LLVM that it was built with."""
+    return str(call("version"))
+
+
+def doctor() -> dict[str, Any]:
+    """What the library sees of this machine."""
+    return cast("dict[str, Any]", json.loads(str(call("doctor"))))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Compilation
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """A kernel that the checker let through, and what was chosen for it."""
+
+    kernel: str
+    ranks: int
+    #: 0: chosen at run time.
+    blocks: int
+    arguments: tuple[dict[str, Any], ...]
+    choices: tuple[dict[str, Any], ...]
+    #: Bytes of channel memory of each rank.
+    channel_bytes: int
+    remarks: tuple[errors.Diagnostic, ...]
+    warnings: tuple[errors.Diagnostic, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.kernel}: {self.ranks} ranks: neither hangs nor races"]
+        for choice in self.choices:
+            lines.append(f"  {choice['op']}: {choice['algorithm']} over {choice['protocol']}")
+        return "\n".join([*lines, *map(str, self.warnings)])
+
+
+def _request(source: str, options: Mapping[str, Any]) -> str:
+    if not isinstance(source, str):
+        raise errors.UsageError(f"the source is a {type(source).__name__}, not a text")
+    try:
+        return json.dumps({"source": source, **options}, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise errors.UsageError(f"an option cannot be passed on: {error}") from error
+
+
+def _report(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return cast("dict[str, Any]", json.loads(ask("compile", _request(source, options))))
+
+
+def compile(source: str, *, produce: str, ranks: int = 0, **options: Any) -> str:  # noqa: A001
+    """The kernel as "ir", "lowered" (LLVM dialect), "llvm" (LLVM IR) or "ptx". Options are those of docs/CApi.md."""
+    return str(_report(source, {"produce": produce, "ranks": ranks, **options})["text"])
+
+
+def check(source: str, *, ranks: int = 0, **options: Any) -> CheckReport:
+    """Lowers the kernel and proves that it neither hangs nor races. Raises CheckError where that fails."""
+    report = _report(source, {"produce": "check", "ranks": ranks, **options})
+    return CheckReport(
+        report["kernel"],
+        report["ranks"],
+        report["blocks"],
+        tuple(report["arguments"]),
+        tuple(report["choices"]),
+        report["channel_bytes"],
+        tuple(map(errors.Diagnostic.read, report["remarks"])),
+        tuple(map(errors.Diagnostic.read, report["warnings"])),
+    )
+
+
+def explain(source: str, *, ranks: int = 0, **options: Any) -> dict[str, Any]:
+    """What was chosen for the kernel, and why: arguments, choices, remarks of the passes."""
+    return _report(source, {"produce": "explain", "ranks": ranks, **options})
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Simulation
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def _views(arrays: Mapping[str, Sequence[Array]], ranks: int) -> dict[str, list[View]]:
+    """All arrays as the library takes them; those of one argument are alike."""
+    from commsir._arrays import view
+
+    made: dict[str, list[View]] = {}
+    for name, parts in arrays.items():
+        if ranks and len(parts) != ranks:
+            raise errors.UsageError(
+                f"argument '{name}' has {len(parts)} arrays for {ranks} ranks: one a rank is wanted"
+            )
+        views = [view(part, f"argument '{name}' of rank {rank}") for rank, part in enumerate(parts)]
+        for rank, one in enumerate(views):
+            if (one.type, one.shape) != (views[0].type, views[0].shape):
+                raise errors.UsageError(
+                    f"argument '{name}' is {views[0].type} {views[0].shape} on rank 0, "
+                    f"but {one.type} {one.shape} on rank {rank}"
+                )
+        made[name] = views
+    return made
+
+
+def _plain(value: Any) -> Any:
+    """A number as JSON holds it; NumPy's, torch's and infinities too."""
+    if isinstance(value, Sequence) and not isinstance(value, str) or getattr(value, "ndim", 0) == 1:
+        return [_plain(one) for one in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return "nan" if value != value else "inf" if value > 0 else "-inf"
+    return value
+
+
+def _return_frozen(name: str, views: Sequence[View]) -> None:
+    """Fails when the kernel has written what cannot be written."""
+    for rank, one in enumerate(views):
+        if one.frozen is not None and one.copy is not None and one.frozen.tobytes() != one.copy.tobytes():
+            raise errors.UsageError(
+                f"the kernel writes argument '{name}', but its array of rank {rank} is read-only: pass a copy of it"
+            )
+
+
+def simulate(
+    source: str,
+    *,
+    ranks: int = 0,
+    arrays: Mapping[str, Sequence[Array]] | None = None,
+    scalars: Mapping[str, Number | Sequence[Number]] | None = None,
+    seed: int | None = None,
+    fuzz: int = 0,
+    trace: str | os.PathLike[str] | None = None,
+    target: str = "cpu",
+    **options: Any,
+) -> dict[str, Any]:
+    """Runs the kernel on N ranks of this process; returns the report of `comms-run --json`.
+
+    `arrays` has one array a rank for each argument; they are read before the run and written after it. `seed` draws a
+    schedule; `fuzz` runs so many schedules and compares their results; `trace` is a file for Perfetto. Of `options`,
+    docs/CApi.md has the list: blocks, launches, algorithm, protocol, check, max_steps, time_limit, …
+    """
+    views = _views(arrays or {}, ranks)
+    request = {
+        "ranks": ranks,
+        "scalars": {name: _plain(value) for name, value in (scalars or {}).items()},
+        "shapes": {name: list(parts[0].shape) for name, parts in views.items() if parts},
+        "types": {name: parts[0].type for name, parts in views.items() if parts},
+        "seed": seed,
+        "fuzz": fuzz,
+        "trace": None if trace is None else os.fspath(trace),
+        "target": target,
+        **options,
+    }
+    report = simulate_views(source, request, views)
+    for name, parts in views.items():
+        _return_frozen(name, parts)
+    return report
+
+
+def simulate_views(source: str, request: Mapping[str, Any], views: Mapping[str, Sequence[View]]) -> dict[str, Any]:
+    """`simulate` after its arguments were put together."""
+    from commsir._replay import Run
+
+    names = [name for name, parts in views.items() for _ in parts]
+    places = [rank for parts in views.values() for rank in range(len(parts))]
+    tensors = [one.tensor for parts in views.values() for one in parts]
+    try:
+        text = ask("simulate", _request(source, request), names, places, tensors)
+    except errors.CommsError as error:
+        error.run = Run.take(source, request, views)
+        raise
+    return cast("dict[str, Any]", json.loads(text))

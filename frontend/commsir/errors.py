@@ -1,0 +1,167 @@
+"""The exceptions of CommsIR. Each says what happened and where; what there is beyond the text is in its fields."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from commsir._replay import Run
+
+__all__ = [
+    "AbortedError",
+    "BoundsError",
+    "CheckError",
+    "CommsError",
+    "CompileError",
+    "DeadlockError",
+    "Diagnostic",
+    "DisagreementError",
+    "LimitError",
+    "MismatchError",
+    "UsageError",
+    "Waiting",
+]
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """What the compiler or the checker said about a place in the source."""
+
+    severity: str
+    message: str
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    notes: tuple[Diagnostic, ...] = ()
+
+    @staticmethod
+    def read(fields: dict[str, Any]) -> Diagnostic:
+        return Diagnostic(
+            fields.get("severity", "error"),
+            fields.get("message", ""),
+            fields.get("file", ""),
+            fields.get("line", 0),
+            fields.get("column", 0),
+            tuple(Diagnostic.read(note) for note in fields.get("notes", ())),
+        )
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}: " if self.file else ""
+        return "\n".join([f"{place}{self.severity}: {self.message}", *(f"  {note}" for note in self.notes)])
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A block that waits in a run that cannot go on."""
+
+    rank: int
+    block: int
+    op: str
+    location: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"rank {self.rank}, block {self.block}: {self.op} at {self.location}: {self.what}"
+
+
+@dataclass(eq=False)
+class CommsError(Exception):
+    """Base of all errors that CommsIR raises."""
+
+    message: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    #: Further fields that the library gave.
+    details: dict[str, Any] = field(default_factory=dict)
+    #: The run that failed, for `save`.
+    run: Run | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+    @property
+    def file(self) -> str | None:
+        """File of the first diagnostic that has one."""
+        return next((said.file for said in self.diagnostics if said.file), None)
+
+    @property
+    def line(self) -> int | None:
+        """Line of the first diagnostic that has one."""
+        return next((said.line for said in self.diagnostics if said.file), None)
+
+    def __str__(self) -> str:
+        return "\n".join([self.message, *map(str, self.diagnostics)])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.message, self.diagnostics, self.waiting, self.details))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the run that failed (IR, inputs, seed, schedule) to one file, which `commsir.replay` runs again."""
+        if self.run is None:
+            raise ValueError("this error did not come from a simulation; only a simulated run can be saved")
+        return self.run.save(path)
+
+
+class UsageError(CommsError, ValueError):
+    """What was asked for makes no sense, or a file, device or library is not there."""
+
+
+class CompileError(CommsError):
+    """The source is wrong, or cannot be compiled."""
+
+
+class CheckError(CompileError):
+    """The checker refused the kernel: it could hang, race or leave memory in use."""
+
+
+class DeadlockError(CommsError):
+    """Nothing can go on, or a peer did not come in time; `waiting` has who waits for what."""
+
+
+class MismatchError(CommsError, AssertionError):
+    """A result differs from what was expected, or depends on the schedule."""
+
+
+class LimitError(CommsError):
+    """A limit on steps or time was reached."""
+
+
+class BoundsError(CommsError, IndexError):
+    """An access out of bounds."""
+
+
+class DisagreementError(CommsError):
+    """Ranks of a group made different calls, or calls of different sizes or types."""
+
+
+class AbortedError(CommsError):
+    """The group was aborted or destroyed."""
+
+
+#: By the statuses of commsir.h.
+_BY_STATUS: dict[int, type[CommsError]] = {
+    2: UsageError,
+    3: CompileError,
+    4: CheckError,
+    5: DeadlockError,
+    6: MismatchError,
+    7: LimitError,
+    8: BoundsError,
+    9: DisagreementError,
+    10: AbortedError,
+}
+
+
+def from_json(status: int, text: str) -> CommsError:
+    """The exception for a status of the C API and the JSON of its error."""
+    fields: dict[str, Any] = json.loads(text)
+    return _BY_STATUS.get(status, CommsError)(
+        fields.pop("message", "unknown error"),
+        tuple(Diagnostic.read(said) for said in fields.pop("diagnostics", ())),
+        tuple(Waiting(**wait) for wait in fields.pop("waiting", ())),
+        fields,
+    )

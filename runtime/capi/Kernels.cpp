@@ -1,0 +1,373 @@
+//===- Kernels.cpp - C API: compile, check, simulate ----------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Pipelines.h"
+#include "lowering/Register.h"
+#include "lowering/Translations.h"
+#include "lowering/nvvm/PtxEmission.h"
+#include "runtime/Version.h"
+#include "runtime/capi/Error.h"
+#include "runtime/capi/Request.h"
+#include "runtime/driver/Arguments.h"
+#include "runtime/driver/Nesting.h"
+#include "runtime/driver/Session.h"
+#include "runtime/jit/Prepare.h"
+#include "runtime/jit/Shapes.h"
+
+#include "mlir/IR/Remarks.h"
+#include "mlir/Parser/Parser.h"
+
+using namespace commsir;
+using namespace commsir::capi;
+namespace comms = mlir::comms;
+
+namespace {
+
+/// A module and all that is said about it.
+class Workshop {
+public:
+  Workshop()
+      : context(registry(), mlir::MLIRContext::Threading::DISABLED),
+        handler(&context, [this](mlir::Diagnostic &diagnostic) {
+          said.push_back(driver::describe(diagnostic));
+          return mlir::success();
+        }) {
+    context.printOpOnDiagnostic(false);
+  }
+
+  /// Passes then say what they chose, and why.
+  void enableRemarks();
+  /// Parses, verifies, closes open dimensions.
+  llvm::Error read(const Request &request);
+  /// Lowers for the target of `request`.
+  llvm::Error lower(const Request &request);
+  /// What was said, of one severity; "" for all.
+  std::vector<driver::Diagnosis> list(llvm::StringRef severity) const;
+
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+
+private:
+  static const mlir::DialectRegistry &registry() {
+    static const mlir::DialectRegistry made = [] {
+      mlir::DialectRegistry registry;
+      comms::registerAllDialects(registry);
+      comms::registerLLVMIRTranslationInterfaces(registry);
+      return registry;
+    }();
+    return made;
+  }
+
+  std::vector<driver::Diagnosis> said;
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+} // namespace
+
+static llvm::Error badSource(const llvm::Twine &message) {
+  return jit::failCompilation(jit::CompileError::Stage::Input, message);
+}
+
+void Workshop::enableRemarks() {
+  mlir::remark::RemarkCategories categories;
+  categories.all = categories.passed = categories.missed = ".*";
+  categories.analysis = categories.failed = ".*";
+  (void)mlir::remark::enableOptimizationRemarks(
+      context, /*streamer=*/nullptr,
+      std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), categories,
+      /*printAsEmitRemarks=*/true);
+}
+
+llvm::Error Workshop::read(const Request &request) {
+  llvm::StringRef source = request.source;
+  const std::string &file = request.options.file;
+  if (source.contains('\0'))
+    return badSource("the source of '" + file + "' holds a zero byte");
+  if (driver::findDeepNesting(source))
+    return badSource("the source of '" + file +
+                     "' has brackets that are nested more than " +
+                     llvm::Twine(driver::maxNesting) + " deep");
+  module = mlir::parseSourceString<mlir::ModuleOp>(source, &context, file);
+  if (!module)
+    return badSource("the source of '" + file + "' is not valid");
+  if (!request.host.shapes.empty() &&
+      mlir::failed(jit::specialise(*module, request.options.kernel,
+                                   request.host.shapes)))
+    return badSource("the shapes given are not those of the kernel");
+  return llvm::Error::success();
+}
+
+llvm::Error Workshop::lower(const Request &request) {
+  const driver::Options &options = request.options;
+  auto kernel = jit::prepareKernel(*module, options.kernel,
+                                   options.ranks.value_or(0), options.blocks);
+  if (!kernel)
+    return kernel.takeError();
+  return jit::runPipeline(*module, [&](mlir::OpPassManager &manager) {
+    auto set = [&](auto &pipeline) {
+      pipeline.ranks = options.ranks.value_or(0);
+      pipeline.blocks = options.blocks;
+      pipeline.algorithm = options.algorithm;
+      pipeline.protocol = options.protocol;
+      pipeline.tileSize = request.tileSize;
+      pipeline.check = options.check;
+      pipeline.checkEvents = options.checkEvents;
+    };
+    if (options.target == "cpu") {
+      comms::CommsToCPUOptions pipeline;
+      set(pipeline);
+      return comms::buildCommsToCPU(manager, pipeline);
+    }
+    comms::NVVMPipelineOptions pipeline;
+    set(pipeline);
+    pipeline.chip = request.chip;
+    if (options.threads)
+      pipeline.threads = options.threads;
+    if (options.cluster)
+      pipeline.cluster = options.cluster;
+    comms::buildCommsToNVVM(manager, pipeline);
+  });
+}
+
+std::vector<driver::Diagnosis> Workshop::list(llvm::StringRef severity) const {
+  std::vector<driver::Diagnosis> some;
+  for (const driver::Diagnosis &diagnosis : said)
+    if (severity.empty() || diagnosis.severity == severity)
+      some.push_back(diagnosis);
+  return some;
+}
+
+//===----------------------------------------------------------------------===//
+// What commsir_compile produces
+//===----------------------------------------------------------------------===//
+
+static std::string printModule(const Workshop &workshop,
+                               const Request &request) {
+  mlir::OpPrintingFlags flags;
+  if (request.locations)
+    flags.enableDebugInfo();
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  workshop.module.get()->print(out, flags);
+  out << "\n";
+  return text;
+}
+
+static llvm::Expected<std::string> printLLVM(Workshop &workshop,
+                                             const Request &request) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> made;
+  if (request.options.target == "cpu") {
+    made = comms::translateToLLVMIR(*workshop.module, context);
+  } else {
+    comms::PtxOptions target;
+    target.chip = request.chip;
+    target.optLevel = 0;
+    made = comms::translateToNVPTX(*workshop.module, context, target);
+  }
+  if (!made)
+    return badSource("the kernel could not be translated to LLVM IR");
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  made->print(out, nullptr);
+  return text;
+}
+
+static llvm::Expected<std::string> printPtx(Workshop &workshop,
+                                            const Request &request) {
+  comms::PtxOptions target;
+  target.chip = request.chip;
+  mlir::FailureOr<std::string> ptx = comms::emitPTX(*workshop.module, target);
+  if (mlir::failed(ptx))
+    return badSource("no PTX could be made of the kernel");
+  return std::move(*ptx);
+}
+
+static llvm::StringRef kindName(jit::ArgKind kind) {
+  switch (kind) {
+  case jit::ArgKind::Window:
+    return "window";
+  case jit::ArgKind::Memory:
+    return "memory";
+  case jit::ArgKind::Signal:
+    return "signal";
+  case jit::ArgKind::Counter:
+    return "counter";
+  case jit::ArgKind::Scalar:
+    return "scalar";
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// What is known of a kernel that was lowered.
+static llvm::json::Object reportKernel(Workshop &workshop) {
+  mlir::LLVM::LLVMFuncOp function;
+  jit::Description description;
+  for (auto candidate : workshop.module->getOps<mlir::LLVM::LLVMFuncOp>()) {
+    jit::Description found = jit::describe(candidate);
+    if (!found.ranks && found.args.empty())
+      continue;
+    function = candidate;
+    description = std::move(found);
+    break;
+  }
+  llvm::json::Array arguments, choices;
+  int64_t channelBytes = 0;
+  for (const jit::ArgInfo &arg : description.args) {
+    if (arg.hidden) {
+      channelBytes += int64_t(arg.bytes());
+      continue;
+    }
+    arguments.push_back(llvm::json::Object{
+        {"name", arg.name},
+        {"kind", kindName(arg.kind)},
+        {"type", arg.elementType},
+        {"shape", llvm::json::Array(llvm::ArrayRef<int64_t>(arg.shape))}});
+  }
+  for (const jit::Choice &choice : description.choices)
+    choices.push_back(llvm::json::Object{{"op", choice.op},
+                                         {"algorithm", choice.algorithm},
+                                         {"protocol", choice.protocol},
+                                         {"tile", choice.tileSize},
+                                         {"tiles", choice.tiles}});
+  return llvm::json::Object{
+      {"kernel", function ? jsonText(function.getSymName()) : ""},
+      {"ranks", description.ranks},
+      {"blocks", description.blocks},
+      {"arguments", std::move(arguments)},
+      {"choices", std::move(choices)},
+      {"channel_bytes", channelBytes},
+      {"remarks", renderDiagnostics(workshop.list("remark"))},
+      {"warnings", renderDiagnostics(workshop.list("warning"))}};
+}
+
+static llvm::Expected<llvm::json::Object> produce(Workshop &workshop,
+                                                  const Request &request) {
+  const std::string &what = request.produce;
+  bool report = what == "explain" || what == "check";
+  if (report)
+    workshop.enableRemarks();
+  if (llvm::Error error = workshop.read(request))
+    return error;
+  if (what == "ir")
+    return llvm::json::Object{{"text", printModule(workshop, request)}};
+  if (llvm::Error error = workshop.lower(request))
+    return error;
+  if (report)
+    return reportKernel(workshop);
+  if (what == "lowered")
+    return llvm::json::Object{{"text", printModule(workshop, request)}};
+  llvm::Expected<std::string> text = what == "llvm"
+                                         ? printLLVM(workshop, request)
+                                         : printPtx(workshop, request);
+  if (!text)
+    return text.takeError();
+  return llvm::json::Object{{"text", jsonText(*text)}};
+}
+
+static commsir_status handOut(llvm::StringRef text, char **result) {
+  *result = copyText(text);
+  return *result ? COMMSIR_OK : fail(COMMSIR_USAGE, "memory is short");
+}
+
+commsir_status commsir_compile(const char *json, char **result) {
+  return guard([&]() -> commsir_status {
+    if (!json || !result)
+      return fail(COMMSIR_USAGE, "commsir_compile: a null pointer");
+    *result = nullptr;
+    Request request;
+    if (llvm::Error error = parseRequest(json, request))
+      return fail(COMMSIR_USAGE, std::move(error));
+    if (request.produce == "ptx")
+      request.options.target = "cuda";
+    Workshop workshop;
+    auto made = produce(workshop, request);
+    if (made)
+      return handOut(render(std::move(*made)), result);
+    llvm::json::Object details;
+    llvm::json::Array diagnostics = renderDiagnostics(workshop.list("error"));
+    for (llvm::json::Value &warning :
+         renderDiagnostics(workshop.list("warning")))
+      diagnostics.push_back(std::move(warning));
+    details["diagnostics"] = std::move(diagnostics);
+    return fail(COMMSIR_COMPILE, made.takeError(), std::move(details));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Simulation
+//===----------------------------------------------------------------------===//
+
+static commsir_status statusOf(driver::ExitCode code) {
+  switch (code) {
+  case driver::ExitOk:
+    return COMMSIR_OK;
+  case driver::ExitWrongResult:
+    return COMMSIR_MISMATCH;
+  case driver::ExitUsage:
+    return COMMSIR_USAGE;
+  case driver::ExitCompile:
+    return COMMSIR_COMPILE;
+  case driver::ExitChecker:
+    return COMMSIR_CHECKER;
+  case driver::ExitDeadlock:
+    return COMMSIR_DEADLOCK;
+  case driver::ExitLimit:
+    return COMMSIR_LIMIT;
+  case driver::ExitBounds:
+    return COMMSIR_BOUNDS;
+  }
+  return COMMSIR_USAGE;
+}
+
+/// The error of a run that did not go well.
+static commsir_status failRun(const driver::Report &report) {
+  llvm::json::Object details;
+  if (!report.diagnostics.empty())
+    details["diagnostics"] = renderDiagnostics(report.diagnostics);
+  std::string message = report.error;
+  if (report.runError) {
+    llvm::json::Object run = driver::renderRunError(*report.runError);
+    details["waiting"] = std::move(run["waiting"]);
+  }
+  if (report.fuzz && !report.fuzz->difference.empty()) {
+    message += ": " + report.fuzz->difference;
+    details["seed"] = int64_t(report.fuzz->seed);
+  }
+  return fail(statusOf(report.exitCode), message, std::move(details));
+}
+
+commsir_status commsir_simulate(const char *json, commsir_host_array *arrays,
+                                size_t count, char **result) {
+  return guard([&]() -> commsir_status {
+    if (!json || !result || (count && !arrays))
+      return fail(COMMSIR_USAGE, "commsir_simulate: a null pointer");
+    *result = nullptr;
+    Request request;
+    if (llvm::Error error = parseRequest(json, request))
+      return fail(COMMSIR_USAGE, std::move(error));
+    for (commsir_host_array &array : llvm::MutableArrayRef(arrays, count)) {
+      if (!array.argument || (array.bytes && !array.data))
+        return fail(COMMSIR_USAGE, "commsir_simulate: a null pointer");
+      request.host.arrays.push_back(
+          {array.argument,
+           array.rank,
+           {static_cast<char *>(array.data), array.bytes}});
+    }
+    Workshop workshop;
+    driver::Session session(request.options, workshop.context, &request.host);
+    const driver::Report &report = session.execute();
+    if (report.exitCode != driver::ExitOk)
+      return failRun(report);
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    driver::printJson(report, out);
+    return handOut(llvm::StringRef(text).rtrim(), result);
+  });
+}
+
+const char *commsir_version(void) { return getVersion(); }
