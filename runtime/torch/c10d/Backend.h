@@ -1,0 +1,140 @@
+//===- Backend.h - The torch.distributed backend ----------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A c10d::Backend for CPU and CUDA tensors. What CommsIR compiles it runs; the
+// rest goes to Gloo and NCCL, call by call, for a reason that is counted. Calls
+// of one group begin in issue order.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_TORCH_C10D_BACKEND_H
+#define COMMSIR_RUNTIME_TORCH_C10D_BACKEND_H
+
+#include "runtime/torch/c10d/Counters.h"
+#include "runtime/torch/c10d/Queue.h"
+#include "runtime/torch/c10d/Side.h"
+
+namespace commsir::torch_c10d {
+
+class Backend : public c10d::Backend {
+public:
+  explicit Backend(Settings settings);
+  ~Backend() override;
+
+  const std::string getBackendName() const override { return "commsir"; }
+  bool supportsCoalescing() const override { return true; }
+  bool supportsSplitting() const override { return true; }
+  c10::intrusive_ptr<Options> getBackendOptions() override;
+  void setTimeout(std::chrono::milliseconds timeout) override;
+  c10d::ErrorType getError() override;
+
+  WorkPtr broadcast(std::vector<at::Tensor> &tensors,
+                    const c10d::BroadcastOptions &opts) override;
+  WorkPtr allreduce(std::vector<at::Tensor> &tensors,
+                    const c10d::AllreduceOptions &opts) override;
+  WorkPtr allreduce_sparse(std::vector<at::Tensor> &tensors,
+                           const c10d::AllreduceOptions &opts) override;
+  WorkPtr
+  allreduce_coalesced(std::vector<at::Tensor> &tensors,
+                      const c10d::AllreduceCoalescedOptions &opts) override;
+  WorkPtr reduce(std::vector<at::Tensor> &tensors,
+                 const c10d::ReduceOptions &opts) override;
+  WorkPtr allgather(std::vector<std::vector<at::Tensor>> &outputs,
+                    std::vector<at::Tensor> &inputs,
+                    const c10d::AllgatherOptions &opts) override;
+  WorkPtr _allgather_base(at::Tensor &output, at::Tensor &input,
+                          const c10d::AllgatherOptions &opts) override;
+  WorkPtr allgather_coalesced(std::vector<std::vector<at::Tensor>> &outputs,
+                              std::vector<at::Tensor> &inputs,
+                              const c10d::AllgatherOptions &opts) override;
+  WorkPtr
+  allgather_into_tensor_coalesced(std::vector<at::Tensor> &outputs,
+                                  std::vector<at::Tensor> &inputs,
+                                  const c10d::AllgatherOptions &opts) override;
+  WorkPtr gather(std::vector<std::vector<at::Tensor>> &outputs,
+                 std::vector<at::Tensor> &inputs,
+                 const c10d::GatherOptions &opts) override;
+  WorkPtr scatter(std::vector<at::Tensor> &outputs,
+                  std::vector<std::vector<at::Tensor>> &inputs,
+                  const c10d::ScatterOptions &opts) override;
+  WorkPtr reduce_scatter(std::vector<at::Tensor> &outputs,
+                         std::vector<std::vector<at::Tensor>> &inputs,
+                         const c10d::ReduceScatterOptions &opts) override;
+  WorkPtr _reduce_scatter_base(at::Tensor &output, at::Tensor &input,
+                               const c10d::ReduceScatterOptions &opts) override;
+  WorkPtr reduce_scatter_tensor_coalesced(
+      std::vector<at::Tensor> &outputs, std::vector<at::Tensor> &inputs,
+      const c10d::ReduceScatterOptions &opts) override;
+  WorkPtr alltoall_base(at::Tensor &output, at::Tensor &input,
+                        std::vector<int64_t> &outputSplits,
+                        std::vector<int64_t> &inputSplits,
+                        const c10d::AllToAllOptions &opts) override;
+  WorkPtr alltoall(std::vector<at::Tensor> &outputs,
+                   std::vector<at::Tensor> &inputs,
+                   const c10d::AllToAllOptions &opts) override;
+  WorkPtr send(std::vector<at::Tensor> &tensors, int to, int tag) override;
+  WorkPtr recv(std::vector<at::Tensor> &tensors, int from, int tag) override;
+  WorkPtr recvAnysource(std::vector<at::Tensor> &tensors, int tag) override;
+  WorkPtr barrier(const c10d::BarrierOptions &opts) override;
+  void monitoredBarrier(const c10d::BarrierOptions &opts,
+                        bool waitAllRanks) override;
+
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
+  BackendPtr split(const StorePtr &store, const std::vector<int> &ranks,
+                   const c10::intrusive_ptr<Options> &opts) override;
+
+  void setSequenceNumberForGroup() override {}
+  uint64_t getSequenceNumberForGroup() override { return sequence; }
+  void abort() override;
+  void shutdown() override;
+
+  /// The last calls, and what each kind of device's group has counted.
+  std::vector<CallRecord> recent() { return recorder.recent(); }
+  std::map<std::string, std::string> groupCounts();
+  void abortBecause(const std::string &reason);
+
+private:
+  using CallPtr = std::shared_ptr<Call>;
+  CallPtr newCall(c10d::OpType type, const char *name,
+                  std::chrono::milliseconds timeout, bool async);
+  void checkUsable(const char *name) const;
+  void checkTensors(const Call &call) const;
+  WorkPtr submit(CallPtr call);
+  WorkPtr enqueue(CallPtr call, std::vector<CallPtr> calls);
+  void runOnCpu(const CallPtr &call, const std::vector<CallPtr> &calls);
+  void runOnGpu(const CallPtr &call, const std::vector<CallPtr> &calls);
+  void runAll(const CallPtr &call, const std::vector<CallPtr> &calls,
+              void *stream);
+  void run(Call &call, CallWork &work, void *stream);
+  void runOwn(Call &call, void *stream);
+  void runDelegated(Call &call, CallWork &work, const std::string &reason);
+  void runSends(const std::vector<CallPtr> &calls, CallWork &work);
+  WorkPtr transfer(c10d::OpType type, const char *name,
+                   std::vector<at::Tensor> &tensors, int peer,
+                   std::function<WorkPtr(c10d::Backend &,
+                                         std::vector<at::Tensor> &)>
+                       delegated);
+  Side &side(const c10::Device &device);
+
+  Settings settings;
+  Queue queue;
+  std::map<c10::DeviceType, std::unique_ptr<Side>> sides;
+  std::optional<c10::Stream> ownStream;
+  Recorder recorder;
+  std::optional<std::vector<CallPtr>> coalesced;
+  std::atomic<uint64_t> sequence{0};
+  uint64_t barriers = 0;
+  uint64_t forks = forksSoFar();
+  /// Why the group can no longer be used; empty: it can.
+  std::string ended;
+  mutable std::mutex mutex;
+};
+
+} // namespace commsir::torch_c10d
+
+#endif // COMMSIR_RUNTIME_TORCH_C10D_BACKEND_H

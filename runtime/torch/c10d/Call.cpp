@@ -1,0 +1,382 @@
+//===- Call.cpp - One call of a process group -----------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/torch/c10d/Call.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <sstream>
+
+using namespace commsir::torch_c10d;
+using c10d::ReduceOp;
+using std::chrono::milliseconds;
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+at::Tensor Call::dense(const at::Tensor &tensor, bool in, bool out) {
+  TORCH_CHECK(tensor.layout() == at::kStrided, "commsir: ", name,
+              " takes dense tensors; call .to_dense() first");
+  if (tensor.is_contiguous())
+    return tensor;
+  at::Tensor stand = at::empty(tensor.sizes(), tensor.options());
+  if (in)
+    before.push_back([=]() mutable { stand.copy_(tensor); });
+  if (out)
+    after.push_back([=] { tensor.copy_(stand); });
+  kept.push_back(tensor);
+  return stand;
+}
+
+at::Tensor Call::scratch(int64_t elements, const at::TensorOptions &options) {
+  return kept.emplace_back(at::empty({elements}, options));
+}
+
+/// The integers that move elements of so many bytes.
+static const char *widthType(size_t bytes) {
+  return bytes == 1 ? "i8" : bytes == 2 ? "i16" : bytes == 4 ? "i32" : "i64";
+}
+
+static int64_t width(const at::Tensor &tensor) {
+  return std::min<int64_t>(tensor.element_size(), 8);
+}
+
+static int64_t words(const at::Tensor &tensor) {
+  return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) / width(tensor)
+                          : 0;
+}
+
+static void *address(const at::Tensor &tensor) {
+  return tensor.defined() ? tensor.data_ptr() : nullptr;
+}
+
+void Call::copyStep(const char *op, const at::Tensor &in, const at::Tensor &out,
+                    int64_t root) {
+  steps.push_back({op, "", widthType(width(in.defined() ? in : out)), root,
+                   address(in), words(in), address(out), words(out)});
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+static const char *reducedType(at::ScalarType type) {
+  switch (type) {
+  case at::kDouble:
+    return "f64";
+  case at::kFloat:
+    return "f32";
+  case at::kHalf:
+    return "f16";
+  case at::kBFloat16:
+    return "bf16";
+  case at::kFloat8_e4m3fn:
+    return "f8E4M3FN";
+  case at::kFloat8_e5m2:
+    return "f8E5M2";
+  case at::kByte:
+  case at::kChar:
+  case at::kBool:
+    return "i8";
+  case at::kShort:
+  case at::kUInt16:
+    return "i16";
+  case at::kInt:
+  case at::kUInt32:
+    return "i32";
+  case at::kLong:
+  case at::kUInt64:
+    return "i64";
+  default:
+    return "";
+  }
+}
+
+static const char *reductionName(ReduceOp::RedOpType op, bool isBool) {
+  switch (op) {
+  case ReduceOp::SUM:
+  case ReduceOp::PREMUL_SUM:
+    // Any true makes the sum of booleans true.
+    return isBool ? "or" : "sum";
+  case ReduceOp::AVG:
+    return "avg";
+  case ReduceOp::PRODUCT:
+    return isBool ? "and" : "prod";
+  case ReduceOp::MIN:
+    return isBool ? "and" : "min";
+  case ReduceOp::MAX:
+    return isBool ? "or" : "max";
+  case ReduceOp::BAND:
+    return "and";
+  case ReduceOp::BOR:
+    return "or";
+  case ReduceOp::BXOR:
+    return "xor";
+  default:
+    return "";
+  }
+}
+
+static bool isUnsigned(at::ScalarType type) {
+  return type == at::kByte || type == at::kUInt16 || type == at::kUInt32 ||
+         type == at::kUInt64;
+}
+
+/// Unsigned integers in the order of signed ones: the top bit turned.
+static void turnTopBit(const at::Tensor &to, const at::Tensor &from) {
+  auto type = from.element_size() == 1   ? at::kChar
+              : from.element_size() == 2 ? at::kShort
+              : from.element_size() == 4 ? at::kInt
+                                         : at::kLong;
+  int64_t top = int64_t(1) << (8 * from.element_size() - 1);
+  at::Tensor target = to.view(type);
+  at::bitwise_xor_out(target, from.view(type),
+                      at::Scalar(static_cast<int64_t>(-top)));
+}
+
+static void multiply(const at::Tensor &to, const at::Tensor &from,
+                     const ReduceOp &op) {
+  auto *factor = dynamic_cast<c10d::NCCLPreMulSumSupplement *>(
+      op.supplement_.get());
+  TORCH_CHECK(factor, "commsir: PREMUL_SUM without a factor; make it with "
+                      "torch.distributed._make_nccl_premul_sum");
+  at::Tensor target = to;
+  if (factor->tensor_factor.defined())
+    at::mul_out(target, from, factor->tensor_factor.to(from.options()));
+  else
+    at::mul_out(target, from,
+                at::scalar_tensor(factor->double_factor, from.options()));
+}
+
+static void checkReduction(const char *name, const ReduceOp &op,
+                           const at::Tensor &tensor) {
+  auto type = tensor.scalar_type();
+  bool bitwise = op == ReduceOp::BAND || op == ReduceOp::BOR ||
+                 op == ReduceOp::BXOR;
+  TORCH_CHECK(!bitwise || c10::isIntegralType(type, /*includeBool=*/true),
+              "commsir: Cannot use a bitwise ReduceOp with ", type, " in ",
+              name, "; use an integer tensor");
+  TORCH_CHECK(!c10::isComplexType(type) || c10d::isComplexViewAsRealAllowed(op),
+              "commsir: ", name, " does not support this ReduceOp on complex "
+              "tensors; use SUM, AVG or PREMUL_SUM");
+  TORCH_CHECK(!(op == ReduceOp::AVG && type == at::kBool), "commsir: ", name,
+              ": Cannot use ReduceOp.AVG with Boolean inputs; use a number");
+}
+
+void Call::reduceStep(const char *op, const ReduceOp &reduceOp, at::Tensor in,
+                      at::Tensor out, int64_t ranks, int64_t root,
+                      bool result) {
+  checkReduction(name, reduceOp, in);
+  auto type = in.scalar_type();
+  if (c10::isComplexType(type)) {
+    in = at::view_as_real(in);
+    out = out.defined() ? at::view_as_real(out) : out;
+    type = in.scalar_type();
+  }
+  const char *kind = reductionName(reduceOp, type == at::kBool);
+  bool order = reduceOp == ReduceOp::MIN || reduceOp == ReduceOp::MAX;
+  if (order && isUnsigned(type)) {
+    at::Tensor turned = kept.emplace_back(at::empty_like(in));
+    pack.push_back([=] { turnTopBit(turned, in); });
+    if (result)
+      unpack.insert(unpack.begin(), [=] { turnTopBit(out, out); });
+    in = turned;
+  }
+  if (reduceOp == ReduceOp::PREMUL_SUM) {
+    at::Tensor scaled = kept.emplace_back(at::empty_like(in));
+    pack.push_back([=] { multiply(scaled, in, reduceOp); });
+    in = scaled;
+  }
+  if (reduceOp == ReduceOp::AVG && c10::isIntegralType(type, false)) {
+    kind = "sum";
+    if (result)
+      unpack.insert(unpack.begin(), [=]() mutable {
+        out.div_(at::Scalar(ranks), "trunc");
+      });
+  }
+  reduction = kind;
+  const char *element = reducedType(type);
+  if (!*element)
+    notOwn = std::string("element type ") + c10::toString(type);
+  steps.push_back({op, kind, element, root, address(in), in.numel(),
+                   address(out), out.defined() ? out.numel() : 0});
+}
+
+std::string Call::describe() const {
+  std::ostringstream text;
+  text << name;
+  if (*reduction)
+    text << "(" << reduction << ")";
+  if (root >= 0)
+    text << (pointToPoint ? " peer " : " root ") << root;
+  const auto &tensors = inputs.empty() ? outputs : inputs;
+  const char *separator = " of ";
+  for (size_t i = 0; i < tensors.size() && i < 8; ++i) {
+    text << separator << tensors[i].numel() << " x "
+         << tensors[i].scalar_type();
+    separator = ", ";
+  }
+  if (tensors.size() > 8)
+    text << ", … (" << tensors.size() << " tensors)";
+  return text.str();
+}
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
+
+CallWork::CallWork(int rank, c10d::OpType type, const char *title,
+                   std::vector<at::Tensor> inputs,
+                   std::vector<at::Tensor> outputs, uint64_t sequence,
+                   milliseconds timeout,
+                   std::function<void(const std::string &)> abortGroup)
+    : Work(rank, type, title, inputs), outputs(std::move(outputs)),
+      sequence(sequence), timeout(timeout), abortGroup(std::move(abortGroup)) {
+}
+
+void CallWork::complete(std::exception_ptr error) {
+  finish(error);
+  c10::intrusive_ptr<c10::ivalue::Future> waiting;
+  {
+    std::lock_guard<std::mutex> lock(innerMutex);
+    settled = true;
+    waiting = future;
+  }
+  if (!waiting)
+    return;
+  if (error)
+    waiting->setError(error);
+  else
+    waiting->markCompleted(c10::IValue(outputs));
+}
+
+void CallWork::begun(WorkPtr started,
+                     std::vector<std::function<void()>> finishers) {
+  std::lock_guard<std::mutex> lock(innerMutex);
+  if (started)
+    inner.push_back(std::move(started));
+  for (auto &finisher : finishers)
+    after.push_back(std::move(finisher));
+}
+
+void CallWork::recordEnd(const c10::Stream &stream, bool host) {
+  hostWaits = host;
+  end.emplace(stream.device_type());
+  end->record(stream);
+}
+
+bool CallWork::isCompleted() {
+  if (!Work::isCompleted())
+    return false;
+  if (end && !end->query())
+    return false;
+  std::lock_guard<std::mutex> lock(innerMutex);
+  for (const WorkPtr &work : inner)
+    if (!work->isCompleted())
+      return false;
+  return true;
+}
+
+bool CallWork::isSuccess() const {
+  if (!Work::isSuccess())
+    return false;
+  std::lock_guard<std::mutex> lock(innerMutex);
+  for (const WorkPtr &work : inner)
+    if (!work->isSuccess())
+      return false;
+  return true;
+}
+
+int CallWork::sourceRank() const {
+  std::lock_guard<std::mutex> lock(innerMutex);
+  TORCH_CHECK(!inner.empty(), "commsir: sourceRank() is known of a receive");
+  return inner.front()->sourceRank();
+}
+
+std::vector<at::Tensor> CallWork::result() { return outputs; }
+
+void CallWork::synchronize() {
+  if (!end)
+    return;
+  c10::impl::VirtualGuardImpl guard(end->device_type());
+  end->block(guard.getStream(guard.getDevice()));
+}
+
+void CallWork::blockCurrentStream() { wait(c10d::kUnsetTimeout); }
+
+/// Sends and receives that the call began are waited for by who waits for it.
+void CallWork::settle(milliseconds given) {
+  std::vector<WorkPtr> works;
+  {
+    std::lock_guard<std::mutex> lock(innerMutex);
+    works = inner;
+  }
+  for (const WorkPtr &work : works)
+    work->wait(given.count() > 0 ? given : kNoTimeout);
+  std::vector<std::function<void()>> finishers;
+  {
+    std::lock_guard<std::mutex> lock(innerMutex);
+    finishers.swap(after);
+  }
+  at::AutoDispatchBelowADInplaceOrView guard;
+  for (auto &finisher : finishers)
+    finisher();
+}
+
+bool CallWork::wait(milliseconds given) {
+  milliseconds limit = given.count() > 0 ? given : timeout;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!cv_.wait_for(lock, limit, [&] { return completed_; })) {
+      lock.unlock();
+      std::string what =
+          c10::str("commsir: Timed out waiting ", limit.count(), "ms for ",
+                   c10d::opTypeToString(opType_), " number ", sequence,
+                   ": another rank has not called it");
+      abortGroup(what);
+      C10_THROW_ERROR(DistBackendError, what);
+    }
+    if (exception_)
+      std::rethrow_exception(exception_);
+  }
+  settle(given);
+  synchronize();
+  if (end && hostWaits)
+    end->synchronize();
+  return true;
+}
+
+void CallWork::abort() {
+  abortGroup("its work was aborted");
+  std::lock_guard<std::mutex> lock(innerMutex);
+  for (const WorkPtr &work : inner)
+    work->abort();
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> CallWork::getFuture() {
+  if (c10d::isP2POp(opType_))
+    return Work::getFuture();
+  std::lock_guard<std::mutex> lock(innerMutex);
+  if (future)
+    return future;
+  std::vector<c10::Device> devices;
+  if (!outputs.empty() && !outputs.front().is_cpu())
+    devices.push_back(outputs.front().device());
+  future = c10::make_intrusive<c10::ivalue::Future>(
+      c10::ListType::create(c10::TensorType::get()), devices);
+  if (!settled)
+    return future;
+  if (std::exception_ptr error = exception())
+    future->setError(error);
+  else {
+    if (end)
+      synchronize();
+    future->markCompleted(c10::IValue(outputs));
+  }
+  return future;
+}

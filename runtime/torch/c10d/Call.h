@@ -1,0 +1,133 @@
+//===- Call.h - One call of a process group ---------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A call is what torch asked for, taken apart: copies that make its tensors
+// flat, collectives of CommsIR between them, and the same call on another
+// backend for when CommsIR does not compile it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_TORCH_C10D_CALL_H
+#define COMMSIR_RUNTIME_TORCH_C10D_CALL_H
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+namespace commsir::torch_c10d {
+
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+/// One collective of CommsIR on flat memory.
+struct Step {
+  const char *op = "";
+  const char *reduction = "", *type = "";
+  int64_t root = 0;
+  const void *input = nullptr;
+  int64_t inputElements = 0;
+  void *output = nullptr;
+  int64_t outputElements = 0;
+};
+using Launch = std::function<void(const Step &)>;
+
+/// The Work that a program holds. It is done when its call is, and, for sends
+/// and receives, when those are: they only begin in issue order.
+class CallWork : public c10d::Work {
+public:
+  CallWork(int rank, c10d::OpType type, const char *title,
+           std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs,
+           uint64_t sequence, std::chrono::milliseconds timeout,
+           std::function<void(const std::string &)> abortGroup);
+
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  int sourceRank() const override;
+  std::vector<at::Tensor> result() override;
+  void synchronize() override;
+  void blockCurrentStream() override;
+  bool wait(std::chrono::milliseconds timeout) override;
+  void abort() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  uint64_t getSequencenumber() const override { return sequence; }
+
+  /// The side of the group: the call has been carried out (CPU), put into a
+  /// stream (GPU), or begun (sends and receives).
+  void complete(std::exception_ptr error = nullptr);
+  void begun(WorkPtr inner, std::vector<std::function<void()>> after);
+  void recordEnd(const c10::Stream &stream, bool hostWaits);
+
+private:
+  void settle(std::chrono::milliseconds timeout);
+
+  std::vector<at::Tensor> outputs;
+  uint64_t sequence;
+  std::chrono::milliseconds timeout;
+  std::function<void(const std::string &)> abortGroup;
+  std::optional<c10::Event> end;
+  std::vector<WorkPtr> inner;
+  std::vector<std::function<void()>> after;
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  /// The future, if there is one, is or will be marked by `complete`.
+  bool settled = false;
+  bool hostWaits = false;
+  mutable std::mutex innerMutex;
+};
+
+struct Call {
+  c10d::OpType type = c10d::OpType::UNKNOWN;
+  /// "commsir:all_reduce", for profiles, and the part after the colon.
+  const char *title = "", *name = "";
+  /// "sum", …; empty for copies.
+  const char *reduction = "";
+  int64_t root = -1;
+  /// Contiguous tensors, as the delegate gets them; `kept` are packed ones.
+  std::vector<at::Tensor> inputs, outputs, kept;
+  /// Copies around the call, and around the steps alone.
+  std::vector<std::function<void()>> before, after, pack, unpack;
+  std::vector<Step> steps;
+  /// In place of running the steps, which then only say what will be asked.
+  std::function<void(const Launch &)> own;
+  std::function<WorkPtr(c10d::Backend &)> delegated;
+  /// Why CommsIR has nothing for the call; empty: it is asked.
+  std::string notOwn;
+  /// `hostWaits`: who waits for the work waits for the GPU.
+  bool pointToPoint = false, async = true, hostWaits = false;
+  uint64_t sequence = 0;
+  std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
+  c10::Device device = c10::kCPU;
+  c10::intrusive_ptr<CallWork> work;
+
+  /// `tensor`, or a contiguous stand-in that is filled before the call
+  /// (`in`) and copied back after it (`out`).
+  at::Tensor dense(const at::Tensor &tensor, bool in, bool out);
+  at::Tensor input(const at::Tensor &t) {
+    return inputs.emplace_back(dense(t, true, false));
+  }
+  at::Tensor output(const at::Tensor &t) {
+    return outputs.emplace_back(dense(t, false, true));
+  }
+  at::Tensor both(const at::Tensor &t) {
+    inputs.push_back(dense(t, true, true));
+    return outputs.emplace_back(inputs.back());
+  }
+  /// Memory for the time of the call.
+  at::Tensor scratch(int64_t elements, const at::TensorOptions &options);
+
+  /// A step that moves bytes: root, and tensors (undefined: none).
+  void copyStep(const char *op, const at::Tensor &in, const at::Tensor &out,
+                int64_t root = 0);
+  /// A step that reduces, with what c10d's reductions need around it. `result`:
+  /// whether this rank gets one.
+  void reduceStep(const char *op, const c10d::ReduceOp &reduceOp, at::Tensor in,
+                  at::Tensor out, int64_t ranks, int64_t root = 0,
+                  bool result = true);
+
+  /// "all_reduce(sum) of 8 x Float".
+  std::string describe() const;
+};
+
+} // namespace commsir::torch_c10d
+
+#endif // COMMSIR_RUNTIME_TORCH_C10D_CALL_H

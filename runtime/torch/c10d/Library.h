@@ -1,0 +1,50 @@
+//===- Library.h - CommsIR's C API, opened at run time ----------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The shim finds libcommsir.so by dlopen, so that it can be built on any host
+// that has torch's headers and commsir.h, and works, by delegation alone, where
+// the library is missing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_TORCH_C10D_LIBRARY_H
+#define COMMSIR_RUNTIME_TORCH_C10D_LIBRARY_H
+
+#include "runtime/capi/commsir.h"
+
+#include <string>
+
+namespace commsir::torch_c10d {
+
+/// The functions of the C API that a process group uses.
+#define COMMSIR_C10D_FUNCTIONS(X)                                              \
+  X(commsir_error_message)                                                     \
+  X(commsir_free)                                                              \
+  X(commsir_group_create)                                                      \
+  X(commsir_group_destroy)                                                     \
+  X(commsir_group_abort)                                                       \
+  X(commsir_group_poll)                                                        \
+  X(commsir_group_stats)                                                       \
+  X(commsir_group_collective)                                                  \
+  X(commsir_group_why_not)
+
+struct Library {
+#define COMMSIR_C10D_MEMBER(NAME) decltype(&::NAME) NAME = nullptr;
+  COMMSIR_C10D_FUNCTIONS(COMMSIR_C10D_MEMBER)
+#undef COMMSIR_C10D_MEMBER
+
+  /// Null, and `why`, when `path` cannot be opened or lacks a function. Opened
+  /// once in a process and never closed.
+  static const Library *open(const std::string &path, std::string &why);
+
+  /// The message of the last call of this thread that failed.
+  std::string lastError() const;
+};
+
+} // namespace commsir::torch_c10d
+
+#endif // COMMSIR_RUNTIME_TORCH_C10D_LIBRARY_H

@@ -1,0 +1,85 @@
+//===- Module.cpp - The Python extension libcommsir_c10d ------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What frontend/commsir/torch/backend.py calls. torch's own classes for Backend
+// and Store are used; the module adds none.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/torch/c10d/Backend.h"
+
+#include <torch/csrc/utils/pybind.h>
+
+#include <pybind11/chrono.h>
+#include <pybind11/stl.h>
+
+namespace py = pybind11;
+using namespace commsir::torch_c10d;
+using Ours = commsir::torch_c10d::Backend;
+
+/// A Python function that a thread without the interpreter's lock may call, and
+/// drop.
+static decltype(Settings::delegate) fromPython(py::function function) {
+  auto held = std::shared_ptr<py::function>(
+      new py::function(std::move(function)), [](py::function *dropped) {
+        if (!Py_IsInitialized())
+          return;
+        py::gil_scoped_acquire lock;
+        delete dropped;
+      });
+  return [held](const StorePtr &store, const std::string &device) {
+    py::gil_scoped_acquire lock;
+    return (*held)(store, device).cast<BackendPtr>();
+  };
+}
+
+static BackendPtr create(const StorePtr &store, int rank, int size,
+                         std::chrono::milliseconds timeout,
+                         const std::string &name,
+                         const std::vector<int64_t> &globalRanks,
+                         const std::string &library, py::function delegate) {
+  Settings settings;
+  settings.store = store;
+  settings.rank = rank;
+  settings.size = size;
+  settings.timeout = timeout;
+  settings.name = name;
+  settings.globalRanks.assign(globalRanks.begin(), globalRanks.end());
+  settings.library = library;
+  settings.delegate = fromPython(std::move(delegate));
+  return c10::make_intrusive<Ours>(std::move(settings));
+}
+
+static Ours &ours(const BackendPtr &backend) {
+  auto *result = dynamic_cast<Ours *>(backend.get());
+  TORCH_CHECK(result, "commsir: this is a backend ", backend->getBackendName(),
+              ", not commsir");
+  return *result;
+}
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  module.doc() = "CommsIR's torch.distributed backend";
+  module.def("create", create, py::arg("store"), py::arg("rank"),
+             py::arg("size"), py::arg("timeout"), py::arg("name"),
+             py::arg("global_ranks"), py::arg("library"), py::arg("delegate"));
+  module.def("counts", [] { return Counters::get().all(); });
+  module.def("clear_counts", [] { Counters::get().clear(); });
+  module.def("group_counts", [](const BackendPtr &backend) {
+    return ours(backend).groupCounts();
+  });
+  module.def("recent", [](const BackendPtr &backend) {
+    std::vector<std::tuple<uint64_t, std::string, std::string>> result;
+    for (CallRecord &record : ours(backend).recent())
+      result.emplace_back(record.sequence, std::move(record.what),
+                          std::move(record.state));
+    return result;
+  });
+  module.def("abort", [](const BackendPtr &backend, const std::string &reason) {
+    py::gil_scoped_release unlock;
+    ours(backend).abortBecause(reason);
+  });
+}

@@ -1,0 +1,690 @@
+//===- Ops.cpp - What each call of a process group is made of -------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/torch/c10d/Backend.h"
+
+using namespace commsir::torch_c10d;
+using c10d::OpType;
+using Self = commsir::torch_c10d::Backend;
+using Tensors = std::vector<at::Tensor>;
+
+static const at::Tensor &single(const char *name, const Tensors &tensors) {
+  TORCH_CHECK(tensors.size() == 1, "commsir: ", name, " takes one tensor, got ",
+              tensors.size(), "; call it once for each tensor");
+  return tensors.front();
+}
+
+static void checkCount(const char *name, size_t got, int ranks) {
+  TORCH_CHECK(got == static_cast<size_t>(ranks), "commsir: ", name, " got ",
+              got, " tensors for ", ranks,
+              " ranks; give a tensor for each rank");
+}
+
+static void checkRoot(const char *name, int64_t root, int ranks) {
+  TORCH_CHECK(root >= 0 && root < ranks, "commsir: ", name, ": no rank ", root,
+              " in a group of ", ranks);
+}
+
+static void checkType(const char *name, const at::Tensor &a,
+                      const at::Tensor &b) {
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "commsir: ", name,
+              " got tensors of the types ", a.scalar_type(), " and ",
+              b.scalar_type(), "; give tensors of one type");
+}
+
+static int64_t mostElements(const Tensors &tensors) {
+  int64_t most = 0;
+  for (const at::Tensor &tensor : tensors)
+    most = std::max(most, tensor.numel());
+  return most;
+}
+
+/// A list as one flat array, `each` elements a tensor.
+static at::Tensor packed(Call &call, const Tensors &tensors, int64_t each) {
+  int64_t count = static_cast<int64_t>(tensors.size());
+  at::Tensor flat = call.scratch(count * each, tensors.front().options());
+  call.pack.push_back([=] {
+    for (int64_t i = 0; i < count; ++i)
+      flat.narrow(0, i * each, tensors[i].numel())
+          .view(tensors[i].sizes())
+          .copy_(tensors[i]);
+  });
+  return flat;
+}
+
+static at::Tensor unpacked(Call &call, const Tensors &tensors, int64_t each) {
+  int64_t count = static_cast<int64_t>(tensors.size());
+  at::Tensor flat = call.scratch(count * each, tensors.front().options());
+  call.unpack.push_back([=] {
+    for (int64_t i = 0; i < count; ++i)
+      tensors[i].copy_(flat.narrow(0, i * each, tensors[i].numel())
+                           .view(tensors[i].sizes()));
+  });
+  return flat;
+}
+
+/// `tensor` in `each` elements, filled up.
+static at::Tensor padded(Call &call, const at::Tensor &tensor, int64_t each) {
+  return tensor.numel() == each ? tensor : packed(call, {tensor}, each);
+}
+
+static at::Tensor bytesOf(const at::Tensor &tensor) {
+  return tensor.contiguous().view({-1}).view(at::kByte);
+}
+
+static int64_t wordsOf(const at::Tensor &tensor) {
+  return (static_cast<int64_t>(tensor.nbytes()) + 7) / 8;
+}
+
+//===----------------------------------------------------------------------===//
+// One tensor
+//===----------------------------------------------------------------------===//
+
+WorkPtr Self::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) {
+  auto call = newCall(OpType::BROADCAST, "commsir:broadcast", opts.timeout,
+                      opts.asyncOp);
+  checkRoot(call->name, opts.rootRank, size_);
+  call->root = opts.rootRank;
+  at::Tensor tensor = call->both(single(call->name, tensors));
+  call->copyStep("broadcast", tensor, tensor, opts.rootRank);
+  call->delegated = [=](c10d::Backend &other) {
+    Tensors list{tensor};
+    return other.broadcast(list, opts);
+  };
+  return submit(call);
+}
+
+WorkPtr Self::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts) {
+  auto call = newCall(OpType::ALLREDUCE, "commsir:all_reduce", opts.timeout,
+                      opts.asyncOp);
+  at::Tensor tensor = single(call->name, tensors);
+  if (tensor.layout() != at::kStrided) {
+    call->notOwn = "sparse tensor";
+    call->inputs = call->outputs = {tensor};
+  } else {
+    tensor = call->both(tensor);
+    call->reduceStep("all_reduce", opts.reduceOp, tensor, tensor, size_);
+  }
+  call->delegated = [=](c10d::Backend &other) {
+    Tensors list{tensor};
+    return other.allreduce(list, opts);
+  };
+  return submit(call);
+}
+
+WorkPtr Self::allreduce_sparse(Tensors &tensors,
+                               const c10d::AllreduceOptions &opts) {
+  auto call = newCall(OpType::_ALLREDUCE_SPARSE, "commsir:all_reduce_sparse",
+                      opts.timeout, opts.asyncOp);
+  at::Tensor tensor = single(call->name, tensors);
+  call->notOwn = "sparse tensor";
+  call->inputs = call->outputs = {tensor};
+  call->delegated = [=](c10d::Backend &other) {
+    Tensors list{tensor};
+    return other.allreduce_sparse(list, opts);
+  };
+  return submit(call);
+}
+
+WorkPtr
+Self::allreduce_coalesced(Tensors &tensors,
+                          const c10d::AllreduceCoalescedOptions &opts) {
+  auto call = newCall(OpType::ALLREDUCE_COALESCED,
+                      "commsir:all_reduce_coalesced", opts.timeout,
+                      opts.asyncOp);
+  TORCH_CHECK(!tensors.empty(), "commsir: ", call->name, " got no tensors");
+  int64_t elements = 0;
+  for (const at::Tensor &tensor : tensors) {
+    checkType(call->name, tensors.front(), tensor);
+    elements += call->both(tensor).numel();
+  }
+  Tensors list = call->outputs;
+  at::Tensor flat = call->scratch(elements, list.front().options());
+  call->pack.push_back([=] {
+    int64_t at = 0;
+    for (const at::Tensor &t : list)
+      flat.narrow(0, std::exchange(at, at + t.numel()), t.numel())
+          .copy_(t.view({-1}));
+  });
+  call->unpack.push_back([=] {
+    int64_t at = 0;
+    for (const at::Tensor &t : list)
+      t.view({-1}).copy_(
+          flat.narrow(0, std::exchange(at, at + t.numel()), t.numel()));
+  });
+  call->reduceStep("all_reduce", opts.reduceOp, flat, flat, size_);
+  call->delegated = [=](c10d::Backend &other) mutable {
+    return other.allreduce_coalesced(list, opts);
+  };
+  return submit(call);
+}
+
+WorkPtr Self::reduce(Tensors &tensors, const c10d::ReduceOptions &opts) {
+  auto call =
+      newCall(OpType::REDUCE, "commsir:reduce", opts.timeout, opts.asyncOp);
+  checkRoot(call->name, opts.rootRank, size_);
+  call->root = opts.rootRank;
+  bool root = opts.rootRank == rank_;
+  const at::Tensor &given = single(call->name, tensors);
+  at::Tensor tensor = root ? call->both(given) : call->input(given);
+  call->reduceStep("reduce", opts.reduceOp, tensor, root ? tensor : at::Tensor(),
+                   size_, opts.rootRank, root);
+  call->delegated = [=](c10d::Backend &other) {
+    Tensors list{tensor};
+    return other.reduce(list, opts);
+  };
+  return submit(call);
+}
+
+WorkPtr Self::barrier(const c10d::BarrierOptions &opts) {
+  auto call =
+      newCall(OpType::BARRIER, "commsir:barrier", opts.timeout, opts.asyncOp);
+  c10::Device device = opts.device.value_or(getBoundDeviceId().value_or(
+      opts.device_ids.empty() ? c10::Device(at::kCPU)
+                              : c10::Device(at::kCUDA, opts.device_ids[0])));
+  at::Tensor token = at::zeros({1}, at::TensorOptions(at::kInt).device(device));
+  call->kept.push_back(token);
+  call->device = device;
+  call->hostWaits = true;
+  call->reduceStep("all_reduce", c10d::ReduceOp::SUM, token, token, size_);
+  call->delegated = [=](c10d::Backend &other) { return other.barrier(opts); };
+  return submit(call);
+}
+
+//===----------------------------------------------------------------------===//
+// Gathering
+//===----------------------------------------------------------------------===//
+
+WorkPtr Self::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
+                        const c10d::AllgatherOptions &opts) {
+  auto call = newCall(OpType::ALLGATHER, "commsir:all_gather", opts.timeout,
+                      opts.asyncOp);
+  at::Tensor input = call->input(single(call->name, inputs));
+  TORCH_CHECK(outputs.size() == 1, "commsir: all_gather takes one list");
+  Tensors list = outputs.front();
+  checkCount(call->name, list.size(), size_);
+  for (const at::Tensor &output : list) {
+    checkType(call->name, input, output);
+    call->outputs.push_back(output);
+  }
+  TORCH_CHECK(list[rank_].numel() == input.numel(), "commsir: all_gather of ",
+              input.numel(), " elements into a tensor of ",
+              list[rank_].numel());
+  int64_t each = mostElements(list);
+  at::Tensor part = padded(*call, input, each);
+  call->copyStep("all_gather", part, unpacked(*call, list, each));
+  call->delegated = [=](c10d::Backend &other) {
+    std::vector<Tensors> lists{list};
+    Tensors one{input};
+    return other.allgather(lists, one, opts);
+  };
+  return submit(call);
+}
+
+WorkPtr Self::_allgather_base(at::Tensor &output, at::Tensor &input,
+                              const c10d::AllgatherOptions &opts) {
+  auto call = newCall(OpType::_ALLGATHER_BASE,
+                      "commsir:all_gather_into_tensor", opts.timeout,
+                      opts.asyncOp);
+  checkType(call->name, input, output);
+  TORCH_CHECK(output.numel() == input.numel() * size_,
+              "commsir: all_gather_into_tensor: output tensor size must be "
+              "equal to world_size times input tensor size: got ",
+              output.numel(), " and ", input.numel(), " elements for ", size_,
+              " ranks");
+  at::Tensor in = call->input(input), out = call->output(output);
+  call->copyStep("all_gather", in, out);
+  call->delegated = [=](c10d::Backend &other) mutable {
+    return other._allgather_base(out, in, opts);
+  };
+  return submit(call);
+}
+
+/// The tensors of each rank, as bytes behind each other, through one gather.
+static void gatherWords(Call &call, const Tensors &inputs,
+                        const std::vector<Tensors> &outputs, int ranks) {
+  int64_t words = 0;
+  for (const at::Tensor &input : inputs)
+    words += wordsOf(input);
+  auto options = inputs.front().options().dtype(at::kLong);
+  at::Tensor in = call.scratch(words, options);
+  at::Tensor out = call.scratch(words * ranks, options);
+  call.pack.push_back([=] {
+    int64_t at = 0;
+    for (const at::Tensor &input : inputs) {
+      in.view(at::kByte)
+          .narrow(0, at, static_cast<int64_t>(input.nbytes()))
+          .copy_(bytesOf(input));
+      at += 8 * wordsOf(input);
+    }
+  });
+  call.unpack.push_back([=] {
+    for (int rank = 0; rank < ranks; ++rank) {
+      int64_t at = 8 * words * rank;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const at::Tensor &output = outputs[i][rank];
+        output.copy_(out.view(at::kByte)
+                         .narrow(0, at, static_cast<int64_t>(output.nbytes()))
+                         .view(output.scalar_type())
+                         .view(output.sizes()));
+        at += 8 * wordsOf(inputs[i]);
+      }
+    }
+  });
+  call.copyStep("all_gather", in, out);
+}
+
+WorkPtr Self::allgather_coalesced(std::vector<Tensors> &outputs,
+                                  Tensors &inputs,
+                                  const c10d::AllgatherOptions &opts) {
+  auto call = newCall(OpType::ALLGATHER_COALESCED,
+                      "commsir:all_gather_coalesced", opts.timeout,
+                      opts.asyncOp);
+  TORCH_CHECK(!inputs.empty(), "commsir: ", call->name, " got no tensors");
+  checkCount(call->name, outputs.size(), size_);
+  // c10d's lists are one a rank; the gather wants one a tensor.
+  std::vector<Tensors> perTensor(inputs.size());
+  for (const at::Tensor &input : inputs)
+    call->inputs.push_back(input);
+  for (const Tensors &list : outputs) {
+    TORCH_CHECK(list.size() == inputs.size(), "commsir: ", call->name,
+                " got ", inputs.size(), " inputs and ", list.size(),
+                " outputs of a rank");
+    for (size_t i = 0; i < list.size(); ++i) {
+      TORCH_CHECK(list[i].nbytes() == inputs[i].nbytes(), "commsir: ",
+                  call->name, ": output ", i, " is not as large as its input");
+      perTensor[i].push_back(list[i]);
+      call->outputs.push_back(list[i]);
+    }
+  }
+  gatherWords(*call, inputs, perTensor, size_);
+  call->delegated = [=, ins = inputs, outs = outputs](
+                        c10d::Backend &other) mutable {
+    return other.allgather_coalesced(outs, ins, opts);
+  };
+  return submit(call);
+}
+
+WorkPtr
+Self::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                      const c10d::AllgatherOptions &opts) {
+  auto call = newCall(OpType::COALESCED,
+                      "commsir:all_gather_into_tensor_coalesced", opts.timeout,
+                      opts.asyncOp);
+  TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(), "commsir: ",
+              call->name, " got ", inputs.size(), " inputs and ",
+              outputs.size(), " outputs");
+  std::vector<Tensors> perTensor;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    TORCH_CHECK(outputs[i].numel() == inputs[i].numel() * size_, "commsir: ",
+                call->name, ": output ", i, " must hold ", size_,
+                " times its input");
+    checkType(call->name, inputs[i], outputs[i]);
+    call->inputs.push_back(inputs[i]);
+    at::Tensor out = call->output(outputs[i]);
+    Tensors parts;
+    for (int rank = 0; rank < size_; ++rank)
+      parts.push_back(out.view({-1})
+                          .narrow(0, rank * inputs[i].numel(),
+                                  inputs[i].numel())
+                          .view(inputs[i].sizes()));
+    perTensor.push_back(std::move(parts));
+  }
+  gatherWords(*call, inputs, perTensor, size_);
+  call->delegated = [opts, ins = inputs,
+                     outs = call->outputs](c10d::Backend &other) mutable {
+    return other.allgather_into_tensor_coalesced(outs, ins, opts);
+  };
+  return submit(call);
+}
+
+WorkPtr Self::gather(std::vector<Tensors> &outputs, Tensors &inputs,
+                     const c10d::GatherOptions &opts) {
+  auto call =
+      newCall(OpType::GATHER, "commsir:gather", opts.timeout, opts.asyncOp);
+  checkRoot(call->name, opts.rootRank, size_);
+  call->root = opts.rootRank;
+  at::Tensor input = call->input(single(call->name, inputs)), all;
+  std::vector<Tensors> lists = outputs;
+  if (rank_ == opts.rootRank) {
+    TORCH_CHECK(lists.size() == 1, "commsir: gather: the root gives one list");
+    checkCount(call->name, lists.front().size(), size_);
+    for (const at::Tensor &output : lists.front()) {
+      checkType(call->name, input, output);
+      TORCH_CHECK(output.numel() == input.numel(), "commsir: gather of ",
+                  input.numel(), " elements into a tensor of ",
+                  output.numel());
+      call->outputs.push_back(output);
+    }
+    all = unpacked(*call, lists.front(), input.numel());
+  } else {
+    TORCH_CHECK(lists.empty() || lists.front().empty(),
+                "commsir: gather: outputs are given on the root alone");
+  }
+  call->copyStep("gather", input, all, opts.rootRank);
+  call->delegated = [=](c10d::Backend &other) mutable {
+    Tensors one{input};
+    return other.gather(lists, one, opts);
+  };
+  return submit(call);
+}
+
+WorkPtr Self::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                      const c10d::ScatterOptions &opts) {
+  auto call =
+      newCall(OpType::SCATTER, "commsir:scatter", opts.timeout, opts.asyncOp);
+  checkRoot(call->name, opts.rootRank, size_);
+  call->root = opts.rootRank;
+  at::Tensor output = call->output(single(call->name, outputs)), all;
+  std::vector<Tensors> lists = inputs;
+  if (rank_ == opts.rootRank) {
+    TORCH_CHECK(lists.size() == 1, "commsir: scatter: the root gives one list");
+    checkCount(call->name, lists.front().size(), size_);
+    for (const at::Tensor &input : lists.front()) {
+      checkType(call->name, input, output);
+      TORCH_CHECK(output.numel() == input.numel(), "commsir: scatter of ",
+                  input.numel(), " elements into a tensor of ",
+                  output.numel());
+      call->inputs.push_back(input);
+    }
+    all = packed(*call, lists.front(), output.numel());
+  } else {
+    TORCH_CHECK(lists.empty() || lists.front().empty(),
+                "commsir: scatter: inputs are given on the root alone");
+  }
+  call->copyStep("scatter", all, output, opts.rootRank);
+  call->delegated = [=](c10d::Backend &other) mutable {
+    Tensors one{output};
+    return other.scatter(one, lists, opts);
+  };
+  return submit(call);
+}
+
+//===----------------------------------------------------------------------===//
+// Reduce-scatter
+//===----------------------------------------------------------------------===//
+
+WorkPtr Self::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                             const c10d::ReduceScatterOptions &opts) {
+  auto call = newCall(OpType::REDUCE_SCATTER, "commsir:reduce_scatter",
+                      opts.timeout, opts.asyncOp);
+  at::Tensor output = call->output(single(call->name, outputs));
+  TORCH_CHECK(inputs.size() == 1, "commsir: reduce_scatter takes one list");
+  Tensors list = inputs.front();
+  checkCount(call->name, list.size(), size_);
+  for (const at::Tensor &input : list) {
+    checkType(call->name, input, output);
+    call->inputs.push_back(input);
+  }
+  TORCH_CHECK(list[rank_].numel() == output.numel(),
+              "commsir: reduce_scatter of ", list[rank_].numel(),
+              " elements into a tensor of ", output.numel());
+  int64_t each = mostElements(list);
+  at::Tensor part = output;
+  if (each != output.numel()) {
+    part = unpacked(*call, {output}, each);
+  }
+  call->reduceStep("reduce_scatter", opts.reduceOp,
+                   packed(*call, list, each), part, size_);
+  call->delegated = [=](c10d::Backend &other) {
+    std::vector<Tensors> lists{list};
+    Tensors one{output};
+    return other.reduce_scatter(one, lists, opts);
+  };
+  return submit(call);
+}
+
+WorkPtr Self::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
+                                   const c10d::ReduceScatterOptions &opts) {
+  auto call = newCall(OpType::_REDUCE_SCATTER_BASE,
+                      "commsir:reduce_scatter_tensor", opts.timeout,
+                      opts.asyncOp);
+  checkType(call->name, input, output);
+  TORCH_CHECK(input.numel() == output.numel() * size_,
+              "commsir: reduce_scatter_tensor: input tensor must be the same "
+              "size as output size times world size: got ",
+              input.numel(), " and ", output.numel(), " elements for ", size_,
+              " ranks");
+  at::Tensor in = call->input(input), out = call->output(output);
+  call->reduceStep("reduce_scatter", opts.reduceOp, in, out, size_);
+  call->delegated = [=](c10d::Backend &other) mutable {
+    return other._reduce_scatter_base(out, in, opts);
+  };
+  return submit(call);
+}
+
+WorkPtr Self::reduce_scatter_tensor_coalesced(
+    Tensors &outputs, Tensors &inputs, const c10d::ReduceScatterOptions &opts) {
+  auto call = newCall(OpType::COALESCED,
+                      "commsir:reduce_scatter_tensor_coalesced", opts.timeout,
+                      opts.asyncOp);
+  TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(), "commsir: ",
+              call->name, " got ", inputs.size(), " inputs and ",
+              outputs.size(), " outputs");
+  int64_t each = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    checkType(call->name, inputs.front(), inputs[i]);
+    TORCH_CHECK(inputs[i].numel() == outputs[i].numel() * size_, "commsir: ",
+                call->name, ": input ", i, " must hold ", size_,
+                " times its output");
+    call->input(inputs[i]);
+    each += call->output(outputs[i]).numel();
+  }
+  Tensors ins = call->inputs, outs = call->outputs;
+  at::Tensor in = call->scratch(each * size_, ins.front().options());
+  at::Tensor out = call->scratch(each, ins.front().options());
+  call->pack.push_back([=, ranks = size_] {
+    int64_t at = 0;
+    for (const at::Tensor &input : ins) {
+      int64_t part = input.numel() / ranks;
+      in.view({ranks, -1}).narrow(1, at, part).copy_(input.view({ranks, -1}));
+      at += part;
+    }
+  });
+  call->unpack.push_back([=] {
+    int64_t at = 0;
+    for (const at::Tensor &output : outs)
+      output.view({-1}).copy_(out.narrow(
+          0, std::exchange(at, at + output.numel()), output.numel()));
+  });
+  call->reduceStep("reduce_scatter", opts.reduceOp, in, out, size_);
+  call->delegated = [=](c10d::Backend &other) mutable {
+    return other.reduce_scatter_tensor_coalesced(outs, ins, opts);
+  };
+  return submit(call);
+}
+
+//===----------------------------------------------------------------------===//
+// All-to-all
+//===----------------------------------------------------------------------===//
+
+/// Sizes that differ by peer: the ranks agree on the greatest, and exchange
+/// pieces of that size.
+static void exchangeUneven(const Launch &launch, const Tensors &outputs,
+                           const Tensors &inputs) {
+  int64_t most = std::max(mostElements(outputs), mostElements(inputs));
+  at::Tensor agreed = at::full({1}, most, at::kLong);
+  Step ask{"all_reduce", "max", "i64", 0, agreed.data_ptr(), 1,
+           agreed.data_ptr(), 1};
+  launch(ask);
+  // A power of two: few kernels for many sizes.
+  int64_t each = 1;
+  while (each < agreed.item<int64_t>())
+    each *= 2;
+  Call copies;
+  at::Tensor in = packed(copies, inputs, each);
+  at::Tensor out = unpacked(copies, outputs, each);
+  copies.copyStep("all_to_all", in, out);
+  copies.pack.front()();
+  launch(copies.steps.front());
+  copies.unpack.front()();
+}
+
+static Tensors pieces(const at::Tensor &tensor,
+                      const std::vector<int64_t> &sizes, int ranks) {
+  Tensors result;
+  int64_t at = 0, rows = tensor.dim() ? tensor.size(0) : 1;
+  for (int rank = 0; rank < ranks; ++rank) {
+    int64_t size = sizes.empty() ? rows / ranks : sizes[rank];
+    result.push_back(tensor.narrow(0, at, size));
+    at += size;
+  }
+  return result;
+}
+
+static void uneven(Call &call, Tensors outputs, Tensors inputs) {
+  if (!inputs.front().is_cpu())
+    call.notOwn = "sizes that differ by peer";
+  int64_t ranks = static_cast<int64_t>(inputs.size());
+  at::Tensor all = call.scratch(ranks, inputs.front().options());
+  at::Tensor most = call.scratch(1, inputs.front().options().dtype(at::kLong));
+  call.steps.push_back({"all_reduce", "max", "i64", 0, most.data_ptr(), 1,
+                        most.data_ptr(), 1});
+  call.copyStep("all_to_all", all, all);
+  call.own = [=](const Launch &launch) {
+    exchangeUneven(launch, outputs, inputs);
+  };
+}
+
+WorkPtr Self::alltoall_base(at::Tensor &output, at::Tensor &input,
+                            std::vector<int64_t> &outputSplits,
+                            std::vector<int64_t> &inputSplits,
+                            const c10d::AllToAllOptions &opts) {
+  auto call = newCall(OpType::ALLTOALL_BASE, "commsir:all_to_all_single",
+                      opts.timeout, opts.asyncOp);
+  checkType(call->name, input, output);
+  c10d::checkSplitSizes(inputSplits, input, size_);
+  c10d::checkSplitSizes(outputSplits, output, size_);
+  at::Tensor in = call->input(input), out = call->output(output);
+  if (outputSplits.empty() && inputSplits.empty()) {
+    TORCH_CHECK(in.numel() == out.numel(), "commsir: all_to_all_single of ",
+                in.numel(), " elements into ", out.numel());
+    call->copyStep("all_to_all", in, out);
+  } else {
+    uneven(*call, pieces(out, outputSplits, size_),
+           pieces(in, inputSplits, size_));
+  }
+  call->delegated = [=, to = outputSplits,
+                     from = inputSplits](c10d::Backend &other) mutable {
+    return other.alltoall_base(out, in, to, from, opts);
+  };
+  return submit(call);
+}
+
+WorkPtr Self::alltoall(Tensors &outputs, Tensors &inputs,
+                       const c10d::AllToAllOptions &opts) {
+  auto call = newCall(OpType::ALLTOALL, "commsir:all_to_all", opts.timeout,
+                      opts.asyncOp);
+  checkCount(call->name, outputs.size(), size_);
+  checkCount(call->name, inputs.size(), size_);
+  for (const Tensors *list : {&outputs, &inputs})
+    for (const at::Tensor &tensor : *list)
+      checkType(call->name, inputs.front(), tensor);
+  call->inputs = inputs;
+  call->outputs = outputs;
+  uneven(*call, outputs, inputs);
+  call->delegated = [=, ins = inputs,
+                     outs = outputs](c10d::Backend &other) mutable {
+    return other.alltoall(outs, ins, opts);
+  };
+  return submit(call);
+}
+
+//===----------------------------------------------------------------------===//
+// Sends and receives
+//===----------------------------------------------------------------------===//
+
+WorkPtr Self::transfer(
+    OpType type, const char *name, Tensors &tensors, int peer,
+    std::function<WorkPtr(c10d::Backend &, Tensors &)> delegated) {
+  auto call = newCall(type, name, c10d::kUnsetTimeout, /*async=*/true);
+  const at::Tensor &given = single(call->name, tensors);
+  at::Tensor tensor =
+      type == OpType::SEND ? call->input(given) : call->output(given);
+  call->pointToPoint = true;
+  call->root = peer;
+  call->notOwn = given.is_cpu() ? "tags and any source are matched by Gloo"
+                                : "point to point";
+  call->delegated = [=](c10d::Backend &other) {
+    Tensors list{tensor};
+    return delegated(other, list);
+  };
+  return submit(call);
+}
+
+WorkPtr Self::send(Tensors &tensors, int to, int tag) {
+  checkRoot("send", to, size_);
+  return transfer(OpType::SEND, "commsir:send", tensors, to,
+                  [=](c10d::Backend &other, Tensors &list) {
+                    return other.send(list, to, tag);
+                  });
+}
+
+WorkPtr Self::recv(Tensors &tensors, int from, int tag) {
+  checkRoot("recv", from, size_);
+  return transfer(OpType::RECV, "commsir:recv", tensors, from,
+                  [=](c10d::Backend &other, Tensors &list) {
+                    return other.recv(list, from, tag);
+                  });
+}
+
+WorkPtr Self::recvAnysource(Tensors &tensors, int tag) {
+  return transfer(OpType::RECVANYSOURCE, "commsir:recv_any_source", tensors,
+                  -1, [=](c10d::Backend &other, Tensors &list) {
+                    return other.recvAnysource(list, tag);
+                  });
+}
+
+//===----------------------------------------------------------------------===//
+// The barrier that names who is missing
+//===----------------------------------------------------------------------===//
+
+void Self::monitoredBarrier(const c10d::BarrierOptions &opts,
+                            bool waitAllRanks) {
+  checkUsable("monitored_barrier");
+  auto timeout = opts.timeout.count() > 0 ? opts.timeout : settings.timeout;
+  auto deadline = std::chrono::steady_clock::now() + timeout;
+  auto left = [&] {
+    return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(
+                        deadline - std::chrono::steady_clock::now()),
+                    std::chrono::milliseconds(1));
+  };
+  c10d::PrefixStore store(c10::str("commsir/monitored/", ++barriers),
+                          settings.store->clone());
+  if (rank_ != 0) {
+    store.set(c10::str(rank_), std::vector<uint8_t>{1});
+    try {
+      // Rank 0 reports at its deadline, which may be a little later.
+      store.wait({"verdict"}, left() + std::chrono::seconds(5));
+    } catch (const std::exception &) {
+      TORCH_CHECK(false, "Rank ", rank_, " successfully reached "
+                  "monitoredBarrier, but rank 0 did not answer in ",
+                  timeout.count(), " ms");
+    }
+    std::string verdict = store.Store::get_to_str("verdict");
+    TORCH_CHECK(verdict == "passed", verdict);
+    return;
+  }
+  std::vector<int> missing;
+  for (int rank = 1; rank < size_; ++rank) {
+    try {
+      store.wait({c10::str(rank)}, left());
+    } catch (const std::exception &) {
+      missing.push_back(rank);
+      if (!waitAllRanks)
+        break;
+    }
+  }
+  std::string verdict =
+      missing.empty() ? "passed"
+                      : c10::str("Rank 0: commsir: Rank ",
+                                 c10::Join(", ", missing),
+                                 " failed to pass monitoredBarrier in ",
+                                 timeout.count(), " ms");
+  store.Store::set("verdict", verdict);
+  TORCH_CHECK(missing.empty(), verdict);
+}

@@ -1,0 +1,55 @@
+//===- Queue.h - Calls of one group run in issue order ----------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One job at a time, first in, first out. A thread of the queue's own runs
+// them; a caller that waits anyway runs its job itself when nothing is before
+// it, which saves two thread switches.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_TORCH_C10D_QUEUE_H
+#define COMMSIR_RUNTIME_TORCH_C10D_QUEUE_H
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace commsir::torch_c10d {
+
+/// Counts the forks of this process: 0 in the process that was started, and
+/// one more in each child of a child.
+uint64_t forksSoFar();
+
+class Queue {
+public:
+  using Job = std::function<void()>;
+  ~Queue();
+  void push(Job job);
+  /// False: there is something before `job`, which was not run.
+  bool runHere(const Job &job);
+  /// Waits until all jobs are done.
+  void drain();
+  /// Waits until all jobs are done and ends the thread. Does nothing in a child
+  /// of fork(), which has no such thread.
+  void stop();
+
+private:
+  void work();
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Job> jobs;
+  std::thread thread;
+  uint64_t forks = forksSoFar();
+  bool busy = false, stopping = false;
+};
+
+} // namespace commsir::torch_c10d
+
+#endif // COMMSIR_RUNTIME_TORCH_C10D_QUEUE_H
