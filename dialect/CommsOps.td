@@ -575,11 +575,13 @@ def Comms_ChannelOp : Comms_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
     `multicast`: a sent tile goes to every rank of the team, the sender
     included, and a receiver names the source. `pairwise`: each (source,
     destination) has its own slots. `single`: every rank sends to one rank and
-    receives from one. Within a launch a slot carries at most one tile.
+    receives from one. Within a launch a slot carries at most one tile; of a
+    `reused` channel, at most one a round.
   }];
-  let arguments = (ins Comms_Team:$team, Comms_ChannelPatternAttr:$pattern, I64Attr:$slots, I64Attr:$id);
+  let arguments = (ins Comms_Team:$team, Comms_ChannelPatternAttr:$pattern, I64Attr:$slots, I64Attr:$id,
+                       UnitAttr:$reused);
   let results = (outs Res<Comms_Channel, "", [MemAlloc]>:$channel);
-  let assemblyFormat = "$id `` $pattern `over` $team `slots` $slots attr-dict `:` type($channel)";
+  let assemblyFormat = "$id `` $pattern `over` $team `slots` $slots (`reused` $reused^)? attr-dict `:` type($channel)";
   let hasVerifier = 1;
 }
 

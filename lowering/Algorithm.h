@@ -39,6 +39,10 @@ struct Algorithm {
   /// How many tiles a part must be cut into, if it has the elements, so that
   /// every rank has work; null: one.
   int64_t (*pieces)(const Problem &problem) = nullptr;
+  /// Whether tile t of every part belongs to block t mod num_blocks, as
+  /// `forOwnTiles` has it: collectives that agree in their tiles then need no
+  /// barrier between them.
+  bool dealsTiles = true;
 };
 
 /// All algorithms, in the order of their file names.

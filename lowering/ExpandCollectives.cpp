@@ -203,11 +203,12 @@ struct Earlier {
 };
 } // namespace
 
-static SmallVector<Footprint> getFootprints(const Problem &problem) {
+static SmallVector<Footprint> getFootprints(const Problem &problem,
+                                            bool dealsTiles) {
   SmallVector<Footprint> footprints;
   auto add = [&](const TileArray &array, bool written) {
     // Rows at run-time places, and rows that all blocks read, are nobody's.
-    bool owned = !problem.kind->rowsVary && !array.shared;
+    bool owned = dealsTiles && !problem.kind->rowsVary && !array.shared;
     footprints.push_back({getMemoryRoot(array.memory).value, written,
                           owned ? array.tileLength : 0, array.partElements});
   };
@@ -230,11 +231,11 @@ static bool conflict(ArrayRef<Footprint> earlier, ArrayRef<Footprint> later,
 
 /// Makes all blocks meet before `problem` when it touches elements that another
 /// block of an earlier collective touches.
-static LogicalResult separate(const Problem &problem,
+static LogicalResult separate(const Problem &problem, bool dealsTiles,
                               SmallVector<Earlier> &earlier) {
   Operation *op = problem.op;
   auto role = op->getParentOfType<RoleOp>();
-  SmallVector<Footprint> footprints = getFootprints(problem);
+  SmallVector<Footprint> footprints = getFootprints(problem, dealsTiles);
   for (const Earlier &before : earlier) {
     if (!conflict(before.footprints, footprints, role == before.role))
       continue;
@@ -356,7 +357,7 @@ LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
            << " ranks: more than a channel can number; use larger rows or "
               "fewer ranks";
   record(kernel, *problem, *choice);
-  if (failed(separate(*problem, earlier)))
+  if (failed(separate(*problem, choice->algorithm->dealsTiles, earlier)))
     return failure();
   // Nothing travels when the arrays are empty.
   if (problem->tiles > 0) {

@@ -60,6 +60,12 @@ static const Protocol *chooseProtocol(ChannelOp channel) {
                           << name << "' cannot be used: " << why;
     return nullptr;
   }
+  if (channel.getReused() && !protocol->reusable) {
+    channel.emitOpError() << "is `reused`, which protocol '" << name
+                          << "' cannot be: its receivers tell tiles by the "
+                             "launch; use 'pull' or 'push', or more slots";
+    return nullptr;
+  }
   return protocol;
 }
 

@@ -209,6 +209,12 @@ int64_t Problem::outputParts() const {
              : 1;
 }
 
+bool Problem::storesToPeers() const {
+  return args.empty() && llvm::all_of(outputs, [](const TileArray &output) {
+           return isa<WindowType>(output.memory.getType());
+         });
+}
+
 double Problem::partBytes() const {
   double bits = 0;
   for (const WireTile &wire : wires)
@@ -308,6 +314,9 @@ public:
 
   FailureOr<Problem> read() {
     problem.op = op;
+    if (auto kernel = op->getParentOfType<KernelOp>())
+      if (auto bytes = kernel->getAttrOfType<IntegerAttr>("comms.round_bytes"))
+        problem.roundBytes = std::max<int64_t>(bytes.getInt(), 1);
     problem.kind = getCollectiveKind(op);
     if (!problem.kind)
       return op->emitOpError("is no collective that can be expanded");

@@ -101,6 +101,10 @@ struct Problem {
   double hop = 1.0;
   double overhead = 1.0;
 
+  /// Bytes of slots that one rank may hold for one round of an algorithm that
+  /// goes in rounds: the kernel's `comms.round_bytes`.
+  int64_t roundBytes = int64_t(128) << 20;
+
   /// Microseconds that `copies` times the bytes of one part take on a link.
   double transfer(double copies) const;
   /// The largest share of a part, from 0 to 1, that one rank has when tiles are
@@ -108,6 +112,9 @@ struct Problem {
   double largestShare() const;
   /// Bytes of one part as it travels.
   double partBytes() const;
+  /// Whether every rank can write the outputs of the others, and knows what to
+  /// write: they are windows, and no argument of the receiver takes part.
+  bool storesToPeers() const;
   /// Parts that an input, or an output, holds.
   int64_t inputParts() const;
   int64_t outputParts() const;

@@ -86,6 +86,10 @@ struct Protocol {
                            RecvOp op);
   LogicalResult (*barrier)(OpBuilder &builder, const ChannelContext &context,
                            ChannelBarrierOp op);
+  /// Whether a slot can carry another tile in the same launch, once the one
+  /// before has been received and the sender knows: channels that are `reused`.
+  /// Not where a receiver tells a new tile by the number of the launch.
+  bool reusable = false;
 };
 
 /// All protocols, in the order of their file names.

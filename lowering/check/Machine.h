@@ -159,6 +159,8 @@ private:
   /// When a slot was last received, for the present launch and the two before.
   struct Received {
     int32_t action = -1, thread = -1;
+    /// Round of the send whose tile it was.
+    int32_t round = -1;
     int32_t launches[3] = {};
     uint32_t times[3] = {};
   };
@@ -247,6 +249,8 @@ private:
   std::optional<int64_t> slotOf(Thread &thread, const Action &action,
                                 int64_t &valid);
   void checkReuse(Thread &thread, int32_t index, int64_t dest, int64_t slot);
+  void checkResend(Thread &thread, int32_t index, int64_t dest, int64_t slot,
+                   const Sent &before);
   /// Thread of a world rank, or -1 when that rank is not followed.
   int32_t threadOf(int64_t rank, int64_t block) const {
     int32_t index = rankIndex[rank];

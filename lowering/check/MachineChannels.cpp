@@ -84,6 +84,28 @@ void Machine::checkReuse(Thread &thread, int32_t index, int64_t dest,
   }
 }
 
+/// A slot of a channel that is reused takes another tile in the same launch:
+/// the one before must have been received, and the sender must know.
+void Machine::checkResend(Thread &thread, int32_t index, int64_t dest,
+                          int64_t slot, const Sent &before) {
+  const Action &action = program.actions[index];
+  const Received *old = receipt(action, thread.rank, dest, slot);
+  size_t now = thread.launch % 3;
+  bool received =
+      old && old->launches[now] == thread.launch && old->round == before.round;
+  if (received && clocks.carriedOut(thread.id, {old->thread, old->times[now]}))
+    return;
+  if (auto diag = report(action)) {
+    *diag << "may overwrite slot " << slot << " on " << when(thread)
+          << " before rank " << dest << " has received what was sent in round "
+          << before.round;
+    diag->attachNote(program.actions[before.action].op->getLoc())
+        << "the send before it";
+    diag->attachNote() << "end the round with a comms.barrier over the team "
+                          "behind its receives";
+  }
+}
+
 void Machine::doSend(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
   const ChannelPlan &channel = program.channels[action.object];
@@ -106,26 +128,32 @@ void Machine::doSend(Thread &thread, int32_t index) {
   if (list.size() <= static_cast<size_t>(*slot))
     list.resize(*slot + 1);
   Sent &tile = list[*slot];
-  if (tile.launch == thread.launch) {
+  bool again = tile.launch == thread.launch;
+  int32_t round = rounds[action.object][thread.id];
+  if (again && !(channel.reused && tile.round < round)) {
     if (auto diag = report(action)) {
       *diag << "sends through slot " << *slot << " on " << when(thread)
             << ", which already carries what " << name(tile.thread) << " sent";
       diag->attachNote(program.actions[tile.action].op->getLoc())
           << "the first send";
-      diag->attachNote() << "a slot carries at most one tile a launch for each "
-                            "source and destination: number slots by tile";
+      diag->attachNote() << "a slot carries at most one tile a "
+                         << (channel.reused ? "round" : "launch")
+                         << " for each source and destination: number slots "
+                            "by tile";
     }
     return;
   }
-  tile = {index,         thread.id,
-          thread.launch, rounds[action.object][thread.id],
-          valid,         clocks.send(thread.id, /*release=*/false)};
+  Sent before = tile;
+  tile = {index, thread.id, thread.launch,
+          round, valid,     clocks.send(thread.id, /*release=*/false)};
   const TeamView &team = view(thread, action.team);
   auto sendTo = [&](int64_t to) {
     if (rankIndex[to] < 0)
       return;
     ++channels[action.object].due;
-    if (thread.launch > 2 && !shape.isPartial())
+    if (again)
+      checkResend(thread, index, to, *slot, before);
+    else if (thread.launch > 2 && !shape.isPartial())
       checkReuse(thread, index, to, *slot);
   };
   if (!all)
@@ -152,7 +180,19 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
     return false;
   const Sent &tile = list[*slot];
   const Action &send = program.actions[tile.action];
-  if (rounds[action.object][thread.id] <= tile.round)
+  int32_t round = rounds[action.object][thread.id];
+  if (channel.reused && round > tile.round + 1)
+    if (auto diag = report(action)) {
+      *diag << "receives slot " << *slot << " on " << name(thread.id)
+            << " in round " << round - 1
+            << ", but what is in it was sent in round " << tile.round;
+      diag->attachNote(send.op->getLoc())
+          << "the send, on " << name(tile.thread);
+      diag->attachNote() << "a tile of a reused channel is received in the "
+                            "round that it was sent in, before the next "
+                            "comms.channel_barrier";
+    }
+  if (round <= tile.round)
     if (auto diag = report(action)) {
       *diag << "receives slot " << *slot << " on " << name(thread.id)
             << " with no comms.channel_barrier between it and the send";
@@ -182,11 +222,13 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
   if (receipts.size() <= static_cast<size_t>(*slot))
     receipts.resize(list.size());
   Received &got = receipts[*slot];
-  if (got.launches[thread.launch % 3] != thread.launch &&
-      !(all && *source == thread.rank))
+  bool isNew = got.launches[thread.launch % 3] != thread.launch ||
+               got.round != tile.round;
+  if (isNew && !(all && *source == thread.rank))
     ++channels[action.object].taken;
   got.action = index;
   got.thread = thread.id;
+  got.round = tile.round;
   got.launches[thread.launch % 3] = thread.launch;
   got.times[thread.launch % 3] = clocks.stamp(thread.id).time;
   clocks.receive(thread.id, tile.message, /*acquire=*/false);
@@ -224,7 +266,8 @@ void Machine::checkReceipts(const ChannelState &state) {
     const Received *got = receipt(action, source, dest, slot);
     // All threads have ended the launch of this tile.
     if (tile.launch != threads[tile.thread].launch ||
-        (got && got->launches[tile.launch % 3] == tile.launch))
+        (got && got->launches[tile.launch % 3] == tile.launch &&
+         got->round == tile.round))
       return;
     if (auto diag = report(action)) {
       *diag << "sends slot " << slot << " in launch " << tile.launch

@@ -420,7 +420,8 @@ LogicalResult ProgramBuilder::block(Block &block) {
       auto type = channel.getChannel().getType();
       program.channels.push_back({channel, *index,
                                   static_cast<int64_t>(channel.getSlots()),
-                                  type.getTileSize(), channel.getPattern()});
+                                  type.getTileSize(), channel.getPattern(),
+                                  channel.getReused()});
     } else if (op.getNumRegions() && liveOps.contains(&op)) {
       if (failed(structured(&op)))
         return failure();

@@ -186,6 +186,8 @@ struct ChannelPlan {
   int32_t team = -1;
   int64_t slots = 0, tileSize = 0;
   ChannelPattern pattern = ChannelPattern::Multicast;
+  /// Slots carry a tile a round rather than a launch.
+  bool reused = false;
 };
 
 /// A kernel argument that holds cells or memory.

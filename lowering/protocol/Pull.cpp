@@ -15,6 +15,8 @@
 // Reuse: launch k + 2 writes the buffer of launch k. Between them stands the
 // barrier of launch k + 1: a sender that has passed it knows that every rank's
 // same block has entered launch k + 1, and so has made its reads of launch k.
+// Within a launch a sender writes a slot again when it knows that the readers
+// have read it (a `reused` channel: comms-check-sync proves it).
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,7 +102,8 @@ const Protocol &getPullProtocol() {
                                     begin,
                                     send,
                                     recv,
-                                    barrier};
+                                    barrier,
+                                    /*reusable=*/true};
   return protocol;
 }
 } // namespace mlir::comms

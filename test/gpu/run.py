@@ -124,10 +124,15 @@ def expected(op: str, xs: list[Array], rank: int) -> Array | None:
 
 
 OPS = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "gather", "scatter"]
-ALGORITHMS = {"all_reduce": ["one_shot", "two_shot", "ring"], "reduce_scatter": ["one_shot", "ring"]}
-ALGORITHMS |= {"all_gather": ["one_shot", "ring"], "broadcast": ["one_shot", "two_shot", "ring"]}
+ALGORITHMS = {
+    "all_reduce": ["one_shot", "two_shot", "ring", "permutation"],
+    "reduce_scatter": ["one_shot", "ring", "permutation"],
+    "all_gather": ["one_shot", "ring", "permutation"],
+    "all_to_all": ["one_shot", "permutation"],
+    "broadcast": ["one_shot", "two_shot", "ring", "permutation"],
+}
 SUMS = ("all_reduce", "reduce_scatter")
-PROTOCOLS = ["pull", "ll", "lamport"]
+PROTOCOLS = ["pull", "push", "ll", "lamport"]
 
 
 class Cases:
