@@ -1,0 +1,118 @@
+//===- Channels.cpp - Channel memory of a group of GPUs -------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/Channels.h"
+
+#include "runtime/group/Error.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace commsir;
+using namespace commsir::cuda;
+using group::GroupError;
+using group::makeError;
+namespace abi = mlir::comms::nvvm;
+
+/// Windows of the pool are at least this large: registering one takes
+/// milliseconds.
+static constexpr size_t kLeastWindow = size_t(32) << 20;
+/// Records of one page.
+static constexpr size_t kRecordsPerPage = 64;
+
+bool ChannelPool::has(size_t bytes) const {
+  return !blocks.empty() &&
+         blocks.back().window->size() - blocks.back().used >= bytes;
+}
+
+llvm::Error ChannelPool::reserve(size_t bytes) {
+  if (has(bytes))
+    return llvm::Error::success();
+  size_t wanted = std::max(llvm::alignTo(bytes, abi::kAlignment), kLeastWindow);
+  if (limit < total || wanted > limit - total)
+    wanted = bytes;
+  if (wanted > limit || total > limit - wanted)
+    return makeError(
+        GroupError::Kind::Limit,
+        llvm::formatv("{0} MiB of channel memory are needed beside {1} MiB in "
+                      "use, and the group's limit is {2} MiB. Raise the limit "
+                      "(channelBytes, COMMSIR_CHANNEL_BYTES), or take fewer "
+                      "kernels or another algorithm or protocol",
+                      (bytes >> 20) + 1, total >> 20, limit >> 20)
+            .str());
+  auto window = communicator.allocate(wanted);
+  if (!window)
+    return window.takeError();
+  const Device &device = communicator.getDevice();
+  const Driver &cu = device.driver();
+  if (auto error =
+          cu.check(cu.MemsetD8((*window)->base(), 0, (*window)->size()),
+                   "zeroing channel memory"))
+    return error;
+  if (auto error = cu.check(cu.CtxSynchronize(), "zeroing channel memory"))
+    return error;
+  total += (*window)->size();
+  blocks.push_back({std::move(*window), 0});
+  return llvm::Error::success();
+}
+
+ChannelPool::Piece ChannelPool::take(size_t bytes) {
+  Block &block = blocks.back();
+  Piece piece;
+  piece.own = block.window->base() + block.used;
+  for (CUdeviceptr part : block.window->parts())
+    piece.parts.push_back(part ? part + block.used : 0);
+  block.used += llvm::alignTo(bytes, abi::kAlignment);
+  block.used = std::min(block.used, block.window->size());
+  return piece;
+}
+
+void ChannelPool::abandon() {
+  for (Block &block : blocks)
+    block.window->abandon();
+}
+
+llvm::Expected<Records::Place> Records::take(const Device &device) {
+  if (pages.empty() || used == kRecordsPerPage) {
+    auto page = Memory::allocate(device, kRecordsPerPage * sizeof(ErrorRecord),
+                                 Memory::Place::PinnedHost);
+    if (!page)
+      return page.takeError();
+    pages.push_back(std::move(*page));
+    used = 0;
+  }
+  Place place;
+  place.host = static_cast<ErrorRecord *>(pages.back().host()) + used;
+  place.device = pages.back().address() + used * sizeof(ErrorRecord);
+  ++used;
+  return place;
+}
+
+bool commsir::cuda::isGroups(const jit::ArgInfo &argument) {
+  return argument.hidden || argument.kind == jit::ArgKind::Signal ||
+         argument.kind == jit::ArgKind::Counter;
+}
+
+llvm::Expected<ChannelLayout> ChannelLayout::of(const jit::CudaKernel &kernel) {
+  ChannelLayout layout;
+  // The state first: a peer that reads it needs no other offset.
+  size_t end = llvm::alignTo(size_t(abi::getStateBytes(kernel.shape().blocks)),
+                             abi::kAlignment);
+  for (const jit::ArgInfo &argument : kernel.args()) {
+    layout.offsets.push_back(end);
+    if (!isGroups(argument))
+      continue;
+    if (__builtin_add_overflow(end, argument.bytes(), &end) ||
+        __builtin_add_overflow(end, abi::kAlignment, &end))
+      return makeError(GroupError::Kind::Limit, "the channels of kernel '" +
+                                                    kernel.name() +
+                                                    "' are too large");
+    end = end / abi::kAlignment * abi::kAlignment;
+  }
+  layout.bytes = end;
+  return layout;
+}

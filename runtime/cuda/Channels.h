@@ -1,0 +1,103 @@
+//===- Channels.h - Channel memory of a group of GPUs -----------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A channel set is one instance of what a kernel keeps between launches: its
+// hidden windows, signals and counters, and its state. All of it lies in
+// windows of the group, at the same offset on all ranks, so that peers can read
+// the state of a rank that does not answer.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_CUDA_CHANNELS_H
+#define COMMSIR_RUNTIME_CUDA_CHANNELS_H
+
+#include "runtime/cuda/Communicator.h"
+#include "runtime/cuda/Kernel.h"
+
+#include <deque>
+
+namespace commsir::cuda {
+
+/// Symmetric memory that is handed out from windows, zeroed, and never taken
+/// back.
+class ChannelPool {
+public:
+  ChannelPool(Communicator &communicator, uint64_t limit)
+      : communicator(communicator), limit(limit) {}
+
+  /// A piece of it: this rank's own, and all parts.
+  struct Piece {
+    CUdeviceptr own = 0;
+    std::vector<CUdeviceptr> parts;
+  };
+  /// Whether `bytes` are there, without a new window.
+  bool has(size_t bytes) const;
+  /// Makes a window where `bytes` are not there. Collective.
+  llvm::Error reserve(size_t bytes);
+  /// `bytes` that `reserve` or `has` has promised.
+  Piece take(size_t bytes);
+  /// Bytes of its windows.
+  uint64_t size() const { return total; }
+  uint64_t getLimit() const { return limit; }
+  void abandon();
+
+private:
+  Communicator &communicator;
+  uint64_t limit, total = 0;
+  struct Block {
+    std::unique_ptr<Window> window;
+    size_t used = 0;
+  };
+  std::vector<Block> blocks;
+};
+
+/// Records of failures, in memory of the host that kernels write to.
+class Records {
+public:
+  using ErrorRecord = mlir::comms::nvvm::ErrorRecord;
+  struct Place {
+    ErrorRecord *host = nullptr;
+    CUdeviceptr device = 0;
+  };
+  llvm::Expected<Place> take(const Device &device);
+
+private:
+  std::deque<Memory> pages;
+  size_t used = 0;
+};
+
+/// One instance of a kernel's channels.
+struct ChannelSet {
+  /// Own state, and every rank's as this rank reaches it.
+  CUdeviceptr state = 0;
+  std::vector<CUdeviceptr> states;
+  Records::Place record;
+  /// The parameter struct of the next launch, and what is bound in it, by
+  /// visible argument.
+  std::vector<uint64_t> params;
+  std::vector<const void *> bound;
+  /// Number of the set of windows that `bound` was found in.
+  uint64_t windowsVersion = 0;
+  /// Capture that it belongs to; 0: launches that are not captured.
+  unsigned long long capture = 0;
+};
+
+/// Where a kernel's channel memory lies in its piece.
+struct ChannelLayout {
+  /// By argument, of those that are the group's. The state is at 0.
+  std::vector<size_t> offsets;
+  size_t bytes = 0;
+
+  static llvm::Expected<ChannelLayout> of(const jit::CudaKernel &kernel);
+};
+
+/// Whether the group makes the argument's memory, and not the caller.
+bool isGroups(const jit::ArgInfo &argument);
+
+} // namespace commsir::cuda
+
+#endif // COMMSIR_RUNTIME_CUDA_CHANNELS_H

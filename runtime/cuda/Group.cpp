@@ -1,0 +1,1311 @@
+//===- Group.cpp - One GPU of a group of processes ------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/group/Group.h"
+
+#include "lowering/Register.h"
+#include "lowering/Translations.h"
+#include "runtime/cuda/Channels.h"
+#include "runtime/cuda/Mesh.h"
+#include "runtime/group/Error.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+
+using namespace commsir;
+using namespace commsir::cuda;
+using group::Argument;
+using group::GroupCounts;
+using group::GroupError;
+using group::GroupKernel;
+using group::GroupOptions;
+using group::KernelRequest;
+using group::makeError;
+namespace abi = mlir::comms::nvvm;
+using Kind = GroupError::Kind;
+
+namespace {
+
+/// Bytes of channel memory of a rank when nobody says.
+constexpr uint64_t kChannelBytes = uint64_t(1) << 30;
+/// Channel memory that a new group has, so that small kernels need no window of
+/// their own, and can be prepared while a graph is captured.
+constexpr size_t kFirstChannels = size_t(32) << 20;
+/// Kernels with channels up to this size get a set for a capture beforehand.
+constexpr size_t kSpareBytes = size_t(8) << 20;
+/// What the host writes into abort words; a kernel writes 1.
+constexpr uint64_t kAbortedByHost = 2;
+/// Seconds that reading the states of peers may take.
+constexpr double kReadSeconds = 2;
+/// Bytes of pinned memory for such reads.
+constexpr size_t kStagingBytes = size_t(256) << 10;
+
+llvm::Error usage(const llvm::Twine &text) {
+  return makeError(Kind::Usage, text);
+}
+
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+/// An error of the driver or of NCCL as one of the group.
+llvm::Error asGroupError(llvm::Error error) {
+  if (!error || error.isA<GroupError>())
+    return error;
+  return usage(llvm::toString(std::move(error)));
+}
+
+/// Makes the context current for calls of a thread that may have another, or
+/// none.
+class Current {
+public:
+  Current(const Driver &cu, CUcontext wanted) : cu(cu) {
+    CUcontext now = nullptr;
+    pushed = cu.CtxGetCurrent(&now) != CUDA_SUCCESS || now != wanted;
+    if (pushed)
+      cu.CtxPushCurrent(wanted);
+  }
+  ~Current() {
+    CUcontext popped;
+    if (pushed)
+      cu.CtxPopCurrent(&popped);
+  }
+  Current(const Current &) = delete;
+  Current &operator=(const Current &) = delete;
+
+private:
+  const Driver &cu;
+  bool pushed;
+};
+
+/// Lets this thread allocate and copy while some stream is being captured:
+/// what it does is no part of the graph.
+class OutsideCapture {
+public:
+  explicit OutsideCapture(const Driver &cu) : cu(cu) {
+    cu.ThreadExchangeStreamCaptureMode(&mode);
+  }
+  ~OutsideCapture() { cu.ThreadExchangeStreamCaptureMode(&mode); }
+  OutsideCapture(const OutsideCapture &) = delete;
+  OutsideCapture &operator=(const OutsideCapture &) = delete;
+
+private:
+  const Driver &cu;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+class CudaGroupKernel final : public GroupKernel {
+public:
+  llvm::StringRef name() const override { return kernel->name(); }
+  llvm::ArrayRef<jit::ArgInfo> args() const override { return visible; }
+  llvm::ArrayRef<jit::Choice> choices() const override {
+    return kernel->choices();
+  }
+
+  /// "all_reduce 'k' by one_shot/lamport, 8 blocks of 1 x 512 threads".
+  std::string describe() const {
+    jit::LaunchShape shape = kernel->shape();
+    std::string text = "kernel '" + name().str() + "' (";
+    for (const jit::Choice &choice : choices())
+      text +=
+          choice.op + " by " + choice.algorithm + "/" + choice.protocol + ", ";
+    return text + llvm::formatv("{0} blocks of {1} x {2} threads)",
+                                shape.blocks, shape.cluster, shape.threads)
+                      .str();
+  }
+
+  std::unique_ptr<jit::CudaKernel> kernel;
+  std::unique_ptr<KernelCode> code;
+  ChannelLayout layout;
+  uint64_t digest = 0;
+  bool concurrent = false;
+  /// Arguments of `launch`, and their numbers in the kernel.
+  std::vector<jit::ArgInfo> visible;
+  std::vector<unsigned> numbers;
+  /// Of launches that are not captured.
+  ChannelSet *eager = nullptr;
+  /// All, `eager` among them.
+  std::deque<ChannelSet> sets;
+  std::vector<ChannelSet *> spares;
+};
+
+/// What all ranks must agree on, the machine code left out: source, arguments,
+/// algorithm, protocol and grid.
+uint64_t digestOf(const KernelRequest &request, const jit::CudaKernel &kernel) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << request.source << '\0' << kernel.name() << '\0' << kernel.ranks();
+  for (const jit::ArgInfo &argument : kernel.args()) {
+    out << '\0' << argument.name << ' ' << int(argument.kind) << ' '
+        << argument.elementType << ' ' << argument.hidden << argument.poisoned;
+    for (int64_t size : argument.shape)
+      out << ' ' << size;
+  }
+  for (const jit::Choice &choice : kernel.choices())
+    out << '\0' << choice.op << ' ' << choice.algorithm << ' '
+        << choice.protocol << ' ' << choice.tileSize << ' ' << choice.tiles;
+  jit::LaunchShape shape = kernel.shape();
+  out << '\0' << shape.blocks << ' ' << shape.threads << ' ' << shape.cluster;
+  return llvm::xxh3_64bits(text) | 1; // 0 says that it is not known.
+}
+
+/// Identity of a request within a group.
+std::string keyOf(const KernelRequest &request) {
+  return llvm::formatv("{0}\n{1}\n{2}\n{3} {4} {5} {6} {7}\n{8}", request.name,
+                       request.algorithm, request.protocol, request.blocks,
+                       request.threads, request.cluster, request.check,
+                       request.concurrent, request.source)
+      .str();
+}
+
+/// A request's source in machine code for `chip`.
+llvm::Expected<std::unique_ptr<jit::CudaKernel>>
+compileRequest(const KernelRequest &request, int64_t ranks,
+               llvm::StringRef chip) {
+  jit::CudaOptions options;
+  options.ranks = ranks;
+  options.blocks = request.blocks;
+  options.threads = request.threads;
+  options.cluster = request.cluster;
+  options.chip = chip.str();
+  options.algorithm = request.algorithm;
+  options.protocol = request.protocol;
+  options.check = request.check;
+  options.checkEvents = request.checkEvents;
+
+  mlir::DialectRegistry registry;
+  std::unique_ptr<mlir::MLIRContext> context;
+  std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;
+  std::string said;
+  auto parse = [&]() -> llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> {
+    mlir::comms::registerAllDialects(registry);
+    mlir::comms::registerLLVMIRTranslationInterfaces(registry);
+    context = std::make_unique<mlir::MLIRContext>(
+        registry, mlir::MLIRContext::Threading::DISABLED);
+    context->printOpOnDiagnostic(false);
+    handler = std::make_unique<mlir::ScopedDiagnosticHandler>(
+        context.get(), [&](mlir::Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
+            return mlir::success();
+          llvm::raw_string_ostream(said)
+              << "\n  " << diagnostic.getLocation() << ": " << diagnostic;
+          return mlir::success();
+        });
+    auto module =
+        mlir::parseSourceString<mlir::ModuleOp>(request.source, context.get());
+    if (!module)
+      return llvm::createStringError("the kernel could not be parsed");
+    return module;
+  };
+  auto kernel =
+      jit::compileCudaSource(request.source, "", request.name, options, parse);
+  if (kernel)
+    return kernel;
+  return usage(llvm::toString(kernel.takeError()) + said);
+}
+
+//===----------------------------------------------------------------------===//
+// The group
+//===----------------------------------------------------------------------===//
+
+class CudaGroup final : public group::Group {
+public:
+  CudaGroup(GroupOptions options, std::unique_ptr<Device> device,
+            std::unique_ptr<Mesh> mesh)
+      : Group(std::move(options)), device(std::move(device)),
+        cu(this->device->driver()), mesh(std::move(mesh)) {}
+  ~CudaGroup() override;
+  llvm::Error start();
+
+  llvm::Expected<void *> allocate(size_t bytes) override;
+  llvm::Error release(void *base) override;
+  llvm::Error adopt(void *own, size_t bytes,
+                    llvm::ArrayRef<uint64_t> parts) override;
+  void forget(void *own) override;
+  bool isSymmetric(const void *data, size_t bytes) const override;
+  void *peerAddress(const void *data, int64_t peer) const override;
+  llvm::Expected<GroupKernel *> prepare(const KernelRequest &request) override;
+  llvm::Error launch(GroupKernel &kernel, llvm::ArrayRef<Argument> arguments,
+                     void *stream) override;
+  llvm::Error poll() override;
+  void abort(llvm::StringRef reason) override;
+  llvm::Expected<std::unique_ptr<Group>>
+  shrink(llvm::ArrayRef<int64_t> survivors, group::Store &store) override;
+  GroupCounts counts() const override;
+
+private:
+  /// Memory that ranks reach at each other.
+  struct Range {
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    std::vector<CUdeviceptr> parts;
+    /// Null: others made it.
+    std::unique_ptr<Window> window;
+  };
+  /// The last launch of a chain: launches of a group follow each other.
+  struct Last {
+    CUstream stream = nullptr;
+    bool any = false;
+  };
+  /// What a peer's state says of one set of channels.
+  struct View {
+    const CudaGroupKernel *kernel;
+    const ChannelSet *set;
+    abi::State state;
+    /// Of all blocks the least, and the number of busy blocks.
+    uint32_t epoch = 0, busy = 0;
+  };
+
+  llvm::Error makeCommunicator();
+  llvm::Expected<bool> agreeOnNccl(std::string &why);
+  llvm::Error identifyPeers();
+  const Range *find(CUdeviceptr address, size_t bytes) const;
+  llvm::Error checkRange(const void *own, size_t bytes) const;
+
+  llvm::Error prepareOwn(const KernelRequest &request, CudaGroupKernel &made);
+  llvm::Error comparePeers(const CudaGroupKernel &made);
+  llvm::Expected<ChannelSet *> makeSet(CudaGroupKernel &kernel);
+  llvm::Error fillSet(const CudaGroupKernel &kernel, const ChannelSet &set,
+                      CUdeviceptr base);
+  llvm::Expected<ChannelSet *> setFor(CudaGroupKernel &kernel,
+                                      unsigned long long capture);
+  llvm::Error bind(const CudaGroupKernel &kernel, ChannelSet &set,
+                   llvm::ArrayRef<Argument> arguments);
+  llvm::Error bindOne(const CudaGroupKernel &kernel, ChannelSet &set, size_t i,
+                      const Argument &argument);
+  llvm::Error follow(CUstream stream, unsigned long long capture);
+
+  llvm::Error explain(const CudaGroupKernel &kernel, const ChannelSet &set,
+                      const abi::ErrorRecord &record);
+  llvm::Expected<std::vector<View>> readPeer(int64_t peer);
+  std::string describePeer(int64_t peer, const CudaGroupKernel &kernel,
+                           const ChannelSet &set, uint32_t launch,
+                           bool &differs);
+  uint32_t launchNumber(const CudaGroupKernel &kernel, const ChannelSet &set,
+                        uint32_t block);
+  llvm::Error waitForControl(const llvm::Twine &what, double seconds);
+  void stop(llvm::StringRef reason, Kind kind);
+  llvm::Error stopped() const;
+
+  std::unique_ptr<Device> device;
+  const Driver &cu;
+  std::unique_ptr<Mesh> mesh;
+  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<ChannelPool> pool;
+  Records records;
+  std::string windowsNote;
+  /// For what is not the caller's: copies, fills, abort words.
+  CUstream control = nullptr;
+  /// Serialises the use of `control` and `staging`, which `abort` shares.
+  std::mutex controlMutex;
+  std::optional<Memory> staging, abortWord;
+  CUevent order = nullptr, captureOrder = nullptr;
+
+  std::map<CUdeviceptr, Range> ranges;
+  mutable const Range *lastFound = nullptr;
+  uint64_t windowsVersion = 1;
+
+  llvm::StringMap<CudaGroupKernel *> byRequest;
+  /// Added to under `controlMutex`.
+  std::deque<CudaGroupKernel> kernels;
+  Last eagerLast, captureLast;
+  unsigned long long captureId = 0;
+
+  GroupCounts done;
+  std::atomic<bool> isStopped{false};
+  mutable std::mutex stopMutex;
+  Kind stopKind = Kind::Aborted;
+  std::string stopReason;
+  std::vector<cpu::Waiting> stopWaiting;
+  bool leaving = false;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Starting and ending
+//===----------------------------------------------------------------------===//
+
+/// Whether each rank's NCCL fits, and if not, what the first that does not
+/// says.
+llvm::Expected<bool> CudaGroup::agreeOnNccl(std::string &why) {
+  std::string mine;
+  if (settings.windows == "plain" && !settings.ncclComm) {
+    mine = "as asked for";
+  } else if (auto nccl = Nccl::get()) {
+    if (llvm::Error mismatch = checkDeviceLibrary(**nccl))
+      mine = llvm::toString(std::move(mismatch));
+  } else {
+    mine = llvm::toString(nccl.takeError());
+  }
+  auto all = mesh->all("finding NCCL", mine, settings.timeout);
+  if (!all)
+    return all.takeError();
+  for (auto [rank, text] : llvm::enumerate(*all))
+    if (!text.empty()) {
+      why = text;
+      return false;
+    }
+  return true;
+}
+
+/// Ranks must have GPUs of their own: a GPU that is two ranks would wait for
+/// itself.
+llvm::Error CudaGroup::identifyPeers() {
+  CUuuid uuid{};
+  if (auto error = cu.check(cu.DeviceGetUuid(&uuid, device->handle()),
+                            "cuDeviceGetUuid"))
+    return error;
+  auto all =
+      mesh->all("naming GPUs", llvm::StringRef(uuid.bytes, sizeof(uuid.bytes)),
+                settings.timeout);
+  if (!all)
+    return all.takeError();
+  for (size_t a = 0; a < all->size(); ++a)
+    for (size_t b = a + 1; b < all->size(); ++b)
+      if ((*all)[a] == (*all)[b])
+        return usage(
+            llvm::formatv("ranks {0} and {1} have the same GPU ({2}): a GPU "
+                          "cannot be two ranks, because their kernels wait for "
+                          "each other. Give each rank a GPU of its own (by "
+                          "its local rank)",
+                          a, b, llvm::toHex((*all)[a], /*LowerCase=*/true))
+                .str());
+  return llvm::Error::success();
+}
+
+llvm::Error CudaGroup::makeCommunicator() {
+  if (settings.ranks == 1 && !settings.ncclComm) {
+    auto local = Communicator::createLocal({device.get()});
+    if (!local)
+      return local.takeError();
+    communicator = std::move(local->front());
+    windowsNote = "plain device memory (one rank)";
+    return llvm::Error::success();
+  }
+  std::string why;
+  auto useNccl = agreeOnNccl(why);
+  if (!useNccl)
+    return useNccl.takeError();
+  if (!*useNccl && (settings.windows == "nccl" || settings.ncclComm))
+    return usage("NCCL's windows were asked for: " + why);
+  if (!*useNccl) {
+    windowsNote = "CUDA's memory, shared between processes (" + why + ")";
+    auto made = Communicator::createShared(*device, *mesh, settings.timeout);
+    if (!made)
+      return made.takeError();
+    communicator = std::move(*made);
+    return llvm::Error::success();
+  }
+  const Nccl &nccl = **Nccl::get();
+  windowsNote =
+      llvm::formatv("NCCL {0}.{1}.{2} ({3})", nccl.version / 10000,
+                    nccl.version / 100 % 100, nccl.version % 100, nccl.path)
+          .str();
+  if (settings.ncclComm) {
+    auto made = Communicator::adopt(*device,
+                                    static_cast<ncclComm_t>(settings.ncclComm));
+    if (!made)
+      return made.takeError();
+    communicator = std::move(*made);
+    if (communicator->getRank() == settings.rank &&
+        communicator->getRanks() == settings.ranks)
+      return llvm::Error::success();
+    return usage(llvm::formatv("the communicator is rank {0} of {1}, the group "
+                               "rank {2} of {3}",
+                               communicator->getRank(),
+                               communicator->getRanks(), settings.rank,
+                               settings.ranks)
+                     .str());
+  }
+  ncclUniqueId id{};
+  llvm::Error error = llvm::Error::success();
+  if (settings.rank == 0)
+    error = nccl.check(nccl.GetUniqueId(&id), "ncclGetUniqueId");
+  if (auto failed =
+          mesh->agree("starting NCCL", std::move(error), settings.timeout))
+    return failed;
+  auto ids = mesh->all("starting NCCL",
+                       llvm::StringRef(id.internal, sizeof(id.internal)),
+                       settings.timeout);
+  if (!ids)
+    return ids.takeError();
+  std::memcpy(id.internal, ids->front().data(), sizeof(id.internal));
+  auto made = Communicator::create(*device, id, int(settings.ranks),
+                                   int(settings.rank));
+  if (!made)
+    return made.takeError();
+  communicator = std::move(*made);
+  return llvm::Error::success();
+}
+
+llvm::Error CudaGroup::start() {
+  Current current(cu, device->context());
+  if (auto error =
+          mesh->agree("opening GPUs", identifyPeers(), settings.timeout))
+    return error;
+  // Agreed at once: a rank that failed here must not be waited for in a window.
+  llvm::Error made = makeCommunicator();
+  if (!made)
+    made = cu.check(cu.StreamCreate(&control, CU_STREAM_NON_BLOCKING),
+                    "cuStreamCreate");
+  for (CUevent *event : {&order, &captureOrder})
+    if (!made)
+      made = cu.check(cu.EventCreate(event, CU_EVENT_DISABLE_TIMING),
+                      "cuEventCreate");
+  for (auto [place, bytes] : {std::pair(&staging, kStagingBytes),
+                              std::pair(&abortWord, sizeof(uint64_t))})
+    if (!made) {
+      auto memory = Memory::allocate(*device, bytes, Memory::Place::PinnedHost);
+      if (memory)
+        place->emplace(std::move(*memory));
+      else
+        made = memory.takeError();
+    }
+  if (auto error = mesh->agree("starting the group",
+                               asGroupError(std::move(made)), settings.timeout))
+    return error;
+  *static_cast<uint64_t *>(abortWord->host()) = kAbortedByHost;
+  uint64_t limit = settings.channelBytes;
+  if (!limit) {
+    limit = kChannelBytes;
+    if (auto text = llvm::sys::Process::GetEnv("COMMSIR_CHANNEL_BYTES"))
+      if (llvm::StringRef(*text).getAsInteger(10, limit))
+        return usage("COMMSIR_CHANNEL_BYTES: '" + *text +
+                     "' is not a number of bytes");
+  }
+  pool = std::make_unique<ChannelPool>(*communicator, limit);
+  llvm::Error reserved =
+      pool->reserve(std::min<uint64_t>(kFirstChannels, limit));
+  return mesh->agree("making channel memory", asGroupError(std::move(reserved)),
+                     settings.timeout);
+}
+
+CudaGroup::~CudaGroup() {
+  Current current(cu, device->context());
+  for (int64_t peer = 0; peer < settings.ranks && !isStopped; ++peer)
+    if (!mesh->whyAbsent(int(peer)).empty())
+      leaving = true;
+  // Nothing is given back that a kernel may still use, here or at a peer that
+  // has not ended.
+  bool idle = !isStopped && cu.CtxSynchronize() == CUDA_SUCCESS;
+  // A peer that has ended its own group is no failure, but NCCL would wait.
+  if (!idle || leaving) {
+    if (pool)
+      pool->abandon();
+    for (auto &[base, range] : ranges)
+      if (range.window)
+        range.window->abandon();
+    if (communicator)
+      communicator->abandon();
+  }
+  for (CUevent event : {order, captureOrder})
+    if (event)
+      cu.EventDestroy(event);
+  if (control)
+    cu.StreamDestroy(control);
+  kernels.clear();
+  pool.reset();
+  ranges.clear();
+  communicator.reset();
+}
+
+llvm::Expected<std::unique_ptr<group::Group>>
+commsir::group::createCudaGroup(const GroupOptions &options, Store &store) {
+  if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
+    return usage(llvm::formatv("rank {0} of {1}: ranks count from 0",
+                               options.rank, options.ranks)
+                     .str());
+  if (!(options.timeout > 0) || options.timeout > 1e6)
+    return usage(llvm::formatv("a timeout of {0} s: it must be more than 0",
+                               options.timeout)
+                     .str());
+  if (options.windows != "" && options.windows != "nccl" &&
+      options.windows != "plain")
+    return usage("windows '" + options.windows +
+                 "': write nccl or plain, or leave them open");
+  // Peers are told what is wrong here, instead of waiting for this rank.
+  std::unique_ptr<Device> device;
+  llvm::Error opened = llvm::Error::success();
+  if (auto found = Device::open(options.device))
+    device = std::make_unique<Device>(std::move(*found));
+  else
+    opened = asGroupError(found.takeError());
+  auto mesh = Mesh::connect(store, options.name, int(options.rank),
+                            int(options.ranks), options.timeout);
+  if (!mesh) {
+    if (!opened)
+      return mesh.takeError();
+    llvm::consumeError(mesh.takeError());
+    return std::move(opened);
+  }
+  if (auto error =
+          (*mesh)->agree("opening GPUs", std::move(opened), options.timeout))
+    return std::move(error);
+  auto group =
+      std::make_unique<CudaGroup>(options, std::move(device), std::move(*mesh));
+  if (auto error = group->start())
+    return asGroupError(std::move(error));
+  return group;
+}
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+const CudaGroup::Range *CudaGroup::find(CUdeviceptr address,
+                                        size_t bytes) const {
+  auto holds = [&](const Range &range) {
+    return address >= range.base && address - range.base <= range.bytes &&
+           bytes <= range.bytes - (address - range.base);
+  };
+  if (lastFound && holds(*lastFound))
+    return lastFound;
+  auto after = ranges.upper_bound(address);
+  if (after == ranges.begin() || !holds(std::prev(after)->second))
+    return nullptr;
+  return lastFound = &std::prev(after)->second;
+}
+
+/// Whether a new range lies beside the others.
+llvm::Error CudaGroup::checkRange(const void *own, size_t bytes) const {
+  auto base = reinterpret_cast<CUdeviceptr>(own);
+  auto after = ranges.lower_bound(base);
+  bool clash = after != ranges.end() && after->first < base + bytes;
+  if (after != ranges.begin()) {
+    const Range &before = std::prev(after)->second;
+    clash |= before.base + before.bytes > base;
+  }
+  if (clash)
+    return usage(llvm::formatv("memory at {0:x} is a window of the group "
+                               "already",
+                               base)
+                     .str());
+  return llvm::Error::success();
+}
+
+llvm::Expected<void *> CudaGroup::allocate(size_t bytes) {
+  if (isStopped)
+    return stopped();
+  Current current(cu, device->context());
+  std::string what = llvm::formatv("allocating {0} bytes", bytes);
+  if (auto error = mesh->agree(what, llvm::Error::success(), settings.timeout))
+    return std::move(error);
+  auto window = communicator->allocate(std::max<size_t>(bytes, 1));
+  llvm::Error filled = llvm::Error::success();
+  if (!window)
+    filled = window.takeError();
+  else if (!(filled =
+                 cu.check(cu.MemsetD8((*window)->base(), 0, (*window)->size()),
+                          "zeroing a window")))
+    filled = cu.check(cu.CtxSynchronize(), "zeroing a window");
+  // Peers may write to it from here on.
+  if (auto error =
+          mesh->agree(what, asGroupError(std::move(filled)), settings.timeout))
+    return std::move(error);
+  Range range;
+  range.base = (*window)->base();
+  range.bytes = bytes;
+  range.parts.assign((*window)->parts().begin(), (*window)->parts().end());
+  range.window = std::move(*window);
+  done.windowBytes += range.window->size();
+  CUdeviceptr base = range.base;
+  ranges[base] = std::move(range);
+  ++windowsVersion;
+  return reinterpret_cast<void *>(base);
+}
+
+llvm::Error CudaGroup::release(void *base) {
+  auto found = ranges.find(reinterpret_cast<CUdeviceptr>(base));
+  if (found == ranges.end() || !found->second.window)
+    return usage("release of memory that the group did not allocate");
+  Current current(cu, device->context());
+  llvm::Error idle = llvm::Error::success();
+  if (isStopped)
+    idle = stopped();
+  else
+    idle = cu.check(cu.CtxSynchronize(), "waiting for kernels");
+  bool failed = bool(idle);
+  if (auto error =
+          mesh->agree("releasing a window", asGroupError(std::move(idle)),
+                      settings.timeout)) {
+    found->second.window->abandon();
+    if (!failed)
+      llvm::consumeError(std::move(error));
+    else
+      return error;
+  }
+  done.windowBytes -= found->second.window->size();
+  lastFound = nullptr;
+  ++windowsVersion;
+  ranges.erase(found);
+  return llvm::Error::success();
+}
+
+llvm::Error CudaGroup::adopt(void *own, size_t bytes,
+                             llvm::ArrayRef<uint64_t> parts) {
+  if (int64_t(parts.size()) != settings.ranks)
+    return usage(
+        llvm::formatv("{0} parts for {1} ranks", parts.size(), settings.ranks)
+            .str());
+  if (!own || !bytes || reinterpret_cast<uint64_t>(own) % abi::kAlignment)
+    return usage(llvm::formatv("memory at {0:x} cannot be a window: it must be "
+                               "aligned to {1} bytes and not empty",
+                               reinterpret_cast<uint64_t>(own), abi::kAlignment)
+                     .str());
+  if (auto error = checkRange(own, bytes))
+    return error;
+  Range range;
+  range.base = reinterpret_cast<CUdeviceptr>(own);
+  range.bytes = bytes;
+  range.parts.assign(parts.begin(), parts.end());
+  // Own accesses go by the own address, whatever the table calls it.
+  range.parts[settings.rank] = range.base;
+  ranges[range.base] = std::move(range);
+  ++windowsVersion;
+  return llvm::Error::success();
+}
+
+void CudaGroup::forget(void *own) {
+  auto found = ranges.find(reinterpret_cast<CUdeviceptr>(own));
+  if (found == ranges.end() || found->second.window)
+    return;
+  lastFound = nullptr;
+  ++windowsVersion;
+  ranges.erase(found);
+}
+
+bool CudaGroup::isSymmetric(const void *data, size_t bytes) const {
+  return find(reinterpret_cast<CUdeviceptr>(data), bytes) != nullptr;
+}
+
+void *CudaGroup::peerAddress(const void *data, int64_t peer) const {
+  auto address = reinterpret_cast<CUdeviceptr>(data);
+  const Range *range = find(address, 1);
+  if (!range || peer < 0 || peer >= settings.ranks || !range->parts[peer])
+    return nullptr;
+  return reinterpret_cast<void *>(range->parts[peer] + (address - range->base));
+}
+
+//===----------------------------------------------------------------------===//
+// Preparing kernels
+//===----------------------------------------------------------------------===//
+
+/// What needs no peer.
+llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
+                                  CudaGroupKernel &made) {
+  auto compiled = compileRequest(request, settings.ranks, device->getChip());
+  if (!compiled)
+    return compiled.takeError();
+  made.kernel = std::move(*compiled);
+  ++(made.kernel->cached() ? done.fromCache : done.compiled);
+  if (made.kernel->ranks() != settings.ranks)
+    return usage(llvm::formatv("kernel '{0}' is for {1} ranks, the group has "
+                               "{2}",
+                               made.name(), made.kernel->ranks(),
+                               settings.ranks)
+                     .str());
+  auto code = KernelCode::load(*device, *made.kernel);
+  if (!code)
+    return code.takeError();
+  made.code = std::move(*code);
+  auto layout = ChannelLayout::of(*made.kernel);
+  if (!layout)
+    return layout.takeError();
+  made.layout = std::move(*layout);
+  made.digest = digestOf(request, *made.kernel);
+  made.concurrent = request.concurrent;
+  for (auto [number, argument] : llvm::enumerate(made.kernel->args()))
+    if (!argument.hidden) {
+      made.visible.push_back(argument);
+      made.numbers.push_back(unsigned(number));
+    }
+  return llvm::Error::success();
+}
+
+/// Whether all ranks prepare the same.
+llvm::Error CudaGroup::comparePeers(const CudaGroupKernel &made) {
+  std::string mine = llvm::utohexstr(made.digest) + "\n" + made.describe();
+  auto all = mesh->all("comparing a kernel", mine, settings.timeout);
+  if (!all)
+    return all.takeError();
+  for (auto [peer, text] : llvm::enumerate(*all)) {
+    auto [digest, says] = llvm::StringRef(text).split('\n');
+    auto [own, ours] = llvm::StringRef(mine).split('\n');
+    if (digest == own)
+      continue;
+    std::string why = says == ours ? " from another source" : "";
+    return makeError(Kind::Disagree,
+                     llvm::formatv("ranks disagree: rank {0} prepares {1}, "
+                                   "rank {2} {3}{4}. All ranks must prepare "
+                                   "the same kernels in the same order",
+                                   settings.rank, ours, peer, says, why)
+                         .str());
+  }
+  return llvm::Error::success();
+}
+
+/// Waits for what is queued on the control stream.
+llvm::Error CudaGroup::waitForControl(const llvm::Twine &what, double seconds) {
+  auto start = std::chrono::steady_clock::now();
+  while (true) {
+    CUresult result = cu.StreamQuery(control);
+    if (result == CUDA_SUCCESS)
+      return llvm::Error::success();
+    if (result != CUDA_ERROR_NOT_READY)
+      return cu.check(result, what);
+    if (secondsSince(start) > seconds)
+      return makeError(Kind::Peer, what + " took longer than " +
+                                       llvm::Twine(int64_t(seconds)) + " s");
+    std::this_thread::yield();
+  }
+}
+
+/// Poison and the state; zeros are there.
+llvm::Error CudaGroup::fillSet(const CudaGroupKernel &kernel,
+                               const ChannelSet &set, CUdeviceptr base) {
+  std::lock_guard lock(controlMutex);
+  for (auto [number, argument] : llvm::enumerate(kernel.kernel->args())) {
+    if (!isGroups(argument) || !argument.poisoned || !argument.bytes())
+      continue;
+    if (auto error =
+            cu.check(cu.MemsetD16Async(base + kernel.layout.offsets[number],
+                                       uint16_t(abi::kPoison32 & 0xFFFF),
+                                       argument.bytes() / 2, control),
+                     "filling channels"))
+      return error;
+  }
+  PollLimits limits;
+  limits.timeout = settings.timeout;
+  auto *state = static_cast<abi::State *>(staging->host());
+  *state = makeState(*kernel.kernel, limits, set.record.device);
+  state->digest = kernel.digest;
+  if (auto error = cu.check(
+          cu.MemcpyHtoDAsync(set.state, state, sizeof(*state), control),
+          "writing a kernel's state"))
+    return error;
+  return waitForControl("filling channels", settings.timeout);
+}
+
+/// One more set of channels, from memory that the pool has.
+llvm::Expected<ChannelSet *> CudaGroup::makeSet(CudaGroupKernel &kernel) {
+  auto record = records.take(*device);
+  if (!record)
+    return record.takeError();
+  ChannelPool::Piece piece = pool->take(kernel.layout.bytes);
+  ChannelSet set;
+  set.record = *record;
+  set.state = piece.own;
+  set.states = piece.parts;
+  set.params = kernel.code->makeParams(int(settings.rank));
+  set.params[KernelCode::kStatePlace] = set.state;
+  set.bound.resize(kernel.visible.size());
+  for (auto [number, argument] : llvm::enumerate(kernel.kernel->args())) {
+    if (!isGroups(argument))
+      continue;
+    size_t offset = kernel.layout.offsets[number];
+    uint64_t *place = &set.params[kernel.code->placeOf(unsigned(number))];
+    bool shared = argument.kind == jit::ArgKind::Window ||
+                  argument.kind == jit::ArgKind::Signal;
+    if (!shared)
+      *place = piece.own + offset;
+    for (size_t peer = 0; shared && peer < piece.parts.size(); ++peer)
+      place[peer] = piece.parts[peer] ? piece.parts[peer] + offset : 0;
+  }
+  if (auto error = fillSet(kernel, set, piece.own))
+    return std::move(error);
+  std::lock_guard lock(controlMutex);
+  kernel.sets.push_back(std::move(set));
+  return &kernel.sets.back();
+}
+
+llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
+  std::string key = keyOf(request);
+  if (auto known = byRequest.find(key); known != byRequest.end())
+    return known->second;
+  if (isStopped)
+    return stopped();
+  Current current(cu, device->context());
+  OutsideCapture outside(cu);
+  auto made = std::make_unique<CudaGroupKernel>();
+  if (auto error = mesh->agree("preparing a kernel",
+                               asGroupError(prepareOwn(request, *made)),
+                               settings.timeout))
+    return std::move(error);
+  if (auto error = comparePeers(*made))
+    return std::move(error);
+  if (communicator->getReachSize() < made->kernel->lsaSize())
+    return usage(llvm::formatv("kernel '{0}' expects {1} ranks in load/store "
+                               "reach; these GPUs give {2}",
+                               made->name(), made->kernel->lsaSize(),
+                               communicator->getReachSize())
+                     .str());
+  bool spare = made->layout.bytes <= kSpareBytes;
+  llvm::Error error = pool->reserve(made->layout.bytes * (spare ? 2 : 1));
+  if (auto failed =
+          mesh->agree("making channel memory", asGroupError(std::move(error)),
+                      settings.timeout))
+    return std::move(failed);
+  CudaGroupKernel *kernel;
+  {
+    std::lock_guard lock(controlMutex);
+    kernel = &kernels.emplace_back(std::move(*made));
+  }
+  llvm::Error filled = llvm::Error::success();
+  for (int i = 0; i < (spare ? 2 : 1) && !filled; ++i)
+    if (auto set = makeSet(*kernel); !set)
+      filled = set.takeError();
+    else if (i == 0)
+      kernel->eager = *set;
+    else
+      kernel->spares.push_back(*set);
+  // No peer may write to channels that are not filled.
+  if (auto failed =
+          mesh->agree("filling channels", asGroupError(std::move(filled)),
+                      settings.timeout))
+    return std::move(failed);
+  byRequest[key] = kernel;
+  return kernel;
+}
+
+/// The channels of a capture, its own: a graph is replayed beside launches that
+/// are not captured, and beside other graphs.
+llvm::Expected<ChannelSet *> CudaGroup::setFor(CudaGroupKernel &kernel,
+                                               unsigned long long capture) {
+  for (ChannelSet &set : llvm::reverse(kernel.sets))
+    if (set.capture == capture)
+      return &set;
+  ChannelSet *set = nullptr;
+  if (!kernel.spares.empty()) {
+    set = kernel.spares.back();
+    kernel.spares.pop_back();
+  } else {
+    OutsideCapture outside(cu);
+    llvm::Error error = llvm::Error::success();
+    if (!pool->has(kernel.layout.bytes)) {
+      error = makeError(
+          Kind::Limit,
+          llvm::formatv("no channel memory is left for one more capture of {0} "
+                        "({1} KiB), and none can be made while capturing. Give "
+                        "the group more (channelBytes, COMMSIR_CHANNEL_BYTES), "
+                        "or prepare a kernel between captures",
+                        kernel.describe(), kernel.layout.bytes >> 10)
+              .str());
+    } else if (auto more = makeSet(kernel)) {
+      set = *more;
+    } else {
+      error = more.takeError();
+    }
+    if (auto failed =
+            mesh->agree("channels of a capture of " + kernel.describe(),
+                        asGroupError(std::move(error)), settings.timeout))
+      return std::move(failed);
+  }
+  set->capture = capture;
+  return set;
+}
+
+//===----------------------------------------------------------------------===//
+// Launching
+//===----------------------------------------------------------------------===//
+
+llvm::Error CudaGroup::bindOne(const CudaGroupKernel &kernel, ChannelSet &set,
+                               size_t i, const Argument &argument) {
+  const jit::ArgInfo &info = kernel.visible[i];
+  auto bad = [&](const llvm::Twine &why) {
+    return usage("argument '" + info.name + "' of kernel '" + kernel.name() +
+                 "' " + why);
+  };
+  uint64_t *place = &set.params[kernel.code->placeOf(kernel.numbers[i])];
+  if (isGroups(info))
+    return argument.data ? bad("is the group's own: give no memory for it")
+                         : llvm::Error::success();
+  if (info.kind == jit::ArgKind::Scalar) {
+    if (!argument.data || argument.bytes != info.elementBytes)
+      return bad(llvm::formatv("is a scalar of {0} bytes, {1} were given",
+                               info.elementBytes, argument.bytes)
+                     .str());
+    *place = 0;
+    std::memcpy(place, argument.data, argument.bytes);
+    return llvm::Error::success();
+  }
+  auto address = reinterpret_cast<CUdeviceptr>(argument.data);
+  if (argument.bytes < info.bytes() || (!address && info.bytes()))
+    return bad(llvm::formatv("takes {0} bytes, {1} were given", info.bytes(),
+                             address ? argument.bytes : 0)
+                   .str());
+  if (address % abi::kAlignment)
+    return bad(llvm::formatv("lies at {0:x}, which is not a multiple of {1} "
+                             "bytes",
+                             address, abi::kAlignment)
+                   .str());
+  if (info.kind == jit::ArgKind::Memory) {
+    *place = address;
+  } else {
+    const Range *range = find(address, info.bytes());
+    if (!range)
+      return bad(llvm::formatv("at {0:x} is not symmetric memory of the group: "
+                               "allocate it by the group, or adopt it",
+                               address)
+                     .str());
+    uint64_t offset = address - range->base;
+    for (auto [peer, part] : llvm::enumerate(range->parts))
+      place[peer] = part ? part + offset : 0;
+  }
+  set.bound[i] = argument.data;
+  return llvm::Error::success();
+}
+
+llvm::Error CudaGroup::bind(const CudaGroupKernel &kernel, ChannelSet &set,
+                            llvm::ArrayRef<Argument> arguments) {
+  if (arguments.size() != kernel.visible.size())
+    return usage(llvm::formatv("kernel '{0}' takes {1} arguments, {2} were "
+                               "given",
+                               kernel.name(), kernel.visible.size(),
+                               arguments.size())
+                     .str());
+  if (set.windowsVersion != windowsVersion) {
+    llvm::fill(set.bound, nullptr);
+    set.windowsVersion = windowsVersion;
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    // Mostly the arrays of the launch before.
+    if (arguments[i].data && arguments[i].data == set.bound[i] &&
+        arguments[i].bytes >= kernel.visible[i].bytes())
+      continue;
+    set.bound[i] = nullptr;
+    if (auto error = bindOne(kernel, set, i, arguments[i]))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+/// Makes `stream` wait for the group's last launch, if that is in another: two
+/// ranks that start two kernels in opposite order would wait for each other.
+llvm::Error CudaGroup::follow(CUstream stream, unsigned long long capture) {
+  if (capture && capture != captureId) {
+    captureId = capture;
+    captureLast = Last();
+  }
+  Last &last = capture ? captureLast : eagerLast;
+  if (last.any && last.stream != stream) {
+    CUevent event = capture ? captureOrder : order;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    // A stream that is captured by now is in another order of things.
+    bool joins = cu.StreamIsCapturing(last.stream, &status) == CUDA_SUCCESS &&
+                 (status == CU_STREAM_CAPTURE_STATUS_ACTIVE) == (capture != 0);
+    if (joins) {
+      if (auto error = cu.check(cu.EventRecord(event, last.stream),
+                                "ordering a launch after the last one"))
+        return error;
+      if (auto error = cu.check(cu.StreamWaitEvent(stream, event, 0),
+                                "ordering a launch after the last one"))
+        return error;
+    }
+  }
+  last.stream = stream;
+  last.any = true;
+  return llvm::Error::success();
+}
+
+llvm::Error CudaGroup::launch(GroupKernel &which,
+                              llvm::ArrayRef<Argument> arguments,
+                              void *streamPointer) {
+  auto &kernel = static_cast<CudaGroupKernel &>(which);
+  auto stream = static_cast<CUstream>(streamPointer);
+  if (isStopped.load(std::memory_order_relaxed))
+    return stopped();
+  Current current(cu, device->context());
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id = 0;
+  CUresult known = cu.StreamGetCaptureInfo(stream, &status, &id, nullptr,
+                                           nullptr, nullptr, nullptr);
+  if (known != CUDA_SUCCESS)
+    return usage(llvm::toString(
+        cu.check(known, "launching kernel '" + kernel.name() + "'")));
+  if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+    return usage("the capture of the stream has failed before");
+  unsigned long long capture =
+      status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : 0;
+  ChannelSet *set = kernel.eager;
+  if (capture) {
+    auto own = setFor(kernel, capture);
+    if (!own)
+      return own.takeError();
+    set = *own;
+  }
+  // A failure of these channels is told before more is launched on them.
+  if (__atomic_load_n(&set->record.host->valid, __ATOMIC_RELAXED))
+    return poll();
+  if (auto error = bind(kernel, *set, arguments))
+    return error;
+  if (!kernel.concurrent)
+    if (auto error = follow(stream, capture))
+      return asGroupError(std::move(error));
+  CUresult result = kernel.code->launch(set->params.data(), stream);
+  if (result != CUDA_SUCCESS)
+    return asGroupError(kernel.code->explain(result));
+  ++done.launches;
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Failing
+//===----------------------------------------------------------------------===//
+
+llvm::Error CudaGroup::stopped() const {
+  std::lock_guard lock(stopMutex);
+  return llvm::make_error<GroupError>(stopKind, stopReason, stopWaiting);
+}
+
+/// State, epochs and busy words of `peer`, of all sets of channels.
+llvm::Expected<std::vector<CudaGroup::View>> CudaGroup::readPeer(int64_t peer) {
+  std::lock_guard lock(controlMutex);
+  std::vector<View> views;
+  auto *bytes = static_cast<char *>(staging->host());
+  for (const CudaGroupKernel &kernel : kernels) {
+    auto blocks = kernel.kernel->shape().blocks;
+    auto size = size_t(abi::getStateBytes(blocks));
+    for (const ChannelSet &set : kernel.sets) {
+      if (!set.states[peer] || size > kStagingBytes)
+        continue;
+      if (auto error = cu.check(
+              cu.MemcpyDtoHAsync(bytes, set.states[peer], size, control),
+              "reading the state of rank " + llvm::Twine(peer)))
+        return std::move(error);
+      if (auto error = waitForControl(
+              "reading the state of rank " + llvm::Twine(peer), kReadSeconds))
+        return std::move(error);
+      View view{&kernel, &set, {}, UINT32_MAX, 0};
+      std::memcpy(&view.state, bytes, sizeof(view.state));
+      for (int64_t block = 0; block < blocks; ++block) {
+        uint32_t epoch, busy;
+        std::memcpy(&epoch, bytes + abi::kEpochOffset + 4 * block, 4);
+        std::memcpy(&busy, bytes + abi::getBusyOffset(blocks) + 4 * block, 4);
+        view.epoch = std::min(view.epoch, epoch);
+        view.busy += busy != 0;
+      }
+      views.push_back(view);
+    }
+  }
+  return views;
+}
+
+/// "rank 2 runs launch 7 of kernel 'b' (…) instead"; `differs`: it runs, or
+/// gave up in, something else.
+std::string CudaGroup::describePeer(int64_t peer, const CudaGroupKernel &kernel,
+                                    const ChannelSet &set, uint32_t launch,
+                                    bool &differs) {
+  std::string whom = "rank " + std::to_string(peer) + ": ";
+  std::string why = mesh->whyAbsent(int(peer));
+  if (!why.empty())
+    whom += why + ", and before that it ";
+  else
+    whom += "it ";
+  auto views = readPeer(peer);
+  if (!views) {
+    std::string text = llvm::toString(views.takeError());
+    return why.empty() ? whom + "cannot be asked what it runs: " + text
+                       : "rank " + std::to_string(peer) + ": " + why;
+  }
+  const View *same = nullptr, *other = nullptr;
+  for (const View &view : *views) {
+    if (view.set == &set)
+      same = &view;
+    else if (view.busy || view.state.abort == 1)
+      other = &view;
+  }
+  if (same && same->state.digest != kernel.digest) {
+    differs = true;
+    return whom +
+           "keeps another kernel where this rank keeps the channels of " +
+           kernel.describe();
+  }
+  bool gaveUp = same && same->state.abort;
+  if (same && same->busy && same->epoch + 1 == launch)
+    return whom + "is in this launch too";
+  if (gaveUp && same->epoch == launch)
+    return whom + "gave up in this launch too";
+  if (same && same->busy)
+    return whom +
+           llvm::formatv("is in launch {0} of this kernel", same->epoch + 1)
+               .str();
+  if (other) {
+    differs = true;
+    uint32_t number = other->epoch + (other->busy ? 1 : 0);
+    return whom + llvm::formatv("{0} launch {1} of {2}{3} instead",
+                                other->busy ? "runs" : "gave up in", number,
+                                other->kernel->describe(),
+                                other->set->capture ? ", in a graph" : "")
+                      .str();
+  }
+  if (same && same->epoch >= launch)
+    return whom + "has finished this launch";
+  return whom + llvm::formatv("has not begun this launch: it has finished {0} "
+                              "of this kernel and runs nothing of the group",
+                              same ? same->epoch : 0)
+                    .str();
+}
+
+/// Number of the launch that block `block` of this rank runs or has ended.
+uint32_t CudaGroup::launchNumber(const CudaGroupKernel &kernel,
+                                 const ChannelSet &set, uint32_t block) {
+  std::lock_guard lock(controlMutex);
+  auto blocks = kernel.kernel->shape().blocks;
+  auto size = size_t(abi::getStateBytes(blocks));
+  auto *bytes = static_cast<char *>(staging->host());
+  if (size > kStagingBytes || int64_t(block) >= blocks ||
+      cu.MemcpyDtoHAsync(bytes, set.state, size, control) != CUDA_SUCCESS)
+    return 0;
+  if (auto error = waitForControl("reading the own state", kReadSeconds)) {
+    llvm::consumeError(std::move(error));
+    return 0;
+  }
+  uint32_t epoch, busy;
+  std::memcpy(&epoch, bytes + abi::kEpochOffset + 4 * int64_t(block), 4);
+  std::memcpy(&busy, bytes + abi::getBusyOffset(blocks) + 4 * int64_t(block),
+              4);
+  return epoch + (busy ? 1 : 0);
+}
+
+/// The error that a record stands for, with what the peers do.
+llvm::Error CudaGroup::explain(const CudaGroupKernel &kernel,
+                               const ChannelSet &set,
+                               const abi::ErrorRecord &record) {
+  Current current(cu, device->context());
+  OutsideCapture outside(cu);
+  cpu::Waiting waiting{settings.rank, record.block, "", "", ""};
+  if (record.site < kernel.kernel->sites().size()) {
+    waiting.op = kernel.kernel->sites()[record.site].op;
+    waiting.location = kernel.kernel->sites()[record.site].location;
+  }
+  waiting.what = describeFailure(record);
+  uint32_t launch = launchNumber(kernel, set, record.block);
+  std::string text =
+      llvm::formatv(
+          "rank {0}, launch {1} of {2}{3}, block {4}: ", settings.rank, launch,
+          kernel.describe(), set.capture ? " in a graph" : "", record.block)
+          .str();
+  auto poll = abi::PollKind(record.kind);
+  if (poll == abi::PollKind::Bounds)
+    return llvm::make_error<GroupError>(
+        Kind::Bounds, text + "stopped at an access outside its memory",
+        std::vector{waiting});
+  if (poll == abi::PollKind::Busy)
+    return llvm::make_error<GroupError>(Kind::Usage, text + waiting.what,
+                                        std::vector{waiting});
+  text += llvm::formatv("gave up waiting after {0} s", settings.timeout).str();
+  bool differs = false;
+  for (int64_t peer = 0; peer < settings.ranks; ++peer)
+    if (peer != settings.rank)
+      text += "\n  " + describePeer(peer, kernel, set, launch, differs);
+  return llvm::make_error<GroupError>(differs ? Kind::Disagree : Kind::Peer,
+                                      text, std::vector{waiting});
+}
+
+llvm::Error CudaGroup::poll() {
+  if (isStopped)
+    return stopped();
+  for (const CudaGroupKernel &kernel : kernels)
+    for (const ChannelSet &set : kernel.sets) {
+      if (!__atomic_load_n(&set.record.host->valid, __ATOMIC_ACQUIRE))
+        continue;
+      abi::ErrorRecord record = *set.record.host;
+      Kind kind = Kind::Peer;
+      std::string message;
+      std::vector<cpu::Waiting> waiting;
+      llvm::handleAllErrors(explain(kernel, set, record),
+                            [&](const GroupError &error) {
+                              kind = error.getKind();
+                              message = error.getMessage();
+                              waiting = error.getWaiting().vec();
+                            });
+      {
+        std::lock_guard lock(stopMutex);
+        stopWaiting = std::move(waiting);
+      }
+      stop(message, kind);
+      return stopped();
+    }
+  return llvm::Error::success();
+}
+
+/// The first reason counts; abort words are written every time.
+void CudaGroup::stop(llvm::StringRef reason, Kind kind) {
+  {
+    std::lock_guard lock(stopMutex);
+    if (!isStopped) {
+      stopReason = reason.str();
+      stopKind = kind;
+    }
+    isStopped = true;
+  }
+  mesh->cancel();
+  Current current(cu, device->context());
+  OutsideCapture outside(cu);
+  std::lock_guard lock(controlMutex);
+  for (const CudaGroupKernel &kernel : kernels)
+    for (const ChannelSet &set : kernel.sets)
+      // What a kernel wrote itself tells peers more.
+      if (!__atomic_load_n(&set.record.host->valid, __ATOMIC_ACQUIRE))
+        cu.MemcpyHtoDAsync(set.state + abi::kAbortOffset, abortWord->host(),
+                           sizeof(uint64_t), control);
+}
+
+void CudaGroup::abort(llvm::StringRef reason) {
+  stop(llvm::formatv("rank {0}: the group was aborted: {1}", settings.rank,
+                     reason)
+           .str(),
+       Kind::Aborted);
+}
+
+llvm::Expected<std::unique_ptr<group::Group>>
+CudaGroup::shrink(llvm::ArrayRef<int64_t> survivors, group::Store &store) {
+  const auto *place = llvm::find(survivors, settings.rank);
+  bool ascends =
+      llvm::is_sorted(survivors) &&
+      std::adjacent_find(survivors.begin(), survivors.end()) == survivors.end();
+  if (place == survivors.end() || !ascends || survivors.front() < 0 ||
+      survivors.back() >= settings.ranks)
+    return usage("survivors must be ranks of the group, ascending, this one "
+                 "among them");
+  abort("it was shrunk");
+  GroupOptions next = settings;
+  next.rank = place - survivors.begin();
+  next.ranks = int64_t(survivors.size());
+  next.ncclComm = nullptr;
+  // Its own place in the store: every group of survivors is another.
+  for (auto [i, rank] : llvm::enumerate(survivors))
+    next.name += (i ? "." : "-") + std::to_string(rank);
+  return createCudaGroup(next, store);
+}
+
+GroupCounts CudaGroup::counts() const {
+  GroupCounts result = done;
+  result.channelBytes = pool->size();
+  return result;
+}
