@@ -67,7 +67,14 @@ struct Wait {
 
 /// What went wrong in a block.
 struct Failure {
-  enum Kind : uint8_t { None, OutOfBounds, Cell, Team, Barrier } kind = None;
+  enum Kind : uint8_t {
+    None,
+    OutOfBounds,
+    Cell,
+    Team,
+    Barrier,
+    TooManyBarriers
+  } kind = None;
   int64_t offset = 0, count = 0, limit = 0;
 };
 

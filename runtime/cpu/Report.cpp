@@ -40,15 +40,15 @@ std::string Scheduler::describeCell(const Fiber &fiber) const {
 }
 
 /// What a rank that others wait for is doing itself.
-static std::string describeProgress(const Scheduler &scheduler, int64_t rank,
-                                    int64_t block) {
-  const Fiber &fiber = scheduler.fibers[rank * scheduler.blocks + block];
+std::string Scheduler::describeProgress(int64_t rank, int64_t block) const {
+  if (peers)
+    return peers->describe(rank);
+  const Fiber &fiber = fibers[rank * blocks + block];
   if (fiber.state == Fiber::Finished)
     return " (has ended)";
   if (fiber.state != Fiber::Waiting || fiber.wait.site < 0)
     return "";
-  return " (waits at " + scheduler.kernel.sites()[fiber.wait.site].location +
-         ")";
+  return " (waits at " + kernel.sites()[fiber.wait.site].location + ")";
 }
 
 /// A packet or element that has not come: which, where, and who writes there.
@@ -76,7 +76,7 @@ std::string Scheduler::describeSlot(const Fiber &fiber) const {
       int64_t source =
           index / (info.elements() / info.shape[0] / info.shape[1]) % ranks;
       end = "; rank " + number(source) +
-            describeProgress(*this, source, fiber.context.block) +
+            describeProgress(source, fiber.context.block) +
             " should have sent it";
     } else {
       end = "; the sending rank of the channel should have sent it";
@@ -91,16 +91,31 @@ std::string Scheduler::describeSlot(const Fiber &fiber) const {
          ", wants flag " + number(static_cast<int32_t>(wait.value)) + end;
 }
 
+/// Arrivals at the generation that `wait` waits for, of one seat.
+static bool hasArrived(const BarrierState &barrier, const Wait &wait,
+                       int64_t seat, int64_t blocks) {
+  if (!barrier.shared.arrived)
+    return barrier.present[seat];
+  // Shared memory counts members; of a grid, all their blocks.
+  int64_t each = barrier.block < 0 ? blocks : 1;
+  uint32_t wanted = (uint32_t(wait.value) + 1) * uint32_t(each);
+  uint32_t seen = barrier.shared.ofMember[seat / each].load();
+  return static_cast<int32_t>(seen - wanted) >= 0;
+}
+
 std::string Scheduler::describeBarrier(const Fiber &fiber) const {
   const BarrierState &barrier = *fiber.wait.barrier;
+  int64_t arrived = 0;
+  for (int64_t seat = 0; seat < barrier.total; ++seat)
+    arrived += hasArrived(barrier, fiber.wait, seat, blocks);
   std::string text = barrier.block < 0
                          ? std::string("barrier of all blocks")
                          : "barrier of block " + number(barrier.block);
-  text += " of " + number(barrier.size) + " ranks: saw " +
-          number(barrier.arrived) + " arrive, wants " + number(barrier.total);
+  text += " of " + number(barrier.size) + " ranks: saw " + number(arrived) +
+          " arrive, wants " + number(barrier.total);
   int64_t named = 0;
   for (int64_t seat = 0; seat < barrier.total && named < 4; ++seat) {
-    if (barrier.present[seat])
+    if (hasArrived(barrier, fiber.wait, seat, blocks))
       continue;
     int64_t member = barrier.block < 0 ? seat / blocks : seat;
     int64_t block = barrier.block < 0 ? seat % blocks : barrier.block;
@@ -108,9 +123,9 @@ std::string Scheduler::describeBarrier(const Fiber &fiber) const {
     text += (named++ ? ", rank " : "; rank ") + number(rank);
     if (barrier.block < 0)
       text += " block " + number(block);
-    text += describeProgress(*this, rank, block);
+    text += describeProgress(rank, block);
   }
-  int64_t missing = barrier.total - barrier.arrived;
+  int64_t missing = barrier.total - arrived;
   if (missing > named)
     text += " and " + number(missing - named) + " more";
   return text + " should have arrived";
@@ -177,6 +192,10 @@ std::string Scheduler::describeFailure(const Fiber &fiber) const {
            " arrives twice at a barrier that is still open; wait for the first "
            "arrival before the "
            "second";
+  case Failure::TooManyBarriers:
+    return where + site.op +
+           " is over one more team than the group keeps barriers for; use "
+           "fewer teams in one kernel";
   case Failure::None:
     break;
   }

@@ -171,13 +171,17 @@ static void commsir_cpu_fill_poison(Context *context, char *address,
 
 static void commsir_cpu_lock(Context *context) {
   Scheduler &scheduler = schedulerOf(context);
-  if (scheduler.options.fast)
+  if (scheduler.peers)
+    scheduler.peers->lock();
+  else if (scheduler.options.fast)
     scheduler.reduceLock.lock();
 }
 
 static void commsir_cpu_unlock(Context *context) {
   Scheduler &scheduler = schedulerOf(context);
-  if (scheduler.options.fast)
+  if (scheduler.peers)
+    scheduler.peers->unlock();
+  else if (scheduler.options.fast)
     scheduler.reduceLock.unlock();
 }
 

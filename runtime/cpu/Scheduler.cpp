@@ -168,8 +168,7 @@ bool Scheduler::isReady(Wait &wait) const {
     }
     return true;
   case Wait::Barrier:
-    return wait.barrier->generation.load(std::memory_order_acquire) !=
-           static_cast<uint32_t>(wait.value);
+    return wait.barrier->isPast(static_cast<uint32_t>(wait.value));
   case Wait::Launch:
     return rankStates[wait.index].launch.load(std::memory_order_acquire) >=
            wait.value;
@@ -206,7 +205,7 @@ void Scheduler::waitFor(Fiber &fiber, const Wait &wait) {
   fiber.wait = wait;
   while (!isReady(fiber.wait)) {
     fiber.state = Fiber::Waiting;
-    if (!options.fast)
+    if (!options.fast && !peers)
       park(fiber);
     suspend(fiber);
     int64_t found = fiber.wait.found;
@@ -281,6 +280,10 @@ void Scheduler::stored(Fiber &fiber, char *address, int64_t bytes) {
     return;
   fiber.worker->bytesMoved += bytes;
   noteChange(*fiber.worker);
+  if (peers) {
+    peers->wrote(address, bytes);
+    return;
+  }
   if (options.fast || parked.empty())
     return;
   uintptr_t from = granuleOf(address), to = granuleOf(address + bytes - 1);
@@ -356,10 +359,12 @@ int64_t Scheduler::arrive(Fiber &fiber, int32_t site, int64_t first,
              __builtin_add_overflow(last, first, &last) || last >= ranks;
   if (bad)
     fail(fiber, site, {Failure::Team, first, stride, size});
+  int64_t block = grid ? -1 : fiber.context.block;
+  if (peers)
+    return arriveShared(fiber, site, {first, stride, size, block});
   std::unique_lock<std::mutex> guard(barrierLock, std::defer_lock);
   if (options.fast)
     guard.lock();
-  int64_t block = grid ? -1 : fiber.context.block;
   auto [it, isNew] = barrierIds.try_emplace({{first, stride}, {size, block}},
                                             uint32_t(barriers.size()));
   if (isNew) {
@@ -394,6 +399,49 @@ int64_t Scheduler::arrive(Fiber &fiber, int32_t site, int64_t first,
       wake(list);
   }
   return static_cast<int64_t>(number) << 32 | generation;
+}
+
+/// Number of the barrier of that key, which lies in shared memory.
+uint32_t Scheduler::findShared(Fiber &fiber, int32_t site,
+                               const BarrierKey &key) {
+  auto [it, isNew] =
+      barrierIds.try_emplace({{key.first, key.stride}, {key.size, key.block}},
+                             uint32_t(barriers.size()));
+  if (!isNew)
+    return it->second;
+  SharedBarrier shared = peers->findBarrier(key);
+  if (!shared.arrived)
+    fail(fiber, site, {Failure::TooManyBarriers, 0, 0, 0});
+  BarrierState &made = barriers.emplace_back();
+  made.first = key.first;
+  made.stride = key.stride;
+  made.size = key.size;
+  made.block = key.block;
+  made.total = key.size * (key.block < 0 ? blocks : 1);
+  made.shared = shared;
+  made.own.resize(blocks);
+  return it->second;
+}
+
+/// Counts the arrival in shared memory. The barrier never has to be reset: it
+/// opens whenever the count has reached a multiple of `total`.
+int64_t Scheduler::arriveShared(Fiber &fiber, int32_t site,
+                                const BarrierKey &key) {
+  uint32_t number = findShared(fiber, site, key);
+  BarrierState &barrier = barriers[number];
+  uint64_t &own = barrier.own[fiber.context.block];
+  uint64_t passed =
+      barrier.shared.arrived->load(std::memory_order_acquire) / barrier.total;
+  if (own > passed)
+    fail(fiber, site, {Failure::Barrier, 0, 0, 0});
+  ++own;
+  int64_t member = (fiber.context.rank - key.first) / key.stride;
+  barrier.shared.ofMember[member].fetch_add(1, std::memory_order_relaxed);
+  uint64_t count =
+      barrier.shared.arrived->fetch_add(1, std::memory_order_acq_rel) + 1;
+  if (count % barrier.total == 0)
+    peers->opened();
+  return static_cast<int64_t>(number) << 32 | uint32_t(passed);
 }
 
 //===----------------------------------------------------------------------===//
@@ -544,6 +592,94 @@ void Scheduler::runWorker(unsigned number) {
     else
       __builtin_ia32_pause();
   }
+}
+
+//===----------------------------------------------------------------------===//
+// One rank of several processes
+//===----------------------------------------------------------------------===//
+
+void Scheduler::startShared(int64_t own, int64_t epoch) {
+  Worker &worker = workers.front();
+  if (rankStates.empty()) {
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      rankStates.emplace_back();
+    worker.freeSlots = stacks.take(0, fibers.size());
+  }
+  abort = false;
+  finishedBlocks = 0;
+  allBlocks = blocks;
+  lastLaunch = epoch;
+  rankStates[own].running = blocks;
+  worker.ready.clear();
+  worker.waiting.clear();
+  for (Fiber &fiber : fibers) {
+    fiber.worker = &worker;
+    fiber.slot = -1;
+    fiber.state = Fiber::Ready;
+    fiber.wait = {};
+    fiber.failure = {};
+    fiber.next = nullptr;
+    fiber.context.epoch = epoch;
+    worker.ready.push_back(&fiber);
+  }
+}
+
+/// Puts those whose waits are over into the queue.
+bool Scheduler::pollWaiting(Worker &worker) {
+  size_t kept = 0;
+  for (Fiber *fiber : worker.waiting) {
+    if (isReady(fiber->wait))
+      worker.ready.push_back(fiber);
+    else
+      worker.waiting[kept++] = fiber;
+  }
+  bool any = kept != worker.waiting.size();
+  worker.waiting.resize(kept);
+  return any;
+}
+
+/// Steps between two looks at blocks that wait, and at the clock, while others
+/// can run.
+static constexpr uint64_t kStepsOfOthers = 64;
+
+std::unique_ptr<RunError> Scheduler::runShared(int64_t own, int64_t epoch) {
+  startShared(own, epoch);
+  Worker &worker = workers.front();
+  uint64_t quiet = 0;
+  bool ended = false;
+  while (finishedBlocks != allBlocks && !abort && !ended &&
+         !stop.load(std::memory_order_relaxed)) {
+    if (worker.ready.empty()) {
+      ended = !pollWaiting(worker) &&
+              !peers->rest([&] { return pollWaiting(worker); });
+      quiet = 0;
+      continue;
+    }
+    Fiber *fiber = worker.ready.front();
+    worker.ready.pop_front();
+    resume(worker, *fiber);
+    if (fiber->state == Fiber::Waiting)
+      worker.waiting.push_back(fiber);
+    // Blocks that poll by themselves are always ready.
+    if (++quiet % kStepsOfOthers == 0) {
+      pollWaiting(worker);
+      ended = !peers->poll();
+    }
+  }
+  if (finishedBlocks == allBlocks)
+    return nullptr;
+  for (const Fiber &fiber : fibers)
+    if (fiber.failure.kind != Failure::None)
+      return std::make_unique<RunError>(
+          makeError(fiber.failure.kind == Failure::OutOfBounds ||
+                            fiber.failure.kind == Failure::Cell
+                        ? RunError::Bounds
+                        : RunError::Other,
+                    describeFailure(fiber)));
+  return std::make_unique<RunError>(
+      makeError(RunError::Deadlock, std::to_string(allBlocks - finishedBlocks) +
+                                        " of " + std::to_string(allBlocks) +
+                                        " blocks have not ended"));
 }
 
 namespace {

@@ -10,7 +10,7 @@
 // memory puts it back in the queue: nothing is polled. With several workers
 // each polls the waits of its own blocks, and stands idle once none can go on;
 // the world is stuck when all are idle and none has run since the first of them
-// looked.
+// looked. With `peers`, the blocks of one rank alone are here (see runShared).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,7 @@
 #define COMMSIR_RUNTIME_CPU_SCHEDULER_H
 
 #include "runtime/cpu/Fiber.h"
+#include "runtime/cpu/Peers.h"
 #include "runtime/cpu/Trace.h"
 #include "runtime/cpu/World.h"
 
@@ -58,6 +59,16 @@ struct BarrierState {
   std::atomic<uint32_t> generation{0};
   std::vector<bool> present;
   Fiber *waiters = nullptr;
+  /// Where the ranks are processes: the arrivals of all, and how often each
+  /// block of this rank has arrived.
+  SharedBarrier shared;
+  std::vector<uint64_t> own;
+  bool isPast(uint32_t passed) const {
+    if (!shared.arrived)
+      return generation.load(std::memory_order_acquire) != passed;
+    uint64_t count = shared.arrived->load(std::memory_order_acquire);
+    return static_cast<int32_t>(uint32_t(count / total) - passed) > 0;
+  }
 };
 
 /// How far a rank is.
@@ -74,6 +85,11 @@ struct Scheduler {
 
   /// Everything of the launches options.launches, on top of earlier ones.
   std::variant<RunStats, RunError> run();
+  /// Launch number `epoch` of the blocks of rank `own`; the other ranks are
+  /// other processes. Null: all blocks have run to their ends.
+  std::unique_ptr<RunError> runShared(int64_t own, int64_t epoch);
+  /// As the report of a deadlock, of what waits now.
+  RunError makeError(RunError::Kind kind, std::string message) const;
 
   // What compiled kernels call for: Runtime.cpp.
   void waitFor(Fiber &fiber, const Wait &wait);
@@ -95,7 +111,7 @@ struct Scheduler {
   std::string describeSlot(const Fiber &fiber) const;
   std::string describeBarrier(const Fiber &fiber) const;
   std::string describeFailure(const Fiber &fiber) const;
-  RunError makeError(RunError::Kind kind, std::string message) const;
+  std::string describeProgress(int64_t rank, int64_t block) const;
 
   const jit::Kernel &kernel;
   const RunOptions &options;
@@ -107,6 +123,8 @@ struct Scheduler {
   std::deque<RankState> rankStates;
   std::deque<Worker> workers;
   int64_t lastLaunch = 0;
+  /// Ranks that are other processes; null: all ranks are here.
+  Peers *peers = nullptr;
 
   std::deque<BarrierState> barriers;
   std::mutex barrierLock, reduceLock;
@@ -124,6 +142,10 @@ private:
   bool wakeStale();
   void runAlone();
   void runWorker(unsigned number);
+  void startShared(int64_t own, int64_t epoch);
+  bool pollWaiting(Worker &worker);
+  int64_t arriveShared(Fiber &fiber, int32_t site, const BarrierKey &key);
+  uint32_t findShared(Fiber &fiber, int32_t site, const BarrierKey &key);
   bool isStuck();
   void checkClock();
   void record(Worker &worker, Fiber &fiber, int64_t begin, int64_t end);

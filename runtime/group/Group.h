@@ -77,9 +77,9 @@ struct KernelRequest {
   /// grid fits the GPU beside all that may run then. That launches of the
   /// kernel itself follow each other is then the caller's affair.
   bool concurrent = false;
-  /// World ranks that run the kernel, ascending or, of two, in any order; empty:
-  /// all. Only where `takesMembers`; then "collective" speaks of these ranks,
-  /// and the kernel is one for as many ranks.
+  /// World ranks that run the kernel, ascending or, of two, in any order;
+  /// empty: all. Only where `takesMembers`; then "collective" speaks of these
+  /// ranks, and the kernel is one for as many ranks.
   std::vector<int64_t> members;
 };
 

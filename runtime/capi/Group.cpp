@@ -1,0 +1,472 @@
+//===- Group.cpp - Groups of processes, for C -----------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/capi/Error.h"
+#include "runtime/group/Collective.h"
+#include "runtime/group/Error.h"
+
+#include <cstdlib>
+#include <memory>
+
+using namespace commsir;
+using capi::fail;
+using capi::guard;
+
+/// A kernel, as C sees it.
+struct commsir_kernel {
+  group::Group &group;
+  group::GroupKernel &kernel;
+};
+
+/// A group, as C sees it.
+struct commsir_group {
+  explicit commsir_group(std::unique_ptr<group::Group> made)
+      : group(std::move(made)), collectives(*group) {}
+  std::unique_ptr<group::Group> group;
+  group::Collectives collectives;
+  std::vector<std::unique_ptr<commsir_kernel>> kernels;
+};
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+static commsir_status statusOf(const group::GroupError &error) {
+  switch (error.getKind()) {
+  case group::GroupError::Kind::Usage:
+    return COMMSIR_USAGE;
+  case group::GroupError::Kind::Peer:
+    return COMMSIR_DEADLOCK;
+  case group::GroupError::Kind::Disagree:
+    return COMMSIR_DISAGREE;
+  case group::GroupError::Kind::Aborted:
+    return COMMSIR_ABORTED;
+  case group::GroupError::Kind::Bounds:
+    return COMMSIR_BOUNDS;
+  case group::GroupError::Kind::Limit:
+    return COMMSIR_LIMIT;
+  }
+  return COMMSIR_USAGE;
+}
+
+/// What blocks of this rank wait for, as JSON.
+static llvm::json::Array renderWaiting(const group::GroupError &error) {
+  llvm::json::Array waiting;
+  for (const cpu::Waiting &one : error.getWaiting())
+    waiting.push_back(llvm::json::Object{{"rank", one.rank},
+                                         {"block", one.block},
+                                         {"op", one.op},
+                                         {"location", one.location},
+                                         {"what", one.what}});
+  return waiting;
+}
+
+static commsir_status report(llvm::Error error) {
+  if (!error)
+    return COMMSIR_OK;
+  commsir_status status = COMMSIR_USAGE;
+  llvm::json::Object details;
+  llvm::visitErrors(error, [&](const llvm::ErrorInfoBase &info) {
+    if (!info.isA<group::GroupError>())
+      return;
+    const auto &one = static_cast<const group::GroupError &>(info);
+    status = statusOf(one);
+    if (llvm::json::Array waiting = renderWaiting(one); !waiting.empty())
+      details["waiting"] = std::move(waiting);
+  });
+  return fail(status, std::move(error), std::move(details));
+}
+
+static commsir_status isNull(const char *what) {
+  return fail(COMMSIR_USAGE, llvm::Twine(what) + " is a null pointer");
+}
+
+static std::string textOf(const char *text) { return text ? text : ""; }
+
+//===----------------------------------------------------------------------===//
+// Making groups
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A store that a caller has made.
+class CallerStore : public group::Store {
+public:
+  explicit CallerStore(const commsir_store &store) : store(store) {}
+  llvm::Error set(llvm::StringRef key, llvm::StringRef value) override {
+    if (store.set(store.self, key.str().c_str(), value.data(), value.size()))
+      return group::makeError(group::GroupError::Kind::Usage,
+                              "the store did not take key '" + key + "'");
+    return llvm::Error::success();
+  }
+  llvm::Expected<std::string> get(llvm::StringRef key,
+                                  double timeout) override {
+    void *data = nullptr;
+    size_t bytes = 0;
+    if (store.get(store.self, key.str().c_str(), timeout, &data, &bytes))
+      return group::makeError(group::GroupError::Kind::Peer,
+                              "the store did not give key '" + key +
+                                  "': is every rank running?");
+    std::string value(static_cast<const char *>(data), bytes);
+    std::free(data);
+    return value;
+  }
+
+private:
+  const commsir_store store;
+};
+} // namespace
+
+static commsir_status hand(llvm::Expected<std::unique_ptr<group::Group>> made,
+                           commsir_group **out) {
+  if (!made)
+    return report(made.takeError());
+  *out = new commsir_group(std::move(*made));
+  return COMMSIR_OK;
+}
+
+static commsir_status create(const commsir_group_options *options,
+                             group::Store &store, commsir_group **out) {
+  group::GroupOptions settings;
+  if (options->name)
+    settings.name = options->name;
+  settings.rank = options->rank;
+  settings.ranks = options->ranks;
+  settings.device = options->device;
+  if (options->timeout > 0)
+    settings.timeout = options->timeout;
+  settings.ncclComm = options->nccl_comm;
+  return hand(group::createGroup(settings, store), out);
+}
+
+commsir_status commsir_group_create(const commsir_group_options *options,
+                                    const commsir_store *store,
+                                    commsir_group **group) {
+  return guard([&] {
+    if (!options || !store || !store->get || !store->set || !group)
+      return isNull("an argument of commsir_group_create");
+    CallerStore adapter(*store);
+    return create(options, adapter, group);
+  });
+}
+
+commsir_status
+commsir_group_create_in_folder(const commsir_group_options *options,
+                               const char *folder, commsir_group **group) {
+  return guard([&] {
+    if (!options || !folder || !group)
+      return isNull("an argument of commsir_group_create_in_folder");
+    auto store = group::createFileStore(folder);
+    if (!store)
+      return report(store.takeError());
+    return create(options, **store, group);
+  });
+}
+
+void commsir_group_destroy(commsir_group *group) {
+  guard([&] {
+    delete group;
+    return COMMSIR_OK;
+  });
+}
+
+commsir_status commsir_group_abort(commsir_group *group, const char *reason) {
+  return guard([&] {
+    if (!group)
+      return isNull("group");
+    group->group->abort(textOf(reason));
+    return COMMSIR_OK;
+  });
+}
+
+commsir_status commsir_group_shrink(commsir_group *group,
+                                    const int64_t *survivors, size_t count,
+                                    const commsir_store *store,
+                                    commsir_group **out) {
+  return guard([&] {
+    if (!group || !survivors || !store || !store->get || !store->set || !out)
+      return isNull("an argument of commsir_group_shrink");
+    CallerStore adapter(*store);
+    return hand(group->group->shrink({survivors, count}, adapter), out);
+  });
+}
+
+commsir_status commsir_group_poll(commsir_group *group) {
+  return guard([&] {
+    if (!group)
+      return isNull("group");
+    return report(group->group->poll());
+  });
+}
+
+char *commsir_group_stats(commsir_group *group) {
+  char *text = nullptr;
+  guard([&] {
+    if (!group)
+      return isNull("group");
+    group::GroupCounts counts = group->group->counts();
+    group::StagingCounts staging = group->collectives.counts();
+    auto whole = [](uint64_t value) { return static_cast<int64_t>(value); };
+    text = capi::copyText(capi::render(
+        llvm::json::Object{{"launches", whole(counts.launches)},
+                           {"compiled", whole(counts.compiled)},
+                           {"from_cache", whole(counts.fromCache)},
+                           {"window_bytes", whole(counts.windowBytes)},
+                           {"channel_bytes", whole(counts.channelBytes)},
+                           {"in_place", whole(staging.inPlace)},
+                           {"staged", whole(staging.staged)}}));
+    return COMMSIR_OK;
+  });
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+commsir_status commsir_window_allocate(commsir_group *group, size_t bytes,
+                                       void **base) {
+  return guard([&] {
+    if (!group || !base)
+      return isNull("an argument of commsir_window_allocate");
+    auto made = group->group->allocate(bytes);
+    if (!made)
+      return report(made.takeError());
+    *base = *made;
+    return COMMSIR_OK;
+  });
+}
+
+commsir_status commsir_window_release(commsir_group *group, void *base) {
+  return guard([&] {
+    if (!group)
+      return isNull("group");
+    return report(group->group->release(base));
+  });
+}
+
+commsir_status commsir_window_adopt(commsir_group *group, void *own,
+                                    size_t bytes, const uint64_t *parts) {
+  return guard([&] {
+    if (!group || !parts)
+      return isNull("an argument of commsir_window_adopt");
+    auto count = static_cast<size_t>(group->group->options().ranks);
+    return report(group->group->adopt(own, bytes, {parts, count}));
+  });
+}
+
+void commsir_window_forget(commsir_group *group, void *own) {
+  if (group)
+    group->group->forget(own);
+}
+
+int commsir_window_contains(commsir_group *group, const void *data,
+                            size_t bytes) {
+  return group && group->group->isSymmetric(data, bytes);
+}
+
+void *commsir_window_peer(commsir_group *group, const void *data,
+                          int64_t peer) {
+  return group ? group->group->peerAddress(data, peer) : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+static group::CollectiveCall callOf(const commsir_collective &call) {
+  group::CollectiveCall made;
+  made.op = textOf(call.op);
+  made.reduction = textOf(call.reduction);
+  made.elementType = textOf(call.type);
+  made.root = call.root;
+  made.peer = call.peer;
+  made.input = {const_cast<void *>(call.input), call.input_elements};
+  made.output = {call.output, call.output_elements};
+  made.algorithm = textOf(call.algorithm);
+  made.protocol = textOf(call.protocol);
+  return made;
+}
+
+commsir_status commsir_group_collective(commsir_group *group,
+                                        const commsir_collective *call,
+                                        void *stream) {
+  return guard([&] {
+    if (!group || !call)
+      return isNull("an argument of commsir_group_collective");
+    return report(group->collectives.run(callOf(*call), stream));
+  });
+}
+
+char *commsir_group_why_not(commsir_group *group,
+                            const commsir_collective *call) {
+  char *text = nullptr;
+  guard([&] {
+    if (!group || !call) {
+      text = capi::copyText("an argument is a null pointer");
+      return COMMSIR_OK;
+    }
+    if (auto why = group->collectives.whyNot(callOf(*call)))
+      text = capi::copyText(*why);
+    return COMMSIR_OK;
+  });
+  return text;
+}
+
+static std::vector<group::FusedCall::Operand>
+operandsOf(const commsir_operand *operands, size_t count) {
+  std::vector<group::FusedCall::Operand> made;
+  for (const commsir_operand &one : llvm::ArrayRef(operands, count))
+    made.push_back({{one.data, one.elements},
+                    textOf(one.type),
+                    one.per_row != 0,
+                    one.columns});
+  return made;
+}
+
+commsir_status commsir_group_fused(commsir_group *group,
+                                   const commsir_fused *call, void *stream) {
+  return guard([&] {
+    if (!group || !call || (call->argument_count && !call->arguments) ||
+        (call->output_count && !call->outputs))
+      return isNull("an argument of commsir_group_fused");
+    group::FusedCall made;
+    made.op = textOf(call->op);
+    made.reduction = textOf(call->reduction);
+    made.elementType = textOf(call->type);
+    made.rows = call->rows;
+    made.columns = call->columns;
+    made.input = {const_cast<void *>(call->input), call->rows * call->columns};
+    made.arguments = operandsOf(call->arguments, call->argument_count);
+    made.outputs = operandsOf(call->outputs, call->output_count);
+    made.consume = textOf(call->consume);
+    return report(group->collectives.run(made, stream));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+/// Reads the options of a kernel; false, with `bad` set, when they are wrong.
+static bool readOptions(llvm::StringRef text, group::KernelRequest &request,
+                        std::string &bad) {
+  auto value = llvm::json::parse(text);
+  if (!value) {
+    bad = llvm::toString(value.takeError());
+    return false;
+  }
+  const llvm::json::Object *object = value->getAsObject();
+  if (!object) {
+    bad = "they are no object";
+    return false;
+  }
+  for (const auto &[name, entry] : *object) {
+    llvm::StringRef key = name;
+    auto number = entry.getAsInteger();
+    auto string = entry.getAsString();
+    if (key == "algorithm" && string)
+      request.algorithm = string->str();
+    else if (key == "protocol" && string)
+      request.protocol = string->str();
+    else if (key == "blocks" && number)
+      request.blocks = *number;
+    else if (key == "threads" && number)
+      request.threads = *number;
+    else if (key == "cluster" && number)
+      request.cluster = *number;
+    else if (key == "check" && entry.getAsBoolean())
+      request.check = *entry.getAsBoolean();
+    else {
+      bad = "'" + key.str() +
+            "' is unknown or of the wrong type; there are algorithm, protocol "
+            "(texts), blocks, threads, cluster (numbers) and check";
+      return false;
+    }
+  }
+  return true;
+}
+
+commsir_status commsir_group_kernel(commsir_group *group, const char *source,
+                                    const char *name, const char *options,
+                                    commsir_kernel **kernel) {
+  return guard([&] {
+    if (!group || !source || !kernel)
+      return isNull("an argument of commsir_group_kernel");
+    group::KernelRequest request;
+    request.source = source;
+    request.name = textOf(name);
+    std::string bad;
+    if (options && *options && !readOptions(options, request, bad))
+      return fail(COMMSIR_USAGE, "options of the kernel: " + bad);
+    auto made = group->group->prepare(request);
+    if (!made)
+      return report(made.takeError());
+    group->kernels.push_back(std::unique_ptr<commsir_kernel>(
+        new commsir_kernel{*group->group, **made}));
+    *kernel = group->kernels.back().get();
+    return COMMSIR_OK;
+  });
+}
+
+commsir_status commsir_kernel_launch(commsir_kernel *kernel,
+                                     const commsir_argument *arguments,
+                                     size_t count, void *stream) {
+  return guard([&] {
+    if (!kernel || (count && !arguments))
+      return isNull("an argument of commsir_kernel_launch");
+    llvm::SmallVector<group::Argument, 8> given;
+    for (const commsir_argument &one : llvm::ArrayRef(arguments, count))
+      given.push_back({one.data, one.bytes});
+    return report(kernel->group.launch(kernel->kernel, given, stream));
+  });
+}
+
+static llvm::StringRef kindName(jit::ArgKind kind) {
+  switch (kind) {
+  case jit::ArgKind::Window:
+    return "window";
+  case jit::ArgKind::Memory:
+    return "memory";
+  case jit::ArgKind::Signal:
+    return "signal";
+  case jit::ArgKind::Counter:
+    return "counter";
+  case jit::ArgKind::Scalar:
+    return "scalar";
+  }
+  return "";
+}
+
+char *commsir_kernel_describe(commsir_kernel *kernel) {
+  char *text = nullptr;
+  guard([&] {
+    if (!kernel)
+      return isNull("kernel");
+    llvm::json::Array arguments, choices;
+    for (const jit::ArgInfo &info : kernel->kernel.args()) {
+      llvm::json::Array shape;
+      for (int64_t dim : info.shape)
+        shape.push_back(dim);
+      arguments.push_back(llvm::json::Object{{"name", info.name},
+                                             {"kind", kindName(info.kind)},
+                                             {"type", info.elementType},
+                                             {"shape", std::move(shape)}});
+    }
+    for (const jit::Choice &choice : kernel->kernel.choices())
+      choices.push_back(llvm::json::Object{{"op", choice.op},
+                                           {"algorithm", choice.algorithm},
+                                           {"protocol", choice.protocol},
+                                           {"tile", choice.tileSize},
+                                           {"tiles", choice.tiles}});
+    text = capi::copyText(
+        capi::render(llvm::json::Object{{"name", kernel->kernel.name()},
+                                        {"arguments", std::move(arguments)},
+                                        {"choices", std::move(choices)}}));
+    return COMMSIR_OK;
+  });
+  return text;
+}

@@ -1,0 +1,850 @@
+//===- CpuGroup.cpp - A rank that is a process on the CPU -----------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/group/CpuGroup.h"
+
+#include "runtime/group/CpuKernel.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/xxhash.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+using namespace commsir;
+using namespace commsir::group;
+using Kind = GroupError::Kind;
+
+/// Addresses of channel memory of one rank that a group sets aside when the
+/// caller does not say; pages are taken when they are touched.
+static constexpr uint64_t kChannelBytes = uint64_t(256) << 20;
+/// Likewise of one rank of an ordered pair.
+static constexpr uint64_t kPairBytes = uint64_t(8) << 20;
+static constexpr int64_t kMaxRanks = 1024;
+
+/// How often this process was forked: what a group shares with its peers must
+/// not be used by two.
+static std::atomic<unsigned> forkCount{0};
+
+static void watchForks() {
+  static std::once_flag once;
+  std::call_once(once,
+                 [] { pthread_atfork(nullptr, nullptr, [] { ++forkCount; }); });
+}
+
+static std::string number(int64_t value) { return std::to_string(value); }
+
+//===----------------------------------------------------------------------===//
+// Party
+//===----------------------------------------------------------------------===//
+
+int64_t Party::take(uint64_t bytes) {
+  bytes = llvm::alignTo(bytes, 64);
+  for (auto it = free.begin(); it != free.end(); ++it) {
+    auto [offset, size] = *it;
+    if (size < bytes)
+      continue;
+    free.erase(it);
+    if (size > bytes)
+      free[offset + bytes] = size - bytes;
+    return static_cast<int64_t>(offset);
+  }
+  return -1;
+}
+
+void Party::give(uint64_t offset, uint64_t bytes) {
+  bytes = llvm::alignTo(bytes, 64);
+  touched = std::max(touched, offset + bytes);
+  auto next = free.lower_bound(offset);
+  if (next != free.end() && next->first == offset + bytes) {
+    bytes += next->second;
+    next = free.erase(next);
+  }
+  if (next != free.begin()) {
+    auto before = std::prev(next);
+    if (before->first + before->second == offset) {
+      before->second += bytes;
+      return;
+    }
+  }
+  free[offset] = bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Making a group
+//===----------------------------------------------------------------------===//
+
+CpuGroup::CpuGroup(GroupOptions options) : Group(std::move(options)) {
+  watchForks();
+  forks = forkCount;
+}
+
+static llvm::Error checkOptions(const GroupOptions &options) {
+  if (options.ranks < 1 || options.ranks > kMaxRanks)
+    return makeError(Kind::Usage, "a group on the CPU has 1 to " +
+                                      number(kMaxRanks) + " ranks, not " +
+                                      number(options.ranks));
+  if (options.rank < 0 || options.rank >= options.ranks)
+    return makeError(Kind::Usage, "rank " + number(options.rank) +
+                                      " is not one of a group of " +
+                                      number(options.ranks));
+  if (!(options.timeout > 0))
+    return makeError(Kind::Usage, "the timeout must be more than 0 seconds");
+  return llvm::Error::success();
+}
+
+/// Where things lie in the first segment.
+namespace {
+struct Layout {
+  explicit Layout(const GroupOptions &options)
+      : ranks(options.ranks),
+        channelBytes(llvm::alignTo(options.channelBytes ? options.channelBytes
+                                                        : kChannelBytes,
+                                   4096)) {
+    seats = sizeof(Board);
+    worldPlaces = seats + ranks * sizeof(Seat);
+    worldArena = llvm::alignTo(worldPlaces + ranks * sizeof(Place), 4096);
+    pairs = worldArena + ranks * channelBytes;
+    pairStride = llvm::alignTo(2 * sizeof(Place), 4096) + 2 * kPairBytes;
+    total = pairs + uint64_t(ranks) * ranks * pairStride;
+  }
+  uint64_t pairPlaces(int64_t source, int64_t dest) const {
+    return pairs + (source * ranks + dest) * pairStride;
+  }
+  uint64_t pairArena(int64_t source, int64_t dest) const {
+    return pairPlaces(source, dest) + llvm::alignTo(2 * sizeof(Place), 4096);
+  }
+  int64_t ranks;
+  uint64_t channelBytes, seats, worldPlaces, worldArena, pairs, pairStride,
+      total;
+};
+} // namespace
+
+Seat &CpuGroup::seat(int64_t rank) const {
+  return reinterpret_cast<Seat *>(segment.data() + sizeof(Board))[rank];
+}
+
+void CpuGroup::layOut() {
+  Layout layout(settings);
+  for (int64_t rank = 0; rank < settings.ranks; ++rank)
+    world.members.push_back(rank);
+  world.own = settings.rank;
+  world.places = reinterpret_cast<Place *>(segment.data() + layout.worldPlaces);
+  world.arena = segment.data() + layout.worldArena;
+  world.arenaBytes = settings.ranks * layout.channelBytes;
+  world.free[0] = world.arenaBytes;
+}
+
+/// What tells one host from another, and one container.
+static std::string describeHost() {
+  std::string text;
+  if (auto id = llvm::MemoryBuffer::getFile("/proc/sys/kernel/random/boot_id"))
+    text = (*id)->getBuffer().trim().str();
+  char link[64];
+  ssize_t length = ::readlink("/proc/self/ns/pid", link, sizeof link);
+  if (length > 0)
+    text += " " + std::string(link, length);
+  return text;
+}
+
+/// The first segment: rank 0 makes it, the others open it.
+llvm::Error CpuGroup::attach(Store &store) {
+  std::string key = "commsir/" + settings.name + "/cpu";
+  if (settings.rank == 0) {
+    auto made = Segment::create(Layout(settings).total);
+    if (!made)
+      return made.takeError();
+    segment = std::move(*made);
+    board().magic = kMagic;
+    board().ranks = settings.ranks;
+    SegmentName name = segment.name();
+    return store.set(key, number(name.process) + " " + number(name.file) + " " +
+                              number(name.bytes) + "\n" + describeHost());
+  }
+  auto text = store.get(key, settings.timeout);
+  if (!text)
+    return text.takeError();
+  auto [numbers, host] = llvm::StringRef(*text).split('\n');
+  llvm::SmallVector<llvm::StringRef> parts;
+  numbers.split(parts, ' ');
+  SegmentName name;
+  if (parts.size() != 3 || parts[0].getAsInteger(10, name.process) ||
+      parts[1].getAsInteger(10, name.file) ||
+      parts[2].getAsInteger(10, name.bytes))
+    return makeError(Kind::Usage, "key '" + key + "' of the store holds '" +
+                                      *text + "', which is none of ours");
+  if (host != describeHost())
+    return makeError(Kind::Usage,
+                     "rank " + number(settings.rank) +
+                         " and rank 0 do not share memory: they run on "
+                         "different hosts or in different containers");
+  if (name.bytes != Layout(settings).total)
+    return makeError(Kind::Disagree,
+                     "rank " + number(settings.rank) +
+                         " and rank 0 disagree on the number of ranks or on "
+                         "the bytes of channel memory");
+  auto opened = Segment::open(name);
+  if (!opened)
+    return opened.takeError();
+  segment = std::move(*opened);
+  if (board().magic != kMagic || board().ranks != settings.ranks)
+    return makeError(Kind::Usage, "the memory that rank 0 has announced is "
+                                  "none of this group");
+  return llvm::Error::success();
+}
+
+llvm::Error CpuGroup::watchPeers() {
+  for (int64_t rank = 0; rank < settings.ranks; ++rank) {
+    int process = seat(rank).process.load();
+    processes.push_back(
+        rank == settings.rank
+            ? -1
+            : static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+    if (rank != settings.rank && processes.back() < 0 && errno == ESRCH)
+      return makeError(Kind::Peer, "rank " + number(rank) + " (process " +
+                                       number(process) +
+                                       ") ended while the group was made");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error CpuGroup::join(Store &store) {
+  if (llvm::Error error = attach(store))
+    return error;
+  layOut();
+  ownSeat().process = ::getpid();
+  ownSeat().life = Life::Member;
+  if (llvm::Error error =
+          begin(world, 1, "making a group of " + number(settings.ranks)))
+    return error;
+  if (llvm::Error error = meet(world))
+    return error;
+  segment.seal();
+  if (llvm::Error error = watchPeers())
+    return error;
+  return end(world);
+}
+
+llvm::Expected<std::unique_ptr<Group>>
+CpuGroup::create(const GroupOptions &options, Store &store) {
+  if (llvm::Error error = checkOptions(options))
+    return std::move(error);
+  std::unique_ptr<CpuGroup> group(new CpuGroup(options));
+  if (llvm::Error error = group->join(store))
+    return std::move(error);
+  return std::move(group);
+}
+
+CpuGroup::~CpuGroup() {
+  for (int process : processes)
+    if (process >= 0)
+      ::close(process);
+  if (!segment.data() || forks != forkCount)
+    return;
+  Life member = Life::Member;
+  ownSeat().life.compare_exchange_strong(member, Life::Left);
+  wakeAll();
+}
+
+llvm::Expected<std::unique_ptr<Group>>
+commsir::group::createCpuGroup(const GroupOptions &options, Store &store) {
+  return CpuGroup::create(options, store);
+}
+
+//===----------------------------------------------------------------------===//
+// Trouble
+//===----------------------------------------------------------------------===//
+
+llvm::Error CpuGroup::failure() const {
+  std::lock_guard<std::mutex> guard(lock);
+  return llvm::make_error<GroupError>(failureKind, failureText);
+}
+
+llvm::Error CpuGroup::check() const {
+  if (forks != forkCount)
+    return makeError(Kind::Usage,
+                     "this process was forked after group '" + settings.name +
+                         "' was made: only the parent is a member; make a "
+                         "group in the child");
+  if (broken.load(std::memory_order_relaxed))
+    return failure();
+  return llvm::Error::success();
+}
+
+llvm::Error CpuGroup::poll() {
+  if (llvm::Error error = check())
+    return error;
+  findTrouble(world);
+  return check();
+}
+
+/// Ends the group on this rank; the others hear of it when they wait.
+void CpuGroup::breakUp(Kind kind, std::string message, Life life) {
+  {
+    std::lock_guard<std::mutex> guard(lock);
+    if (broken)
+      return;
+    failureKind = kind;
+    failureText = message;
+    broken = true;
+    if (running)
+      running->store(1, std::memory_order_relaxed);
+  }
+  putText(ownSeat().reason, kReasonBytes, message);
+  ownSeat().life.store(life, std::memory_order_release);
+  wakeAll();
+}
+
+void CpuGroup::abort(llvm::StringRef reason) {
+  if (forks != forkCount)
+    return;
+  breakUp(Kind::Aborted,
+          "group '" + settings.name + "' was aborted on rank " +
+              number(settings.rank) +
+              (reason.empty() ? std::string() : ": " + reason.str()),
+          Life::Aborted);
+}
+
+/// Whether the process of `rank` has ended.
+bool CpuGroup::isGone(int64_t rank) const {
+  if (static_cast<size_t>(rank) >= processes.size()) {
+    int process = seat(rank).process.load();
+    return process && ::kill(process, 0) != 0 && errno == ESRCH;
+  }
+  int process = processes[rank];
+  if (process < 0)
+    return false;
+  pollfd look = {process, POLLIN, 0};
+  return ::poll(&look, 1, 0) == 1;
+}
+
+/// The step of `place` of that number, if it is still remembered.
+static const Step *findStep(const Place &place, uint64_t number) {
+  const Step &step = place.steps[number % kSteps];
+  return step.number.load(std::memory_order_acquire) == number ? &step
+                                                               : nullptr;
+}
+
+std::string CpuGroup::describeRank(const Party &party, int64_t member) const {
+  const Place &place = party.places[member];
+  std::string text = "rank " + number(party.members[member]);
+  uint64_t last = 0;
+  for (const Step &step : place.steps)
+    last = std::max(last, step.number.load(std::memory_order_acquire));
+  const Step *step = last ? findStep(place, last) : nullptr;
+  if (!step)
+    return text + " has not begun";
+  bool ended = place.ended.load(std::memory_order_acquire) >= last;
+  return text + (ended ? " has ended step " : " is in step ") +
+         number(static_cast<int64_t>(last)) + " (" + step->text + ")";
+}
+
+/// Members that take another step than this rank, with both sides' texts.
+std::string CpuGroup::findDisagreement(const Party &party) const {
+  std::string text;
+  for (int64_t member = 0; member < party.size(); ++member) {
+    const Step *step = findStep(party.places[member], party.step);
+    if (!step || step->digest.load(std::memory_order_relaxed) == party.digest)
+      continue;
+    text += "\n  rank " + number(party.members[member]) + ": " + step->text;
+  }
+  if (text.empty())
+    return text;
+  const Step *own = findStep(party.ownPlace(), party.step);
+  return "ranks disagree in step " + number(static_cast<int64_t>(party.step)) +
+         " of group '" + settings.name + "'\n  rank " + number(settings.rank) +
+         ": " + (own ? own->text : "") + text +
+         "\n  all ranks have to make the same calls in the same order";
+}
+
+/// Looks for a reason why this rank waits in vain. Those who have ended this
+/// step owe it nothing more.
+bool CpuGroup::findTrouble(const Party &party) {
+  if (broken.load(std::memory_order_relaxed))
+    return true;
+  std::string disagreement = findDisagreement(party);
+  if (!disagreement.empty()) {
+    breakUp(Kind::Disagree, disagreement);
+    return true;
+  }
+  for (int64_t member = 0; member < party.size(); ++member) {
+    int64_t rank = party.members[member];
+    if (rank == settings.rank || party.places[member].ended.load(
+                                     std::memory_order_acquire) >= party.step)
+      continue;
+    Seat &peer = seat(rank);
+    Life life = peer.life.load(std::memory_order_acquire);
+    std::string who = "rank " + number(rank);
+    if (life == Life::Aborted || life == Life::Failed) {
+      breakUp(life == Life::Aborted ? Kind::Aborted : Kind::Peer,
+              who + " has given up: " + peer.reason);
+      return true;
+    }
+    // A rank that goes in an orderly way may have ended the step since.
+    bool left = life == Life::Left;
+    if (!left && !(life == Life::Member && isGone(rank)))
+      continue;
+    if (party.places[member].ended.load(std::memory_order_acquire) >=
+        party.step)
+      continue;
+    breakUp(Kind::Peer,
+            left ? who + " has left the group; " + describeRank(party, member)
+                 : who + " (process " + number(peer.process) + ") has died; " +
+                       describeRank(party, member));
+    return true;
+  }
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Sleeping and waking
+//===----------------------------------------------------------------------===//
+
+static uint32_t bitOf(int64_t rank) { return uint32_t(1) << (rank % 32); }
+
+/// Storing and then looking for sleepers, here, and announcing sleep and then
+/// looking at memory, in `Waiter::sleep`, are both ordered by fences: one of
+/// the two sees the other.
+void CpuGroup::wakeAll() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (board().sleepers.load(std::memory_order_relaxed) == 0)
+    return;
+  uint32_t bits = 0;
+  for (int64_t rank = 0; rank < settings.ranks; ++rank)
+    if (rank != settings.rank &&
+        seat(rank).asleep.load(std::memory_order_relaxed))
+      bits |= bitOf(rank);
+  // `abort` wakes its own rank, too.
+  if (broken.load(std::memory_order_relaxed))
+    bits |= bitOf(settings.rank);
+  if (!bits)
+    return;
+  board().bell.fetch_add(1, std::memory_order_release);
+  wakeAt(board().bell, bits);
+}
+
+void CpuGroup::wakeRank(int64_t rank) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (board().sleepers.load(std::memory_order_relaxed) == 0 ||
+      !seat(rank).asleep.load(std::memory_order_relaxed))
+    return;
+  board().bell.fetch_add(1, std::memory_order_release);
+  wakeAt(board().bell, bitOf(rank));
+}
+
+/// Looks before a rank that waits gives the processor to others, and before it
+/// sleeps. A look costs less than a switch, and a switch less than a sleep; the
+/// peers are mostly a few microseconds away.
+static constexpr unsigned kLooks = 64, kYields = 30;
+/// A sleeper looks around this often, in microseconds: nobody wakes it when a
+/// peer dies.
+static constexpr int64_t kSleep = 20000;
+
+bool Waiter::rest(Party &party, llvm::function_ref<bool()> ready) {
+  for (unsigned i = 0; i < kLooks; ++i) {
+    if (ready())
+      return true;
+    __builtin_ia32_pause();
+  }
+  for (unsigned i = 0; i < kYields; ++i) {
+    ::sched_yield();
+    if (ready())
+      return true;
+  }
+  Clock::time_point begun = Clock::now();
+  while (!ready()) {
+    if (group.findTrouble(party))
+      return ready();
+    if (!sleep(party, ready, begun))
+      return false;
+  }
+  return true;
+}
+
+bool Waiter::sleep(Party &party, llvm::function_ref<bool()> ready,
+                   Clock::time_point begun) {
+  Board &board = group.board();
+  Seat &seat = group.ownSeat();
+  seat.asleep.store(1, std::memory_order_relaxed);
+  board.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  uint32_t seen = board.bell.load(std::memory_order_acquire);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!group.broken.load(std::memory_order_relaxed) && !ready())
+    sleepAt(board.bell, seen, bitOf(group.settings.rank), kSleep);
+  board.sleepers.fetch_sub(1, std::memory_order_relaxed);
+  seat.asleep.store(0, std::memory_order_relaxed);
+  std::chrono::duration<double> time = Clock::now() - begun;
+  if (time.count() < group.settings.timeout || ready())
+    return true;
+  std::string text = "rank " + number(group.settings.rank) + " has waited " +
+                     llvm::formatv("{0:f1}", group.settings.timeout).str() +
+                     " s for its peers in step " +
+                     number(static_cast<int64_t>(party.step)) + " of group '" +
+                     group.settings.name + "'";
+  for (int64_t member = 0; member < party.size(); ++member)
+    if (member != party.own &&
+        party.places[member].ended.load(std::memory_order_acquire) < party.step)
+      text += "\n  " + group.describeRank(party, member);
+  group.breakUp(Kind::Peer, text);
+  return false;
+}
+
+bool Waiter::poll(Party &party) {
+  // Looks at peers and at the clock cost: not each time.
+  if (++polls % 64 != 0)
+    return !group.broken.load(std::memory_order_relaxed);
+  ::sched_yield();
+  if (polls % 4096 != 0)
+    return !group.broken.load(std::memory_order_relaxed);
+  return !group.findTrouble(party);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+llvm::Error CpuGroup::begin(Party &party, uint64_t digest,
+                            llvm::StringRef text) {
+  if (llvm::Error error = check())
+    return error;
+  party.digest = digest;
+  uint64_t number = ++party.step;
+  Step &step = party.ownPlace().steps[number % kSteps];
+  step.number.store(0, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  step.digest.store(digest, std::memory_order_relaxed);
+  putText(step.text, kTextBytes, text);
+  step.number.store(number, std::memory_order_release);
+  return llvm::Error::success();
+}
+
+llvm::Error CpuGroup::end(Party &party) {
+  std::string disagreement = findDisagreement(party);
+  party.ownPlace().ended.store(party.step, std::memory_order_release);
+  if (!disagreement.empty()) {
+    breakUp(Kind::Disagree, disagreement);
+    return failure();
+  }
+  return llvm::Error::success();
+}
+
+/// Waits until all members are here. With `failure`, they all learn that this
+/// rank's part of the step has gone wrong.
+llvm::Error CpuGroup::meet(Party &party, const llvm::Twine &failed) {
+  Place &own = party.ownPlace();
+  uint64_t point = ++party.meetings;
+  if (!failed.isTriviallyEmpty()) {
+    putText(own.reason, kReasonBytes, failed.str());
+    own.failed.store(point, std::memory_order_release);
+  }
+  own.met.store(point, std::memory_order_release);
+  wakeAll();
+  bool all = waiter.rest(party, [&] {
+    for (int64_t member = 0; member < party.size(); ++member)
+      if (party.places[member].met.load(std::memory_order_acquire) < point)
+        return false;
+    return true;
+  });
+  if (!all)
+    return failure();
+  std::string disagreement = findDisagreement(party);
+  if (!disagreement.empty()) {
+    breakUp(Kind::Disagree, disagreement);
+    return failure();
+  }
+  for (int64_t member = 0; member < party.size(); ++member)
+    if (party.places[member].failed.load(std::memory_order_acquire) == point)
+      return makeError(Kind::Peer, "rank " + number(party.members[member]) +
+                                       ": " + party.places[member].reason);
+  return llvm::Error::success();
+}
+
+llvm::Error CpuGroup::shareSegment(Party &party, uint64_t bytes,
+                                   Segment &made) {
+  Place &first = party.places[0];
+  std::string failed;
+  auto note = [&](llvm::Expected<Segment> segment) {
+    if (segment)
+      made = std::move(*segment);
+    else
+      failed = llvm::toString(segment.takeError());
+  };
+  if (party.own == 0) {
+    note(Segment::create(bytes));
+    SegmentName name = made.name();
+    first.segmentProcess = name.process;
+    first.segmentFile = name.file;
+    first.segmentBytes = name.bytes;
+  }
+  if (llvm::Error error = meet(party, failed))
+    return error;
+  if (party.own != 0)
+    note(Segment::open(
+        {first.segmentProcess, first.segmentFile, first.segmentBytes}));
+  if (llvm::Error error = meet(party, failed))
+    return error;
+  made.seal();
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+/// Parts of whole pages would lie in the same sets of a cache for all ranks:
+/// they are moved apart.
+static int64_t strideOf(size_t bytes) {
+  auto stride = static_cast<int64_t>(
+      llvm::alignTo(std::max<size_t>(bytes, 64), uint64_t(64)));
+  return stride % 4096 == 0 ? stride + 192 : stride;
+}
+
+llvm::Expected<void *> CpuGroup::allocate(size_t bytes) {
+  if (bytes > (size_t(1) << 46) / settings.ranks)
+    return makeError(Kind::Usage, llvm::Twine(bytes) +
+                                      " bytes on each rank are more than can "
+                                      "be addressed");
+  std::string text = "allocate " + std::to_string(bytes) + " bytes";
+  if (llvm::Error error = begin(world, llvm::xxh3_64bits(text), text))
+    return std::move(error);
+  Window window;
+  window.bytes = bytes;
+  window.stride = strideOf(bytes);
+  llvm::Error error =
+      shareSegment(world, window.stride * settings.ranks, window.segment);
+  if (llvm::Error late = end(world))
+    error = llvm::joinErrors(std::move(error), std::move(late));
+  if (error)
+    return std::move(error);
+  window.base = window.segment.data();
+  window.own = window.base + settings.rank * window.stride;
+  void *own = window.own;
+  counted.windowBytes += bytes;
+  windows.emplace(reinterpret_cast<uintptr_t>(own), std::move(window));
+  return own;
+}
+
+llvm::Error CpuGroup::release(void *base) {
+  if (llvm::Error error = check())
+    return error;
+  auto it = windows.find(reinterpret_cast<uintptr_t>(base));
+  if (it == windows.end() || it->second.adopted)
+    return makeError(Kind::Usage, "release of memory that is no window of "
+                                  "this group, or was released before");
+  std::string text = "release " + std::to_string(it->second.bytes) + " bytes";
+  if (llvm::Error error = begin(world, llvm::xxh3_64bits(text), text))
+    return error;
+  if (llvm::Error error = meet(world))
+    return error;
+  counted.windowBytes -= it->second.bytes;
+  windows.erase(it);
+  return end(world);
+}
+
+llvm::Error CpuGroup::adopt(void *own, size_t bytes,
+                            llvm::ArrayRef<uint64_t> parts) {
+  if (llvm::Error error = check())
+    return error;
+  if (parts.size() != static_cast<size_t>(settings.ranks))
+    return makeError(Kind::Usage,
+                     "a window has one part a rank: " + number(settings.ranks) +
+                         ", not " + number(parts.size()));
+  if (parts[settings.rank] != reinterpret_cast<uintptr_t>(own))
+    return makeError(Kind::Usage,
+                     "this rank's part of the window is not where it is said "
+                     "to begin");
+  int64_t stride =
+      settings.ranks > 1 ? static_cast<int64_t>(parts[1] - parts[0]) : 0;
+  for (size_t rank = 0; rank < parts.size(); ++rank)
+    if (parts[rank] != parts[0] + rank * stride)
+      return makeError(Kind::Usage,
+                       "on the CPU the parts of a window lie at equal "
+                       "distances; that of rank " +
+                           number(rank) + " does not");
+  Window window;
+  window.own = static_cast<char *>(own);
+  window.bytes = bytes;
+  window.base = reinterpret_cast<char *>(parts[0]);
+  window.stride = stride;
+  window.adopted = true;
+  windows[reinterpret_cast<uintptr_t>(own)] = std::move(window);
+  return llvm::Error::success();
+}
+
+void CpuGroup::forget(void *own) {
+  auto it = windows.find(reinterpret_cast<uintptr_t>(own));
+  if (it != windows.end() && it->second.adopted)
+    windows.erase(it);
+}
+
+const CpuGroup::Window *CpuGroup::findWindow(const void *data,
+                                             size_t bytes) const {
+  auto at = reinterpret_cast<uintptr_t>(data);
+  auto it = windows.upper_bound(at);
+  if (it == windows.begin())
+    return nullptr;
+  const Window &window = std::prev(it)->second;
+  auto offset = at - reinterpret_cast<uintptr_t>(window.own);
+  return offset <= window.bytes && bytes <= window.bytes - offset ? &window
+                                                                  : nullptr;
+}
+
+bool CpuGroup::isSymmetric(const void *data, size_t bytes) const {
+  return findWindow(data, bytes) != nullptr;
+}
+
+void *CpuGroup::peerAddress(const void *data, int64_t peer) const {
+  const Window *window = findWindow(data, 0);
+  if (!window || peer < 0 || peer >= settings.ranks)
+    return nullptr;
+  return window->base + peer * window->stride +
+         (static_cast<const char *>(data) - window->own);
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+Party &CpuGroup::pair(int64_t source, int64_t dest) {
+  auto [it, isNew] = pairs.try_emplace({source, dest});
+  Party &party = it->second;
+  if (!isNew)
+    return party;
+  Layout layout(settings);
+  party.members = {std::min(source, dest), std::max(source, dest)};
+  party.own = settings.rank == party.members[0] ? 0 : 1;
+  party.places = reinterpret_cast<Place *>(segment.data() +
+                                           layout.pairPlaces(source, dest));
+  party.arena = segment.data() + layout.pairArena(source, dest);
+  party.arenaBytes = 2 * kPairBytes;
+  party.free[0] = party.arenaBytes;
+  return party;
+}
+
+llvm::Expected<Party *> CpuGroup::findParty(llvm::ArrayRef<int64_t> members) {
+  if (members.empty() || members == llvm::ArrayRef(world.members))
+    return &world;
+  bool fits = members.size() == 2 && members[0] != members[1] &&
+              llvm::is_contained(members, settings.rank);
+  for (int64_t member : members)
+    fits &= member >= 0 && member < settings.ranks;
+  if (!fits)
+    return makeError(Kind::Usage, "a kernel is for all ranks of a group or "
+                                  "for two, this rank among them");
+  return &pair(members[0], members[1]);
+}
+
+static std::string keyOf(const KernelRequest &request) {
+  std::string key = request.source;
+  llvm::raw_string_ostream os(key);
+  os << '\0' << request.name << '\0' << request.algorithm << '\0'
+     << request.protocol << '\0' << request.blocks << '\0' << request.check;
+  for (int64_t member : request.members)
+    os << '\0' << member;
+  return key;
+}
+
+llvm::Expected<GroupKernel *> CpuGroup::prepare(const KernelRequest &request) {
+  if (llvm::Error error = check())
+    return std::move(error);
+  std::string key = keyOf(request);
+  auto it = kernels.find(key);
+  if (it != kernels.end())
+    return it->second.get();
+  auto party = findParty(request.members);
+  if (!party)
+    return party.takeError();
+  if (llvm::Error error = begin(
+          **party, llvm::xxh3_64bits(key),
+          "prepare a kernel" +
+              (request.name.empty() ? std::string() : " @" + request.name)))
+    return std::move(error);
+  auto kernel = CpuKernel::create(*this, **party, request);
+  // A rank that cannot go on says so before it returns: the others wait.
+  llvm::Error error = kernel ? (*kernel)->reserve() : kernel.takeError();
+  std::string failed = error ? llvm::toStringWithoutConsuming(error) : "";
+  llvm::Error met = meet(**party, failed);
+  if (!met)
+    met = end(**party);
+  else
+    (*party)->ownPlace().ended = (*party)->step;
+  // All ranks give the memory back, so that all go on with the same.
+  if ((error || met) && kernel)
+    (*kernel)->giveBack();
+  if (error) {
+    llvm::consumeError(std::move(met));
+    return std::move(error);
+  }
+  if (met)
+    return std::move(met);
+  return (kernels[key] = std::move(*kernel)).get();
+}
+
+llvm::Error CpuGroup::discard(GroupKernel &kernel) {
+  if (llvm::Error error = check())
+    return error;
+  auto it = llvm::find_if(
+      kernels, [&](auto &entry) { return entry.second.get() == &kernel; });
+  if (it == kernels.end())
+    return makeError(Kind::Usage, "discard of a kernel that is none of this "
+                                  "group's");
+  Party &party = it->second->getParty();
+  std::string text = "discard kernel @" + kernel.name().str();
+  if (llvm::Error error = begin(party, llvm::xxh3_64bits(it->first), text))
+    return error;
+  // A peer may still read this rank's part.
+  if (llvm::Error error = meet(party))
+    return error;
+  it->second->giveBack();
+  kernels.erase(it);
+  return end(party);
+}
+
+void CpuGroup::announce(uint64_t digest, llvm::StringRef text) {
+  announced = digest;
+  announcedText = text.str();
+}
+
+llvm::Error CpuGroup::launch(GroupKernel &kernel,
+                             llvm::ArrayRef<Argument> arguments, void *) {
+  if (llvm::Error error = check())
+    return error;
+  return static_cast<CpuKernel &>(kernel).launch(arguments);
+}
+
+llvm::Expected<std::unique_ptr<Group>>
+CpuGroup::shrink(llvm::ArrayRef<int64_t> survivors, Store &store) {
+  if (forks != forkCount)
+    return check();
+  auto own = llvm::find(survivors, settings.rank);
+  if (own == survivors.end() || !llvm::is_sorted(survivors) ||
+      std::adjacent_find(survivors.begin(), survivors.end()) !=
+          survivors.end() ||
+      survivors.front() < 0 || survivors.back() >= settings.ranks)
+    return makeError(Kind::Usage,
+                     "survivors are ranks of the group, ascending, this rank "
+                     "among them");
+  abort("it shrinks to " + number(survivors.size()) + " ranks");
+  GroupOptions options = settings;
+  options.name += "/" + llvm::join(llvm::map_range(survivors, number), ",");
+  options.rank = own - survivors.begin();
+  options.ranks = static_cast<int64_t>(survivors.size());
+  return create(options, store);
+}
+
+GroupCounts CpuGroup::counts() const { return counted; }

@@ -1,0 +1,169 @@
+//===- CpuGroup.h - A rank that is a process on the CPU ---------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_GROUP_CPUGROUP_H
+#define COMMSIR_RUNTIME_GROUP_CPUGROUP_H
+
+#include "runtime/cpu/Peers.h"
+#include "runtime/group/Error.h"
+#include "runtime/group/Group.h"
+#include "runtime/group/Segment.h"
+#include "runtime/group/Shared.h"
+
+#include <chrono>
+#include <map>
+#include <mutex>
+
+namespace commsir::group {
+
+class CpuGroup;
+class CpuKernel;
+
+/// Ranks that run kernels together: the world, or a pair. Every member takes
+/// the same steps on it in the same order.
+struct Party {
+  /// World ranks, ascending.
+  std::vector<int64_t> members;
+  /// This rank's number in it.
+  int64_t own = 0;
+  Place *places = nullptr;
+  /// Memory of channels, signals and barriers: the same on all members.
+  char *arena = nullptr;
+  uint64_t arenaBytes = 0;
+  /// Bytes from the arena's start that have been in use at some time.
+  uint64_t touched = 0;
+  /// Free ranges of the arena: offset and bytes.
+  std::map<uint64_t, uint64_t> free;
+  /// Number of the last step that this rank has begun, and of the points in it
+  /// at which it has met the others.
+  uint64_t step = 0, meetings = 0;
+  uint64_t digest = 0;
+
+  int64_t size() const { return static_cast<int64_t>(members.size()); }
+  Place &ownPlace() const { return places[own]; }
+  /// A range of the arena; -1: none is free.
+  int64_t take(uint64_t bytes);
+  void give(uint64_t offset, uint64_t bytes);
+};
+
+/// Sleeps and wakes for one rank; finds out why a wait cannot end.
+class Waiter {
+public:
+  explicit Waiter(CpuGroup &group) : group(group) {}
+  /// Waits until `ready`; false: it will not be, and the group knows why.
+  bool rest(Party &party, llvm::function_ref<bool()> ready);
+  /// For blocks that poll: yields, and looks for trouble now and then.
+  bool poll(Party &party);
+
+private:
+  using Clock = std::chrono::steady_clock;
+  bool sleep(Party &party, llvm::function_ref<bool()> ready,
+             Clock::time_point begun);
+  CpuGroup &group;
+  unsigned polls = 0;
+  Clock::time_point pollsBegun;
+};
+
+class CpuGroup final : public Group {
+public:
+  static llvm::Expected<std::unique_ptr<Group>>
+  create(const GroupOptions &options, Store &store);
+  ~CpuGroup() override;
+
+  llvm::Expected<void *> allocate(size_t bytes) override;
+  llvm::Error release(void *base) override;
+  llvm::Error adopt(void *own, size_t bytes,
+                    llvm::ArrayRef<uint64_t> parts) override;
+  void forget(void *own) override;
+  bool isSymmetric(const void *data, size_t bytes) const override;
+  void *peerAddress(const void *data, int64_t peer) const override;
+  llvm::Expected<GroupKernel *> prepare(const KernelRequest &request) override;
+  llvm::Error discard(GroupKernel &kernel) override;
+  void announce(uint64_t digest, llvm::StringRef text) override;
+  llvm::Error launch(GroupKernel &kernel, llvm::ArrayRef<Argument> arguments,
+                     void *stream) override;
+  llvm::Error poll() override;
+  void abort(llvm::StringRef reason) override;
+  llvm::Expected<std::unique_ptr<Group>>
+  shrink(llvm::ArrayRef<int64_t> survivors, Store &store) override;
+  GroupCounts counts() const override;
+  bool takesMembers() const override { return true; }
+
+private:
+  friend class CpuKernel;
+  friend class Waiter;
+  struct Window {
+    /// Of this rank.
+    char *own = nullptr;
+    size_t bytes = 0;
+    /// Part of rank 0, and the distance between parts.
+    char *base = nullptr;
+    int64_t stride = 0;
+    Segment segment;
+    bool adopted = false;
+  };
+
+  explicit CpuGroup(GroupOptions options);
+  llvm::Error join(Store &store);
+  llvm::Error attach(Store &store);
+  void layOut();
+  llvm::Error watchPeers();
+  Board &board() const { return *reinterpret_cast<Board *>(segment.data()); }
+  Seat &seat(int64_t rank) const;
+  Seat &ownSeat() const { return seat(settings.rank); }
+  Party &pair(int64_t source, int64_t dest);
+  llvm::Expected<Party *> findParty(llvm::ArrayRef<int64_t> members);
+
+  // Steps: what all members of a party do together.
+  llvm::Error begin(Party &party, uint64_t digest, llvm::StringRef text);
+  llvm::Error meet(Party &party, const llvm::Twine &failure = "");
+  llvm::Error end(Party &party);
+  std::string findDisagreement(const Party &party) const;
+  llvm::Error shareSegment(Party &party, uint64_t bytes, Segment &made);
+
+  // Trouble.
+  llvm::Error check() const;
+  bool findTrouble(const Party &party);
+  bool isGone(int64_t rank) const;
+  void breakUp(GroupError::Kind kind, std::string message,
+               Life life = Life::Failed);
+  std::string describeRank(const Party &party, int64_t member) const;
+  llvm::Error failure() const;
+
+  // Waking.
+  void wakeAll();
+  void wakeRank(int64_t rank);
+
+  const Window *findWindow(const void *data, size_t bytes) const;
+  llvm::Expected<std::unique_ptr<CpuKernel>> build(const KernelRequest &request,
+                                                   Party &party);
+
+  Segment segment;
+  Party world;
+  std::map<std::pair<int64_t, int64_t>, Party> pairs;
+  /// To see peers end.
+  std::vector<int> processes;
+  std::map<uintptr_t, Window> windows;
+  std::map<std::string, std::unique_ptr<CpuKernel>> kernels;
+  Waiter waiter{*this};
+  GroupCounts counted;
+  uint64_t announced = 0;
+  std::string announcedText;
+  unsigned forks = 0;
+
+  /// The first failure; under the lock, as `abort` comes from any thread.
+  mutable std::mutex lock;
+  GroupError::Kind failureKind = GroupError::Kind::Usage;
+  std::string failureText;
+  std::atomic<bool> broken{false};
+  /// Read by loops of kernels.
+  std::atomic<uint32_t> *running = nullptr;
+};
+
+} // namespace commsir::group
+
+#endif // COMMSIR_RUNTIME_GROUP_CPUGROUP_H

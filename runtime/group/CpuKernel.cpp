@@ -1,0 +1,352 @@
+//===- CpuKernel.cpp - A kernel of a group on the CPU ---------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/group/CpuKernel.h"
+
+#include "runtime/group/Source.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/xxhash.h"
+
+#include <cstring>
+
+#include <sched.h>
+
+using namespace commsir;
+using namespace commsir::group;
+using Kind = GroupError::Kind;
+
+static std::string number(int64_t value) { return std::to_string(value); }
+
+/// Barriers that a kernel may have beside one a block, as teams that blocks
+/// meet in.
+static constexpr uint64_t kSpareBarriers = 15;
+
+namespace {
+/// An entry of the table of barriers in shared memory. Its key is set once.
+struct alignas(64) BarrierEntry {
+  /// 0: free; 1: being filled; 2: filled.
+  std::atomic<uint32_t> state;
+  cpu::BarrierKey key;
+  alignas(64) std::atomic<uint64_t> arrived;
+  // Behind it: uint32_t arrivals of each member.
+};
+} // namespace
+
+static uint64_t entryBytes(const Party &party) {
+  return sizeof(BarrierEntry) + llvm::alignTo(4 * party.size(), 64);
+}
+
+static uint64_t barrierCount(int64_t blocks) {
+  return llvm::PowerOf2Ceil(2 *
+                            (static_cast<uint64_t>(blocks) + kSpareBarriers));
+}
+
+uint64_t CpuKernel::barrierBytes() const {
+  return barrierCount(options.blocks) * entryBytes(party);
+}
+
+//===----------------------------------------------------------------------===//
+// Making one
+//===----------------------------------------------------------------------===//
+
+CpuKernel::CpuKernel(CpuGroup &group, Party &party,
+                     std::unique_ptr<jit::Kernel> compiled, int64_t blocks)
+    : group(group), party(party), code(std::move(compiled)),
+      scheduler(*code, options) {
+  options.blocks = blocks;
+  scheduler.blocks = blocks;
+  scheduler.peers = this;
+  for (const jit::ArgInfo &info : code->args())
+    if (!info.hidden)
+      visible.push_back(info);
+}
+
+llvm::Expected<std::unique_ptr<CpuKernel>>
+CpuKernel::create(CpuGroup &group, Party &party, const KernelRequest &request) {
+  jit::CompileOptions compile;
+  compile.ranks = party.size();
+  compile.blocks = request.blocks;
+  compile.algorithm = request.algorithm;
+  compile.protocol = request.protocol;
+  compile.check = request.check;
+  auto code = compileSource(request.source, request.name, compile);
+  if (!code)
+    return code.takeError();
+  int64_t blocks =
+      std::max<int64_t>({code->kernel->blocks(), request.blocks, 1});
+  if (blocks > 4096)
+    return makeError(Kind::Usage, "a kernel of a group on the CPU has at most "
+                                  "4096 blocks a rank, not " +
+                                      number(blocks));
+  ++(code->cached ? group.counted.fromCache : group.counted.compiled);
+  std::unique_ptr<CpuKernel> kernel(
+      new CpuKernel(group, party, std::move(code->kernel), blocks));
+  // The runtime's own functions, the dynamic linker's and a signal's handler
+  // run on the stack of a block, too.
+  constexpr size_t kHeadroom = 64 * 1024;
+  auto stacks =
+      cpu::StackPool::create(blocks, kernel->code->frameBytes() + kHeadroom,
+                             kernel->code->arenaBytes());
+  if (!stacks)
+    return stacks.takeError();
+  cpu::Scheduler &scheduler = kernel->scheduler;
+  scheduler.stacks = std::move(*stacks);
+  scheduler.workers.emplace_back().scheduler = &scheduler;
+  scheduler.args.resize(kernel->code->args().size());
+  kernel->scalars.resize(kernel->code->args().size());
+  scheduler.fibers.resize(blocks);
+  int64_t lsaSize = kernel->code->lsaSize();
+  for (auto [block, fiber] : llvm::enumerate(scheduler.fibers)) {
+    cpu::Context &context = fiber.context;
+    context.rank = party.own;
+    context.ranks = party.size();
+    context.lsaSize = lsaSize ? lsaSize : party.size();
+    context.block = static_cast<int64_t>(block);
+    context.blocks = blocks;
+    context.args = scheduler.args.data();
+    context.stop = reinterpret_cast<const volatile uint32_t *>(&scheduler.stop);
+    context.fiber = &fiber;
+  }
+  return kernel;
+}
+
+/// Memory that all members hold a part of, which the group makes.
+static bool isOurs(const jit::ArgInfo &info) {
+  return info.hidden || info.kind == jit::ArgKind::Signal ||
+         info.kind == jit::ArgKind::Counter;
+}
+
+/// As windows: parts of whole pages are moved apart.
+static uint64_t partStride(const jit::ArgInfo &info) {
+  uint64_t stride = llvm::alignTo(std::max<uint64_t>(info.bytes(), 64), 64);
+  return stride % 4096 == 0 ? stride + 192 : stride;
+}
+
+llvm::Error CpuKernel::reserve() {
+  bytes = barrierBytes();
+  for (const jit::ArgInfo &info : code->args())
+    if (isOurs(info))
+      bytes += partStride(info) * party.size();
+  offset = party.take(bytes);
+  if (offset < 0)
+    return makeError(
+        Kind::Limit,
+        "kernel @" + name() + " needs " + llvm::Twine(bytes) +
+            " bytes of channel memory, and so much is not free of the " +
+            llvm::Twine(party.arenaBytes) +
+            " of the group: make it with more (channelBytes), or use fewer or "
+            "smaller kernels");
+  bool used = static_cast<uint64_t>(offset) < party.touched;
+  char *at = party.arena + offset;
+  if (used && party.own == 0)
+    std::memset(at, 0, barrierBytes());
+  at += barrierBytes();
+  for (auto [i, info] : llvm::enumerate(code->args())) {
+    if (!isOurs(info))
+      continue;
+    auto stride = static_cast<int64_t>(partStride(info));
+    char *own = at + party.own * stride;
+    if (info.poisoned)
+      for (size_t k = 0; k + 2 <= info.bytes(); k += 2)
+        std::memcpy(own + k, &mlir::comms::cpu::kPoison16, 2);
+    else if (used)
+      std::memset(own, 0, info.bytes());
+    scheduler.args[i] = {at, stride};
+    at += stride * party.size();
+  }
+  party.touched = std::max(party.touched, offset + bytes);
+  group.counted.channelBytes += bytes / party.size();
+  return llvm::Error::success();
+}
+
+void CpuKernel::giveBack() {
+  if (offset < 0)
+    return;
+  party.give(offset, bytes);
+  group.counted.channelBytes -= bytes / party.size();
+}
+
+//===----------------------------------------------------------------------===//
+// Launching
+//===----------------------------------------------------------------------===//
+
+llvm::Error CpuKernel::bindOne(size_t index, const Argument &argument) {
+  const jit::ArgInfo &info = code->args()[index];
+  auto refuse = [&](const llvm::Twine &why) {
+    return makeError(Kind::Usage, "argument '" + llvm::Twine(info.name) +
+                                      "' of kernel @" + name() + " " + why);
+  };
+  size_t needed = info.kind == jit::ArgKind::Scalar
+                      ? std::max(info.elementBytes, 1u)
+                      : info.bytes();
+  if (argument.bytes < needed)
+    return refuse("takes " + llvm::Twine(needed) + " bytes, not " +
+                  llvm::Twine(argument.bytes));
+  if (!argument.data && needed)
+    return refuse("is a null pointer");
+  auto *data = static_cast<char *>(argument.data);
+  if (info.kind == jit::ArgKind::Scalar) {
+    std::memcpy(scalars[index].data(), data, std::min<size_t>(needed, 16));
+    scheduler.args[index] = {scalars[index].data(), 0};
+    return llvm::Error::success();
+  }
+  if (info.kind == jit::ArgKind::Memory) {
+    scheduler.args[index] = {data, 0};
+    return llvm::Error::success();
+  }
+  const CpuGroup::Window *window = group.findWindow(data, needed);
+  if (!window)
+    return refuse("is a window: it has to lie in symmetric memory of the "
+                  "group, whole");
+  // Of a pair, members are numbered 0 and 1.
+  char *first = window->base + party.members[0] * window->stride;
+  int64_t stride = party.size() < 2
+                       ? 0
+                       : (party.members[1] - party.members[0]) * window->stride;
+  scheduler.args[index] = {first + (data - window->own), stride};
+  return llvm::Error::success();
+}
+
+llvm::Error CpuKernel::bind(llvm::ArrayRef<Argument> arguments) {
+  if (arguments.size() != visible.size())
+    return makeError(Kind::Usage,
+                     "kernel @" + name() + " takes " + number(visible.size()) +
+                         " arguments, not " + number(arguments.size()));
+  places = 0;
+  size_t next = 0;
+  for (auto [i, info] : llvm::enumerate(code->args())) {
+    if (info.hidden)
+      continue;
+    const Argument &argument = arguments[next++];
+    if (isOurs(info))
+      continue;
+    if (llvm::Error error = bindOne(i, argument))
+      return error;
+    // All ranks take a window at the same place.
+    if (info.kind == jit::ArgKind::Window)
+      places = places * 31 +
+               (static_cast<char *>(argument.data) -
+                group.findWindow(argument.data, 0)->own) +
+               1;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error CpuKernel::launch(llvm::ArrayRef<Argument> arguments) {
+  if (llvm::Error error = bind(arguments))
+    return error;
+  if (!group.announced)
+    group.announcedText = "launch of kernel @" + name().str();
+  if (llvm::Error error = group.begin(party,
+                                      group.announced * 0x9e3779b97f4a7c15 +
+                                          uint64_t(offset) * 3 + places,
+                                      group.announcedText))
+    return error;
+  {
+    std::lock_guard<std::mutex> guard(group.lock);
+    group.running = &scheduler.stop;
+    scheduler.stop = group.broken ? 1 : 0;
+  }
+  std::unique_ptr<cpu::RunError> report =
+      scheduler.runShared(party.own, ++epoch);
+  {
+    std::lock_guard<std::mutex> guard(group.lock);
+    group.running = nullptr;
+  }
+  if (report)
+    return fail(*report);
+  ++group.counted.launches;
+  return group.end(party);
+}
+
+llvm::Error CpuKernel::fail(const cpu::RunError &report) {
+  bool own = report.kind == cpu::RunError::Bounds ||
+             report.kind == cpu::RunError::Other;
+  Kind kind = report.kind == cpu::RunError::Bounds ? Kind::Bounds : Kind::Usage;
+  if (own)
+    group.breakUp(kind, report.message);
+  std::lock_guard<std::mutex> guard(group.lock);
+  std::vector<cpu::Waiting> waiting = report.waiting;
+  // Of a pair, the report speaks of members.
+  for (cpu::Waiting &one : waiting)
+    one.rank = group.settings.rank;
+  return llvm::make_error<GroupError>(group.failureKind, group.failureText,
+                                      std::move(waiting));
+}
+
+//===----------------------------------------------------------------------===//
+// What the scheduler asks for
+//===----------------------------------------------------------------------===//
+
+cpu::SharedBarrier CpuKernel::findBarrier(const cpu::BarrierKey &key) {
+  uint64_t count = barrierCount(options.blocks), size = entryBytes(party);
+  uint64_t hash = llvm::xxh3_64bits(
+      llvm::ArrayRef(reinterpret_cast<const uint8_t *>(&key), sizeof(key)));
+  for (uint64_t probe = 0; probe < count; ++probe) {
+    auto *entry = reinterpret_cast<BarrierEntry *>(
+        party.arena + offset + (hash + probe) % count * size);
+    uint32_t state = 0;
+    if (entry->state.compare_exchange_strong(state, 1)) {
+      entry->key = key;
+      entry->state.store(2, std::memory_order_release);
+      state = 2;
+    }
+    // Another rank is filling it, which takes it no time.
+    while (state == 1 && !group.broken.load(std::memory_order_relaxed)) {
+      ::sched_yield();
+      state = entry->state.load(std::memory_order_acquire);
+    }
+    if (entry->key == key)
+      return {&entry->arrived,
+              reinterpret_cast<std::atomic<uint32_t> *>(entry + 1)};
+  }
+  return {};
+}
+
+void CpuKernel::wrote(const char *address, int64_t) {
+  // Packets, poison and cells lie in the memory of the rank that waits there.
+  for (const auto &table : scheduler.args) {
+    int64_t distance = address - table.base;
+    if (!table.base || table.stride <= 0 || distance < 0 ||
+        distance >= table.stride * party.size())
+      continue;
+    int64_t member = distance / table.stride;
+    if (member != party.own)
+      group.wakeRank(party.members[member]);
+    return;
+  }
+  group.wakeAll();
+}
+
+void CpuKernel::lock() {
+  uint32_t open = 0;
+  while (!group.board().lock.compare_exchange_weak(open, 1,
+                                                   std::memory_order_acquire)) {
+    open = 0;
+    if (group.broken.load(std::memory_order_relaxed))
+      return;
+    ::sched_yield();
+  }
+}
+
+void CpuKernel::unlock() {
+  group.board().lock.store(0, std::memory_order_release);
+}
+
+std::string CpuKernel::describe(int64_t rank) {
+  const Step *last = nullptr;
+  const Place &place = party.places[rank];
+  for (const Step &step : place.steps)
+    if (!last || step.number.load() > last->number.load())
+      last = &step;
+  if (!last || !last->number.load())
+    return "";
+  return " (" + std::string(place.ended >= last->number ? "ended " : "is in ") +
+         last->text + ")";
+}

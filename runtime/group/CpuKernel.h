@@ -1,0 +1,71 @@
+//===- CpuKernel.h - A kernel of a group on the CPU -------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_GROUP_CPUKERNEL_H
+#define COMMSIR_RUNTIME_GROUP_CPUKERNEL_H
+
+#include "runtime/cpu/Scheduler.h"
+#include "runtime/group/CpuGroup.h"
+
+namespace commsir::group {
+
+/// The blocks of this rank run as fibers of this process.
+class CpuKernel final : public GroupKernel, private cpu::Peers {
+public:
+  static llvm::Expected<std::unique_ptr<CpuKernel>>
+  create(CpuGroup &group, Party &party, const KernelRequest &request);
+
+  llvm::StringRef name() const override { return code->name(); }
+  llvm::ArrayRef<jit::ArgInfo> args() const override { return visible; }
+  llvm::ArrayRef<jit::Choice> choices() const override {
+    return code->choices();
+  }
+
+  /// Takes channel memory from the party, and readies this rank's part of it.
+  llvm::Error reserve();
+  void giveBack();
+  llvm::Error launch(llvm::ArrayRef<Argument> arguments);
+  Party &getParty() const { return party; }
+
+private:
+  CpuKernel(CpuGroup &group, Party &party,
+            std::unique_ptr<jit::Kernel> compiled, int64_t blocks);
+  llvm::Error bind(llvm::ArrayRef<Argument> arguments);
+  llvm::Error bindOne(size_t number, const Argument &argument);
+  uint64_t digest() const;
+  uint64_t barrierBytes() const;
+  llvm::Error fail(const cpu::RunError &report);
+
+  // cpu::Peers.
+  cpu::SharedBarrier findBarrier(const cpu::BarrierKey &key) override;
+  void wrote(const char *address, int64_t bytes) override;
+  void opened() override { group.wakeAll(); }
+  bool rest(llvm::function_ref<bool()> ready) override {
+    return group.waiter.rest(party, ready);
+  }
+  bool poll() override { return group.waiter.poll(party); }
+  void lock() override;
+  void unlock() override;
+  std::string describe(int64_t rank) override;
+
+  CpuGroup &group;
+  Party &party;
+  std::unique_ptr<jit::Kernel> code;
+  std::vector<jit::ArgInfo> visible;
+  cpu::RunOptions options;
+  cpu::Scheduler scheduler;
+  /// Of this kernel in the party's arena.
+  int64_t offset = -1;
+  uint64_t bytes = 0;
+  std::vector<std::array<char, 16>> scalars;
+  int64_t epoch = 0;
+  uint64_t places = 0;
+};
+
+} // namespace commsir::group
+
+#endif // COMMSIR_RUNTIME_GROUP_CPUKERNEL_H

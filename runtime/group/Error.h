@@ -1,0 +1,59 @@
+//===- Error.h - How a group fails ------------------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_GROUP_ERROR_H
+#define COMMSIR_RUNTIME_GROUP_ERROR_H
+
+#include "runtime/cpu/World.h"
+
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <vector>
+
+namespace commsir::group {
+
+class GroupError : public llvm::ErrorInfo<GroupError> {
+public:
+  enum class Kind {
+    /// What was asked for makes no sense, or the system refuses it.
+    Usage,
+    /// A peer did not come in time, or is gone.
+    Peer,
+    /// Ranks do different things.
+    Disagree,
+    /// The group was aborted, or a peer's was.
+    Aborted,
+    /// An access out of bounds.
+    Bounds,
+    /// The group has no channel memory left.
+    Limit
+  };
+  static char ID;
+  GroupError(Kind kind, std::string message,
+             std::vector<cpu::Waiting> waiting = {})
+      : kind(kind), message(std::move(message)), waiting(std::move(waiting)) {}
+  Kind getKind() const { return kind; }
+  const std::string &getMessage() const { return message; }
+  /// Blocks of this rank that wait, when they were given up.
+  llvm::ArrayRef<cpu::Waiting> getWaiting() const { return waiting; }
+  void log(llvm::raw_ostream &os) const override;
+  std::error_code convertToErrorCode() const override;
+
+private:
+  Kind kind;
+  std::string message;
+  std::vector<cpu::Waiting> waiting;
+};
+
+inline llvm::Error makeError(GroupError::Kind kind, const llvm::Twine &text) {
+  return llvm::make_error<GroupError>(kind, text.str());
+}
+
+} // namespace commsir::group
+
+#endif // COMMSIR_RUNTIME_GROUP_ERROR_H

@@ -1,0 +1,66 @@
+//===- Segment.h - Memory that processes share ------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// POSIX shared memory without a name: a memfd that its maker's peers open
+// through /proc. So nothing is left behind, however processes end, and the size
+// of /dev/shm (64 MiB in many containers) is no limit.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_GROUP_SEGMENT_H
+#define COMMSIR_RUNTIME_GROUP_SEGMENT_H
+
+#include "llvm/Support/Error.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace commsir::group {
+
+/// How a peer finds a segment.
+struct SegmentName {
+  int64_t process = 0, file = -1;
+  uint64_t bytes = 0;
+};
+
+/// A mapping of zeroed pages that take memory when they are touched.
+class Segment {
+public:
+  Segment() = default;
+  Segment(Segment &&other) noexcept { swap(other); }
+  Segment &operator=(Segment &&other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Segment();
+
+  /// Makes one; it can be opened until `seal`.
+  static llvm::Expected<Segment> create(uint64_t bytes);
+  static llvm::Expected<Segment> open(const SegmentName &name);
+
+  SegmentName name() const;
+  /// All peers have opened it.
+  void seal();
+  char *data() const { return base; }
+  uint64_t size() const { return bytes; }
+
+private:
+  static llvm::Expected<Segment> map(int file, uint64_t bytes);
+  void swap(Segment &other) {
+    std::swap(base, other.base);
+    std::swap(bytes, other.bytes);
+    std::swap(file, other.file);
+  }
+  char *base = nullptr;
+  uint64_t bytes = 0;
+  int file = -1;
+};
+
+} // namespace commsir::group
+
+#endif // COMMSIR_RUNTIME_GROUP_SEGMENT_H

@@ -1,0 +1,348 @@
+//===- Shape.cpp - What a collective call asks for ------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/group/Shape.h"
+
+#include "runtime/driver/Element.h"
+#include "runtime/group/Error.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace commsir;
+using namespace commsir::group;
+using Kind = GroupError::Kind;
+
+//===----------------------------------------------------------------------===//
+// Operations and types
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Operation {
+  llvm::StringLiteral name;
+  /// Arrays hold one part a rank, not one part.
+  bool cutsInput, joinsOutput;
+  bool reduces, hasRoot;
+  /// On other ranks than the root there is no input, or no output.
+  bool rootSends, rootReceives;
+};
+} // namespace
+
+static constexpr Operation kOperations[] = {
+    {"all_reduce", false, false, true, false, false, false},
+    {"reduce_scatter", true, false, true, false, false, false},
+    {"all_gather", false, true, false, false, false, false},
+    {"all_to_all", true, true, false, false, false, false},
+    {"broadcast", false, false, false, true, true, false},
+    {"reduce", false, false, true, true, false, true},
+    {"gather", false, true, false, true, false, true},
+    {"scatter", true, false, false, true, true, false},
+    {"send", false, false, false, false, false, false},
+    {"recv", false, false, false, false, false, false},
+};
+
+static const Operation *findOperation(llvm::StringRef name) {
+  const auto *it = llvm::find_if(
+      kOperations, [&](const Operation &one) { return one.name == name; });
+  return it == std::end(kOperations) ? nullptr : it;
+}
+
+std::optional<size_t> commsir::group::elementBytesOf(llvm::StringRef type) {
+  // Formats of 8 bits that files do not know.
+  if (type == "f8E4M3" || type == "f8E4M3FNUZ" || type == "f8E5M2FNUZ" ||
+      type == "f8E4M3B11FNUZ" || type == "f8E3M4" || type == "f8E8M0FNU")
+    return 1;
+  auto element = driver::parseElement(type);
+  if (!element || *element == driver::Element::I1 ||
+      driver::isUnsigned(*element) || type == "index")
+    return std::nullopt;
+  return driver::elementBytes(*element);
+}
+
+static bool isFloat(llvm::StringRef type) {
+  return type.starts_with("f") || type == "bf16";
+}
+
+int64_t commsir::group::sizeClass(int64_t elements) {
+  if (elements <= 16)
+    return 16;
+  int64_t step = int64_t(llvm::PowerOf2Ceil(elements)) / 8;
+  return int64_t(llvm::alignTo(elements, std::max<int64_t>(step, 4)));
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+std::optional<std::string>
+commsir::group::whyNoKernel(const CollectiveCall &call, const Group &group) {
+  const Operation *operation = findOperation(call.op);
+  if (!operation)
+    return "there is no collective '" + call.op + "'";
+  if (!elementBytesOf(call.elementType))
+    return "elements of type '" + call.elementType +
+           "' are not ones that arrays hold";
+  if (call.op == "send" || call.op == "recv") {
+    if (!group.takesMembers())
+      return "kernels of two ranks are for groups on the CPU";
+    return std::nullopt;
+  }
+  if (!operation->reduces)
+    return std::nullopt;
+  llvm::StringRef reduction = call.reduction;
+  if (!llvm::is_contained(
+          {"sum", "prod", "min", "max", "avg", "and", "or", "xor"}, reduction))
+    return "there is no reduction '" + call.reduction + "'";
+  bool bitwise = reduction == "and" || reduction == "or" || reduction == "xor";
+  if (bitwise && isFloat(call.elementType))
+    return "'" + call.reduction + "' of '" + call.elementType +
+           "': floats have no bitwise reductions";
+  return std::nullopt;
+}
+
+static llvm::Error refuse(const CollectiveCall &call, const llvm::Twine &why) {
+  return makeError(Kind::Usage, call.op + ": " + why);
+}
+
+/// The elements of one part, from the arrays that this rank has.
+static llvm::Error measure(const CollectiveCall &call, const Operation &kind,
+                           int64_t rank, Shape &shape) {
+  shape.inputParts = kind.cutsInput ? shape.ranks : 1;
+  shape.outputParts = kind.joinsOutput ? shape.ranks : 1;
+  bool isRoot = !kind.hasRoot || rank == call.root;
+  bool hasInput = call.op != "recv" && (isRoot || !kind.rootSends);
+  bool hasOutput = call.op != "send" && (isRoot || !kind.rootReceives);
+  int64_t in = call.input.elements, out = call.output.elements;
+  if (in < 0 || out < 0)
+    return refuse(call, "an array has a negative number of elements");
+  if (hasInput && in % shape.inputParts)
+    return refuse(call, "the input has " + llvm::Twine(in) +
+                            " elements, which cannot be cut into one part for "
+                            "each of " +
+                            llvm::Twine(shape.ranks) + " ranks");
+  if (hasOutput && out % shape.outputParts)
+    return refuse(call, "the output has " + llvm::Twine(out) +
+                            " elements, which are not one part from each of " +
+                            llvm::Twine(shape.ranks) + " ranks");
+  if (hasInput && hasOutput && in / shape.inputParts != out / shape.outputParts)
+    return refuse(call, "the input has " + llvm::Twine(in) +
+                            " elements, the output " + llvm::Twine(out) +
+                            "; of " + llvm::Twine(shape.ranks) +
+                            " ranks these are parts of different sizes");
+  shape.elements = hasInput ? in / shape.inputParts : out / shape.outputParts;
+  if (hasInput)
+    shape.input = static_cast<char *>(call.input.data);
+  if (hasOutput)
+    shape.output = static_cast<char *>(call.output.data);
+  bool missing = shape.elements &&
+                 ((hasInput && !shape.input) || (hasOutput && !shape.output));
+  if (missing)
+    return refuse(call, "an array is a null pointer");
+  return llvm::Error::success();
+}
+
+/// Bytes of the arrays of one launch on the CPU: what a chunk touches stays in
+/// the caches, and the time to meet is small beside the time to copy.
+static constexpr int64_t kChunkBytes = 512 << 10;
+/// Bytes up to which all ranks reduce all.
+static constexpr int64_t kOneShotBytes = 16 << 10;
+
+/// On the CPU all channels are read where their senders wrote them.
+static void chooseForCpu(Shape &shape) {
+  int64_t parts = std::max(shape.inputParts, shape.outputParts);
+  shape.chunk =
+      std::max<int64_t>(kChunkBytes / parts / int64_t(shape.elementBytes), 16);
+  int64_t bytes = shape.elements * int64_t(shape.elementBytes);
+  bool twoShot = shape.op == "all_reduce" && bytes > kOneShotBytes;
+  if (shape.algorithm.empty())
+    shape.algorithm = twoShot ? "two_shot" : "one_shot";
+  if (shape.protocol.empty())
+    shape.protocol = "pull";
+}
+
+static void describe(const CollectiveCall &call, const Group &group,
+                     Shape &shape) {
+  int64_t rank = group.options().rank;
+  bool sends = call.op == "send", receives = call.op == "recv";
+  if (sends || receives) {
+    shape.op = "send_recv";
+    shape.members = {sends ? rank : call.peer, sends ? call.peer : rank};
+    shape.text = llvm::formatv("send and recv of {0} {1} from {2} to {3}",
+                               shape.elements, call.elementType,
+                               shape.members[0], shape.members[1]);
+    return;
+  }
+  shape.text = shape.op;
+  if (!shape.reduction.empty())
+    shape.text += " " + shape.reduction;
+  shape.text +=
+      llvm::formatv(
+          " of {0} {1}{2}", shape.elements, call.elementType,
+          shape.inputParts > 1 || shape.outputParts > 1 ? " for each rank" : "")
+          .str();
+  if (findOperation(shape.op)->hasRoot)
+    shape.text += " with root " + std::to_string(shape.root);
+}
+
+llvm::Expected<Shape> commsir::group::resolveShape(const CollectiveCall &call,
+                                                   const Group &group) {
+  if (auto why = whyNoKernel(call, group))
+    return refuse(call, *why);
+  const Operation &kind = *findOperation(call.op);
+  Shape shape;
+  shape.op = call.op;
+  shape.ranks = group.options().ranks;
+  shape.onGpu = group.onGpu();
+  shape.elementBytes = *elementBytesOf(call.elementType);
+  shape.algorithm = call.algorithm;
+  shape.protocol = call.protocol;
+  // Copies move bits: floats and integers share their kernels.
+  shape.elementType = kind.reduces
+                          ? call.elementType
+                          : "i" + std::to_string(8 * shape.elementBytes);
+  if (kind.reduces)
+    shape.reduction = call.reduction;
+  int64_t other = kind.hasRoot ? call.root : call.peer;
+  bool isPair = call.op == "send" || call.op == "recv";
+  if ((kind.hasRoot || isPair) && (other < 0 || other >= shape.ranks))
+    return refuse(call, "there is no rank " + llvm::Twine(other) +
+                            " in a group of " + llvm::Twine(shape.ranks));
+  if (isPair && other == group.options().rank)
+    return refuse(call, "a rank cannot send to itself");
+  if (kind.hasRoot)
+    shape.root = call.root;
+  if (llvm::Error error = measure(call, kind, group.options().rank, shape))
+    return std::move(error);
+  describe(call, group, shape);
+  if (!group.onGpu())
+    chooseForCpu(shape);
+  return shape;
+}
+
+//===----------------------------------------------------------------------===//
+// Texts
+//===----------------------------------------------------------------------===//
+
+std::string Shape::key() const {
+  return llvm::formatv("{0} {1} {2} {3} {4} {5}", op, reduction, elementType,
+                       root, algorithm, protocol);
+}
+
+/// What stands between the op's name and its arrays.
+static std::string detail(const Shape &shape) {
+  std::string text;
+  if (!shape.reduction.empty())
+    text += shape.reduction + " ";
+  const Operation *operation = findOperation(shape.op);
+  if (operation && operation->hasRoot)
+    text += "root " + std::to_string(shape.root) + " ";
+  text += "%team ";
+  if (shape.op != "send_recv")
+    return text;
+  // Of the two, the one of the lower rank is number 0.
+  bool up = shape.members[0] < shape.members[1];
+  return text + (up ? "from 0 to 1 " : "from 1 to 0 ");
+}
+
+KernelRequest Shape::write(int64_t elements) const {
+  constexpr const char *text =
+      R"(comms.kernel @{0}(%x: memref<{1}>, %y: memref<{2}>) {{
+  %team = comms.team world
+  comms.{0} {3}ins(%x : memref<{1}>) outs(%y : memref<{2}>)
+  comms.return
+}
+)";
+  auto arrayOf = [&](int64_t parts) {
+    return std::to_string(elements * parts) + "x" + elementType;
+  };
+  KernelRequest request;
+  request.source = llvm::formatv(text, op, arrayOf(inputParts),
+                                 arrayOf(outputParts), detail(*this));
+  request.name = op;
+  request.algorithm = op == "send_recv" ? "" : algorithm;
+  request.protocol = protocol;
+  request.blocks = onGpu ? 0 : 1;
+  return request;
+}
+
+llvm::Expected<std::string> commsir::group::writeFused(const FusedCall &call,
+                                                       const Group &group) {
+  const Operation *operation = findOperation(call.op);
+  auto refuse = [&](const llvm::Twine &why) {
+    return makeError(Kind::Usage, call.op + " with arithmetic: " + why);
+  };
+  if (!operation || call.op == "send" || call.op == "recv")
+    return refuse("there is no such collective");
+  if (operation->hasRoot)
+    return refuse("collectives with a root are not taken");
+  if (call.rows < 1 || call.columns < 1)
+    return refuse("there are no rows, or they are empty");
+  if (call.input.elements != call.rows * call.columns)
+    return refuse("the input has " + llvm::Twine(call.input.elements) +
+                  " elements, not " + llvm::Twine(call.rows) + " rows of " +
+                  llvm::Twine(call.columns));
+  if (call.outputs.empty())
+    return refuse("there is no output");
+  int64_t ranks = group.options().ranks;
+  if (operation->cutsInput && call.rows % ranks)
+    return refuse(llvm::Twine(call.rows) +
+                  " rows cannot be cut into parts for " + llvm::Twine(ranks) +
+                  " ranks");
+  int64_t resultRows = call.rows;
+  if (operation->cutsInput)
+    resultRows /= ranks;
+  if (operation->joinsOutput)
+    resultRows *= ranks;
+
+  std::string bad;
+  std::string parameters, names[2], types[2];
+  auto list = [&](const std::vector<FusedCall::Operand> &operands, int which,
+                  char letter) {
+    for (auto [i, one] : llvm::enumerate(operands)) {
+      int64_t rows = one.perRow ? resultRows : 1;
+      if (!elementBytesOf(one.elementType))
+        bad = "type '" + one.elementType + "' is not one that arrays hold";
+      if (one.columns < 1 || one.array.elements != rows * one.columns)
+        bad = llvm::formatv("{0} {1} has {2} elements, not {3} rows of {4}",
+                            which ? "output" : "argument", i,
+                            one.array.elements, rows, one.columns);
+      std::string type =
+          llvm::formatv("memref<{0}{1}x{2}>",
+                        one.perRow ? std::to_string(rows) + "x" : std::string(),
+                        one.columns, one.elementType);
+      std::string name = llvm::formatv("%{0}{1}", letter, i);
+      parameters += ", " + name + ": " + type;
+      names[which] += (i ? ", " : "") + name;
+      types[which] += (i ? ", " : "") + type;
+    }
+  };
+  list(call.arguments, 0, 'a');
+  list(call.outputs, 1, 'y');
+  if (!elementBytesOf(call.elementType))
+    bad = "type '" + call.elementType + "' is not one that arrays hold";
+  if (!bad.empty())
+    return refuse(bad);
+  std::string input = llvm::formatv("memref<{0}x{1}x{2}>", call.rows,
+                                    call.columns, call.elementType);
+  std::string consume =
+      call.consume.empty() ? "" : "  consume " + call.consume + "\n";
+  // The region is as between `consume` and the closing brace, or with it.
+  if (!consume.empty() && !llvm::StringRef(call.consume).rtrim().ends_with("}"))
+    consume += "  }\n";
+  std::string extra =
+      names[0].empty() ? "" : " args(" + names[0] + " : " + types[0] + ")";
+  return llvm::formatv("comms.kernel @{0}(%x: {1}{2}) {{\n"
+                       "  %team = comms.team world\n"
+                       "  comms.{0} {3}%team ins(%x : {1}) outs({4} : {5}){6}\n"
+                       "{7}  comms.return\n}\n",
+                       call.op, input, parameters,
+                       call.reduction.empty() ? "" : call.reduction + " ",
+                       names[1], types[1], extra, consume)
+      .str();
+}

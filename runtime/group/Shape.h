@@ -1,0 +1,61 @@
+//===- Shape.h - What a collective call asks for ----------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_GROUP_SHAPE_H
+#define COMMSIR_RUNTIME_GROUP_SHAPE_H
+
+#include "runtime/group/Collective.h"
+
+namespace commsir::group {
+
+/// A call, checked and in numbers.
+struct Shape {
+  /// As in the dialect: "send_recv" for both of its ends.
+  std::string op, reduction, elementType;
+  size_t elementBytes = 0;
+  /// Of one part; an array has one part, or one a rank.
+  int64_t elements = 0, inputParts = 1, outputParts = 1;
+  int64_t root = 0;
+  /// Ranks that take part, where these are not all.
+  std::vector<int64_t> members;
+  /// Null where this rank has none.
+  char *input = nullptr, *output = nullptr;
+  /// Elements of a part that one launch takes.
+  int64_t chunk = 0;
+  std::string algorithm, protocol;
+  /// For the other ranks: the same on all of them.
+  std::string text;
+  int64_t ranks = 0;
+  bool onGpu = false;
+
+  /// All that a kernel's text depends on, but for the elements.
+  std::string key() const;
+  /// A kernel for parts of `elements` elements.
+  KernelRequest write(int64_t elements) const;
+};
+
+llvm::Expected<Shape> resolveShape(const CollectiveCall &call,
+                                   const Group &group);
+
+/// Why no kernel can be made for such a call; empty: it can.
+std::optional<std::string> whyNoKernel(const CollectiveCall &call,
+                                       const Group &group);
+
+/// The elements that kernels are made for: at least 16, and four sizes between
+/// powers of two. At most a quarter more than `elements`.
+int64_t sizeClass(int64_t elements);
+
+/// Bytes of an element of the type of that name; none: there is no such type.
+std::optional<size_t> elementBytesOf(llvm::StringRef type);
+
+/// The text of a kernel for a collective with arithmetic.
+llvm::Expected<std::string> writeFused(const FusedCall &call,
+                                       const Group &group);
+
+} // namespace commsir::group
+
+#endif // COMMSIR_RUNTIME_GROUP_SHAPE_H

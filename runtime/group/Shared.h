@@ -1,0 +1,92 @@
+//===- Shared.h - What the processes of a group share -----------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The layout of a group's first segment: a Board, one Seat a rank, then for
+// each party (a set of ranks that run kernels together: the world, and each
+// ordered pair of ranks for send and recv) a Place each member and an arena.
+//
+// All ranks map the segment; nobody writes to the place of another.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_GROUP_SHARED_H
+#define COMMSIR_RUNTIME_GROUP_SHARED_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace commsir::group {
+
+/// At the start of the segment.
+struct alignas(64) Board {
+  uint64_t magic;
+  int64_t ranks;
+  /// What sleepers wait at: moves when somebody is woken.
+  alignas(64) std::atomic<uint32_t> bell;
+  /// How many sleep.
+  std::atomic<uint32_t> sleepers;
+  /// Around updates of memory by several ranks.
+  alignas(64) std::atomic<uint32_t> lock;
+};
+
+inline constexpr uint64_t kMagic = 0x3130756F72676D63;
+inline constexpr size_t kReasonBytes = 1024;
+inline constexpr size_t kTextBytes = 160;
+
+/// How a rank is.
+enum class Life : uint32_t { Absent, Member, Left, Failed, Aborted };
+
+/// Of a rank.
+struct alignas(64) Seat {
+  std::atomic<uint32_t> asleep;
+  std::atomic<Life> life;
+  std::atomic<int32_t> process;
+  /// Why it failed or was aborted; written before `life`.
+  char reason[kReasonBytes];
+};
+
+/// One step that all members of a party take: a launch, an allocation, ….
+struct Step {
+  /// 0 while the rest is written.
+  std::atomic<uint64_t> number;
+  std::atomic<uint64_t> digest;
+  char text[kTextBytes];
+};
+
+/// Steps that are remembered: no rank is that far ahead of another that it
+/// still has something to do with.
+inline constexpr uint64_t kSteps = 8;
+
+/// Of a member of a party.
+struct alignas(64) Place {
+  /// The last step that it has ended.
+  std::atomic<uint64_t> ended;
+  /// The last step, and the point in it, at which it has met the others.
+  std::atomic<uint64_t> met;
+  /// The last step of which it says that its part has gone wrong.
+  std::atomic<uint64_t> failed;
+  Step steps[kSteps];
+  char reason[kReasonBytes];
+  /// A segment that it has made for the others.
+  int64_t segmentProcess, segmentFile;
+  uint64_t segmentBytes;
+};
+
+/// Waits until a futex moves from `seen`; at most `microseconds`. Sleepers of
+/// the bits in `bits` are woken together.
+void sleepAt(std::atomic<uint32_t> &futex, uint32_t seen, uint32_t bits,
+             int64_t microseconds);
+void wakeAt(std::atomic<uint32_t> &futex, uint32_t bits);
+
+/// Copies a text into a field of fixed size, ended by a zero.
+void putText(char *field, size_t bytes, llvm::StringRef text);
+
+} // namespace commsir::group
+
+#endif // COMMSIR_RUNTIME_GROUP_SHARED_H

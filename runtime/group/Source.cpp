@@ -1,0 +1,74 @@
+//===- Source.cpp - Text in, CPU kernel out -------------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/group/Source.h"
+
+#include "lowering/Register.h"
+#include "lowering/Translations.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace commsir;
+using namespace commsir::group;
+
+/// A context for one compilation: it grows with what is parsed, and a program
+/// compiles few kernels.
+static std::unique_ptr<mlir::MLIRContext> makeContext() {
+  mlir::DialectRegistry registry;
+  mlir::comms::registerAllDialects(registry);
+  mlir::comms::registerLLVMIRTranslationInterfaces(registry);
+  auto context = std::make_unique<mlir::MLIRContext>(
+      registry, mlir::MLIRContext::Threading::DISABLED);
+  context->printOpOnDiagnostic(false);
+  return context;
+}
+
+/// The error with what the compiler said; it keeps its stage.
+static llvm::Error explain(llvm::Error error, llvm::StringRef said) {
+  if (said.empty())
+    return error;
+  return llvm::handleErrors(std::move(error),
+                            [&](const jit::CompileError &one) -> llvm::Error {
+                              std::string text;
+                              llvm::raw_string_ostream os(text);
+                              one.log(os);
+                              return llvm::make_error<jit::CompileError>(
+                                  one.getStage(), text + ":" + said.str());
+                            });
+}
+
+llvm::Expected<CompiledSource>
+group::compileSource(llvm::StringRef source, llvm::StringRef name,
+                     const jit::CompileOptions &options) {
+  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  std::string said;
+  mlir::ScopedDiagnosticHandler handler(
+      context.get(), [&](mlir::Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error) {
+          llvm::raw_string_ostream os(said);
+          os << "\n" << diagnostic.getLocation() << ": " << diagnostic;
+          for (mlir::Diagnostic &note : diagnostic.getNotes())
+            os << "\n  " << note.getLocation() << ": " << note;
+        }
+        return mlir::success();
+      });
+  auto module =
+      mlir::parseSourceString<mlir::ModuleOp>(source, context.get(), "kernel");
+  if (!module)
+    return explain(
+        llvm::make_error<jit::CompileError>(jit::CompileError::Stage::Input,
+                                            "the kernel could not be parsed"),
+        said);
+  auto kernel = jit::compile(std::move(module), name, options);
+  if (!kernel)
+    return explain(kernel.takeError(), said);
+  CompiledSource compiled;
+  compiled.kernel = std::move(*kernel);
+  return std::move(compiled);
+}
