@@ -575,6 +575,32 @@ WorkPtr Self::alltoall_base(at::Tensor &output, at::Tensor &input,
   return submit(call);
 }
 
+/// Gloo exchanges parts of one tensor, not lists.
+static WorkPtr exchangeByGloo(c10d::Backend &gloo, const Tensors &outputs,
+                              const Tensors &inputs,
+                              const c10d::AllToAllOptions &opts) {
+  Tensors flat;
+  std::vector<int64_t> to, from;
+  int64_t total = 0;
+  for (const at::Tensor &input : inputs) {
+    flat.push_back(input.reshape({-1}));
+    from.push_back(input.numel());
+  }
+  for (const at::Tensor &output : outputs) {
+    to.push_back(output.numel());
+    total += output.numel();
+  }
+  at::Tensor in = at::cat(flat);
+  at::Tensor out = at::empty({total}, in.options());
+  gloo.alltoall_base(out, in, to, from, opts)->wait();
+  int64_t at = 0;
+  for (const at::Tensor &output : outputs)
+    output.copy_(
+        out.narrow(0, std::exchange(at, at + output.numel()), output.numel())
+            .view(output.sizes()));
+  return nullptr;
+}
+
 WorkPtr Self::alltoall(Tensors &outputs, Tensors &inputs,
                        const c10d::AllToAllOptions &opts) {
   auto call = newCall(OpType::ALLTOALL, "commsir:all_to_all", opts.timeout,
@@ -589,7 +615,8 @@ WorkPtr Self::alltoall(Tensors &outputs, Tensors &inputs,
   uneven(*call, outputs, inputs);
   call->delegated = [=, ins = inputs,
                      outs = outputs](c10d::Backend &other) mutable {
-    return other.alltoall(outs, ins, opts);
+    return ins.front().is_cpu() ? exchangeByGloo(other, outs, ins, opts)
+                                : other.alltoall(outs, ins, opts);
   };
   return submit(call);
 }

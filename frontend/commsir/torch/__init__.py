@@ -1,0 +1,104 @@
+"""CommsIR in PyTorch: the torch.distributed backend, its counters, and windows as tensors.
+
+torch imports this module itself (its entry point is `autoload`), so it imports nothing that is slow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from commsir.torch.backend import abort, recent_calls
+    from commsir.torch.interop import adopt_symmetric_memory, nccl_communicator, window_tensor
+    from commsir.torch.process_group import ProcessGroup
+    from commsir.torch.stats import clear_stats, stats
+
+__all__ = [
+    "ProcessGroup",
+    "abort",
+    "adopt_symmetric_memory",
+    "autoload",
+    "clear_stats",
+    "nccl_communicator",
+    "recent_calls",
+    "register",
+    "register_backend",
+    "stats",
+    "window_tensor",
+]
+
+#: Names whose modules are imported when they are first used.
+_LAZY = {
+    "ProcessGroup": "process_group",
+    "abort": "backend",
+    "adopt_symmetric_memory": "interop",
+    "clear_stats": "stats",
+    "nccl_communicator": "interop",
+    "recent_calls": "backend",
+    "stats": "stats",
+    "window_tensor": "interop",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+
+
+def _create(options: Any, backend_options: Any) -> Any:
+    from commsir.torch import backend
+
+    return backend.create(options, backend_options)
+
+
+def register_backend(name: str, group: type[Any]) -> None:
+    """Makes `init_process_group(name)` use `group`, a subclass of ProcessGroup."""
+    import torch.distributed as dist
+
+    def create(options: Any, backend_options: Any) -> Any:
+        from commsir.torch import backend
+
+        return group(backend.settings(options))
+
+    dist.Backend.register_backend(name, create, extended_api=True, devices=["cpu", "cuda"])
+
+
+def register() -> None:
+    """Makes `init_process_group("commsir")` work. Does nothing when it does already."""
+    import torch.distributed as dist
+
+    if not dist.is_available() or "COMMSIR" in dist.Backend._plugins:
+        return
+    dist.Backend.register_backend("commsir", _create, extended_api=True, devices=["cpu", "cuda"])
+    _let_monitored_barrier_through()
+
+
+def _let_monitored_barrier_through() -> None:
+    """torch.distributed.monitored_barrier refuses all backends but Gloo by name; ours has one."""
+    import functools
+    from datetime import timedelta
+
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d as c10d
+
+    original = c10d.monitored_barrier
+
+    @functools.wraps(original)
+    def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> Any:
+        if c10d._rank_not_in_group(group) or "commsir" not in str(dist.get_backend_config(group)):
+            return original(group, timeout, wait_all_ranks)
+        used = c10d._get_default_group() if group is None else group
+        limit = timedelta(seconds=timeout) if isinstance(timeout, (int, float)) else timeout
+        limit = c10d.default_pg_timeout if limit is None else limit
+        return used.monitored_barrier(limit, wait_all_ranks=wait_all_ranks)
+
+    c10d.monitored_barrier = monitored_barrier
+    dist.monitored_barrier = monitored_barrier
+
+
+def autoload() -> None:
+    """What torch calls at the end of `import torch`, by the entry point torch.backends."""
+    register()

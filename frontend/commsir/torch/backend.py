@@ -1,0 +1,218 @@
+"""Makes process groups: finds or builds the C++ backend, or takes the one in Python."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+__all__ = ["Settings", "abort", "create", "delegate", "library", "loaded_module", "recent_calls", "settings"]
+
+_NAME = "libcommsir_c10d"
+_loaded: Any = None
+_searched = False
+
+
+@dataclass
+class Settings:
+    """What a process group is made from."""
+
+    store: Any
+    rank: int
+    size: int
+    timeout: timedelta
+    name: str
+    global_ranks: list[int] = field(default_factory=list)
+
+
+def settings(options: Any) -> Settings:
+    """The options that torch hands to the maker of a backend."""
+    return Settings(
+        options.store,
+        options.group_rank,
+        options.group_size,
+        options.timeout,
+        options.group_id,
+        list(options.global_ranks_in_group),
+    )
+
+
+def _folders() -> list[Path]:
+    """Where libcommsir.so and the prebuilt backends may be, best first."""
+    named = os.environ.get("COMMSIR_LIBRARY")
+    here = Path(__file__).resolve().parents[1]
+    folders = [here / "_lib", here.parents[1] / "build" / "lib"]
+    if named:
+        path = Path(named)
+        folders.insert(0, path.parent if path.is_file() else path)
+    return folders
+
+
+def library() -> str:
+    """Path of libcommsir.so; empty: it is not there, and every call is delegated."""
+    for folder in _folders():
+        if (folder / "libcommsir.so").is_file():
+            return str(folder / "libcommsir.so")
+    return ""
+
+
+def delegate(made: Settings) -> Callable[[Any, str], Any]:
+    """Makes the backend that takes what CommsIR does not compile."""
+
+    def make(store: Any, device: str) -> Any:
+        if device == "cpu":
+            gloo = dist.ProcessGroupGloo(store, made.rank, made.size, timeout=made.timeout)
+            gloo.options.global_ranks_in_group = made.global_ranks
+            gloo.options.group_name = made.name
+            return gloo
+        if not dist.is_nccl_available():
+            raise RuntimeError("commsir: this call is delegated to NCCL, which this torch was built without")
+        options = dist.ProcessGroupNCCL.Options()
+        options._timeout = made.timeout
+        options.global_ranks_in_group = made.global_ranks
+        options.group_name = made.name
+        return dist.ProcessGroupNCCL(store, made.rank, made.size, options)
+
+    return make
+
+
+def _torch_minor() -> str:
+    return ".".join(torch.__version__.split(".")[:2])
+
+
+def _load(path: Path) -> Any:
+    loader = importlib.machinery.ExtensionFileLoader(_NAME, str(path))
+    spec = importlib.util.spec_from_loader(_NAME, loader)
+    assert spec
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def _prebuilt() -> Any:
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    for folder in _folders():
+        path = folder / f"{_NAME}.torch-{_torch_minor()}{suffix}"
+        if path.is_file():
+            return _load(path)
+    return None
+
+
+def _sources() -> Path | None:
+    """The folder that holds runtime/torch/c10d: of the wheel, or of a checkout."""
+    here = Path(__file__).resolve().parents[1]
+    for root in (here / "_source", here.parents[1]):
+        if (root / "runtime" / "torch" / "c10d" / "Module.cpp").is_file():
+            return root
+    return None
+
+
+def cache_folder() -> Path:
+    """Where a backend that was built on demand is kept."""
+    root = os.environ.get("COMMSIR_CACHE_DIR")
+    base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "commsir"
+    tag = importlib.machinery.EXTENSION_SUFFIXES[0].strip(".").removesuffix(".so")
+    return base / "torch" / f"{torch.__version__}-{tag}"
+
+
+def _built() -> Any:
+    """The backend, compiled for this torch and Python; None where that cannot be done."""
+    root = _sources()
+    if root is None or not shutil.which(os.environ.get("CXX", "c++")):
+        return None
+    from torch.utils import cpp_extension
+
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return cpp_extension.load(
+            name=_NAME,
+            sources=sorted(str(path) for path in (root / "runtime" / "torch" / "c10d").glob("*.cpp")),
+            extra_cflags=["-O2", "-std=c++20", "-DUSE_DISTRIBUTED", "-DUSE_C10D_GLOO"],
+            extra_include_paths=[str(root)],
+            build_directory=str(folder),
+            with_cuda=False,
+        )
+    except (RuntimeError, ImportError, OSError) as error:
+        warnings.warn(
+            f"commsir: the C++ backend could not be built for torch {torch.__version__} ({error}); "
+            "the backend in Python is used, which does the same but is slower",
+            stacklevel=2,
+        )
+        return None
+
+
+def loaded_module() -> Any:
+    """The extension, if one was loaded."""
+    return _loaded
+
+
+def _module() -> Any:
+    """The extension; None: the backend in Python is used.
+
+    COMMSIR_TORCH_BACKEND says which: "cpp" (prebuilt, else built), "build" (built, even where a prebuilt one fits),
+    "python"; the default is "cpp" where it can be had.
+    """
+    global _loaded, _searched
+    wanted = os.environ.get("COMMSIR_TORCH_BACKEND", "")
+    if wanted not in ("", "cpp", "build", "python"):
+        raise ValueError(f'COMMSIR_TORCH_BACKEND is "{wanted}"; say cpp, build or python')
+    if wanted == "python":
+        return None
+    if not _searched:
+        _loaded = (_prebuilt() if wanted != "build" else None) or _built()
+        _searched = True
+    if _loaded is None and wanted:
+        raise RuntimeError(
+            f"commsir: there is no C++ backend for torch {torch.__version__} and Python "
+            f"{sys.version_info.major}.{sys.version_info.minor}, and none could be built: install a C++ compiler"
+        )
+    return _loaded
+
+
+def create(options: Any, backend_options: Any) -> Any:
+    """What torch calls for init_process_group and new_group."""
+    made = settings(options)
+    module = _module()
+    if module is None:
+        from commsir.torch.process_group import ProcessGroup
+
+        return ProcessGroup(made)
+    return module.create(
+        made.store, made.rank, made.size, made.timeout, made.name, made.global_ranks, library(), delegate(made)
+    )
+
+
+def _ours(group: Any) -> list[Any]:
+    used = dist.distributed_c10d._get_default_group() if group is None else group
+    found = {id(b): b for b in (used._get_backend(torch.device(d)) for d in used._device_types)}
+    return [backend for backend in found.values() if backend.name() == "commsir"]
+
+
+def recent_calls(group: Any = None) -> list[tuple[int, str, str]]:
+    """The last 256 calls of a group: (number, what, "queued" | "begun" | "done" | "failed"), the oldest first."""
+    used = dist.distributed_c10d._get_default_group() if group is None else group
+    if hasattr(used, "recent_calls"):
+        return list(used.recent_calls())
+    return [call for backend in _ours(used) for call in _loaded.recent(backend)]
+
+
+def abort(group: Any = None, reason: str = "it was aborted") -> None:
+    """Ends all waits of this rank in a group, which cannot be used afterwards."""
+    used = dist.distributed_c10d._get_default_group() if group is None else group
+    if hasattr(used, "abort_because"):
+        used.abort_because(reason)
+        return
+    for backend in _ours(used):
+        _loaded.abort(backend, reason)

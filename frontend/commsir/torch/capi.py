@@ -1,0 +1,266 @@
+"""One rank of a group, by ctypes over the C API: what the process group in Python and interop.py stand on."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+__all__ = ["Collective", "CommsIRError", "Group", "element_type", "load"]
+
+
+class _Store(ctypes.Structure):
+    _fields_ = [
+        ("self", ctypes.c_void_p),
+        ("set", ctypes.c_void_p),
+        ("get", ctypes.c_void_p),
+    ]
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("rank", ctypes.c_int64),
+        ("ranks", ctypes.c_int64),
+        ("device", ctypes.c_int32),
+        ("timeout", ctypes.c_double),
+        ("nccl_comm", ctypes.c_void_p),
+    ]
+
+
+class Collective(ctypes.Structure):
+    """commsir_collective."""
+
+    _fields_ = [
+        ("op", ctypes.c_char_p),
+        ("reduction", ctypes.c_char_p),
+        ("type", ctypes.c_char_p),
+        ("root", ctypes.c_int64),
+        ("peer", ctypes.c_int64),
+        ("input", ctypes.c_void_p),
+        ("input_elements", ctypes.c_int64),
+        ("output", ctypes.c_void_p),
+        ("output_elements", ctypes.c_int64),
+        ("algorithm", ctypes.c_char_p),
+        ("protocol", ctypes.c_char_p),
+    ]
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+
+
+_SET = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
+_GET = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_char_p,
+    ctypes.c_double,
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.POINTER(ctypes.c_size_t),
+)
+
+#: Statuses after which ranks tell each other what they were calling.
+DEADLOCK, DISAGREE = 5, 9
+
+
+class CommsIRError(dist.DistBackendError):
+    """A call of the C API that failed."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+_libraries: dict[str, ctypes.CDLL] = {}
+
+
+def load(path: str) -> ctypes.CDLL:
+    """libcommsir.so, opened once."""
+    if path not in _libraries:
+        library = ctypes.CDLL(path)
+        library.commsir_error_message.restype = ctypes.c_char_p
+        for name in ("commsir_group_stats", "commsir_group_why_not", "commsir_kernel_describe"):
+            getattr(library, name).restype = ctypes.c_void_p
+        library.commsir_free.argtypes = [ctypes.c_void_p]
+        library.commsir_window_peer.restype = ctypes.c_void_p
+        for name in ("destroy", "poll", "stats"):
+            getattr(library, f"commsir_group_{name}").argtypes = [ctypes.c_void_p]
+        library.commsir_group_destroy.restype = None
+        library.commsir_group_abort.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+        _libraries[path] = library
+    return _libraries[path]
+
+
+_TYPES = {
+    torch.float64: "f64",
+    torch.float32: "f32",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.float8_e4m3fn: "f8E4M3FN",
+    torch.float8_e5m2: "f8E5M2",
+    torch.uint8: "i8",
+    torch.int8: "i8",
+    torch.bool: "i8",
+    torch.int16: "i16",
+    torch.uint16: "i16",
+    torch.int32: "i32",
+    torch.uint32: "i32",
+    torch.int64: "i64",
+    torch.uint64: "i64",
+}
+
+
+def element_type(dtype: torch.dtype) -> str:
+    """MLIR's name of a type; empty: CommsIR has none."""
+    return _TYPES.get(dtype, "")
+
+
+def _callbacks(store: Any) -> tuple[Any, Any]:
+    malloc = ctypes.CDLL(None).malloc
+    malloc.restype = ctypes.c_void_p
+    malloc.argtypes = [ctypes.c_size_t]
+
+    def put(_: Any, key: bytes, data: int, size: int) -> int:
+        try:
+            store.set(key.decode(), ctypes.string_at(data, size).hex())
+        except Exception:
+            return 1
+        return 0
+
+    def get(_: Any, key: bytes, timeout: float, data: Any, size: Any) -> int:
+        try:
+            store.wait([key.decode()], timedelta(seconds=timeout))
+            value = bytes.fromhex(store.get(key.decode()).decode())
+        except Exception:
+            return 1
+        data[0] = malloc(max(len(value), 1))
+        ctypes.memmove(data[0], value, len(value))
+        size[0] = len(value)
+        return 0
+
+    return _SET(put), _GET(get)
+
+
+class Group:
+    """commsir_group: made collectively from a torch store. Belongs to one thread at a time, but for `abort`."""
+
+    def __init__(
+        self,
+        path: str,
+        store: Any,
+        rank: int,
+        size: int,
+        *,
+        name: str,
+        timeout: timedelta,
+        device: int = -1,
+        nccl_comm: int = 0,
+    ) -> None:
+        self.library = load(path)
+        self.rank, self.size = rank, size
+        self.handle = ctypes.c_void_p()
+        put, get = _callbacks(store)
+        options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None)
+        face = _Store(None, ctypes.cast(put, ctypes.c_void_p), ctypes.cast(get, ctypes.c_void_p))
+        self._check(
+            self.library.commsir_group_create(ctypes.byref(options), ctypes.byref(face), ctypes.byref(self.handle))
+        )
+
+    def _check(self, status: int) -> None:
+        if status:
+            raise CommsIRError((self.library.commsir_error_message() or b"no message").decode(), status)
+
+    def _text(self, pointer: int | None) -> str:
+        if not pointer:
+            return ""
+        text = ctypes.string_at(pointer).decode()
+        self.library.commsir_free(pointer)
+        return text
+
+    def why_not(self, call: Collective) -> str:
+        """Why CommsIR does not compile a call; empty: it does."""
+        return self._text(self.library.commsir_group_why_not(self.handle, ctypes.byref(call)))
+
+    def collective(self, call: Collective, stream: int = 0) -> None:
+        """Runs a call; on a GPU, puts it into a stream."""
+        self._check(
+            self.library.commsir_group_collective(self.handle, ctypes.byref(call), ctypes.c_void_p(stream or None))
+        )
+
+    def kernel(self, source: str, name: str = "", **options: Any) -> Callable[..., None]:
+        """A kernel of the caller's own: a function of its arrays, as tensors. Collective when it is new."""
+        kernel = ctypes.c_void_p()
+        self._check(
+            self.library.commsir_group_kernel(
+                self.handle,
+                source.encode(),
+                name.encode(),
+                json.dumps(options).encode() if options else None,
+                ctypes.byref(kernel),
+            )
+        )
+
+        def launch(*tensors: torch.Tensor, stream: int = 0) -> None:
+            for tensor in tensors:
+                if not tensor.is_contiguous():
+                    raise ValueError("a kernel takes contiguous tensors; call .contiguous() first")
+            arguments = (_Argument * len(tensors))(*((t.data_ptr(), t.nbytes) for t in tensors))
+            self._check(
+                self.library.commsir_kernel_launch(
+                    kernel, arguments, ctypes.c_size_t(len(tensors)), ctypes.c_void_p(stream or None)
+                )
+            )
+
+        return launch
+
+    def allocate(self, size: int) -> int:
+        """Symmetric memory of `size` bytes on every rank. Collective."""
+        base = ctypes.c_void_p()
+        self._check(self.library.commsir_window_allocate(self.handle, ctypes.c_size_t(size), ctypes.byref(base)))
+        return base.value or 0
+
+    def release(self, base: int) -> None:
+        """Collective; `base` is what `allocate` returned."""
+        self._check(self.library.commsir_window_release(self.handle, ctypes.c_void_p(base)))
+
+    def adopt(self, own: int, size: int, parts: Sequence[int]) -> None:
+        """Memory that others made symmetric, as a window: where this rank reaches each rank's part."""
+        array = (ctypes.c_uint64 * len(parts))(*parts)
+        self._check(self.library.commsir_window_adopt(self.handle, ctypes.c_void_p(own), ctypes.c_size_t(size), array))
+
+    def forget(self, own: int) -> None:
+        """Ends `adopt`."""
+        self.library.commsir_window_forget(self.handle, ctypes.c_void_p(own))
+
+    def peer(self, data: int, rank: int) -> int:
+        """Where this rank reaches another rank's copy of symmetric memory; 0: out of reach."""
+        found = self.library.commsir_window_peer(self.handle, ctypes.c_void_p(data), ctypes.c_int64(rank))
+        return int(found or 0)
+
+    def contains(self, data: int, size: int) -> bool:
+        """Whether memory lies in one window."""
+        return bool(self.library.commsir_window_contains(self.handle, ctypes.c_void_p(data), ctypes.c_size_t(size)))
+
+    def poll(self) -> None:
+        """Raises what launches have reported since."""
+        self._check(self.library.commsir_group_poll(self.handle))
+
+    def counts(self) -> dict[str, Any]:
+        """What the group has done."""
+        return dict(json.loads(self._text(self.library.commsir_group_stats(self.handle)) or "{}"))
+
+    def abort(self, reason: str) -> None:
+        """Ends all waits. Any thread."""
+        self.library.commsir_group_abort(self.handle, reason.encode())
+
+    def destroy(self) -> None:
+        """Frees the group; may be called twice."""
+        if self.handle:
+            self.library.commsir_group_destroy(self.handle)
+            self.handle = ctypes.c_void_p()

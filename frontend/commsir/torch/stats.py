@@ -1,0 +1,67 @@
+"""Which path each call of a process group took, and why."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from typing import Any
+
+__all__ = ["clear_stats", "count", "stats"]
+
+#: Of groups in Python: (group, op, path, reason).
+_counts: Counter[tuple[str, str, str, str]] = Counter()
+
+
+def count(group: str, op: str, path: str, reason: str) -> None:
+    """One call of a group in Python."""
+    _counts[group, op, path, reason] += 1
+
+
+def _module() -> Any:
+    """The extension, if a group has loaded it."""
+    backend = sys.modules.get("commsir.torch.backend")
+    return backend.loaded_module() if backend else None
+
+
+def stats(group: Any = None) -> dict[str, Any]:
+    """The calls of this process.
+
+    "calls" is a list of {"group", "op", "path", "reason", "count"}; `path` is "commsir", "gloo" or "nccl", and `reason`
+    says why it is not "commsir". "groups" has, for each kind of device of `group` (none: the default group, if there
+    is one), what the group counted: launches, kernels compiled, arrays in place and staged.
+    """
+    counts = Counter(_counts)
+    module = _module()
+    if module:
+        counts.update(module.counts())
+    calls = [
+        {"group": name, "op": op, "path": path, "reason": reason, "count": number}
+        for (name, op, path, reason), number in sorted(counts.items())
+    ]
+    return {"calls": calls, "groups": _groups(group)}
+
+
+def _groups(group: Any) -> dict[str, Any]:
+    import torch
+    import torch.distributed as dist
+
+    if not dist.is_available() or (group is None and not dist.is_initialized()):
+        return {}
+    used = dist.distributed_c10d._get_default_group() if group is None else group
+    if hasattr(used, "group_counts"):
+        return dict(used.group_counts())
+    found: dict[str, Any] = {}
+    for device in used._device_types:
+        backend = used._get_backend(torch.device(device))
+        if backend.name() == "commsir" and _module():
+            found.update({key: json.loads(text) for key, text in _module().group_counts(backend).items()})
+    return found
+
+
+def clear_stats() -> None:
+    """Forgets the calls counted so far."""
+    _counts.clear()
+    module = _module()
+    if module:
+        module.clear_counts()
