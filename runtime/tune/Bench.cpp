@@ -11,8 +11,10 @@
 #include "runtime/driver/AtomicFile.h"
 #include "runtime/driver/Memory.h"
 #include "runtime/driver/Progress.h"
+#include "runtime/tune/Choose.h"
 #include "runtime/tune/Compare.h"
 #include "runtime/tune/Compile.h"
+#include "runtime/tune/Tune.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
@@ -20,8 +22,10 @@
 
 #include <atomic>
 #include <ctime>
+#include <map>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
 
 using namespace commsir;
@@ -35,6 +39,9 @@ enum ExitCode : int {
   ExitUsage = 2,
   ExitNothingRan = 3
 };
+
+/// What is added to an operation where both modes are measured.
+static constexpr llvm::StringLiteral kEager = " (eager)";
 
 //===----------------------------------------------------------------------===//
 // One problem
@@ -114,16 +121,25 @@ static llvm::Error takeTurn(Runner &runner, const Plan &plan,
 
 static std::vector<Candidate> listCandidates(const Plan &plan, Target &target,
                                              const Problem &problem) {
-  std::vector<Candidate> all;
+  std::vector<Candidate> both;
   if (plan.baselines)
-    all = target.baselines(problem);
-  for (KernelChoice &choice : plan.choices()) {
-    Candidate ours;
-    ours.choice = std::move(choice);
-    ours.name = renderChoice(ours.choice, {});
-    ours.registered = true;
-    all.push_back(std::move(ours));
-  }
+    both = target.baselines(problem);
+  for (bool registered : {true, false})
+    for (KernelChoice &choice : plan.choices()) {
+      Candidate ours;
+      ours.choice = std::move(choice);
+      ours.name = renderChoice(ours.choice, {});
+      ours.registered = registered;
+      if (registered ? plan.windows : plan.plain)
+        both.push_back(std::move(ours));
+    }
+  std::vector<Candidate> all;
+  for (bool eager : {false, true})
+    if (eager ? plan.eager : plan.graph)
+      for (Candidate &candidate : both) {
+        all.push_back(candidate);
+        all.back().eager = eager;
+      }
   return all;
 }
 
@@ -132,7 +148,10 @@ static Runner makeRunner(Candidate candidate, const Plan &plan, Target &target,
   Runner runner;
   auto contender = target.make(candidate, problem, inputs);
   Entry &entry = runner.entry;
-  entry.op = operationName(problem.operation);
+  entry.op = problem.label();
+  // Graphs are compared with graphs.
+  if (plan.graph && candidate.eager)
+    entry.op += kEager;
   entry.type = driver::elementName(problem.element);
   entry.bytes = problem.bytes;
   entry.contender = candidate.name;
@@ -156,14 +175,17 @@ commsir::tune::measureProblem(const Plan &plan, Target &target,
   // Making contenders (compiling) counts as one turn of each.
   double steps = double(candidates.size()) * double(plan.repetitions + 1),
          done = 0;
-  std::set<std::string> names;
+  std::set<std::tuple<std::string, std::string, bool>> names;
   for (Candidate &candidate : candidates) {
     bool baseline = candidate.baseline;
     Runner runner =
         makeRunner(std::move(candidate), plan, target, problem, reference);
     // The compiler's own choice may be one that was named as well.
     if (baseline || runner.entry.status != Status::Ok ||
-        names.insert(runner.entry.contender).second)
+        names
+            .insert({runner.entry.op, runner.entry.contender,
+                     runner.entry.registered})
+            .second)
       runners.push_back(std::move(runner));
     progress(++done / steps);
   }
@@ -276,7 +298,9 @@ static Header makeHeader(const Plan &plan) {
   header.date = nowText();
   header.commsir = getVersion();
   header.ranks = plan.ranks;
-  header.mode = plan.graph ? "graph" : "eager";
+  header.mode = !plan.graph  ? "eager"
+                : plan.eager ? "graph and eager"
+                             : "graph";
   header.calls = plan.calls;
   header.replays = plan.replays;
   header.repetitions = plan.repetitions;
@@ -311,7 +335,8 @@ static std::vector<std::string> findEmpty(const Plan &plan,
   std::vector<std::string> empty;
   for (const Problem &problem : plan.problems()) {
     bool ran = llvm::any_of(report.entries, [&](const Entry &entry) {
-      return entry.op == operationName(problem.operation) &&
+      return (entry.op == problem.label() ||
+              entry.op == problem.label() + kEager.str()) &&
              entry.type == driver::elementName(problem.element) &&
              entry.bytes == problem.bytes && (!plan.ours || !entry.baseline) &&
              entry.status != Status::Failed;
@@ -320,6 +345,33 @@ static std::vector<std::string> findEmpty(const Plan &plan,
       empty.push_back(problem.describe());
   }
   return empty;
+}
+
+/// Operations, types and sizes at which the best of ours is too slow, a line
+/// each.
+static std::vector<std::string> findSlow(const Plan &plan,
+                                         const Report &report) {
+  using Key = std::tuple<std::string, std::string, int64_t, bool>;
+  std::map<Key, const Entry *> best;
+  for (const Entry &entry : report.entries) {
+    if (entry.baseline || !entry.isMeasured() || entry.against.empty())
+      continue;
+    const Entry *&kept =
+        best[{entry.op, entry.type, entry.bytes, entry.registered}];
+    if (!kept || entry.medianTime() < kept->medianTime())
+      kept = &entry;
+  }
+  std::vector<std::string> slow;
+  for (const auto &[key, entry] : best)
+    if (!(entry->speedup.low >= plan.least))
+      slow.push_back(
+          llvm::formatv("below {0}: {1}, {2}, {3}, {4}: {5:f2} [{6:f2} {7:f2}]",
+                        plan.least, entry->op, renderSize(entry->bytes),
+                        entry->type, entry->registered ? "windows" : "plain",
+                        entry->speedup.value, entry->speedup.low,
+                        entry->speedup.high)
+              .str());
+  return slow;
 }
 
 /// Measures and tells; the exit status.
@@ -342,6 +394,36 @@ static int runOn(const Plan &plan, Target &target) {
                     " of the problems could not be run, first " +
                     empty.front() + ": the reasons are in the table above",
                 ExitNothingRan);
+  if (plan.least <= 0)
+    return ExitOk;
+  std::vector<std::string> slow = findSlow(plan, report);
+  for (const std::string &line : slow)
+    llvm::outs() << line << "\n";
+  if (!slow.empty())
+    return fail(llvm::Twine(slow.size()) +
+                    " of the problems miss the speed that --least asks for",
+                ExitWrong);
+  return ExitOk;
+}
+
+static int runExplain(const Plan &plan) {
+  for (const Problem &problem : plan.problems()) {
+    if (llvm::Error error = problem.check())
+      return fail(llvm::toString(std::move(error)));
+    for (const KernelChoice &choice : plan.choices()) {
+      Question question = makeQuestion(problem);
+      question.chip = plan.target == "cpu" ? "cpu"
+                      : plan.chip.empty()  ? "sm_90"
+                                           : plan.chip;
+      question.device = plan.device;
+      question.algorithm = choice.algorithm;
+      question.protocol = choice.protocol;
+      question.blocks = choice.blocks;
+      question.threads = choice.threads;
+      question.cluster = choice.cluster;
+      llvm::outs() << explain(question, choose(question), plan.full ? 0 : 8);
+    }
+  }
   return ExitOk;
 }
 
@@ -352,7 +434,8 @@ static int runBench(Plan &plan) {
   if (!target)
     return fail(llvm::toString(target.takeError()));
   plan.ranks = (*target)->ranks();
-  int code = runOn(plan, **target);
+  int code =
+      plan.tune.empty() ? runOn(plan, **target) : runTuneWorker(plan, **target);
   if ((*target)->isStuck()) {
     // Threads and kernels that do not return still use what would be freed.
     llvm::outs().flush();
@@ -455,5 +538,12 @@ int commsir::tune::benchMain(int argc, char **argv) {
     return runCompare(*plan);
   if (!plan->show.empty())
     return runShow(*plan);
+  if (plan->explain) {
+    if (!plan->ranks)
+      return fail("--explain: --ranks is missing");
+    return runExplain(*plan);
+  }
+  if (!plan->tune.empty() && !isTuneWorker())
+    return runTune(*plan, argv);
   return runBench(*plan);
 }

@@ -25,7 +25,7 @@ Compiler::Compiler() {
 }
 
 llvm::Error Compiler::withModule(
-    const Problem &problem,
+    llvm::StringRef text,
     llvm::function_ref<llvm::Error(mlir::OwningOpRef<mlir::ModuleOp>)>
         compile) {
   std::string said;
@@ -36,8 +36,7 @@ llvm::Error Compiler::withModule(
           said = diagnostic.str();
         return mlir::success();
       });
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(problem.kernelText(),
-                                                        context.get());
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
   llvm::Error error =
       module ? compile(std::move(module))
              : llvm::createStringError(llvm::inconvertibleErrorCode(),
@@ -47,6 +46,22 @@ llvm::Error Compiler::withModule(
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                  llvm::toString(std::move(error)) + ": " +
                                      said);
+}
+
+Question commsir::tune::makeQuestion(const Problem &problem) {
+  Question question;
+  question.op = isOnRows(problem.operation)
+                    ? "all_reduce"
+                    : operationName(problem.operation).str();
+  question.reduction = problem.reduces() ? "sum" : "";
+  question.elementType = driver::elementName(problem.element).str();
+  question.bytes = problem.operation == Operation::ReduceScatter
+                       ? problem.outputBytes()
+                       : problem.bytes;
+  question.rows = problem.rows();
+  question.columns = problem.columns;
+  question.ranks = problem.ranks;
+  return question;
 }
 
 std::string commsir::tune::renderChoice(const KernelChoice &choice,

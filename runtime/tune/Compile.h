@@ -9,6 +9,7 @@
 #define COMMSIR_RUNTIME_TUNE_COMPILE_H
 
 #include "runtime/jit/Compile.h"
+#include "runtime/tune/Choose.h"
 #include "runtime/tune/Plan.h"
 #include "runtime/tune/Problem.h"
 
@@ -26,11 +27,11 @@ class Compiler {
 public:
   Compiler();
 
-  /// Parses the kernel of `problem` and calls `compile` with it, whose
+  /// Parses `text` and calls `compile` with it, whose
   /// result it returns. What the passes say is kept, not printed: it becomes
   /// part of the error.
   llvm::Error
-  withModule(const Problem &problem,
+  withModule(llvm::StringRef text,
              llvm::function_ref<llvm::Error(mlir::OwningOpRef<mlir::ModuleOp>)>
                  compile);
 
@@ -38,6 +39,9 @@ private:
   mlir::DialectRegistry registry;
   std::unique_ptr<mlir::MLIRContext> context;
 };
+
+/// A problem as `choose` sees it; of the machine it says nothing.
+Question makeQuestion(const Problem &problem);
 
 /// "one_shot/lamport" and, where the choice names them, " b32 t128 c2".
 std::string renderChoice(const KernelChoice &choice,

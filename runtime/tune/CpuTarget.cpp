@@ -42,13 +42,13 @@ public:
   create(std::unique_ptr<jit::Kernel> kernel, const Plan &plan,
          const Problem &problem, const Reference &inputs) {
     auto self = std::unique_ptr<WorldContender>(new WorldContender);
-    int x = kernel->findArg("x");
-    self->y = kernel->findArg("y");
     self->calls = plan.calls;
-    self->ranks = problem.ranks;
+    for (const Operand &operand : problem.operands()) {
+      self->args.push_back(kernel->findArg(operand.name));
+      if (self->args.back() < 0)
+        return bad("the compiled kernel has lost its argument " + operand.name);
+    }
     self->kernel = std::move(kernel);
-    if (x < 0 || self->y < 0)
-      return bad("the compiled kernel has lost its arguments x and y");
     cpu::RunOptions options;
     options.blocks = std::max<int64_t>(self->kernel->blocks(), 1);
     options.launches = plan.calls;
@@ -59,15 +59,18 @@ public:
       return world.takeError();
     self->world = std::move(*world);
     for (int64_t rank = 0; rank < problem.ranks; ++rank)
-      llvm::copy(inputs.input(rank), self->world->memory(x, rank).begin());
+      for (auto [arg, operand] : llvm::zip(self->args, problem.operands()))
+        if (operand.role == Operand::Role::Input)
+          llvm::copy(inputs.content(operand, rank),
+                     self->world->memory(arg, rank).begin());
+    self->problem = problem;
     return self;
   }
 
   llvm::Error poison() override {
-    for (int64_t rank = 0; rank < ranks; ++rank) {
-      llvm::MutableArrayRef<char> memory = world->memory(y, rank);
-      std::memset(memory.data(), kOutputPoison, memory.size());
-    }
+    for (int64_t rank = 0; rank < problem.ranks; ++rank)
+      for (llvm::MutableArrayRef<char> memory : outputs(rank))
+        std::memset(memory.data(), kOutputPoison, memory.size());
     return llvm::Error::success();
   }
 
@@ -80,16 +83,30 @@ public:
   }
 
   llvm::Error read(int64_t rank, llvm::MutableArrayRef<char> out) override {
-    llvm::copy(world->memory(y, rank), out.begin());
+    for (llvm::MutableArrayRef<char> memory : outputs(rank)) {
+      llvm::copy(memory, out.begin());
+      out = out.drop_front(memory.size());
+    }
     return llvm::Error::success();
   }
 
 private:
   WorldContender() = default;
+
+  std::vector<llvm::MutableArrayRef<char>> outputs(int64_t rank) {
+    std::vector<llvm::MutableArrayRef<char>> all;
+    for (auto [arg, operand] : llvm::zip(args, problem.operands()))
+      if (operand.role == Operand::Role::Output)
+        all.push_back(world->memory(arg, rank));
+    return all;
+  }
+
   std::unique_ptr<jit::Kernel> kernel;
   std::unique_ptr<cpu::World> world;
-  int y = 0;
-  int64_t calls = 1, ranks = 1;
+  Problem problem;
+  /// Numbers of the operands in the kernel.
+  std::vector<int> args;
+  int64_t calls = 1;
 };
 
 //===----------------------------------------------------------------------===//
@@ -234,7 +251,13 @@ public:
     return llvm::Error::success();
   }
 
-  std::vector<Candidate> baselines(const Problem &) override {
+  void describeMachine(Question &question) const override {
+    question.chip = "cpu";
+  }
+
+  std::vector<Candidate> baselines(const Problem &problem) override {
+    if (problem.columns)
+      return {};
     Candidate direct;
     direct.name = "threads";
     direct.baseline = true;
@@ -255,7 +278,8 @@ public:
     options.check = plan.check;
     std::unique_ptr<jit::Kernel> kernel;
     llvm::Error error = compiler.withModule(
-        problem, [&](mlir::OwningOpRef<mlir::ModuleOp> module) -> llvm::Error {
+        problem.kernelText(candidate.registered),
+        [&](mlir::OwningOpRef<mlir::ModuleOp> module) -> llvm::Error {
           auto compiled = jit::compile(std::move(module), "bench", options);
           if (!compiled)
             return compiled.takeError();

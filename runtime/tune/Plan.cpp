@@ -27,9 +27,18 @@ static llvm::Error usage(const llvm::Twine &text) {
 std::vector<Problem> Plan::problems() const {
   std::vector<Problem> all;
   for (Operation operation : operations)
-    for (Element type : types)
-      for (int64_t bytes : sizes)
-        all.push_back({operation, type, ranks, bytes});
+    for (Element type : types) {
+      if (!isOnRows(operation))
+        for (int64_t bytes : sizes)
+          all.push_back({operation, type, ranks, bytes});
+      else
+        for (int64_t columns : hidden)
+          for (int64_t count : rows)
+            all.push_back(
+                {operation, type, ranks,
+                 count * columns * int64_t(driver::elementBytes(type)),
+                 columns});
+    }
   return all;
 }
 
@@ -136,6 +145,10 @@ static llvm::Error readOperations(Plan &plan, llvm::StringRef text) {
     return llvm::Error::success();
   }
   for (llvm::StringRef part : llvm::split(text, ',')) {
+    if (part.trim() == "rows") {
+      llvm::append_range(plan.operations, rowOperations());
+      continue;
+    }
     llvm::Expected<Operation> operation = parseOperation(part.trim());
     if (!operation)
       return usage("--op: " + llvm::toString(operation.takeError()));
@@ -205,6 +218,25 @@ static llvm::Error readThreads(Plan &plan, llvm::StringRef text) {
   return llvm::Error::success();
 }
 
+static llvm::Error readMemory(Plan &plan, llvm::StringRef text) {
+  plan.windows = plan.plain = false;
+  for (llvm::StringRef part : llvm::split(text, ',')) {
+    if (part.trim() != "windows" && part.trim() != "plain")
+      return usage("--memory: '" + part.trim() +
+                   "' is neither windows nor plain");
+    (part.trim() == "plain" ? plan.plain : plan.windows) = true;
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error readPositive(llvm::StringRef option, llvm::StringRef text,
+                                double most, double &out) {
+  if (text.getAsDouble(out) || !(out > 0) || out > most)
+    return usage(option + ": '" + text + "' is not a number above 0, up to " +
+                 llvm::Twine(int64_t(most)));
+  return llvm::Error::success();
+}
+
 static llvm::Error readThreshold(Plan &plan, llvm::StringRef text) {
   if (text.getAsDouble(plan.threshold) || !std::isfinite(plan.threshold) ||
       plan.threshold < 0 || plan.threshold >= 100)
@@ -246,8 +278,9 @@ static constexpr int64_t kMany = int64_t(1) << 30;
 
 static const Option kOptions[] = {
     {"--op", "LIST",
-     "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, or all "
-     "[all_reduce]",
+     "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, or all of "
+     "these; all_reduce_rmsnorm, all_reduce_rmsnorm_fp8 (with the residual "
+     "added), or rows: both [all_reduce]",
      readOperations},
     {"--sizes", "LIST",
      "bytes of one rank's input: 4K, or 1K..64M (doubling), or 1K..64M*4 "
@@ -258,6 +291,14 @@ static const Option kOptions[] = {
          return sizes.takeError();
        plan.sizes = std::move(*sizes);
        return llvm::Error::success();
+     }},
+    {"--rows", "LIST", "rows of the operations on rows [1,8,64,512]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readInts("--rows", text, 1, 1 << 24, plan.rows);
+     }},
+    {"--hidden", "LIST", "elements of a row [8192; --tune: 4096,8192]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readInts("--hidden", text, 1, 1 << 16, plan.hidden);
      }},
     {"--types", "LIST", "bf16, f16, f32, i32 [bf16]", readTypes},
     {"--target", "NAME", "cuda: a GPU a rank; cpu: this processor [cuda]",
@@ -280,21 +321,24 @@ static const Option kOptions[] = {
        return readNames("--protocol", text, protocolNames(), plan.protocols);
      }},
     {"--blocks", "LIST",
-     "blocks of a rank; 0: on GPUs one vector of 16 bytes a thread, as far as "
-     "CTAs fit; on the processor one [0]",
+     "blocks of a rank; 0: chosen (see --explain); on the processor one [0]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInts("--blocks", text, 0, 1 << 16, plan.blocks);
      }},
     {"--threads", "LIST",
-     "threads of a CTA, powers of two from 32 to 1024 [128]", readThreads},
-    {"--cluster", "LIST", "CTAs of a block [1]",
+     "threads of a CTA, powers of two from 32 to 1024 [chosen]", readThreads},
+    {"--cluster", "LIST", "CTAs of a block [chosen]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInts("--cluster", text, 1, 16, plan.clusters);
      }},
     {"--graph", "", "calls are captured in a CUDA graph and replayed [so]",
      setFlag<&Plan::graph, true>},
-    {"--eager", "", "calls are launched one after the other",
-     setFlag<&Plan::graph, false>},
+    {"--eager", "",
+     "calls are launched one after the other; with --graph: both, side by side",
+     setFlag<&Plan::eager, true>},
+    {"--memory", "LIST",
+     "where our arrays are: windows, plain [windows]; NCCL's are in both",
+     readMemory},
     {"--calls", "C", "calls in a replay [60]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInt("--calls", text, 1, 100000, plan.calls);
@@ -307,6 +351,46 @@ static const Option kOptions[] = {
      "times that every contender gets its turn; fewer than 5 say little [5]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInt("--repetitions", text, 1, 100000, plan.repetitions);
+     }},
+    {"--timeout", "S",
+     "seconds that a kernel of ours waits for a peer [10; --tune: 2]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readPositive("--timeout", text, 3600, plan.timeout);
+     }},
+    {"--least", "RATIO",
+     "the best of ours must be this fast against the best baseline, with the "
+     "lower end of the interval; else the exit status is 1",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readPositive("--least", text, 100, plan.least);
+     }},
+    {"--acceptance", "",
+     "all that is asked of a release: every power of two from 16 B to 1 GiB, "
+     "--graph --eager --memory windows,plain --least 0.98",
+     [](Plan &plan, llvm::StringRef) -> llvm::Error {
+       plan.sizes = llvm::cantFail(parseSizes("16..1G"));
+       plan.graph = plan.eager = plan.windows = plan.plain = true;
+       plan.least = 0.98;
+       return llvm::Error::success();
+     }},
+    {"--tune", "FILE",
+     "find the fastest ways and write them as a table (see COMMSIR_TABLES in "
+     "docs/Benchmarking.md); a run that was stopped goes on where it was",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readText("--tune", text, plan.tune);
+     }},
+    {"--budget", "S", "seconds that --tune may take [600]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readInt("--budget", text, 1, 1 << 20, plan.budget);
+     }},
+    {"--explain", "", "measure nothing; say what would be chosen, and why",
+     setFlag<&Plan::explain, true>},
+    {"--chip", "NAME", "--explain: of the GPU [sm_90]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readText("--chip", text, plan.chip);
+     }},
+    {"--device", "NAME", "--explain: of the GPU [any]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readText("--device", text, plan.device);
      }},
     {"--seed", "S", "of the random inputs [1]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
@@ -403,22 +487,44 @@ static llvm::Error complete(Plan &plan, llvm::ArrayRef<llvm::StringRef> given) {
   if (!plan.ours && !plan.baselines)
     return usage("--no-baselines and --only-baselines leave nothing to "
                  "measure; drop one");
-  if (llvm::is_contained(given, "--graph") &&
-      llvm::is_contained(given, "--eager"))
-    return usage("--graph and --eager exclude each other; drop one");
+  bool acceptance = llvm::is_contained(given, "--acceptance");
+  // --eager alone is eager alone.
+  plan.graph =
+      !plan.eager || acceptance || llvm::is_contained(given, "--graph");
   if (plan.target == "cpu") {
-    for (llvm::StringRef name : {"--threads", "--cluster", "--graph"})
+    for (llvm::StringRef name : {"--threads", "--cluster", "--graph",
+                                 "--acceptance", "--memory", "--chip"})
       if (llvm::is_contained(given, name))
         return usage(name + ": the target cpu has none; drop it, or use "
                             "--target cuda");
     plan.graph = false;
+    plan.eager = true;
     if (!plan.ranks)
       plan.ranks = 4;
     if (!llvm::is_contained(given, "--calls"))
       plan.calls = 4;
   }
+  if (plan.operations.empty() && !plan.tune.empty()) {
+    llvm::append_range(plan.operations, allOperations());
+    plan.operations.push_back(Operation::AllReduceRmsNorm);
+  }
   if (plan.operations.empty())
     plan.operations = {Operation::AllReduce};
+  if (plan.rows.empty())
+    plan.rows = {1, 8, 64, 512};
+  if (plan.hidden.empty())
+    plan.hidden = plan.tune.empty() ? std::vector<int64_t>{8192}
+                                    : std::vector<int64_t>{4096, 8192};
+  if (!plan.tune.empty()) {
+    plan.baselines = false;
+    plan.check = false;
+    if (!llvm::is_contained(given, "--timeout"))
+      plan.timeout = 2;
+    if (!plan.budget)
+      plan.budget = 600;
+    plan.graph = plan.target == "cuda" && plan.graph;
+    plan.eager = !plan.graph;
+  }
   if (plan.types.empty())
     plan.types = {Element::BF16};
   if (plan.sizes.empty())
@@ -443,6 +549,8 @@ commsir::tune::parsePlan(llvm::ArrayRef<const char *> arguments) {
     return error;
   if (!plan.compareOld.empty() && !plan.show.empty())
     return usage("--compare and --show exclude each other; drop one");
+  if (!plan.tune.empty() && plan.explain)
+    return usage("--tune and --explain exclude each other; drop one");
   if (llvm::Error error = complete(plan, given))
     return error;
   return plan;
@@ -452,6 +560,8 @@ std::string commsir::tune::planHelp() {
   std::string text = R"(Usage: comms-bench [OPTION]...
        comms-bench --compare OLD.json NEW.json [--threshold PERCENT]
        comms-bench --show FILE.json [--show FILE.json]... [--svg FILE]
+       comms-bench --tune TABLE.json [--budget S] [--op LIST] [--ranks N]
+       comms-bench --explain --ranks N [--op LIST] [--sizes LIST]
 
 Measures collectives that CommsIR compiles against those of the libraries on
 this host, side by side in one run, and checks every result.

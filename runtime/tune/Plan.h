@@ -36,7 +36,12 @@ struct Plan {
   /// Every combination is tried. An empty string, or 0, leaves it open.
   std::vector<std::string> algorithms, protocols;
   std::vector<int64_t> blocks, threads, clusters;
-  bool graph = true;
+  /// Of operations on rows: their numbers and their lengths.
+  std::vector<int64_t> rows, hidden;
+  /// Calls are captured in graphs; launched one by one; both, side by side.
+  bool graph = true, eager = false;
+  /// Ours on windows, and on plain memory.
+  bool windows = true, plain = false;
   /// Calls in a replay, timed replays in a repetition, repetitions.
   int64_t calls = 60, replays = 9, repetitions = 5;
   bool baselines = true;
@@ -48,6 +53,20 @@ struct Plan {
   bool quiet = false;
   std::string json, svg;
   uint64_t seed = 1;
+  /// Seconds that a kernel of ours waits for a peer.
+  double timeout = 10;
+  /// Our speed against the best baseline must be at least this, with the lower
+  /// end of its interval; 0: nothing is asked.
+  double least = 0;
+
+  /// Table to write; nothing is compared then.
+  std::string tune;
+  /// Seconds for all of it.
+  int64_t budget = 0;
+  /// Say what would be chosen and why; nothing is measured then.
+  bool explain = false;
+  /// Machine that --explain asks for.
+  std::string chip, device;
 
   /// Two reports to compare; nothing is measured then.
   std::string compareOld, compareNew;

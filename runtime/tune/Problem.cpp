@@ -45,6 +45,8 @@ static constexpr OperationRow kOperations[] = {
     {Operation::ReduceScatter, "reduce_scatter", "sum "},
     {Operation::AllToAll, "all_to_all", ""},
     {Operation::Broadcast, "broadcast", "root 0 "},
+    {Operation::AllReduceRmsNorm, "all_reduce_rmsnorm", ""},
+    {Operation::AllReduceRmsNormFp8, "all_reduce_rmsnorm_fp8", ""},
 };
 
 llvm::StringRef commsir::tune::operationName(Operation operation) {
@@ -56,6 +58,16 @@ llvm::ArrayRef<Operation> commsir::tune::allOperations() {
       Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter,
       Operation::AllToAll, Operation::Broadcast};
   return all;
+}
+
+llvm::ArrayRef<Operation> commsir::tune::rowOperations() {
+  static constexpr Operation all[] = {Operation::AllReduceRmsNorm,
+                                      Operation::AllReduceRmsNormFp8};
+  return all;
+}
+
+bool commsir::tune::isOnRows(Operation operation) {
+  return llvm::is_contained(rowOperations(), operation);
 }
 
 llvm::Expected<Operation> commsir::tune::parseOperation(llvm::StringRef name) {
@@ -78,22 +90,49 @@ int64_t Problem::elements() const {
 }
 
 int64_t Problem::outputBytes() const {
-  switch (operation) {
-  case Operation::AllGather:
-    return bytes * ranks;
-  case Operation::ReduceScatter:
-    return bytes / ranks;
-  default:
-    return bytes;
+  int64_t sum = 0;
+  for (const Operand &operand : operands())
+    if (operand.role == Operand::Role::Output)
+      sum += operand.bytes();
+  return sum;
+}
+
+std::vector<Operand> Problem::operands() const {
+  using enum Operand::Role;
+  int64_t count = elements();
+  if (isOnRows(operation)) {
+    bool fp8 = operation == Operation::AllReduceRmsNormFp8;
+    std::vector<Operand> all = {
+        {"x", element, count, Input, true},
+        {"residual", element, count, Input},
+        {"weight", element, columns, Input},
+        {"y", fp8 ? Element::F8E4M3FN : element, count, Output},
+        {"next", element, count, Output}};
+    if (fp8)
+      all.push_back({"scale", Element::F32, rows(), Output});
+    return all;
   }
+  int64_t out = operation == Operation::AllGather       ? count * ranks
+                : operation == Operation::ReduceScatter ? count / ranks
+                                                        : count;
+  return {{"x", element, count, Input, true},
+          {"y", element, out, Output, true}};
+}
+
+std::string Problem::label() const {
+  std::string text = operationName(operation).str();
+  return columns ? text + " " + std::to_string(columns) : text;
 }
 
 bool Problem::reduces() const {
   return operation == Operation::AllReduce ||
-         operation == Operation::ReduceScatter;
+         operation == Operation::ReduceScatter || isOnRows(operation);
 }
 
 std::string Problem::describe() const {
+  if (columns)
+    return llvm::formatv("{0}, {1} x {2}, {3}", operationName(operation),
+                         rows(), columns, driver::elementName(element));
   return (operationName(operation) + ", " + renderSize(bytes) + ", " +
           driver::elementName(element))
       .str();
@@ -104,6 +143,14 @@ llvm::Error Problem::check() const {
   if (bytes <= 0 || bytes % width)
     return bad(describe() + ": the size is not a whole number of elements of " +
                llvm::Twine(width) + " bytes");
+  if (isOnRows(operation) != (columns > 0) ||
+      (columns && (elements() % columns || columns > (1 << 16))))
+    return bad(describe() + ": " + llvm::Twine(elements()) +
+               " elements are no rows of " + llvm::Twine(columns));
+  if (isOnRows(operation) && element != Element::BF16 &&
+      element != Element::F16)
+    return bad(describe() + ": it is measured for bf16 and f16; name one of "
+                            "them by --types");
   bool cut =
       operation == Operation::ReduceScatter || operation == Operation::AllToAll;
   if (cut && elements() % ranks)
@@ -116,18 +163,154 @@ llvm::Error Problem::check() const {
   return llvm::Error::success();
 }
 
-std::string Problem::kernelText() const {
-  const OperationRow &row = kOperations[static_cast<unsigned>(operation)];
-  constexpr const char *text = R"(
-comms.kernel @bench(%x: !comms.window<{0}x{2}>, %y: !comms.window<{1}x{2}>) {{
+/// The type of an operand's memory: "memref<8x64xbf16>".
+static std::string renderType(const Operand &operand, const Problem &problem,
+                              bool windows) {
+  std::string shape;
+  if (problem.columns && operand.elements % problem.columns == 0 &&
+      operand.name != "weight" && operand.name != "scale")
+    shape = llvm::formatv("{0}x{1}", problem.rows(), problem.columns);
+  else
+    shape = operand.name == "scale" ? llvm::formatv("{0}x1", operand.elements)
+                                    : std::to_string(operand.elements);
+  return llvm::formatv("{0}<{1}x{2}>",
+                       operand.shared && windows ? "!comms.window" : "memref",
+                       shape, driver::elementName(operand.element));
+}
+
+/// "%x: …, %y: …", or in two halves "%x, %y" and "…, …".
+static std::string renderOperands(llvm::ArrayRef<Operand> operands,
+                                  const Problem &problem, bool windows) {
+  return llvm::join(llvm::map_range(operands,
+                                    [&](const Operand &operand) {
+                                      return "%" + operand.name + ": " +
+                                             renderType(operand, problem,
+                                                        windows);
+                                    }),
+                    ", ");
+}
+
+static std::string renderList(llvm::ArrayRef<Operand> operands,
+                              const Problem &problem, bool windows) {
+  auto name = [](const Operand &operand) { return "%" + operand.name; };
+  auto type = [&](const Operand &operand) {
+    return renderType(operand, problem, windows);
+  };
+  return llvm::join(llvm::map_range(operands, name), ", ") + " : " +
+         llvm::join(llvm::map_range(operands, type), ", ");
+}
+
+/// Of tiles %sum (f32), %r and %w makes %out, %kept and, in fp8, %factor.
+static std::string renderNorm(const Problem &problem) {
+  constexpr const char *norm = R"(
+    %rest = arith.extf %r : tensor<{0}x{1}> to tensor<{0}xf32>
+    %added = arith.addf %sum, %rest : tensor<{0}xf32>
+    %squares = arith.mulf %added, %added : tensor<{0}xf32>
+    %total = comms.row_reduce sum %squares : tensor<{0}xf32> -> tensor<1xf32>
+    %count = arith.constant dense<{0}.0> : tensor<1xf32>
+    %epsilon = arith.constant dense<1.0e-5> : tensor<1xf32>
+    %mean = arith.divf %total, %count : tensor<1xf32>
+    %safe = arith.addf %mean, %epsilon : tensor<1xf32>
+    %root = math.rsqrt %safe : tensor<1xf32>
+    %roots = comms.broadcast_row %root : tensor<1xf32> -> tensor<{0}xf32>
+    %normal = arith.mulf %added, %roots : tensor<{0}xf32>
+    %wide = arith.extf %w : tensor<{0}x{1}> to tensor<{0}xf32>
+    %scaled = arith.mulf %normal, %wide : tensor<{0}xf32>
+    %kept = arith.truncf %added : tensor<{0}xf32> to tensor<{0}x{1}>
+)";
+  constexpr const char *plain = R"(
+    %out = arith.truncf %scaled : tensor<{0}xf32> to tensor<{0}x{1}>
+)";
+  constexpr const char *fp8 = R"(
+    %size = math.absf %scaled : tensor<{0}xf32>
+    %largest = comms.row_reduce max %size : tensor<{0}xf32> -> tensor<1xf32>
+    %tiny = arith.constant dense<1.0e-12> : tensor<1xf32>
+    %limit = arith.constant dense<448.0> : tensor<1xf32>
+    %least = arith.maximumf %largest, %tiny : tensor<1xf32>
+    %factor = arith.divf %least, %limit : tensor<1xf32>
+    %inverse = arith.divf %limit, %least : tensor<1xf32>
+    %factors = comms.broadcast_row %inverse : tensor<1xf32> -> tensor<{0}xf32>
+    %small = arith.mulf %scaled, %factors : tensor<{0}xf32>
+    %out = arith.truncf %small : tensor<{0}xf32> to tensor<{0}xf8E4M3FN>
+)";
+  llvm::StringRef type = driver::elementName(problem.element);
+  bool is8 = problem.operation == Operation::AllReduceRmsNormFp8;
+  return llvm::formatv(norm, problem.columns, type).str() +
+         llvm::formatv(is8 ? fp8 : plain, problem.columns, type).str();
+}
+
+std::string Problem::kernelText(bool windows) const {
+  std::vector<Operand> all = operands();
+  if (!columns) {
+    const OperationRow &row = kOperations[static_cast<unsigned>(operation)];
+    constexpr const char *text = R"(
+comms.kernel @bench({0}) {{
   %team = comms.team world
-  comms.{3} {4}%team ins(%x : !comms.window<{0}x{2}>) outs(%y : !comms.window<{1}x{2}>)
+  comms.{1} {2}%team ins({3}) outs({4})
   comms.return
 }
 )";
-  return llvm::formatv(text, elements(),
-                       outputBytes() / int64_t(driver::elementBytes(element)),
-                       driver::elementName(element), row.name, row.detail)
+    return llvm::formatv(text, renderOperands(all, *this, windows), row.name,
+                         row.detail, renderList(all[0], *this, windows),
+                         renderList(all[1], *this, windows))
+        .str();
+  }
+  llvm::ArrayRef<Operand> arguments(all);
+  constexpr const char *text = R"(
+comms.kernel @bench({0}) {{
+  %team = comms.team world
+  comms.all_reduce sum %team ins({1}) outs({2}) args({3})
+  consume (%sum: tensor<{4}xf32>, %r: tensor<{4}x{5}>, %w: tensor<{4}x{5}>) {{{6}
+    comms.yield %out, %kept{7} : tensor<{4}x{8}>, tensor<{4}x{5}>{9}
+  }
+  comms.return
+}
+)";
+  bool fp8 = operation == Operation::AllReduceRmsNormFp8;
+  return llvm::formatv(text, renderOperands(all, *this, windows),
+                       renderList(arguments.take_front(1), *this, windows),
+                       renderList(arguments.drop_front(3), *this, windows),
+                       renderList(arguments.slice(1, 2), *this, windows),
+                       columns, driver::elementName(element), renderNorm(*this),
+                       fp8 ? ", %factor" : "",
+                       driver::elementName(all[3].element),
+                       fp8 ? ", tensor<1xf32>" : "")
+      .str();
+}
+
+std::string Problem::tailText() const {
+  std::vector<Operand> all = operands();
+  all[0].name = "sum_of_ranks";
+  all[0].shared = false;
+  constexpr const char *text = R"(
+comms.kernel @bench({0}) {{
+  %zero = arith.constant 0 : index
+  %rows = arith.constant {1} : index
+  %columns = arith.constant {2} : index
+  %first = comms.block_id
+  %step = comms.num_blocks
+  scf.for %row = %first to %rows step %step {{
+    %at = arith.muli %row, %columns : index
+    %s = comms.tile_load %sum_of_ranks[%at] : {3} -> tensor<{2}x{4}>
+    %r = comms.tile_load %residual[%at] : {3} -> tensor<{2}x{4}>
+    %w = comms.tile_load %weight[%zero] : memref<{2}x{4}> -> tensor<{2}x{4}>
+    %sum = arith.extf %s : tensor<{2}x{4}> to tensor<{2}xf32>{5}
+    comms.tile_store %out, %y[%at] : tensor<{2}x{6}>, {7}
+    comms.tile_store %kept, %next[%at] : tensor<{2}x{4}>, {3}{8}
+  }
+  comms.return
+}
+)";
+  bool fp8 = operation == Operation::AllReduceRmsNormFp8;
+  std::string scale = llvm::formatv(
+      "\n    comms.tile_store %factor, %scale[%row] : tensor<1xf32>, "
+      "memref<{0}x1xf32>",
+      rows());
+  return llvm::formatv(text, renderOperands(all, *this, false), rows(), columns,
+                       renderType(all[1], *this, false),
+                       driver::elementName(element), renderNorm(*this),
+                       driver::elementName(all[3].element),
+                       renderType(all[3], *this, false), fp8 ? scale : "")
       .str();
 }
 
@@ -192,6 +375,15 @@ Reference::Reference(const Problem &problem, uint64_t seed)
   }
   if (problem.reduces())
     makeSums();
+  if (problem.columns)
+    makeRows();
+}
+
+llvm::ArrayRef<char> Reference::content(const Operand &operand,
+                                        int64_t rank) const {
+  return operand.name == "residual" ? llvm::ArrayRef<char>(residual)
+         : operand.name == "weight" ? llvm::ArrayRef<char>(weight)
+                                    : llvm::ArrayRef<char>(inputs[rank]);
 }
 
 void Reference::makeSums() {
@@ -222,6 +414,68 @@ void Reference::makeSums() {
       }
     }
   });
+}
+
+/// Random numbers like the inputs'.
+static std::vector<char> makeRandom(Element element, int64_t count,
+                                    uint64_t state) {
+  int64_t width = driver::elementBytes(element);
+  std::vector<char> bytes(count * width);
+  for (int64_t i = 0; i < count; ++i)
+    driver::encode(element, std::ldexp(double(mix(state + i) >> 11), -52) - 1,
+                   bytes.data() + i * width);
+  return bytes;
+}
+
+void Reference::makeRows() {
+  Element element = problem.element;
+  int64_t width = driver::elementBytes(element), columns = problem.columns;
+  residual = makeRandom(element, problem.elements(), mix(11));
+  weight = makeRandom(element, columns, mix(12));
+  std::vector<Operand> operands = problem.operands();
+  llvm::ArrayRef<Operand> outputs =
+      llvm::ArrayRef<Operand>(operands).drop_front(3);
+  for (const Operand &output : outputs)
+    wanted.push_back({std::vector<char>(output.bytes()),
+                      std::vector<float>(output.elements)});
+  float step = unitRoundoff(element);
+  bool fp8 = outputs.size() == 3;
+  std::vector<double> sum(columns), rest(columns), scale(columns);
+  driver::decode(element, weight.data(), scale);
+  for (int64_t row = 0; row < problem.rows(); ++row) {
+    int64_t at = row * columns;
+    driver::decode(element, sums.data() + at * width, sum);
+    driver::decode(element, residual.data() + at * width, rest);
+    double squares = 0, largest = 0;
+    for (int64_t i = 0; i < columns; ++i) {
+      sum[i] += rest[i];
+      squares += sum[i] * sum[i];
+    }
+    double root = 1 / std::sqrt(squares / double(columns) + 1e-5);
+    for (int64_t i = 0; i < columns; ++i)
+      largest = std::max(largest, std::abs(sum[i] * root * scale[i]));
+    double factor = fp8 ? std::max(largest, 1e-12) / 448 : 1;
+    for (int64_t i = 0; i < columns; ++i) {
+      // How far the sum may be off, and a rounding.
+      double off = 2 * allowed[at + i] + step * std::abs(sum[i]);
+      double value = sum[i] * root * scale[i] / factor;
+      double share = std::abs(root * scale[i] / factor);
+      driver::encode(outputs[0].element, value,
+                     wanted[0].bytes.data() +
+                         (at + i) * driver::elementBytes(outputs[0].element));
+      // Neighbours of an fp8 are an eighth apart, the smallest 1/512.
+      wanted[0].allowed[at + i] =
+          float(fp8 ? off * share * 1.1 + std::abs(value) / 7 + 1.0 / 256
+                    : off * share * 1.1 + 4 * step * std::abs(value) + 1e-6);
+      driver::encode(element, sum[i],
+                     wanted[1].bytes.data() + (at + i) * width);
+      wanted[1].allowed[at + i] = float(off);
+    }
+    if (!fp8)
+      continue;
+    driver::encode(Element::F32, factor, wanted[2].bytes.data() + row * 4);
+    wanted[2].allowed[row] = float(factor * 0.05);
+  }
 }
 
 static std::string renderWrong(int64_t rank, int64_t element, double got,
@@ -267,6 +521,25 @@ CheckResult Reference::checkSums(int64_t rank,
                          count);
 }
 
+CheckResult Reference::checkRows(int64_t rank,
+                                 llvm::ArrayRef<char> output) const {
+  std::vector<Operand> operands = problem.operands();
+  CheckResult all;
+  for (auto [operand, want] :
+       llvm::zip(llvm::ArrayRef<Operand>(operands).drop_front(3), wanted)) {
+    CheckResult one = compareElements(operand.element, rank, 0, output.data(),
+                                      want.bytes.data(), want.allowed.data(),
+                                      operand.elements);
+    output = output.drop_front(operand.bytes());
+    all.exact &= one.exact;
+    if (one.right)
+      continue;
+    one.message = operand.name + " of " + one.message;
+    return one;
+  }
+  return all;
+}
+
 CheckResult Reference::checkCopies(int64_t rank,
                                    llvm::ArrayRef<char> output) const {
   int64_t width = driver::elementBytes(problem.element);
@@ -293,6 +566,7 @@ CheckResult Reference::check(int64_t rank, llvm::ArrayRef<char> output) const {
             llvm::formatv("rank {0}: the output has {1} bytes, not {2}", rank,
                           output.size(), problem.outputBytes())
                 .str()};
-  return problem.reduces() ? checkSums(rank, output)
-                           : checkCopies(rank, output);
+  return problem.columns     ? checkRows(rank, output)
+         : problem.reduces() ? checkSums(rank, output)
+                             : checkCopies(rank, output);
 }

@@ -30,7 +30,12 @@ enum class Operation {
   AllGather,
   ReduceScatter,
   AllToAll,
-  Broadcast
+  Broadcast,
+  /// All-reduce of rows, residual added, RMSNorm with a weight: the normalised
+  /// rows and the residual of the next layer come out. With fp8 the rows come
+  /// out in fp8, each with a scale of its own.
+  AllReduceRmsNorm,
+  AllReduceRmsNormFp8
 };
 
 /// "all_reduce".
@@ -39,8 +44,27 @@ llvm::StringRef operationName(Operation operation);
 /// The operation of that name; the error lists all.
 llvm::Expected<Operation> parseOperation(llvm::StringRef name);
 
-/// All operations, in the order of --help.
+/// All operations on flat arrays, in the order of --help.
 llvm::ArrayRef<Operation> allOperations();
+
+/// Those on rows.
+llvm::ArrayRef<Operation> rowOperations();
+bool isOnRows(Operation operation);
+
+/// An array of the kernel of a problem.
+struct Operand {
+  enum class Role { Input, Output };
+  std::string name;
+  driver::Element element;
+  int64_t elements = 0;
+  Role role = Role::Input;
+  /// Peers may reach it: x and, of flat operations, y.
+  bool shared = false;
+
+  int64_t bytes() const {
+    return elements * int64_t(driver::elementBytes(element));
+  }
+};
 
 /// Sums for the reductions; broadcasts come from rank 0.
 struct Problem {
@@ -49,20 +73,30 @@ struct Problem {
   int64_t ranks = 1;
   /// Of one rank's input.
   int64_t bytes = 0;
+  /// Length of rows; 0: flat.
+  int64_t columns = 0;
 
   bool operator==(const Problem &) const = default;
   int64_t elements() const;
-  /// Of one rank's output.
+  int64_t rows() const { return columns ? elements() / columns : 0; }
+  /// Of one rank's outputs, one after the other.
   int64_t outputBytes() const;
+  /// In the order of the kernel's arguments.
+  std::vector<Operand> operands() const;
+  /// "all_reduce", "all_reduce_rmsnorm 8192".
+  std::string label() const;
   bool reduces() const;
   /// Fails when the size is no whole number of elements, or cannot be cut into
   /// equal parts where the operation needs that.
   llvm::Error check() const;
   /// "all_reduce, 64 KiB, bf16".
   std::string describe() const;
-  /// A module with one kernel, @bench, of a window "x" (input) and a window "y"
-  /// (output).
-  std::string kernelText() const;
+  /// A module with one kernel, @bench, whose arguments are the operands; shared
+  /// ones are windows, or with `windows` false plain memory.
+  std::string kernelText(bool windows = true) const;
+  /// On rows: a module with one kernel, @bench, that does without any exchange
+  /// what comes after the all-reduce. Its argument "sum" is the result of that.
+  std::string tailText() const;
 };
 
 /// What a check of outputs found.
@@ -82,6 +116,8 @@ public:
   explicit Reference(const Problem &problem, uint64_t seed = 1);
 
   llvm::ArrayRef<char> input(int64_t rank) const { return inputs[rank]; }
+  /// What the input operand of that name holds on `rank`.
+  llvm::ArrayRef<char> content(const Operand &operand, int64_t rank) const;
 
   /// Compares the output of `rank`. Copies must agree to the bit. Sums may
   /// differ from sums in rank order in f32 by what another order and a rounding
@@ -90,7 +126,9 @@ public:
 
 private:
   void makeSums();
+  void makeRows();
   CheckResult checkSums(int64_t rank, llvm::ArrayRef<char> output) const;
+  CheckResult checkRows(int64_t rank, llvm::ArrayRef<char> output) const;
   CheckResult checkCopies(int64_t rank, llvm::ArrayRef<char> output) const;
 
   Problem problem;
@@ -99,6 +137,14 @@ private:
   /// a result may lie from them.
   std::vector<char> sums;
   std::vector<float> allowed;
+  /// Of a problem on rows: residual and weight, the same on all ranks, and what
+  /// each output must be.
+  std::vector<char> residual, weight;
+  struct Wanted {
+    std::vector<char> bytes;
+    std::vector<float> allowed;
+  };
+  std::vector<Wanted> wanted;
 };
 
 /// Byte that outputs are filled with before the timed runs: in every type a

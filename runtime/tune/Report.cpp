@@ -37,19 +37,25 @@ static Key keyOf(const Entry &entry) {
 }
 
 void Report::compareWithBaselines() {
-  std::map<Key, const Entry *> best;
+  // What works on plain memory is compared with what does so too.
+  std::map<Key, const Entry *> best, bestPlain;
   for (const Entry &entry : entries) {
     if (!entry.baseline || !entry.isMeasured())
       continue;
-    const Entry *&kept = best[keyOf(entry)];
-    if (!kept || entry.medianTime() < kept->medianTime())
-      kept = &entry;
+    for (auto *map : {&best, &bestPlain}) {
+      if (map == &bestPlain && entry.registered)
+        continue;
+      const Entry *&kept = (*map)[keyOf(entry)];
+      if (!kept || entry.medianTime() < kept->medianTime())
+        kept = &entry;
+    }
   }
   for (Entry &entry : entries) {
     entry.against.clear();
     entry.speedup = {};
-    auto found = best.find(keyOf(entry));
-    if (found == best.end() || found->second == &entry || !entry.isMeasured())
+    const auto &map = entry.baseline || entry.registered ? best : bestPlain;
+    auto found = map.find(keyOf(entry));
+    if (found == map.end() || found->second == &entry || !entry.isMeasured())
       continue;
     entry.speedup = ratio(found->second->samples, entry.samples);
     if (!std::isnan(entry.speedup.value))
@@ -65,8 +71,9 @@ bool Report::hasWrong() const {
 double commsir::tune::floorTime(const Floor &floor, llvm::StringRef op,
                                 int64_t ranks, int64_t bytes) {
   double others = double(ranks - 1), share = others / double(ranks);
-  double factor = llvm::StringSwitch<double>(op)
-                      .Case("all_reduce", 2 * share)
+  // "all_reduce (eager)", "all_reduce_rmsnorm 8192": what is moved is the same.
+  double factor = llvm::StringSwitch<double>(op.split(' ').first)
+                      .StartsWith("all_reduce", 2 * share)
                       .Case("all_gather", others)
                       .Cases({"reduce_scatter", "all_to_all"}, share)
                       .Default(ranks > 1 ? 1 : 0);
@@ -152,11 +159,12 @@ static std::vector<const Entry *> selectRows(std::vector<const Entry *> group,
         return rank(a) < rank(b);
       });
   std::vector<const Entry *> shown;
-  size_t ours = 0;
+  size_t ours[2] = {0, 0}; // On plain memory, on windows.
   for (const Entry *entry : group) {
     if (entry->status == Status::Failed)
       continue; // printFailures tells of these.
-    if (!entry->isMeasured() || entry->baseline || most == 0 || ours++ < most)
+    if (!entry->isMeasured() || entry->baseline || most == 0 ||
+        ours[entry->registered]++ < most)
       shown.push_back(entry);
   }
   return shown;

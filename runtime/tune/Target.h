@@ -13,6 +13,7 @@
 #ifndef COMMSIR_RUNTIME_TUNE_TARGET_H
 #define COMMSIR_RUNTIME_TUNE_TARGET_H
 
+#include "runtime/tune/Choose.h"
 #include "runtime/tune/Plan.h"
 #include "runtime/tune/Problem.h"
 #include "runtime/tune/Report.h"
@@ -46,6 +47,8 @@ struct Candidate {
   std::string name;
   bool baseline = false;
   bool registered = false;
+  /// Launched call by call, not captured in a graph.
+  bool eager = false;
   /// Of ours.
   KernelChoice choice;
   /// Of a target's baselines: which one.
@@ -61,6 +64,12 @@ public:
   virtual bool isStuck() const { return false; }
   /// Fills in what the target knows: device, driver, NCCL, floor.
   virtual llvm::Error describe(Header &header) = 0;
+  /// Fills in what a question says of the machine: chip, device,
+  /// multiprocessors.
+  virtual void describeMachine(Question &question) const {}
+  /// Makes ready, several at a time, what `make` will need for ours.
+  virtual void prepare(llvm::ArrayRef<Candidate> candidates,
+                       const Problem &problem) {}
   /// The baselines for `problem`.
   virtual std::vector<Candidate> baselines(const Problem &problem) = 0;
   /// Makes a contender, which must not outlive `inputs` and the target. May

@@ -12,6 +12,7 @@
 
 #include "runtime/cuda/Kernel.h"
 #include "runtime/tune/Compile.h"
+#include "runtime/tune/Recipe.h"
 #include "runtime/tune/Target.h"
 #include "runtime/tune/cuda/Floor.h"
 #include "runtime/tune/cuda/Machine.h"
@@ -20,7 +21,9 @@
 
 #include "llvm/Support/raw_ostream.h"
 
+#include <atomic>
 #include <map>
+#include <thread>
 
 using namespace commsir;
 using namespace commsir::tune;
@@ -36,21 +39,29 @@ namespace {
 // Buffers
 //===----------------------------------------------------------------------===//
 
-/// Input and output of a problem on every GPU.
+/// The operands of a problem on every GPU; of shared ones a window and plain
+/// memory. On rows there is one more, for NCCL's sums.
 class Buffers {
 public:
   Buffers(Machine &machine, const Problem &problem)
-      : problem(problem), machine(machine), all(machine.size()) {}
+      : problem(problem), operands(problem.operands()), machine(machine),
+        all(machine.size()) {
+    if (problem.columns) {
+      operands.push_back(operands.front());
+      operands.back().name = "sum_of_ranks";
+    }
+  }
 
   ~Buffers() {
-    auto owned = std::make_shared<std::vector<Pair>>(std::move(all));
+    auto owned =
+        std::make_shared<std::vector<std::vector<Place>>>(std::move(all));
     if (machine.isStuck()) {
       // GPUs that have not finished still use them.
-      new std::shared_ptr<std::vector<Pair>>(owned);
+      new std::shared_ptr<std::vector<std::vector<Place>>>(owned);
       return;
     }
     llvm::consumeError(machine.together("freeing", [owned](Rank &, int r) {
-      (*owned)[r] = Pair();
+      (*owned)[r].clear();
       return llvm::Error::success();
     }));
   }
@@ -58,54 +69,84 @@ public:
   llvm::Error make(const Reference &inputs) {
     return machine.together("allocating buffers",
                             [this, &inputs](Rank &rank, int r) {
-                              return makeOne(rank, all[r], inputs.input(r));
+                              return makeRank(rank, r, inputs);
                             });
   }
 
-  const cuda::Window &inputWindow(int r) const { return *all[r].inputWindow; }
-  const cuda::Window &outputWindow(int r) const { return *all[r].outputWindow; }
-  CUdeviceptr input(int r, bool registered) const {
-    return registered ? all[r].inputWindow->base() : all[r].input->address();
+  /// Number of the operand of that name, or -1.
+  int find(llvm::StringRef name) const {
+    for (auto [i, operand] : llvm::enumerate(operands))
+      if (operand.name == name)
+        return int(i);
+    return -1;
   }
-  CUdeviceptr output(int r, bool registered) const {
-    return registered ? all[r].outputWindow->base() : all[r].output->address();
+  /// Null: the operand is not shared.
+  const cuda::Window *window(int r, int operand) const {
+    return all[r][operand].window.get();
+  }
+  CUdeviceptr address(int r, int operand, bool registered) const {
+    const Place &place = all[r][operand];
+    return registered && place.window ? place.window->base()
+                                      : place.memory->address();
+  }
+  /// Calls `body(address, bytes)` for the outputs of a rank in turn.
+  llvm::Error
+  forOutputs(int r, bool registered,
+             llvm::function_ref<llvm::Error(CUdeviceptr, size_t)> body) const {
+    for (auto [i, operand] : llvm::enumerate(operands))
+      if (operand.role == Operand::Role::Output)
+        if (auto error = body(address(r, int(i), registered), operand.bytes()))
+          return error;
+    return llvm::Error::success();
   }
 
   const Problem problem;
 
 private:
-  struct Pair {
-    std::unique_ptr<cuda::Window> inputWindow, outputWindow;
-    std::optional<cuda::Memory> input, output;
+  struct Place {
+    std::unique_ptr<cuda::Window> window;
+    std::optional<cuda::Memory> memory;
   };
 
-  llvm::Error makeOne(Rank &rank, Pair &pair, llvm::ArrayRef<char> content) {
-    size_t inBytes = problem.bytes, outBytes = problem.outputBytes();
-    for (auto [window, bytes] : {std::pair(&pair.inputWindow, inBytes),
-                                 {&pair.outputWindow, outBytes}}) {
-      auto made = rank.communicator->allocate(bytes);
-      if (!made)
-        return made.takeError();
-      *window = std::move(*made);
-    }
-    for (auto [memory, bytes] :
-         {std::pair(&pair.input, inBytes), {&pair.output, outBytes}}) {
-      auto made = cuda::Memory::allocate(*rank.device, bytes);
-      if (!made)
-        return made.takeError();
-      memory->emplace(std::move(*made));
-    }
-    const cuda::Driver &cu = rank.driver();
-    for (CUdeviceptr to : {pair.inputWindow->base(), pair.input->address()})
-      if (auto error =
-              cu.check(cu.MemcpyHtoD(to, content.data(), content.size()),
-                       "copying an input to the GPU"))
+  llvm::Error makeRank(Rank &rank, int r, const Reference &inputs) {
+    for (const Operand &operand : operands) {
+      llvm::ArrayRef<char> content;
+      if (operand.role == Operand::Role::Input)
+        content = inputs.content(operand, r);
+      if (auto error = makeOne(rank, operand, all[r].emplace_back(), content))
         return error;
-    return cu.check(cu.CtxSynchronize(), "copying an input to the GPU");
+    }
+    return rank.driver().check(rank.driver().CtxSynchronize(),
+                               "copying an input to the GPU");
   }
 
+  llvm::Error makeOne(Rank &rank, const Operand &operand, Place &place,
+                      llvm::ArrayRef<char> content) {
+    const cuda::Driver &cu = rank.driver();
+    auto fill = [&](CUdeviceptr to) {
+      return cu.check(cu.MemcpyHtoD(to, content.data(), content.size()),
+                      "copying an input to the GPU");
+    };
+    if (operand.shared) {
+      auto made = rank.communicator->allocate(operand.bytes());
+      if (!made)
+        return made.takeError();
+      place.window = std::move(*made);
+      if (!content.empty())
+        if (auto error = fill(place.window->base()))
+          return error;
+    }
+    auto made = cuda::Memory::allocate(*rank.device, operand.bytes());
+    if (!made)
+      return made.takeError();
+    place.memory.emplace(std::move(*made));
+    return content.empty() ? llvm::Error::success()
+                           : fill(place.memory->address());
+  }
+
+  std::vector<Operand> operands;
   Machine &machine;
-  std::vector<Pair> all;
+  std::vector<std::vector<Place>> all;
 };
 
 //===----------------------------------------------------------------------===//
@@ -118,10 +159,11 @@ public:
   llvm::Error poison() override {
     return machine.together("poisoning outputs", [this](Rank &rank, int r) {
       const cuda::Driver &cu = rank.driver();
-      if (auto error = cu.check(cu.MemsetD8(buffers->output(r, registered),
-                                            kOutputPoison,
-                                            buffers->problem.outputBytes()),
-                                "poisoning an output"))
+      auto fill = [&](CUdeviceptr at, size_t bytes) {
+        return cu.check(cu.MemsetD8(at, kOutputPoison, bytes),
+                        "poisoning an output");
+      };
+      if (auto error = buffers->forOutputs(r, registered, fill))
         return error;
       return cu.check(cu.CtxSynchronize(), "poisoning an output");
     });
@@ -129,7 +171,7 @@ public:
 
   llvm::Expected<double> replay() override {
     auto time = machine.time([this](Rank &rank, int r) -> llvm::Error {
-      if (plan.graph)
+      if (graph)
         return graphs[r]->launch();
       for (int64_t call = 0; call < plan.calls; ++call)
         if (auto error = enqueue(rank, r))
@@ -150,17 +192,21 @@ public:
     Rank &rank = machine[int(number)];
     const cuda::Driver &cu = rank.driver();
     cuda::ContextGuard guard(cu, rank.device->context());
-    return cu.check(cu.MemcpyDtoH(out.data(),
-                                  buffers->output(int(number), registered),
-                                  out.size()),
-                    "copying an output from the GPU");
+    return buffers->forOutputs(
+        int(number), registered, [&](CUdeviceptr at, size_t bytes) {
+          char *to = out.data();
+          out = out.drop_front(bytes);
+          return cu.check(cu.MemcpyDtoH(to, at, bytes),
+                          "copying an output from the GPU");
+        });
   }
 
 protected:
   GpuContender(Machine &machine, const Plan &plan,
-               std::shared_ptr<Buffers> buffers, bool registered)
+               std::shared_ptr<Buffers> buffers, const Candidate &candidate)
       : machine(machine), plan(plan), buffers(std::move(buffers)),
-        registered(registered), graphs(machine.size()) {}
+        registered(candidate.registered), graph(!candidate.eager),
+        graphs(machine.size()) {}
 
   /// Puts one call into the rank's stream.
   virtual llvm::Error enqueue(Rank &rank, int number) = 0;
@@ -178,7 +224,7 @@ protected:
     }
     if (!once)
       return once.takeError();
-    if (!plan.graph)
+    if (!graph)
       return llvm::Error::success();
     return machine.together(
         "capturing a graph", [this](Rank &rank, int r) -> llvm::Error {
@@ -206,7 +252,7 @@ protected:
   Machine &machine;
   const Plan &plan;
   std::shared_ptr<Buffers> buffers;
-  bool registered;
+  bool registered, graph;
 
 private:
   std::vector<std::unique_ptr<Graph>> graphs;
@@ -227,73 +273,15 @@ std::optional<ncclDataType_t> toNccl(Element element) {
   }
 }
 
-class NcclContender : public GpuContender {
+/// A kernel of ours on all ranks, with its channels, on the buffers' memory.
+class KernelOnRanks {
 public:
-  static llvm::Expected<std::unique_ptr<Contender>>
-  create(Machine &machine, const Plan &plan, std::shared_ptr<Buffers> buffers,
-         bool registered) {
-    std::unique_ptr<NcclContender> self(
-        new NcclContender(machine, plan, std::move(buffers), registered));
-    if (auto error = self->prepare())
-      return std::move(error);
-    return self;
-  }
-  ~NcclContender() override { dropGraphs(); }
+  KernelOnRanks(Machine &machine, const Buffers &buffers, bool registered,
+                std::unique_ptr<jit::CudaKernel> kernel)
+      : machine(machine), buffers(buffers), registered(registered),
+        kernel(std::move(kernel)), instances(machine.size()) {}
 
-protected:
-  NcclContender(Machine &machine, const Plan &plan,
-                std::shared_ptr<Buffers> buffers, bool registered)
-      : GpuContender(machine, plan, std::move(buffers), registered) {}
-
-  llvm::Error enqueue(Rank &rank, int number) override {
-    const cuda::Nccl &nccl = *machine.nccl();
-    ncclResult_t result =
-        call(nccl, rank,
-             reinterpret_cast<const void *>(buffers->input(number, registered)),
-             reinterpret_cast<void *>(buffers->output(number, registered)));
-    return nccl.check(result, operationName(buffers->problem.operation),
-                      rank.comm);
-  }
-
-private:
-  ncclResult_t call(const cuda::Nccl &nccl, Rank &rank, const void *x,
-                    void *y) {
-    const Problem &problem = buffers->problem;
-    size_t count = problem.elements(), part = count / problem.ranks;
-    ncclDataType_t type = *toNccl(problem.element);
-    switch (problem.operation) {
-    case Operation::AllReduce:
-      return nccl.AllReduce(x, y, count, type, ncclSum, rank.comm, rank.stream);
-    case Operation::AllGather:
-      return nccl.AllGather(x, y, count, type, rank.comm, rank.stream);
-    case Operation::ReduceScatter:
-      return nccl.ReduceScatter(x, y, part, type, ncclSum, rank.comm,
-                                rank.stream);
-    case Operation::AllToAll:
-      return nccl.AlltoAll(x, y, part, type, rank.comm, rank.stream);
-    case Operation::Broadcast:
-      return nccl.Broadcast(x, y, count, type, 0, rank.comm, rank.stream);
-    }
-    return ncclInvalidArgument;
-  }
-};
-
-class OurContender : public GpuContender {
-public:
-  static llvm::Expected<std::unique_ptr<Contender>>
-  create(Machine &machine, const Plan &plan, std::shared_ptr<Buffers> buffers,
-         std::unique_ptr<jit::CudaKernel> kernel) {
-    std::unique_ptr<OurContender> self(
-        new OurContender(machine, plan, std::move(buffers), std::move(kernel)));
-    if (auto error = self->load())
-      return std::move(error);
-    if (auto error = self->prepare())
-      return std::move(error);
-    return self;
-  }
-
-  ~OurContender() override {
-    dropGraphs();
+  ~KernelOnRanks() {
     if (machine.isStuck()) {
       (void)kernel.release();
       new std::vector<Instance>(std::move(instances));
@@ -305,25 +293,19 @@ public:
     }));
   }
 
-protected:
-  /// The kernel on one rank, and its channels.
-  struct Instance {
-    std::unique_ptr<cuda::LoadedKernel> kernel;
-    std::unique_ptr<cuda::Window> window;
-    std::vector<cuda::Memory> memories;
-  };
+  llvm::Error load(const cuda::PollLimits &limits) {
+    if (auto error = layOut())
+      return error;
+    return machine.together("loading the kernel", [&](Rank &rank, int r) {
+      return loadOne(rank, r, instances[r], limits);
+    });
+  }
 
-  OurContender(Machine &machine, const Plan &plan,
-               std::shared_ptr<Buffers> buffers,
-               std::unique_ptr<jit::CudaKernel> kernel)
-      : GpuContender(machine, plan, std::move(buffers), /*registered=*/true),
-        kernel(std::move(kernel)), instances(machine.size()) {}
-
-  llvm::Error enqueue(Rank &rank, int number) override {
+  llvm::Error launch(Rank &rank, int number) const {
     return instances[number].kernel->launch(rank.stream);
   }
 
-  llvm::Error findFailure() override {
+  llvm::Error findFailure() const {
     for (int r = 0; r < machine.size(); ++r)
       if (auto record = instances[r].kernel->failure())
         return bad(llvm::formatv("rank {0}, block {1}: {2}{3}", r,
@@ -334,23 +316,23 @@ protected:
   }
 
 private:
+  /// The kernel on one rank, and its channels.
+  struct Instance {
+    std::unique_ptr<cuda::LoadedKernel> kernel;
+    std::unique_ptr<cuda::Window> window;
+    std::vector<cuda::Memory> memories;
+  };
+
   std::string describeSite(uint32_t site) const {
     if (site >= kernel->sites().size())
       return "";
     return kernel->sites()[site].op + ": ";
   }
 
-  llvm::Error load() {
-    if (auto error = layOut())
-      return error;
-    return machine.together("loading the kernel", [this](Rank &rank, int r) {
-      return loadOne(rank, r, instances[r]);
-    });
-  }
-
-  llvm::Error loadOne(Rank &rank, int number, Instance &instance) {
-    auto loaded = cuda::LoadedKernel::load(*rank.device, *kernel, number,
-                                           cuda::PollLimits());
+  llvm::Error loadOne(Rank &rank, int number, Instance &instance,
+                      const cuda::PollLimits &limits) {
+    auto loaded =
+        cuda::LoadedKernel::load(*rank.device, *kernel, number, limits);
     if (!loaded)
       return loaded.takeError();
     instance.kernel = std::move(*loaded);
@@ -369,12 +351,14 @@ private:
 
   llvm::Error bind(Rank &rank, int number, Instance &instance, unsigned arg) {
     const jit::ArgInfo &info = kernel->args()[arg];
-    if (info.name == "x" && !info.hidden) {
-      instance.kernel->bindParts(arg, buffers->inputWindow(number).parts());
+    int operand = info.hidden ? -1 : buffers.find(info.name);
+    if (operand >= 0 && isShared(info)) {
+      instance.kernel->bindParts(arg, buffers.window(number, operand)->parts());
       return llvm::Error::success();
     }
-    if (info.name == "y" && !info.hidden) {
-      instance.kernel->bindParts(arg, buffers->outputWindow(number).parts());
+    if (operand >= 0) {
+      instance.kernel->bindBase(arg,
+                                buffers.address(number, operand, registered));
       return llvm::Error::success();
     }
     size_t bytes = std::max<size_t>(info.bytes(), 16);
@@ -405,7 +389,7 @@ private:
   llvm::Error layOut() {
     for (const jit::ArgInfo &info : kernel->args()) {
       offsets.push_back(windowBytes);
-      bool own = isShared(info) && info.name != "x" && info.name != "y";
+      bool own = isShared(info) && (info.hidden || buffers.find(info.name) < 0);
       if (own && __builtin_add_overflow(windowBytes,
                                         llvm::alignTo(info.bytes() + 16, 256),
                                         &windowBytes))
@@ -423,11 +407,111 @@ private:
                     "filling a channel");
   }
 
+  Machine &machine;
+  const Buffers &buffers;
+  bool registered;
   std::unique_ptr<jit::CudaKernel> kernel;
   std::vector<Instance> instances;
   /// Of each argument in the channels' window, and its size.
   std::vector<size_t> offsets;
   size_t windowBytes = 0;
+};
+
+/// NCCL's function; on rows, its all-reduce and then a kernel of ours that
+/// exchanges nothing.
+class NcclContender : public GpuContender {
+public:
+  static llvm::Expected<std::unique_ptr<Contender>>
+  create(Machine &machine, const Plan &plan, std::shared_ptr<Buffers> buffers,
+         const Candidate &candidate, std::unique_ptr<jit::CudaKernel> tail) {
+    std::unique_ptr<NcclContender> self(
+        new NcclContender(machine, plan, std::move(buffers), candidate));
+    if (tail) {
+      self->tail.emplace(machine, *self->buffers, candidate.registered,
+                         std::move(tail));
+      if (auto error = self->tail->load({plan.timeout}))
+        return std::move(error);
+    }
+    if (auto error = self->prepare())
+      return std::move(error);
+    return self;
+  }
+  ~NcclContender() override { dropGraphs(); }
+
+protected:
+  using GpuContender::GpuContender;
+
+  llvm::Error enqueue(Rank &rank, int number) override {
+    const cuda::Nccl &nccl = *machine.nccl();
+    int y = buffers->find(tail ? "sum_of_ranks" : "y");
+    ncclResult_t result =
+        call(nccl, rank,
+             reinterpret_cast<const void *>(
+                 buffers->address(number, buffers->find("x"), registered)),
+             reinterpret_cast<void *>(buffers->address(number, y, registered)));
+    if (auto error = nccl.check(
+            result, operationName(buffers->problem.operation), rank.comm))
+      return error;
+    return tail ? tail->launch(rank, number) : llvm::Error::success();
+  }
+
+private:
+  ncclResult_t call(const cuda::Nccl &nccl, Rank &rank, const void *x,
+                    void *y) {
+    const Problem &problem = buffers->problem;
+    size_t count = problem.elements(), part = count / problem.ranks;
+    ncclDataType_t type = *toNccl(problem.element);
+    switch (problem.operation) {
+    case Operation::AllReduce:
+    case Operation::AllReduceRmsNorm:
+    case Operation::AllReduceRmsNormFp8:
+      return nccl.AllReduce(x, y, count, type, ncclSum, rank.comm, rank.stream);
+    case Operation::AllGather:
+      return nccl.AllGather(x, y, count, type, rank.comm, rank.stream);
+    case Operation::ReduceScatter:
+      return nccl.ReduceScatter(x, y, part, type, ncclSum, rank.comm,
+                                rank.stream);
+    case Operation::AllToAll:
+      return nccl.AlltoAll(x, y, part, type, rank.comm, rank.stream);
+    case Operation::Broadcast:
+      return nccl.Broadcast(x, y, count, type, 0, rank.comm, rank.stream);
+    }
+    return ncclInvalidArgument;
+  }
+
+  std::optional<KernelOnRanks> tail;
+};
+
+class OurContender : public GpuContender {
+public:
+  static llvm::Expected<std::unique_ptr<Contender>>
+  create(Machine &machine, const Plan &plan, std::shared_ptr<Buffers> buffers,
+         const Candidate &candidate, std::unique_ptr<jit::CudaKernel> kernel) {
+    std::unique_ptr<OurContender> self(new OurContender(
+        machine, plan, std::move(buffers), candidate, std::move(kernel)));
+    if (auto error = self->kernel.load({plan.timeout}))
+      return std::move(error);
+    if (auto error = self->prepare())
+      return std::move(error);
+    return self;
+  }
+
+  ~OurContender() override { dropGraphs(); }
+
+protected:
+  OurContender(Machine &machine, const Plan &plan,
+               std::shared_ptr<Buffers> shared, const Candidate &candidate,
+               std::unique_ptr<jit::CudaKernel> compiled)
+      : GpuContender(machine, plan, std::move(shared), candidate),
+        kernel(machine, *buffers, candidate.registered, std::move(compiled)) {}
+
+  llvm::Error enqueue(Rank &rank, int number) override {
+    return kernel.launch(rank, number);
+  }
+  llvm::Error findFailure() override { return kernel.findFailure(); }
+
+private:
+  KernelOnRanks kernel;
 };
 
 //===----------------------------------------------------------------------===//
@@ -489,18 +573,51 @@ public:
     return llvm::Error::success();
   }
 
+  void describeMachine(Question &question) const override {
+    const cuda::Device &device = *(*machine)[0].device;
+    question.chip = device.getChip();
+    question.multiprocessors = device.getMultiprocessors();
+    const cuda::Driver &cu = (*machine)[0].driver();
+    char name[128] = "";
+    if (cu.DeviceGetName(name, sizeof(name), device.handle()) == CUDA_SUCCESS)
+      question.device = name;
+  }
+
   std::vector<Candidate> baselines(const Problem &problem) override {
     std::vector<Candidate> all;
     if (!machine->nccl() || !toNccl(problem.element))
       return all;
     for (bool registered : {false, true}) {
       Candidate nccl;
-      nccl.name = "nccl";
+      nccl.name = problem.columns ? "nccl, then a kernel" : "nccl";
       nccl.baseline = true;
       nccl.registered = registered;
       all.push_back(nccl);
     }
     return all;
+  }
+
+  /// Compiles into the cache of kernels, where `make` finds them.
+  void prepare(llvm::ArrayRef<Candidate> candidates,
+               const Problem &problem) override {
+    std::atomic<size_t> next{0};
+    auto work = [&] {
+      Compiler own;
+      for (size_t i; (i = next++) < candidates.size();) {
+        Candidate candidate = candidates[i];
+        auto kernel = compile(own, candidate, problem);
+        if (!kernel) // `make` says it again.
+          llvm::consumeError(kernel.takeError());
+      }
+    };
+    size_t most = std::min<size_t>(candidates.size(),
+                                   std::thread::hardware_concurrency() / 2);
+    std::vector<std::thread> threads;
+    for (size_t i = 1; i < most; ++i)
+      threads.emplace_back(work);
+    work();
+    for (std::thread &thread : threads)
+      thread.join();
   }
 
   llvm::Expected<std::unique_ptr<Contender>>
@@ -510,10 +627,18 @@ public:
       return bad("an earlier contender has not returned; run this one alone");
     if (auto error = makeBuffers(problem, inputs))
       return std::move(error);
-    if (candidate.baseline)
-      return NcclContender::create(*machine, plan, buffers,
-                                   candidate.registered);
-    auto kernel = compile(candidate, problem);
+    if (candidate.baseline) {
+      std::unique_ptr<jit::CudaKernel> tail;
+      if (problem.columns) {
+        auto made = compileTail(problem);
+        if (!made)
+          return made.takeError();
+        tail = std::move(*made);
+      }
+      return NcclContender::create(*machine, plan, buffers, candidate,
+                                   std::move(tail));
+    }
+    auto kernel = compile(compiler, candidate, problem);
     if (!kernel)
       return kernel.takeError();
     jit::LaunchShape shape = (*kernel)->shape();
@@ -522,7 +647,8 @@ public:
     made.threads = shape.threads;
     made.cluster = shape.cluster > 1 ? shape.cluster : 0;
     candidate.name = renderChoice(made, (*kernel)->choices());
-    return OurContender::create(*machine, plan, buffers, std::move(*kernel));
+    return OurContender::create(*machine, plan, buffers, candidate,
+                                std::move(*kernel));
   }
 
 private:
@@ -538,40 +664,12 @@ private:
     return llvm::Error::success();
   }
 
-  /// As many blocks as give every thread one vector of 16 bytes, if as many
-  /// CTAs fit the GPU: 512 threads a multiprocessor do, whatever their
-  /// registers.
-  int64_t chooseBlocks(const KernelChoice &choice, const Problem &problem,
-                       int64_t threads, int64_t cluster) {
-    bool whole = choice.algorithm.empty() || choice.algorithm == "one_shot";
-    bool parts = problem.operation == Operation::ReduceScatter ||
-                 problem.operation == Operation::AllToAll;
-    int64_t bytes = problem.bytes / (parts || !whole ? problem.ranks : 1);
-    int64_t perProcessor = std::max<int64_t>(512 / threads, 1);
-    int64_t fitting =
-        (*machine)[0].device->getMultiprocessors() * perProcessor / cluster;
-    int64_t wanted = llvm::divideCeil(bytes, 16 * threads * cluster);
-    return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(fitting, 1));
-  }
-
   llvm::Expected<std::unique_ptr<jit::CudaKernel>>
-  compile(const Candidate &candidate, const Problem &problem) {
-    const KernelChoice &choice = candidate.choice;
-    jit::CudaOptions options;
-    options.ranks = problem.ranks;
-    options.threads = choice.threads ? choice.threads : kThreads;
-    options.cluster = choice.cluster ? choice.cluster : 1;
-    options.blocks = choice.blocks;
-    if (!options.blocks)
-      options.blocks =
-          chooseBlocks(choice, problem, options.threads, options.cluster);
-    options.chip = (*machine)[0].device->getChip();
-    options.algorithm = choice.algorithm;
-    options.protocol = choice.protocol;
-    options.check = plan.check;
+  compileText(Compiler &with, const std::string &text,
+              const jit::CudaOptions &options) const {
     std::unique_ptr<jit::CudaKernel> kernel;
-    llvm::Error error = compiler.withModule(
-        problem, [&](mlir::OwningOpRef<mlir::ModuleOp> module) -> llvm::Error {
+    llvm::Error error = with.withModule(
+        text, [&](mlir::OwningOpRef<mlir::ModuleOp> module) -> llvm::Error {
           auto compiled = jit::compileCuda(std::move(module), "bench", options);
           if (!compiled)
             return compiled.takeError();
@@ -583,9 +681,47 @@ private:
     return kernel;
   }
 
-  /// Of a CTA, when the plan leaves it open: hand-written kernels were fastest
-  /// with 64 to 128 up to 4 MiB.
-  static constexpr int64_t kThreads = 128;
+  llvm::Expected<std::unique_ptr<jit::CudaKernel>>
+  compile(Compiler &with, const Candidate &candidate,
+          const Problem &problem) const {
+    Question question = makeQuestion(problem);
+    describeMachine(question);
+    const KernelChoice &choice = candidate.choice;
+    question.algorithm = choice.algorithm;
+    question.protocol = choice.protocol;
+    question.blocks = choice.blocks;
+    question.threads = choice.threads;
+    question.cluster = choice.cluster;
+    Way way = choose(question).way;
+    jit::CudaOptions options;
+    options.ranks = problem.ranks;
+    options.threads = way.threads;
+    options.cluster = way.cluster;
+    options.blocks = way.blocks;
+    options.chip = question.chip;
+    options.algorithm = way.algorithm;
+    options.protocol = way.protocol;
+    options.check = plan.check;
+    return compileText(with, problem.kernelText(candidate.registered), options);
+  }
+
+  /// A block a row, as far as they are on the GPU at a time.
+  llvm::Expected<std::unique_ptr<jit::CudaKernel>>
+  compileTail(const Problem &problem) {
+    Question question;
+    describeMachine(question);
+    jit::CudaOptions options;
+    options.ranks = problem.ranks;
+    int64_t vectors = problem.bytes / problem.rows() / 16;
+    options.threads = std::clamp<int64_t>(
+        int64_t(llvm::PowerOf2Ceil(uint64_t(vectors))), 32, 1024);
+    options.cluster = 1;
+    options.blocks = std::min<int64_t>(
+        problem.rows(), countResident(question, options.threads));
+    options.chip = question.chip;
+    options.check = false;
+    return compileText(compiler, problem.tailText(), options);
+  }
 
   const Plan &plan;
   Compiler compiler;
