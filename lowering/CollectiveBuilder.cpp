@@ -72,6 +72,9 @@ Value CollectiveBuilder::less(Value lhs, Value rhs) {
 Value CollectiveBuilder::both(Value lhs, Value rhs) {
   return b.createOrFold<arith::AndIOp>(loc(), lhs, rhs);
 }
+Value CollectiveBuilder::either(Value lhs, Value rhs) {
+  return b.createOrFold<arith::OrIOp>(loc(), lhs, rhs);
+}
 Value CollectiveBuilder::select(Value condition, Value yes, Value no) {
   return b.createOrFold<arith::SelectOp>(loc(), condition, yes, no);
 }
@@ -397,6 +400,20 @@ Tiles CollectiveBuilder::receive(const Channels &channels, Value slot,
 void CollectiveBuilder::endRound(const Channels &channels) {
   for (Value channel : channels)
     ChannelBarrierOp::create(b, loc(), channel);
+}
+
+void CollectiveBuilder::beginCollective() {
+  // Between the halves of a barrier there is no other of its team.
+  if (!canReuseSlots())
+    arrived = BarrierArriveOp::create(
+        b, loc(), theProblem.team, BarrierExtent::Block, MemoryOrder::Release);
+}
+
+void CollectiveBuilder::endCollective() {
+  if (arrived)
+    BarrierWaitOp::create(b, loc(), arrived, MemoryOrder::Acquire);
+  else
+    barrier();
 }
 
 void CollectiveBuilder::barrier() {

@@ -66,6 +66,7 @@ public:
   Value equal(Value lhs, Value rhs);
   Value less(Value lhs, Value rhs);
   Value both(Value lhs, Value rhs);
+  Value either(Value lhs, Value rhs);
   Value select(Value condition, Value yes, Value no);
 
   //===--------------------------------------------------------------------===//
@@ -158,9 +159,13 @@ public:
   Tiles receive(const Channels &channels, Value slot, Value peer, Value tile);
   /// Between the sends of a round and its receives. Every rank must reach it.
   void endRound(const Channels &channels);
-  /// For collectives in which some rank sends and hears nothing back: keeps it
-  /// from running ahead of those that still receive.
-  void endCollective() { barrier(); }
+  /// Around collectives in which some rank sends and hears nothing back: keeps
+  /// it from running ahead of those that still receive. Every rank says at the
+  /// beginning that it has come, and at the end waits for all that should have:
+  /// by then the wait is over. Where a protocol's rounds are barriers anyway,
+  /// the collective ends in one.
+  void beginCollective();
+  void endCollective();
   /// Block b of all ranks meets. What each did before comes before what each
   /// does after.
   void barrier();
@@ -177,6 +182,8 @@ private:
   std::string protocol;
   int64_t &nextChannel;
   Value myRank, myBlock, numBlocks;
+  /// The arrival of `beginCollective`.
+  Value arrived;
 };
 
 } // namespace mlir::comms

@@ -124,6 +124,7 @@ static void expandRows(CollectiveBuilder &b) {
   const Problem &problem = b.problem();
   const TileArray &input = problem.inputs[0], &output = problem.outputs[0];
   Value channel = b.channels(ChannelPattern::Pairwise, problem.tiles).front();
+  b.beginCollective();
   forRowSlots(b, problem.sendRows, "send_rows of all_to_all_v",
               [&](const RowSlot &row) {
                 Value tile = b.load(input, row.offset, row.valid);
@@ -154,6 +155,9 @@ static LogicalResult expand(CollectiveBuilder &b) {
     return success();
   }
   Channels channels = b.channels(getPattern(problem), problem.tiles);
+  bool isHeard = problem.kind->direction == Direction::AllToAll;
+  if (!isHeard)
+    b.beginCollective();
   onSenders(b, [&] {
     b.forOwnTiles([&](Value tile) { sendTile(b, channels, tile); });
   });
@@ -161,7 +165,7 @@ static LogicalResult expand(CollectiveBuilder &b) {
   onReceivers(b, [&] {
     b.forOwnTiles([&](Value tile) { receiveTile(b, channels, tile); });
   });
-  if (problem.kind->direction != Direction::AllToAll)
+  if (!isHeard)
     b.endCollective();
   return success();
 }

@@ -210,19 +210,47 @@ static void sendTo(Exchange &e, const Channels &channels, Value round,
   });
 }
 
+/// Ranks whose tiles are loaded together: they stay in registers.
+static constexpr int64_t mostTogether = 8;
+
+/// All ranks, beginning behind this one.
+static Tiles everyone(CollectiveBuilder &b) {
+  Tiles ranks;
+  for (int64_t distance = 1; distance <= b.ranks(); ++distance)
+    ranks.push_back(b.rankAfter(b.constant(distance)));
+  return ranks;
+}
+
 /// `peer` and this rank, which are one where it is alone.
 static Tiles withOwn(CollectiveBuilder &b, Value peer) {
   return b.ranks() > 1 ? Tiles{peer, b.rank()} : Tiles{peer};
 }
 
-/// Brings what all ranks have of a part to its owner. A rank's own share takes
-/// the same way, so that the sum is one loop over slots.
-static void scatterRound(Exchange &e, const Channels &channels, Value round) {
+/// Whether steps are worth their barriers: by the bytes that one rank sends
+/// another.
+static bool goesInSteps(const Problem &problem, double parts) {
+  constexpr double least = 4 << 20;
+  return problem.partBytes() / parts >= least;
+}
+
+/// Sends all ranks what they are to get, this one included: what it keeps takes
+/// the same way, so that a sum is one loop over slots.
+static void sendToAll(Exchange &e, const Channels &channels, Value round,
+                      bool inSteps) {
   CollectiveBuilder &b = e.b;
-  e.forSteps([&](Value peer, bool first) {
-    sendTo(e, channels, round, first ? withOwn(b, peer) : Tiles{peer});
-  });
-  b.endRound(channels);
+  if (!inSteps && b.ranks() <= mostTogether)
+    return sendTo(e, channels, round, everyone(b));
+  e.forSteps(
+      [&](Value peer, bool first) {
+        sendTo(e, channels, round, first ? withOwn(b, peer) : Tiles{peer});
+      },
+      inSteps);
+}
+
+/// Brings what all ranks have of a part to its owner.
+static void scatterRound(Exchange &e, const Channels &channels, Value round) {
+  sendToAll(e, channels, round, goesInSteps(e.b.problem(), e.deal.pieces));
+  e.b.endRound(channels);
 }
 
 static Tiles sumTile(CollectiveBuilder &b, const Channels &channels, Value slot,
@@ -239,24 +267,30 @@ static void storeToBoth(CollectiveBuilder &b, ValueRange outputs, Value part,
     b.storeOutputs(outputs, part, tile, peer);
 }
 
-/// Writes the sums of the own part into all outputs.
-static void gatherDirectly(Exchange &e, const Channels &channels, Value round) {
+/// Writes the own part into the outputs of all: `get` gives a tile of it, as it
+/// travels.
+static void gatherDirectly(Exchange &e, Value round,
+                           function_ref<Tiles(Value slot, Value tile)> get) {
   CollectiveBuilder &b = e.b;
-  auto sumInto = [&](Value peer) {
-    e.forTiles(b.rank(), round, [&](Value slot, Value tile) {
-      Tiles sum = b.extend(b.round(sumTile(b, channels, slot, tile)));
-      storeToBoth(b, b.makeOutputs(sum, {}, tile), {}, tile, peer);
-    });
+  auto outputs = [&](Value slot, Value tile) {
+    return b.makeOutputs(get(slot, tile), {}, tile);
   };
   // The sends of this round have been made: outputs may be written.
   b.barrier();
-  e.forSteps([&](Value peer, bool first) {
-    if (first)
-      return sumInto(peer);
-    e.forTiles(b.rank(), round, [&](Value, Value tile) {
-      b.storeOutputs(b.loadOutputs({}, tile), {}, tile, peer);
+  if (!goesInSteps(b.problem(), e.deal.pieces))
+    e.forTiles(b.rank(), round, [&](Value slot, Value tile) {
+      Tiles made = outputs(slot, tile);
+      b.forRanksRotated(
+          [&](Value peer) { b.storeOutputs(made, {}, tile, peer); });
     });
-  });
+  else
+    e.forSteps([&](Value peer, bool first) {
+      e.forTiles(b.rank(), round, [&](Value slot, Value tile) {
+        if (first)
+          return storeToBoth(b, outputs(slot, tile), {}, tile, peer);
+        b.storeOutputs(b.loadOutputs({}, tile), {}, tile, peer);
+      });
+    });
   b.barrier();
 }
 
@@ -286,7 +320,9 @@ static void expandAllReduce(CollectiveBuilder &b) {
   e.forRounds([&](Value round) {
     scatterRound(e, channels, round);
     if (direct)
-      gatherDirectly(e, channels, round);
+      gatherDirectly(e, round, [&](Value slot, Value tile) {
+        return b.extend(b.round(sumTile(b, channels, slot, tile)));
+      });
     else
       gatherRound(e, channels, sums, round);
   });
@@ -308,14 +344,6 @@ static void expandReduceScatter(CollectiveBuilder &b) {
 // all_gather, all_to_all
 //===----------------------------------------------------------------------===//
 
-/// Bytes that one rank sends another from which on ranks are kept in step. With
-/// fewer, the barriers cost more than they bring.
-static constexpr double stepBytes = 1 << 20;
-
-static bool goesInSteps(const Problem &problem) {
-  return problem.partBytes() >= stepBytes;
-}
-
 /// all_gather of messages that are not worth a barrier a step: a tile is loaded
 /// once and written to all.
 static void writeToAll(Exchange &e, Value part) {
@@ -336,21 +364,20 @@ static void copyDirectly(CollectiveBuilder &b) {
   auto outputs = [&](Value part, Value tile) {
     return b.makeOutputs(b.produce(part, tile), own, tile);
   };
+  auto writeParts = [&](ValueRange peers) {
+    e.forTiles(peers, zero, [&](Value, ValueRange peers, ValueRange tiles) {
+      SmallVector<Tiles> made;
+      for (auto [peer, tile] : llvm::zip_equal(peers, tiles))
+        made.push_back(outputs(peer, tile));
+      for (auto [index, peer] : llvm::enumerate(peers))
+        b.storeOutputs(made[index], own, tiles[index], peer);
+    });
+  };
+  bool inSteps = goesInSteps(problem, 1);
   b.barrier();
-  if (problem.inputParts() > 1)
-    e.forSteps(
-        [&](Value peer, bool first) {
-          e.forTiles(first ? withOwn(b, peer) : Tiles{peer}, zero,
-                     [&](Value, ValueRange peers, ValueRange tiles) {
-                       SmallVector<Tiles> made;
-                       for (auto [peer, tile] : llvm::zip_equal(peers, tiles))
-                         made.push_back(outputs(peer, tile));
-                       for (auto [index, peer] : llvm::enumerate(peers))
-                         b.storeOutputs(made[index], own, tiles[index], peer);
-                     });
-        },
-        goesInSteps(problem));
-  else if (goesInSteps(problem))
+  if (problem.inputParts() == 1 && !inSteps)
+    writeToAll(e, own);
+  else if (problem.inputParts() == 1)
     e.forSteps([&](Value peer, bool first) {
       e.forTiles(zero, zero, [&](Value, Value tile) {
         Tiles made = outputs({}, tile);
@@ -359,8 +386,14 @@ static void copyDirectly(CollectiveBuilder &b) {
         b.storeOutputs(made, own, tile, peer);
       });
     });
+  else if (!inSteps && b.ranks() <= mostTogether)
+    writeParts(everyone(b));
   else
-    writeToAll(e, own);
+    e.forSteps(
+        [&](Value peer, bool first) {
+          writeParts(first ? withOwn(b, peer) : Tiles{peer});
+        },
+        inSteps);
   b.barrier();
 }
 
@@ -400,6 +433,37 @@ static void expandCopies(CollectiveBuilder &b) {
 // broadcast
 //===----------------------------------------------------------------------===//
 
+/// Bytes up to which the root writes the whole to everybody.
+static constexpr double wholeBytes = 256 << 10;
+/// Bytes from which on a broadcast is a pipeline, and those of its chunks.
+static constexpr double pipelineBytes = 12 << 20, chunkBytes = 4 << 20;
+static constexpr int64_t mostChunks = 12;
+
+/// The root writes everything to all.
+static void broadcastWhole(CollectiveBuilder &b) {
+  Deal deal;
+  deal.tiles = deal.slots = b.problem().tiles;
+  Exchange e(b, deal);
+  b.barrier();
+  b.ifThen(b.isRank(b.root()), [&] { writeToAll(e, {}); });
+  b.barrier();
+}
+
+/// The root sends each rank a piece, which hands it on to all.
+static void broadcastPieces(CollectiveBuilder &b) {
+  Exchange e(b, makeDeal(b, b.ranks(), b.ranks()));
+  Channels channels = e.channels(ChannelPattern::Pairwise, Payload::Wire);
+  e.forRounds([&](Value round) {
+    // One sender: there is nothing to keep in step.
+    b.ifThen(b.isRank(b.root()),
+             [&] { sendToAll(e, channels, round, /*inSteps=*/false); });
+    b.endRound(channels);
+    gatherDirectly(e, round, [&](Value slot, Value tile) {
+      return b.receive(channels, slot, b.root(), tile);
+    });
+  });
+}
+
 namespace {
 /// The array is cut into a piece for each rank but the root, and each piece
 /// into chunks. In round c the root writes chunk c of each piece to its owner,
@@ -409,93 +473,95 @@ namespace {
 /// Owners are numbered 0 … M - 1 by their distance from the root. At step k
 /// owner i hears from the root if k = i, and else from owner 2i - k (mod M):
 /// for odd M that is one sender for each receiver and one receiver for each
-/// sender. For even M owner i hears at step k from owner i - 1 - k; then two
-/// senders meet at one receiver at times.
-struct Pipeline {
-  Exchange &e;
-  CollectiveBuilder &b;
-  int64_t owners;
+/// sender. For even M owner i hears from owner i - 1 - k; then two senders meet
+/// at one receiver at times. Steps have no barrier between them: a round is
+/// short, and blocks that wait for its end leave the links to others.
+class Pipeline {
+public:
+  Pipeline(CollectiveBuilder &b, Deal deal)
+      : b(b), e(b, deal), owners(b.ranks() - 1),
+        number(b.mod(
+            b.sub(b.add(b.rank(), b.constant(2 * b.ranks() - 1)), b.root()),
+            b.numRanks())) {}
 
+  void run();
+
+private:
   Value modulo(Value value) { return b.mod(value, b.constant(owners)); }
   /// Of owner number `number`, the rank.
   Value rankOf(Value number) {
     return b.mod(b.add(b.add(b.root(), number), b.constant(1)), b.numRanks());
   }
-  /// Whom owner `number` writes to at step `step`; itself: nobody.
-  Value receiver(Value number, Value step) {
+  /// Whom this owner writes to at step `step`; itself: nobody.
+  Value receiver(Value step) {
     Value sum = b.add(number, step);
     if (owners % 2)
       return modulo(b.mul(sum, b.constant((owners + 1) / 2)));
     return modulo(b.add(sum, b.constant(1)));
   }
+  void sendPiece(Value round, Value step);
+  void handOn(Value round, Value step);
+
+  CollectiveBuilder &b;
+  Exchange e;
+  int64_t owners;
+  /// This rank's number; `owners` at the root.
+  Value number;
 };
 } // namespace
 
-static void broadcastInPieces(Exchange &e) {
-  CollectiveBuilder &b = e.b;
-  Pipeline p{e, b, b.ranks() - 1};
-  Value one = b.constant(1), rounds = b.constant(e.deal.rounds);
-  // The own number, of an owner.
-  Value distance =
-      b.mod(b.sub(b.add(b.rank(), b.numRanks()), b.root()), b.numRanks());
-  Value isRoot = b.isRank(b.root());
-  auto fromRoot = [&](Value round, Value step) {
-    e.forTiles(step, round, [&](Value, Value tile) {
-      Tiles outputs = b.makeOutputs(b.produce({}, tile), {}, tile);
-      b.storeOutputs(outputs, {}, tile);
-      b.storeOutputs(outputs, {}, tile, p.rankOf(step));
-    });
-  };
-  auto handOn = [&](Value round, Value step) {
-    Value number = b.sub(distance, one);
-    Value to = p.receiver(number, step);
-    auto isOther =
-        b.less(b.constant(0),
-               p.modulo(b.sub(b.add(to, b.constant(p.owners)), number)));
-    b.ifThen(isOther, [&] {
-      e.forTiles(number, round, [&](Value, Value tile) {
-        b.storeOutputs(b.loadOutputs({}, tile), {}, tile, p.rankOf(to));
-      });
-    });
-  };
-  b.loop(b.add(rounds, one), [&](Value round) {
-    b.loop(b.constant(p.owners), [&](Value step) {
-      b.ifThen(b.both(isRoot, b.less(round, rounds)),
-               [&] { fromRoot(round, step); });
-      Value hasChunk = b.less(b.constant(0), round);
-      Value isOwner = b.less(b.constant(0), distance);
-      b.ifThen(b.both(isOwner, hasChunk),
-               [&] { handOn(b.sub(round, one), step); });
-      b.barrier();
+void Pipeline::sendPiece(Value round, Value step) {
+  e.forTiles(step, round, [&](Value, Value tile) {
+    Tiles outputs = b.makeOutputs(b.produce({}, tile), {}, tile);
+    storeToBoth(b, outputs, {}, tile, rankOf(step));
+  });
+}
+
+void Pipeline::handOn(Value round, Value step) {
+  Value to = receiver(step);
+  Value isOther = b.either(b.less(to, number), b.less(number, to));
+  b.ifThen(isOther, [&] {
+    e.forTiles(number, round, [&](Value, Value tile) {
+      b.storeOutputs(b.loadOutputs({}, tile), {}, tile, rankOf(to));
     });
   });
 }
 
-/// Bytes up to which the root writes the whole to everybody.
-static constexpr double wholeBytes = 512 << 10;
-/// Bytes of a chunk of all pieces, at least: each costs a barrier a step.
-static constexpr double chunkBytes = 8 << 20;
-static constexpr int64_t mostChunks = 8;
-
-static void expandBroadcast(CollectiveBuilder &b) {
-  const Problem &problem = b.problem();
+void Pipeline::run() {
+  Value one = b.constant(1), rounds = b.constant(e.deal.rounds);
+  Value isOwner = b.less(number, b.constant(owners));
+  auto forSteps = [&](Value condition, function_ref<void(Value)> body) {
+    b.ifThen(condition, [&] { b.loop(b.constant(owners), body); });
+  };
   b.barrier();
-  if (problem.ranks <= 2 || problem.partBytes() <= wholeBytes) {
-    Deal deal;
-    deal.tiles = deal.slots = problem.tiles;
-    Exchange e(b, deal);
-    b.ifThen(b.isRank(b.root()), [&] { writeToAll(e, {}); });
+  b.loop(b.add(rounds, one), [&](Value round) {
+    forSteps(b.both(b.isRank(b.root()), b.less(round, rounds)),
+             [&](Value step) { sendPiece(round, step); });
+    forSteps(b.both(isOwner, b.less(b.constant(0), round)),
+             [&](Value step) { handOn(b.sub(round, one), step); });
     b.barrier();
-    return;
-  }
+  });
+}
+
+static void broadcastInPipeline(CollectiveBuilder &b) {
+  const Problem &problem = b.problem();
   Deal deal;
   deal.pieces = problem.ranks - 1;
   deal.tiles = llvm::divideCeil(problem.tiles, deal.pieces);
   deal.rounds = std::clamp<int64_t>(int64_t(problem.partBytes() / chunkBytes),
                                     1, std::min(mostChunks, deal.tiles));
   deal.slots = llvm::divideCeil(deal.tiles, deal.rounds);
-  Exchange e(b, deal);
-  broadcastInPieces(e);
+  Pipeline(b, deal).run();
+}
+
+static void expandBroadcast(CollectiveBuilder &b) {
+  double bytes = b.problem().partBytes();
+  if (b.ranks() <= 2 || bytes <= wholeBytes)
+    broadcastWhole(b);
+  else if (bytes < pipelineBytes)
+    broadcastPieces(b);
+  else
+    broadcastInPipeline(b);
 }
 
 //===----------------------------------------------------------------------===//

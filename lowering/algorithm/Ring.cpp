@@ -215,6 +215,7 @@ static void expandBroadcast(CollectiveBuilder &b) {
     return b.add(b.block(), b.mul(index, b.blocks()));
   };
 
+  b.beginCollective();
   Tiles none = b.zeros(Payload::Wire);
   b.loop(zero, steps, one, none, [&](Value step, ValueRange carried) {
     // Below zero is a huge number, and so not below `count`.

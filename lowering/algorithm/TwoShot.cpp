@@ -37,8 +37,7 @@ static bool areOwnersInTurn(CollectiveBuilder &b) {
 }
 
 static Value getOwner(CollectiveBuilder &b, Value tile) {
-  Value shift =
-      areOwnersInTurn(b) ? b.div(tile, b.blocks()) : getTurn(b, tile);
+  Value shift = areOwnersInTurn(b) ? b.div(tile, b.blocks()) : getTurn(b, tile);
   return b.mod(b.add(tile, shift), b.numRanks());
 }
 
@@ -84,6 +83,8 @@ static LogicalResult expand(CollectiveBuilder &b) {
   Channels toOwners = b.channels(ChannelPattern::Pairwise, turns);
   Channels toAll = b.channels(ChannelPattern::Multicast, turns,
                               reduces ? Payload::Partial : Payload::Wire);
+  if (!reduces)
+    b.beginCollective();
   if (reduces)
     sendToOwners(b, toOwners);
   else

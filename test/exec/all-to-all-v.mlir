@@ -4,7 +4,7 @@
 // RUN:   'recv = np.array([(r + p) % 3 for p in range(3)], np.int32)' \
 // RUN:   'x = random((6, 5)).astype(np.float32)' \
 // RUN:   'y = (lambda got: np.concatenate([got, np.zeros((6 - len(got), 5), np.float32)]))(np.concatenate([xs[s][sum(sends[s][:r]) : sum(sends[s][: r + 1])] for s in range(3)]))'
-// RUN: %python %S/sweep.py --protocols pull,ll --blocks 1,2 \
+// RUN: %python %S/sweep.py --protocols pull,push,ll --blocks 1,2 \
 // RUN:   %s --ranks 3 --launches 2 --input x=%t/x-%r.npy --input send=%t/send-%r.npy --input recv=%t/recv-%r.npy \
 // RUN:   --expect y=%t/y-%r.npy --bitwise
 

@@ -1,5 +1,5 @@
 // RUN: rm -rf %t && %python %S/bits.py mixed %t
-// RUN: %python %S/sweep.py --algorithms one_shot --protocols pull,ll --blocks 1,3 \
+// RUN: %python %S/sweep.py --algorithms one_shot --protocols pull,push,ll --blocks 1,3 \
 // RUN:   %s --ranks 2 --launches 2 --bitwise \
 // RUN:   --input x=%t/x-%r.npy --input scale=%t/scale-%r.npy \
 // RUN:   --expect q=%t/q-%r.npy --expect y=%t/y-%r.npy

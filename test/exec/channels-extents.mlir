@@ -5,9 +5,11 @@
 // RUN:   'x = (np.arange(16) + 100 * r).astype(np.float32)' \
 // RUN:   'y = sum((np.arange(16) < k * 7 %% 17) * (k %% 4 != 0) * (sum(xs) + 3 * k) for k in range(1, 24)).astype(np.float32)'
 // RUN: sed 's/PROTOCOL/pull/' %s > %t/pull.mlir
+// RUN: sed 's/PROTOCOL/push/' %s > %t/push.mlir
 // RUN: sed 's/PROTOCOL/ll/' %s > %t/ll.mlir
 // RUN: sed 's/PROTOCOL/lamport/' %s > %t/lamport.mlir
 // RUN: comms-run %t/pull.mlir --ranks 3 --blocks 2 --launches 23 --input x=%t/x-%r.npy --expect y=%t/y-%r.npy --bitwise --quiet --fuzz-schedules 10
+// RUN: comms-run %t/push.mlir --ranks 3 --blocks 2 --launches 23 --input x=%t/x-%r.npy --expect y=%t/y-%r.npy --bitwise --quiet --fuzz-schedules 10
 // RUN: comms-run %t/ll.mlir --ranks 3 --blocks 2 --launches 23 --input x=%t/x-%r.npy --expect y=%t/y-%r.npy --bitwise --quiet --fuzz-schedules 10
 // RUN: comms-run %t/lamport.mlir --ranks 3 --blocks 2 --launches 23 --input x=%t/x-%r.npy --expect y=%t/y-%r.npy --bitwise --quiet --fuzz-schedules 10
 

@@ -5,10 +5,13 @@
 // RUN:   'pairs = np.stack([7 * (a + 1000 * r) + 28 for a in xs]).astype(np.float32)' \
 // RUN:   'one = (7 * xs[(r + 3) %% 4] + 28).astype(np.float32)'
 // RUN: sed 's/PROTOCOL/pull/' %s > %t/pull.mlir
+// RUN: sed 's/PROTOCOL/push/' %s > %t/push.mlir
 // RUN: sed 's/PROTOCOL/ll/' %s > %t/ll.mlir
 // RUN: sed 's/PROTOCOL/lamport/' %s > %t/lamport.mlir
 // RUN: comms-run %t/pull.mlir --ranks 4 --blocks 1 --launches 7 --input x=%t/x-%r.npy --expect all=%t/all-%r.npy --expect pairs=%t/pairs-%r.npy --expect one=%t/one-%r.npy --bitwise --quiet
+// RUN: comms-run %t/push.mlir --ranks 4 --blocks 1 --launches 7 --input x=%t/x-%r.npy --expect all=%t/all-%r.npy --expect pairs=%t/pairs-%r.npy --expect one=%t/one-%r.npy --bitwise --quiet
 // RUN: comms-run %t/pull.mlir --ranks 4 --blocks 3 --launches 7 --input x=%t/x-%r.npy --expect all=%t/all-%r.npy --expect pairs=%t/pairs-%r.npy --expect one=%t/one-%r.npy --bitwise --quiet --fuzz-schedules 20
+// RUN: comms-run %t/push.mlir --ranks 4 --blocks 3 --launches 7 --input x=%t/x-%r.npy --expect all=%t/all-%r.npy --expect pairs=%t/pairs-%r.npy --expect one=%t/one-%r.npy --bitwise --quiet --fuzz-schedules 20
 // RUN: comms-run %t/ll.mlir --ranks 4 --blocks 1 --launches 7 --input x=%t/x-%r.npy --expect all=%t/all-%r.npy --expect pairs=%t/pairs-%r.npy --expect one=%t/one-%r.npy --bitwise --quiet
 // RUN: comms-run %t/ll.mlir --ranks 4 --blocks 3 --launches 7 --input x=%t/x-%r.npy --expect all=%t/all-%r.npy --expect pairs=%t/pairs-%r.npy --expect one=%t/one-%r.npy --bitwise --quiet --fuzz-schedules 20
 // RUN: comms-run %t/lamport.mlir --ranks 4 --blocks 1 --launches 7 --input x=%t/x-%r.npy --expect all=%t/all-%r.npy --expect pairs=%t/pairs-%r.npy --expect one=%t/one-%r.npy --bitwise --quiet

@@ -1,0 +1,106 @@
+"""Runs collectives in permutations over shapes, outputs and rounds that take different ways, and compares each with NumPy.
+
+Usage: permutations.py FOLDER
+
+Every kernel is checked by comms-check-sync before it runs. At the end the number of runs is printed.
+"""
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+ELEMENTS = {"f32": np.float32, "i32": np.int32}
+#: For each collective: elements of the output by elements of a part and ranks, and of the input.
+SIZES = {
+    "all_reduce": (1, 1),
+    "broadcast": (1, 1),
+    "reduce_scatter": (0, 1),
+    "all_gather": (1, 0),
+    "all_to_all": (0, 0),
+}
+
+
+def expected(op: str, inputs: list[np.ndarray], rank: int, root: int) -> np.ndarray:
+    """What `op` gives on one rank. Sums are exact: inputs are small whole numbers."""
+    ranks = len(inputs)
+    if op == "all_reduce":
+        return np.sum(inputs, axis=0)
+    if op == "broadcast":
+        return inputs[root]
+    if op == "all_gather":
+        return np.concatenate(inputs)
+    parts = [np.split(x, ranks) for x in inputs]
+    if op == "reduce_scatter":
+        return np.sum([p[rank] for p in parts], axis=0)
+    return np.concatenate([p[rank] for p in parts])
+
+
+def kernel(op: str, element: str, ins: int, outs: int, root: int, window: bool, in_place: bool, round_bytes: int) -> str:
+    """The text of one kernel."""
+    source = f"!comms.window<{ins}x{element}>"
+    target = f"!comms.window<{outs}x{element}>" if window else f"memref<{outs}x{element}>"
+    what = {"all_reduce": " sum", "reduce_scatter": " sum", "broadcast": f" root {root}"}.get(op, "")
+    output = "" if in_place else f", %y: {target}"
+    name = "%x" if in_place else "%y"
+    attributes = f" attributes {{comms.round_bytes = {round_bytes} : i64}}" if round_bytes else ""
+    return (
+        f"comms.kernel @run(%x: {source}{output}){attributes} {{\n  %team = comms.team world\n"
+        f"  comms.{op}{what} %team ins(%x : {source}) outs({name} : {target})\n  comms.return\n}}\n"
+    )
+
+
+def run(folder: Path, op: str, ranks: int, part: int, blocks: int, protocol: str, variant: str) -> None:
+    """One combination; raises where the run fails or the result differs."""
+    element = "i32" if op == "all_to_all" else "f32"
+    ins = part if op in ("all_reduce", "broadcast", "all_gather") else part * ranks
+    outs = part * ranks if op in ("all_gather", "all_to_all") else part
+    root = ranks // 2
+    in_place = variant == "in-place"
+    text = kernel(op, element, ins, outs, root, variant != "memory", in_place, 4096 if variant == "rounds" else 0)
+    (folder / "kernel.mlir").write_text(text)
+    random = np.random.default_rng(ranks * 1000 + part)
+    inputs = [random.integers(-50, 50, ins).astype(ELEMENTS[element]) for _ in range(ranks)]
+    for rank in range(ranks):
+        np.save(folder / f"x-{rank}.npy", inputs[rank])
+        np.save(folder / f"y-{rank}.npy", expected(op, inputs, rank, root).astype(ELEMENTS[element]))
+    output = "x" if in_place else "y"
+    # In place, the input of the second launch is the output of the first.
+    launches = 1 if in_place else 3
+    command = ["comms-run", str(folder / "kernel.mlir"), f"--ranks={ranks}", f"--blocks={blocks}"]
+    command += ["--algorithm=permutation", f"--protocol={protocol}", f"--launches={launches}", f"--input=x={folder}/x-%r.npy"]
+    command += [f"--expect={output}={folder}/y-%r.npy", "--bitwise"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        print(" ".join(command), text, done.stdout, done.stderr, sep="\n")
+        raise SystemExit(f"ended with status {done.returncode}")
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    variants = ("windows", "memory", "rounds", "in-place")
+    for op, variant in itertools.product(("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast"), variants):
+        if variant == "memory" and op == "broadcast" or variant == "in-place" and op in ("reduce_scatter", "all_gather"):
+            continue
+        cases = [(4, 1000, 3, "push"), (3, 4099, 2, "pull"), (2, 17, 1, "ll"), (1, 300, 2, "push"), (9, 2048, 2, "push")]
+        for ranks, part, blocks, protocol in cases:
+            if variant == "rounds" and protocol == "ll":
+                continue
+            run(folder, op, ranks, part, blocks, protocol, variant)
+            count += 1
+    # A broadcast in pieces and one in chunks; the others large enough that the ranks go in step.
+    large = (("broadcast", 100_003), ("broadcast", (1 << 22) + 5), ("all_reduce", 1 << 22))
+    for op, part in (*large, ("reduce_scatter", 1 << 20), ("all_gather", 1 << 20), ("all_to_all", 1 << 20)):
+        for ranks in (3, 4):
+            run(folder, op, ranks, part, 2, "push", "windows")
+            count += 1
+    print(f"{count} runs agree")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
