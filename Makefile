@@ -5,7 +5,7 @@ PYTHON := .venv/bin/python
 JOBS := $(shell cmake/jobs.sh)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-gpu bench bundle docs lint format clean
+.PHONY: help setup build demo test test-gpu bench bundle wheel docs lint format clean
 
 help: ## Say what each command does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ bench: build ## Measure compile time and speed (results as in docs/Benchmarks.md
 
 bundle: build ## Pack programs that run without LLVM: build/commsir-bundle.tar.xz
 	@cmake --build $(BUILD) --target bundle -j $(JOBS)
+
+wheel: build ## Make the Python wheel: build/wheel/commsir-*.whl
+	@cmake --build $(BUILD) --target wheel -j $(JOBS)
 
 docs: build ## Write docs/Passes.md and docs/Ops.md from the .td files
 	@$(PYTHON) test/scripts/generate-docs.py --build $(BUILD)

@@ -71,7 +71,8 @@ def numpy_type(name: str) -> np.dtype[Any]:
             import ml_dtypes
         except ImportError:
             raise UsageError(f"NumPy has {name} only with ml_dtypes: pip install ml_dtypes") from None
-        return np.dtype(getattr(ml_dtypes, next(key for key, value in _NAMES.items() if value == name)))
+        made: np.dtype[Any] = np.dtype(getattr(ml_dtypes, next(key for key, value in _NAMES.items() if value == name)))
+        return made
     for spelled, ours in _NAMES.items():
         if ours == name:
             return np.dtype(spelled)
@@ -109,8 +110,8 @@ def _writable(array: Array) -> bool:
     return not type(array).__module__.startswith("jax")
 
 
-def view(array: Array, what: str = "the array") -> View:
-    """`array` for a call into the library. `what` names it in errors."""
+def view(array: Array, what: str = "the array", device: str = "cpu") -> View:
+    """`array`, which lies on `device`, for a call into the library. `what` names it in errors."""
     import tvm_ffi
 
     if not hasattr(array, "__dlpack__"):
@@ -130,6 +131,8 @@ def view(array: Array, what: str = "the array") -> View:
         tensor = tvm_ffi.from_dlpack(array)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise UsageError(f"{what} cannot be shared through DLPack: {error}") from error
+    if str(tensor.device) != ("cpu:0" if device == "cpu" else device):
+        raise UsageError(f"{what} is on {tensor.device}, but has to be on {device}")
     if not tensor.is_contiguous():
         raise UsageError(f"{what} is not contiguous: pass a contiguous copy of it")
     return View(tensor, name, shape, frozen, copy)

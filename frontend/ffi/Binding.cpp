@@ -4,52 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// As thin as it can be: what a function of commsir.h returns comes back as
-// [status, text], where text is the result or the error's JSON. Which exception
-// that is, is Python's affair. Handles are integers.
-//
-//===----------------------------------------------------------------------===//
 
-#include "runtime/capi/commsir.h"
+#include "frontend/ffi/Binding.h"
 
-#include <tvm/ffi/container/array.h>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/function.h>
-#include <tvm/ffi/string.h>
-
-#include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
-namespace ffi = tvm::ffi;
-using ffi::Any;
-using ffi::Array;
-using ffi::Bytes;
-using ffi::Function;
-using ffi::Optional;
-using ffi::String;
-using ffi::TensorView;
-
-/// A text of the C API, which this frees.
-static String take(char *text) {
-  String made(text ? text : "");
-  commsir_free(text);
-  return made;
-}
-
-/// [status, text].
-static Array<Any> answer(commsir_status status, char *text = nullptr) {
-  String result = take(text);
-  return {int64_t(status),
-          status == COMMSIR_OK ? result : String(commsir_error_json())};
-}
-
-static size_t bytesOf(const TensorView &tensor) {
-  return size_t(tensor.numel()) * ((tensor.dtype().bits + 7) / 8) *
-         tensor.dtype().lanes;
-}
+using namespace commsir::binding;
 
 //===----------------------------------------------------------------------===//
 // Kernels
@@ -71,8 +32,8 @@ static Array<Any> simulate(String request, Array<String> names,
   std::vector<commsir_host_array> arrays;
   for (size_t i = 0; i < tensors.size(); ++i) {
     ffi::Tensor tensor = tensors[i];
-    arrays.push_back({held[i].c_str(), ranks[i], tensor.data_ptr(),
-                      bytesOf(TensorView(tensor))});
+    arrays.push_back(
+        {held[i].c_str(), ranks[i], tensor.data_ptr(), bytesOf(tensor)});
   }
   char *result = nullptr;
   commsir_status status =
@@ -80,6 +41,19 @@ static Array<Any> simulate(String request, Array<String> names,
   return answer(status, result);
 }
 
+/// Like a program's main function; the first argument is its name.
+static int64_t tool(Array<String> arguments) {
+  std::vector<std::string> texts;
+  for (String argument : arguments)
+    texts.emplace_back(argument.c_str());
+  std::vector<char *> pointers;
+  for (std::string &text : texts)
+    pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return commsir_tool(int(texts.size()), pointers.data());
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(tool, tool);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(version, version);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(doctor, doctor);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(compile, compile);

@@ -207,6 +207,11 @@ COMMSIR_API commsir_status commsir_simulate(const char *request,
  * "cache": …}, each with what to do where something is missing. */
 COMMSIR_API char *commsir_doctor(void);
 
+/* What the program of the name argv[0] does: comms-run, comms-opt, comms-bench
+ * or comms-translate. Returns its exit status. For a process of its own: it may
+ * set signal handlers, and prints. */
+COMMSIR_API int commsir_tool(int argc, char **argv);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,34 @@
+"""The programs comms-run, comms-opt, comms-bench and comms-translate, inside the library."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from commsir import _native, errors
+
+
+def _run(name: str) -> None:
+    try:
+        status = int(_native.call("tool", [name, *sys.argv[1:]]))
+    except errors.CommsError as error:
+        sys.exit(f"{name}: error: {error}")
+    sys.stdout.flush()
+    # As the programs themselves: what still runs must not meet the interpreter's end.
+    os._exit(status)
+
+
+def comms_run() -> None:
+    _run("comms-run")
+
+
+def comms_opt() -> None:
+    _run("comms-opt")
+
+
+def comms_bench() -> None:
+    _run("comms-bench")
+
+
+def comms_translate() -> None:
+    _run("comms-translate")

@@ -1,0 +1,140 @@
+"""What this machine has for CommsIR, what it lacks, and what to do: `python -m commsir.doctor`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+import types
+from dataclasses import dataclass
+from typing import Any
+
+from commsir import _native, errors
+
+__all__ = ["Finding", "Report", "doctor"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    #: What is there.
+    found: str
+    #: What is wrong and what to do; "" where nothing is.
+    problem: str = ""
+    #: CommsIR works without it.
+    optional: bool = True
+
+    def __str__(self) -> str:
+        mark = "ok" if not self.problem else "--" if self.optional else "!!"
+        lines = [f"{mark}  {self.what:<12} {self.found or 'not there'}"]
+        lines += [f"{'':17}{line}" for line in self.problem.splitlines()]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All findings; prints as a table."""
+
+    findings: tuple[Finding, ...]
+    #: What the library said, as it said it.
+    library: dict[str, Any]
+
+    @property
+    def ok(self) -> bool:
+        """Kernels can be checked and simulated here."""
+        return not any(finding.problem and not finding.optional for finding in self.findings)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that kernels can run on; 0 where the driver or NCCL is missing."""
+        if any(finding.problem for finding in self.findings if finding.what in ("driver", "NCCL")):
+            return 0
+        return len(self.library.get("cuda", {}).get("gpus", ()))
+
+    def __str__(self) -> str:
+        last = (
+            f"Kernels run on this machine's {self.gpus} GPUs, and in simulation."
+            if self.gpus
+            else "Kernels are checked, simulated and compiled here; running them on GPUs needs what is marked --."
+            if self.ok
+            else "CommsIR does not work here: see what is marked !!."
+        )
+        return "\n".join([*map(str, self.findings), "", last])
+
+
+def _package(name: str, use: str) -> Finding:
+    """A Python package that adds something. Not imported: that takes long, and could fail."""
+    try:
+        return Finding(name, importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(name, "", f"for {use}: pip install {name}")
+
+
+def _gpu_names(cuda: dict[str, Any]) -> str:
+    names: dict[str, int] = {}
+    for gpu in cuda.get("gpus", ()):
+        name = f"{gpu.get('name', 'a GPU that cannot be asked')} ({gpu.get('chip', '?')})"
+        names[name] = names.get(name, 0) + 1
+    return ", ".join(f"{count} x {name}" for name, count in names.items())
+
+
+def _gpu_findings(report: dict[str, Any]) -> list[Finding]:
+    cuda, nccl, linker = (report.get(part, {}) for part in ("cuda", "nccl", "linker"))
+    driver = f"CUDA {cuda['driver']}" if "driver" in cuda else ""
+    if names := _gpu_names(cuda):
+        driver += f"; {names}"
+    library = f"{nccl['version']} ({nccl['path']})" if "version" in nccl else ""
+    maker = str(linker.get("found", "")).split(":")
+    return [
+        Finding("driver", driver, cuda.get("problem", "")),
+        Finding("NCCL", library, nccl.get("problem", "")),
+        Finding("linker", ": ".join(maker[:2]), linker.get("problem", "")),
+    ]
+
+
+def _cache_finding(cache: dict[str, Any]) -> Finding:
+    limit = cache.get("limit_bytes", 0) / 2**30
+    compiler = "" if cache.get("compiler", True) else "; the compiler is off (COMMSIR_COMPILER)"
+    return Finding("cache", f"{cache.get('folder', '')}, at most {limit:.1f} GiB{compiler}", cache.get("problem", ""))
+
+
+def doctor() -> Report:
+    """Looks at this machine. Changes nothing, opens no GPU."""
+    python = Finding("Python", f"{platform.python_version()} ({sys.executable})")
+    try:
+        report = _native.doctor()
+    except errors.CommsError as error:
+        return Report((python, Finding("library", "", str(error), optional=False)), {})
+    memory = report["memory_bytes"] / 2**30
+    found = [
+        python,
+        Finding("library", f"{report['version']} in {_native.library_path()}"),
+        Finding("host", f"{report['processors']} processors, {memory:.0f} GiB of memory for simulations"),
+        *_gpu_findings(report),
+        _cache_finding(report.get("cache", {})),
+        _package("numpy", "arrays"),
+        _package("ml_dtypes", "bf16 and fp8 arrays of NumPy"),
+        _package("torch", "the backend and the ops of PyTorch"),
+    ]
+    for name in ("COMMSIR_LIBRARY", "COMMSIR_NCCL_LIBRARY", "COMMSIR_LINKER", "CUDA_VISIBLE_DEVICES"):
+        if name in os.environ:
+            found.append(Finding("environment", f"{name}={os.environ[name]}"))
+    return Report(tuple(found), report)
+
+
+class _Callable(types.ModuleType):
+    """`commsir.doctor` is this module as soon as somebody imports it, and has to stay a function."""
+
+    def __call__(self) -> Report:
+        return doctor()
+
+
+sys.modules[__name__].__class__ = _Callable
+
+if __name__ == "__main__":
+    made = doctor()
+    print(made)
+    sys.exit(not made.ok)

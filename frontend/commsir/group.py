@@ -1,0 +1,356 @@
+"""One rank of a group of processes: symmetric memory, collectives, kernels of one's own."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from commsir import _native, errors
+from commsir._arrays import Array, View, element_type, numpy_type, raw_numpy_type, view
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tvm_ffi
+
+__all__ = ["Group", "GroupKernel", "Store"]
+
+
+class Store(Protocol):
+    """Where ranks meet. torch's stores fit, too."""
+
+    def set(self, key: str, value: bytes) -> Any: ...
+
+    def get(self, key: str) -> bytes:
+        """Waits for the key."""
+        ...
+
+
+class _Meeting:
+    """A store as the library calls it: keeps what it raised, which does not come through C."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.raised: BaseException | None = None
+
+    def set(self, key: str, value: bytes) -> None:
+        try:
+            self.store.set(str(key), bytes(value))
+        except BaseException as error:
+            self.raised = error
+            raise
+
+    def get(self, key: str, timeout: float) -> bytes:
+        try:
+            wait = getattr(self.store, "wait", None)
+            if wait is not None:  # torch's
+                from datetime import timedelta
+
+                wait([str(key)], timedelta(seconds=timeout))
+            return bytes(self.store.get(str(key)))
+        except BaseException as error:
+            self.raised = error
+            raise
+
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """Calls the binding with both functions at the end."""
+        try:
+            return _ask(name, *arguments, self.set, self.get)
+        except errors.CommsError as error:
+            raise error from self.raised
+
+
+def _ask(name: str, *arguments: Any) -> Any:
+    """[status, result, …] of the binding: what comes after the status, or an exception."""
+    answer = _native.call(name, *arguments)
+    if int(answer[0]) != 0:
+        raise errors.from_json(int(answer[0]), str(answer[1]))
+    return answer[1] if len(answer) == 2 else tuple(answer)[1:]
+
+
+class GroupKernel:
+    """A kernel that a group has compiled. Called with its arguments, in order or by name."""
+
+    def __init__(self, group: Group, handle: int, described: str) -> None:
+        self._group, self._handle = group, handle
+        about = json.loads(described)
+        self.name: str = about["name"]
+        self.arguments: list[dict[str, Any]] = about["arguments"]
+        self.choices: list[dict[str, Any]] = about["choices"]
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}({', '.join(argument['name'] for argument in self.arguments)})>"
+
+    def _value(self, argument: dict[str, Any], value: Any) -> tvm_ffi.Tensor | None:
+        name, kind = argument["name"], argument["kind"]
+        if kind in ("signal", "counter"):
+            if value is not None:
+                raise errors.UsageError(f"'{name}' is a {kind}, which the group keeps: leave it out")
+            return None
+        if value is None:
+            raise errors.UsageError(f"kernel {self.name} needs the argument '{name}'")
+        if kind == "scalar":
+            import numpy as np
+
+            return view(np.array(value, dtype=numpy_type(argument["type"])), f"argument '{name}'").tensor
+        seen = self._group._view(value, f"argument '{name}'")
+        if (seen.type, seen.shape) != (argument["type"], tuple(argument["shape"])):
+            raise errors.UsageError(
+                f"argument '{name}' of kernel {self.name} is {argument['type']} {tuple(argument['shape'])}, "
+                f"but the array is {seen.type} {seen.shape}"
+            )
+        return seen.tensor
+
+    def __call__(self, *values: Any, stream: int | None = None, **named: Any) -> None:
+        asked = [one for one in self.arguments if one["kind"] not in ("signal", "counter")]
+        if len(values) > len(asked):
+            raise errors.UsageError(f"kernel {self.name} takes {len(asked)} arguments, not {len(values)}")
+        given = dict(zip((one["name"] for one in asked), values, strict=False))
+        for name in named:
+            if name in given or name not in {one["name"] for one in self.arguments}:
+                known = ", ".join(one["name"] for one in asked)
+                raise errors.UsageError(f"kernel {self.name} has no further argument '{name}'; it has: {known}")
+        given |= named
+        tensors = [self._value(argument, given.get(argument["name"])) for argument in self.arguments]
+        self._group._launch(self._handle, tensors, stream)
+
+
+class Group:
+    """This process as one rank of `ranks`. All ranks make it, with the same name, and call the same things in order.
+
+    Ranks meet in `folder`, which all see, or through `store`. `device` is "cpu" or the number of a GPU.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        ranks: int,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        store: Store | None = None,
+        name: str = "world",
+        device: str | int = "cpu",
+        timeout: float = 300,
+    ) -> None:
+        if (folder is None) == (store is None):
+            raise errors.UsageError("a group meets in a folder or through a store: give one of them")
+        if isinstance(device, str) and device != "cpu":
+            if not device.removeprefix("cuda:").isdigit():
+                raise errors.UsageError(f"there is no device '{device}': write \"cpu\", or the number of a GPU")
+            device = int(device.removeprefix("cuda:"))
+        ordinal = -1 if isinstance(device, str) else device
+        arguments = (name, rank, ranks, ordinal, float(timeout))
+        handle = (
+            _Meeting(store).ask("group_create", *arguments, "")
+            if store is not None
+            else _ask("group_create", *arguments, os.fspath(cast("str", folder)), None, None)
+        )
+        self._adopt(int(handle), rank, ranks, ordinal)
+
+    def _adopt(self, handle: int, rank: int, ranks: int, ordinal: int) -> None:
+        self._handle, self.rank, self.ranks, self._ordinal = handle, rank, ranks, ordinal
+        library = _native.library()
+        self._collective = library.get_function("group_collective")
+        self._kernel_launch = library.get_function("kernel_launch")
+
+    @property
+    def device(self) -> str:
+        return "cpu" if self._ordinal < 0 else f"cuda:{self._ordinal}"
+
+    def __repr__(self) -> str:
+        return f"<rank {self.rank} of {self.ranks} on {self.device}>"
+
+    def __enter__(self) -> Group:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if value is not None:
+            self.abort(f"rank {self.rank} raised {type(value).__name__}: {value}")
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", 0) and not sys.is_finalizing():
+            self.close()
+
+    def close(self) -> None:
+        """Lets go of the group. Its memory stays for as long as an array of it does."""
+        handle, self._handle = self._handle, 0
+        if handle:
+            _native.call("group_close", handle)
+
+    # --- memory ---
+
+    def allocate(
+        self, shape: int | Sequence[int], dtype: Any = "f32", *, to: Callable[[Any], Any] | None = None
+    ) -> Array:
+        """A zeroed array in symmetric memory: all ranks call this, and reach each other's parts.
+
+        On the CPU it is a NumPy array; on a GPU whatever `to` makes of a DLPack object: `torch.from_dlpack`.
+        """
+        sizes = (int(shape),) if isinstance(shape, int) else tuple(int(size) for size in shape)
+        kind = dtype if isinstance(dtype, str) and dtype[0] in "fbi" and dtype != "bool" else _type_of(dtype)
+        raw = raw_numpy_type(kind)
+        tensor = _ask("window_allocate", self._handle, self._ordinal, list(sizes), raw.name)
+        if to is not None:
+            return to(tensor)
+        return tensor if self._ordinal >= 0 else _numpy(tensor, sizes, kind)
+
+    def release(self, array: Array) -> None:
+        """Gives memory of `allocate` back: all ranks call this."""
+        _ask("window_release", self._handle, int(self._view(array).tensor.data_ptr()))
+
+    def is_symmetric(self, array: Array) -> bool:
+        """Whether the array lies in a window of this group, so that collectives need not copy it."""
+        tensor = self._view(array).tensor
+        size = (int(tensor.dtype.bits) + 7) // 8 * math.prod(int(one) for one in tensor.shape)
+        return bool(_native.call("window_contains", self._handle, int(tensor.data_ptr()), size))
+
+    def _view(self, array: Array, what: str = "the array") -> View:
+        return view(array, what, self.device)
+
+    def _stream(self, stream: int | None) -> int:
+        if stream is not None or self._ordinal < 0:
+            return stream or 0
+        torch = sys.modules.get("torch")
+        return int(torch.cuda.current_stream(self._ordinal).cuda_stream) if torch is not None else 0
+
+    # --- collectives ---
+
+    def collective(
+        self,
+        op: str,
+        input: Array | None,  # noqa: A002
+        output: Array | None,
+        *,
+        reduction: str = "",
+        root: int = 0,
+        peer: int = 0,
+        algorithm: str = "",
+        protocol: str = "",
+        stream: int | None = None,
+    ) -> None:
+        """A collective by the name of its op. The functions below are this, with a name each."""
+        source = None if input is None else self._view(input, "the input")
+        target = source if output is input else None if output is None else self._view(output, "the output")
+        if target is not None and target.copy is not None:
+            raise errors.UsageError("the output is read-only: pass an array that can be written")
+        if source is not None and target is not None and source.type != target.type:
+            raise errors.UsageError(f"the input is {source.type}, but the output {target.type}: they must be alike")
+        one = source or target
+        if one is None:
+            raise errors.UsageError(f"{op} needs an array")
+        answer = self._collective(
+            self._handle,
+            op,
+            reduction,
+            one.type,
+            root,
+            peer,
+            source and source.tensor,
+            target and target.tensor,
+            algorithm,
+            protocol,
+            self._stream(stream),
+        )
+        if int(answer[0]) != 0:
+            raise errors.from_json(int(answer[0]), str(answer[1]))
+
+    def all_reduce(self, input: Array, output: Array | None = None, *, op: str = "sum", **options: Any) -> Array:  # noqa: A002
+        """Into `output`, or in place. Returns where the result is."""
+        target = input if output is None else output
+        self.collective("all_reduce", input, target, reduction=op, **options)
+        return target
+
+    def all_gather(self, input: Array, output: Array, **options: Any) -> Array:  # noqa: A002
+        """`output` has every rank's `input`, in rank order."""
+        self.collective("all_gather", input, output, **options)
+        return output
+
+    def reduce_scatter(self, input: Array, output: Array, *, op: str = "sum", **options: Any) -> Array:  # noqa: A002
+        """`output` is this rank's part of the reduced `input`."""
+        self.collective("reduce_scatter", input, output, reduction=op, **options)
+        return output
+
+    def all_to_all(self, input: Array, output: Array, **options: Any) -> Array:  # noqa: A002
+        """Part p of `input` goes to rank p."""
+        self.collective("all_to_all", input, output, **options)
+        return output
+
+    def broadcast(self, array: Array, *, root: int = 0, **options: Any) -> Array:
+        """The root's array, in place."""
+        self.collective("broadcast", array, array, root=root, **options)
+        return array
+
+    # --- kernels ---
+
+    def kernel(self, source: str, name: str = "", **options: Any) -> GroupKernel:
+        """Compiles a kernel of MLIR text for this group: all ranks call this. Options: algorithm, protocol, blocks,
+        threads, cluster, check."""
+        handle, described = _ask("group_kernel", self._handle, source, name, json.dumps(options))
+        return GroupKernel(self, int(handle), str(described))
+
+    def _launch(self, kernel: int, tensors: list[tvm_ffi.Tensor | None], stream: int | None) -> None:
+        answer = self._kernel_launch(self._handle, kernel, tensors, self._stream(stream))
+        if int(answer[0]) != 0:
+            raise errors.from_json(int(answer[0]), str(answer[1]))
+
+    # --- the rest ---
+
+    def stats(self) -> dict[str, int]:
+        """Launches, kernels compiled and from the cache, bytes, arrays used in place and staged."""
+        return cast("dict[str, int]", json.loads(str(_ask("group_stats", self._handle))))
+
+    def poll(self) -> None:
+        """Raises the first failure that a launch on a GPU has reported since. Does not wait."""
+        _ask("group_poll", self._handle)
+
+    def abort(self, reason: str = "aborted") -> None:
+        """Ends all waits of this rank, in flight and to come. From any thread."""
+        _ask("group_abort", self._handle, reason)
+
+    def shrink(self, survivors: Sequence[int], store: Store) -> Group:
+        """A new group of the ranks that are left; those call this, and this group is aborted."""
+        ranks = [int(rank) for rank in survivors]
+        if self.rank not in ranks:
+            raise errors.UsageError(f"rank {self.rank} is not among the survivors {ranks}")
+        handle = _Meeting(store).ask("group_shrink", self._handle, ranks)
+        made = Group.__new__(Group)
+        made._adopt(int(handle), ranks.index(self.rank), len(ranks), self._ordinal)
+        return made
+
+
+def _type_of(dtype: Any) -> str:
+    """MLIR's name for a dtype of NumPy or torch."""
+
+    class Like:
+        pass
+
+    like = Like()
+    if type(dtype).__module__ != "torch":
+        import numpy as np
+
+        dtype = np.dtype(dtype)
+    like.dtype = dtype  # type: ignore[attr-defined]
+    return element_type(like)
+
+
+def _numpy(tensor: tvm_ffi.Tensor, shape: tuple[int, ...], kind: str) -> np.ndarray[Any, Any]:
+    """The memory of a window as a NumPy array that keeps the window."""
+    import numpy as np
+
+    try:
+        dtype = numpy_type(kind)
+    except errors.UsageError:
+        dtype = raw_numpy_type(kind)
+    size = dtype.itemsize * math.prod(shape)
+    memory = (ctypes.c_char * size).from_address(int(tensor.data_ptr()))
+    memory._keep = tensor  # type: ignore[attr-defined]
+    made: np.ndarray[Any, Any] = np.ndarray(shape, dtype, buffer=memoryview(memory))
+    return made

@@ -1,0 +1,56 @@
+//===- Binding.h - What the parts of the binding share ----------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// As thin as it can be: what a function of commsir.h returns comes back as
+// [status, result], where the result of a failure is the error's JSON. Which
+// exception that is, is Python's affair. Handles are integers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_FRONTEND_FFI_BINDING_H
+#define COMMSIR_FRONTEND_FFI_BINDING_H
+
+#include "runtime/capi/commsir.h"
+
+#include <tvm/ffi/container/array.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/optional.h>
+#include <tvm/ffi/string.h>
+
+namespace commsir::binding {
+
+namespace ffi = tvm::ffi;
+using ffi::Any;
+using ffi::Array;
+using ffi::Bytes;
+using ffi::Function;
+using ffi::Optional;
+using ffi::String;
+
+/// A text of the C API, which this frees.
+inline String take(char *text) {
+  String made(text ? text : "");
+  commsir_free(text);
+  return made;
+}
+
+/// [status, text].
+inline Array<Any> answer(commsir_status status, char *text = nullptr) {
+  String result = take(text);
+  return {int64_t(status),
+          status == COMMSIR_OK ? result : String(commsir_error_json())};
+}
+
+inline size_t bytesOf(const ffi::Tensor &tensor) {
+  DLDataType type = tensor.dtype();
+  return size_t(tensor.numel()) * ((type.bits + 7) / 8) * type.lanes;
+}
+
+} // namespace commsir::binding
+
+#endif // COMMSIR_FRONTEND_FFI_BINDING_H

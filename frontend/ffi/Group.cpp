@@ -1,0 +1,304 @@
+//===- Group.cpp - Groups of processes for Python, by tvm-ffi -------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A group is held by the Python object and by every array in its windows, so
+// that no array outlives its memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/ffi/Binding.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+using namespace commsir::binding;
+
+namespace {
+
+struct Held {
+  explicit Held(commsir_group *group) : group(group) {}
+  ~Held() { commsir_group_destroy(group); }
+  commsir_group *const group;
+};
+
+/// The groups that Python has open, by handle.
+struct Registry {
+  std::mutex mutex;
+  std::map<int64_t, std::shared_ptr<Held>> groups;
+  int64_t next = 1;
+};
+
+/// Two functions of Python as a store.
+struct Callbacks {
+  Function set, get;
+};
+
+} // namespace
+
+static Registry &registry() {
+  static auto *made = new Registry; // Never destroyed: other threads may run.
+  return *made;
+}
+
+static std::shared_ptr<Held> find(int64_t handle) {
+  Registry &all = registry();
+  std::lock_guard lock(all.mutex);
+  auto found = all.groups.find(handle);
+  return found == all.groups.end() ? nullptr : found->second;
+}
+
+/// [status, text] for a group that was closed.
+static Array<Any> closed() {
+  return {int64_t(COMMSIR_ABORTED),
+          String(R"({"kind": "aborted", "message": )"
+                 R"("the group is closed; make a new one"})")};
+}
+
+/// [0, handle] or [status, text].
+static Array<Any> hold(commsir_status status, commsir_group *group) {
+  if (status != COMMSIR_OK)
+    return answer(status);
+  Registry &all = registry();
+  std::lock_guard lock(all.mutex);
+  int64_t handle = all.next++;
+  all.groups[handle] = std::make_shared<Held>(group);
+  return {int64_t(COMMSIR_OK), handle};
+}
+
+static int callSet(void *self, const char *key, const void *data,
+                   size_t bytes) {
+  try {
+    static_cast<Callbacks *>(self)->set(
+        String(key), Bytes(static_cast<const char *>(data), bytes));
+    return 0;
+  } catch (...) { // Python has noted what it was.
+    return 1;
+  }
+}
+
+static int callGet(void *self, const char *key, double timeout, void **data,
+                   size_t *bytes) {
+  try {
+    Bytes value =
+        static_cast<Callbacks *>(self)->get(String(key), timeout).cast<Bytes>();
+    *data = std::malloc(value.size() + 1);
+    if (!*data)
+      return 1;
+    std::memcpy(*data, value.data(), value.size());
+    *bytes = value.size();
+    return 0;
+  } catch (...) {
+    return 1;
+  }
+}
+
+static Array<Any> groupCreate(String name, int64_t rank, int64_t ranks,
+                              int64_t device, double timeout, String folder,
+                              Optional<Function> set, Optional<Function> get) {
+  commsir_group_options options = {name.c_str(),    rank,    ranks,
+                                   int32_t(device), timeout, nullptr};
+  commsir_group *group = nullptr;
+  if (!set || !get)
+    return hold(
+        commsir_group_create_in_folder(&options, folder.c_str(), &group),
+        group);
+  Callbacks callbacks{*set, *get};
+  commsir_store store = {&callbacks, callSet, callGet};
+  commsir_status status = commsir_group_create(&options, &store, &group);
+  return hold(status, group);
+}
+
+static Array<Any> groupShrink(int64_t handle, Array<int64_t> survivors,
+                              Function set, Function get) {
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  std::vector<int64_t> ranks(survivors.begin(), survivors.end());
+  Callbacks callbacks{set, get};
+  commsir_store store = {&callbacks, callSet, callGet};
+  commsir_group *group = nullptr;
+  commsir_status status = commsir_group_shrink(held->group, ranks.data(),
+                                               ranks.size(), &store, &group);
+  return hold(status, group);
+}
+
+static void groupClose(int64_t handle) {
+  std::shared_ptr<Held> last; // Destroyed without the lock.
+  Registry &all = registry();
+  std::lock_guard lock(all.mutex);
+  auto found = all.groups.find(handle);
+  if (found == all.groups.end())
+    return;
+  last = std::move(found->second);
+  all.groups.erase(found);
+}
+
+static Array<Any> groupAbort(int64_t handle, String reason) {
+  auto held = find(handle);
+  return held ? answer(commsir_group_abort(held->group, reason.c_str()))
+              : closed();
+}
+
+static Array<Any> groupPoll(int64_t handle) {
+  auto held = find(handle);
+  return held ? answer(commsir_group_poll(held->group)) : closed();
+}
+
+static Array<Any> groupStats(int64_t handle) {
+  auto held = find(handle);
+  return held ? answer(COMMSIR_OK, commsir_group_stats(held->group)) : closed();
+}
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A tensor over a window, and what keeps the window there.
+struct WindowTensor {
+  DLManagedTensor tensor;
+  std::vector<int64_t> shape;
+  std::shared_ptr<Held> held;
+};
+} // namespace
+
+/// [0, tensor]; the window is `bytes` long, the tensor `shape` of them.
+static Array<Any> windowAllocate(int64_t handle, int64_t device,
+                                 Array<int64_t> shape, DLDataType type) {
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  auto made = std::make_unique<WindowTensor>();
+  int64_t elements = 1;
+  for (int64_t size : shape) {
+    made->shape.push_back(size);
+    if (size < 0 || __builtin_mul_overflow(elements, size, &elements) ||
+        elements > INT64_MAX / 8)
+      return {int64_t(COMMSIR_USAGE),
+              String(R"({"message": "no array has that shape"})")};
+  }
+  void *base = nullptr;
+  commsir_status status = commsir_window_allocate(
+      held->group, size_t(elements) * ((type.bits + 7) / 8), &base);
+  if (status != COMMSIR_OK)
+    return answer(status);
+  DLTensor &tensor = made->tensor.dl_tensor;
+  tensor = {};
+  tensor.data = base;
+  tensor.device = {device < 0 ? kDLCPU : kDLCUDA,
+                   device < 0 ? 0 : int32_t(device)};
+  tensor.ndim = int32_t(made->shape.size());
+  tensor.dtype = type;
+  tensor.shape = made->shape.data();
+  made->held = std::move(held);
+  made->tensor.manager_ctx = made.get();
+  made->tensor.deleter = [](DLManagedTensor *self) {
+    delete static_cast<WindowTensor *>(self->manager_ctx);
+  };
+  return {int64_t(COMMSIR_OK),
+          ffi::Tensor::FromDLPack(&made.release()->tensor)};
+}
+
+static Array<Any> windowRelease(int64_t handle, int64_t address) {
+  auto held = find(handle);
+  return held ? answer(commsir_window_release(
+                    held->group, reinterpret_cast<void *>(address)))
+              : closed();
+}
+
+static bool windowContains(int64_t handle, int64_t address, int64_t bytes) {
+  auto held = find(handle);
+  return held &&
+         commsir_window_contains(held->group, reinterpret_cast<void *>(address),
+                                 size_t(bytes));
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives and kernels
+//===----------------------------------------------------------------------===//
+
+static void *dataOf(const Optional<ffi::Tensor> &tensor) {
+  return tensor ? (*tensor).data_ptr() : nullptr;
+}
+
+static int64_t elementsOf(const Optional<ffi::Tensor> &tensor) {
+  return tensor ? (*tensor).numel() : 0;
+}
+
+static Array<Any> groupCollective(int64_t handle, String op, String reduction,
+                                  String type, int64_t root, int64_t peer,
+                                  Optional<ffi::Tensor> input,
+                                  Optional<ffi::Tensor> output,
+                                  String algorithm, String protocol,
+                                  int64_t stream) {
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  commsir_collective call = {op.c_str(),
+                             reduction.c_str(),
+                             type.c_str(),
+                             root,
+                             peer,
+                             dataOf(input),
+                             elementsOf(input),
+                             dataOf(output),
+                             elementsOf(output),
+                             algorithm.c_str(),
+                             protocol.c_str()};
+  return answer(commsir_group_collective(held->group, &call,
+                                         reinterpret_cast<void *>(stream)));
+}
+
+/// [0, kernel, description].
+static Array<Any> groupKernel(int64_t handle, String source, String name,
+                              String options) {
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  commsir_kernel *kernel = nullptr;
+  commsir_status status = commsir_group_kernel(
+      held->group, source.c_str(), name.c_str(), options.c_str(), &kernel);
+  if (status != COMMSIR_OK)
+    return answer(status);
+  return {int64_t(COMMSIR_OK), reinterpret_cast<int64_t>(kernel),
+          take(commsir_kernel_describe(kernel))};
+}
+
+/// `arguments` has a tensor for each argument, or null for signals and
+/// counters.
+static Array<Any> kernelLaunch(int64_t handle, int64_t kernel,
+                               Array<Optional<ffi::Tensor>> arguments,
+                               int64_t stream) {
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  std::vector<commsir_argument> values;
+  for (const Optional<ffi::Tensor> &argument : arguments)
+    values.push_back(
+        argument ? commsir_argument{(*argument).data_ptr(), bytesOf(*argument)}
+                 : commsir_argument{nullptr, 0});
+  return answer(commsir_kernel_launch(
+      reinterpret_cast<commsir_kernel *>(kernel), values.data(), values.size(),
+      reinterpret_cast<void *>(stream)));
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_create, groupCreate);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_shrink, groupShrink);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_close, groupClose);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_abort, groupAbort);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_poll, groupPoll);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_stats, groupStats);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_collective, groupCollective);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_kernel, groupKernel);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(kernel_launch, kernelLaunch);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_allocate, windowAllocate);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_release, windowRelease);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_contains, windowContains);
