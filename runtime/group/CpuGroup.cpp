@@ -545,11 +545,11 @@ llvm::Error CpuGroup::end(Party &party) {
 
 /// Waits until all members are here. With `failure`, they all learn that this
 /// rank's part of the step has gone wrong.
-llvm::Error CpuGroup::meet(Party &party, const llvm::Twine &failed) {
+llvm::Error CpuGroup::meet(Party &party, llvm::StringRef failed) {
   Place &own = party.ownPlace();
   uint64_t point = ++party.meetings;
-  if (!failed.isTriviallyEmpty()) {
-    putText(own.reason, kReasonBytes, failed.str());
+  if (std::string reason = failed.str(); !reason.empty()) {
+    putText(own.reason, kReasonBytes, reason);
     own.failed.store(point, std::memory_order_release);
   }
   own.met.store(point, std::memory_order_release);
