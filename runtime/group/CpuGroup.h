@@ -120,7 +120,7 @@ private:
 
   // Steps: what all members of a party do together.
   llvm::Error begin(Party &party, uint64_t digest, llvm::StringRef text);
-  llvm::Error meet(Party &party, const llvm::Twine &failure = "");
+  llvm::Error meet(Party &party, llvm::StringRef failed = "");
   llvm::Error end(Party &party);
   std::string findDisagreement(const Party &party) const;
   llvm::Error shareSegment(Party &party, uint64_t bytes, Segment &made);

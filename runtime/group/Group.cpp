@@ -12,22 +12,15 @@
 using namespace commsir;
 using namespace commsir::group;
 
-#ifdef COMMSIR_CUDA
-namespace commsir::group {
-[[gnu::weak]] llvm::Expected<std::unique_ptr<Group>>
-createCudaGroup(const GroupOptions &, Store &);
-} // namespace commsir::group
-#endif
-
 llvm::Expected<std::unique_ptr<Group>>
 commsir::group::createGroup(const GroupOptions &options, Store &store) {
   if (options.device < 0)
     return createCpuGroup(options, store);
 #ifdef COMMSIR_CUDA
-  if (createCudaGroup)
-    return createCudaGroup(options, store);
-#endif
+  return createCudaGroup(options, store);
+#else
   return makeError(GroupError::Kind::Usage,
                    "this build of CommsIR has no GPU target: device has to be "
                    "-1");
+#endif
 }
