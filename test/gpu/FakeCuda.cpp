@@ -7,17 +7,23 @@
 //
 // Stands in for libcuda.so.1, so that the CUDA runtime's own work (memory,
 // windows, parameters, streams, limits, reports) is tested on any machine.
-// Device memory is the host's. Streams are in order and end at once. Code is
+// Device memory is the host's; virtual memory can be shared with other
+// processes. Streams are in order and end at once: a launch returns when its
+// kernel has ended. Captured launches run when the graph is launched. Code is
 // not run: the kernels of the device library are known by name, and what any
 // other kernel does is said by COMMSIR_FAKE_KERNEL:
 //
 //   sum N     two windows x, y of N f32: y of this rank is the sum of all x
+//   exchange N  the same, by ranks that run on their own: they meet before and
+//             after, over the barrier of one_shot/pull, mark their channels
+//             busy, and give up as real kernels do
 //   timeout   reports that it waited, and ends
 //   hang      runs until its abort word is set
 //   stuck     runs for ever
 //
 // COMMSIR_FAKE_GPUS is the number of GPUs, COMMSIR_FAKE_FAIL the name of a
-// function that fails, less its `cu`.
+// function that fails, less its `cu`. With COMMSIR_FAKE_ONE all GPUs are one.
+// fakeCalls tells how often a function was called.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,15 +34,33 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace abi = mlir::comms::nvvm;
 
 namespace {
 
+/// A captured launch, by value.
+struct Launch {
+  std::vector<char> params;
+};
+
+struct Graph {
+  unsigned long long id = 0;
+  std::vector<Launch> launches;
+};
+
 struct Stream {
+  /// What is captured, or null.
+  Graph *capture = nullptr;
   /// State of a kernel that runs until it is aborted, or null.
   volatile uint64_t *running = nullptr;
   bool forever = false;
@@ -57,6 +81,18 @@ bool fails(const char *function) {
 
 std::mutex mutex;
 std::set<void *> allocated;
+std::map<std::string, unsigned long> calls;
+unsigned long long captures = 0;
+thread_local std::vector<CUcontext> contexts;
+
+/// Counts the call; whether it is to fail.
+bool enter(const char *function) {
+  {
+    std::lock_guard lock(mutex);
+    ++calls[function];
+  }
+  return fails(function);
+}
 
 CUresult allocate(void **pointer, size_t bytes) {
   // As coarse as the driver's, and dirty.
@@ -114,6 +150,83 @@ void timeOut(const abi::Launch &launch, abi::State &state) {
   __atomic_store_n(&record.valid, 1u, __ATOMIC_RELEASE);
 }
 
+/// Waits until all ranks have come `generation` times; false: given up.
+bool meet(const abi::Launch &launch, abi::State &state,
+          uint32_t *const *barrier, uint32_t generation) {
+  for (uint32_t peer = 0; peer < launch.ranks; ++peer)
+    __atomic_store_n(barrier[peer] + launch.rank, generation, __ATOMIC_RELEASE);
+  auto start = std::chrono::steady_clock::now();
+  for (uint32_t peer = 0; peer < launch.ranks; ++peer)
+    while (true) {
+      uint32_t seen =
+          __atomic_load_n(barrier[launch.rank] + peer, __ATOMIC_ACQUIRE);
+      if (int32_t(seen - generation) >= 0)
+        break;
+      if (__atomic_load_n(&state.abort, __ATOMIC_ACQUIRE))
+        return false;
+      auto waited = std::chrono::steady_clock::now() - start;
+      if (uint64_t(std::chrono::nanoseconds(waited).count()) > state.timeout) {
+        auto &record = *reinterpret_cast<abi::ErrorRecord *>(state.record);
+        record.kind = uint32_t(abi::PollKind::Barrier);
+        record.site = 0;
+        record.rank = launch.rank;
+        record.block = 0;
+        record.peer = peer;
+        record.seen = seen;
+        record.wanted = generation;
+        state.abort = 1;
+        __atomic_store_n(&record.valid, 1u, __ATOMIC_RELEASE);
+        return false;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  return true;
+}
+
+/// A kernel with the arguments x, y, a hidden window and the barrier.
+void exchange(const abi::Launch &launch, abi::State &state, const char *params,
+              size_t count) {
+  auto *windows =
+      reinterpret_cast<char *const *>(params + abi::kArgumentsOffset);
+  auto *x = reinterpret_cast<float *const *>(windows);
+  auto *barrier =
+      reinterpret_cast<uint32_t *const *>(windows + 3 * launch.ranks);
+  float *y = x[launch.ranks + launch.rank];
+  auto *words = reinterpret_cast<char *>(&state);
+  auto *epoch = reinterpret_cast<uint32_t *>(words + abi::kEpochOffset);
+  uint32_t blocks = state.grid[0];
+  auto *busy = reinterpret_cast<uint32_t *>(words + abi::getBusyOffset(blocks));
+  uint32_t before = __atomic_exchange_n(busy, 1u, __ATOMIC_ACQ_REL);
+  uint32_t running = *epoch + 1;
+  if (meet(launch, state, barrier, 2 * running - 1)) {
+    for (size_t i = 0; i < count; ++i) {
+      float total = 0;
+      for (uint32_t rank = 0; rank < launch.ranks; ++rank)
+        total += x[rank][i];
+      y[i] = total;
+    }
+    meet(launch, state, barrier, 2 * running);
+  }
+  if (before) {
+    auto &record = *reinterpret_cast<abi::ErrorRecord *>(state.record);
+    record.kind = uint32_t(abi::PollKind::Busy);
+    record.site = 1;
+    state.abort = 1;
+    __atomic_store_n(&record.valid, 1u, __ATOMIC_RELEASE);
+  }
+  for (uint32_t block = 0; block < blocks; ++block)
+    epoch[block] = running;
+  __atomic_store_n(busy, 0u, __ATOMIC_RELEASE);
+}
+
+/// Bytes of the parameters that a kernel known here reads.
+size_t paramBytes(const char *params) {
+  abi::Launch launch;
+  std::memcpy(&launch, params, sizeof(launch));
+  bool four = environment("COMMSIR_FAKE_KERNEL").rfind("exchange ", 0) == 0;
+  return abi::kArgumentsOffset + 8 * size_t(launch.ranks) * (four ? 4 : 2);
+}
+
 void runKernel(Stream &stream, const char *params) {
   abi::Launch launch;
   std::memcpy(&launch, params, sizeof(launch));
@@ -123,6 +236,9 @@ void runKernel(Stream &stream, const char *params) {
     return;
   if (what.rfind("sum ", 0) == 0)
     sum(launch, params, std::strtoull(what.c_str() + 4, nullptr, 10));
+  else if (what.rfind("exchange ", 0) == 0)
+    exchange(launch, state, params,
+             std::strtoull(what.c_str() + 9, nullptr, 10));
   else if (what == "timeout")
     timeOut(launch, state);
   else if (what == "hang")
@@ -135,7 +251,7 @@ void runKernel(Stream &stream, const char *params) {
 
 #define FAKE(name, ...)                                                        \
   extern "C" CUresult cu##name(__VA_ARGS__) {                                  \
-    if (fails(#name))                                                          \
+    if (enter(#name))                                                          \
       return CUDA_ERROR_UNKNOWN;
 #define END                                                                    \
   return CUDA_SUCCESS;                                                         \
@@ -154,13 +270,22 @@ END FAKE(DeviceGetAttribute, int *value, CUdevice_attribute attribute,
     attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9
     : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR ? 0
                                                                 : 132;
+END FAKE(DeviceGetUuid, CUuuid *uuid,
+         CUdevice device) std::memset(uuid, 0, sizeof(*uuid));
+uuid->bytes[0] = environment("COMMSIR_FAKE_ONE").empty() ? char(device + 1) : 1;
 END FAKE(DeviceCanAccessPeer, int *can, CUdevice, CUdevice) *can = 1;
 END FAKE(DevicePrimaryCtxRetain, CUcontext *context, CUdevice device) *context =
     reinterpret_cast<CUcontext>(uintptr_t(device) + 1);
 END FAKE(DevicePrimaryCtxRelease, CUdevice)
-END FAKE(CtxPushCurrent, CUcontext)
-END FAKE(CtxPopCurrent, CUcontext *context) *context = nullptr;
-END FAKE(CtxSetCurrent, CUcontext)
+END FAKE(CtxPushCurrent, CUcontext context) contexts.push_back(context);
+END FAKE(CtxPopCurrent, CUcontext *context) if (
+    contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+*context = contexts.back();
+contexts.pop_back();
+END FAKE(CtxGetCurrent, CUcontext *context) *context = contexts.empty()
+                                                           ? nullptr
+                                                           : contexts.back();
+END FAKE(CtxSetCurrent, CUcontext context) contexts.assign(1, context);
 END FAKE(CtxSynchronize)
 END FAKE(CtxEnablePeerAccess, CUcontext, unsigned) END
     FAKE(ModuleLoadDataEx, CUmodule *module, const void *, unsigned,
@@ -185,9 +310,14 @@ END FAKE(LaunchKernelEx, const CUlaunchConfig *config, CUfunction function,
   return CUDA_SUCCESS;
 }
 static Stream whole;
-runKernel(config->hStream ? *reinterpret_cast<Stream *>(config->hStream)
-                          : whole,
-          static_cast<const char *>(arguments[0]));
+auto &stream =
+    config->hStream ? *reinterpret_cast<Stream *>(config->hStream) : whole;
+auto *params = static_cast<const char *>(arguments[0]);
+if (stream.capture)
+  stream.capture->launches.push_back(
+      {std::vector<char>(params, params + paramBytes(params))});
+else
+  runKernel(stream, params);
 END FAKE(MemAlloc, CUdeviceptr *pointer,
          size_t bytes) return allocate(reinterpret_cast<void **>(pointer),
                                        bytes);
@@ -215,6 +345,46 @@ END FAKE(MemsetD8Async, CUdeviceptr to, unsigned char value, size_t count,
 END FAKE(MemsetD16, CUdeviceptr to, unsigned short value, size_t count) for (
     size_t i = 0; i < count;
     ++i) reinterpret_cast<unsigned short *>(to)[i] = value;
+END FAKE(MemsetD16Async, CUdeviceptr to, unsigned short value, size_t count,
+         CUstream) for (size_t i = 0; i < count;
+                        ++i) reinterpret_cast<unsigned short *>(to)[i] = value;
+END FAKE(MemGetAllocationGranularity, size_t *bytes,
+         const CUmemAllocationProp *,
+         CUmemAllocationGranularity_flags) *bytes = size_t(64) << 10;
+END FAKE(MemCreate, CUmemGenericAllocationHandle *handle, size_t bytes,
+         const CUmemAllocationProp *,
+         unsigned long long) int file = memfd_create("fake", MFD_CLOEXEC);
+if (file < 0 || ftruncate(file, off_t(bytes)))
+  return CUDA_ERROR_OUT_OF_MEMORY;
+*handle = CUmemGenericAllocationHandle(file) + 1;
+END FAKE(MemRelease, CUmemGenericAllocationHandle handle)
+    close(int(handle) - 1);
+END FAKE(MemAddressReserve, CUdeviceptr *pointer, size_t bytes, size_t,
+         CUdeviceptr, unsigned long long) *pointer =
+    reinterpret_cast<CUdeviceptr>(mmap(nullptr, bytes, PROT_NONE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+END FAKE(MemAddressFree, CUdeviceptr pointer, size_t bytes)
+    munmap(reinterpret_cast<void *>(pointer), bytes);
+END FAKE(MemMap, CUdeviceptr pointer, size_t bytes, size_t,
+         CUmemGenericAllocationHandle handle, unsigned long long)
+    // Reached once access is set.
+    if (mmap(reinterpret_cast<void *>(pointer), bytes, PROT_NONE,
+             MAP_SHARED | MAP_FIXED, int(handle) - 1,
+             0) == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;
+END FAKE(MemUnmap, CUdeviceptr pointer, size_t bytes)
+    mmap(reinterpret_cast<void *>(pointer), bytes, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+END FAKE(MemSetAccess, CUdeviceptr pointer, size_t bytes,
+         const CUmemAccessDesc *, size_t)
+    mprotect(reinterpret_cast<void *>(pointer), bytes, PROT_READ | PROT_WRITE);
+END FAKE(MemExportToShareableHandle, void *file,
+         CUmemGenericAllocationHandle handle, CUmemAllocationHandleType,
+         unsigned long long) *
+    static_cast<int *>(file) = dup(int(handle) - 1);
+END FAKE(MemImportFromShareableHandle, CUmemGenericAllocationHandle *handle,
+         void *file, CUmemAllocationHandleType) *handle =
+    CUmemGenericAllocationHandle(dup(int(reinterpret_cast<intptr_t>(file)))) +
+    1;
 END FAKE(StreamCreate, CUstream *stream,
          unsigned) *stream = reinterpret_cast<CUstream>(new Stream);
 END FAKE(StreamDestroy,
@@ -224,16 +394,40 @@ END FAKE(StreamQuery,
 if (s.forever || (s.running && !*s.running))
   return CUDA_ERROR_NOT_READY;
 END FAKE(StreamSynchronize, CUstream)
-END FAKE(StreamBeginCapture, CUstream, CUstreamCaptureMode)
-END FAKE(StreamEndCapture, CUstream,
-         CUgraph *graph) *graph = reinterpret_cast<CUgraph>(1);
-END FAKE(StreamIsCapturing, CUstream,
-         CUstreamCaptureStatus *status) *status = CU_STREAM_CAPTURE_STATUS_NONE;
-END FAKE(GraphInstantiate, CUgraphExec *exec, CUgraph,
-         unsigned long long) *exec = reinterpret_cast<CUgraphExec>(1);
-END FAKE(GraphLaunch, CUgraphExec, CUstream)
-END FAKE(GraphDestroy, CUgraph)
-END FAKE(GraphExecDestroy, CUgraphExec)
+END FAKE(StreamBeginCapture, CUstream stream,
+         CUstreamCaptureMode) std::lock_guard lock(mutex);
+reinterpret_cast<Stream *>(stream)->capture = new Graph{++captures, {}};
+END FAKE(StreamEndCapture, CUstream stream, CUgraph *graph) *graph =
+    reinterpret_cast<CUgraph>(std::exchange(reinterpret_cast<Stream *>(stream)
+                                                -> capture,
+                                            nullptr));
+END FAKE(StreamGetCaptureInfo, CUstream stream, CUstreamCaptureStatus *status,
+         cuuint64_t *id, CUgraph *, const CUgraphNode **,
+         const CUgraphEdgeData **,
+         size_t *) auto *own = reinterpret_cast<Stream *>(stream);
+bool active = own && own->capture;
+*status =
+    active ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+if (active)
+  *id = own->capture->id;
+END FAKE(StreamIsCapturing, CUstream stream,
+         CUstreamCaptureStatus *status) auto *own =
+    reinterpret_cast<Stream *>(stream);
+*status = own && own->capture ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                              : CU_STREAM_CAPTURE_STATUS_NONE;
+END FAKE(StreamWaitEvent, CUstream, CUevent, unsigned) END
+    FAKE(ThreadExchangeStreamCaptureMode, CUstreamCaptureMode *) END
+    FAKE(GraphInstantiate, CUgraphExec *exec, CUgraph graph,
+         unsigned long long) *exec =
+        reinterpret_cast<CUgraphExec>(
+            new Graph(*reinterpret_cast<Graph *>(graph)));
+END FAKE(GraphLaunch, CUgraphExec exec,
+         CUstream stream) for (const Launch &launch :
+                               reinterpret_cast<Graph *>(exec) -> launches)
+    runKernel(*reinterpret_cast<Stream *>(stream), launch.params.data());
+END FAKE(GraphDestroy, CUgraph graph) delete reinterpret_cast<Graph *>(graph);
+END FAKE(GraphExecDestroy,
+         CUgraphExec exec) delete reinterpret_cast<Graph *>(exec);
 END FAKE(EventCreate, CUevent *event,
          unsigned) *event = reinterpret_cast<CUevent>(new Event);
 END FAKE(EventRecord, CUevent event, CUstream) reinterpret_cast<Event *>(event)
@@ -246,3 +440,9 @@ END FAKE(EventElapsedTime, float *time, CUevent start, CUevent stop) *time =
         .count();
 END FAKE(EventDestroy, CUevent event) delete reinterpret_cast<Event *>(event);
 END
+
+    /// How often `function` (less its `cu`) was called.
+    extern "C" unsigned long fakeCalls(const char *function) {
+  std::lock_guard lock(mutex);
+  return calls[function];
+}

@@ -1,0 +1,616 @@
+//===- GroupTest.cpp - Tests of groups of GPUs, without a GPU -------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ranks are processes over the driver of FakeCuda.cpp, which runs one kernel,
+// `exchange 24`. What only a GPU can show is in processes.py.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/group/Group.h"
+#include "runtime/cuda/Cuda.h"
+#include "runtime/group/Error.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <functional>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace commsir;
+using namespace commsir::group;
+
+namespace {
+
+constexpr size_t kCount = 24;
+constexpr size_t kBytes = kCount * sizeof(float);
+
+std::string sumSource(const char *name = "sum", const char *kind = "sum") {
+  std::string window = "!comms.window<24xf32>";
+  return std::string("comms.kernel @") + name + "(%x: " + window +
+         ", %y: " + window + ") {\n  %team = comms.team world\n" +
+         "  comms.all_reduce " + kind + " %team ins(%x : " + window +
+         ") outs(%y : " + window + ")\n  comms.return\n}\n";
+}
+
+KernelRequest sumRequest(int64_t blocks = 2) {
+  KernelRequest request;
+  request.source = sumSource();
+  request.algorithm = "one_shot";
+  request.protocol = "pull";
+  request.blocks = blocks;
+  request.threads = 64;
+  return request;
+}
+
+/// A rank of a test: what it says is what failed; "": nothing.
+class Rank {
+public:
+  Rank(const std::string &folder, int64_t rank, int64_t ranks)
+      : folder(folder), rank(rank), ranks(ranks) {
+    options.rank = rank;
+    options.ranks = ranks;
+    options.device = int(rank);
+    options.timeout = 20;
+    options.windows = "plain";
+    store = llvm::cantFail(createFileStore(folder));
+  }
+
+  void join() { group = take(createCudaGroup(options, *store)); }
+  void prepare(const KernelRequest &request = sumRequest()) {
+    kernel = take(group->prepare(request));
+  }
+  void allocate() {
+    x = static_cast<float *>(take(group->allocate(kBytes)));
+    y = static_cast<float *>(take(group->allocate(kBytes)));
+  }
+  void start() {
+    join();
+    prepare();
+    allocate();
+  }
+
+  /// Fills x so that the sum tells who took part, in which launch.
+  void fill(int launch) {
+    for (size_t i = 0; i < kCount; ++i)
+      x[i] = float((rank + 1) * 1000 + launch * 10) + float(i);
+  }
+  std::string check(int launch, int64_t members, float ranksSum) {
+    for (size_t i = 0; i < kCount; ++i) {
+      float wanted = ranksSum * 1000 + float(members) * float(launch * 10) +
+                     float(members) * float(i);
+      if (y[i] != wanted)
+        return "element " + std::to_string(i) + " is " + std::to_string(y[i]) +
+               ", not " + std::to_string(wanted);
+    }
+    return "";
+  }
+  llvm::Error launch(void *stream = nullptr) {
+    Argument arguments[] = {{x, kBytes}, {y, kBytes}};
+    return group->launch(*kernel, arguments, stream);
+  }
+  /// One launch; "" or what is wrong with it.
+  std::string sum(int launch) {
+    fill(launch);
+    if (auto error = this->launch())
+      return llvm::toString(std::move(error));
+    if (auto error = group->poll())
+      return llvm::toString(std::move(error));
+    return check(launch, ranks, float(ranks * (ranks + 1)) / 2);
+  }
+  /// The error that the next launch ends in.
+  std::string failure() {
+    fill(99);
+    if (auto error = launch())
+      return llvm::toString(std::move(error));
+    return llvm::toString(group->poll());
+  }
+
+  template <typename T>
+  T take(llvm::Expected<T> value) {
+    if (!value)
+      leave(llvm::toString(value.takeError()));
+    return std::move(*value);
+  }
+  /// Says `text` and ends the process.
+  [[noreturn]] void leave(llvm::StringRef text) {
+    ssize_t written = write(out, text.data(), text.size());
+    _exit(written == ssize_t(text.size()) ? 0 : 1);
+  }
+
+  int out = -1;
+
+  std::string folder;
+  int64_t rank, ranks;
+  GroupOptions options;
+  std::unique_ptr<Store> store;
+  std::unique_ptr<Group> group;
+  GroupKernel *kernel = nullptr;
+  float *x = nullptr, *y = nullptr;
+};
+
+/// "" or what went wrong, in a process of its own.
+using Work = std::function<std::string(Rank &)>;
+
+struct Ended {
+  int status = 0;
+  std::string said;
+};
+
+class GroupTest : public testing::Test {
+protected:
+  void SetUp() override {
+    llvm::SmallString<128> path;
+    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("commsir-group", path));
+    folder = path.str().str();
+    setenv("COMMSIR_FAKE_GPUS", "8", 1);
+    setenv("COMMSIR_FAKE_KERNEL", "exchange 24", 1);
+    // One folder for all tests: each compiles what the others have not.
+    std::string cache = testing::TempDir() + "/commsir-group-cache";
+    setenv("COMMSIR_CACHE_DIR", cache.c_str(), 1);
+  }
+  void TearDown() override { llvm::sys::fs::remove_directories(folder); }
+
+  /// Runs `work` as each rank.
+  std::vector<Ended> run(int ranks, const Work &work) {
+    std::vector<pid_t> pids;
+    std::vector<int> pipes;
+    for (int rank = 0; rank < ranks; ++rank) {
+      int ends[2];
+      EXPECT_EQ(pipe(ends), 0);
+      pid_t pid = fork();
+      if (pid == 0) {
+        close(ends[0]);
+        Rank me(folder, rank, ranks);
+        me.out = ends[1];
+        me.leave(work(me));
+      }
+      close(ends[1]);
+      pids.push_back(pid);
+      pipes.push_back(ends[0]);
+    }
+    std::vector<Ended> result(ranks);
+    for (int rank = 0; rank < ranks; ++rank) {
+      char buffer[4096];
+      ssize_t bytes;
+      while ((bytes = read(pipes[rank], buffer, sizeof(buffer))) > 0)
+        result[rank].said.append(buffer, size_t(bytes));
+      close(pipes[rank]);
+      waitpid(pids[rank], &result[rank].status, 0);
+    }
+    return result;
+  }
+  /// All ranks end well.
+  void expectWell(int ranks, const Work &work) {
+    for (auto [rank, ended] : llvm::enumerate(run(ranks, work))) {
+      EXPECT_EQ(ended.said, "") << "rank " << rank;
+      EXPECT_EQ(ended.status, 0) << "rank " << rank;
+    }
+  }
+  static bool has(const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+  }
+
+  std::string folder;
+};
+
+TEST_F(GroupTest, LaunchesGiveTheSum) {
+  for (int ranks : {1, 2, 3})
+    expectWell(ranks, [ranks](Rank &me) -> std::string {
+      me.options.name = "of " + std::to_string(ranks);
+      me.start();
+      for (int launch = 0; launch < 20; ++launch)
+        if (std::string wrong = me.sum(launch); !wrong.empty())
+          return wrong;
+      GroupCounts counts = me.group->counts();
+      if (counts.launches != 20 || counts.channelBytes < (1 << 20))
+        return "counts are wrong";
+      // What is known is not prepared again.
+      if (me.take(me.group->prepare(sumRequest())) != me.kernel)
+        return "a kernel was prepared twice";
+      return "";
+    });
+}
+
+TEST_F(GroupTest, WindowsAreFoundByAddress) {
+  expectWell(2, [](Rank &me) -> std::string {
+    me.start();
+    Group &group = *me.group;
+    if (!group.isSymmetric(me.x, kBytes) || !group.isSymmetric(me.x + 3, 4) ||
+        group.isSymmetric(me.x, kBytes + 1) || group.isSymmetric(&me, 1))
+      return "isSymmetric is wrong";
+    int64_t peer = 1 - me.rank;
+    if (me.sum(0) != "") // All have written.
+      return "no sum";
+    auto *theirs = static_cast<float *>(group.peerAddress(me.x + 5, peer));
+    if (!theirs || *theirs != float((peer + 1) * 1000 + 5))
+      return "peerAddress is wrong";
+    if (group.peerAddress(me.x, 2) || group.peerAddress(&me, 0))
+      return "peerAddress of nothing";
+    if (me.sum(0) != "") // With the same x, which the other may still read.
+      return "no sum";
+    // Adopted memory is as good.
+    uint64_t parts[] = {
+        uint64_t(group.peerAddress(me.x, 0)),
+        uint64_t(group.peerAddress(me.x, 1)),
+    };
+    void *x = me.x;
+    if (auto error = group.adopt(x, kBytes, parts))
+      if (!has(llvm::toString(std::move(error)), "already"))
+        return "another error";
+    if (auto error = group.release(me.y))
+      return llvm::toString(std::move(error));
+    if (group.isSymmetric(me.y, kBytes))
+      return "released memory is symmetric";
+    auto error = me.launch();
+    if (!has(llvm::toString(std::move(error)), "is not symmetric memory"))
+      return "a launch on released memory";
+    return "";
+  });
+}
+
+TEST_F(GroupTest, GraphsHaveChannelsOfTheirOwn) {
+  expectWell(2, [](Rank &me) -> std::string {
+    me.start();
+    const cuda::Driver &cu = **cuda::Driver::get();
+    CUstream stream, other;
+    cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    cu.StreamCreate(&other, CU_STREAM_NON_BLOCKING);
+    std::vector<CUgraphExec> graphs;
+    // The third and fourth need channels that were not made beforehand.
+    for (int graph = 0; graph < 4; ++graph) {
+      cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+      for (int i = 0; i < 3; ++i)
+        if (auto error = me.launch(stream))
+          return llvm::toString(std::move(error));
+      CUgraph captured;
+      cu.StreamEndCapture(stream, &captured);
+      graphs.emplace_back();
+      cu.GraphInstantiate(&graphs.back(), captured, 0);
+      cu.GraphDestroy(captured);
+      if (std::string wrong = me.sum(graph); !wrong.empty())
+        return wrong;
+    }
+    for (int round = 0; round < 5; ++round)
+      for (CUgraphExec graph : graphs) {
+        me.fill(round);
+        cu.GraphLaunch(graph, other);
+        if (auto error = me.group->poll())
+          return llvm::toString(std::move(error));
+        if (std::string wrong = me.check(round, 2, 3); !wrong.empty())
+          return wrong;
+      }
+    return me.sum(7);
+  });
+}
+
+/// Each rank says what it expects of the error; all but `gone` have one.
+TEST_F(GroupTest, AnAbsentRankIsNamed) {
+  auto ended = run(3, [](Rank &me) -> std::string {
+    me.options.timeout = 1;
+    me.start();
+    if (std::string wrong = me.sum(0); !wrong.empty())
+      return wrong;
+    if (me.rank == 1) {
+      sleep(3);
+      return "";
+    }
+    return me.failure();
+  });
+  EXPECT_EQ(ended[1].said, "");
+  for (int rank : {0, 2}) {
+    EXPECT_TRUE(has(ended[rank].said, "gave up waiting after 1.00 s"))
+        << ended[rank].said;
+    EXPECT_TRUE(has(ended[rank].said,
+                    "rank 1: it has not begun this launch: it has finished 1 "
+                    "of this kernel"))
+        << ended[rank].said;
+    EXPECT_TRUE(
+        has(ended[rank].said, "rank " + std::to_string(2 - rank) + ": it "))
+        << ended[rank].said;
+  }
+}
+
+TEST_F(GroupTest, SurvivorsOfAKilledRankGoOn) {
+  for (int victim = 0; victim < 3; ++victim) {
+    auto ended = run(3, [victim](Rank &me) -> std::string {
+      me.options.name = "victim " + std::to_string(victim);
+      me.options.timeout = 1;
+      me.start();
+      if (std::string wrong = me.sum(0); !wrong.empty())
+        return wrong;
+      if (me.rank == victim)
+        raise(SIGKILL);
+      std::string said = me.failure();
+      if (!has(said, "rank " + std::to_string(victim) + ": its process (pid"))
+        return "the report is: " + said;
+      if (!has(said, "has ended"))
+        return "the report is: " + said;
+      std::vector<int64_t> survivors;
+      for (int64_t rank = 0; rank < 3; ++rank)
+        if (rank != victim)
+          survivors.push_back(rank);
+      me.options.timeout = 20;
+      auto next = me.take(me.group->shrink(survivors, *me.store));
+      me.group = std::move(next);
+      me.rank = me.group->options().rank;
+      me.ranks = 2;
+      me.prepare();
+      me.allocate();
+      for (int launch = 0; launch < 3; ++launch)
+        if (std::string wrong = me.sum(launch); !wrong.empty())
+          return wrong;
+      return "";
+    });
+    for (int rank = 0; rank < 3; ++rank)
+      if (rank == victim)
+        EXPECT_TRUE(WIFSIGNALED(ended[rank].status));
+      else
+        EXPECT_EQ(ended[rank].said, "") << "rank " << rank;
+  }
+}
+
+TEST_F(GroupTest, DifferentKernelsAreRefused) {
+  struct Case {
+    KernelRequest other;
+    const char *says;
+  };
+  KernelRequest source = sumRequest(), algorithm = sumRequest(),
+                grid = sumRequest(3);
+  source.source = sumSource("sum", "max");
+  algorithm.algorithm = "two_shot";
+  const Case cases[] = {{source, "from another source"},
+                        {algorithm, "two_shot"},
+                        {grid, "3 blocks of 1 x 64 threads"}};
+  for (auto [number, entry] : llvm::enumerate(cases)) {
+    const Case &test = entry;
+    auto ended = run(2, [&, number = number](Rank &me) -> std::string {
+      me.options.name = "case " + std::to_string(number);
+      me.join();
+      auto kernel = me.group->prepare(me.rank == 0 ? sumRequest() : test.other);
+      return kernel ? "no error" : llvm::toString(kernel.takeError());
+    });
+    EXPECT_TRUE(has(ended[0].said, test.says)) << ended[0].said;
+    for (const Ended &end : ended)
+      EXPECT_TRUE(has(end.said, "ranks disagree: rank ")) << end.said;
+  }
+}
+
+TEST_F(GroupTest, ADifferentLaunchIsNamed) {
+  for (bool graph : {false, true}) {
+    auto ended = run(2, [graph](Rank &me) -> std::string {
+      me.options.name = graph ? "graph" : "eager";
+      me.options.timeout = 2;
+      me.start();
+      GroupKernel *first = me.kernel;
+      me.prepare(sumRequest(4));
+      GroupKernel *second = me.kernel;
+      const cuda::Driver &cu = **cuda::Driver::get();
+      CUstream stream;
+      cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+      CUgraphExec replays[2] = {};
+      for (auto [kernel, replay] :
+           {std::pair(first, &replays[0]), std::pair(second, &replays[1])}) {
+        me.kernel = kernel;
+        if (std::string wrong = me.sum(0); !wrong.empty())
+          return wrong;
+        cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+        if (auto error = me.launch(stream))
+          return llvm::toString(std::move(error));
+        CUgraph captured;
+        cu.StreamEndCapture(stream, &captured);
+        cu.GraphInstantiate(replay, captured, 0);
+      }
+      me.kernel = me.rank ? second : first;
+      if (!graph)
+        return me.failure();
+      cu.GraphLaunch(replays[me.rank], stream);
+      std::string said = llvm::toString(me.group->poll());
+      sleep(1); // The other reads what this rank ran.
+      return said;
+    });
+    std::string in = graph ? ", in a graph" : "";
+    for (int rank : {0, 1})
+      EXPECT_TRUE(has(ended[rank].said,
+                      std::string(graph ? "launch 1" : "launch 2") +
+                          " of kernel 'sum' (all_reduce by one_shot/pull, " +
+                          (rank ? "2" : "4") + " blocks of 1 x 64 threads)" +
+                          in + " instead"))
+          << ended[rank].said;
+  }
+}
+
+TEST_F(GroupTest, TwoLaunchesAtOnceAreReported) {
+  auto ended = run(2, [](Rank &me) -> std::string {
+    me.options.timeout = 5;
+    me.start();
+    const cuda::Driver &cu = **cuda::Driver::get();
+    CUstream stream, other;
+    cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    cu.StreamCreate(&other, CU_STREAM_NON_BLOCKING);
+    cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    if (auto error = me.launch(stream))
+      return llvm::toString(std::move(error));
+    CUgraph captured;
+    cu.StreamEndCapture(stream, &captured);
+    // One graph, instantiated twice, replayed twice at once.
+    CUgraphExec first, second;
+    cu.GraphInstantiate(&first, captured, 0);
+    cu.GraphInstantiate(&second, captured, 0);
+    if (me.rank == 1)
+      sleep(1); // Both of rank 0 wait by then.
+    std::thread beside([&] { cu.GraphLaunch(first, stream); });
+    cu.GraphLaunch(second, other);
+    beside.join();
+    return llvm::toString(me.group->poll());
+  });
+  EXPECT_TRUE(has(ended[0].said, "another launch ran on the same channels"))
+      << ended[0].said;
+}
+
+TEST_F(GroupTest, LaunchesInTwoStreamsFollowEachOther) {
+  expectWell(1, [](Rank &me) -> std::string {
+    me.start();
+    const cuda::Driver &cu = **cuda::Driver::get();
+    CUstream streams[2];
+    for (CUstream &stream : streams)
+      cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    auto *calls = reinterpret_cast<unsigned long (*)(const char *)>(
+        dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "fakeCalls"));
+    for (int i : {0, 0, 1, 1, 0})
+      if (auto error = me.launch(streams[i]))
+        return llvm::toString(std::move(error));
+    return std::to_string(calls("StreamWaitEvent")) == "2"
+               ? ""
+               : "launches were ordered " +
+                     std::to_string(calls("StreamWaitEvent")) + " times";
+  });
+}
+
+TEST_F(GroupTest, BadArgumentsAreRefusedBeforeAnyLaunch) {
+  expectWell(1, [](Rank &me) -> std::string {
+    me.start();
+    struct Case {
+      std::vector<Argument> arguments;
+      const char *says;
+    };
+    const Case cases[] = {
+        {{{me.x, kBytes}}, "takes 2 arguments, 1 were given"},
+        {{{me.x, kBytes}, {nullptr, 0}}, "takes 96 bytes, 0 were given"},
+        {{{me.x, kBytes - 4}, {me.y, kBytes}}, "takes 96 bytes, 92 were"},
+        {{{me.x + 1, kBytes}, {me.y, kBytes}}, "not a multiple of 256"},
+        {{{reinterpret_cast<void *>(0x1000), kBytes}, {me.y, kBytes}},
+         "argument 'x' of kernel 'sum' at 0x1000 is not symmetric memory"},
+    };
+    for (const Case &test : cases) {
+      std::string said =
+          llvm::toString(me.group->launch(*me.kernel, test.arguments, nullptr));
+      if (!has(said, test.says))
+        return said + " does not say: " + test.says;
+    }
+    if (me.group->counts().launches)
+      return "something was launched";
+    return me.sum(0);
+  });
+}
+
+TEST_F(GroupTest, BadGroupsAreRefusedByAllRanks) {
+  struct Case {
+    std::function<void(Rank &)> spoil;
+    const char *says;
+  };
+  const Case cases[] = {
+      {[](Rank &me) { me.options.device = me.rank == 1 ? 77 : 0; },
+       "GPU 77 was asked for, but the machine shows 8"},
+      {[](Rank &me) { me.options.device = 3; },
+       "ranks 0 and 1 have the same GPU"},
+      {[](Rank &me) {
+         if (me.rank == 1)
+           setenv("COMMSIR_FAKE_FAIL", "MemCreate", 1);
+       },
+       "FAKE_ERROR"},
+      {[](Rank &me) {
+         if (me.rank == 0)
+           setenv("COMMSIR_FAKE_FAIL", "MemSetAccess", 1);
+       },
+       "has no access to the memory of rank"},
+      {[](Rank &me) { me.options.ncclComm = &me; }, "NCCL"},
+  };
+  for (auto [number, entry] : llvm::enumerate(cases)) {
+    const Case &test = entry;
+    auto ended = run(2, [&, number = number](Rank &me) -> std::string {
+      me.options.name = "case " + std::to_string(number);
+      // No NCCL, wherever the test runs.
+      setenv("COMMSIR_NCCL_LIBRARY", "/nowhere/libnccl.so.2", 1);
+      test.spoil(me);
+      me.start();
+      return "no error";
+    });
+    for (const Ended &end : ended)
+      EXPECT_TRUE(has(end.said, test.says))
+          << "case " << number << ": " << end.said;
+  }
+}
+
+TEST_F(GroupTest, ChannelMemoryIsBounded) {
+  for (const Ended &end : run(2, [](Rank &me) -> std::string {
+         me.options.channelBytes = 4 << 20;
+         me.start();
+         KernelRequest large = sumRequest();
+         for (size_t at;
+              (at = large.source.find("24xf32")) != std::string::npos;)
+           large.source.replace(at, 6, "4194304xf32");
+         large.protocol = "lamport";
+         auto kernel = me.group->prepare(large);
+         if (kernel)
+           return "no error";
+         std::string said = llvm::toString(kernel.takeError());
+         // What was there goes on.
+         std::string wrong = me.sum(0);
+         return wrong.empty() ? said : wrong;
+       }))
+    EXPECT_TRUE(has(end.said, "and the group's limit is 4 MiB")) << end.said;
+}
+
+TEST_F(GroupTest, ARankThatDoesNotComeIsNamed) {
+  auto ended = run(2, [](Rank &me) -> std::string {
+    me.options.timeout = 1;
+    if (me.rank == 1)
+      return "";
+    me.join();
+    return "no error";
+  });
+  EXPECT_TRUE(has(ended[0].said, "rank 0 waits for rank 1 to come"))
+      << ended[0].said;
+}
+
+TEST_F(GroupTest, CallsInAnotherOrderAreNamed) {
+  auto ended = run(2, [](Rank &me) -> std::string {
+    me.join();
+    if (me.rank == 0) {
+      me.prepare();
+      return "no error";
+    }
+    me.allocate();
+    return "no error";
+  });
+  EXPECT_TRUE(has(ended[0].said, "rank 0 is at 'preparing a kernel'"))
+      << ended[0].said;
+  EXPECT_TRUE(has(ended[0].said, "rank 1 at 'allocating 96 bytes'"))
+      << ended[0].said;
+}
+
+TEST_F(GroupTest, AbortEndsWaits) {
+  auto ended = run(2, [](Rank &me) -> std::string {
+    me.options.timeout = 60;
+    me.start();
+    if (me.rank == 1) {
+      sleep(2);
+      return "";
+    }
+    std::thread other([&] {
+      usleep(300000);
+      me.group->abort("the test says so");
+    });
+    me.fill(0);
+    llvm::Error launched = me.launch();
+    other.join();
+    if (launched)
+      return llvm::toString(std::move(launched));
+    return llvm::toString(me.group->poll());
+  });
+  EXPECT_TRUE(has(ended[0].said, "the group was aborted: the test says so"))
+      << ended[0].said;
+}
+
+} // namespace
