@@ -1,0 +1,219 @@
+"""`@commsir.kernel`: a Python function over teams, windows, tiles and signals as a kernel."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from commsir import _native, errors
+from commsir.language import diagnostics, lower, parameters, source
+from commsir.language.compiler import Compiler
+from commsir.language.parameters import Parameter
+
+if TYPE_CHECKING:
+    from commsir._simulate import Report
+
+__all__ = ["Kernel", "kernel"]
+
+T = TypeVar("T")
+
+lower.register()
+
+
+class Kernel:
+    """A kernel that a Python function describes. It is compiled when something of it is asked for."""
+
+    def __init__(self, function: Callable[..., None], attributes: Mapping[str, int]) -> None:
+        if not isinstance(function, FunctionType):
+            raise errors.UsageError(f"@commsir.kernel takes a function, not a {type(function).__name__}")
+        self.__commsir_function__ = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self.attributes = {k: v for k, v in attributes.items() if v}
+        self.dims: dict[str, int] = {}
+        self._parameters: dict[str, Parameter] | None = None
+        self._texts: dict[tuple[Any, ...], str] = {}
+
+    def __repr__(self) -> str:
+        fixed = ", ".join(f"{k}={v}" for k, v in {**self.attributes, **self.dims}.items())
+        parameters = ", ".join(f"{n}: {p}" for n, p in self.parameters.items())
+        return f"<kernel {self.__name__}({parameters})" + (f" with {fixed}>" if fixed else ">")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        raise errors.UsageError(
+            f"{self.__name__} is a kernel, which ranks run together: {self.__name__}.simulate(ranks=…, inputs=…) runs it here; "
+            "inside another kernel it can be called"
+        )
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """The parameters by name, as they are annotated."""
+        if self._parameters is None:
+            self._parameters = _parameters(self.__commsir_function__)
+        return self._parameters
+
+    @property
+    def symbols(self) -> list[str]:
+        """The names of dimensions that are not fixed yet."""
+        names = [d for p in self.parameters.values() for d in p.shape if isinstance(d, str) and d != "?"]
+        return [n for n in dict.fromkeys(names) if n not in self.dims]
+
+    def specialise(self, **fixed: int) -> Kernel:
+        """The same kernel with dimensions, `ranks` or `blocks` fixed."""
+        made = copy.copy(self)
+        made.attributes, made.dims = dict(self.attributes), dict(self.dims)
+        for name, value in fixed.items():
+            if name in ("ranks", "blocks", "lsa_size"):
+                made.attributes[name] = value
+            elif name in self.symbols or name in self.dims:
+                made.dims[name] = value
+            else:
+                known = [*self.symbols, "ranks", "blocks", "lsa_size"]
+                hint = diagnostics.did_you_mean(name, known) or f"there is {', '.join(known)}"
+                raise errors.UsageError(f"{self.__name__} has no dimension '{name}'; {hint}")
+            if not isinstance(value, int) or value < 0:
+                raise errors.UsageError(f"{name} is {value!r}; a dimension is a number of at least 0")
+        return made
+
+    def text(self, locations: bool = True) -> str:
+        """The kernel as MLIR, as it was translated; with `locations` every op carries its place in the Python file."""
+        key = (locations, tuple(self.attributes.items()), tuple(self.dims.items()))
+        if key not in self._texts:
+            found = source.find(self.__commsir_function__)
+            compiler = Compiler(self.attributes.get("ranks"))
+            self._texts[key] = compiler.kernel(
+                found, self.parameters, self.__name__, self.attributes, self.dims, locations
+            )
+        return self._texts[key]
+
+    @property
+    def ir(self) -> str:
+        """The kernel as MLIR, verified."""
+        self._ask(_native.compile, produce="ir")
+        return self.text(locations=False)
+
+    @property
+    def lowered(self) -> str:
+        """The LLVM dialect that the CPU world runs. `ranks` has to be fixed."""
+        return self._ask(_native.compile, produce="lowered")
+
+    @property
+    def llvm(self) -> str:
+        """LLVM IR for the CPU world. `ranks` has to be fixed."""
+        return self._ask(_native.compile, produce="llvm")
+
+    @property
+    def ptx(self) -> str:
+        """PTX for an NVIDIA GPU. `ranks` has to be fixed."""
+        return self._ask(_native.compile, produce="ptx")
+
+    def explain(self, ranks: int | None = None, **options: Any) -> dict[str, Any]:
+        """What was chosen for the kernel, and why."""
+        return self._with(ranks)._ask(_native.explain, **options)
+
+    def check(self, ranks: int | None = None, **options: Any) -> _native.CheckReport:
+        """Proves that the kernel neither hangs nor races; raises CheckError, with its lines, where it could."""
+        return self._with(ranks)._ask(_native.check, **options)
+
+    def simulate(
+        self,
+        ranks: int | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        seed: int | None = None,
+        fuzz: int = 0,
+        blocks: int | None = None,
+        launches: int = 1,
+        trace: str | os.PathLike[str] | bool | None = None,
+        target: str = "cpu",
+        **options: Any,
+    ) -> Report:
+        """Runs the kernel on N ranks of this machine.
+
+        `inputs` has for each parameter an array for all ranks, or a list of one a rank; scalars likewise. What is not
+        given is zero. `seed` draws a schedule, `fuzz` runs that many and compares their results bit by bit.
+        """
+        from commsir import _simulate
+
+        return _simulate.run(
+            self,
+            ranks,
+            inputs or {},
+            seed=seed,
+            fuzz=fuzz,
+            blocks=blocks,
+            launches=launches,
+            trace=trace,
+            target=target,
+            **options,
+        )
+
+    def _with(self, ranks: int | None) -> Kernel:
+        return self if ranks is None else self.specialise(ranks=ranks)
+
+    def _ask(self, function: Callable[..., T], **options: Any) -> T:
+        """Calls the library; what it says of the source shows the lines of Python."""
+        text = self.text()
+        try:
+            return function(text, ranks=self.attributes.get("ranks", 0), **options)
+        except errors.CommsError as error:
+            raise diagnostics.with_source(error) from None
+
+
+def _parameters(function: FunctionType) -> dict[str, Parameter]:
+    result: dict[str, Parameter] = {}
+    code = function.__code__
+    place = (code.co_filename, code.co_firstlineno, 1)
+    for name, p in inspect.signature(function).parameters.items():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            raise diagnostics.compile_error("a kernel has no *args and **kwargs", place, "name the parameters")
+        annotation = p.annotation
+        if isinstance(annotation, str):
+            annotation = _evaluate(annotation, function, place)
+        found = None if annotation is p.empty else parameters.parse_annotation(annotation)
+        if found is None:
+            what = "has no annotation" if annotation is p.empty else f"is annotated {annotation!r}"
+            raise diagnostics.compile_error(
+                f"the parameter '{name}' {what}",
+                place,
+                'write f32[Window, "rows", 64], f32[Array, 8, 64], Signal[4], Counter[1], or f32, i64, index for a scalar',
+            )
+        result[name] = found
+    return result
+
+
+def _evaluate(text: str, function: FunctionType, place: tuple[str, int, int]) -> Any:
+    """An annotation of a module with `from __future__ import annotations`."""
+    closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
+    seen = {}
+    for name, cell in closure.items():
+        try:
+            seen[name] = cell.cell_contents
+        except ValueError:
+            continue
+    try:
+        return eval(text, function.__globals__, seen)
+    except NameError as error:
+        hint = diagnostics.did_you_mean(str(error.name), [*parameters.__all__])
+        raise diagnostics.compile_error(f"in the annotation {text}: {error}", place, hint) from None
+    except TypeError as error:
+        raise diagnostics.compile_error(f"in the annotation {text}: {error}", place) from None
+
+
+@overload
+def kernel(function: Callable[..., None], /) -> Kernel: ...
+@overload
+def kernel(*, ranks: int = 0, blocks: int = 0, lsa_size: int = 0) -> Callable[[Callable[..., None]], Kernel]: ...
+def kernel(
+    function: Callable[..., None] | None = None, /, *, ranks: int = 0, blocks: int = 0, lsa_size: int = 0
+) -> Any:
+    """Makes a kernel of a function: `@commsir.kernel`, or `@commsir.kernel(ranks=8, blocks=1)`."""
+    attributes = {"ranks": ranks, "blocks": blocks, "lsa_size": lsa_size}
+    if function is not None:
+        return Kernel(function, {})
+    return lambda f: Kernel(f, attributes)

@@ -1,0 +1,315 @@
+"""Runs of kernels on the ranks of this machine, and the report of one."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from commsir import _arrays, _native, errors
+from commsir._kernel import Kernel
+from commsir.language import diagnostics
+from commsir.language.dtypes import BY_NAME, DType, narrow, widen
+from commsir.language.parameters import Parameter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Report", "run"]
+
+Bits = np.ndarray[Any, Any]
+
+
+def run(
+    kernel: Kernel,
+    ranks: int | None,
+    inputs: Mapping[str, Any],
+    *,
+    seed: int | None,
+    fuzz: int,
+    blocks: int | None,
+    launches: int,
+    trace: str | os.PathLike[str] | bool | None,
+    target: str,
+    **options: Any,
+) -> Report:
+    """`Kernel.simulate`."""
+    _know_names(kernel, inputs)
+    count = _count_ranks(kernel, ranks, inputs)
+    given = {n: _parts(n, p, inputs[n], count) for n, p in kernel.parameters.items() if n in inputs and _is_array(p)}
+    fixed = _bind_dimensions(kernel, given)
+    made = (
+        kernel.specialise(ranks=count, **fixed)
+        if blocks is None
+        else kernel.specialise(ranks=count, blocks=blocks, **fixed)
+    )
+    arrays = {n: given.get(n) or _zeros(made, n, p, count) for n, p in kernel.parameters.items() if _is_array(p)}
+    scalars = {n: inputs[n] for n, p in kernel.parameters.items() if p.kind == "scalar" and n in inputs}
+    text = made.text()
+    keep = Path(tempfile.mkstemp(suffix=".json")[1]) if trace else None
+    request: dict[str, Any] = {
+        "ranks": count,
+        "scalars": {n: _native._plain(v) for n, v in scalars.items()},
+        "shapes": {n: list(parts[0].shape) for n, parts in arrays.items()},
+        "types": {n: kernel.parameters[n].dtype.mlir for n in arrays},
+        "seed": seed,
+        "fuzz": fuzz,
+        "launches": launches,
+        "target": target,
+        "trace": None if keep is None else os.fspath(keep),
+        **options,
+    }
+    try:
+        stats = _native.simulate_views(
+            text, request, {n: _views(parts, kernel.parameters[n]) for n, parts in arrays.items()}
+        )
+        events = json.loads(keep.read_text()) if keep else None
+    except errors.CommsError as error:
+        raise diagnostics.with_source(error) from None
+    finally:
+        if keep:
+            keep.unlink(missing_ok=True)
+    outputs = {n: [widen(part, kernel.parameters[n].dtype) for part in parts] for n, parts in arrays.items()}
+    again = {"seed": seed, "fuzz": 0, "blocks": blocks, "launches": launches, "target": target, **options}
+    report = Report(made, count, outputs, stats, (inputs, again), events)
+    if isinstance(trace, str | os.PathLike):
+        report.trace(trace)
+    return report
+
+
+def _is_array(parameter: Parameter) -> bool:
+    return parameter.kind in ("window", "array")
+
+
+def _know_names(kernel: Kernel, inputs: Mapping[str, Any]) -> None:
+    for name in inputs:
+        spec = kernel.parameters.get(name)
+        if spec is None:
+            hint = diagnostics.did_you_mean(name, kernel.parameters) or f"it has {', '.join(kernel.parameters)}"
+            raise errors.UsageError(f"{kernel.__name__} has no parameter '{name}'; {hint}")
+        if spec.kind in ("signal", "counter"):
+            raise errors.UsageError(f"'{name}' is a {spec.kind}: its cells begin at 0 and take no input")
+
+
+def _is_per_rank(value: Any) -> bool:
+    """A list of arrays, or of lists: one for each rank. A list of numbers is one array."""
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and any(hasattr(v, "shape") and v.shape or isinstance(v, Sequence) for v in value)
+    )
+
+
+def _count_ranks(kernel: Kernel, ranks: int | None, inputs: Mapping[str, Any]) -> int:
+    lengths = {n: len(v) for n, v in inputs.items() if _is_array(kernel.parameters[n]) and _is_per_rank(v)}
+    count = ranks or kernel.attributes.get("ranks") or next(iter(lengths.values()), 0)
+    if count < 1:
+        raise errors.UsageError(
+            f"how many ranks? {kernel.__name__}.simulate(ranks=4, …), or inputs as lists of one array a rank"
+        )
+    for name, length in lengths.items():
+        if length != count:
+            raise errors.UsageError(
+                f"'{name}' has {length} arrays for {count} ranks; give one a rank, or one array for all"
+            )
+    return count
+
+
+def _parts(name: str, spec: Parameter, value: Any, ranks: int) -> list[Bits]:
+    """The arrays of all ranks as the bits that the kernel works on; copies, for the kernel writes them."""
+    if _is_per_rank(value):
+        values = list(value)
+    elif getattr(value, "ndim", 0) == len(spec.shape) + 1 and value.shape[0] == ranks:
+        values = [value[r] for r in range(ranks)]
+    else:
+        values = [value] * ranks
+    parts = [_bits(f"'{name}' of rank {r}", spec.dtype, v) for r, v in enumerate(values)]
+    for r, part in enumerate(parts):
+        if part.shape != parts[0].shape:
+            raise errors.UsageError(
+                f"'{name}' is {parts[0].shape} on rank 0 and {part.shape} on rank {r}; ranks have arrays of one shape"
+            )
+    return parts
+
+
+def _bits(what: str, dtype: DType, value: Any) -> Bits:
+    """A copy of any library's array in the kernel's type. Floats are rounded, integers have to fit."""
+    try:
+        name = _arrays.element_type(value) if hasattr(value, "dtype") else ""
+        raw = _host(value, name)
+    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+        raise errors.UsageError(f"{what}: {error}") from error
+    source = BY_NAME.get(name)
+    if source is dtype:
+        return (
+            np.array(raw, dtype=dtype.numpy, order="C")
+            if raw.dtype != dtype.numpy and raw.dtype.kind in "iub"
+            else np.array(raw, order="C")
+        )
+    values = raw if source is None else widen(raw, source)
+    if dtype.is_float:
+        if values.dtype.kind not in "fiub":
+            raise errors.UsageError(f"{what} has elements of type {values.dtype}, where {dtype.name} is wanted")
+        return np.array(narrow(values, dtype), order="C")
+    if values.dtype.kind not in "iub":
+        raise errors.UsageError(
+            f"{what} has elements of type {values.dtype}, where {dtype.name} is wanted; round it first"
+        )
+    converted = values.astype(dtype.numpy)
+    if not np.array_equal(converted, values):
+        raise errors.UsageError(f"{what} has numbers that do not fit {dtype.name}")
+    return np.array(converted, order="C")
+
+
+def _host(value: Any, name: str) -> Bits:
+    """NumPy's view of an array on the host; elements that NumPy lacks as unsigned integers."""
+    value = value.detach() if hasattr(value, "detach") else value
+    if hasattr(value, "dtype") and name in ("bf16", "f8E4M3FN"):
+        return (
+            np.asarray(_arrays._raw(value, name))
+            if not hasattr(value, "__jax_array__")
+            else np.asarray(value).view(BY_NAME[name].numpy)
+        )
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError):
+        return np.asarray(value.get()) if hasattr(value, "get") else np.asarray(value.cpu())
+
+
+def _bind_dimensions(kernel: Kernel, given: Mapping[str, list[Bits]]) -> dict[str, int]:
+    dims = dict(kernel.dims)
+    for name, parts in given.items():
+        spec, shape = kernel.parameters[name], parts[0].shape
+        wanted = tuple(d if isinstance(d, int) else dims.get(d, d) for d in spec.shape)
+        agrees = len(shape) == len(wanted) and all(
+            w == s for w, s in zip(wanted, shape, strict=True) if isinstance(w, int)
+        )
+        if not agrees:
+            text = ", ".join(str(d) for d in wanted)
+            raise errors.UsageError(f"'{name}' has shape {list(shape)}, and the kernel has it as [{text}]")
+        for dim, size in zip(spec.shape, shape, strict=True):
+            if isinstance(dim, str) and dim != "?" and dims.setdefault(dim, size) != size:
+                raise errors.UsageError(f"'{name}' has shape {list(shape)}, but '{dim}' is {dims[dim]} elsewhere")
+    return dims
+
+
+def _zeros(kernel: Kernel, name: str, spec: Parameter, ranks: int) -> list[Bits]:
+    shape = tuple(d if isinstance(d, int) else kernel.dims.get(d, -1) for d in spec.shape)
+    if -1 in shape:
+        unknown = next(d for d in spec.shape if isinstance(d, str) and d not in kernel.dims)
+        raise errors.UsageError(
+            f"the dimension '{unknown}' of '{name}' is not known: pass an array that has it, or {kernel.__name__}.specialise({unknown}=…)"
+        )
+    return [np.zeros(shape, spec.dtype.numpy) for _ in range(ranks)]
+
+
+def _views(parts: list[Bits], spec: Parameter) -> list[_arrays.View]:
+    return [_arrays.view(part)._replace(type=spec.dtype.mlir) for part in parts]
+
+
+@dataclass(eq=False)
+class Report:
+    """What a run has left: the arrays of all ranks, the figures, and how to look at it."""
+
+    kernel: Kernel
+    ranks: int
+    #: Arrays after the run by parameter, one a rank. bf16 and f8 are float32 here, which holds all their values.
+    outputs: dict[str, list[Bits]]
+    #: The report of `comms-run --json`: steps, microseconds, choices, per_rank, …
+    stats: dict[str, Any]
+    _again: tuple[Mapping[str, Any], dict[str, Any]] = field(repr=False)
+    _events: dict[str, Any] | None = field(default=None, repr=False)
+
+    def __getitem__(self, name: str) -> list[Bits]:
+        if name not in self.outputs:
+            hint = diagnostics.did_you_mean(name, self.outputs) or f"there is {', '.join(self.outputs)}"
+            raise KeyError(f"no array '{name}'; {hint}")
+        return self.outputs[name]
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What each block did when, as Perfetto has it. A run without a trace is made once more, with the same schedule."""
+        if self._events is None:
+            inputs, options = self._again
+            self._events = run(self.kernel, self.ranks, inputs, trace=True, **options)._events
+        assert self._events is not None
+        return list(self._events["traceEvents"])
+
+    def trace(self, path: str | os.PathLike[str] = "run.json") -> Path:
+        """Writes the run as a file for ui.perfetto.dev; returns its path."""
+        path = Path(path)
+        _ = self.events
+        path.write_text(json.dumps(self._events))
+        return path
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """The run as a timeline, one row a block; written to `path` if there is one."""
+        from commsir._plot import timeline
+
+        figure = timeline(self.events, self._title())
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
+    def _title(self) -> str:
+        blocks, launches = self.stats.get("blocks", 1), self.stats.get("launches", 1)
+        text = f"{self.kernel.__name__}: {self.ranks} rank{'s' * (self.ranks != 1)}, {blocks} block{'s' * (blocks != 1)} each"
+        return text + (f", {launches} launches" if launches != 1 else "")
+
+    def _facts(self) -> list[tuple[str, str]]:
+        s = self.stats
+        facts = [
+            ("compiled in", f"{s.get('compile_milliseconds', 0):.1f} ms"),
+            ("ran in", f"{s.get('microseconds', 0):.1f} µs"),
+        ]
+        if "steps" in s:
+            facts.append(("steps", f"{s['steps']:,}"))
+        if s.get("bytes_moved"):
+            facts.append(("moved", _size(s["bytes_moved"])))
+        if "fuzz" in s:
+            facts.append(("schedules", f"{s['fuzz']['schedules']}, all with the same bits"))
+        for choice in s.get("choices", ()):
+            facts.append((choice["op"], f"{choice['algorithm']} over {choice['protocol']}"))
+        return facts
+
+    def __repr__(self) -> str:
+        lines = [self._title(), "  " + ", ".join(f"{k} {v}" for k, v in self._facts())]
+        for name, parts in self.outputs.items():
+            lines.append(f"  {name}: {self.kernel.parameters[name]!r}, rank 0: {_preview(parts[0])}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        facts = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(v)}</td></tr>" for k, v in self._facts())
+        head = (
+            "<tr><th>array</th><th>type</th>"
+            + "".join(f"<th>rank {r}</th>" for r in range(min(self.ranks, 4)))
+            + "</tr>"
+        )
+        rows = ""
+        for name, parts in self.outputs.items():
+            cells = "".join(f"<td>{html.escape(_preview(p))}</td>" for p in parts[:4])
+            rows += f"<tr><td>{html.escape(name)}</td><td>{html.escape(repr(self.kernel.parameters[name]))}</td>{cells}</tr>"
+        return f"<b>{html.escape(self._title())}</b><table>{facts}</table><table>{head}{rows}</table>"
+
+
+def _preview(array: Bits) -> str:
+    flat = array.reshape(-1)
+    shown = ", ".join(f"{v:.4g}" if flat.dtype.kind == "f" else str(v) for v in flat[:3])
+    return f"[{shown}{', …' if flat.size > 3 else ''}]"
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"

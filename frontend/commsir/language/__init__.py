@@ -1,0 +1,1 @@
+"""The kernel language: Python functions that become comms.kernel (docs/PythonKernels.md)."""

@@ -1,0 +1,159 @@
+"""Two things that the compiler wants to know of statements before it translates them: where they may leave early, and
+which names are still needed behind them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+_FUNCTIONS = (ast.Lambda, ast.FunctionDef)
+
+
+def always_leaves(body: list[ast.stmt]) -> bool:
+    """Whether control never reaches the end of `body`."""
+    for statement in body:
+        if isinstance(statement, ast.Return | ast.Break | ast.Continue):
+            return True
+        if isinstance(statement, ast.If) and always_leaves(statement.body) and always_leaves(statement.orelse):
+            return True
+    return False
+
+
+def straighten(body: list[ast.stmt]) -> list[ast.stmt]:
+    """`if c: …return` followed by more: the more becomes the else. So most early exits need no flag."""
+    result: list[ast.stmt] = []
+    for i, statement in enumerate(body):
+        rest = body[i + 1 :]
+        if isinstance(statement, ast.If):
+            then, other = statement.body, statement.orelse
+            taken = False
+            if rest and always_leaves(then) != always_leaves(other):
+                taken = True
+                if always_leaves(then):
+                    other = other + rest
+                else:
+                    then = then + rest
+            copy = ast.If(statement.test, straighten(then), straighten(other))
+            result.append(ast.copy_location(copy, statement))
+            if taken:
+                break
+        elif isinstance(statement, ast.For):
+            loop = ast.For(statement.target, statement.iter, straighten(statement.body), straighten(statement.orelse))
+            result.append(ast.copy_location(loop, statement))
+        elif isinstance(statement, ast.While):
+            again = ast.While(statement.test, straighten(statement.body), straighten(statement.orelse))
+            result.append(ast.copy_location(again, statement))
+        elif isinstance(statement, ast.With):
+            block = ast.With(statement.items, straighten(statement.body))
+            result.append(ast.copy_location(block, statement))
+        else:
+            result.append(statement)
+        if isinstance(statement, ast.Return | ast.Break | ast.Continue):
+            break
+    return result
+
+
+def reads(node: ast.AST | None) -> set[str]:
+    if node is None:
+        return set()
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def assigned(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names that statements give a value to, not counting functions inside them."""
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+        if not isinstance(node, _FUNCTIONS):
+            names |= assigned(ast.iter_child_nodes(node))
+    return names
+
+
+def leaves_loop(body: list[ast.stmt], kind: type[ast.stmt]) -> bool:
+    """Whether a `break` (or `continue`) in `body` belongs to the loop around it."""
+    for statement in body:
+        if isinstance(statement, kind):
+            return True
+        inner: list[ast.stmt] = []
+        if isinstance(statement, ast.If):
+            inner = statement.body + statement.orelse
+        elif isinstance(statement, ast.For | ast.While):
+            inner = statement.orelse
+        elif isinstance(statement, ast.With):
+            inner = statement.body
+        if leaves_loop(inner, kind):
+            return True
+    return False
+
+
+def returns(body: list[ast.stmt]) -> bool:
+    """Whether a `return` of this function stands in `body`."""
+
+    def search(node: ast.AST) -> bool:
+        if isinstance(node, ast.Return):
+            return True
+        return not isinstance(node, _FUNCTIONS) and any(search(c) for c in ast.iter_child_nodes(node))
+
+    return any(search(s) for s in body)
+
+
+class Liveness:
+    """Which names may be read after a statement, and at the head of a loop."""
+
+    def __init__(self, body: list[ast.stmt]) -> None:
+        self.after: dict[int, set[str]] = {}
+        self.head: dict[int, set[str]] = {}
+        # What a function inside reads may be read whenever it is called.
+        self._always: set[str] = set()
+        for statement in body:
+            for node in ast.walk(statement):
+                if isinstance(node, _FUNCTIONS):
+                    self._always |= reads(node)
+        self._loops: list[tuple[set[str], set[str]]] = []
+        self._block(body, set())
+
+    def _block(self, body: list[ast.stmt], out: set[str]) -> set[str]:
+        live = set(out)
+        for statement in reversed(body):
+            self.after[id(statement)] = live | self._always
+            live = self._statement(statement, live)
+        return live
+
+    def _statement(self, s: ast.stmt, out: set[str]) -> set[str]:
+        if isinstance(s, ast.Return):
+            return reads(s.value)
+        if isinstance(s, ast.Break):
+            return set(self._loops[-1][0]) if self._loops else set()
+        if isinstance(s, ast.Continue):
+            return set(self._loops[-1][1]) if self._loops else set()
+        if isinstance(s, ast.If):
+            return reads(s.test) | self._block(s.body, out) | self._block(s.orelse, out)
+        if isinstance(s, ast.For):
+            return self._loop(s, out, assigned([s.target]), set()) | reads(s.iter) | reads(s.target)
+        if isinstance(s, ast.While):
+            return self._loop(s, out, set(), reads(s.test))
+        if isinstance(s, ast.With):
+            inner = self._block(s.body, out)
+            return inner.union(*(reads(item.context_expr) for item in s.items))
+        if isinstance(s, ast.AugAssign):
+            return out | reads(s.value) | reads(s.target) | ({s.target.id} if isinstance(s.target, ast.Name) else set())
+        if isinstance(s, ast.FunctionDef):
+            return (out - {s.name}) | reads(s)
+        return (out - assigned([s])) | reads(s)
+
+    def _loop(self, s: ast.For | ast.While, out: set[str], targets: set[str], test: set[str]) -> set[str]:
+        behind = self._block(s.orelse, out)
+        head = behind | test | out
+        while True:
+            self._loops.append((out, head))
+            inner = self._block(s.body, head) - targets
+            self._loops.pop()
+            grown = head | inner
+            if grown == head:
+                break
+            head = grown
+        self.head[id(s)] = head | self._always
+        return head

@@ -1,0 +1,51 @@
+"""Errors that show the line of Python that they are about."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable
+
+from ..errors import CommsError, CompileError, Diagnostic
+from . import source
+from .emit import Place
+
+
+def excerpt(file: str, line: int, column: int) -> str:
+    """The line, and a caret below the column (from 1); empty where the file is not to be had."""
+    text = source.line_of(file, line) if file and line > 0 else ""
+    if not text.strip():
+        return ""
+    stripped = text.lstrip()
+    at = max(0, min(column - 1, len(text)) - (len(text) - len(stripped)))
+    return f"\n    {stripped}\n    {' ' * at}^"
+
+
+def show(said: Diagnostic) -> Diagnostic:
+    """The diagnostic with its line of source."""
+    return dataclasses.replace(said, message=said.message + excerpt(said.file, said.line, said.column))
+
+
+def compile_error(message: str, place: Place, hint: str = "", notes: Iterable[tuple[str, Place]] = ()) -> CompileError:
+    file, line, column = place
+    text = message + excerpt(file, line, column) + (f"\n  {hint}" if hint else "")
+    said = Diagnostic("error", text, file, line, column, tuple(Diagnostic("note", m, *p) for m, p in notes))
+    return CompileError("the kernel cannot be compiled", (said,))
+
+
+def with_source(error: CommsError) -> CommsError:
+    """The same error, its diagnostics showing the lines that they are about."""
+    said = list(error.diagnostics)
+    for place, waiting in {w.location: w for w in reversed(error.waiting)}.items():
+        file, _, rest = place.rpartition(":")[0].rpartition(":")
+        column = place.rpartition(":")[2]
+        if rest.isdigit() and column.isdigit():
+            what = f"rank {waiting.rank} block {waiting.block} waits here in {waiting.op}"
+            said.append(Diagnostic("note", what, file, int(rest), int(column)))
+    error.diagnostics = tuple(map(show, said))
+    return error
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), 1, 0.6)
+    return f"did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,164 @@
+"""Types of elements, by their names in MLIR and in NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class DType:
+    """The type of a scalar or of the elements of arrays and tiles.
+
+    `f32[Window, "rows", 64]` annotates a parameter, `f32(x)` converts a value.
+    """
+
+    name: str
+    mlir: str
+    kind: str  # "float", "int", "bool" or "index"
+    width: int
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __getitem__(self, items: Any) -> Any:
+        from .parameters import make_parameter
+
+        return make_parameter(self, items if isinstance(items, tuple) else (items,))
+
+    def __call__(self, value: Any) -> Any:
+        """Outside a kernel: the NumPy value nearest to `value`."""
+        return narrow(np.asarray(value, dtype=np.float64), self) if self.is_float else self.numpy.type(value)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "index")
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """What holds the bits of an element in NumPy: the type itself, or unsigned integers of its width."""
+        return np.dtype(_NUMPY.get(self.name, f"uint{self.width}"))
+
+    @property
+    def value_dtype(self) -> np.dtype[Any]:
+        """The NumPy type that holds every value: float32 for the narrow floats that NumPy does not have."""
+        return self.numpy if self.name in _NUMPY else np.dtype(np.float32)
+
+
+_NUMPY = {
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "bool": "bool",
+    "index": "int64",
+}
+
+F64 = DType("f64", "f64", "float", 64)
+F32 = DType("f32", "f32", "float", 32)
+F16 = DType("f16", "f16", "float", 16)
+BF16 = DType("bf16", "bf16", "float", 16)
+F8 = DType("f8", "f8E4M3FN", "float", 8)
+I64 = DType("i64", "i64", "int", 64)
+I32 = DType("i32", "i32", "int", 32)
+I16 = DType("i16", "i16", "int", 16)
+I8 = DType("i8", "i8", "int", 8)
+BOOL = DType("bool", "i1", "bool", 1)
+INDEX = DType("index", "index", "index", 64)
+
+ALL = (F64, F32, F16, BF16, F8, I64, I32, I16, I8, BOOL, INDEX)
+BY_NAME: dict[str, DType] = {d.name: d for d in ALL} | {
+    "f8E4M3FN": F8,
+    "float8_e4m3fn": F8,
+    "bfloat16": BF16,
+    "i1": BOOL,
+    **{np.dtype(name).name: d for d in ALL if (name := _NUMPY.get(d.name)) and d is not INDEX},
+}
+
+
+def as_dtype(value: object) -> DType | None:
+    """The element type that `value` names: a DType, its name, or a NumPy or torch type; None for anything else."""
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str):
+        return BY_NAME.get(value)
+    if value is bool:
+        return BOOL
+    if value is int:
+        return INDEX
+    if value is float:
+        return F32
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return BY_NAME.get(np.dtype(value).name)
+    text = str(value)
+    return BY_NAME.get(text.removeprefix("torch.")) if text.startswith("torch.") else None
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The type in which values of types `a` and `b` are combined.
+
+    Floats win over integers, wider ones over narrower ones; bf16 and f16 meet in f32, index wins over integers.
+    """
+    if a is b:
+        return a
+    if a.is_float != b.is_float:
+        return a if a.is_float else b
+    if a.is_float:
+        return F32 if a.width == b.width else max(a, b, key=lambda d: d.width)
+    order = (BOOL, I8, I16, I32, I64, INDEX)
+    return max(a, b, key=order.index)
+
+
+def narrow(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """`values` rounded to `dtype` (to nearest even), as the bits that `dtype.numpy` holds."""
+    if dtype is BF16:
+        return _to_bf16(np.ascontiguousarray(values, dtype=np.float32))
+    if dtype is F8:
+        return _to_f8(np.ascontiguousarray(values, dtype=np.float32))
+    return np.ascontiguousarray(values, dtype=dtype.numpy)
+
+
+def widen(bits: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """The inverse of `narrow`: exact."""
+    if dtype is BF16:
+        return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    if dtype is F8:
+        return _F8_VALUES[bits]
+    return bits
+
+
+def _to_bf16(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    bits = values.view(np.uint32).astype(np.uint64)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
+
+
+def _f8_values() -> np.ndarray[Any, Any]:
+    code = np.arange(256)
+    exponent, mantissa = (code >> 3) & 15, code & 7
+    size = np.where(exponent == 0, mantissa * 2.0**-9, (8 + mantissa) * 2.0 ** (exponent - 10.0))
+    size[(code & 0x7F) == 0x7F] = np.nan
+    return np.where(code >= 128, -size, size).astype(np.float32)
+
+
+_F8_VALUES = _f8_values()
+
+
+def _to_f8(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Nearest even, by the gap between neighbours; beyond 448 saturates."""
+    size = np.minimum(np.abs(values.astype(np.float64)), 448.0)
+    exponent = np.maximum(np.floor(np.log2(np.maximum(size, 2.0**-10))), -6.0)
+    quantum = 2.0 ** (exponent - 3)
+    size = np.minimum(np.rint(size / quantum) * quantum, 448.0)
+    code = np.searchsorted(_F8_VALUES[:127], np.nan_to_num(size)).astype(np.uint8)
+    code = np.where(np.signbit(values), code | 0x80, code).astype(np.uint8)
+    return np.where(np.isnan(values), np.uint8(0x7F), code)

@@ -1,0 +1,813 @@
+"""The functions of the kernel language, named as the ops of the dialect (docs/Spec.md).
+
+Here are their signatures and what they do; inside a kernel `lower.py` makes ops of them. Called outside a kernel they
+raise, but for the collectives, which then build and simulate a kernel of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn, TypeVar
+
+from .. import errors
+from .parameters import Array, Cell, Channel, Index, Memory, Slot, Team, Tile, Token, Window
+
+F = TypeVar("F", bound=Callable[..., Any])
+ALL: list[Callable[..., Any]] = []
+
+
+def _op(function: F) -> F:
+    ALL.append(function)
+    return function
+
+
+def _outside(name: str) -> NoReturn:
+    raise errors.UsageError(f"commsir.{name} works inside a function with @commsir.kernel")
+
+
+# Teams and identity.
+
+
+@_op
+def team(kind: str = "world") -> Team:
+    """A team that always exists: "world", "lsa" (ranks in load and store reach) or "rail"."""
+    _outside("team")
+
+
+@_op
+def team_split(team: Team, kind: str, factor: int) -> Team:
+    """The part of a team that this rank belongs to: "inner" (runs of `factor`) or "outer" (every `factor`-th)."""
+    _outside("team_split")
+
+
+@_op
+def rank(team: Team | None = None) -> int:
+    """This rank's number in a team (the world)."""
+    _outside("rank")
+
+
+@_op
+def size(team: Team | None = None) -> int:
+    """Number of ranks of a team (the world)."""
+    _outside("size")
+
+
+@_op
+def translate_rank(rank: Index, source: Team, to: Team) -> int:
+    """A rank of one team as a rank of another."""
+    _outside("translate_rank")
+
+
+@_op
+def block_id() -> int:
+    """This block's number on its rank."""
+    _outside("block_id")
+
+
+@_op
+def num_blocks() -> int:
+    """Number of blocks of each rank."""
+    _outside("num_blocks")
+
+
+@_op
+def epoch() -> int:
+    """Number of this launch of the kernel: 1 at the first."""
+    _outside("epoch")
+
+
+@_op
+def for_peers(team: Team | None = None, reversed: bool = False) -> Iterator[int]:
+    """`for peer in for_peers():` visits every other rank of a team, starting after this one."""
+    _outside("for_peers")
+
+
+@_op
+def role(name: str, first: int, last: int) -> AbstractContextManager[None]:
+    """`with role("send", 0, 2):` runs its body on blocks first, …, last - 1 of every rank."""
+    _outside("role")
+
+
+@_op
+def static_range(*arguments: int) -> range:
+    """A range of constants: the loop over it is unrolled."""
+    return range(*arguments)
+
+
+# Windows and memory.
+
+
+@_op
+def local(window: Window) -> Array:
+    """This rank's own part of a window."""
+    _outside("local")
+
+
+@_op
+def peer(window: Window, peer: Index, team: Team | None = None) -> Array:
+    """A peer's part of a window, by load and store."""
+    _outside("peer")
+
+
+@_op
+def multimem(window: Window, team: Team | None = None) -> Array:
+    """One address for all parts of a window: NVLink multicast."""
+    _outside("multimem")
+
+
+@_op
+def scratch(dtype: Any, *shape: int, space: str = "") -> Array:
+    """Memory of this block alone: "" (global), "scratch" or "shared"."""
+    _outside("scratch")
+
+
+# Tiles.
+
+
+@_op
+def tile_load(
+    memory: Memory, offset: Index, length: int, valid: Index | None = None, after: Token | None = None
+) -> Tile:
+    """`length` elements from `offset` on; those from `valid` on are zero and not touched."""
+    _outside("tile_load")
+
+
+@_op
+def tile_store(tile: Tile, memory: Memory, offset: Index = 0, valid: Index | None = None) -> None:
+    """Writes the first `valid` elements of a tile at an offset in elements."""
+    _outside("tile_store")
+
+
+@_op
+def row_reduce(op: str, tile: Tile) -> Tile:
+    """Combines the elements of a tile: "sum", "prod", "min", "max", "avg", "and", "or" or "xor"."""
+    _outside("row_reduce")
+
+
+@_op
+def splat(value: Any, length: int, dtype: Any = None) -> Tile:
+    """A tile whose elements all equal a scalar."""
+    _outside("splat")
+
+
+@_op
+def full(length: int, value: Any, dtype: Any = None) -> Tile:
+    """`splat`, with NumPy's name and order."""
+    _outside("full")
+
+
+@_op
+def zeros(length: int, dtype: Any = None) -> Tile:
+    """A tile of zeros (f32)."""
+    _outside("zeros")
+
+
+@_op
+def broadcast_row(tile: Tile, length: int) -> Tile:
+    """A tile of one, repeated. Arithmetic does this by itself."""
+    _outside("broadcast_row")
+
+
+@_op
+def iota(length: int, dtype: Any = None) -> Tile:
+    """The tile 0, 1, 2, … (i32)."""
+    _outside("iota")
+
+
+@_op
+def where(condition: Any, a: Any, b: Any) -> Tile:
+    """Element by element, `a` where the condition holds, else `b`."""
+    _outside("where")
+
+
+@_op
+def minimum(a: Any, b: Any) -> Tile:
+    """The lesser of two, element by element; a NaN wins."""
+    _outside("minimum")
+
+
+@_op
+def maximum(a: Any, b: Any) -> Tile:
+    """The greater of two, element by element; a NaN wins."""
+    _outside("maximum")
+
+
+@_op
+def clip(a: Any, low: Any, high: Any) -> Tile:
+    """`a` held between two bounds."""
+    _outside("clip")
+
+
+@_op
+def fma(a: Any, b: Any, c: Any) -> Tile:
+    """a * b + c, rounded once."""
+    _outside("fma")
+
+
+@_op
+def cast(value: Any, dtype: Any) -> Tile:
+    """A value in another type, as `tile.astype(dtype)`."""
+    _outside("cast")
+
+
+@_op
+def bitcast(value: Any, dtype: Any) -> Tile:
+    """The bits of a value as another type of the same width."""
+    _outside("bitcast")
+
+
+def _unary(name: str, what: str) -> Callable[[Any], Tile]:
+    def function(x: Any) -> Tile:
+        _outside(name)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = what
+    return _op(function)
+
+
+exp = _unary("exp", "e to the power of x.")
+exp2 = _unary("exp2", "2 to the power of x.")
+expm1 = _unary("expm1", "exp(x) - 1.")
+log = _unary("log", "The natural logarithm.")
+log2 = _unary("log2", "The logarithm to base 2.")
+log1p = _unary("log1p", "log(1 + x).")
+sqrt = _unary("sqrt", "The square root.")
+rsqrt = _unary("rsqrt", "1 / sqrt(x).")
+cbrt = _unary("cbrt", "The cube root.")
+tanh = _unary("tanh", "The hyperbolic tangent.")
+sinh = _unary("sinh", "The hyperbolic sine.")
+cosh = _unary("cosh", "The hyperbolic cosine.")
+sin = _unary("sin", "The sine.")
+cos = _unary("cos", "The cosine.")
+tan = _unary("tan", "The tangent.")
+asin = _unary("asin", "The inverse sine.")
+acos = _unary("acos", "The inverse cosine.")
+atan = _unary("atan", "The inverse tangent.")
+erf = _unary("erf", "The error function.")
+erfc = _unary("erfc", "1 - erf(x).")
+floor = _unary("floor", "The greatest integer not above x.")
+ceil = _unary("ceil", "The least integer not below x.")
+trunc = _unary("trunc", "x without its fraction.")
+rint = _unary("rint", "The nearest integer, ties to even.")
+isnan = _unary("isnan", "Whether x is no number.")
+isinf = _unary("isinf", "Whether x is infinite.")
+isfinite = _unary("isfinite", "Whether x is a finite number.")
+
+
+# One-sided operations.
+
+
+@_op
+def put(
+    source: Memory | Tile,
+    window: Window | Tile,
+    peer: Index,
+    team: Team | None = None,
+    *,
+    count: Index | None = None,
+    counted: Cell | None = None,
+    gin: str | None = None,
+) -> None:
+    """Writes this rank's memory to a peer's part of a window: `put(x[0:32], inbox[o:o + 32], peer)`."""
+    _outside("put")
+
+
+@_op
+def get(
+    window: Window | Tile,
+    dest: Memory | Tile,
+    peer: Index,
+    team: Team | None = None,
+    *,
+    count: Index | None = None,
+    gin: str | None = None,
+) -> None:
+    """Reads a peer's part of a window into this rank's memory."""
+    _outside("get")
+
+
+@_op
+def put_signal(
+    source: Memory | Tile,
+    window: Window | Tile,
+    peer: Index,
+    cell: Cell,
+    team: Team | None = None,
+    *,
+    count: Index | None = None,
+    set: Index | None = None,
+    add: Index | None = None,
+    gin: str | None = None,
+) -> None:
+    """`put`, then `signal` of the same peer, which the data cannot be overtaken by."""
+    _outside("put_signal")
+
+
+@_op
+def signal(
+    cell: Cell,
+    peer: Index,
+    team: Team | None = None,
+    *,
+    set: Index | None = None,
+    add: Index | None = None,
+    order: str = "release",
+    scope: str = "sys",
+    gin: str | None = None,
+) -> None:
+    """Increments a cell of a peer; with `add` adds to it, with `set` sets it."""
+    _outside("signal")
+
+
+@_op
+def wait_signal(
+    cell: Cell, *, ge: Index | None = None, eq: Index | None = None, order: str = "acquire", scope: str = "sys"
+) -> Token:
+    """Waits until a cell of this rank is at least `ge`, or equals `eq`."""
+    _outside("wait_signal")
+
+
+@_op
+def wait_signal_from(
+    cell: Cell,
+    peer: Index,
+    team: Team | None = None,
+    *,
+    ge: Index | None = None,
+    eq: Index | None = None,
+    order: str = "acquire",
+    scope: str = "sys",
+) -> Token:
+    """As `wait_signal`, and the checker holds `peer` to signalling it."""
+    _outside("wait_signal_from")
+
+
+@_op
+def read_signal(cell: Cell, order: str = "acquire") -> int:
+    """The present value of a cell of this rank (i64)."""
+    _outside("read_signal")
+
+
+@_op
+def reset_signal(cell: Cell) -> None:
+    """Sets a cell of this rank back to zero."""
+    _outside("reset_signal")
+
+
+@_op
+def wait_counter(cell: Cell, *, ge: Index) -> Token:
+    """Waits until that many counted puts have left their source."""
+    _outside("wait_counter")
+
+
+@_op
+def read_counter(cell: Cell) -> int:
+    """The present value of a counter (i64)."""
+    _outside("read_counter")
+
+
+@_op
+def reset_counter(cell: Cell) -> None:
+    """Sets a counter back to zero."""
+    _outside("reset_counter")
+
+
+@_op
+def flush(team: Team | None = None, *, gin: str | None = None) -> None:
+    """Ends when every earlier put of this block to the team has left its source."""
+    _outside("flush")
+
+
+@_op
+def fence(order: str = "acq_rel", scope: str = "sys", proxy: str = "generic") -> None:
+    """Orders this block's earlier accesses before its later ones."""
+    _outside("fence")
+
+
+# Barriers.
+
+
+@_op
+def barrier(team: Team | None = None, extent: str = "block", order: str = "acq_rel") -> None:
+    """Waits for the same block ("block"), or all blocks ("grid"), of every rank of a team."""
+    _outside("barrier")
+
+
+@_op
+def barrier_arrive(team: Team | None = None, extent: str = "block", order: str = "release") -> Token:
+    """The first half of a barrier."""
+    _outside("barrier_arrive")
+
+
+@_op
+def barrier_wait(arrived: Token, order: str = "acquire") -> Token:
+    """The second half of a barrier."""
+    _outside("barrier_wait")
+
+
+# Packets and poison.
+
+
+@_op
+def packet_store(
+    tile: Tile, memory: Memory, offset: Index, flag: Index, valid: Index | None = None, assumes: str = "store8_whole"
+) -> None:
+    """Writes each 32 bits of a tile together with a flag, in one store."""
+    _outside("packet_store")
+
+
+@_op
+def packet_load(
+    memory: Memory,
+    offset: Index,
+    length: int,
+    dtype: Any,
+    flag: Index,
+    valid: Index | None = None,
+    assumes: str = "store8_whole",
+) -> Tile:
+    """Waits until every packet of a tile carries the flag, and reads the tile."""
+    _outside("packet_load")
+
+
+@_op
+def poison_store(tile: Tile, memory: Memory, offset: Index = 0, valid: Index | None = None) -> None:
+    """Writes a tile, none of whose elements reads as poison."""
+    _outside("poison_store")
+
+
+@_op
+def poison_load(memory: Memory, offset: Index, length: int, valid: Index | None = None) -> Tile:
+    """Waits until no element is poison, and reads the tile."""
+    _outside("poison_load")
+
+
+@_op
+def poison_fill(memory: Memory, offset: Index = 0, count: Index | None = None) -> None:
+    """Fills elements with poison: the slot is empty again."""
+    _outside("poison_fill")
+
+
+# Copies.
+
+
+@_op
+def multimem_load_reduce(op: str, memory: Memory, offset: Index, length: int, valid: Index | None = None) -> Tile:
+    """Reads a tile from every rank at once, combined by the switch."""
+    _outside("multimem_load_reduce")
+
+
+@_op
+def multimem_store(tile: Tile, memory: Memory, offset: Index = 0, valid: Index | None = None) -> None:
+    """Writes a tile to every rank at once."""
+    _outside("multimem_store")
+
+
+@_op
+def multimem_reduce(op: str, tile: Tile, memory: Memory, offset: Index = 0, valid: Index | None = None) -> None:
+    """Combines a tile into every rank's memory at once."""
+    _outside("multimem_reduce")
+
+
+@_op
+def bulk_copy(source: Memory | Tile, dest: Memory | Tile, count: Index | None = None) -> Token:
+    """Starts an asynchronous copy through shared memory (TMA)."""
+    _outside("bulk_copy")
+
+
+@_op
+def bulk_wait(*copies: Token) -> Token:
+    """Ends when the copies have been made."""
+    _outside("bulk_wait")
+
+
+@_op
+def engine_copy(
+    source: Memory | Tile, window: Window | Tile, peer: Index, team: Team | None = None, *, count: Index | None = None
+) -> None:
+    """A copy by the copy engine, as a step of the host beside the kernel."""
+    _outside("engine_copy")
+
+
+# Channels.
+
+
+@_op
+def channel(
+    length: int,
+    dtype: Any,
+    team: Team | None = None,
+    *,
+    pattern: str = "multicast",
+    slots: int = 1,
+    protocol: str = "ll",
+) -> Channel:
+    """Carries tiles of `length` elements between the ranks of a team."""
+    _outside("channel")
+
+
+@_op
+def send(tile: Tile, slot: Slot, peer: Index | None = None, valid: Index | None = None) -> None:
+    """Sends a tile through a slot: to one peer, or (multicast) to all."""
+    _outside("send")
+
+
+@_op
+def recv(slot: Slot, peer: Index, valid: Index | None = None) -> Tile:
+    """Waits for the tile that a peer sent through a slot, and reads it."""
+    _outside("recv")
+
+
+@_op
+def channel_barrier(channel: Channel) -> None:
+    """Ends a round of sends: receives of the round may only follow it."""
+    _outside("channel_barrier")
+
+
+# Checks.
+
+
+@_op
+def check_bounds(what: str, offset: Index, count: Index, limit: Index) -> None:
+    """Ends the run with an error when [offset, offset + count) leaves [0, limit)."""
+    _outside("check_bounds")
+
+
+# Collectives.
+
+Region = Callable[..., Any]
+Arrays = Memory | tuple[Memory, ...]
+
+
+def _host(name: str, arguments: dict[str, Any]) -> Any:
+    from . import host
+
+    return host.collective(name, arguments)
+
+
+@_op
+def all_reduce(
+    x: Any,
+    team: Any = None,
+    op: str = "sum",
+    *,
+    outs: Any = None,
+    args: Any = (),
+    consume: Region | None = None,
+    produce: Region | None = None,
+    algorithm: str | None = None,
+    protocol: str | None = None,
+) -> Any:
+    """Every rank gets the reduction over all ranks.
+
+    In a kernel `x` is a window or array, or several; `outs` is written (without it `x`). `produce(*rows)` makes the
+    tiles that travel of one row of every input, `consume(*reduced, *args)` the rows of the outputs.
+    Outside a kernel `x` is a list of one array a rank; the reduced arrays are returned.
+    """
+    return _host("all_reduce", locals())
+
+
+@_op
+def reduce_scatter(
+    x: Any,
+    team: Any = None,
+    op: str = "sum",
+    *,
+    outs: Any = None,
+    args: Any = (),
+    consume: Region | None = None,
+    produce: Region | None = None,
+    algorithm: str | None = None,
+    protocol: str | None = None,
+) -> Any:
+    """Rank r gets the r-th part of the reduction over all ranks."""
+    return _host("reduce_scatter", locals())
+
+
+@_op
+def all_gather(
+    x: Any,
+    team: Any = None,
+    *,
+    outs: Any = None,
+    args: Any = (),
+    consume: Region | None = None,
+    produce: Region | None = None,
+    algorithm: str | None = None,
+    protocol: str | None = None,
+) -> Any:
+    """Every rank gets the parts of all ranks, in rank order."""
+    return _host("all_gather", locals())
+
+
+@_op
+def all_to_all(
+    x: Any,
+    team: Any = None,
+    *,
+    outs: Any = None,
+    args: Any = (),
+    consume: Region | None = None,
+    produce: Region | None = None,
+    algorithm: str | None = None,
+    protocol: str | None = None,
+) -> Any:
+    """Rank r gets the r-th part of every rank, in rank order."""
+    return _host("all_to_all", locals())
+
+
+@_op
+def all_to_all_v(
+    x: Any,
+    team: Any = None,
+    *,
+    send_rows: Any,
+    recv_rows: Any,
+    max_rows: int | None = None,
+    outs: Any = None,
+    algorithm: str | None = None,
+    protocol: str | None = None,
+) -> Any:
+    """All-to-all with a number of rows for each pair of ranks, known at run time."""
+    return _host("all_to_all_v", locals())
+
+
+@_op
+def broadcast(
+    x: Any,
+    team: Any = None,
+    root: int = 0,
+    *,
+    outs: Any = None,
+    args: Any = (),
+    consume: Region | None = None,
+    produce: Region | None = None,
+    algorithm: str | None = None,
+    protocol: str | None = None,
+) -> Any:
+    """Every rank gets the root's array."""
+    return _host("broadcast", locals())
+
+
+@_op
+def reduce(
+    x: Any,
+    team: Any = None,
+    op: str = "sum",
+    root: int = 0,
+    *,
+    outs: Any = None,
+    args: Any = (),
+    consume: Region | None = None,
+    produce: Region | None = None,
+    algorithm: str | None = None,
+    protocol: str | None = None,
+) -> Any:
+    """The root gets the reduction over all ranks; other outputs are left alone."""
+    return _host("reduce", locals())
+
+
+@_op
+def gather(
+    x: Any,
+    team: Any = None,
+    root: int = 0,
+    *,
+    outs: Any = None,
+    args: Any = (),
+    consume: Region | None = None,
+    produce: Region | None = None,
+    algorithm: str | None = None,
+    protocol: str | None = None,
+) -> Any:
+    """The root gets the parts of all ranks, in rank order; other outputs are left alone."""
+    return _host("gather", locals())
+
+
+@_op
+def scatter(
+    x: Any,
+    team: Any = None,
+    root: int = 0,
+    *,
+    outs: Any = None,
+    args: Any = (),
+    consume: Region | None = None,
+    produce: Region | None = None,
+    algorithm: str | None = None,
+    protocol: str | None = None,
+) -> Any:
+    """Rank r gets the r-th part of the root's array."""
+    return _host("scatter", locals())
+
+
+@_op
+def send_recv(
+    x: Any, source: int, dest: int, team: Any = None, *, outs: Any = None, protocol: str | None = None
+) -> Any:
+    """Rank `source` sends an array that rank `dest` receives; others do nothing."""
+    return _host("send_recv", locals())
+
+
+__all__ = [
+    "acos",
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_v",
+    "asin",
+    "atan",
+    "barrier",
+    "barrier_arrive",
+    "barrier_wait",
+    "bitcast",
+    "block_id",
+    "broadcast",
+    "broadcast_row",
+    "bulk_copy",
+    "bulk_wait",
+    "cast",
+    "cbrt",
+    "ceil",
+    "channel",
+    "channel_barrier",
+    "check_bounds",
+    "clip",
+    "cos",
+    "cosh",
+    "engine_copy",
+    "epoch",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "fence",
+    "floor",
+    "flush",
+    "fma",
+    "for_peers",
+    "full",
+    "gather",
+    "get",
+    "iota",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "local",
+    "log",
+    "log1p",
+    "log2",
+    "maximum",
+    "minimum",
+    "multimem",
+    "multimem_load_reduce",
+    "multimem_reduce",
+    "multimem_store",
+    "num_blocks",
+    "packet_load",
+    "packet_store",
+    "peer",
+    "poison_fill",
+    "poison_load",
+    "poison_store",
+    "put",
+    "put_signal",
+    "rank",
+    "read_counter",
+    "read_signal",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "reset_counter",
+    "reset_signal",
+    "rint",
+    "role",
+    "row_reduce",
+    "rsqrt",
+    "scatter",
+    "scratch",
+    "send",
+    "send_recv",
+    "signal",
+    "sin",
+    "sinh",
+    "size",
+    "splat",
+    "sqrt",
+    "static_range",
+    "tan",
+    "tanh",
+    "team",
+    "team_split",
+    "tile_load",
+    "tile_store",
+    "translate_rank",
+    "trunc",
+    "wait_counter",
+    "wait_signal",
+    "wait_signal_from",
+    "where",
+    "zeros",
+]

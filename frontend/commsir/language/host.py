@@ -1,0 +1,156 @@
+"""Collectives called outside a kernel: on arrays, one a rank. A kernel is built around them and simulated."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from commsir import _simulate, errors
+from commsir._arrays import element_type
+from commsir._kernel import Kernel
+
+from . import functions as f
+from .compiler import FUNCTIONS, Compiler, argument
+from .control import Liveness
+from .dtypes import BY_NAME, DType, as_dtype
+from .emit import Place
+from .flow import Frame
+from .parameters import Parameter
+from .values import Const, Seq, Value
+
+_SCALE = {"all_gather": "N", "gather": "N", "reduce_scatter": "1/N", "scatter": "1/N"}
+
+
+def collective(name: str, arguments: dict[str, Any]) -> Any:
+    """Runs one collective over arrays; returns a list of what each rank gets (of lists, for several outputs)."""
+    x = arguments["x"]
+    if not _is_ranks(x):
+        raise errors.UsageError(
+            f"commsir.{name} outside a kernel takes a list of one array a rank: commsir.{name}([x0, x1, …]); "
+            "among processes use torch.distributed with the backend 'commsir', in a kernel pass a window"
+        )
+    if isinstance(arguments.get("team"), str | int | float):
+        raise errors.UsageError(
+            f"the team of commsir.{name} is {arguments['team']!r}; outside a kernel it is left out: the world"
+        )
+    inputs = [list(a) for a in (x if _is_ranks(x[0]) else [x])]
+    ranks = len(inputs[0])
+    arrays: dict[str, tuple[str, list[Any]]] = {f"x{i}": ("window", a) for i, a in enumerate(inputs)}
+    args = arguments.get("args") or ()
+    for i, a in enumerate(args if isinstance(args, tuple | list) and not hasattr(args, "dtype") else (args,)):
+        arrays[f"a{i}"] = ("array", list(a) if _is_ranks(a) else [a] * ranks)
+    for key in ("send_rows", "recv_rows"):
+        if key in arguments:
+            arrays[key] = ("array", list(arguments[key]))
+    parameters: dict[str, Parameter] = {}
+    for key, (kind, parts) in arrays.items():
+        if len(parts) != ranks:
+            raise errors.UsageError(f"commsir.{name}: {len(parts)} arrays for {ranks} ranks; give one a rank")
+        dtype = _known_type(element_type(parts[0]) if hasattr(parts[0], "dtype") else "f32")
+        parameters[key] = Parameter(kind, dtype, tuple(int(d) for d in np.shape(parts[0])) or (1,))
+    outs = _outputs(name, arguments, parameters, ranks, len(inputs))
+    parameters.update(outs)
+    made = _Collective(name, arguments, parameters, list(outs))
+    given = {key: parts for key, (_, parts) in arrays.items()}
+    report = _simulate.run(made, ranks, given, seed=None, fuzz=0, blocks=None, launches=1, trace=None, target="cpu")
+    results = [report.outputs[key] for key in outs]
+    return results[0] if len(results) == 1 else [list(parts) for parts in zip(*results, strict=True)]
+
+
+def _is_ranks(x: Any) -> bool:
+    return isinstance(x, Sequence) and not isinstance(x, str) and len(x) > 0 and not isinstance(x[0], int | float)
+
+
+def _known_type(name: str) -> DType:
+    if name not in BY_NAME:
+        raise errors.UsageError(f"arrays of {name} are not known to kernels")
+    return BY_NAME[name]
+
+
+def _outputs(
+    name: str, arguments: dict[str, Any], parameters: dict[str, Parameter], ranks: int, inputs: int
+) -> dict[str, Parameter]:
+    """What each rank gets: `outs` may say types and shapes as `f32`, `"bf16"` or arrays; else it is as the input."""
+    first = parameters["x0"]
+    shape = list(first.shape)
+    scale = _SCALE.get(name, "1")
+    if scale == "1/N" and shape[0] % ranks:  # type: ignore[operator]
+        raise errors.UsageError(f"commsir.{name}: {shape[0]} rows cannot be shared out to {ranks} ranks")
+    shape[0] = shape[0] * ranks if scale == "N" else shape[0] // ranks if scale == "1/N" else shape[0]  # type: ignore[operator]
+    wanted = arguments.get("outs")
+    if wanted is None:
+        count = 1 if arguments.get("consume") or arguments.get("produce") else inputs
+        like = [parameters[f"x{i}"].dtype for i in range(count)]
+        return {f"y{i}": Parameter("array", d, tuple(shape)) for i, d in enumerate(like)}
+    items = wanted if isinstance(wanted, tuple | list) else (wanted,)
+    result = {}
+    for i, item in enumerate(items):
+        result[f"y{i}"] = _output(name, item, tuple(shape))
+    return result
+
+
+def _output(name: str, item: Any, shape: tuple[Any, ...]) -> Parameter:
+    dtype = as_dtype(item)
+    if dtype is not None:
+        return Parameter("array", dtype, shape)
+    if hasattr(item, "dtype") and hasattr(item, "shape"):
+        return Parameter("array", _known_type(element_type(item)), tuple(int(d) for d in item.shape))
+    raise errors.UsageError(
+        f"outs of commsir.{name} outside a kernel are types (f32, bf16) or arrays of the shape wanted, not {item!r}"
+    )
+
+
+class _Collective(Kernel):
+    """A kernel that is one collective; its function of tiles is the caller's."""
+
+    def __init__(self, name: str, arguments: dict[str, Any], parameters: dict[str, Parameter], outs: list[str]) -> None:
+        super().__init__(_no_function, {})
+        self.__name__ = name
+        self._parameters = parameters
+        self._arguments = arguments
+        self._outs = outs
+        self._place = _caller()
+
+    def text(self, locations: bool = True) -> str:
+        return _Builder(self.attributes.get("ranks")).build(self, locations)
+
+    def build(self, compiler: _Builder) -> None:
+        """Calls the collective's handler with the arrays that it has."""
+        values, name = compiler.frame.variables, self.__name__
+        bound: dict[str, Value] = {}
+        for key in inspect.signature(getattr(f, name)).parameters:
+            bound[key] = values[key] if key in values else Const(self._arguments.get(key))
+        bound["team"] = Const(None)
+        bound["x"] = Seq(tuple(v for key, v in values.items() if key.startswith("x")))
+        bound["outs"] = Seq(tuple(values[key] for key in self._outs))
+        if "args" in bound:
+            bound["args"] = Seq(tuple(v for key, v in values.items() if key.startswith("a")))
+        FUNCTIONS[getattr(f, name)][1](compiler, **bound)
+
+
+class _Builder(Compiler):
+    def build(self, kernel: _Collective, locations: bool) -> str:
+        values = {key: argument(key, spec, {}) for key, spec in kernel.parameters.items()}
+        self.place = kernel._place
+        self.frame = Frame(kernel.__name__, dict(values), None, self.place[0], Liveness([]))
+        kernel.build(self)
+        declared = ", ".join(f"%{key}: {value.type}" for key, value in values.items())  # type: ignore[attr-defined]
+        extra = ", ".join(f"{k} = {v}" for k, v in kernel.attributes.items())
+        header = f"comms.kernel @{kernel.__name__}({declared}) attributes {{{extra}}}"
+        return self.emitter.render(header, self.place, set(values), locations)
+
+
+def _no_function() -> None:
+    """Stands for the function that a kernel usually has."""
+
+
+def _caller() -> Place:
+    """The line outside this package that called."""
+    package = __file__.rpartition("/language/")[0]
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno, 1) if frame else ("", 0, 0)

@@ -1,0 +1,295 @@
+"""What kernels take: annotations of parameters, and the types that editors know them by.
+
+`x: f32[Window, "rows", 64]` is a window of rows of 64 elements; static checkers see `Window`. The same is written
+`Window["rows, 64", "f32"]`. Methods and attributes of the classes here are there for editors and documentation: inside
+a kernel the compiler knows what they mean (`lower.py`); outside there is nothing that they could act on.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import dtypes
+from .dtypes import DType, as_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Annotated as bf16
+    from typing import Annotated as f8
+    from typing import Annotated as f16
+    from typing import Annotated as f32
+    from typing import Annotated as f64
+    from typing import Annotated as i8
+    from typing import Annotated as i16
+    from typing import Annotated as i32
+    from typing import Annotated as i64
+    from typing import Annotated as index
+else:
+    f64, f32, f16, bf16, f8 = dtypes.F64, dtypes.F32, dtypes.F16, dtypes.BF16, dtypes.F8
+    i64, i32, i16, i8, index = dtypes.I64, dtypes.I32, dtypes.I16, dtypes.I8, dtypes.INDEX
+
+__all__ = [
+    "Array",
+    "Cell",
+    "Channel",
+    "Counter",
+    "Index",
+    "Memory",
+    "Signal",
+    "Slot",
+    "Team",
+    "Tile",
+    "Token",
+    "Window",
+    "bf16",
+    "f16",
+    "f32",
+    "f64",
+    "f8",
+    "i16",
+    "i32",
+    "i64",
+    "i8",
+    "index",
+]
+
+Dim = int | str
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """How a kernel's parameter is bound: what it is, its elements, and its shape (numbers and names)."""
+
+    kind: str  # "window", "array", "signal", "counter" or "scalar"
+    dtype: DType
+    shape: tuple[Dim, ...] = ()
+
+    def __repr__(self) -> str:
+        shape = ", ".join(str(d) for d in self.shape)
+        return f"{self.dtype.name} {self.kind}" + (f" [{shape}]" if self.shape else "")
+
+
+def parse_shape(text: str) -> tuple[Dim, ...]:
+    """`"rows, 64"`, `"rows 64"` or `"8x64"`."""
+    parts = [p for p in re.split(r"[,\s]+|(?<=\d)x(?=\d)", text.strip()) if p]
+    for part in parts:
+        if not re.fullmatch(r"\d+|[A-Za-z_]\w*|\?", part):
+            raise TypeError(f'\'{part}\' in the shape "{text}" is neither a number nor a name, such as "rows, 64"')
+    return tuple(int(p) if p.isdigit() else p for p in parts)
+
+
+def _dims(items: tuple[Any, ...]) -> tuple[Dim, ...]:
+    dims: list[Dim] = []
+    for item in items:
+        if isinstance(item, str):
+            dims.extend(parse_shape(item))
+        elif isinstance(item, int) and not isinstance(item, bool) and item >= 0:
+            dims.append(item)
+        else:
+            raise TypeError(f'{item!r} is no dimension: dimensions are numbers and names, such as "rows", 64')
+    return tuple(dims)
+
+
+def make_parameter(dtype: DType, items: tuple[Any, ...]) -> Parameter:
+    """The meaning of `dtype[kind, dims…]`."""
+    kind = getattr(items[0], "_kind", None) if items else None
+    if kind is None:
+        raise TypeError(
+            f"{dtype.name}[…] begins with Window, Array, Signal or Counter, such as {dtype.name}[Window, 8, 64]"
+        )
+    dims = _dims(items[1:])
+    if kind in ("signal", "counter"):
+        return _cells(kind, dims)
+    if not dims:
+        raise TypeError(
+            f"{dtype.name}[{items[0].__name__}] has no shape; write {dtype.name}[{items[0].__name__}, 8, 64]"
+        )
+    return Parameter(kind, dtype, dims)
+
+
+def _cells(kind: str, dims: tuple[Dim, ...]) -> Parameter:
+    if len(dims) != 1:
+        raise TypeError(f"a {kind} has a number of cells, such as {kind.capitalize()}[4]")
+    return Parameter(kind, dtypes.I64, dims)
+
+
+class _Annotated:
+    _kind: str
+
+    def __class_getitem__(cls, items: Any) -> Parameter:
+        items = items if isinstance(items, tuple) else (items,)
+        if cls._kind in ("signal", "counter"):
+            return _cells(cls._kind, _dims(items))
+        found = [d for item in items if (d := as_dtype(item)) is not None and not isinstance(item, int)]
+        if len(found) != 1:
+            raise TypeError(
+                f'{cls.__name__}[…] takes a shape and one type of elements, such as {cls.__name__}["rows, 64", "bf16"]'
+            )
+        rest = tuple(i for i in items if isinstance(i, int) or as_dtype(i) is None)
+        return make_parameter(found[0], (cls, *rest))
+
+
+class Memory(_Annotated):
+    """What windows and arrays have in common."""
+
+    if TYPE_CHECKING:
+        shape: tuple[int, ...]
+        size: int
+        ndim: int
+        dtype: Any
+
+        def __len__(self) -> int: ...
+        def __getitem__(self, key: Any) -> Tile:
+            """`a[i]`, `a[i, j]`: an element; `a[i:i + 64]`, `a[r]`, `a[r, 0:64]`, `a[:]`: a tile."""
+
+        def __setitem__(self, key: Any, value: Any) -> None: ...
+        def load(self, offset: Index, length: int, valid: Index | None = None, after: Token | None = None) -> Tile:
+            """`tile_load`: `length` elements from `offset` on, of which `valid` exist."""
+
+        def store(self, tile: Tile, offset: Index = 0, valid: Index | None = None) -> None:
+            """`tile_store`."""
+
+
+class Window(Memory):
+    """Memory of one shape that every rank holds and its peers can reach. Used as an array it is this rank's part."""
+
+    _kind = "window"
+    if TYPE_CHECKING:
+
+        def local(self) -> Array:
+            """This rank's own part."""
+
+        def peer(self, peer: Index, team: Team | None = None) -> Array:
+            """The part of rank `peer` of `team` (the world)."""
+
+        def multimem(self, team: Team | None = None) -> Array:
+            """One address for all parts: NVLink multicast."""
+
+
+class Array(Memory):
+    """Memory of this rank, which no peer can reach."""
+
+    _kind = "array"
+
+
+class Cell:
+    """One cell of a signal or counter: `s[i]`."""
+
+
+class Signal(_Annotated):
+    """Cells of 64 bits on every rank that peers set, increment or add to."""
+
+    _kind = "signal"
+    if TYPE_CHECKING:
+
+        def __len__(self) -> int: ...
+        def __getitem__(self, cell: Index) -> Cell: ...
+
+
+class Counter(_Annotated):
+    """Cells of 64 bits, local to a rank, that count the completion of its own puts."""
+
+    _kind = "counter"
+    if TYPE_CHECKING:
+
+        def __len__(self) -> int: ...
+        def __getitem__(self, cell: Index) -> Cell: ...
+
+
+class Token:
+    """Evidence that a wait has ended, for `after`."""
+
+
+class Channel:
+    """Carries tiles between the ranks of a team by a protocol."""
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, slot: Index) -> Slot: ...
+
+
+class Slot:
+    """One slot of a channel: `ch[i]`."""
+
+
+class Team:
+    """An ordered set of ranks."""
+
+    if TYPE_CHECKING:
+        rank: int
+        size: int
+
+        def inner(self, factor: int) -> Team:
+            """The run of `factor` neighbours that this rank belongs to."""
+
+        def outer(self, factor: int) -> Team:
+            """The team of every `factor`-th rank that this rank belongs to."""
+
+        def peers(self, reversed: bool = False) -> Iterator[int]:
+            """Every other rank, starting after this one."""
+
+        def translate(self, rank: Index, to: Team) -> int:
+            """Rank `rank` of this team as a rank of `to`."""
+
+
+class Tile:
+    """What a block handles at a time: a row of values. Arithmetic is element by element, as NumPy's."""
+
+    if TYPE_CHECKING:
+        dtype: Any
+        shape: tuple[int]
+
+        def __len__(self) -> int: ...
+        def __getitem__(self, i: int) -> Tile:
+            """Of a tile of one element, that element: a scalar."""
+
+        def sum(self) -> Tile: ...
+        def prod(self) -> Tile: ...
+        def min(self) -> Tile: ...
+        def max(self) -> Tile: ...
+        def mean(self) -> Tile: ...
+        def astype(self, dtype: Any) -> Tile: ...
+        def item(self) -> Tile: ...
+        def __add__(self, other: Any) -> Tile: ...
+        def __radd__(self, other: Any) -> Tile: ...
+        def __sub__(self, other: Any) -> Tile: ...
+        def __rsub__(self, other: Any) -> Tile: ...
+        def __mul__(self, other: Any) -> Tile: ...
+        def __rmul__(self, other: Any) -> Tile: ...
+        def __truediv__(self, other: Any) -> Tile: ...
+        def __rtruediv__(self, other: Any) -> Tile: ...
+        def __floordiv__(self, other: Any) -> Tile: ...
+        def __mod__(self, other: Any) -> Tile: ...
+        def __pow__(self, other: Any) -> Tile: ...
+        def __neg__(self) -> Tile: ...
+        def __abs__(self) -> Tile: ...
+        def __lt__(self, other: Any) -> Tile: ...
+        def __le__(self, other: Any) -> Tile: ...
+        def __gt__(self, other: Any) -> Tile: ...
+        def __ge__(self, other: Any) -> Tile: ...
+        def __and__(self, other: Any) -> Tile: ...
+        def __or__(self, other: Any) -> Tile: ...
+        def __xor__(self, other: Any) -> Tile: ...
+        def __invert__(self) -> Tile: ...
+        def __lshift__(self, other: Any) -> Tile: ...
+        def __rshift__(self, other: Any) -> Tile: ...
+
+
+Index = int | Tile
+
+
+def parse_annotation(annotation: Any) -> Parameter | None:
+    """The parameter that an annotation describes, or None where it is none of ours."""
+    if isinstance(annotation, Parameter):
+        return annotation
+    if (dtype := as_dtype(annotation)) is not None and not isinstance(annotation, str):
+        return Parameter("scalar", dtype)
+    if annotation in (Signal, Counter):
+        return _cells(annotation._kind, (1,))
+    metadata = getattr(annotation, "__metadata__", None)
+    if metadata is not None:  # Annotated[Window, "rows, 64", f32]
+        base: Any = annotation.__origin__
+        return parse_annotation(base[metadata]) if hasattr(base, "_kind") else None
+    return None

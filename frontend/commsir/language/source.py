@@ -1,0 +1,96 @@
+"""The syntax tree of a Python function, with the lines and columns of its file."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+from .. import errors
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a function stands: its file, and its node in the tree of that file."""
+
+    file: str
+    node: ast.FunctionDef | ast.Lambda
+    function: FunctionType
+
+
+_trees: dict[str, tuple[str, ast.Module]] = {}
+
+
+def find(function: FunctionType) -> Source:
+    """The source of `function`; CompileError where there is none to be had."""
+    code = function.__code__
+    tree = _tree(code.co_filename, function.__name__)
+    found: list[Any] = [n for n in ast.walk(tree) if _matches(n, code)]
+    if len(found) > 1 and (columns := _columns(code)) is not None:
+        narrowed = [n for n in found if (n.lineno, n.col_offset) <= columns[0] and columns[1] <= _end(n)]
+        found = sorted(narrowed, key=lambda n: (n.lineno, n.col_offset))[-1:] or found
+    if not found:
+        raise errors.CompileError(
+            f"the source of '{function.__name__}' is not in {code.co_filename}, line {code.co_firstlineno}: "
+            "the file has changed since it was imported; import it again"
+        )
+    if len(found) > 1:
+        raise errors.CompileError(
+            f"{code.co_filename}, line {code.co_firstlineno}, holds several lambdas with the same parameters; "
+            "put them on lines of their own, or give them names with def"
+        )
+    node = found[0]
+    assert isinstance(node, ast.FunctionDef | ast.Lambda)
+    return Source(code.co_filename, node, function)
+
+
+def _tree(file: str, name: str) -> ast.Module:
+    linecache.checkcache(file)
+    text = "".join(linecache.getlines(file))
+    if not text:
+        raise errors.CompileError(
+            f"the source of '{name}' is not available: it was defined in {file}, which is no file "
+            "(exec, python -c, or an interactive prompt); save it as a .py file, or run it in a notebook cell"
+        )
+    cached = _trees.get(file)
+    if cached is None or cached[0] != text:
+        _trees[file] = cached = (text, ast.parse(text))
+    return cached[1]
+
+
+def _matches(node: ast.AST, code: CodeType) -> bool:
+    if isinstance(node, ast.Lambda):
+        return code.co_name == "<lambda>" and node.lineno == code.co_firstlineno and _parameters(node) == _names(code)
+    if isinstance(node, ast.FunctionDef):
+        first = min([node.lineno] + [d.lineno for d in node.decorator_list])
+        return node.name == code.co_name and first == code.co_firstlineno
+    return False
+
+
+def _names(code: CodeType) -> list[str]:
+    return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+
+def _parameters(node: ast.Lambda) -> list[str]:
+    return [a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
+
+
+def _columns(code: CodeType) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """First and last position of the code, where this Python keeps them (3.11 and newer)."""
+    positions: Any = getattr(code, "co_positions", None)
+    if positions is None:
+        return None
+    known = [p for p in positions() if None not in p and p[0] and (p[0], p[2]) != (p[1], p[3])]
+    if not known:
+        return None
+    return min((p[0], p[2]) for p in known), max((p[1], p[3]) for p in known)
+
+
+def _end(node: Any) -> tuple[int, int]:
+    return (node.end_lineno, node.end_col_offset)
+
+
+def line_of(file: str, line: int) -> str:
+    return linecache.getline(file, line).rstrip("\n")

@@ -1,0 +1,248 @@
+"""What names mean while a kernel is compiled: constants of Python, values of the IR, and memory."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any
+
+from .dtypes import DType
+
+
+class Value:
+    """Anything an expression can be."""
+
+    def describe(self) -> str:
+        return type(self).__name__
+
+
+@dataclass(frozen=True, eq=False)
+class Const(Value):
+    """A Python object that is known now: a number, a string, a function, a module…"""
+
+    py: Any
+
+    def __eq__(self, other: object) -> bool:
+        """1, 1.0 and True are different constants; objects are compared by identity."""
+        if not isinstance(other, Const) or type(self.py) is not type(other.py):
+            return False
+        return self.py is other.py or isinstance(self.py, bool | int | float | str) and self.py == other.py
+
+    def __hash__(self) -> int:
+        return hash((type(self.py), id(self.py)))
+
+    def describe(self) -> str:
+        if isinstance(self.py, str):
+            return f"the string {self.py!r}"
+        if self.py is None or isinstance(self.py, bool | int | float):
+            return repr(self.py)
+        return f"a Python {type(self.py).__name__}"
+
+    @property
+    def is_number(self) -> bool:
+        return isinstance(self.py, bool | int | float)
+
+
+@dataclass(frozen=True)
+class Scalar(Value):
+    name: str
+    dtype: DType
+    # Known to be at least 0, so that `%` and `//` need no correction.
+    nonneg: bool = field(default=False, compare=False)
+
+    @property
+    def type(self) -> str:
+        return self.dtype.mlir
+
+    def describe(self) -> str:
+        return "a bool" if self.dtype.name == "bool" else f"a scalar {self.dtype.name}"
+
+
+@dataclass(frozen=True)
+class Tile(Value):
+    name: str
+    dtype: DType
+    length: int
+
+    @property
+    def type(self) -> str:
+        return f"tensor<{self.length}x{self.dtype.mlir}>"
+
+    def describe(self) -> str:
+        return f"a tile of {self.length} {self.dtype.name}"
+
+
+@dataclass(frozen=True)
+class Token(Value):
+    name: str
+    type: str = "!comms.token"
+
+    def describe(self) -> str:
+        return "a token"
+
+
+def shape_text(shape: tuple[int | None, ...], dtype: DType) -> str:
+    return "x".join(["?" if d is None else str(d) for d in shape] + [dtype.mlir])
+
+
+@dataclass(frozen=True)
+class Window(Value):
+    name: str
+    shape: tuple[int | None, ...]
+    dtype: DType
+    label: str
+
+    @property
+    def type(self) -> str:
+        return f"!comms.window<{shape_text(self.shape, self.dtype)}>"
+
+    def describe(self) -> str:
+        return f"the window '{self.label}'"
+
+
+@dataclass(frozen=True)
+class Memory(Value):
+    """An array in memory: an argument, a part of a window, scratch."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    dtype: DType
+    label: str
+    space: str = ""
+
+    @property
+    def type(self) -> str:
+        space = f", #comms.space<{self.space}>" if self.space else ""
+        return f"memref<{shape_text(self.shape, self.dtype)}{space}>"
+
+    def describe(self) -> str:
+        return f"the array '{self.label}'"
+
+
+@dataclass(frozen=True)
+class View(Value):
+    """`count` elements of memory from `offset` on; a tile once it is computed with."""
+
+    base: Memory | Window
+    offset: Value
+    count: Value
+
+    def describe(self) -> str:
+        return f"a part of {self.base.describe()}"
+
+
+@dataclass(frozen=True)
+class Team(Value):
+    name: str
+    size: int | None = None
+
+    def describe(self) -> str:
+        return "a team"
+
+
+@dataclass(frozen=True)
+class Cells(Value):
+    name: str
+    kind: str  # "signal" or "counter"
+    count: int
+    label: str
+
+    @property
+    def type(self) -> str:
+        return f"!comms.{self.kind}<{self.count}>"
+
+    def describe(self) -> str:
+        return f"the {self.kind} '{self.label}'"
+
+
+@dataclass(frozen=True)
+class Cell(Value):
+    cells: Cells
+    index: Value
+
+    def describe(self) -> str:
+        return f"a cell of {self.cells.describe()}"
+
+
+@dataclass(frozen=True)
+class Channel(Value):
+    name: str
+    protocol: str
+    length: int
+    dtype: DType
+    pattern: str
+
+    @property
+    def type(self) -> str:
+        return f"!comms.channel<{self.protocol}, {self.length}x{self.dtype.mlir}>"
+
+    def describe(self) -> str:
+        return "a channel"
+
+
+@dataclass(frozen=True)
+class Slot(Value):
+    channel: Channel
+    index: Value
+
+    def describe(self) -> str:
+        return "a slot of a channel"
+
+
+@dataclass(frozen=True)
+class Seq(Value):
+    """A tuple, or a list that is known element by element."""
+
+    items: tuple[Value, ...]
+
+    def describe(self) -> str:
+        return f"a tuple of {len(self.items)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Function(Value):
+    """A function or lambda that is written in a kernel, with the frame whose names it sees."""
+
+    node: ast.FunctionDef | ast.Lambda
+    frame: Any
+    name: str
+
+    def describe(self) -> str:
+        return f"the function '{self.name}'"
+
+
+@dataclass(frozen=True)
+class Method(Value):
+    owner: Value
+    name: str
+
+    def describe(self) -> str:
+        return f"the method '{self.name}' of {self.owner.describe()}"
+
+
+@dataclass(frozen=True)
+class Peers(Value):
+    """What `for_peers` gives to a `for`."""
+
+    team: Team
+    reversed: bool
+
+    def describe(self) -> str:
+        return "the peers of a team"
+
+
+@dataclass(frozen=True)
+class Range(Value):
+    start: Value
+    stop: Value
+    step: Value
+
+    def describe(self) -> str:
+        return "a range"
+
+
+@dataclass(frozen=True)
+class Undefined(Value):
+    """A name that may have no value here; `why` says so to who reads it."""
+
+    why: str
