@@ -645,14 +645,14 @@ static constexpr uint64_t kStepsOfOthers = 64;
 std::unique_ptr<RunError> Scheduler::runShared(int64_t own, int64_t epoch) {
   startShared(own, epoch);
   Worker &worker = workers.front();
-  uint64_t quiet = 0;
+  uint64_t steps = 0;
   bool ended = false;
+  // `rest` may ask again after the answer was yes.
+  auto canRun = [&] { return pollWaiting(worker) || !worker.ready.empty(); };
   while (finishedBlocks != allBlocks && !abort && !ended &&
          !stop.load(std::memory_order_relaxed)) {
     if (worker.ready.empty()) {
-      ended = !pollWaiting(worker) &&
-              !peers->rest([&] { return pollWaiting(worker); });
-      quiet = 0;
+      ended = !canRun() && !peers->rest(canRun);
       continue;
     }
     Fiber *fiber = worker.ready.front();
@@ -661,7 +661,7 @@ std::unique_ptr<RunError> Scheduler::runShared(int64_t own, int64_t epoch) {
     if (fiber->state == Fiber::Waiting)
       worker.waiting.push_back(fiber);
     // Blocks that poll by themselves are always ready.
-    if (++quiet % kStepsOfOthers == 0) {
+    if (++steps % kStepsOfOthers == 0) {
       pollWaiting(worker);
       ended = !peers->poll();
     }
