@@ -133,7 +133,7 @@ return readInt(option, text, 1, kMaxRanks, *o.ranks);
 }
 }
 , {"--blocks", "B",
-   "blocks of each rank [the kernel's own, else 1; 16 on GPUs]",
+   "blocks of each rank [the kernel's own, else 1; on GPUs chosen]",
    READ{return readInt(option, text, 1, kMaxBlocks, o.blocks);
 }
 }
@@ -345,6 +345,10 @@ static const Option kReport[] = {
     {"--quiet", "", "print errors only", FLAG(quiet)},
     {"--verbose", "", "print the compiler's remarks: what was chosen, and why",
      FLAG(verbose)},
+    {"--explain", "",
+     "print on standard error which ways of each collective were weighed, and "
+     "by what",
+     FLAG(explain)},
     {"--version", "", "print the version and stop", FLAG(version)},
     {"--help", "", "print this and stop", FLAG(help)},
 };

@@ -76,6 +76,7 @@ struct Options {
   bool json = false;
   bool quiet = false;
   bool verbose = false;
+  bool explain = false;
   bool help = false;
   bool version = false;
 };

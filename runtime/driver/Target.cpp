@@ -10,6 +10,9 @@
 #include "lowering/Pipelines.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
 
 #ifdef COMMSIR_CUDA
 #include "runtime/cuda/World.h"
@@ -17,6 +20,28 @@
 
 using namespace commsir;
 using namespace commsir::driver;
+
+mlir::comms::KernelOp commsir::driver::findKernel(mlir::ModuleOp module,
+                                                  llvm::StringRef name) {
+  for (auto kernel : module.getOps<mlir::comms::KernelOp>())
+    if (kernel.getSymName() == name)
+      return kernel;
+  return {};
+}
+
+tune::KernelAnswer commsir::driver::chooseWays(mlir::comms::KernelOp kernel,
+                                               const tune::Question &wish,
+                                               const Options &options) {
+  tune::KernelAnswer answer = tune::chooseForKernel(kernel, wish);
+  if (!options.explain)
+    return answer;
+  for (const auto &[question, one] : answer.collectives)
+    llvm::errs() << tune::explain(question, one);
+  if (answer.collectives.empty())
+    llvm::errs() << "@" << kernel.getSymName()
+                 << " has no collective: there is nothing to choose\n";
+  return answer;
+}
 
 namespace {
 
@@ -72,6 +97,17 @@ public:
     request.checkEvents = options.checkEvents;
     request.instrument = options.instrument;
     request.dumpObject = objectPath.str();
+    // The cost rule of the lowering says the same, where there is no table.
+    auto kernelOp = findKernel(*module, name);
+    if (kernelOp && (options.explain || std::getenv("COMMSIR_TABLES"))) {
+      tune::Question wish;
+      wish.ranks = ranks;
+      wish.chip = "cpu";
+      wish.algorithm = options.algorithm;
+      wish.protocol = options.protocol;
+      wish.blocks = blocks;
+      chooseWays(kernelOp, wish, options);
+    }
     auto result = jit::compile(std::move(module), name, request);
     if (!result)
       return result.takeError();

@@ -15,6 +15,7 @@
 
 #include "runtime/cpu/World.h"
 #include "runtime/driver/Options.h"
+#include "runtime/tune/Kernel.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -71,6 +72,15 @@ public:
   /// A line about how it ran, for the report; "" for none.
   virtual std::string note() const { return ""; }
 };
+
+/// Kernel `name` of `module`; null: none.
+mlir::comms::KernelOp findKernel(mlir::ModuleOp module, llvm::StringRef name);
+
+/// Chooses what neither `wish` nor the kernel says, writes it on the kernel's
+/// collectives, and tells of it where `options` asks for that.
+tune::KernelAnswer chooseWays(mlir::comms::KernelOp kernel,
+                              const tune::Question &wish,
+                              const Options &options);
 
 /// Whether something that runs does not return, so that the process must leave
 /// without cleaning up.

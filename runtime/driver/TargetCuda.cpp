@@ -8,6 +8,8 @@
 #ifdef COMMSIR_CUDA
 
 #include "lowering/Pipelines.h"
+#include "runtime/cuda/Cuda.h"
+#include "runtime/cuda/Cuda.h"
 #include "runtime/cuda/World.h"
 #include "runtime/driver/Target.h"
 #include "runtime/jit/cuda/Compile.h"
@@ -17,6 +19,27 @@
 
 using namespace commsir;
 using namespace commsir::driver;
+
+/// Fills in name and size of a GPU. Where the driver does not say, the chip
+/// alone is known.
+static void describeDevice(int ordinal, tune::Question &question) {
+  auto driver = cuda::Driver::get();
+  if (!driver) {
+    llvm::consumeError(driver.takeError());
+    return;
+  }
+  CUdevice device = 0;
+  char name[128] = "";
+  int count = 0;
+  if ((*driver)->DeviceGet(&device, ordinal) != CUDA_SUCCESS)
+    return;
+  if ((*driver)->DeviceGetName(name, sizeof(name), device) == CUDA_SUCCESS)
+    question.device = name;
+  if ((*driver)->DeviceGetAttribute(&count,
+                                    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                    device) == CUDA_SUCCESS)
+    question.multiprocessors = count;
+}
 
 namespace {
 
@@ -65,6 +88,8 @@ public:
     request.chip = chip;
     request.algorithm = options.algorithm;
     request.protocol = options.protocol;
+    if (auto kernel = findKernel(*module, name))
+      fillIn(request, kernel);
     request.check = options.check;
     request.checkEvents = options.checkEvents;
     auto result = jit::compileCuda(std::move(module), name, request);
@@ -111,6 +136,26 @@ public:
   }
 
 private:
+  /// What neither the user nor the kernel says is chosen.
+  void fillIn(jit::CudaOptions &request, mlir::comms::KernelOp kernel) const {
+    tune::Question wish;
+    wish.ranks = request.ranks;
+    wish.chip = chip;
+    describeDevice(options.devices.empty() ? 0 : options.devices.front(), wish);
+    wish.algorithm = options.algorithm;
+    wish.protocol = options.protocol;
+    wish.blocks = options.blocks;
+    wish.threads = options.threads;
+    wish.cluster = options.cluster;
+    tune::KernelAnswer answer = chooseWays(kernel, wish, options);
+    if (answer.blocks && !options.blocks && !kernel.getBlocks())
+      request.blocks = answer.blocks;
+    if (!request.threads)
+      request.threads = answer.threads;
+    if (!request.cluster)
+      request.cluster = answer.cluster;
+  }
+
   llvm::Error writeObject(llvm::StringRef path) const {
     std::error_code error;
     llvm::raw_fd_ostream out(path, error);

@@ -55,6 +55,10 @@ static constexpr double kTile = 0.12;
 /// Bytes from which a message is limited by the links, not by latency.
 static constexpr int64_t kLarge = 8 << 20;
 
+/// Share of the time on the links that is saved by ranks that send to one peer
+/// at a time, in phase.
+static constexpr double kInPhase = 0.15;
+
 static double getHop(llvm::StringRef protocol, bool cpu) {
   for (const ProtocolRow &row : kProtocols)
     if (row.name == protocol)
@@ -215,12 +219,15 @@ std::optional<double> commsir::tune::estimate(const Question &question,
   double time = algorithm->cost(*problem);
   if (cpu)
     return time;
+  problem->hop = 0;
+  double wires = algorithm->cost(*problem);
+  if (algorithm->name == "permutation" && question.bytes >= kLarge)
+    time -= wires * kInPhase;
   Way way = applyRecipe(recipe, question);
   int64_t rounds = llvm::divideCeil(
       countTiles(question, way.threads, way.cluster), way.blocks);
   // While the links are busy, loops cost nothing.
   double loops = kTile * double(rounds - 1);
-  double wires = problem->transfer(1);
   time += kLaunch + std::max(0.0, loops - wires);
   // Threads that start and meet.
   time +=

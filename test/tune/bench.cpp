@@ -17,12 +17,12 @@ using namespace commsir::tune;
 namespace {
 
 /// What a made-up contender does.
-enum class Way { Right, Late, Wrong, Forgets, Fails };
+enum class Kind { Right, Late, Wrong, Forgets, Fails };
 
 /// Broadcasts by copying; writes what it does into a log.
 class Made : public Contender {
 public:
-  Made(std::string name, Way way, const Reference &inputs, std::string &log)
+  Made(std::string name, Kind way, const Reference &inputs, std::string &log)
       : name(std::move(name)), way(way), inputs(inputs), log(log),
         output(inputs.input(0).size()) {}
 
@@ -34,13 +34,13 @@ public:
   llvm::Expected<double> replay() override {
     log += name + " ";
     ++replays;
-    if (way == Way::Fails && replays > 3)
+    if (way == Kind::Fails && replays > 3)
       return llvm::createStringError(llvm::inconvertibleErrorCode(), "lost");
-    if (way != Way::Forgets)
+    if (way != Kind::Forgets)
       llvm::copy(inputs.input(0), output.begin());
-    if (way == Way::Wrong)
+    if (way == Kind::Wrong)
       output[4] ^= 64;
-    return way == Way::Late ? 20 : 10;
+    return way == Kind::Late ? 20 : 10;
   }
   llvm::Error read(int64_t, llvm::MutableArrayRef<char> out) override {
     llvm::copy(output, out.begin());
@@ -49,7 +49,7 @@ public:
 
 private:
   std::string name;
-  Way way;
+  Kind way;
   const Reference &inputs;
   std::string &log;
   std::vector<char> output;
@@ -58,7 +58,7 @@ private:
 
 class MadeTarget : public Target {
 public:
-  explicit MadeTarget(std::vector<std::pair<std::string, Way>> ways)
+  explicit MadeTarget(std::vector<std::pair<std::string, Kind>> ways)
       : ways(std::move(ways)) {}
   int64_t ranks() const override { return 2; }
   llvm::Error describe(Header &) override { return llvm::Error::success(); }
@@ -85,7 +85,7 @@ public:
   std::string log;
 
 private:
-  std::vector<std::pair<std::string, Way>> ways;
+  std::vector<std::pair<std::string, Kind>> ways;
 };
 
 Plan makePlan(bool ours = false) {
@@ -101,7 +101,7 @@ const Problem kProblem{Operation::Broadcast, driver::Element::I32, 2, 64};
 } // namespace
 
 TEST(Bench, ContendersTakeTurnsThatMoveOn) {
-  MadeTarget target({{"a", Way::Right}, {"b", Way::Late}});
+  MadeTarget target({{"a", Kind::Right}, {"b", Kind::Late}});
   double last = 0;
   auto entries =
       measureProblem(makePlan(), target, kProblem, [&](double share) {
@@ -120,7 +120,7 @@ TEST(Bench, ContendersTakeTurnsThatMoveOn) {
 
 TEST(Bench, WrongResultsAreFoundAndLoseTheirTurns) {
   MadeTarget target(
-      {{"a", Way::Wrong}, {"b", Way::Forgets}, {"c", Way::Right}});
+      {{"a", Kind::Wrong}, {"b", Kind::Forgets}, {"c", Kind::Right}});
   auto entries = measureProblem(makePlan(), target, kProblem, [](double) {});
   EXPECT_EQ(entries[0].status, Status::Wrong);
   EXPECT_EQ(entries[0].message.find("rank 0, element 1: got "), 0u);
@@ -132,7 +132,7 @@ TEST(Bench, WrongResultsAreFoundAndLoseTheirTurns) {
 }
 
 TEST(Bench, WhatFailsIsTold) {
-  MadeTarget target({{"a", Way::Fails}, {"b", Way::Right}});
+  MadeTarget target({{"a", Kind::Fails}, {"b", Kind::Right}});
   auto entries =
       measureProblem(makePlan(/*ours=*/true), target, kProblem, [](double) {});
   ASSERT_EQ(entries.size(), 3u);
@@ -180,7 +180,10 @@ TEST(Plan, MistakesAreNamed) {
             std::string::npos);
   EXPECT_NE(errorOf({"--threads", "64", "--target", "cpu"}).find("--threads"),
             std::string::npos);
-  EXPECT_NE(errorOf({"--graph", "--eager"}).find("exclude"), std::string::npos);
+  EXPECT_NE(errorOf({"--tune", "t", "--explain"}).find("exclude"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--memory", "host"}).find("neither windows nor plain"),
+            std::string::npos);
   EXPECT_NE(errorOf({"--compare", "a"}).find("two files"), std::string::npos);
   EXPECT_NE(errorOf({"--calls"}).find("value is missing"), std::string::npos);
   EXPECT_NE(errorOf({"--calls", "0"}).find("from 1"), std::string::npos);

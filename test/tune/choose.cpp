@@ -1,0 +1,333 @@
+//===- choose.cpp - Tables, cost model, choice ----------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/tune/Choose.h"
+
+#include "lowering/Algorithm.h"
+#include "lowering/Protocol.h"
+#include "runtime/tune/Model.h"
+#include "runtime/tune/Table.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/FileSystem.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+using namespace commsir;
+using namespace commsir::tune;
+
+static Question ask(std::string op, int64_t bytes, std::string type = "bf16") {
+  Question question;
+  question.op = std::move(op);
+  question.reduction = "sum";
+  question.elementType = std::move(type);
+  question.bytes = bytes;
+  question.ranks = 4;
+  question.chip = "sm_90";
+  question.device = "NVIDIA H200";
+  return question;
+}
+
+static Question askRows(int64_t rows, int64_t columns) {
+  Question question = ask("all_reduce", rows * columns * 2);
+  question.rows = rows;
+  question.columns = columns;
+  return question;
+}
+
+static constexpr const char *kTable = R"({"format": "commsir-table-1",
+ "device": "NVIDIA H200", "chip": "sm_90", "ranks": 4, "date": "2026-01-02",
+ "recipes": [["one_shot", "lamport", 64, 1, 1, 1056],
+             ["two_shot", "lamport", 128, 1, 4, 528],
+             ["two_shot", "pull", 512, 1, 4, 132],
+             ["two_shot", "lamport", 128, 8, 1, 528],
+             ["two_shot", "lamport", 1024, 1, 1, 132]],
+ "sections": [
+  {"op": "all_reduce", "type": "bf16", "points": [
+    [1024, 0, 2, 1, 4, 2, 6], [65536, 0, 4, 1, 6, 2, 6],
+    [4194304, 0, 64, 1, 32, 2, 24]]},
+  {"op": "all_reduce", "type": "bf16", "columns": 4096, "points": [
+    [1, 3, 3, 4, 9], [64, 3, 6, 4, 12]]},
+  {"op": "all_reduce", "type": "bf16", "columns": 8192, "points": [
+    [1, 3, 4, 4, 9], [64, 3, 24, 4, 12]]}]})";
+
+static Tables tablesOf(const char *text) {
+  Tables tables;
+  tables.all.push_back(llvm::cantFail(parseTable(text, "made/up-4.json")));
+  return tables;
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+TEST(Table, ReadsWhatItPrints) {
+  Table table = llvm::cantFail(parseTable(kTable, "a/h200-4.json"));
+  EXPECT_EQ(table.name, "h200-4");
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printTable(table, os);
+  Table again = llvm::cantFail(parseTable(text, "a/h200-4.json"));
+  ASSERT_EQ(again.sections.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(again.sections[i].columns, table.sections[i].columns);
+    EXPECT_TRUE(again.sections[i].points == table.sections[i].points);
+  }
+}
+
+TEST(Table, RefusesWhatIsNone) {
+  auto why = [](llvm::StringRef text) {
+    auto table = parseTable(text, "t.json");
+    return table ? std::string("no fault") : llvm::toString(table.takeError());
+  };
+  EXPECT_NE(why("{").find("is not JSON"), std::string::npos);
+  EXPECT_NE(why("[]").find("is no table"), std::string::npos);
+  std::string head = R"({"format": "commsir-table-1", "device": "", )"
+                     R"("chip": "cpu", "date": "", "ranks": )";
+  EXPECT_EQ(why(head + "2}"), "no fault");
+  EXPECT_NE(why(head + "0}").find("ranks"), std::string::npos);
+  EXPECT_NE(why(head + R"(2, "recipes": [["a", "b", 1]]})").find("recipe"),
+            std::string::npos);
+  std::string body = head + R"(2, "recipes": [["a", "b", 32, 1, 1, 1]], )"
+                            R"("sections": [{"op": "x", "type": "f32", )"
+                            R"("points": [)";
+  EXPECT_EQ(why(body + "[8, 0, 1.5]]}]}"), "no fault");
+  for (const char *point : {"[8, 1, 1.5]", "[8, 0]", "[0, 0, 1]", "[8, 0, 0]",
+                            "[8, 0, -1]", "7", "[]", "[8, 0, \"x\"]"})
+    EXPECT_NE(why(body + point + "]}]}").find("is no right table"),
+              std::string::npos)
+        << point;
+}
+
+TEST(Table, TheBestAtAMeasuredSizeIsChosen) {
+  Tables tables = tablesOf(kTable);
+  Answer answer = chooseFrom(tables, ask("all_reduce", 1024));
+  EXPECT_EQ(answer.way.algorithm, "one_shot");
+  EXPECT_EQ(answer.way.threads, 64);
+  EXPECT_EQ(answer.way.blocks, 1);
+  EXPECT_EQ(answer.way.microseconds, 2);
+  EXPECT_EQ(answer.source, "table up-4 of 2026-01-02, at 1 KiB");
+  answer = chooseFrom(tables, ask("all_reduce", 4 << 20));
+  EXPECT_EQ(answer.way.protocol, "pull");
+  EXPECT_EQ(answer.way.blocks, 128); // 512 tiles of 8 KiB, 4 to a block.
+  EXPECT_EQ(answer.considered.size(), 3u);
+}
+
+TEST(Table, TimesBetweenSizesAreLogLog) {
+  Tables tables = tablesOf(kTable);
+  // Half way between 64 KiB and 4 MiB on the logarithmic axis.
+  Answer answer = chooseFrom(tables, ask("all_reduce", 512 << 10));
+  ASSERT_EQ(answer.considered.size(), 3u);
+  std::map<std::string, double> times;
+  for (const Way &way : answer.considered)
+    times[way.algorithm + "/" + way.protocol] = way.microseconds;
+  EXPECT_NEAR(times["one_shot/lamport"], 16, 1e-6);
+  EXPECT_NEAR(times["two_shot/lamport"], std::sqrt(6 * 32.0), 1e-6);
+  EXPECT_NEAR(times["two_shot/pull"], 12, 1e-6);
+  EXPECT_EQ(answer.way.protocol, "pull");
+  EXPECT_NE(answer.source.find("between 64 KiB and 4 MiB"), std::string::npos);
+}
+
+TEST(Table, BeyondTheLastSizeTimeGrowsAtMostWithTheBytes) {
+  Tables tables = tablesOf(kTable);
+  Answer answer = chooseFrom(tables, ask("all_reduce", 64 << 20));
+  // two_shot/pull grew 4 times in 64 times the bytes: 2 times in 8 more... and
+  // one_shot, steeper, 16 times in 64.
+  EXPECT_EQ(answer.way.protocol, "pull");
+  EXPECT_NEAR(answer.way.microseconds, 24 * std::pow(16, 1.0 / 3), 1e-6);
+  EXPECT_NEAR(chooseFrom(tables, ask("all_reduce", 16)).way.microseconds, 2,
+              1e-9);
+}
+
+TEST(Table, WhatIsSettledStays) {
+  Tables tables = tablesOf(kTable);
+  Question question = ask("all_reduce", 1024);
+  question.algorithm = "two_shot";
+  Answer answer = chooseFrom(tables, question);
+  EXPECT_EQ(answer.way.algorithm, "two_shot");
+  EXPECT_EQ(answer.way.protocol, "lamport");
+  question.protocol = "ll"; // Not in the table.
+  answer = chooseFrom(tables, question);
+  EXPECT_EQ(answer.way.protocol, "ll");
+  EXPECT_EQ(answer.source, "cost model");
+  question = ask("all_reduce", 1024);
+  question.blocks = 7;
+  question.threads = 512;
+  answer = chooseFrom(tables, question);
+  EXPECT_EQ(answer.way.blocks, 7);
+  EXPECT_EQ(answer.way.threads, 512);
+  EXPECT_EQ(answer.way.protocol, "pull");
+}
+
+TEST(Table, WaysThatTheTypeCannotTakeAreLeftOut) {
+  Tables tables = tablesOf(kTable);
+  Answer answer = chooseFrom(tables, ask("all_reduce", 1024, "i32"));
+  EXPECT_EQ(answer.way.protocol, "pull"); // Lamport has no poison for integers.
+  EXPECT_EQ(answer.considered.size(), 1u);
+}
+
+TEST(Table, RowsAreChosenBetweenLengths) {
+  Tables tables = tablesOf(kTable);
+  EXPECT_EQ(chooseFrom(tables, askRows(1, 4096)).way.cluster, 8);
+  EXPECT_EQ(chooseFrom(tables, askRows(64, 8192)).way.cluster, 1);
+  Answer answer = chooseFrom(tables, askRows(64, 5793)); // 4096 * sqrt 2.
+  EXPECT_NEAR(answer.considered.front().microseconds, 12, 1e-2);
+  EXPECT_NEAR(answer.considered.back().microseconds, 12, 1e-2);
+  EXPECT_NE(answer.source.find("64 rows of 4096 to 8192"), std::string::npos);
+  // Longer and shorter rows than any: the nearest length.
+  EXPECT_EQ(chooseFrom(tables, askRows(64, 16384)).way.cluster, 1);
+  EXPECT_EQ(chooseFrom(tables, askRows(1, 128)).way.cluster, 8);
+}
+
+TEST(Table, OtherMachines) {
+  Tables tables = tablesOf(kTable);
+  Question question = ask("all_reduce", 1024);
+  question.device = "NVIDIA H100 80GB HBM3";
+  EXPECT_NE(chooseFrom(tables, question).source.find("measured on NVIDIA H200"),
+            std::string::npos);
+  question.chip = "sm_80";
+  EXPECT_EQ(chooseFrom(tables, question).source, "cost model");
+  question = ask("all_reduce", 1024);
+  question.ranks = 5;
+  EXPECT_EQ(chooseFrom(tables, question).source, "cost model");
+  EXPECT_EQ(chooseFrom(tables, ask("broadcast", 1024)).source, "cost model");
+}
+
+TEST(Table, PruningKeepsWhatIsNeededBetweenSizes) {
+  Table table = llvm::cantFail(parseTable(kTable, "t.json"));
+  prune(table, 1.3);
+  // Every pair's best stays, and what is the best at one size is there at the
+  // next.
+  for (const Section &section : table.sections)
+    for (auto point = std::next(section.points.begin());
+         point != section.points.end(); ++point)
+      for (const auto &sizes : {std::prev(point)->second, point->second}) {
+        auto best = llvm::min_element(sizes, [](const auto &a, const auto &b) {
+          return a.second < b.second;
+        });
+        EXPECT_TRUE(point->second.count(best->first));
+        EXPECT_TRUE(std::prev(point)->second.count(best->first));
+      }
+}
+
+TEST(Tables, TheUsersComeFirstAndFaultsAreTold) {
+  llvm::SmallString<128> folder;
+  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("tables", folder));
+  Tables none = Tables::load(folder);
+  EXPECT_NE(none.problem.find("has no table"), std::string::npos);
+  std::string path = (folder + "/mine.json").str();
+  std::error_code error;
+  {
+    llvm::raw_fd_ostream out(path, error);
+    out << kTable;
+  }
+  for (std::string where : {path, folder.str().str()}) {
+    Tables tables = Tables::load(where);
+    EXPECT_EQ(tables.problem, "");
+    ASSERT_FALSE(tables.all.empty());
+    EXPECT_EQ(tables.all.front().name, "mine");
+  }
+  EXPECT_NE(Tables::load("/no/such.json").problem.find("cannot read"),
+            std::string::npos);
+  llvm::sys::fs::remove_directories(folder);
+}
+
+//===----------------------------------------------------------------------===//
+// Cost model
+//===----------------------------------------------------------------------===//
+
+TEST(Model, KnowsEveryOperationTypeAndNumberOfRanks) {
+  Tables none;
+  std::set<std::string> algorithms;
+  for (const char *op : {"all_reduce", "reduce_scatter", "all_gather",
+                         "all_to_all", "all_to_all_v", "broadcast", "reduce",
+                         "gather", "scatter", "send_recv"})
+    for (const char *type : {"bf16", "f16", "f32", "f64", "i8", "i32", "i64"})
+      for (int64_t ranks : {1, 2, 3, 8, 72})
+        for (int64_t bytes : {16, 1 << 16, 1 << 28}) {
+          Question question = ask(op, bytes, type);
+          question.ranks = ranks;
+          Answer answer = chooseFrom(none, question);
+          EXPECT_EQ(answer.source, "cost model") << op << " " << type;
+          ASSERT_FALSE(answer.considered.empty()) << op << " " << type;
+          for (const Way &way : answer.considered) {
+            algorithms.insert(way.algorithm);
+            EXPECT_GT(way.microseconds, 0);
+            EXPECT_GE(way.blocks, 1);
+            // All blocks are on the GPU at a time.
+            EXPECT_LE(way.blocks * way.cluster,
+                      countResident(question, way.threads));
+          }
+        }
+  EXPECT_EQ(algorithms.size(), mlir::comms::getAlgorithms().size());
+}
+
+TEST(Model, EveryProtocolIsWeighed) {
+  std::set<std::string> protocols;
+  for (auto &[algorithm, protocol] : listPairs(ask("all_reduce", 1024), true))
+    protocols.insert(protocol);
+  EXPECT_EQ(protocols.size(), mlir::comms::getProtocols().size());
+}
+
+TEST(Model, NobodyKnows) {
+  Tables none;
+  for (Question question : {ask("sum", 64), ask("all_reduce", 64, "bf17")}) {
+    Answer answer = chooseFrom(none, question);
+    EXPECT_TRUE(answer.considered.empty());
+    EXPECT_EQ(answer.way.algorithm, "");
+    EXPECT_EQ(answer.way.blocks, 1);
+  }
+}
+
+TEST(Model, SmallMessagesGoAtOnceAndLargeOnesInShares) {
+  Tables none;
+  EXPECT_EQ(chooseFrom(none, ask("all_reduce", 1024)).way.algorithm,
+            "one_shot");
+  EXPECT_NE(chooseFrom(none, ask("all_reduce", 64 << 20)).way.algorithm,
+            "one_shot");
+  EXPECT_LE(chooseFrom(none, ask("all_reduce", 1024)).way.threads, 128);
+}
+
+TEST(Model, RowsTakeABlockEach) {
+  Tables none;
+  Way few = chooseFrom(none, askRows(8, 8192)).way;
+  EXPECT_EQ(few.blocks, 8);
+  EXPECT_EQ(few.cluster, 8);
+  EXPECT_EQ(few.threads, 128);
+  Way many = chooseFrom(none, askRows(512, 8192)).way;
+  EXPECT_EQ(many.cluster, 1);
+  EXPECT_EQ(many.threads, 1024);
+  EXPECT_EQ(many.blocks, 132);
+}
+
+TEST(Model, CpuIsAsTheLoweringSays) {
+  Question question = ask("all_reduce", 4096);
+  question.chip = "cpu";
+  question.device = "";
+  Answer answer = chooseFrom({}, question);
+  EXPECT_EQ(answer.way.protocol, "ll");
+  EXPECT_EQ(answer.way.algorithm, "one_shot");
+  EXPECT_EQ(answer.way.threads, 0);
+  for (const Way &way : answer.considered)
+    EXPECT_TRUE(way.protocol == "ll" || way.protocol == "pull");
+}
+
+TEST(Explain, SaysWhatAndWhy) {
+  Question question = ask("all_reduce", 65536);
+  std::string text = explain(question, chooseFrom(tablesOf(kTable), question));
+  EXPECT_EQ(text,
+            "all_reduce of 64 KiB bf16, 4 ranks, sm_90 (NVIDIA H200): "
+            "one_shot/lamport b64 t64, by the table up-4 of 2026-01-02, at 64 "
+            "KiB\n"
+            "       4.00 us  one_shot/lamport b64 t64\n"
+            "       6.00 us  two_shot/lamport b8 t128\n"
+            "       6.00 us  two_shot/pull b2 t512\n");
+}

@@ -1,0 +1,163 @@
+//===- search.cpp - The tuner's search, with made-up times ----------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/tune/Search.h"
+
+#include "runtime/tune/Model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace commsir;
+using namespace commsir::tune;
+
+static Range makeRange(std::vector<int64_t> sizes) {
+  Range range;
+  range.base.op = "all_reduce";
+  range.base.reduction = "sum";
+  range.base.elementType = "bf16";
+  range.base.ranks = 4;
+  range.base.chip = "sm_90";
+  range.base.device = "NVIDIA H200";
+  range.sizes = std::move(sizes);
+  return range;
+}
+
+/// The model's time, with a best shape that the model does not know of.
+static double madeUp(const Question &question, const Recipe &recipe) {
+  double time = estimate(question, recipe).value_or(1e9);
+  double wanted = question.bytes < (1 << 20) ? 64 : 512;
+  time *= 1 + 0.1 * std::abs(std::log2(double(recipe.threads) / wanted));
+  Way way = applyRecipe(recipe, question);
+  return time * (1 + 0.02 * std::abs(std::log2(double(way.blocks) / 64)));
+}
+
+static const std::vector<int64_t> kSizes = {1 << 10, 1 << 12, 1 << 14,
+                                            1 << 16, 1 << 18, 1 << 20,
+                                            1 << 22, 1 << 24, 1 << 26};
+
+namespace {
+struct Made {
+  std::vector<Range> ranges;
+  size_t calls = 0, most = SIZE_MAX;
+  std::set<std::string> broken;
+
+  Search search() {
+    Search::Hooks hooks;
+    hooks.measure = [this](size_t range, int64_t size,
+                           const std::vector<Recipe> &recipes) {
+      std::vector<std::optional<double>> times;
+      for (const Recipe &recipe : recipes) {
+        ++calls;
+        if (broken.count(recipe.algorithm))
+          times.push_back(std::nullopt);
+        else
+          times.push_back(madeUp(ranges[range].at(size), recipe));
+      }
+      return times;
+    };
+    hooks.isOver = [this] { return calls >= most; };
+    return Search(ranges, hooks);
+  }
+};
+} // namespace
+
+/// The best of all pairs and a wide grid of shapes.
+static double bruteForce(const Question &question) {
+  double best = INFINITY;
+  for (auto &[algorithm, protocol] : listPairs(question, true))
+    for (int64_t threads : {32, 64, 128, 256, 512, 1024})
+      for (int64_t spread = 1; spread <= 64; spread *= 2)
+        for (int64_t limit = 8; limit <= countResident(question, threads);
+             limit *= 2)
+          best = std::min(best, madeUp(question, {algorithm, protocol, threads,
+                                                  1, spread, limit}));
+  return best;
+}
+
+TEST(Search, FindsTheBestWithFewMeasurements) {
+  Made made;
+  made.ranges = {makeRange(kSizes)};
+  Search search = made.search();
+  search.run();
+  for (int64_t size : kSizes) {
+    auto best = search.best(0, size);
+    ASSERT_TRUE(best);
+    EXPECT_LE(best->second, 1.05 * bruteForce(made.ranges[0].at(size)))
+        << size << " " << renderRecipe(best->first);
+  }
+  // Of some 16 pairs x 6 x 7 x 8 x 9 = 48384.
+  EXPECT_LT(made.calls, 700u);
+  EXPECT_EQ(search.measured(), made.calls);
+}
+
+TEST(Search, SizesInBetweenComeWithinFivePerCent) {
+  Made made;
+  made.ranges = {makeRange(kSizes)};
+  Search search = made.search();
+  search.run();
+  Table table;
+  table.chip = "sm_90";
+  table.ranks = 4;
+  table.sections = search.sections();
+  prune(table);
+  for (int64_t size : kSizes) {
+    Question question = made.ranges[0].at(size * 2);
+    std::string where;
+    std::vector<Way> ways = weigh(table, question, where);
+    ASSERT_FALSE(ways.empty());
+    // The recipe behind the way: its time as it is, not as it is told.
+    double best = INFINITY, chosen = INFINITY;
+    for (const auto &[recipe, told] : table.sections[0].points.at(size)) {
+      Way way = applyRecipe(recipe, question);
+      double time = madeUp(question, recipe);
+      best = std::min(best, time);
+      if (way.algorithm == ways[0].algorithm &&
+          way.protocol == ways[0].protocol && way.blocks == ways[0].blocks &&
+          way.threads == ways[0].threads)
+        chosen = std::min(chosen, time);
+    }
+    EXPECT_LE(chosen, 1.05 * best) << size;
+  }
+}
+
+TEST(Search, WhatDoesNotRunIsLeftOut) {
+  Made made;
+  made.ranges = {makeRange(kSizes)};
+  made.broken = {"two_shot", "one_shot"};
+  Search search = made.search();
+  search.run();
+  for (int64_t size : kSizes) {
+    auto best = search.best(0, size);
+    ASSERT_TRUE(best);
+    EXPECT_FALSE(made.broken.count(best->first.algorithm));
+  }
+}
+
+TEST(Search, EndsWhenTimeIsUpWithWhatThereIs) {
+  Made made;
+  made.ranges = {makeRange(kSizes), makeRange(kSizes)};
+  made.ranges[1].base.elementType = "f32";
+  made.most = 40;
+  Search search = made.search();
+  search.run();
+  EXPECT_GE(made.calls, 40u);
+  EXPECT_LT(made.calls, 70u); // The batch that was under way ends.
+  EXPECT_FALSE(search.sections().empty());
+}
+
+TEST(Search, NeighboursStayOnTheGpu) {
+  Question question = makeRange(kSizes).at(1 << 22);
+  for (const Recipe &recipe :
+       neighbours({"one_shot", "ll", 128, 1, 1, 528}, question)) {
+    EXPECT_LE(recipe.limit, countResident(question, recipe.threads));
+    EXPECT_GE(recipe.threads, 32);
+  }
+  question.chip = "cpu";
+  EXPECT_TRUE(neighbours({"one_shot", "ll", 0, 1, 1, 1}, question).empty());
+}
