@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from commsir.torch.backend import abort, recent_calls
     from commsir.torch.interop import adopt_symmetric_memory, nccl_communicator, window_tensor
     from commsir.torch.process_group import ProcessGroup
-    from commsir.torch.stats import clear_stats, stats
+    from commsir.torch.counts import clear_stats, stats
 
 __all__ = [
     "ProcessGroup",
@@ -32,10 +32,10 @@ _LAZY = {
     "ProcessGroup": "process_group",
     "abort": "backend",
     "adopt_symmetric_memory": "interop",
-    "clear_stats": "stats",
+    "clear_stats": "counts",
     "nccl_communicator": "interop",
     "recent_calls": "backend",
-    "stats": "stats",
+    "stats": "counts",
     "window_tensor": "interop",
 }
 

@@ -24,7 +24,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
-from commsir.torch import backend, capi, stats
+from commsir.torch import backend, capi, counts
 
 __all__ = ["ProcessGroup", "Work"]
 
@@ -243,9 +243,7 @@ class _Call:
                 f"commsir: {self.name} does not support this ReduceOp on complex tensors; use SUM, AVG or PREMUL_SUM"
             )
         if dtype == torch.bool and kind == _R.AVG:
-            raise RuntimeError(
-                f"commsir: {self.name}: Cannot use ReduceOp.AVG with Boolean inputs; use a number"
-            )
+            raise RuntimeError(f"commsir: {self.name}: Cannot use ReduceOp.AVG with Boolean inputs; use a number")
 
     def describe(self) -> str:
         tensors = self.inputs or self.outputs
@@ -349,9 +347,7 @@ class ProcessGroup(dist.ProcessGroup):
             raise RuntimeError(f"commsir: {call.name} got tensors on {names}; move them to one device")
         device = devices.pop() if devices else torch.device("cpu")
         if device.type not in ("cpu", "cuda"):
-            raise RuntimeError(
-                f"commsir: {call.name} got a tensor on {device}; move it to the CPU or a CUDA device"
-            )
+            raise RuntimeError(f"commsir: {call.name} got a tensor on {device}; move it to the CPU or a CUDA device")
         return device.type
 
     def submit(
@@ -373,9 +369,7 @@ class ProcessGroup(dist.ProcessGroup):
         if not call.sends:
             self._number += 1
             call.number = self._number
-        work = Work(
-            call.outputs or call.inputs, call.timeout or self.settings.timeout, call.name, self.abort_because
-        )
+        work = Work(call.outputs or call.inputs, call.timeout or self.settings.timeout, call.name, self.abort_because)
         call.work = work
         if self._coalesced is not None:
             self._coalesced.append(call)
@@ -415,16 +409,14 @@ class ProcessGroup(dist.ProcessGroup):
         assert call.work
         reason = call.reason or (self._why_not(call, device) if self.settings.size > 1 and not call.run else "")
         path = "commsir" if not reason else "gloo" if device == "cpu" else "nccl"
-        stats.count(self.settings.name, call.name, path, reason)
+        counts.count(self.settings.name, call.name, path, reason)
         record[2] = "begun"
         for copy in call.before:
             copy()
         if not reason:
             self._run_own(call, device)
         elif not call.delegated:
-            raise RuntimeError(
-                f"commsir: {call.name} is not CommsIR's ({reason}), and no other backend has it"
-            )
+            raise RuntimeError(f"commsir: {call.name} is not CommsIR's ({reason}), and no other backend has it")
         elif work := call.delegated(self._other(device)):
             if call.sends:
                 call.work.begun(work, call.after)
@@ -600,9 +592,7 @@ class ProcessGroup(dist.ProcessGroup):
         self._check_rank(call.name, opts.rootRank)
         given, root = _single(call.name, tensors), opts.rootRank == self.settings.rank
         tensor = call.both(given) if root else call.input(given)
-        call.reduce_step(
-            "reduce", opts.reduceOp, tensor, tensor if root else None, self.settings.size, opts.rootRank
-        )
+        call.reduce_step("reduce", opts.reduceOp, tensor, tensor if root else None, self.settings.size, opts.rootRank)
         call.delegated = lambda other: other.reduce([tensor], opts)
         return self._submit(call)
 
@@ -686,9 +676,9 @@ class ProcessGroup(dist.ProcessGroup):
             for source, target in zip(inputs, targets, strict=True)
         ]
         self._gather_words(call, call.inputs, parts)
-        call.delegated = lambda other: [
-            other._allgather_base(t, s.contiguous()).wait() for s, t in zip(inputs, targets, strict=True)
-        ] and None
+        call.delegated = lambda other: (
+            [other._allgather_base(t, s.contiguous()).wait() for s, t in zip(inputs, targets, strict=True)] and None
+        )
         return self._submit(call)
 
     def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
@@ -764,13 +754,11 @@ class ProcessGroup(dist.ProcessGroup):
         call.pack.append(
             lambda: [p.copy_(t.view(size, -1)) for p, t in zip(source.split(sizes, 1), sources, strict=True)]
         )
-        call.unpack.append(
-            lambda: [t.view(-1).copy_(p) for p, t in zip(target.split(sizes), targets, strict=True)]
-        )
+        call.unpack.append(lambda: [t.view(-1).copy_(p) for p, t in zip(target.split(sizes), targets, strict=True)])
         call.reduce_step("reduce_scatter", opts.reduceOp, source, target, size)
-        call.delegated = lambda other: [
-            other._reduce_scatter_base(t, s, opts).wait() for s, t in zip(sources, targets, strict=True)
-        ] and None
+        call.delegated = lambda other: (
+            [other._reduce_scatter_base(t, s, opts).wait() for s, t in zip(sources, targets, strict=True)] and None
+        )
         return self._submit(call)
 
     # All-to-all.
@@ -840,7 +828,7 @@ class ProcessGroup(dist.ProcessGroup):
         def run() -> None:
             if self.settings.size > 1 and (why := self._why_not(asked, "cpu")):
                 assert call.delegated
-                stats.count(self.settings.name, call.name, "gloo", why)
+                counts.count(self.settings.name, call.name, "gloo", why)
                 if work := call.delegated(self._other("cpu")):
                     work.wait()
                 return

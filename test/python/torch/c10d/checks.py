@@ -1,0 +1,456 @@
+"""What ranks do in the tests of the backend; each function runs on all of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+import commsir.torch
+
+R = dist.ReduceOp
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
+
+
+def data(rank: int, shape: int | tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """What a rank gives: the same wherever it is asked for."""
+    generator = torch.Generator().manual_seed(1000 + rank)
+    shape = (shape,) if isinstance(shape, int) else shape
+    if dtype == torch.bool:
+        return torch.rand(shape, generator=generator) < 0.4
+    if dtype.is_complex:
+        return torch.view_as_complex(torch.randn((*shape, 2), generator=generator)).to(dtype)
+    if dtype.is_floating_point:
+        return torch.randn(shape, generator=generator).to(dtype)
+    low = 0 if dtype == torch.uint8 else -20
+    return torch.randint(low, 250 if dtype == torch.uint8 else 20, shape, generator=generator).to(dtype)
+
+
+def reduced(op: Any, parts: list[torch.Tensor]) -> torch.Tensor:
+    """What ranks should get, computed in double or in integers."""
+    dtype = parts[0].dtype
+    if dtype == torch.bool:
+        stacked = torch.stack(parts)
+        if op == R.BXOR:
+            return stacked.sum(0) % 2 == 1
+        return stacked.all(0) if op in (R.PRODUCT, R.MIN, R.BAND) else stacked.any(0)
+    if dtype.is_complex:
+        return torch.stack(parts).sum(0) / (len(parts) if op == R.AVG else 1)
+    wide = torch.stack([part.to(torch.float64 if dtype.is_floating_point else torch.int64) for part in parts])
+    if op == R.SUM:
+        result = wide.sum(0)
+    elif op == R.AVG:
+        total = wide.sum(0)
+        rounding = None if dtype.is_floating_point else "trunc"
+        total = total if dtype.is_floating_point else total.to(dtype).to(torch.int64)
+        result = torch.div(total, len(parts), rounding_mode=rounding)
+    elif op == R.PRODUCT:
+        result = wide.prod(0)
+    elif op in (R.MIN, R.MAX):
+        result = wide.amin(0) if op == R.MIN else wide.amax(0)
+    else:
+        result = wide[0]
+        for part in wide[1:]:
+            result = result & part if op == R.BAND else result | part if op == R.BOR else result ^ part
+    return result.to(dtype)
+
+
+def close(got: torch.Tensor, wanted: torch.Tensor, what: str = "") -> None:
+    exact = not (got.dtype.is_floating_point or got.dtype.is_complex)
+    bound = {torch.float16: 1e-2, torch.bfloat16: 5e-2}.get(got.dtype, 1e-4)
+    torch.testing.assert_close(
+        got, wanted, rtol=0 if exact else bound, atol=0 if exact else bound, msg=lambda text: f"{what}: {text}"
+    )
+
+
+def paths() -> dict[tuple[str, str], str]:
+    """(op, path): reason, of the calls since `clear_stats`."""
+    return {(c["op"], c["path"]): c["reason"] for c in commsir.torch.stats()["calls"]}
+
+
+def assert_own(*ops: str) -> None:
+    """These ops, and all others but sends and receives, have run on CommsIR."""
+    seen = paths()
+    for op in ops:
+        assert (op, "commsir") in seen, f"{op} has not run on CommsIR: {seen}"
+    others = {
+        key: why
+        for key, why in seen.items()
+        if key[1] != "commsir" and key[0] not in ("send", "recv", "recv_any_source")
+    }
+    assert not others, f"delegated: {others}"
+
+
+# Collectives against what they should give.
+
+
+def all_reduce(rank: int, size: int, dtypes: list[torch.dtype], ops: list[Any], own: bool = True) -> None:
+    commsir.torch.clear_stats()
+    for dtype in dtypes:
+        for op in ops:
+            for shape in (1, 37, (5, 16)):
+                tensor = data(rank, shape, dtype)
+                dist.all_reduce(tensor, op=op)
+                close(tensor, reduced(op, [data(r, shape, dtype) for r in range(size)]), f"{dtype} {op} {shape}")
+    if own:
+        assert_own("all_reduce")
+
+
+def premultiplied(rank: int, size: int) -> None:
+    tensor = data(rank, 20, torch.float32)
+    dist.all_reduce(tensor, op=dist._make_nccl_premul_sum(0.5))
+    close(tensor, 0.5 * reduced(R.SUM, [data(r, 20, torch.float32) for r in range(size)]))
+    assert_own("all_reduce")
+
+
+def many_sizes(rank: int, size: int) -> None:
+    for elements in (0, 1, 3, 64, 1000, 4099, 65536, 1 << 18):
+        tensor = data(rank, elements, torch.float32)
+        dist.all_reduce(tensor)
+        close(tensor, reduced(R.SUM, [data(r, elements, torch.float32) for r in range(size)]), str(elements))
+
+
+def not_contiguous(rank: int, size: int) -> None:
+    tensor = data(rank, (6, 4), torch.float32).t()
+    dist.all_reduce(tensor)
+    close(tensor, reduced(R.SUM, [data(r, (6, 4), torch.float32) for r in range(size)]).t())
+    strided = data(rank, (8, 3), torch.float32)
+    dist.broadcast(strided[::2], 1)
+    close(strided[::2], data(1, (8, 3), torch.float32)[::2])
+    close(strided[1::2], data(rank, (8, 3), torch.float32)[1::2])
+    parts = [torch.zeros(4, 3).t() for _ in range(size)]
+    dist.all_gather(parts, data(rank, (4, 3), torch.float32).t())
+    for r, part in enumerate(parts):
+        close(part, data(r, (4, 3), torch.float32).t())
+
+
+def moves(rank: int, size: int, dtypes: list[torch.dtype]) -> None:
+    """Broadcast, gathers, scatters and exchanges, which move bytes of any type."""
+    commsir.torch.clear_stats()
+    for dtype in dtypes:
+        root = size - 1
+        tensor = data(rank, 33, dtype)
+        dist.broadcast(tensor, root)
+        close(tensor, data(root, 33, dtype))
+
+        parts = [torch.empty(33, dtype=dtype) for _ in range(size)]
+        dist.all_gather(parts, data(rank, 33, dtype))
+        for r in range(size):
+            close(parts[r], data(r, 33, dtype))
+
+        whole = torch.empty(33 * size, dtype=dtype)
+        dist.all_gather_into_tensor(whole, data(rank, 33, dtype))
+        close(whole, torch.cat([data(r, 33, dtype) for r in range(size)]))
+
+        gathered = [torch.empty(33, dtype=dtype) for _ in range(size)] if rank == 1 else None
+        dist.gather(data(rank, 33, dtype), gathered, dst=1)
+        if gathered:
+            for r in range(size):
+                close(gathered[r], data(r, 33, dtype))
+
+        own = torch.empty(33, dtype=dtype)
+        dist.scatter(own, [data(r + 7, 33, dtype) for r in range(size)] if rank == 2 % size else None, src=2 % size)
+        close(own, data(rank + 7, 33, dtype))
+
+        swapped = torch.empty(size * 4, dtype=dtype)
+        dist.all_to_all_single(swapped, data(rank, size * 4, dtype))
+        close(swapped, torch.cat([data(r, size * 4, dtype)[4 * rank : 4 * rank + 4] for r in range(size)]))
+    assert_own("broadcast", "all_gather", "all_gather_into_tensor", "gather", "scatter", "all_to_all_single")
+
+
+def uneven(rank: int, size: int) -> None:
+    commsir.torch.clear_stats()
+    sent = [data(10 * rank + r, rank + 2 * r, torch.float32) for r in range(size)]
+    got = [torch.empty(r + 2 * rank) for r in range(size)]
+    dist.all_to_all(got, sent)
+    for r in range(size):
+        close(got[r], data(10 * r + rank, r + 2 * rank, torch.float32))
+
+    flat = torch.empty(sum(r + 2 * rank for r in range(size)), 3)
+    rows = data(rank, (sum(rank + 2 * r for r in range(size)), 3), torch.float32)
+    dist.all_to_all_single(flat, rows, [r + 2 * rank for r in range(size)], [rank + 2 * r for r in range(size)])
+    at = 0
+    for r in range(size):
+        theirs = data(r, (sum(r + 2 * q for q in range(size)), 3), torch.float32)
+        begin = sum(r + 2 * q for q in range(rank))
+        close(flat[at : at + r + 2 * rank], theirs[begin : begin + r + 2 * rank])
+        at += r + 2 * rank
+
+    parts = [torch.empty(r + 1) for r in range(size)]
+    dist.all_gather(parts, data(rank, rank + 1, torch.float32))
+    for r in range(size):
+        close(parts[r], data(r, r + 1, torch.float32))
+    mine = torch.empty(rank + 1)
+    dist.reduce_scatter(mine, [data(rank, r + 1, torch.float32) for r in range(size)])
+    close(mine, reduced(R.SUM, [data(r, rank + 1, torch.float32) for r in range(size)]))
+    assert_own("all_to_all", "all_to_all_single", "all_gather", "reduce_scatter")
+
+
+def reductions(rank: int, size: int) -> None:
+    """reduce, reduce_scatter and their forms."""
+    commsir.torch.clear_stats()
+    for op in (R.SUM, R.AVG, R.MAX):
+        tensor = data(rank, 20, torch.float32)
+        dist.reduce(tensor, dst=1, op=op)
+        wanted = reduced(op, [data(r, 20, torch.float32) for r in range(size)])
+        if rank == 1:
+            close(tensor, wanted)
+
+        whole = [data(10 * r, 6 * size, torch.float32) for r in range(size)]
+        own = torch.empty(6)
+        dist.reduce_scatter_tensor(own, whole[rank].clone(), op=op)
+        close(own, reduced(op, whole)[6 * rank : 6 * rank + 6])
+        dist.reduce_scatter(own, list(whole[rank].chunk(size)), op=op)
+        close(own, reduced(op, whole)[6 * rank : 6 * rank + 6])
+    assert_own("reduce", "reduce_scatter_tensor", "reduce_scatter")
+
+
+def coalesced(rank: int, size: int) -> None:
+    commsir.torch.clear_stats()
+    tensors = [data(rank, n, torch.float32) for n in (3, 17, 64)]
+    dist.all_reduce_coalesced(tensors)
+    for tensor, n in zip(tensors, (3, 17, 64), strict=True):
+        close(tensor, reduced(R.SUM, [data(r, n, torch.float32) for r in range(size)]))
+    with dist._coalescing_manager(async_ops=True) as manager:
+        for n in (3, 17):
+            tensors[0 if n == 3 else 1] = tensor = data(rank, n, torch.float32)
+            dist.all_reduce(tensor)
+    manager.wait()
+    for i, n in enumerate((3, 17)):
+        close(tensors[i], reduced(R.SUM, [data(r, n, torch.float32) for r in range(size)]))
+    outputs = [torch.empty(n * size) for n in (5, 9)]
+    with dist._coalescing_manager():
+        for output, n in zip(outputs, (5, 9), strict=True):
+            dist.all_gather_into_tensor(output, data(rank, n, torch.float32))
+    for output, n in zip(outputs, (5, 9), strict=True):
+        close(output, torch.cat([data(r, n, torch.float32) for r in range(size)]))
+    shards = [torch.empty(n) for n in (5, 9)]
+    with dist._coalescing_manager():
+        for shard, n in zip(shards, (5, 9), strict=True):
+            dist.reduce_scatter_tensor(shard, data(rank, n * size, torch.float32))
+    for shard, n in zip(shards, (5, 9), strict=True):
+        close(shard, reduced(R.SUM, [data(r, n * size, torch.float32) for r in range(size)])[n * rank : n * rank + n])
+    assert_own("all_reduce_coalesced", "all_gather_into_tensor_coalesced")
+
+
+# Order, asynchrony, sends.
+
+
+def in_order(rank: int, size: int) -> None:
+    """Calls on one tensor see what the calls before them wrote, also when nobody waited in between."""
+    tensor = torch.ones(64)
+    works = [dist.all_reduce(tensor, async_op=True) for _ in range(5)]
+    for work in works:
+        work.wait()
+    close(tensor, torch.full((64,), float(size**5)))
+    future = dist.all_reduce(tensor.fill_(1), async_op=True).get_future()
+    assert torch.equal(future.wait()[0], torch.full((64,), float(size)))
+    done = dist.all_reduce(tensor.fill_(2), async_op=True)
+    doubled = done.get_future().then(lambda f: f.value()[0] * 2)
+    close(doubled.wait(), torch.full((64,), 4.0 * size))
+    assert done.is_completed() and done.is_success()
+
+
+def sends(rank: int, size: int) -> None:
+    right, left = (rank + 1) % size, (rank - 1) % size
+    got = torch.empty(9)
+    requests = dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, data(rank, 9, torch.float32), right), dist.P2POp(dist.irecv, got, left)]
+    )
+    for request in requests:
+        request.wait()
+    close(got, data(left, 9, torch.float32))
+    # Tags are matched, and a send does not hold up what follows it.
+    one = dist.isend(data(rank, 4, torch.float32), right, tag=1)
+    two = dist.isend(data(rank, 5, torch.float32), right, tag=2)
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    second, first = torch.empty(5), torch.empty(4)
+    dist.recv(second, left, tag=2)
+    dist.recv(first, left, tag=1)
+    one.wait()
+    two.wait()
+    close(first, data(left, 4, torch.float32))
+    close(second, data(left, 5, torch.float32))
+    if rank == 0:
+        senders = set()
+        for _ in range(size - 1):
+            senders.add(dist.recv(got))
+            assert got[0] in range(1, size)
+        assert senders == set(range(1, size))
+    else:
+        dist.send(torch.full((9,), float(rank)), 0)
+    strided = torch.zeros(6, 2)
+    if rank == 0:
+        dist.send(data(0, (2, 6), torch.float32).t(), 1)
+    elif rank == 1:
+        dist.recv(strided[:, :], 0)
+        close(strided, data(0, (2, 6), torch.float32).t())
+
+
+def objects(rank: int, size: int) -> None:
+    gathered: list[Any] = [None] * size
+    dist.all_gather_object(gathered, {"rank": rank, "text": "x" * rank})
+    assert gathered == [{"rank": r, "text": "x" * r} for r in range(size)]
+    told = [rank, "from 1"] if rank == 1 else [None, None]
+    dist.broadcast_object_list(told, src=1)
+    assert told == [1, "from 1"]
+    own: list[Any] = [None]
+    dist.scatter_object_list(own, [{"to": r} for r in range(size)] if rank == 0 else None, src=0)
+    assert own == [{"to": rank}]
+
+
+# Groups.
+
+
+def groups(rank: int, size: int) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+
+    halves = [dist.new_group(list(range(size // 2))), dist.new_group(list(range(size // 2, size)))]
+    mine = halves[rank >= size // 2]
+    tensor = torch.full((3,), float(rank))
+    dist.all_reduce(tensor, group=mine)
+    members = range(size // 2) if rank < size // 2 else range(size // 2, size)
+    close(tensor, torch.full((3,), float(sum(members))))
+    gloo = dist.new_group(backend="gloo")
+    dist.all_reduce(tensor.fill_(1), group=gloo)
+    close(tensor, torch.full((3,), float(size)))
+    mesh = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("outer", "inner"))
+    dist.all_reduce(tensor.fill_(rank), group=mesh.get_group("outer"))
+    other = (rank + size // 2) % size
+    close(tensor, torch.full((3,), float(rank + other)))
+
+
+def functional(rank: int, size: int) -> None:
+    import torch.distributed._functional_collectives as fc
+
+    group = dist.group.WORLD
+    tensor = data(rank, 12, torch.float32)
+    close(fc.all_reduce(tensor, "sum", group) + 0, reduced(R.SUM, [data(r, 12, torch.float32) for r in range(size)]))
+    close(fc.all_gather_tensor(tensor, 0, group) + 0, torch.cat([data(r, 12, torch.float32) for r in range(size)]))
+    shard = fc.reduce_scatter_tensor(tensor, "sum", 0, group) + 0
+    n = 12 // size
+    close(shard, reduced(R.SUM, [data(r, 12, torch.float32) for r in range(size)])[n * rank : n * rank + n])
+
+
+def one_rank(rank: int, size: int) -> None:
+    alone = [dist.new_group([r]) for r in range(size)][rank]
+    tensor = data(rank, 7, torch.float32)
+    dist.all_reduce(tensor, group=alone)
+    dist.all_reduce(tensor, op=R.AVG, group=alone)
+    close(tensor, data(rank, 7, torch.float32))
+    parts = [torch.empty(7)]
+    dist.all_gather(parts, tensor, group=alone)
+    close(parts[0], tensor)
+    dist.barrier(group=alone)
+
+
+# Failures.
+
+
+def error_of(call: Any) -> str:
+    try:
+        call()
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+def mismatched(rank: int, size: int) -> str:
+    return error_of(lambda: dist.all_reduce(torch.ones(8 if rank != 1 else 9)))
+
+
+def mismatched_calls(rank: int, size: int) -> str:
+    if rank == 1:
+        return error_of(lambda: dist.broadcast(torch.ones(8), 0))
+    return error_of(lambda: dist.all_reduce(torch.ones(8)))
+
+
+def bad_arguments(rank: int, size: int) -> list[str]:
+    ones = torch.ones(4)
+    return [
+        error_of(lambda: dist.all_gather([torch.empty(4, dtype=torch.int32)] * size, ones)),
+        error_of(lambda: dist.all_gather_into_tensor(torch.empty(5), ones)),
+        error_of(lambda: dist.all_reduce(ones, op=R.BAND)),
+        error_of(lambda: dist.all_gather([ones], ones)),
+    ]
+
+
+def still_usable(rank: int, size: int) -> None:
+    """A call that was refused leaves the group as it was."""
+    bad_arguments(rank, size)
+    tensor = torch.ones(2)
+    dist.all_reduce(tensor)
+    close(tensor, torch.full((2,), float(size)))
+
+
+def absent_peer(rank: int, size: int, store: Any) -> str:
+    dist.init_process_group("commsir", store=store, rank=rank, world_size=size, timeout=timedelta(seconds=120))
+    dist.all_reduce(torch.ones(2))
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        text = error_of(lambda: work.wait(timedelta(seconds=1)))
+        store.set("over", "yes")
+        return text
+    store.wait(["over"])
+    return ""
+
+
+def destroyed(rank: int, size: int, store: Any) -> str:
+    dist.init_process_group("commsir", store=store, rank=rank, world_size=size)
+    group = dist.distributed_c10d._get_default_group()
+    dist.all_reduce(torch.ones(2))
+    dist.destroy_process_group()
+    return error_of(lambda: group.allreduce([torch.ones(2)]).wait())
+
+
+def forked(rank: int, size: int) -> str:
+    dist.all_reduce(torch.ones(2))
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        text = error_of(lambda: dist.all_reduce(torch.ones(2)))
+        os.write(writer, text.encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    text = os.read(reader, 10000).decode()
+    os.close(reader)
+    dist.all_reduce(torch.ones(2))
+    return text
+
+
+def aborted(rank: int, size: int, store: Any) -> str:
+    dist.init_process_group("commsir", store=store, rank=rank, world_size=size, timeout=timedelta(seconds=60))
+    dist.all_reduce(torch.ones(2))
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        time.sleep(0.3)
+        commsir.torch.abort(reason="the test says so")
+        first = error_of(lambda: work.wait())
+        store.set("aborted", "yes")
+        return first + " / " + error_of(lambda: dist.all_reduce(torch.ones(2)))
+    store.wait(["aborted"])
+    # Rank 0's part of the first may have come before it gave up.
+    return error_of(lambda: dist.all_reduce(torch.ones(2))) or error_of(lambda: dist.all_reduce(torch.ones(2)))
+
+
+def monitored(rank: int, size: int) -> str:
+    dist.monitored_barrier()
+    if rank == 2:
+        time.sleep(1.5)
+        return ""
+    return error_of(lambda: dist.monitored_barrier(timeout=timedelta(seconds=1)))
+
+
+def recorded(rank: int, size: int) -> Any:
+    dist.all_reduce(torch.ones(3))
+    dist.broadcast(torch.ones(4), 1)
+    group = dist.distributed_c10d._get_default_group()
+    number = group._get_backend(torch.device("cpu"))._get_sequence_number_for_group()
+    return commsir.torch.recent_calls()[-2:], number, commsir.torch.stats()

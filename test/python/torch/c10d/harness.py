@@ -1,0 +1,131 @@
+"""Ranks in processes of their own, started once, that run one check after the other.
+
+Ranks meet in a TCP store of the parent, on a port that the system chooses; every check has a process group of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing as mp
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from typing import Any
+
+__all__ = ["World"]
+
+#: Seconds that a rank waits for another; the machine may be busy.
+PATIENCE = 120
+
+
+def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: Connection) -> None:
+    os.environ.update(environment)
+    sys.path[:0] = environment["CHECK_PATH"].split(os.pathsep)
+    import torch
+    import torch.distributed as dist
+
+    import commsir.torch
+
+    torch.set_num_threads(1)
+    commsir.torch.register()
+    while job := pipe.recv():
+        number, module, name, keywords, backend = job
+        outcome: tuple[str, Any]
+        try:
+            check: Callable[..., Any] = getattr(importlib.import_module(module), name)
+            store = dist.PrefixStore(str(number), dist.TCPStore("127.0.0.1", port, is_master=False))
+            if backend:
+                dist.init_process_group(
+                    backend,
+                    store=store,
+                    rank=rank,
+                    world_size=size,
+                    timeout=timedelta(seconds=keywords.pop("timeout", PATIENCE)),
+                )
+                result = check(rank, size, **keywords)
+            else:
+                result = check(rank, size, store, **keywords)
+            outcome = ("ok", result)
+        except BaseException:
+            outcome = ("failed", traceback.format_exc())
+        try:
+            if dist.is_initialized():
+                dist.destroy_process_group()
+        except Exception:
+            if outcome[0] == "ok":
+                outcome = ("failed", traceback.format_exc())
+        pipe.send(outcome)
+
+
+class World:
+    """`size` ranks whose backend is "cpp" or "python"."""
+
+    def __init__(self, size: int, implementation: str) -> None:
+        self.size, self.implementation = size, implementation
+        self._processes: list[Any] = []
+        self._pipes: list[Connection] = []
+        self._number = 0
+
+    def _start(self) -> None:
+        import torch.distributed as dist
+
+        context = mp.get_context("forkserver")
+        context.set_forkserver_preload(["torch", "torch.distributed"])
+        self._store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        environment = {
+            "COMMSIR_TORCH_BACKEND": self.implementation,
+            "CHECK_PATH": os.pathsep.join(path for path in sys.path if path),
+            "OMP_NUM_THREADS": "1",
+        }
+        for rank in range(self.size):
+            own, theirs = context.Pipe()
+            process = context.Process(
+                target=_serve, args=(rank, self.size, self._store.port, environment, theirs), daemon=False
+            )
+            process.start()
+            theirs.close()
+            self._processes.append(process)
+            self._pipes.append(own)
+
+    def run(
+        self, check: Callable[..., Any], backend: str = "commsir", patience: float = 240, **keywords: Any
+    ) -> list[Any]:
+        """Runs a function of (rank, size) on all ranks; `backend` empty: of (rank, size, store), without a group."""
+        if not self._processes:
+            self._start()
+        self._number += 1
+        for pipe in self._pipes:
+            pipe.send((self._number, check.__module__, check.__name__, keywords, backend))
+        deadline = time.monotonic() + patience
+        outcomes: list[tuple[str, Any]] = []
+        for rank, pipe in enumerate(self._pipes):
+            if not pipe.poll(max(deadline - time.monotonic(), 0.1)):
+                outcomes.append(("failed", f"rank {rank} has not answered in {patience} s"))
+                continue
+            try:
+                outcomes.append(pipe.recv())
+            except EOFError:
+                self._processes[rank].join(10)
+                outcomes.append(("failed", f"rank {rank} ended with code {self._processes[rank].exitcode}"))
+        failures = [f"--- rank {rank}:\n{text}" for rank, (how, text) in enumerate(outcomes) if how != "ok"]
+        if failures:
+            self.stop(kill=True)
+            raise AssertionError("\n".join(failures))
+        return [result for _, result in outcomes]
+
+    def stop(self, kill: bool = False) -> None:
+        """Ends the ranks; the next check starts new ones."""
+        for pipe, process in zip(self._pipes, self._processes, strict=True):
+            if kill:
+                process.kill()
+            else:
+                pipe.send(None)
+        for process in self._processes:
+            process.join(30)
+            if process.is_alive():
+                process.kill()
+        self._processes, self._pipes = [], []

@@ -1,0 +1,115 @@
+"""The backend, in C++ and in Python, against what collectives should give; four ranks on the CPU."""
+
+from __future__ import annotations
+
+import checks
+import pytest
+import torch
+import torch.distributed as dist
+from harness import World
+
+R = dist.ReduceOp
+ARITHMETIC = [R.SUM, R.AVG, R.PRODUCT, R.MIN, R.MAX]
+BITWISE = [R.BAND, R.BOR, R.BXOR]
+
+
+def test_all_reduce_of_floats(world: World) -> None:
+    world.run(checks.all_reduce, dtypes=checks.FLOATS, ops=ARITHMETIC)
+
+
+def test_all_reduce_of_integers(world: World) -> None:
+    world.run(checks.all_reduce, dtypes=checks.INTEGERS, ops=[R.SUM, R.AVG, R.MIN, R.MAX, *BITWISE])
+
+
+def test_all_reduce_of_booleans_and_complex(world: World) -> None:
+    world.run(checks.all_reduce, dtypes=[torch.bool], ops=[R.SUM, R.PRODUCT, R.MIN, R.MAX, *BITWISE])
+    world.run(checks.all_reduce, dtypes=[torch.complex64, torch.complex128], ops=[R.SUM, R.AVG])
+
+
+def test_moves_of_all_types(world: World) -> None:
+    world.run(
+        checks.moves, dtypes=[torch.float32, torch.bfloat16, torch.uint8, torch.bool, torch.int64, torch.complex64]
+    )
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.premultiplied,
+        checks.many_sizes,
+        checks.not_contiguous,
+        checks.uneven,
+        checks.reductions,
+        checks.coalesced,
+        checks.in_order,
+        checks.sends,
+        checks.objects,
+        checks.groups,
+        checks.functional,
+        checks.one_rank,
+        checks.still_usable,
+    ],
+    ids=lambda check: str(check.__name__),
+)
+def test_calls(world: World, check: object) -> None:
+    world.run(check)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("backend", ["cpu:commsir", "cuda:commsir,cpu:commsir", "cpu:commsir,cuda:gloo"])
+def test_names(world: World, backend: str) -> None:
+    world.run(checks.in_order, backend=backend)
+
+
+def test_bad_arguments_say_what_to_do(world: World) -> None:
+    for types, size, bitwise, count in world.run(checks.bad_arguments):
+        assert "type" in types
+        assert "world_size" in size and "5 and 4" in size
+        assert "bitwise" in bitwise.lower() and "integer" in bitwise
+        assert "a tensor for each rank" in count
+
+
+def test_sizes_that_differ_are_named_on_every_rank(world: World) -> None:
+    for rank, text in enumerate(world.run(checks.mismatched, timeout=20)):
+        assert "9 x " in text and "8 x " in text and "rank 1" in text, f"rank {rank}: {text}"
+
+
+def test_calls_that_differ_are_named_on_every_rank(world: World) -> None:
+    for rank, text in enumerate(world.run(checks.mismatched_calls, timeout=20)):
+        assert "broadcast" in text and "all_reduce" in text, f"rank {rank}: {text}"
+
+
+def test_a_peer_that_does_not_come_is_a_timeout(world: World) -> None:
+    assert "Timed out waiting 1000ms" in world.run(checks.absent_peer, backend="")[0]
+
+
+def test_use_after_destroy(world: World) -> None:
+    for text in world.run(checks.destroyed, backend=""):
+        assert "it was destroyed" in text and "init_process_group" in text
+
+
+def test_use_after_fork(world: World) -> None:
+    for text in world.run(checks.forked):
+        assert "forked" in text and "spawn" in text
+
+
+def test_abort_ends_waits(world: World) -> None:
+    results = world.run(checks.aborted, backend="")
+    assert results[0].count("the test says so") >= 2, results
+    for text in results[1:]:
+        assert "rank 0 has given up: the test says so" in text
+
+
+def test_monitored_barrier_names_who_is_missing(world: World) -> None:
+    results = world.run(checks.monitored)
+    assert "Rank 2 failed to pass monitoredBarrier" in results[0]
+    assert "Rank 2 failed to pass monitoredBarrier" in results[1]
+
+
+def test_calls_are_recorded(world: World) -> None:
+    for recent, number, stats in world.run(checks.recorded):
+        assert [what for _, what, _ in recent] == ["all_reduce(sum) of 3 x Float", "broadcast root 1 of 4 x Float"] or [
+            what for _, what, _ in recent
+        ] == ["all_reduce(sum) of 3 x float32", "broadcast root 1 of 4 x float32"]
+        assert [state for _, _, state in recent] == ["done", "done"]
+        assert number == 2
+        assert stats["groups"]["cpu"]["launches"] >= 2
