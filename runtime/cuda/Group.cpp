@@ -5,13 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/group/Group.h"
+#include "runtime/cuda/Group.h"
 
+#include "dialect/Comms.h"
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
 #include "runtime/cuda/Channels.h"
 #include "runtime/cuda/Mesh.h"
 #include "runtime/group/Error.h"
+#include "runtime/tune/Kernel.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -182,26 +184,13 @@ std::string keyOf(const KernelRequest &request) {
       .str();
 }
 
-/// A request's source in machine code for `chip`.
-llvm::Expected<std::unique_ptr<jit::CudaKernel>>
-compileRequest(const KernelRequest &request, int64_t ranks,
-               llvm::StringRef chip) {
-  jit::CudaOptions options;
-  options.ranks = ranks;
-  options.blocks = request.blocks;
-  options.threads = request.threads;
-  options.cluster = request.cluster;
-  options.chip = chip.str();
-  options.algorithm = request.algorithm;
-  options.protocol = request.protocol;
-  options.check = request.check;
-  options.checkEvents = request.checkEvents;
-
-  mlir::DialectRegistry registry;
-  std::unique_ptr<mlir::MLIRContext> context;
-  std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;
-  std::string said;
-  auto parse = [&]() -> llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> {
+/// A module's source, parsed; what is wrong with it, and with what is made of
+/// it, is kept.
+class Source {
+public:
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+  parse(const std::string &text) {
+    mlir::DialectRegistry registry;
     mlir::comms::registerAllDialects(registry);
     mlir::comms::registerLLVMIRTranslationInterfaces(registry);
     context = std::make_unique<mlir::MLIRContext>(
@@ -209,23 +198,88 @@ compileRequest(const KernelRequest &request, int64_t ranks,
     context->printOpOnDiagnostic(false);
     handler = std::make_unique<mlir::ScopedDiagnosticHandler>(
         context.get(), [&](mlir::Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
-            return mlir::success();
-          llvm::raw_string_ostream(said)
-              << "\n  " << diagnostic.getLocation() << ": " << diagnostic;
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+            llvm::raw_string_ostream(said)
+                << "\n  " << diagnostic.getLocation() << ": " << diagnostic;
           return mlir::success();
         });
-    auto module =
-        mlir::parseSourceString<mlir::ModuleOp>(request.source, context.get());
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
     if (!module)
       return llvm::createStringError("the kernel could not be parsed");
     return module;
+  }
+  const std::string &errors() const { return said; }
+
+private:
+  std::unique_ptr<mlir::MLIRContext> context;
+  std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;
+  std::string said;
+};
+
+/// Fills in what the request leaves open, from tables or the cost model.
+void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
+                const Device &device, jit::CudaOptions &options) {
+  mlir::comms::KernelOp kernel;
+  for (auto candidate : module.getOps<mlir::comms::KernelOp>())
+    if (request.name.empty() || candidate.getSymName() == request.name)
+      kernel = candidate;
+  if (!kernel)
+    return; // The compiler says so.
+  tune::Question wish;
+  wish.ranks = options.ranks;
+  wish.chip = options.chip;
+  char name[128] = "";
+  if (device.driver().DeviceGetName(name, sizeof(name), device.handle()) ==
+      CUDA_SUCCESS)
+    wish.device = name;
+  wish.multiprocessors = device.getMultiprocessors();
+  wish.algorithm = request.algorithm;
+  wish.protocol = request.protocol;
+  wish.blocks = request.blocks;
+  wish.threads = request.threads;
+  wish.cluster = request.cluster;
+  tune::KernelAnswer answer = tune::chooseForKernel(kernel, wish);
+  if (!options.blocks && !kernel.getBlocks())
+    options.blocks = answer.blocks;
+  if (!options.threads)
+    options.threads = answer.threads;
+  if (!options.cluster)
+    options.cluster = answer.cluster;
+}
+
+/// A request's source in machine code.
+llvm::Expected<std::unique_ptr<jit::CudaKernel>>
+compileRequest(const KernelRequest &request, int64_t ranks,
+               const Device &device) {
+  jit::CudaOptions options;
+  options.ranks = ranks;
+  options.blocks = request.blocks;
+  options.threads = request.threads;
+  options.cluster = request.cluster;
+  options.chip = device.getChip();
+  options.algorithm = request.algorithm;
+  options.protocol = request.protocol;
+  options.check = request.check;
+  options.checkEvents = request.checkEvents;
+
+  Source source;
+  bool isSettled = !request.algorithm.empty() && !request.protocol.empty() &&
+                   request.blocks && request.threads && request.cluster;
+  auto compile = [&]() -> llvm::Expected<std::unique_ptr<jit::CudaKernel>> {
+    auto parse = [&] { return source.parse(request.source); };
+    if (isSettled) // What is in the cache needs no parser.
+      return jit::compileCudaSource(request.source, "", request.name, options,
+                                    parse);
+    auto module = parse();
+    if (!module)
+      return module.takeError();
+    chooseOpen(**module, request, device, options);
+    return jit::compileCuda(std::move(*module), request.name, options);
   };
-  auto kernel =
-      jit::compileCudaSource(request.source, "", request.name, options, parse);
+  auto kernel = compile();
   if (kernel)
     return kernel;
-  return usage(llvm::toString(kernel.takeError()) + said);
+  return usage(llvm::toString(kernel.takeError()) + source.errors());
 }
 
 //===----------------------------------------------------------------------===//
@@ -256,6 +310,8 @@ public:
   llvm::Expected<std::unique_ptr<Group>>
   shrink(llvm::ArrayRef<int64_t> survivors, group::Store &store) override;
   GroupCounts counts() const override;
+  llvm::StringRef getWindowsNote() const { return windowsNote; }
+  const Device &getDevice() const { return *device; }
 
 private:
   /// Memory that ranks reach at each other.
@@ -718,7 +774,7 @@ void *CudaGroup::peerAddress(const void *data, int64_t peer) const {
 /// What needs no peer.
 llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
                                   CudaGroupKernel &made) {
-  auto compiled = compileRequest(request, settings.ranks, device->getChip());
+  auto compiled = compileRequest(request, settings.ranks, *device);
   if (!compiled)
     return compiled.takeError();
   made.kernel = std::move(*compiled);
@@ -1308,4 +1364,21 @@ GroupCounts CudaGroup::counts() const {
   GroupCounts result = done;
   result.channelBytes = pool->size();
   return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Particulars
+//===----------------------------------------------------------------------===//
+
+llvm::StringRef commsir::cuda::getWindowsNote(const group::Group &group) {
+  return static_cast<const CudaGroup &>(group).getWindowsNote();
+}
+
+const Device &commsir::cuda::getDevice(const group::Group &group) {
+  return static_cast<const CudaGroup &>(group).getDevice();
+}
+
+const jit::CudaKernel &
+commsir::cuda::getCode(const group::GroupKernel &kernel) {
+  return *static_cast<const CudaGroupKernel &>(kernel).kernel;
 }
