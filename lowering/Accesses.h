@@ -24,6 +24,10 @@
 
 namespace mlir::comms {
 
+/// Unit attribute of a window argument that peers write into: the host reads
+/// and writes the part of its rank between two launches.
+inline constexpr const char kHostAttr[] = "comms.host";
+
 /// Where memory lies, found by following a memref to what it is a view of.
 struct MemoryRoot {
   enum Kind {

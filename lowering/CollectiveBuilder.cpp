@@ -7,6 +7,7 @@
 
 #include "lowering/CollectiveBuilder.h"
 
+#include "lowering/Accesses.h"
 #include "lowering/Protocol.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -257,6 +258,9 @@ void CollectiveBuilder::storeOutputs(ValueRange outputs, Value part, Value tile,
       continue;
     }
     auto window = cast<WindowType>(output.memory.getType());
+    if (auto argument = dyn_cast<BlockArgument>(output.memory))
+      cast<KernelOp>(argument.getOwner()->getParentOp())
+          .setArgAttr(argument.getArgNumber(), kHostAttr, b.getUnitAttr());
     Value memory = PeerOp::create(b, loc(), window.getLocalType(),
                                   output.memory, peer, theProblem.team);
     TileStoreOp::create(b, loc(), value, memory, offset, valid(tile));

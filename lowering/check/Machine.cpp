@@ -302,9 +302,12 @@ void Machine::nextLaunch(int32_t index) {
     ++thread.launch;
     thread.atEnd = false;
   }
+  // The host's turn comes behind all blocks and before all of them.
+  Stamp host = clocks.stamp(blocks.front());
   clocks.join(blocks);
   for (int32_t block : blocks)
     (void)clocks.stamp(block);
+  touchByHost(threads[blocks.front()], host);
 }
 
 bool Machine::act(Thread &thread, int32_t index) {

@@ -225,6 +225,7 @@ private:
                                const RangePlan &range);
   void touch(Thread &thread, int32_t index, const RangePlan &range,
              Bounds bounds);
+  void touchByHost(const Thread &thread, Stamp turn);
   void touchPart(Thread &thread, int32_t index, int32_t argument, int64_t rank,
                  bool write, Bounds bounds);
   int32_t barrier(const Thread &thread, int32_t team, bool grid,

@@ -92,6 +92,18 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
     auto diag = report(action);
     if (!diag)
       return;
+    if (old.action < 0) {
+      *diag << (write ? "writes" : "reads") << " ["
+            << std::max(begin, bounds.begin) << ", "
+            << std::min(end, bounds.end) << ") of '"
+            << program.arguments[argument].name << "' at rank " << rank
+            << " on " << when(thread)
+            << ", where that rank may not have begun launch " << old.launch
+            << ": its host may still use it";
+      diag->attachNote() << "wait for that rank first: a comms.barrier before "
+                            "the first write into an output of a peer";
+      return;
+    }
     *diag << (write ? "writes" : "reads") << " ["
           << std::max(begin, bounds.begin) << ", " << std::min(end, bounds.end)
           << ") of '" << program.arguments[argument].name << "' at rank "
@@ -132,6 +144,44 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
           }
         piece.reads.push_back(now);
       });
+}
+
+/// Between two launches of a rank its host reads and writes its parts of
+/// windows that are handed to it: all that peers wrote there has come, and what
+/// they write in the next launch comes later.
+void Machine::touchByHost(const Thread &thread, Stamp turn) {
+  if (shape.isPartial())
+    return;
+  for (auto [argument, plan] : llvm::enumerate(program.arguments)) {
+    if (!plan.host || !plan.shared || plan.elements == 0)
+      continue;
+    auto late = [&](const Touch &old, bool write) {
+      if (old.action < 0)
+        return;
+      const Action &action = program.actions[old.action];
+      if (auto diag = report(action)) {
+        *diag << (write ? "writes" : "reads") << " '" << plan.name
+              << "' at rank " << thread.rank << " in launch " << old.launch
+              << " on " << name(old.stamp.thread)
+              << ", which that rank does not wait for before it ends the launch"
+              << ": its host may use it too early";
+        diag->attachNote() << "end the kernel with a comms.barrier behind the "
+                              "accesses to outputs of peers";
+      }
+    };
+    size_t part = argument * shape.followed.size() + rankIndex[thread.rank];
+    Touch now{turn, -1, thread.launch, false};
+    shadows[part].access(0, plan.elements, [&](int64_t, Shadow::Piece &piece) {
+      steps += 2 + piece.reads.size();
+      if (!clocks.visible(thread.id, piece.write.stamp))
+        late(piece.write, true);
+      for (const Touch &old : piece.reads)
+        if (!clocks.carriedOut(thread.id, old.stamp))
+          late(old, false);
+      piece.reads.clear();
+      piece.write = now;
+    });
+  }
 }
 
 void Machine::doAccess(Thread &thread, int32_t index) {

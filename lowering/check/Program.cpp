@@ -7,6 +7,8 @@
 
 #include "lowering/check/Program.h"
 
+#include "lowering/Accesses.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -418,10 +420,9 @@ LogicalResult ProgramBuilder::block(Block &block) {
         return failure();
       channelOf[channel] = static_cast<int32_t>(program.channels.size());
       auto type = channel.getChannel().getType();
-      program.channels.push_back({channel, *index,
-                                  static_cast<int64_t>(channel.getSlots()),
-                                  type.getTileSize(), channel.getPattern(),
-                                  channel.getReused()});
+      program.channels.push_back(
+          {channel, *index, static_cast<int64_t>(channel.getSlots()),
+           type.getTileSize(), channel.getPattern(), channel.getReused()});
     } else if (op.getNumRegions() && liveOps.contains(&op)) {
       if (failed(structured(&op)))
         return failure();
@@ -1125,6 +1126,11 @@ FailureOr<Program> ProgramBuilder::build() {
       plan.count = signal.getCount();
     if (auto counter = dyn_cast<CounterType>(argument.getType()))
       plan.count = counter.getCount();
+    if (auto window = dyn_cast<WindowType>(argument.getType());
+        window && !ShapedType::isDynamicShape(window.getShape())) {
+      plan.elements = ShapedType::getNumElements(window.getShape());
+      plan.host = bool(kernel.getArgAttr(argument.getArgNumber(), kHostAttr));
+    }
     program.arguments.push_back(std::move(plan));
   }
   if (failed(survey()))

@@ -197,6 +197,11 @@ struct ArgumentPlan {
   int64_t count = 0;
   /// A window that some op reaches on a peer: its accesses are ordered.
   bool shared = false;
+  /// Between two launches of a rank its part belongs to the host, which reads
+  /// and writes all of it (`comms.host`).
+  bool host = false;
+  /// Elements of a window of static shape.
+  int64_t elements = 0;
 };
 
 class Program {

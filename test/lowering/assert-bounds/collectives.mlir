@@ -1,6 +1,7 @@
 // What collectives expand to needs no check at run time, whatever the algorithm
 // and the protocol. All sizes leave tails.
 // RUN: comms-opt %s -comms-expand-collectives="protocol=pull" -canonicalize -cse -comms-lower-channels -comms-eliminate-barriers -canonicalize -cse -comms-assert-bounds | FileCheck %s
+// RUN: comms-opt %s -comms-expand-collectives="protocol=push" -canonicalize -cse -comms-lower-channels -comms-eliminate-barriers -canonicalize -cse -comms-assert-bounds | FileCheck %s
 // RUN: comms-opt %s -comms-expand-collectives="protocol=ll" -canonicalize -cse -comms-lower-channels -comms-eliminate-barriers -canonicalize -cse -comms-assert-bounds | FileCheck %s
 
 // CHECK-NOT: comms.check_bounds
@@ -80,5 +81,25 @@ comms.kernel @rows(%x: memref<7x96xbf16>, %y: memref<7x96xbf16>, %w: memref<96xb
     %q = arith.truncf %p : tensor<96xf32> to tensor<96xbf16>
     comms.yield %q : tensor<96xbf16>
   }
+  comms.return
+}
+comms.kernel @permutation(%x: !comms.window<100000xbf16>, %y: !comms.window<100000xbf16>) attributes {ranks = 8 : i64, comms.round_bytes = 65536 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : !comms.window<100000xbf16>) outs(%y : !comms.window<100000xbf16>) {algorithm = "permutation"}
+  comms.return
+}
+comms.kernel @permutation_through_channels(%x: memref<8008xbf16>, %y: memref<1001xbf16>) attributes {ranks = 8 : i64, comms.round_bytes = 4096 : i64} {
+  %team = comms.team world
+  comms.reduce_scatter sum %team ins(%x : memref<8008xbf16>) outs(%y : memref<1001xbf16>) {algorithm = "permutation"}
+  comms.return
+}
+comms.kernel @permutation_broadcast(%x: !comms.window<8000003xf32>, %y: !comms.window<8000003xf32>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.broadcast root 1 %team ins(%x : !comms.window<8000003xf32>) outs(%y : !comms.window<8000003xf32>) {algorithm = "permutation"}
+  comms.return
+}
+comms.kernel @permutation_all_to_all(%x: !comms.window<8x1001xf32>, %y: !comms.window<8x1001xf32>) attributes {ranks = 8 : i64} {
+  %team = comms.team world
+  comms.all_to_all %team ins(%x : !comms.window<8x1001xf32>) outs(%y : !comms.window<8x1001xf32>) {algorithm = "permutation"}
   comms.return
 }

@@ -53,3 +53,13 @@ comms.kernel @chosen(%on: i1) attributes {ranks = 2 : i64} {
   %c = arith.select %on, %a, %b : !comms.channel<ll, 8xf32>
   comms.return
 }
+
+// -----
+
+// A receiver of `ll` knows a tile by its launch.
+comms.kernel @reused() attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  // expected-error @+1 {{'comms.channel' op is `reused`, which protocol 'll' cannot be: its receivers tell tiles by the launch; use 'pull' or 'push', or more slots}}
+  %ch = comms.channel 0 multicast over %team slots 1 reused : !comms.channel<ll, 8xi32>
+  comms.return
+}

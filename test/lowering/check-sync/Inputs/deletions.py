@@ -1,11 +1,12 @@
 """Deletes each synchronisation of a right program, one at a time: the checker refuses each.
 
-Usage: deletions.py FILE.mlir
+Usage: deletions.py FILE.mlir [--algorithms A,B] [--protocols P,Q]
 
 Takes the program of every algorithm and protocol, over channels and lowered to memory. A
 received tile that is deleted becomes an empty one, so that the program stays well-formed.
 """
 
+import argparse
 import itertools
 import re
 import subprocess
@@ -26,14 +27,20 @@ def without(lines: list[str], index: int) -> str:
 
 
 def main() -> int:
-    with open(sys.argv[1]) as file:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file")
+    parser.add_argument("--algorithms", default="one_shot,two_shot,ring")
+    parser.add_argument("--protocols", default="pull,ll,lamport")
+    options = parser.parse_args()
+    with open(options.file) as file:
         source = file.read()
     deleted = 0
     for algorithm, protocol, lowered in itertools.product(
-        ("one_shot", "two_shot", "ring"), ("pull", "ll", "lamport"), (False, True)
+        options.algorithms.split(","), options.protocols.split(","), (False, True)
     ):
         passes = [f"-comms-expand-collectives=algorithm={algorithm} protocol={protocol}", "-canonicalize", "-cse"]
-        passes += ["-comms-lower-channels", "-canonicalize", "-cse"] if lowered else []
+        # A barrier beside another is not missed.
+        passes += ["-comms-lower-channels", "-comms-eliminate-barriers", "-canonicalize", "-cse"] if lowered else []
         program = opt(source, *passes)
         if program.returncode or opt(program.stdout, CHECK).returncode:
             print(f"{algorithm} {protocol}: the program itself is refused\n{program.stderr}")

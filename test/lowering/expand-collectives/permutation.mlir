@@ -1,0 +1,99 @@
+// RUN: comms-opt %s -comms-expand-collectives="algorithm=permutation protocol=push tile-size=64" -canonicalize -cse -split-input-file | FileCheck %s
+
+// Small: what goes to the owners is loaded together, and the sums go straight
+// into the outputs of all, between two barriers.
+// CHECK-LABEL: comms.kernel @small
+// CHECK-SAME:  %[[Y:[^:, ]*]]: !comms.window<256xf32> {comms.host}
+// CHECK: %[[CH:.*]] = comms.channel 0 pairwise over %{{.*}} slots 1 : <push, 64xf32>
+// CHECK-COUNT-4: comms.tile_load
+// CHECK-COUNT-4: comms.send
+// CHECK: comms.channel_barrier %[[CH]]
+// CHECK-NEXT: comms.barrier %{{.*}} block
+// CHECK: comms.recv %[[CH]][%{{.*}}] from %c0
+// CHECK: comms.recv %[[CH]][%{{.*}}] from %c1
+// CHECK: comms.recv %[[CH]][%{{.*}}] from %c2
+// CHECK: comms.recv %[[CH]][%{{.*}}] from %c3
+// CHECK: scf.for
+// CHECK: %[[PART:.*]] = comms.peer %[[Y]] at
+// CHECK: comms.tile_store %{{.*}}, %[[PART]]
+// CHECK: comms.barrier %{{.*}} block
+// CHECK-NEXT: comms.return
+comms.kernel @small(%x: !comms.window<256xf32>, %y: !comms.window<256xf32>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : !comms.window<256xf32>) outs(%y : !comms.window<256xf32>)
+  comms.return
+}
+
+// -----
+
+// An output that is no window is written by its own rank.
+// CHECK-LABEL: comms.kernel @memory
+// CHECK: comms.channel 0 pairwise
+// CHECK: comms.channel 1 multicast
+// CHECK-NOT: comms.peer
+comms.kernel @memory(%x: memref<256xf32>, %y: memref<256xf32>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<256xf32>) outs(%y : memref<256xf32>)
+  comms.return
+}
+
+// -----
+
+// Slots for one of four tiles of a part: four rounds, each ended by a barrier.
+// CHECK-LABEL: comms.kernel @rounds
+// CHECK: %[[CH:.*]] = comms.channel 0 pairwise over %{{.*}} slots 1 reused
+// CHECK: scf.for %{{.*}} = %c0 to %c4 step %c1
+// CHECK:   comms.channel_barrier %[[CH]]
+// CHECK:   comms.barrier
+// CHECK:   comms.recv %[[CH]]
+// CHECK:   comms.barrier
+// CHECK-NEXT: }
+comms.kernel @rounds(%x: !comms.window<512xf32>, %y: !comms.window<512xf32>)
+    attributes {ranks = 2 : i64, comms.round_bytes = 600 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : !comms.window<512xf32>) outs(%y : !comms.window<512xf32>)
+  comms.return
+}
+
+// -----
+
+// Large: a step a peer, a barrier between two. No channel: nothing is summed.
+// CHECK-LABEL: comms.kernel @steps
+// CHECK-NOT: comms.channel
+// CHECK: comms.barrier
+// CHECK: comms.peer
+// CHECK: comms.barrier
+// CHECK: comms.peer
+// CHECK: comms.barrier
+// CHECK: comms.peer
+// CHECK: comms.barrier
+// CHECK-NEXT: comms.return
+comms.kernel @steps(%x: !comms.window<2097152xf32>, %y: !comms.window<8388608xf32>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_gather %team ins(%x : !comms.window<2097152xf32>) outs(%y : !comms.window<8388608xf32>)
+  comms.return
+}
+
+// -----
+
+// What others still have to send may not be overwritten: through a channel.
+// CHECK-LABEL: comms.kernel @in_place
+// CHECK: comms.channel 0 pairwise
+// CHECK-NOT: comms.peer
+comms.kernel @in_place(%x: !comms.window<256xf32>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_to_all %team ins(%x : !comms.window<256xf32>) outs(%x : !comms.window<256xf32>)
+  comms.return
+}
+
+// -----
+
+// The next collective reads what other blocks wrote.
+// CHECK-LABEL: comms.kernel @two
+// CHECK: comms.barrier %{{.*}} grid
+comms.kernel @two(%x: !comms.window<256xf32>, %y: !comms.window<256xf32>, %z: !comms.window<256xf32>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : !comms.window<256xf32>) outs(%y : !comms.window<256xf32>)
+  comms.all_reduce sum %team ins(%y : !comms.window<256xf32>) outs(%z : !comms.window<256xf32>)
+  comms.return
+}
