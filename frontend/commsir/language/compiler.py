@@ -7,6 +7,7 @@ import builtins
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, NoReturn
 
@@ -150,15 +151,11 @@ class Compiler(Flow):
             self.place = self.at(statement)
             self.statement(statement)
             rest = body[i + 1 :]
-            left = self.exits()
-            if isinstance(left, Const):
-                if left.py:
-                    return
-                continue
-            if rest:
-                live = self.frame.live.after[id(body[-1])]
-                self.branch(self.logical_not(left), lambda rest=rest: self.block(rest), lambda: None, live)  # type: ignore[misc]
-            return
+            left = self.has_left()
+            if left is None and rest:
+                self.unless_left(partial(self.block, rest), self.frame.live.after[id(body[-1])])
+            if left is not False:
+                return
 
     def statement(self, s: ast.stmt) -> None:
         method = getattr(self, "_" + type(s).__name__, None)

@@ -113,12 +113,14 @@ class Liveness:
                 if isinstance(node, _FUNCTIONS):
                     self._always |= reads(node)
         self._loops: list[tuple[set[str], set[str]]] = []
+        # What those who leave the loop around need; they pass through what follows, which a flag skips.
+        self._leaving: set[str] = set()
         self._block(body, set())
 
     def _block(self, body: list[ast.stmt], out: set[str]) -> set[str]:
         live = set(out)
         for statement in reversed(body):
-            self.after[id(statement)] = live | self._always
+            self.after[id(statement)] = live | self._always | self._leaving
             live = self._statement(statement, live)
         return live
 
@@ -147,10 +149,14 @@ class Liveness:
     def _loop(self, s: ast.For | ast.While, out: set[str], targets: set[str], test: set[str]) -> set[str]:
         behind = self._block(s.orelse, out)
         head = behind | test | out
+        breaks, continues = leaves_loop(s.body, ast.Break), leaves_loop(s.body, ast.Continue)
+        outer = self._leaving
         while True:
             self._loops.append((out, head))
+            self._leaving = (out if breaks else set()) | (head if continues else set())
             inner = self._block(s.body, head) - targets
             self._loops.pop()
+            self._leaving = outer
             grown = head | inner
             if grown == head:
                 break

@@ -30,7 +30,9 @@ class DType:
 
     def __call__(self, value: Any) -> Any:
         """Outside a kernel: the NumPy value nearest to `value`."""
-        return narrow(np.asarray(value, dtype=np.float64), self) if self.is_float else self.numpy.type(value)
+        if not self.is_float:
+            return self.numpy.type(value)
+        return widen(narrow(np.asarray(value, dtype=np.float64), self), self).reshape(())[()]
 
     @property
     def is_float(self) -> bool:

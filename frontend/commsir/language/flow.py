@@ -104,20 +104,28 @@ class Flow(Arithmetic):
 
     # Exits.
 
+    def _flags(self) -> list[str]:
+        """The flags that say whether control has left the statements that come."""
+        return [RETURN, *self.frame.loops[-1:], CONTINUE] if self.frame.loops else [RETURN]
+
     def exits(self) -> Value:
         """Whether control has left: false, true, or a value of the IR."""
-        names = [RETURN, *self.frame.loops[-1:]]
-        flags = [self.frame.variables.get(n, Const(False)) for n in names]
-        if self.frame.loops:
-            flags.append(self.frame.variables.get(CONTINUE, Const(False)))
         result: Value = Const(False)
-        for flag in flags:
+        for name in self._flags():
+            flag = self.frame.variables.get(name, Const(False))
             if isinstance(flag, Const):
                 if flag.py:
                     return Const(True)
             else:
                 result = flag if isinstance(result, Const) else self.binary(ast.BitOr(), result, flag)
         return result
+
+    def has_left(self) -> bool | None:
+        """Whether control has left, where that is known."""
+        flags = [self.frame.variables.get(name, Const(False)) for name in self._flags()]
+        if any(flag == Const(True) for flag in flags):
+            return True
+        return False if all(isinstance(flag, Const) for flag in flags) else None
 
     def unless_left(self, rest: Thunk, live: set[str]) -> None:
         """Runs `rest` where control has not left."""
@@ -126,7 +134,14 @@ class Flow(Arithmetic):
             if not left.py:
                 rest()
         else:
-            self.branch(self.logical_not(left), rest, lambda: None, live)
+            self.branch(self.logical_not(left), rest, self._has_left, live)
+
+    def _has_left(self) -> None:
+        """The other side: control has left, by the one flag that may say so."""
+        variables = self.frame.variables
+        open_ = [name for name in self._flags() if not isinstance(variables.get(name, Const(False)), Const)]
+        if len(open_) == 1:
+            variables[open_[0]] = Const(True)
 
     # Branches.
 
@@ -150,18 +165,22 @@ class Flow(Arithmetic):
     def _merge(self, c: Scalar, sides: list[tuple[list[Line], dict[str, Value]]], live: set[str]) -> None:
         (then_lines, then), (else_lines, other) = sides
         yields: list[tuple[str, list[Leaf], Value]] = []
+        before = dict(self.frame.variables)
+        _forget_returned(then, other, before)
         for name in sorted(then.keys() | other.keys()):
-            a, b = then.get(name), other.get(name)
+            a, b = (side.get(name, _unset(name, side)) for side in (then, other))
             if a is not None and a == b:
                 self.frame.variables[name] = a
             elif not name.startswith("$") and name not in live:
-                self.frame.variables.pop(name, None)
+                self.frame.variables[name] = _NEVER_READ
             elif isinstance(a, Const) and isinstance(b, Const) and a.py is True and b.py is False:
                 self.frame.variables[name] = c
             elif isinstance(a, Const) and isinstance(b, Const) and a.py is False and b.py is True:
                 self.frame.variables[name] = self.logical_not(c)
             else:
                 merged = self._common(name, a, b)
+                if isinstance(merged, Undefined) and _NEVER_READ in (a, b):
+                    merged = self._of_one_side(a if b is _NEVER_READ else b) or merged
                 if isinstance(merged, Undefined):
                     self.frame.variables[name] = merged
                 else:
@@ -171,6 +190,12 @@ class Flow(Arithmetic):
             with self.emitter.into(lines, 1):
                 self._yield([(variables.get(n), ls) for n, ls, _ in yields], "scf.yield")
         self._emit_if(c, then_lines, else_lines, leaves, yields)
+
+    def _of_one_side(self, value: Value | None) -> list[Leaf] | None:
+        """The types of a variable that counts on one side alone, for the other has returned."""
+        if not _is_defined(value) or value is None or not is_carried(value):
+            return None
+        return [self.leaf_of(v) for v in flatten(value)]
 
     def _emit_if(
         self,
@@ -359,6 +384,8 @@ class Flow(Arithmetic):
                 self.fail(f"what is returned in the loop is {after.describe()}", "return numbers or tiles")
             leaves: list[Leaf | None] = [self.leaf_of(v) for v in flatten(after)]
             return c if leaves == c.leaves else Carried(RESULT, rebuild_undefined(after), leaves, [False] * len(leaves))
+        if after is _NEVER_READ:
+            return c
         if not _is_defined(after):
             why = (
                 after.why
@@ -776,6 +803,33 @@ class Flow(Arithmetic):
         self.emitter.emit("}", self.place)
         self.forget(node, [])
         self._otherwise(node, "")
+
+
+# What a variable is where nothing that may follow reads it.
+_NEVER_READ = Undefined("it has no value here")
+
+
+def _unset(name: str, side: dict[str, Value]) -> Value | None:
+    """What a variable is that a branch does not have."""
+    if name.startswith((RETURN, BREAK, CONTINUE)):
+        return Const(False)
+    return _NEVER_READ if _left(side) else None
+
+
+def _left(side: dict[str, Value]) -> bool:
+    """Whether control has left for sure."""
+    return any(v == Const(True) for name, v in side.items() if name.startswith((RETURN, BREAK, CONTINUE)))
+
+
+def _forget_returned(then: dict[str, Value], other: dict[str, Value], before: dict[str, Value]) -> None:
+    """Where one branch has returned, the other one's values count."""
+    gone = [side.get(RETURN) == Const(True) for side in (then, other)]
+    if gone[0] == gone[1]:
+        return
+    left, stays = (then, other) if gone[0] else (other, then)
+    for name, value in stays.items():
+        if not name.startswith("$"):
+            left[name] = value if before.get(name) == value else _NEVER_READ
 
 
 def _is_defined(value: Value | None) -> bool:
