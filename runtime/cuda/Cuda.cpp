@@ -118,34 +118,52 @@ llvm::Expected<int> commsir::cuda::getDeviceCount() {
   return count;
 }
 
-llvm::Expected<Device> Device::open(int ordinal) {
-  auto driver = Driver::get();
-  if (!driver)
-    return driver.takeError();
-  const Driver &cu = **driver;
+static llvm::Error checkOrdinal(int ordinal) {
   auto count = getDeviceCount();
   if (!count)
     return count.takeError();
-  if (ordinal < 0 || ordinal >= *count)
-    return createStringError("GPU %d was asked for, but the machine shows %d "
-                             "(CUDA_VISIBLE_DEVICES hides "
-                             "the others, if it is set)",
-                             ordinal, *count);
+  if (ordinal >= 0 && ordinal < *count)
+    return llvm::Error::success();
+  return createStringError("GPU %d was asked for, but the machine shows %d "
+                           "(CUDA_VISIBLE_DEVICES hides the others, if it is "
+                           "set)",
+                           ordinal, *count);
+}
+
+llvm::Expected<std::string> commsir::cuda::getChip(int ordinal) {
+  auto driver = Driver::get();
+  if (!driver)
+    return driver.takeError();
+  if (auto error = checkOrdinal(ordinal))
+    return std::move(error);
+  const Driver &cu = **driver;
+  CUdevice device = 0;
+  int major = 0, minor = 0;
+  auto attribute = [&](int *value, CUdevice_attribute which) {
+    return cu.DeviceGetAttribute(value, which, device);
+  };
+  CUresult result = cu.DeviceGet(&device, ordinal);
+  if (result == CUDA_SUCCESS)
+    result = attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  if (result == CUDA_SUCCESS)
+    result = attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  if (auto error = cu.check(result, "asking for GPU " + llvm::Twine(ordinal)))
+    return std::move(error);
+  return "sm_" + std::to_string(major * 10 + minor);
+}
+
+llvm::Expected<Device> Device::open(int ordinal) {
+  auto chip = commsir::cuda::getChip(ordinal);
+  if (!chip)
+    return chip.takeError();
+  const Driver &cu = **Driver::get();
   Device device;
   device.table = &cu;
   device.ordinal = ordinal;
-  int major = 0, minor = 0;
+  device.chip = std::move(*chip);
   CUcontext context = nullptr;
   for (auto [result, what] :
        {std::pair(cu.DeviceGet(&device.device, ordinal), "cuDeviceGet"),
-        std::pair(cu.DeviceGetAttribute(
-                      &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                      device.device),
-                  "cuDeviceGetAttribute"),
-        std::pair(cu.DeviceGetAttribute(
-                      &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                      device.device),
-                  "cuDeviceGetAttribute"),
         std::pair(cu.DeviceGetAttribute(
                       &device.multiprocessors,
                       CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device.device),
@@ -156,7 +174,6 @@ llvm::Expected<Device> Device::open(int ordinal) {
                                           llvm::Twine(ordinal)))
       return std::move(error);
   device.primary = context;
-  device.chip = "sm_" + std::to_string(major * 10 + minor);
   return std::move(device);
 }
 

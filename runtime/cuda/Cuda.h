@@ -80,6 +80,9 @@ private:
 /// Number of GPUs of the machine.
 llvm::Expected<int> getDeviceCount();
 
+/// "sm_90" of a GPU, which is not opened.
+llvm::Expected<std::string> getChip(int ordinal);
+
 /// Device memory, or host memory that the device can reach; freed at the end.
 class Memory {
 public:

@@ -148,17 +148,20 @@ commsir::cuda::checkMachine(int64_t ranks, llvm::ArrayRef<int> devices) {
                                 "other",
                                 ordinal)
                       .str());
+    auto found = getChip(ordinal);
+    if (!found)
+      return found.takeError();
+    if (!chip.empty() && chip != *found)
+      return fail("the GPUs are of different kinds (" + chip + " and " +
+                  *found + "); name GPUs of one kind with --devices");
+    chip = *found;
+    if (!keepOpen)
+      continue;
+    // One more reference to the primary context, which nobody gives back.
     auto device = Device::open(ordinal);
     if (!device)
       return device.takeError();
-    if (!chip.empty() && chip != device->getChip())
-      return fail("the GPUs are of different kinds (" + chip + " and " +
-                  device->getChip() +
-                  "); name GPUs of one kind with --devices");
-    chip = device->getChip();
-    if (keepOpen)
-      // One more reference to the primary context, which nobody gives back.
-      (void)new Device(std::move(*device));
+    (void)new Device(std::move(*device));
   }
   return chip;
 }

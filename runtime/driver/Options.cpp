@@ -324,8 +324,17 @@ static const Option kTarget[] = {
      readThreads},
     {"--cluster", "C", "CTAs of a block [chosen]", readCluster},
     {"--devices", "A,B,...", "GPU of each rank [0,1,...]", readDevices},
+    {"--one-process", "",
+     "ranks on GPUs are threads of this process, and not a process each [the "
+     "lines of --batch are run so]",
+     FLAG(oneProcess)},
+    {"--rendezvous", "FOLDER",
+     "be one rank of a job that others have started (torchrun, mpirun, srun): "
+     "RANK, WORLD_SIZE and LOCAL_RANK say which; ranks meet in FOLDER, which "
+     "all see. Files with %r are this rank's alone",
+     TEXT(rendezvous)},
     {"--windows", "KIND",
-     "nccl: NCCL's symmetric windows; plain: device memory of this process; "
+     "nccl: NCCL's symmetric windows; plain: CUDA's memory by peer access; "
      "auto: nccl where it is to be had [auto]",
      readWindows},
     {"--timeout", "SECONDS",
@@ -414,6 +423,8 @@ static llvm::Error judgeTarget(const Options &options) {
                            {options.cluster != 0, "--cluster"},
                            {!options.devices.empty(), "--devices"},
                            {options.windows != "auto", "--windows"},
+                           {options.oneProcess, "--one-process"},
+                           {!options.rendezvous.empty(), "--rendezvous"},
                            {options.graph, "--graph"}};
   bool cpu = options.target == "cpu";
   for (const Only &only :
@@ -448,6 +459,9 @@ static llvm::Error judge(const Options &options) {
                  "--fuzz-schedules");
   if (options.bitwise && (options.rtol || options.atol))
     return usage("--bitwise allows no difference: leave out --rtol and --atol");
+  if (options.oneProcess && !options.rendezvous.empty())
+    return usage("--one-process holds all ranks and --rendezvous one of them: "
+                 "choose one");
   if (options.json && options.dumpIr)
     return usage("--json and --dump-ir both want standard output: choose one");
   return llvm::Error::success();

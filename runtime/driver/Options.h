@@ -62,6 +62,8 @@ struct Options {
   bool graph = false;
   std::string windows = "auto"; ///< auto, nccl or plain
   std::vector<int> devices;     ///< empty: GPU r for rank r
+  bool oneProcess = false;      ///< ranks are threads
+  std::string rendezvous;       ///< folder of a launched job, or ""
 
   uint64_t seed = 0;
   bool seeded = false;

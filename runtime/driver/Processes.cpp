@@ -592,6 +592,8 @@ public:
   }
   static std::atomic<bool> anyStuck;
 
+  bool isLocal(int64_t rank) const override { return rank == place.rank; }
+
 private:
   char *arraysOf(int64_t rank) override {
     return rank == place.rank ? reinterpret_cast<char *>(arrays.data())

@@ -10,6 +10,7 @@
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
 #include "runtime/Version.h"
+#include "runtime/driver/Processes.h"
 #include "runtime/driver/Session.h"
 
 #include "mlir/IR/Remarks.h"
@@ -118,6 +119,11 @@ static int runBatch(llvm::StringRef path) {
 
 int commsir::driver::runMain(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+#ifdef COMMSIR_CUDA
+  if (std::optional<int> status =
+          runAsRank(llvm::ArrayRef<const char *>(argv, argc)))
+    return *status;
+#endif
   llvm::Expected<Options> options =
       parseOptions(llvm::ArrayRef<const char *>(argv, argc).drop_front());
   if (!options) {
@@ -132,6 +138,9 @@ int commsir::driver::runMain(int argc, char **argv) {
       llvm::outs() << "comms-run " << getVersion() << "\n";
     return ExitOk;
   }
+  // The lines of a batch share what is open in this process.
+  if (options->batch.empty())
+    allowProcesses();
   return leave(options->batch.empty() ? runSession(*options)
                                       : runBatch(options->batch));
 }

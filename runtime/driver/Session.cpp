@@ -468,6 +468,8 @@ Session::makeWorld(const cpu::RunOptions &run) {
     unsigned index = compiledIndex(binding.name);
     bool scalar = argument.kind == jit::ArgKind::Scalar;
     for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      if (!(*world)->isLocal(rank))
+        continue;
       char cell[8] = {};
       llvm::MutableArrayRef<char> memory =
           scalar ? llvm::MutableArrayRef<char>(cell,
@@ -545,6 +547,7 @@ bool Session::runOnce() {
   if (auto *error = std::get_if<cpu::RunError>(&outcome))
     return failRun(std::move(*error));
   report.stats = std::get<cpu::RunStats>(std::move(outcome));
+  target->ran(**world);
   report.note = target->note();
   reference = std::move(*world);
   return true;
@@ -715,6 +718,8 @@ bool Session::compareResults(World &world) {
     unsigned index = compiledIndex(binding.name);
     std::optional<Npy> shared;
     for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      if (!world.isLocal(rank))
+        continue;
       // One file for all ranks is read once.
       std::string path = substituteRank(binding.value, rank);
       if (!shared || path != shared->path()) {
@@ -745,6 +750,8 @@ bool Session::writeResults(World &world) {
     unsigned index = compiledIndex(binding.name);
     std::string header = npyHeader(*argument.element, argument.shape);
     for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      if (!world.isLocal(rank))
+        continue;
       llvm::ArrayRef<char> memory = world.memory(index, rank);
       std::string path = substituteRank(binding.value, rank);
       if (llvm::Error error = files.write(

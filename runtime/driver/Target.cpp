@@ -16,6 +16,7 @@
 
 #ifdef COMMSIR_CUDA
 #include "runtime/cuda/World.h"
+#include "runtime/driver/Processes.h"
 #endif
 
 using namespace commsir;
@@ -166,7 +167,7 @@ llvm::Expected<std::unique_ptr<Target>> Target::create(const Options &options) {
 
 bool commsir::driver::mustLeaveAtOnce() {
 #ifdef COMMSIR_CUDA
-  return cuda::isAnyWorldStuck();
+  return cuda::isAnyWorldStuck() || isRankStuck();
 #else
   return false;
 #endif
@@ -177,3 +178,7 @@ void commsir::driver::keepMachineOpen() {
   cuda::keepDevicesOpen();
 #endif
 }
+
+#ifndef COMMSIR_CUDA
+void commsir::driver::allowProcesses() {}
+#endif

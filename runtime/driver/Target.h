@@ -31,6 +31,9 @@ public:
   virtual void setScalar(unsigned arg, int64_t rank,
                          llvm::ArrayRef<char> bytes) = 0;
   virtual std::variant<cpu::RunStats, cpu::RunError> run() = 0;
+  /// Whether `rank` is this process's affair: inputs, results and comparisons
+  /// of the others are theirs.
+  virtual bool isLocal(int64_t /*rank*/) const { return true; }
 };
 
 /// A target, and after `compile` the kernel made for it.
@@ -69,6 +72,8 @@ public:
   /// knows.
   virtual llvm::Expected<std::unique_ptr<World>>
   createWorld(const cpu::RunOptions &run) = 0;
+  /// `world` has run.
+  virtual void ran(const World &) {}
   /// A line about how it ran, for the report; "" for none.
   virtual std::string note() const { return ""; }
 };
@@ -85,6 +90,10 @@ tune::KernelAnswer chooseWays(mlir::comms::KernelOp kernel,
 /// Whether something that runs does not return, so that the process must leave
 /// without cleaning up.
 bool mustLeaveAtOnce();
+
+/// From now on this process is comms-run, which can start itself once for each
+/// rank. A library cannot: its ranks are threads.
+void allowProcesses();
 
 /// Keeps GPUs open from run to run, where opening them takes long.
 void keepMachineOpen();

@@ -9,10 +9,12 @@
 
 #include "lowering/Pipelines.h"
 #include "runtime/cuda/Cuda.h"
-#include "runtime/cuda/Cuda.h"
 #include "runtime/cuda/World.h"
+#include "runtime/driver/Processes.h"
 #include "runtime/driver/Target.h"
 #include "runtime/jit/cuda/Compile.h"
+
+#include "mlir/Bytecode/BytecodeWriter.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -43,6 +45,9 @@ static void describeDevice(int ordinal, tune::Question &question) {
 
 namespace {
 
+/// This is comms-run.
+bool processesAllowed = false;
+
 class CudaWorld final : public World {
 public:
   explicit CudaWorld(std::unique_ptr<cuda::World> world)
@@ -67,7 +72,20 @@ public:
   explicit CudaTarget(const Options &options) : options(options) {}
 
   llvm::Error checkMachine(int64_t ranks) override {
-    auto found = cuda::checkMachine(ranks, options.devices);
+    std::vector<int> devices = options.devices;
+    if (!options.rendezvous.empty()) {
+      auto found = JobPlace::find();
+      if (!found)
+        return found.takeError();
+      place = *found;
+      if (place->ranks != ranks)
+        return llvm::createStringError(
+            "the run is for %lld ranks, the job has %lld (WORLD_SIZE)",
+            static_cast<long long>(ranks),
+            static_cast<long long>(place->ranks));
+      devices = {ownDevice()};
+    }
+    auto found = cuda::checkMachine(place ? 1 : ranks, devices);
     if (!found)
       return found.takeError();
     chip = *found;
@@ -92,6 +110,9 @@ public:
       fillIn(request, kernel);
     request.check = options.check;
     request.checkEvents = options.checkEvents;
+    if (ranksAreProcesses())
+      if (auto error = describeTask(*module, name, request))
+        return error;
     auto result = jit::compileCuda(std::move(module), name, request);
     if (!result)
       return result.takeError();
@@ -109,6 +130,8 @@ public:
 
   llvm::Expected<std::unique_ptr<World>>
   createWorld(const cpu::RunOptions &run) override {
+    if (ranksAreProcesses())
+      return createRanksWorld(run);
     cuda::RunOptions request;
     request.launches = run.launches;
     request.timeLimit = run.timeLimit;
@@ -125,6 +148,11 @@ public:
     return std::make_unique<CudaWorld>(std::move(*world));
   }
 
+  void ran(const World &world) override {
+    if (ranksAreProcesses())
+      windows = getWindowsNote(world);
+  }
+
   std::string note() const override {
     jit::LaunchShape shape = kernel->shape();
     std::string text;
@@ -136,6 +164,50 @@ public:
   }
 
 private:
+  bool ranksAreProcesses() const {
+    return place || (processesAllowed && !options.oneProcess);
+  }
+  int ownDevice() const {
+    return size_t(place->local) < options.devices.size()
+               ? options.devices[place->local]
+               : place->local;
+  }
+
+  /// What the ranks are going to do, once the kernel is settled.
+  llvm::Error describeTask(mlir::ModuleOp module, llvm::StringRef name,
+                           const jit::CudaOptions &settled) {
+    llvm::raw_string_ostream out(task.request.source);
+    mlir::BytecodeWriterConfig config("CommsIR");
+    if (mlir::failed(mlir::writeBytecodeToFile(module, out, config)))
+      return llvm::createStringError("the kernel cannot be written");
+    task.request.name = name.str();
+    task.request.algorithm = settled.algorithm;
+    task.request.protocol = settled.protocol;
+    task.request.blocks = settled.blocks;
+    task.request.threads = settled.threads;
+    task.request.cluster = settled.cluster;
+    task.request.check = settled.check;
+    task.request.checkEvents = settled.checkEvents;
+    task.group.name = "comms-run";
+    task.group.ranks = settled.ranks;
+    task.group.timeout = options.timeout;
+    task.group.windows = options.windows == "auto" ? "" : options.windows;
+    task.graph = options.graph;
+    return llvm::Error::success();
+  }
+
+  llvm::Expected<std::unique_ptr<World>>
+  createRanksWorld(const cpu::RunOptions &run) {
+    task.launches = run.launches;
+    task.timeLimit = run.timeLimit;
+    if (!place)
+      return createProcessWorld(task, *kernel, options.devices);
+    task.group.rank = place->rank;
+    task.group.device = ownDevice();
+    task.rendezvous = options.rendezvous;
+    return createRankWorld(task, *kernel, *place);
+  }
+
   /// What neither the user nor the kernel says is chosen.
   void fillIn(jit::CudaOptions &request, mlir::comms::KernelOp kernel) const {
     tune::Question wish;
@@ -174,9 +246,14 @@ private:
   const Options &options;
   std::string chip, windows;
   std::unique_ptr<jit::CudaKernel> kernel;
+  /// Of a launched job.
+  std::optional<JobPlace> place;
+  RankTask task;
 };
 
 } // namespace
+
+void commsir::driver::allowProcesses() { processesAllowed = true; }
 
 std::unique_ptr<Target>
 commsir::driver::createCudaTarget(const Options &options) {
