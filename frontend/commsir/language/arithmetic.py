@@ -334,6 +334,9 @@ class Arithmetic:
         return None
 
     def _fold(self, kind: type[ast.operator], a: Const, b: Const) -> Value:
+        for value, side in ((a, "left"), (b, "right")):
+            if callable(value.py):
+                self.number(value, f"the {side} side of '{SYMBOLS[kind]}'")
         try:
             return Const(_PYTHON[kind](a.py, b.py))
         except (TypeError, KeyError):

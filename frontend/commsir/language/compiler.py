@@ -211,7 +211,7 @@ class Compiler(Flow):
         if isinstance(target, ast.Name):
             if isinstance(value, View) and not (isinstance(value.count, Scalar) or self.in_region):
                 value = self.load_view(value)
-            if isinstance(value, Scalar | Tile | Token):
+            if isinstance(value, Scalar | Tile | Token | Team | Memory | Channel):
                 self.emitter.hint(value.name, target.id)
             self.frame.variables[target.id] = value
         elif isinstance(target, ast.Tuple | ast.List):
@@ -639,25 +639,26 @@ class Compiler(Flow):
             self.fail(
                 f"{len(keys)} subscripts for {base.describe()}, which has {rank} dimension{'s' * (rank != 1)}", node=key
             )
+        if len(keys) == rank and not any(isinstance(k, ast.Slice) for k in keys):
+            indices = tuple(self._one(base, axis, k) for axis, k in enumerate(keys))
+            return View(base, Const(0), Const(-1), indices)
+        if any(isinstance(k, ast.Slice) for k in keys[:-1]):
+            self.fail("only the last subscript may be a slice: a tile is contiguous", "load row by row", key)
+        last = keys[-1]
+        if not isinstance(last, ast.Slice):
+            indices = tuple(self._one(base, axis, k) for axis, k in enumerate(keys))
+            return View(base, self._offset(base, indices), self.stride(base, len(keys) - 1))
+        indices = tuple(self._one(base, axis, k) for axis, k in enumerate(keys[:-1]))
+        start, count = self._slice(base, len(keys) - 1, last)
+        count = self.binary(ast.Mult(), count, self.stride(base, len(keys) - 1))
+        return View(base, self._offset(base, (*indices, start)), count)
+
+    def _offset(self, base: Memory | Window, indices: Sequence[Value]) -> Value:
+        """The number of elements before the one that the subscripts name."""
         offset: Value = Const(0)
-        count: Value | None = None
-        for axis, k in enumerate(keys):
-            stride = self.stride(base, axis)
-            if count is not None:
-                self.fail("only the last subscript may be a slice: a tile is contiguous", "load row by row", k)
-            if isinstance(k, ast.Slice):
-                start, count = self._slice(base, axis, k)
-                count = self.binary(ast.Mult(), count, stride)
-            else:
-                start = self._one(base, axis, k)
-            offset = (
-                self.binary(ast.Add(), offset, self.binary(ast.Mult(), start, stride))
-                if stride != Const(1) or offset != Const(0)
-                else start
-            )
-        if count is None:
-            count = Const(-1) if len(keys) == rank else self.stride(base, len(keys) - 1)
-        return View(base, offset, count)
+        for axis, index in enumerate(indices):
+            offset = self.binary(ast.Add(), offset, self.binary(ast.Mult(), index, self.stride(base, axis)))
+        return offset
 
     def _one(self, base: Memory | Window, axis: int, key: ast.expr) -> Value:
         """A single subscript; a negative number counts from the end."""
@@ -799,15 +800,8 @@ class Compiler(Flow):
         return self.load(value.base, value.offset, value.count.py)
 
     def _indices(self, memory: Memory, view: View) -> str:
-        """Subscripts of one element, whose offset counts elements: memory of more dimensions takes it apart again."""
-        if len(memory.shape) == 1:
-            return self.index(view.offset, "a subscript").name
-        rest, names = view.offset, []
-        for axis in range(len(memory.shape)):
-            stride = self.stride(memory, axis)
-            names.append(self.index(self.binary(ast.FloorDiv(), rest, stride), "a subscript").name)
-            rest = self.binary(ast.Mod(), rest, stride)
-        return ", ".join(names)
+        """The subscripts of one element."""
+        return ", ".join(self.index(i, "a subscript").name for i in view.indices)
 
     def load(
         self, base: Value, offset: Value, length: int, valid: Value | None = None, after: Token | None = None

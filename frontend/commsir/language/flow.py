@@ -356,12 +356,12 @@ class Flow(Arithmetic):
         end. What was emitted is dropped; the caller emits it again with the types found.
         """
         for _ in range(8):
-            saved, lines = dict(self.frame.variables), self.emitter.lines
+            saved, lines, place = dict(self.frame.variables), self.emitter.lines, self.place
             self.guessing += 1
             with self.emitter.into([]):
                 after = attempt(carried)
             self.guessing -= 1
-            self.frame.variables, self.emitter.lines = saved, lines
+            self.frame.variables, self.emitter.lines, self.place = saved, lines, self.at(node)
             settled = True
             kept = []
             for c in carried:
@@ -369,6 +369,7 @@ class Flow(Arithmetic):
                 settled &= verdict is c
                 if verdict is not None:
                     kept.append(verdict)
+            self.place = place
             if settled:
                 return carried
             carried = kept
@@ -472,8 +473,11 @@ class Flow(Arithmetic):
         """What the loop gives a value to without carrying it has none behind it: the loop may not run."""
         kept = {c.name for c in carried}
         names = control.assigned(node.body) | (control.assigned([node.target]) if isinstance(node, ast.For) else set())
+        live = self.frame.live.after[id(node)] | self.frame.live.head[id(node)]
         for name in names - kept:
-            if not (name in self.frame.variables and isinstance(self.frame.variables[name], Undefined)):
+            if name not in live:
+                self.frame.variables[name] = _NEVER_READ
+            elif not isinstance(self.frame.variables.get(name), Undefined):
                 self.frame.variables[name] = Undefined(
                     f"'{name}' gets its value inside the loop at line {node.lineno}, which may not run; "
                     "give it one before the loop"

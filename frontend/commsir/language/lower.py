@@ -186,8 +186,9 @@ def _part(c: Compiler, value: Value, what: str) -> tuple[Memory | Window, Scalar
     if isinstance(value, Memory | Window):
         return value, c.constant(0, INDEX), c.size(value)
     if isinstance(value, View):
-        count = Const(1) if value.count == Const(-1) else value.count
-        return value.base, c.index(value.offset, "the offset"), count
+        if value.indices:
+            return value.base, c.index(c._offset(value.base, value.indices), "the offset"), Const(1)
+        return value.base, c.index(value.offset, "the offset"), value.count
     c.fail(
         f"{what} is {value.describe()}, where memory is needed",
         "pass an array or a part of one, such as x[0:64]; a tile is stored first",

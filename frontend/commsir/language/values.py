@@ -126,6 +126,8 @@ class View(Value):
     base: Memory | Window
     offset: Value
     count: Value
+    # Of a single element, whose count is -1, its subscripts instead of an offset.
+    indices: tuple[Value, ...] = ()
 
     def describe(self) -> str:
         return f"a part of {self.base.describe()}"

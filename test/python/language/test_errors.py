@@ -1,0 +1,237 @@
+"""Python that cannot be compiled: the line, what is wrong, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import commsir
+
+Load = Callable[[str], ModuleType]
+
+PARAMETERS = (
+    "x: f32[Window, 8, 64], y: f32[Array, 8, 64], q: i32[Array, 64], s: Signal[4], n: i64, v: f32"
+)
+PRELUDE = "import numpy\nOUTSIDE = numpy.zeros(3)\ndef itself(t):\n    return itself(t)\ndef one_way(t):\n    if t > 0:\n        return t\n"
+
+# The body, the line in it that is meant (from 1), and words of the message.
+CASES: dict[str, tuple[str, int, str]] = {
+    "list-comprehension": ("a = [k for k in range(3)]", 1, "list comprehension.*for loop"),
+    "generator": ("a = sum(k for k in range(3))", 1, "generator expression|sum cannot"),
+    "dict": ("a = {1: 2}", 1, "a dict cannot.*outside"),
+    "try": ("try:\n    pass\nexcept ValueError:\n    pass", 1, "try cannot.*if"),
+    "with": ("with open('f') as f:\n    pass", 1, "with cannot.*role"),
+    "raise": ("raise ValueError", 1, "raise cannot.*assert"),
+    "global": ("global OUTSIDE", 1, "global cannot.*argument"),
+    "import": ("import os", 1, "import cannot.*outside"),
+    "class": ("class A:\n    pass", 1, "a class cannot"),
+    "print": ("print(n)", 1, "print cannot.*trace"),
+    "f-string": ("a = f'{n}'", 1, "f-string"),
+    "yield": ("yield n", 1, "yield cannot"),
+    "match": ("match n:\n    case 1:\n        pass", 1, "match cannot.*if and elif"),
+    "string-method": ("a = 'x'.upper()", 1, "the string 'x' has no methods"),
+    "string-sum": ("a = 'x' + n", 1, "the string 'x', which is no number"),
+    "unknown-name": ("y[0] = twce", 1, "'twce' has no value"),
+    "unknown-function": ("barier()", 1, "'barier' has no value.*did you mean 'barrier'"),
+    "unknown-attribute": ("a = x.locl()", 1, "the window 'x' has no attribute 'locl'.*did you mean 'local'"),
+    "unknown-module-attribute": ("a = np.sine(v)", 1, "'numpy' has no attribute 'sine'.*did you mean 'sin"),
+    "unknown-keyword": ("put(y, x, 1, cont=3)", 1, "put has no argument 'cont'.*did you mean 'count'"),
+    "missing-argument": ("put(y, x)", 1, "missing a required argument: 'peer'"),
+    "unknown-choice": ("barrier(extent='grids')", 1, "the extent is the string 'grids'.*did you mean 'grid'"),
+    "unknown-reduction": ("all_reduce(x, outs=y, op='sums')", 1, "op is the string 'sums'.*did you mean 'sum'"),
+    "unknown-python": ("a = sorted((n, 1))", 1, "sorted cannot.*outside"),
+    "array-outside": ("a = OUTSIDE[0]", 1, "an array from outside cannot.*argument"),
+    "lengths": ("y[0] = x[0] + q[0:32]", 1, r"'\+' of tiles of 64 and 32 elements"),
+    "store-length": ("y[0] = q[0:32]", 1, "a tile of 32 elements does not fit 64 of the array 'y'"),
+    "tile-condition": ("if x[0] > 0:\n    y[0] = 1", 1, "a tile of 64 bool: a branch needs one truth value.*where"),
+    "tile-and": ("a = (x[0] > 0) and (x[1] > 0)", 1, "'and' and 'or' of tiles.*a & b"),
+    "tile-index": ("a = (x[0] + 1)[3]", 1, "a tile has no subscripts"),
+    "float-index": ("y[0, v] = 1", 1, "a subscript is a scalar f32, not an integer.*int"),
+    "float-bits": ("a = v & 1", 1, "'&' of f32.*astype"),
+    "out-of-bounds": ("y[8] = x[0]", 1, "8 is out of bounds: the array 'y' has 8 along dimension 0"),
+    "slice-too-long": ("y[0, 60:70] = 1.0", 1, "a slice that ends at 70 of the array 'y', which has 64"),
+    "slice-unknown": ("y[0, 0:n] = 1.0", 1, "how long this part.*valid=count"),
+    "slice-step": ("a = y[0, 0:64:2]", 1, "a slice has no step"),
+    "too-many-subscripts": ("a = y[0, 0, 0]", 1, "3 subscripts for the array 'y', which has 2 dimensions"),
+    "cell": ("signal(s[4], 1)", 1, r"cell 4 of the signal 's', which has 4.*Signal\[5\]"),
+    "no-cell": ("signal(x, 1)", 1, "the window 'x', where a cell of a signal is needed"),
+    "no-window": ("put(x, y, 1)", 1, "the array 'y', where a window is needed.*Window"),
+    "other-types": ("put(q, x, 1)", 1, "'q' has i32, the window 'x' has f32"),
+    "two-changes": ("signal(s[0], 1, set=1, add=2)", 1, "either sets its cell or adds"),
+    "no-value": ("wait_signal(s[0])", 1, "a wait has one value.*ge=value"),
+    "no-token": ("a = x.load(0, 64, after=n)", 1, "'after' is a scalar i64.*token"),
+    "length-unknown": ("a = x.load(0, n)", 1, "the length of a tile is a scalar i64"),
+    "one-branch": ("if n > 0:\n    a = 1.0\ny[0] = a", 3, "'a' gets a value in only one branch of the if at line"),
+    "only-loop": ("for k in range(n):\n    a = k\nq[0] = a", 3, "'a' gets its value inside the loop at line"),
+    "loop-variable": ("for k in range(n):\n    pass\nq[0] = k", 3, "'k' gets its value inside the loop"),
+    "branch-types": ("if n > 0:\n    a = v\nelse:\n    a = n\ny[0] = a", 1, "'a' is f32 in one branch and i64 in the other"),
+    "loop-type": ("a = n\nfor k in range(3):\n    a = a * 0.5\ny[0] = a", 2, "'a' is i64 before the loop and f32 after its body"),
+    "loop-length": ("a = x[0]\nfor k in range(3):\n    a = y[k, 0:32]\ny[0, 0:32] = a", 2, "'a' is tile of 64 f32 before"),
+    "memory-by-condition": ("a = x if n > 0 else y", 1, "only numbers and tiles may depend on a run-time condition"),
+    "recursion": ("y[0] = itself(x[0])", 1, "calls itself cannot be compiled.*loop"),
+    "half-returned": ("y[0, 0] = one_way(v)", 1, "'one_way' does not return a value on every path"),
+    "kernel-returns": ("return x[0]", 1, "a kernel returns nothing"),
+    "constant-division": ("a = 1 // 0", 1, "integer division or modulo by zero|by zero"),
+    "assert-false": ("assert 1 > 2, 'order'", 1, "this does not hold: order"),
+    "static-unknown": ("for k in static_range(n):\n    pass", 1, "an argument of static_range is a scalar i64"),
+    "iterate-array": ("for k in y:\n    pass", 1, "a for runs over range.*not over the array 'y'"),
+    "goes-nowhere": ("x[0] == y[0]", 1, "this value goes nowhere"),
+    "assign-attribute": ("x.name = 3", 1, "attributes cannot be assigned"),
+    "unpack": ("a, b = 1, 2, 3", 1, "3 values for 2 names"),
+    "consume-memory": ("all_reduce(x, outs=y, consume=lambda t: t + y[0])", 1, "cannot (read|use) the array 'y'.*args"),
+    "consume-condition": ("all_reduce(x, outs=y, consume=lambda t: t if t.sum()[0] > 0 else -t)", 1, "conditional expression.*where"),
+    "consume-arity": ("all_reduce(x, outs=y, consume=lambda t, w: t)", 1, "missing a required argument: 'w'"),
+    "consume-count": ("all_reduce(x, outs=y, consume=lambda t: (t, t))", 1, "returns 2 tiles for 1 outputs"),
+    "consume-length": ("all_reduce(x, outs=q, consume=lambda t: t)", 1, "returns a tile of 64 f32 for 'q', whose rows have 8"),
+    "args-unread": ("all_reduce(x, outs=y, args=q)", 1, "has args but no function that reads them"),
+    "no-outs": ("all_gather(x)", 1, "all_gather needs outs"),
+    "part-of-collective": ("all_reduce(x[0], outs=y)", 1, "collectives take whole arrays"),
+    "role-numbers": ("with role('a', 0, n):\n    pass", 1, "two numbers of blocks that are known"),
+    "role-returns": ("with role('a', 0, 1):\n    return", 1, "a role cannot return"),
+    "too-big": ("q[0] = 2**40", 1, "does not fit i32"),
+    "step-zero": ("for k in range(0, n, 0):\n    pass", 1, "the step of range is 0"),
+    "not-a-number": ("a = x + 1", 1, "the window 'x', which is no number.*load it first"),
+    "uncalled": ("a = rank + 1", 1, "which is no number.*call it"),
+}  # fmt: skip
+
+
+def _indent(body: str) -> str:
+    return "\n".join("    " + line for line in body.splitlines())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_message(load: Load, name: str) -> None:
+    body, line, words = CASES[name]
+    module = load(f"{PRELUDE}@kernel\ndef k({PARAMETERS}):\n{_indent(body)}\n")
+    with pytest.raises(commsir.CompileError) as caught:
+        module.k.text()
+    error = caught.value
+    first = 1 + open(str(module.__file__)).read().split("\n").index(f"def k({PARAMETERS}):")
+    said = error.diagnostics[0]
+    text = str(error).replace("\n", " ")
+    assert re.search(words, text), text
+    assert said.file == module.__file__
+    places = [said, *said.notes]
+    assert first + line in [p.line for p in places], (said.line, first, text)
+    assert "^" in said.message  # the line of source, and a caret
+
+
+def test_source_not_available() -> None:
+    space: dict[str, object] = {}
+    exec("import commsir\nfrom commsir import f32, Array\n@commsir.kernel\ndef k(y: f32[Array, 4]):\n    pass\n", space)
+    with pytest.raises(commsir.CompileError, match="source of 'k' is not available.*save it as a .py file"):
+        space["k"].text()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ("y", "'y' has no annotation.*f32"),
+        ("y: 3", "'y' is annotated 3"),
+        ("*y", r"no \*args"),
+        ("y: 'f32[Arrays, 4]'", "Arrays.*did you mean 'Array'"),
+        ('y: "f32[Array]"', "has no shape"),
+        ('y: "f32[Array, 0.5]"', "0.5 is no dimension"),
+        ('y: "Signal[1, 2]"', "a signal has a number of cells"),
+    ],
+)
+def test_parameters(load: Load, parameters: str, words: str) -> None:
+    module = load(f"@kernel\ndef k({parameters}):\n    pass\n")
+    with pytest.raises(commsir.CompileError) as caught:
+        module.k.text()
+    assert re.search(words, str(caught.value).replace("\n", " ")), str(caught.value)
+
+
+def test_outside_a_kernel() -> None:
+    with pytest.raises(commsir.UsageError, match=r"commsir.barrier works inside a function with @commsir.kernel"):
+        commsir.barrier()
+    with pytest.raises(commsir.UsageError, match="list of one array a rank"):
+        commsir.all_reduce(np.zeros(4))
+
+
+def test_called(load: Load) -> None:
+    module = load("@kernel\ndef k(y: f32[Array, 4]):\n    y[:] = 1.0\n")
+    with pytest.raises(commsir.UsageError, match=r"k.simulate\(ranks=…"):
+        module.k(np.zeros(4))
+
+
+SIMPLE = '@kernel\ndef k(x: Window["rows, 64", "f32"], y: f32[Array, "rows", 64], n: i64, s: Signal):\n    all_reduce(x, outs=y)\n'
+
+
+@pytest.mark.parametrize(
+    ("ranks", "inputs", "words"),
+    [
+        (2, {"z": 1}, "no parameter 'z'"),
+        (2, {"s": 1}, "a signal.*take no input"),
+        (2, {"x": np.zeros((4, 32))}, r"'x' has shape \[4, 32\], and the kernel has it as \[rows, 64\]"),
+        (2, {"x": np.zeros((4, 64)), "y": np.zeros((5, 64))}, "'rows' is 4 elsewhere|kernel has it as"),
+        (3, {"x": [np.zeros((4, 64))] * 2}, "'x' has 2 arrays for 3 ranks"),
+        (None, {"x": np.zeros((4, 64))}, "how many ranks"),
+        (2, {}, "the dimension 'rows' of 'x' is not known"),
+        (2, {"x": np.array([["a"]])}, "elements of type"),
+        (2, {"x": [np.zeros((4, 64)), np.zeros((5, 64))]}, "ranks have arrays of one shape"),
+    ],
+)  # fmt: skip
+def test_inputs(load: Load, ranks: int | None, inputs: dict[str, object], words: str) -> None:
+    with pytest.raises(commsir.UsageError, match=words):
+        load(SIMPLE).k.simulate(ranks, inputs)
+
+
+def test_integers_that_do_not_fit(load: Load) -> None:
+    module = load("@kernel\ndef k(q: i32[Array, 2]):\n    q[0] = 1\n")
+    with pytest.raises(commsir.UsageError, match="do not fit i32"):
+        module.k.simulate(1, {"q": np.array([2**40, 0])})
+    with pytest.raises(commsir.UsageError, match="round it first"):
+        module.k.simulate(1, {"q": np.array([0.5, 0])})
+
+
+STUCK = (
+    "@kernel\ndef k(s: Signal, y: i64[Array, 1]):\n    if rank() == 1:\n        signal(s[0], 0)\n"
+    "    wait_signal(s[0], ge=1)\n    y[0] = 1\n"
+)
+
+
+def test_checker_points_at_python(load: Load) -> None:
+    module = load(STUCK)
+    with pytest.raises(commsir.CheckError, match="waits for ever") as caught:
+        module.k.check(ranks=3)
+    assert caught.value.file == module.__file__
+    assert "    wait_signal(s[0], ge=1)\n    ^" in str(caught.value)
+
+
+def test_deadlock_has_its_events(load: Load) -> None:
+    module = load(STUCK)
+    with pytest.raises(commsir.DeadlockError) as caught:
+        module.k.simulate(3, check=False)
+    error = caught.value
+    assert {w.rank for w in error.waiting} == {1, 2}
+    assert "saw 0, wants ≥ 1" in str(error) and "wait_signal(s[0], ge=1)" in str(error)
+
+
+def test_verifier_points_at_python(load: Load) -> None:
+    """What the dialect alone knows is said of the line too."""
+    module = load("@kernel\ndef k(x: f32[Window, 8], y: f32[Array, 8]):\n    if rank() == 0:\n        all_reduce(x, outs=y)\n")
+    with pytest.raises(commsir.CompileError, match="C1") as caught:
+        _ = module.k.ir
+    assert caught.value.file == module.__file__
+    assert "    all_reduce(x, outs=y)\n" in str(caught.value)
+
+
+def test_bounds_at_run_time(load: Load) -> None:
+    module = load("@kernel\ndef k(y: f32[Array, 8], n: i64):\n    assert 0 <= n < 8, 'the row'\n    y[n] = 1.0\n")
+    assert module.k.simulate(1, {"n": 7})["y"][0][7] == 1
+    with pytest.raises(commsir.BoundsError, match="the row"):
+        module.k.simulate(1, {"n": 8})
+
+
+def test_failing_run_is_saved(load: Load, tmp_path: object) -> None:
+    module = load(STUCK)
+    with pytest.raises(commsir.DeadlockError) as caught:
+        module.k.simulate(3, check=False)
+    path = caught.value.save(f"{tmp_path}/run.zip")
+    with pytest.raises(commsir.DeadlockError):
+        commsir.replay(path)
