@@ -119,9 +119,11 @@ static std::string renderNumber(int64_t number) {
 
 static std::string renderHow(const Header &header) {
   std::string calls = renderNumber(header.calls) + " calls";
-  return (header.mode == "graph" ? "CUDA graph of " + calls
-                                 : calls + " one after the other") +
-         ", " + renderNumber(header.replays) + " replays x " +
+  std::string how = header.mode == "eager" ? calls + " one after the other"
+                                           : "CUDA graph of " + calls;
+  if (header.mode == "graph and eager")
+    how += ", and (eager) one after the other";
+  return how + ", " + renderNumber(header.replays) + " replays x " +
          renderNumber(header.repetitions) + " interleaved repetitions; " +
          (header.inPlace ? "in place" : "not in place");
 }

@@ -34,6 +34,10 @@ static constexpr const char *kWorker = "COMMSIR_TUNE_UNTIL";
 /// A worker whose journal has not grown for this long will not get on.
 static constexpr double kPatience = 120;
 
+/// What is larger takes long to check and is limited by the links alone: beyond
+/// the last size times are told from what came before.
+static constexpr int64_t kMostOutput = 128 << 20;
+
 static int fail(const llvm::Twine &message, int code = 2) {
   llvm::outs().flush();
   llvm::errs() << "comms-bench: error: " << message << "\n";
@@ -143,6 +147,8 @@ TuneRanges commsir::tune::listRanges(const Plan &plan, const Target &target) {
   TuneRanges all;
   std::map<std::string, size_t> places;
   for (const Problem &problem : plan.problems()) {
+    if (problem.outputBytes() > kMostOutput)
+      continue;
     Question question = makeQuestion(problem);
     target.describeMachine(question);
     std::string label = problem.label() + " " + question.elementType;
