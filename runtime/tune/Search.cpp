@@ -113,7 +113,7 @@ void Search::coarseAt(size_t range, size_t place, const Times *low,
                       const Times *high, double factor) {
   int64_t size = ranges[range].sizes[place];
   Question question = ranges[range].at(size);
-  std::vector<Recipe> recipes;
+  std::vector<Recipe> recipes = hooks.starts(question);
   for (const Pair &pair : listPairs(question, /*everything=*/true)) {
     if (low && high && isFarOff(*low, pair, factor) &&
         isFarOff(*high, pair, factor))

@@ -46,6 +46,9 @@ public:
       size_t range, int64_t size, const std::vector<Recipe> &recipes)>;
   struct Hooks {
     Measure measure;
+    /// Recipes to begin with, beside what the cost model suggests.
+    std::function<std::vector<Recipe>(const Question &question)> starts =
+        [](const Question &) { return std::vector<Recipe>(); };
     /// Time is up: what is known is what there is.
     std::function<bool()> isOver = [] { return false; };
     /// A step has been done: how much of all, in [0, 1].

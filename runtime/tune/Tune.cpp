@@ -377,6 +377,19 @@ static void tellFailures(const Journal &journal) {
 
 bool commsir::tune::isTuneWorker() { return std::getenv(kWorker); }
 
+/// The best two ways that are known from tables before, or from the model.
+static std::vector<Recipe> recallWays(const Question &question) {
+  std::vector<Recipe> recipes;
+  for (const Way &way : choose(question).considered) {
+    if (recipes.size() == 2)
+      break;
+    int64_t cluster = std::max<int64_t>(way.cluster, 1);
+    recipes.push_back({way.algorithm, way.protocol, way.threads, cluster, 1,
+                       std::max<int64_t>(way.blocks, 1) * cluster});
+  }
+  return recipes;
+}
+
 static std::string makeIdentity(const Plan &plan, const Target &target) {
   Question machine;
   target.describeMachine(machine);
@@ -408,6 +421,7 @@ int commsir::tune::runTuneWorker(Plan &plan, Target &target) {
   double started = now();
   Search::Hooks hooks;
   hooks.measure = std::ref(measurer);
+  hooks.starts = recallWays;
   hooks.isOver = [&] {
     return measurer.isBroken() || (until > 0 && now() > until);
   };
