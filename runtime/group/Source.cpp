@@ -9,6 +9,7 @@
 
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
+#include "runtime/jit/Cache.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -43,9 +44,9 @@ static llvm::Error explain(llvm::Error error, llvm::StringRef said) {
                             });
 }
 
-llvm::Expected<CompiledSource>
-group::compileSource(llvm::StringRef source, llvm::StringRef name,
-                     const jit::CompileOptions &options) {
+static llvm::Expected<std::string>
+makeBytes(llvm::StringRef source, llvm::StringRef name,
+          const jit::CompileOptions &options) {
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   std::string said;
   mlir::ScopedDiagnosticHandler handler(
@@ -65,10 +66,40 @@ group::compileSource(llvm::StringRef source, llvm::StringRef name,
         llvm::make_error<jit::CompileError>(jit::CompileError::Stage::Input,
                                             "the kernel could not be parsed"),
         said);
-  auto kernel = jit::compile(std::move(module), name, options);
-  if (!kernel)
-    return explain(kernel.takeError(), said);
+  auto bytes = jit::compileToBytes(std::move(module), name, options);
+  if (!bytes)
+    return explain(bytes.takeError(), said);
+  return bytes;
+}
+
+static jit::CacheKey keyOf(llvm::StringRef source, llvm::StringRef name,
+                           const jit::CompileOptions &options) {
+  static const std::string processor = jit::describeProcessor();
+  jit::CacheKeyBuilder key;
+  key.add("what", "cpu source").add("source", source).add("name", name);
+  key.add("ranks", options.ranks).add("blocks", options.blocks);
+  key.add("algorithm", options.algorithm).add("protocol", options.protocol);
+  key.add("check", options.check).add("processor", processor);
+  return key.finish();
+}
+
+llvm::Expected<CompiledSource>
+group::compileSource(llvm::StringRef source, llvm::StringRef name,
+                     const jit::CompileOptions &options) {
   CompiledSource compiled;
+  compiled.cached = true;
+  auto bytes = jit::Cache::shared().get(
+      keyOf(source, name, options),
+      name.empty() ? "a kernel" : ("kernel @" + name).str(),
+      jit::areKernelBytes, [&] {
+        compiled.cached = false;
+        return makeBytes(source, name, options);
+      });
+  if (!bytes)
+    return bytes.takeError();
+  auto kernel = jit::loadBytes(**bytes);
+  if (!kernel)
+    return kernel.takeError();
   compiled.kernel = std::move(*kernel);
   return std::move(compiled);
 }

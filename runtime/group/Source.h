@@ -18,8 +18,9 @@ struct CompiledSource {
   bool cached = false;
 };
 
-/// Compiles kernel `name` (empty: the only one) of a text or of bytecode. The
-/// error holds what the compiler has said.
+/// Compiles kernel `name` (empty: the only one) of a text or of bytecode, once
+/// for all processes that share a cache (runtime/jit/Cache.h). The error holds
+/// what the compiler has said.
 llvm::Expected<CompiledSource>
 compileSource(llvm::StringRef source, llvm::StringRef name,
               const jit::CompileOptions &options);

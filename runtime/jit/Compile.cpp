@@ -12,6 +12,7 @@
 #include "lowering/cpu/Abi.h"
 #include "runtime/cpu/Runtime.h"
 #include "runtime/driver/AtomicFile.h"
+#include "runtime/jit/Archive.h"
 #include "runtime/jit/Optimise.h"
 #include "runtime/jit/Prepare.h"
 
@@ -31,6 +32,7 @@
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Host.h"
 
 #include <mutex>
 
@@ -116,30 +118,40 @@ static Error failCodeGeneration(Error error) {
                              toString(std::move(error)));
 }
 
+namespace {
+/// A kernel that is not loaded.
+struct Contents {
+  std::string name;
+  Description description;
+  size_t frameBytes = 0, arenaBytes = 0;
+  /// An object file.
+  std::string object;
+};
+} // namespace
+
 namespace commsir::jit {
 /// Makes kernels; the only one that may.
 struct KernelFactory {
-  static std::unique_ptr<Kernel> make(mlir::LLVM::LLVMFuncOp function,
+  static std::unique_ptr<Kernel> make(Contents contents,
                                       std::unique_ptr<orc::LLJIT> jit,
-                                      void (*entry)(void *), size_t frameBytes);
+                                      void (*entry)(void *));
 };
 } // namespace commsir::jit
 
-std::unique_ptr<Kernel> KernelFactory::make(mlir::LLVM::LLVMFuncOp function,
+std::unique_ptr<Kernel> KernelFactory::make(Contents contents,
                                             std::unique_ptr<orc::LLJIT> jit,
-                                            void (*entry)(void *),
-                                            size_t frameBytes) {
+                                            void (*entry)(void *)) {
   auto data = std::make_unique<Kernel::Data>();
-  data->name = function.getName();
-  Description description = describe(function);
+  data->name = std::move(contents.name);
+  Description &description = contents.description;
   data->args = std::move(description.args);
   data->choices = std::move(description.choices);
   data->sites = std::move(description.sites);
   data->ranks = description.ranks;
   data->lsaSize = description.lsaSize;
   data->blocks = description.blocks;
-  data->arenaBytes = readNumber(function, comms::cpu::kArenaAttr);
-  data->frameBytes = frameBytes;
+  data->arenaBytes = contents.arenaBytes;
+  data->frameBytes = contents.frameBytes;
   data->entry = entry;
   data->jit = std::move(jit);
   return std::unique_ptr<Kernel>(new Kernel(std::move(data)));
@@ -164,32 +176,45 @@ static Error runPasses(mlir::ModuleOp module, const CompileOptions &options) {
   });
 }
 
-Expected<std::unique_ptr<Kernel>>
-commsir::jit::compile(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
-                      const CompileOptions &options) {
+/// Lowers the kernel of `module`; gives its name.
+static Expected<std::string> lower(mlir::ModuleOp module, StringRef name,
+                                   const CompileOptions &options) {
   if (!module)
     return failCompilation(CompileError::Stage::Input, "there is no module");
   Expected<comms::KernelOp> kernel =
-      prepareKernel(*module, name, options.ranks, options.blocks);
+      prepareKernel(module, name, options.ranks, options.blocks);
   if (!kernel)
     return kernel.takeError();
   std::string chosen = kernel->getSymName().str();
-  if (Error error = runPasses(*module, options))
+  if (Error error = runPasses(module, options))
     return std::move(error);
-  return load(std::move(module), chosen, options);
+  return chosen;
+}
+
+Expected<std::unique_ptr<Kernel>>
+commsir::jit::compile(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
+                      const CompileOptions &options) {
+  Expected<std::string> chosen = lower(module.get(), name, options);
+  if (!chosen)
+    return chosen.takeError();
+  return load(std::move(module), *chosen, options);
 }
 
 //===----------------------------------------------------------------------===//
 // Machine code
 //===----------------------------------------------------------------------===//
 
-static Expected<std::unique_ptr<TargetMachine>>
-makeTargetMachine(unsigned level) {
+static void initialiseTarget() {
   static std::once_flag once;
   std::call_once(once, [] {
     InitializeNativeTarget();
     InitializeNativeTargetAsmPrinter();
   });
+}
+
+static Expected<std::unique_ptr<TargetMachine>>
+makeTargetMachine(unsigned level) {
+  initialiseTarget();
   auto builder = orc::JITTargetMachineBuilder::detectHost();
   if (!builder)
     return builder.takeError();
@@ -353,6 +378,7 @@ static Error writeObject(StringRef path, MemoryBufferRef object) {
 /// A JIT that knows the runtime's functions and the C library's.
 static Expected<std::unique_ptr<orc::LLJIT>>
 makeJit(std::unique_ptr<MemoryBuffer> object) {
+  initialiseTarget();
   auto jit =
       orc::LLJITBuilder().setPlatformSetUp(orc::setUpInactivePlatform).create();
   if (!jit)
@@ -375,19 +401,19 @@ makeJit(std::unique_ptr<MemoryBuffer> object) {
   return jit;
 }
 
-Expected<std::unique_ptr<Kernel>>
-commsir::jit::load(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
-                   const CompileOptions &options) {
-  auto function = module->lookupSymbol<mlir::LLVM::LLVMFuncOp>(name);
+/// Machine code of the lowered kernel `name` of `module`.
+static Expected<Contents> generate(mlir::ModuleOp module, StringRef name,
+                                   const CompileOptions &options) {
+  auto function = module.lookupSymbol<mlir::LLVM::LLVMFuncOp>(name);
   if (!function || !function->hasAttr(comms::cpu::kArgsAttr))
     return failCompilation(CompileError::Stage::Input,
                            "the module has no lowered kernel @" + name);
   mlir::DialectRegistry registry;
   comms::registerLLVMIRTranslationInterfaces(registry);
-  module->getContext()->appendDialectRegistry(registry);
+  module.getContext()->appendDialectRegistry(registry);
   LLVMContext context;
   std::unique_ptr<Module> llvmModule =
-      comms::translateToLLVMIR(*module, context);
+      comms::translateToLLVMIR(module, context);
   if (!llvmModule)
     return failCompilation(CompileError::Stage::Lowering,
                            "the lowered kernel is not valid LLVM IR");
@@ -405,12 +431,92 @@ commsir::jit::load(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
   Expected<size_t> frame = readFrameBytes((*object)->getMemBufferRef());
   if (!frame)
     return failCodeGeneration(frame.takeError());
-  auto jit = makeJit(std::move(*object));
+  Contents contents;
+  contents.name = name.str();
+  contents.description = describe(function);
+  contents.frameBytes = *frame;
+  contents.arenaBytes = readNumber(function, comms::cpu::kArenaAttr);
+  contents.object = (*object)->getBuffer().str();
+  return std::move(contents);
+}
+
+static Expected<std::unique_ptr<Kernel>> link(Contents contents) {
+  auto jit = makeJit(MemoryBuffer::getMemBufferCopy(contents.object));
   if (!jit)
     return failCodeGeneration(jit.takeError());
-  auto entry = (*jit)->lookup(name);
+  auto entry = (*jit)->lookup(contents.name);
   if (!entry)
     return failCodeGeneration(entry.takeError());
-  return KernelFactory::make(function, std::move(*jit),
-                             entry->toPtr<void (*)(void *)>(), *frame);
+  return KernelFactory::make(std::move(contents), std::move(*jit),
+                             entry->toPtr<void (*)(void *)>());
+}
+
+Expected<std::unique_ptr<Kernel>>
+commsir::jit::load(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
+                   const CompileOptions &options) {
+  Expected<Contents> contents = generate(module.get(), name, options);
+  if (!contents)
+    return contents.takeError();
+  return link(std::move(*contents));
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels as bytes
+//===----------------------------------------------------------------------===//
+
+template <typename Archive>
+static void visitContents(Archive &archive, Contents &contents) {
+  archive.text(contents.name);
+  visitDescription(archive, contents.description);
+  archive.number(contents.frameBytes);
+  archive.number(contents.arenaBytes);
+  archive.text(contents.object);
+}
+
+static bool decode(StringRef bytes, Contents &contents) {
+  Reader reader{bytes};
+  visitContents(reader, contents);
+  return reader.good && reader.in.empty() && !contents.object.empty() &&
+         all_of(contents.description.args, [](const ArgInfo &argument) {
+           return argument.kind <= ArgKind::Scalar;
+         });
+}
+
+Expected<std::string>
+commsir::jit::compileToBytes(mlir::OwningOpRef<mlir::ModuleOp> module,
+                             StringRef name, const CompileOptions &options) {
+  Expected<std::string> chosen = lower(module.get(), name, options);
+  if (!chosen)
+    return chosen.takeError();
+  Expected<Contents> contents = generate(module.get(), *chosen, options);
+  if (!contents)
+    return contents.takeError();
+  std::string bytes;
+  Writer writer{bytes};
+  visitContents(writer, *contents);
+  return bytes;
+}
+
+Expected<std::unique_ptr<Kernel>> commsir::jit::loadBytes(StringRef bytes) {
+  Contents contents;
+  if (!decode(bytes, contents))
+    return failCompilation(CompileError::Stage::Input,
+                           "the bytes are those of no kernel");
+  return link(std::move(contents));
+}
+
+bool commsir::jit::areKernelBytes(StringRef bytes) {
+  Contents contents;
+  return decode(bytes, contents);
+}
+
+std::string commsir::jit::describeProcessor() {
+  std::string text = sys::getHostCPUName().str();
+  std::vector<std::string> features;
+  for (const auto &feature : sys::getHostCPUFeatures())
+    features.push_back((feature.second ? "+" : "-") + feature.first().str());
+  llvm::sort(features);
+  for (const std::string &feature : features)
+    text += "," + feature;
+  return text;
 }

@@ -137,6 +137,21 @@ llvm::Expected<std::unique_ptr<Kernel>>
 load(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
      const CompileOptions &options);
 
+/// The kernel that `compile` would give, as bytes for `loadBytes`, on machines
+/// of the same processor (see `describeProcessor`).
+llvm::Expected<std::string>
+compileToBytes(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
+               const CompileOptions &options);
+
+/// The kernel that bytes of `compileToBytes` hold.
+llvm::Expected<std::unique_ptr<Kernel>> loadBytes(llvm::StringRef bytes);
+
+/// Whether the bytes are some of `compileToBytes`.
+bool areKernelBytes(llvm::StringRef bytes);
+
+/// Name and features of this machine's processor, as code generation uses them.
+std::string describeProcessor();
+
 /// Whether the Error of `compile` says that the checker refused the kernel.
 /// Leaves the error as it is.
 bool isCheckerRefusal(const llvm::Error &error);

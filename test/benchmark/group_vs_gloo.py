@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Collectives of a group of processes on the CPU, against torch's Gloo.
+
+Every rank is a process; both are measured in turns, so that a busy machine slows both down. The figure of a call is
+the slowest rank's mean over a run of calls; the table has the median over the runs.
+
+    group_vs_gloo.py build/lib/libcommsir.so --ranks 4
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+OPS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
+
+
+class Options(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("rank", ctypes.c_int64),
+        ("ranks", ctypes.c_int64),
+        ("device", ctypes.c_int32),
+        ("timeout", ctypes.c_double),
+        ("nccl_comm", ctypes.c_void_p),
+    ]
+
+
+class Collective(ctypes.Structure):
+    _fields_ = [
+        ("op", ctypes.c_char_p),
+        ("reduction", ctypes.c_char_p),
+        ("type", ctypes.c_char_p),
+        ("root", ctypes.c_int64),
+        ("peer", ctypes.c_int64),
+        ("input", ctypes.c_void_p),
+        ("input_elements", ctypes.c_int64),
+        ("output", ctypes.c_void_p),
+        ("output_elements", ctypes.c_int64),
+        ("algorithm", ctypes.c_char_p),
+        ("protocol", ctypes.c_char_p),
+    ]
+
+
+class Group:
+    """A rank of a group, through the C API."""
+
+    def __init__(self, library: str, folder: str, rank: int, ranks: int) -> None:
+        self.library = ctypes.CDLL(library)
+        self.library.commsir_error_message.restype = ctypes.c_char_p
+        self.handle = ctypes.c_void_p()
+        options = Options(b"benchmark", rank, ranks, -1, 60.0, None)
+        self.check(
+            self.library.commsir_group_create_in_folder(
+                ctypes.byref(options), folder.encode(), ctypes.byref(self.handle)
+            )
+        )
+
+    def check(self, status: int) -> None:
+        if status:
+            raise RuntimeError(self.library.commsir_error_message().decode())
+
+    def call(self, op: str, source: torch.Tensor, target: torch.Tensor, algorithm: str) -> Callable[[], None]:
+        reduces = op in ("all_reduce", "reduce_scatter")
+        call = Collective(
+            op.encode(),
+            b"sum" if reduces else b"",
+            b"f32",
+            0,
+            0,
+            source.data_ptr(),
+            source.numel(),
+            target.data_ptr(),
+            target.numel(),
+            algorithm.encode() or None,
+            None,
+        )
+        pointer = ctypes.byref(call)
+        function = self.library.commsir_group_collective
+        return lambda: self.check(function(self.handle, pointer, None))
+
+
+def gloo(op: str, source: torch.Tensor, target: torch.Tensor) -> Callable[[], None]:
+    ranks = dist.get_world_size()
+    if op == "all_reduce":
+        return lambda: dist.all_reduce(target)
+    if op == "broadcast":
+        return lambda: dist.broadcast(target, 0)
+    if op == "all_gather":
+        parts = list(target.chunk(ranks))
+        return lambda: dist.all_gather(parts, source)
+    return lambda: dist.reduce_scatter_tensor(target, source)
+
+
+def measure(call: Callable[[], None], calls: int) -> float:
+    dist.barrier()
+    begun = time.perf_counter()
+    for _ in range(calls):
+        call()
+    taken = torch.tensor([(time.perf_counter() - begun) / calls * 1e6])
+    dist.all_reduce(taken, op=dist.ReduceOp.MAX)
+    return float(taken)
+
+
+def work(rank: int, arguments: argparse.Namespace, folder: str) -> None:
+    torch.set_num_threads(1)
+    ranks = arguments.ranks
+    dist.init_process_group("gloo", init_method=f"file://{folder}/gloo", rank=rank, world_size=ranks)
+    group = Group(arguments.library, f"{folder}/commsir", rank, ranks)
+    rows = []
+    for op in arguments.ops:
+        for size in arguments.sizes:
+            count = size // 4
+            inputs = count * (1 if op != "reduce_scatter" else ranks)
+            outputs = count * (ranks if op == "all_gather" else 1)
+            source = torch.rand(inputs)
+            target = torch.rand(outputs)
+            ours = group.call(op, source, target, arguments.algorithm)
+            theirs = gloo(op, source, target)
+            calls = max(2, min(200, int(arguments.budget / max(measure(theirs, 2), measure(ours, 6)) * 1e6)))
+            calls = int(broadcast(calls))
+            times: tuple[list[float], list[float]] = ([], [])
+            for _ in range(arguments.runs):
+                times[0].append(measure(ours, calls))
+                times[1].append(measure(theirs, calls))
+            own, other = (statistics.median(run) for run in times)
+            row = {"op": op, "bytes": size, "commsir": own, "gloo": other}
+            rows.append(row)
+            if rank == 0 and not arguments.json:
+                print(
+                    f"{op:15} {size:9} B  commsir {own:10.1f} µs  gloo {other:10.1f} µs  {other / own:6.2f} ×",
+                    flush=True,
+                )
+    if rank == 0 and arguments.json:
+        print(json.dumps(rows))
+    dist.barrier()
+    group.library.commsir_group_destroy(group.handle)
+    dist.destroy_process_group()
+
+
+def broadcast(value: int) -> int:
+    tensor = torch.tensor([value])
+    dist.broadcast(tensor, 0)
+    return int(tensor)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("library", help="libcommsir.so")
+    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--runs", type=int, default=5, help="runs of calls of each, in turns")
+    parser.add_argument("--budget", type=float, default=0.15, help="seconds of one run")
+    parser.add_argument("--ops", nargs="+", default=list(OPS), choices=OPS)
+    parser.add_argument("--algorithm", default="", help="of ours; default: chosen")
+    parser.add_argument(
+        "--sizes", nargs="+", type=int, default=[1 << bits for bits in range(10, 27, 2)], help="bytes of one part"
+    )
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    arguments.library = str(Path(arguments.library).resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        mp.start_processes(work, (arguments, folder), nprocs=arguments.ranks, start_method="fork")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
