@@ -33,8 +33,9 @@ bench: build ## Measure compile time and speed (results as in docs/Benchmarks.md
 bundle: build ## Pack programs that run without LLVM: build/commsir-bundle.tar.xz
 	@cmake --build $(BUILD) --target bundle -j $(JOBS)
 
-wheel: build ## Make the Python wheel: build/wheel/commsir-*.whl
+wheel: build ## Make the Python wheel (build/wheel), and check it in fresh environments
 	@cmake --build $(BUILD) --target wheel -j $(JOBS)
+	@$(PYTHON) test/python/package/check_wheel.py --wheel $(BUILD)/wheel
 
 docs: build ## Write docs/Passes.md and docs/Ops.md from the .td files
 	@$(PYTHON) test/scripts/generate-docs.py --build $(BUILD)

@@ -78,12 +78,12 @@ def main() -> None:
     for old in options.out.glob("commsir-*.whl"):
         old.unlink()
     made = options.out / f"{name}-{TAG}.whl"
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for path, data in files.items():
             entry = zipfile.ZipInfo(path, TIME)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
-            archive.writestr(entry, data, compresslevel=9)
+            archive.writestr(entry, data, compresslevel=6)
     print(f"{made}: {made.stat().st_size / 1e6:.1f} MB, {len(files)} files")
 
 

@@ -112,7 +112,7 @@ def _writable(array: Array) -> bool:
 
 def view(array: Array, what: str = "the array", device: str = "cpu") -> View:
     """`array`, which lies on `device`, for a call into the library. `what` names it in errors."""
-    import tvm_ffi
+    from commsir._native import binding
 
     if not hasattr(array, "__dlpack__"):
         raise UsageError(f"{what} is a {type(array).__name__}, which is no array: pass one of NumPy, torch or JAX")
@@ -128,7 +128,7 @@ def view(array: Array, what: str = "the array", device: str = "cpu") -> View:
         raise UsageError(f"{what} is not contiguous: pass numpy.ascontiguousarray(…) of it")
     array = _raw(array.detach() if hasattr(array, "detach") else array, name)
     try:
-        tensor = tvm_ffi.from_dlpack(array)
+        tensor = binding().from_dlpack(array)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise UsageError(f"{what} cannot be shared through DLPack: {error}") from error
     if str(tensor.device) != ("cpu:0" if device == "cpu" else device):

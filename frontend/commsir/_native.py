@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import threading
+import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,18 +63,22 @@ def library_path() -> Path:
     )
 
 
-def _import_tvm_ffi() -> None:
-    """Imports tvm_ffi without torch, which it would import for a second if it can, and does not need."""
-    if "tvm_ffi" in sys.modules or "torch" in sys.modules:
-        import tvm_ffi  # noqa: F401
+def binding() -> types.ModuleType:
+    """tvm_ffi, imported without torch, which it would import for a second if it can, and does not need.
 
-        return
-    sys.modules["torch"] = None  # type: ignore[assignment]
-    try:
-        import tvm_ffi  # noqa: F401
-    finally:
-        if sys.modules.get("torch", 1) is None:
-            del sys.modules["torch"]
+    Whoever needs tvm_ffi gets it here.
+    """
+    with _lock:
+        if "tvm_ffi" not in sys.modules and "torch" not in sys.modules:
+            sys.modules["torch"] = None  # type: ignore[assignment]
+        try:
+            import tvm_ffi
+        except ImportError as error:
+            raise errors.UsageError(f"apache-tvm-ffi is missing ({error}): pip install apache-tvm-ffi") from error
+        finally:
+            if sys.modules.get("torch", 1) is None:
+                del sys.modules["torch"]
+    return tvm_ffi
 
 
 def library() -> tvm_ffi.Module:
@@ -85,13 +90,9 @@ def library() -> tvm_ffi.Module:
         if _module is None:
             folder = library_path()
             try:
-                _import_tvm_ffi()
-            except ImportError as error:
-                raise errors.UsageError(f"apache-tvm-ffi is missing ({error}): pip install apache-tvm-ffi") from error
-            import tvm_ffi
-
-            try:
-                _module = tvm_ffi.load_module(folder / "libcommsir_ffi.so")
+                _module = binding().load_module(folder / "libcommsir_ffi.so")
+            except errors.CommsError:
+                raise
             except Exception as error:
                 raise errors.UsageError(f"{folder}/libcommsir_ffi.so cannot be loaded: {error}") from error
     return _module

@@ -107,10 +107,14 @@ llvm::Error Workshop::lower(const Request &request) {
                                    options.ranks.value_or(0), options.blocks);
   if (!kernel)
     return kernel.takeError();
+  int64_t blocks = options.blocks;
+  // Code for GPUs needs the number; comms-run takes the same one.
+  if (options.target == "cuda" && !blocks && !kernel->getBlocks())
+    blocks = 16;
   return jit::runPipeline(*module, [&](mlir::OpPassManager &manager) {
     auto set = [&](auto &pipeline) {
       pipeline.ranks = options.ranks.value_or(0);
-      pipeline.blocks = options.blocks;
+      pipeline.blocks = blocks;
       pipeline.algorithm = options.algorithm;
       pipeline.protocol = options.protocol;
       pipeline.tileSize = request.tileSize;

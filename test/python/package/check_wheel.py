@@ -1,0 +1,192 @@
+"""Checks the wheel that `make wheel` has made: its size, what its libraries need of a host, and, in fresh environments
+of every Python at hand, that it installs, imports quickly and runs the demo without torch.
+
+Usage: check_wheel.py --wheel build/wheel [--python python3.10 …] [--offline]
+Ends with 77 (skipped) when there is no wheel.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zipfile
+
+LIMIT_MB = 40
+#: The oldest versions that a host may have.
+NEWEST = {"GLIBC": (2, 35), "GLIBCXX": (0,), "CXXABI": (0,)}
+#: Libraries that every host has, or that come along.
+ALLOWED = re.compile(r"lib(c|m|dl|pthread|rt)\.so\.\d+|ld-linux-x86-64\.so\.2|lib(commsir|tvm_ffi)\.so")
+PYTHONS = ["3.10", "3.12", "3.13"]
+
+PROGRAM = """
+import sys, time
+start = time.perf_counter()
+import commsir
+print(f"import commsir: {(time.perf_counter() - start) * 1000:.0f} ms")
+assert "torch" not in sys.modules and "numpy" not in sys.modules
+assert "_lib" in str(commsir._native.library_path()), commsir._native.library_path()
+print(commsir.version())
+"""
+
+
+class WheelError(Exception):
+    pass
+
+
+def run(command: list[str], **options: object) -> str:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, **options)  # type: ignore[call-overload]
+    if done.returncode:
+        raise WheelError(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}")
+    return str(done.stdout)
+
+
+def check_library(path: pathlib.Path) -> None:
+    """What the library needs, and what it shows."""
+    dynamic = run(["readelf", "-dW", str(path)])
+    for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+        if not ALLOWED.fullmatch(name):
+            raise WheelError(f"{path.name} needs {name}, which a host may not have")
+    for line in dynamic.splitlines():
+        if "TEXTREL" in line or (("RPATH" in line or "RUNPATH" in line) and "[$ORIGIN]" not in line):
+            raise WheelError(f"{path.name}: {line.strip()}")
+    symbols = run(["readelf", "--dyn-syms", "-W", str(path)])
+    for family, version in set(re.findall(r"@+(GLIBC|GLIBCXX|CXXABI)_([\d.]+)", symbols)):
+        if tuple(map(int, version.split("."))) > NEWEST[family]:
+            raise WheelError(f"{path.name} needs {family}_{version}")
+    shown = {
+        fields[7].split("@")[0]
+        for fields in map(str.split, symbols.splitlines())
+        if len(fields) > 7 and fields[4] in ("GLOBAL", "WEAK") and fields[6] != "UND"
+    }
+    strangers = {name for name in shown if not name.startswith(("commsir_", "__tvm_ffi_"))}
+    if strangers:
+        raise WheelError(f"{path.name} shows {len(strangers)} symbols that are not its own: {sorted(strangers)[:5]}")
+    print(f"  {path.name}: {path.stat().st_size / 1e6:.1f} MB, {len(shown)} symbols shown")
+
+
+def check_contents(wheel: pathlib.Path, folder: pathlib.Path) -> None:
+    size = wheel.stat().st_size / 1e6
+    print(f"{wheel.name}: {size:.1f} MB")
+    if size > LIMIT_MB:
+        raise WheelError(f"the wheel has {size:.1f} MB, more than {LIMIT_MB}")
+    with zipfile.ZipFile(wheel) as file:
+        names = set(file.namelist())
+        file.extractall(folder)
+    for needed in ("commsir/py.typed", "commsir/_lib/libcommsir.so", "commsir/_lib/libcommsir_ffi.so"):
+        if needed not in names:
+            raise WheelError(f"the wheel has no {needed}")
+    for library in ("libcommsir.so", "libcommsir_ffi.so"):
+        check_library(folder / "commsir" / "_lib" / library)
+
+
+def find_python(version: str) -> str | None:
+    """A Python of that version: in PATH, or of pyenv."""
+    candidates = [shutil.which(f"python{version}")]
+    root = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"))
+    candidates += [str(path) for path in sorted(root.glob(f"versions/{version}.*/bin/python"))]
+    for candidate in candidates:
+        if candidate and subprocess.run([candidate, "-m", "venv", "--help"], capture_output=True).returncode == 0:
+            return candidate
+    return None
+
+
+def use(python: str, environment: dict[str, str], folder: pathlib.Path) -> None:
+    """Imports the package and runs the demo and a program with `python`."""
+    print(f"  {run([python, '-c', PROGRAM], env=environment, cwd=folder).strip()}".replace("\n", "\n  "))
+    demo = run([python, "-m", "commsir.demo", "--target", "cpu"], env=environment, cwd=folder)
+    if "All as expected." not in demo:
+        raise WheelError(demo)
+    report = run([python, "-m", "commsir.doctor"], env=environment, cwd=folder)
+    if "!!" in report:
+        raise WheelError(report)
+    print("  the demo is as expected")
+
+
+def clean_environment() -> dict[str, str]:
+    keep = (
+        "PATH",
+        "HOME",
+        "COMMSIR_CACHE_DIR",
+        "TMPDIR",
+        "LANG",
+        "PIP_INDEX_URL",
+        "PIP_CONFIG_FILE",
+        "SSL_CERT_FILE",
+        "HTTPS_PROXY",
+    )
+    return {name: os.environ[name] for name in keep if name in os.environ}
+
+
+def check_fresh(python: str, wheel: pathlib.Path, folder: pathlib.Path) -> None:
+    """A new environment, as a user makes it."""
+    where = folder / f"venv-{len(list(folder.iterdir()))}"
+    run([python, "-m", "venv", str(where)])
+    own = str(where / "bin" / "python")
+    print(run([own, "--version"]).strip())
+    environment = clean_environment()
+    run([own, "-m", "pip", "install", "-q", "--disable-pip-version-check", str(wheel)], env=environment)
+    use(own, environment, folder)
+    kernel = folder / "copy.mlir"
+    kernel.write_text(
+        "comms.kernel @copy(%x: memref<4xf32>, %y: memref<4xf32>) {\n  memref.copy %x, %y : memref<4xf32> to "
+        "memref<4xf32>\n  comms.return\n}\n"
+    )
+    told = run([str(where / "bin" / "comms-run"), str(kernel), "--ranks=2", "--input=x=iota"], env=environment)
+    if "2 ranks" not in told:
+        raise WheelError(told)
+    run([str(where / "bin" / "comms-opt"), str(kernel)], env=environment)
+    print("  comms-run and comms-opt run")
+
+
+def check_offline(folder: pathlib.Path, packages: pathlib.Path) -> None:
+    """This Python, with the unpacked wheel and what it depends on of `packages` alone: nothing is installed."""
+    bare = folder / "packages"
+    bare.mkdir()
+    for name in ("numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py"):
+        if (packages / name).exists():
+            (bare / name).symlink_to(packages / name)
+    for info in packages.glob("apache_tvm_ffi-*.dist-info"):
+        (bare / info.name).symlink_to(info)
+    for info in packages.glob("numpy-*.dist-info"):
+        (bare / info.name).symlink_to(info)
+    environment = clean_environment() | {"PYTHONPATH": f"{folder}:{bare}"}
+    print(f"this Python, {sys.version.split()[0]}")
+    use(sys.base_prefix + "/bin/python3", environment, folder)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--wheel", type=pathlib.Path, required=True, help="folder of the wheel")
+    parser.add_argument("--python", action="append", help="Python to install it into; default: all that are there")
+    parser.add_argument("--offline", action="store_true", help="install nothing: use this Python's packages")
+    options = parser.parse_args()
+    wheels = sorted(options.wheel.glob("commsir-*.whl"))
+    if not wheels:
+        print(f"no wheel in {options.wheel}: run `make wheel` first")
+        return 77
+    with tempfile.TemporaryDirectory(prefix="commsir-wheel-") as name:
+        folder = pathlib.Path(name)
+        try:
+            check_contents(wheels[-1], folder)
+            if options.offline:
+                check_offline(folder, pathlib.Path(sysconfig.get_paths()["purelib"]))
+                return 0
+            for version in options.python or PYTHONS:
+                python = version if "/" in version else find_python(version)
+                if python:
+                    check_fresh(python, wheels[-1].resolve(), folder)
+                else:
+                    print(f"Python {version} is not here: skipped")
+        except WheelError as error:
+            print(f"check_wheel: error: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""Runs that fail: exceptions, their fields, and files that run them again."""
+
+import pathlib
+import pickle
+import zipfile
+
+import commsir
+import numpy as np
+import pytest
+from conftest import ADD, SUM
+
+OUT_OF_BOUNDS = """
+comms.kernel @far(%x: memref<8xf32>, %n: index) {
+  %tile = comms.tile_load %x[%n] : memref<8xf32> -> tensor<4xf32>
+  %c0 = arith.constant 0 : index
+  comms.tile_store %tile, %x[%c0] : tensor<4xf32>, memref<8xf32>
+  comms.return
+}
+"""
+
+ENDLESS = """
+comms.kernel @endless(%s: !comms.signal<1>) {
+  %true = arith.constant true
+  %c0 = arith.constant 0 : index
+  scf.while : () -> () {
+    scf.condition(%true)
+  } do {
+    %v = comms.read_signal %s[%c0] : !comms.signal<1>
+    scf.yield
+  }
+  comms.return
+}
+"""
+
+
+def test_deadlock_has_the_events(deadlock: str) -> None:
+    with pytest.raises(commsir.DeadlockError) as caught:
+        commsir.simulate(deadlock, ranks=4, check=False, file="mine.mlir")
+    (wait,) = caught.value.waiting
+    assert (wait.rank, wait.block, wait.op) == (0, 0, "comms.wait_signal")
+    assert wait.location.startswith("mine.mlir:") and "wants ≥ 3" in wait.what
+    assert str(wait) in str(caught.value) or "mine.mlir" in str(caught.value)
+
+
+def test_out_of_bounds() -> None:
+    x = [np.zeros(8, np.float32)]
+    with pytest.raises(commsir.BoundsError) as caught:
+        commsir.simulate(OUT_OF_BOUNDS, ranks=1, arrays={"x": x}, scalars={"n": 6}, check=False)
+    assert "6" in str(caught.value) and isinstance(caught.value, IndexError)
+
+
+def test_limit_on_steps(deadlock: str) -> None:
+    x, y = [np.ones(64, np.float32)] * 8, [np.zeros(64, np.float32) for _ in range(8)]
+    with pytest.raises(commsir.LimitError):
+        commsir.simulate(SUM, ranks=8, arrays={"x": x, "y": y}, max_steps=2)
+    assert not y[0].any(), "a run that failed writes nothing back"
+
+
+def test_a_saved_run_fails_again(deadlock: str, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(commsir.DeadlockError) as caught:
+        commsir.simulate(deadlock, ranks=4, check=False, seed=11)
+    path = caught.value.save(tmp_path / "run.commsir")
+    with pytest.raises(commsir.DeadlockError) as again:
+        commsir.replay(path)
+    assert again.value.waiting == caught.value.waiting
+    assert again.value.run is not None and again.value.run.request["seed"] == 11
+
+
+def test_a_saved_run_has_the_inputs(tmp_path: pathlib.Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    source = SUM.replace("f32", "bf16")
+    x = [np.arange(8).astype(ml_dtypes.bfloat16) for _ in range(2)]
+    y = [np.zeros(8, ml_dtypes.bfloat16) for _ in range(2)]
+    with pytest.raises(commsir.LimitError) as caught:
+        commsir.simulate(source, ranks=2, arrays={"x": x, "y": y}, max_steps=1)
+    x[0][:] = 0  # What is saved is what the run saw.
+    path = caught.value.save(tmp_path / "run.commsir")
+    with zipfile.ZipFile(path) as file:
+        assert file.read("arrays/x/0") == np.arange(8).astype(ml_dtypes.bfloat16).tobytes()
+        assert file.read("kernel.mlir").decode() == source
+    with pytest.raises(commsir.LimitError):
+        commsir.replay(path)
+
+
+def test_files_that_are_no_runs(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "run.commsir"
+    with pytest.raises(commsir.UsageError, match="no saved run"):
+        commsir.replay(path)
+    path.write_bytes(b"PK\x03\x04 nonsense")
+    with pytest.raises(commsir.UsageError, match="no saved run"):
+        commsir.replay(path)
+    for text in ("[]", "{}", '{"format": "other"}', '{"format": "commsir-run-1", "request": {}, "arrays": {"x": 1}}'):
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("run.json", text)
+            file.writestr("kernel.mlir", SUM)
+        with pytest.raises(commsir.UsageError):
+            commsir.replay(path)
+
+
+def test_damaged_runs_are_said(tmp_path: pathlib.Path) -> None:
+    x = [np.zeros(8, np.float32)] * 2
+    with pytest.raises(commsir.CommsError) as caught:
+        commsir.simulate(ADD, ranks=2, arrays={"x": x}, scalars={"n": 1}, time_limit=1, max_steps=1)
+    data = caught.value.save(tmp_path / "run").read_bytes()
+    for at in range(0, len(data), 7):
+        (tmp_path / "damaged").write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
+        try:  # Not every byte counts; whatever comes of it is an error of ours or a run.
+            commsir.replay(tmp_path / "damaged")
+        except commsir.CommsError as error:
+            assert str(error)
+
+
+def test_exceptions_travel_between_processes(deadlock: str) -> None:
+    with pytest.raises(commsir.CheckError) as caught:
+        commsir.check(deadlock, ranks=4)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert type(copy) is commsir.CheckError and str(copy) == str(caught.value) and copy.line == caught.value.line
+
+
+def test_only_simulations_can_be_saved(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(commsir.CheckError) as caught:
+        commsir.check(FOREVER, ranks=2)
+    with pytest.raises(ValueError, match="did not come from a simulation"):
+        caught.value.save(tmp_path / "run")
+
+
+#: A wait that nobody ends.
+FOREVER = """
+comms.kernel @forever(%s: !comms.signal<1>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : i64
+  %t = comms.wait_signal %s[%c0] ge %c1 : !comms.signal<1>
+  comms.return
+}
+"""

@@ -1,0 +1,195 @@
+"""Groups of processes on the CPU: each test starts its ranks as processes of their own."""
+
+import multiprocessing
+import os
+import pathlib
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import commsir
+import numpy as np
+import pytest
+from conftest import SUM
+
+RANKS = 4
+Body = Callable[[int, str], None]
+
+
+def _child(body: Body, rank: int, folder: str, results: Any) -> None:
+    try:
+        body(rank, folder)
+        results.put((rank, ""))
+    except BaseException:
+        results.put((rank, traceback.format_exc()))
+
+
+def together(body: Body, folder: pathlib.Path, ranks: int = RANKS) -> None:
+    """Runs body(rank, folder) in `ranks` processes; fails with what the first of them raised."""
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    children = [context.Process(target=_child, args=(body, rank, str(folder), results)) for rank in range(ranks)]
+    for child in children:
+        child.start()
+    try:
+        told = [results.get(timeout=100) for _ in children]
+    finally:
+        for child in children:
+            child.join(timeout=20)
+            if child.is_alive():
+                child.kill()
+    for rank, error in sorted(told):
+        assert not error, f"rank {rank}: {error}"
+
+
+def _collectives(rank: int, folder: str) -> None:
+    with commsir.Group(rank, RANKS, folder=folder, timeout=60) as group:
+        x, y = group.allocate((64,), "f32"), group.allocate(64, np.float32)
+        x[:] = rank + 1
+        assert group.is_symmetric(x) and not group.is_symmetric(np.zeros(4))
+        group.all_reduce(x, y)
+        assert (y == 10).all()
+        plain = np.full(33, rank, np.int32)  # Not in a window: staged.
+        group.all_reduce(plain, op="max")
+        assert (plain == RANKS - 1).all()
+        gathered = group.all_gather(np.full(5, rank, np.float64), np.zeros(5 * RANKS))
+        np.testing.assert_array_equal(gathered[::5], np.arange(RANKS))
+        part = group.reduce_scatter(np.arange(4 * RANKS, dtype=np.float32), np.zeros(4, np.float32))
+        np.testing.assert_array_equal(part, RANKS * np.arange(4 * rank, 4 * rank + 4))
+        swapped = group.all_to_all(np.arange(RANKS) + 10 * rank, np.zeros(RANKS, np.int64))
+        np.testing.assert_array_equal(swapped, 10 * np.arange(RANKS) + rank)
+        sent = group.broadcast(np.full(7, rank, np.float32), root=2)
+        assert (sent == 2).all()
+        bf16 = group.allocate(16, "bf16")
+        bf16[:] = rank
+        group.all_reduce(bf16)
+        assert (bf16.astype(np.float32) == 6).all()
+        stats = group.stats()
+        assert stats["launches"] >= 6 and stats["in_place"] > 0 and stats["staged"] > 0
+        group.release(x)
+
+
+def test_collectives(tmp_path: pathlib.Path) -> None:
+    together(_collectives, tmp_path)
+
+
+def _kernels(rank: int, folder: str) -> None:
+    with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
+        kernel = group.kernel(SUM.replace("?", "32"))
+        x, y = group.allocate(32), np.zeros(32, np.float32)
+        x[:] = np.arange(32) * (rank + 1)
+        kernel(x, y)
+        np.testing.assert_array_equal(y, 3 * np.arange(32))
+        kernel(y=y, x=x)
+        assert [one["name"] for one in kernel.arguments] == ["x", "y"] and kernel.choices
+        for values, named, text in (
+            ((x,), {}, "needs the argument 'y'"),
+            ((x, y, y), {}, "takes 2 arguments"),
+            ((x, y), {"z": 1}, "no further argument 'z'"),
+            ((x, np.zeros(31, np.float32)), {}, r"\(32,\), but the array is f32 \(31,\)"),
+            ((x, np.zeros(32)), {}, "but the array is f64"),
+        ):
+            with pytest.raises(commsir.UsageError, match=text):
+                kernel(*values, **named)
+        with pytest.raises(commsir.CommsError):
+            group.kernel("comms.kernel @bad(")
+        with pytest.raises(commsir.UsageError, match="'blocs' is unknown"):
+            group.kernel(SUM.replace("?", "32"), blocs=2)
+
+
+def test_kernels(tmp_path: pathlib.Path) -> None:
+    together(_kernels, tmp_path, 2)
+
+
+def _errors(rank: int, folder: str) -> None:
+    group = commsir.Group(rank, 2, folder=folder, timeout=60)
+    x = group.allocate(8)
+    with pytest.raises(commsir.UsageError, match="f32, but the output f64"):
+        group.all_reduce(x, np.zeros(8))
+    frozen = np.zeros(8, np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(commsir.UsageError, match="read-only"):
+        group.all_reduce(x, frozen)
+    with pytest.raises(commsir.UsageError, match="not contiguous"):
+        group.all_reduce(np.zeros(16, np.float32)[::2])
+    with pytest.raises(commsir.CommsError):
+        group.all_reduce(x, op="nonsense")
+    with pytest.raises(commsir.CommsError):
+        group.broadcast(x, root=9)
+    x[:] = 1
+    group.all_reduce(x)
+    assert (x == 2).all(), "the group works on after errors"
+    group.close()
+    group.close()
+    for call in (group.stats, lambda: group.all_reduce(x), lambda: group.allocate(4)):
+        with pytest.raises(commsir.AbortedError, match="closed"):
+            call()
+    assert (x == 2).all(), "an array keeps its memory"
+
+
+def test_errors(tmp_path: pathlib.Path) -> None:
+    together(_errors, tmp_path, 2)
+
+
+class Folder:
+    """A store of one's own: a file a key."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def set(self, key: str, value: bytes) -> None:
+        place = os.path.join(self.path, key.replace("/", "_"))
+        with open(place + f".{os.getpid()}", "wb") as file:
+            file.write(value)
+        os.rename(place + f".{os.getpid()}", place)
+
+    def get(self, key: str) -> bytes:
+        import time
+
+        place = os.path.join(self.path, key.replace("/", "_"))
+        while not os.path.exists(place):
+            time.sleep(0.002)
+        with open(place, "rb") as file:
+            return file.read()
+
+
+def _own_store(rank: int, folder: str) -> None:
+    group = commsir.Group(rank, 3, store=Folder(folder), timeout=60)
+    x = np.full(4, rank, np.float32)
+    assert (group.all_reduce(x) == 3).all()
+    if rank == 1:
+        group.close()
+        return
+    smaller = group.shrink([0, 2], Folder(folder))
+    assert (smaller.rank, smaller.ranks) == (rank // 2, 2)
+    assert (smaller.all_reduce(np.ones(4, np.float32)) == 2).all()
+
+
+def test_a_store_of_ones_own_and_fewer_ranks(tmp_path: pathlib.Path) -> None:
+    together(_own_store, tmp_path, 3)
+
+
+class Broken:
+    def set(self, key: str, value: bytes) -> None:
+        raise KeyError("the store is broken")
+
+    def get(self, key: str) -> bytes:
+        raise KeyError("the store is broken")
+
+
+def test_a_store_that_raises() -> None:
+    with pytest.raises(commsir.CommsError) as caught:
+        commsir.Group(0, 2, store=Broken(), timeout=5)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_bad_groups(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(commsir.UsageError, match="give one of them"):
+        commsir.Group(0, 2)
+    for rank, ranks in ((2, 2), (-1, 2), (0, 0)):
+        with pytest.raises(commsir.CommsError):
+            commsir.Group(rank, ranks, folder=tmp_path, timeout=1)
+    with pytest.raises(commsir.UsageError, match="no device 'tpu'"):
+        commsir.Group(0, 1, folder=tmp_path, device="tpu")
+    with pytest.raises(commsir.DeadlockError):
+        commsir.Group(0, 2, folder=tmp_path, timeout=0.5)
