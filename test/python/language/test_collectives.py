@@ -1,0 +1,196 @@
+"""Collectives, fused and plain: NumPy's results for shapes, types, algorithms and protocols."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import commsir
+from commsir.language.dtypes import BY_NAME, narrow, widen
+
+Load = Callable[[str], ModuleType]
+Bits = np.ndarray[Any, Any]
+
+TOLERANCE = {"f64": 1e-14, "f32": 1e-6, "f16": 1e-3, "bf16": 8e-3}
+WAYS = [("one_shot", "pull"), ("one_shot", "ll"), ("one_shot", "lamport"), ("two_shot", "pull"), ("two_shot", "ll")]
+WAYS += [("two_shot", "lamport"), ("ring", "pull"), ("ring", "ll")]
+
+
+def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Bits:
+    """Values that the type holds exactly."""
+    if dtype.startswith("i"):
+        return rng.integers(-50, 50, shape).astype(BY_NAME[dtype].numpy)
+    known = BY_NAME[dtype]
+    return widen(narrow(rng.uniform(-1, 1, shape), known), known)
+
+
+def _module(load: Load, dtype: str, shape: str, out: str, call: str) -> ModuleType:
+    return load(
+        f'@kernel\ndef k(x: {dtype}[Window, "{shape}"], y: {dtype}[Array, "{out}"]):\n    {call}\n'
+    )
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(
+    ranks=st.integers(1, 5),
+    rows=st.integers(1, 5),
+    columns=st.integers(1, 70),
+    dtype=st.sampled_from(["f32", "bf16", "f16", "f64", "i32", "i64"]),
+    way=st.sampled_from(WAYS),
+    op=st.sampled_from(["sum", "max", "min", "avg"]),
+    blocks=st.integers(1, 3),
+    seed=st.integers(0, 1000),
+)
+def test_all_reduce(
+    load: Load, ranks: int, rows: int, columns: int, dtype: str, way: tuple[str, str], op: str, blocks: int, seed: int
+) -> None:
+    algorithm, protocol = way
+    if protocol == "lamport" and dtype not in ("f32", "bf16", "f16"):
+        protocol = "ll"
+    module = _module(load, dtype, f"{rows}, {columns}", f"{rows}, {columns}", f"all_reduce(x, outs=y, op='{op}')")
+    rng = np.random.default_rng(seed)
+    x = [_random(rng, (rows, columns), dtype) for _ in range(ranks)]
+    report = module.k.simulate(ranks, {"x": x}, blocks=blocks, algorithm=algorithm, protocol=protocol)
+    wide = np.stack(x).astype(np.float64 if dtype[0] in "fb" else np.int64)
+    wanted = {"sum": wide.sum, "max": wide.max, "min": wide.min, "avg": wide.mean}[op](axis=0)
+    if op == "avg" and dtype[0] == "i":
+        wanted = np.trunc(wanted)
+    for y in report["y"]:
+        atol = TOLERANCE.get(dtype, 0) * ranks
+        np.testing.assert_allclose(y.astype(np.float64), wanted, rtol=TOLERANCE.get(dtype, 0), atol=atol)
+
+
+OTHERS = {
+    "reduce_scatter": ("8, 16", "2, 16", "reduce_scatter(x, outs=y)", lambda x, r: sum(x)[2 * r : 2 * r + 2]),
+    "all_gather": ("2, 16", "8, 16", "all_gather(x, outs=y)", lambda x, r: np.concatenate(x)),
+    "all_to_all": (
+        "8, 16",
+        "8, 16",
+        "all_to_all(x, outs=y)",
+        lambda x, r: np.concatenate([part[2 * r : 2 * r + 2] for part in x]),
+    ),
+    "broadcast": ("8, 16", "8, 16", "broadcast(x, root=2, outs=y)", lambda x, r: x[2]),
+    "reduce": ("8, 16", "8, 16", "reduce(x, root=1, outs=y)", lambda x, r: sum(x) if r == 1 else 0 * x[0]),
+    "gather": ("2, 16", "8, 16", "gather(x, root=3, outs=y)", lambda x, r: np.concatenate(x) * (r == 3)),
+    "scatter": ("8, 16", "2, 16", "scatter(x, root=1, outs=y)", lambda x, r: x[1][2 * r : 2 * r + 2]),
+    "send_recv": ("8, 16", "8, 16", "send_recv(x, 3, 0, outs=y)", lambda x, r: x[3] * (r == 0)),
+}
+
+
+@pytest.mark.parametrize(("name", "dtype"), list(itertools.product(OTHERS, ["f32", "bf16", "i32", "i8"])))
+def test_others(load: Load, name: str, dtype: str) -> None:
+    shape, out, call, wanted = OTHERS[name]
+    rng = np.random.default_rng(7)
+    x = [_random(rng, tuple(map(int, shape.split(","))), dtype) // 1 % 5 for _ in range(4)]
+    report = _module(load, dtype, shape, out, call).k.simulate(4, {"x": x})
+    for rank, y in enumerate(report["y"]):
+        np.testing.assert_array_equal(y, wanted(x, rank))
+
+
+def test_all_to_all_v(load: Load) -> None:
+    module = load(
+        "@kernel\ndef k(x: f32[Window, 16, 4], y: f32[Array, 16, 4], to: i32[Array, 4], from_: i32[Array, 4]):\n"
+        "    all_to_all_v(x, outs=y, send_rows=to, recv_rows=from_, max_rows=4)\n"
+    )
+    counts = np.array([[1, 2, 0, 4], [3, 0, 1, 2], [2, 2, 2, 2], [0, 1, 4, 1]], np.int32)
+    x = np.random.default_rng(3).uniform(-1, 1, (4, 16, 4)).astype(np.float32)
+    inputs = {"x": x, "to": list(counts), "from_": [counts[:, r] for r in range(4)]}
+    got = module.k.simulate(4, inputs)["y"]
+    starts = np.concatenate([np.zeros((4, 1), int), counts.cumsum(axis=1)], axis=1)
+    for r in range(4):
+        wanted = np.concatenate([x[p, starts[p, r] : starts[p, r + 1]] for p in range(4)])
+        np.testing.assert_array_equal(got[r][: len(wanted)], wanted)
+
+
+FUSED = """
+EPSILON = 1e-6
+def normalise(h, w):
+    return h * rsqrt((h * h).mean() + EPSILON) * w
+@kernel
+def k(x: bf16[Window, "rows, n"], residual: bf16[Array, "rows, n"], weight: f32[Array, "n"],
+      h: bf16[Array, "rows, n"], y: bf16[Array, "rows, n"]):
+    def fused(total, residual, weight):
+        h = total + residual
+        return h, normalise(h, weight)
+    all_reduce(x, outs=(h, y), args=(residual, weight), consume=fused)
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_fused(load: Load, way: tuple[str, str]) -> None:
+    """The residual, RMSNorm and a shared weight, as a function and a helper."""
+    rng = np.random.default_rng(1)
+    x, residual = [_random(rng, (6, 64), "bf16") for _ in range(3)], _random(rng, (6, 64), "bf16")
+    weight = rng.uniform(0, 2, 64).astype(np.float32)
+    report = load(FUSED).k.simulate(
+        3, {"x": x, "residual": residual, "weight": weight}, algorithm=way[0], protocol=way[1]
+    )
+    h = sum(x) + residual
+    y = h / np.sqrt((h * h).mean(axis=1, keepdims=True) + 1e-6) * weight
+    for rank in range(3):
+        np.testing.assert_allclose(report["h"][rank], h, rtol=1e-2, atol=1e-2)
+        np.testing.assert_allclose(report["y"][rank], y, rtol=3e-2, atol=3e-2)
+        np.testing.assert_array_equal(report["y"][rank], report["y"][0])
+
+
+def test_produce_with_scales(load: Load) -> None:
+    """Two tiles travel for a row: eight bits of each value, and a scale."""
+    module = load(
+        "@kernel\ndef k(x: f32[Window, 4, 32], y: f32[Array, 12, 32]):\n"
+        "    def pack(row):\n        scale = abs(row).max() / 448.0\n        return (row / scale).astype(f8), scale\n"
+        "    all_gather(x, outs=y, produce=pack, consume=lambda q, scale: q.astype(f32) * scale)\n"
+    )
+    x = np.random.default_rng(5).uniform(-3, 3, (3, 4, 32)).astype(np.float32)
+    got = module.k.simulate(3, {"x": x})["y"][1]
+    scale = np.abs(x).max(axis=2, keepdims=True) / np.float32(448)
+    f8 = BY_NAME["f8"]
+    wanted = widen(narrow(x / scale, f8), f8) * scale
+    np.testing.assert_array_equal(got, wanted.reshape(12, 32))
+
+
+def test_outside_a_kernel() -> None:
+    rng = np.random.default_rng(2)
+    x = [rng.uniform(-1, 1, (4, 8)).astype(np.float32) for _ in range(3)]
+    np.testing.assert_allclose(commsir.all_reduce(x)[1], sum(x), rtol=1e-6)
+    np.testing.assert_array_equal(commsir.all_reduce(x, op="max")[0], np.max(x, axis=0))
+    np.testing.assert_array_equal(commsir.all_gather(x)[2], np.concatenate(x))
+    np.testing.assert_array_equal(commsir.scatter([np.tile(v, (3, 1)) for v in x], root=1)[2], x[1])
+    np.testing.assert_array_equal(commsir.send_recv(x, 0, 2)[2], x[0])
+    residual, offset = rng.uniform(-1, 1, (4, 8)).astype(np.float32), 2.0
+    results = commsir.all_reduce(
+        x,
+        args=(residual,),
+        outs=(commsir.f32, "bf16"),
+        consume=lambda t, r: (t + r, (t + r) * offset),
+    )
+    np.testing.assert_allclose(results[2][0], sum(x) + residual, rtol=1e-6)
+    np.testing.assert_allclose(results[2][1], (sum(x) + residual) * 2, rtol=1e-2)
+    with pytest.raises(commsir.CompileError, match="an array from outside"):
+        commsir.all_reduce(x, consume=lambda t: t + residual)
+    with pytest.raises(commsir.UsageError, match="cannot be shared out"):
+        commsir.reduce_scatter(x)
+
+
+def test_two_lambdas_on_a_line() -> None:
+    """A lambda is found by its columns."""
+    x = [np.ones((2, 4), np.float32)] * 2
+    first, second = lambda t: t + 1.0, lambda t: t * 3.0  # noqa: E731
+    assert commsir.all_reduce(x, consume=first)[0][0, 0] == 3
+    assert commsir.all_reduce(x, consume=second)[0][0, 0] == 6
+
+
+def test_other_libraries() -> None:
+    torch = pytest.importorskip("torch")
+    x = [torch.full((2, 8), float(r + 1), dtype=torch.bfloat16) for r in range(3)]
+    result = commsir.all_reduce(x)
+    assert result[0].dtype == np.float32 and (result[0] == 6).all()
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    result = commsir.all_reduce([np.full((2, 8), 0.5, ml_dtypes.bfloat16)] * 2)
+    assert (result[1] == 1).all()

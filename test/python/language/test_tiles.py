@@ -1,0 +1,145 @@
+"""Arithmetic on tiles and scalars, against NumPy running the same function."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+Load = Callable[[str], ModuleType]
+
+
+def _expression(r: random.Random, depth: int, names: list[str], floats: bool) -> str:
+    if depth == 0:
+        return r.choice(names)
+    if depth == 1 and r.random() < 0.3:
+        return f"({r.choice(names)} {r.choice('+-*')} {0.5 if floats else 3})"
+    x, y = (_expression(r, depth - 1, names, floats) for _ in range(2))
+    kinds = ["+", "-", "*", "min", "max", "where", "abs", "neg"] + ([] if floats else ["&", "|", "^", "//", "%"])
+    kind = r.choice(kinds)
+    if kind in ("min", "max"):
+        return f"np.{kind}imum({x}, {y})"
+    if kind == "where":
+        return f"np.where({x} {r.choice(['<', '<=', '==', '!=', '>='])} {y}, {y}, {x})"
+    if kind == "abs":
+        return f"np.abs({x})"
+    if kind == "neg":
+        return f"(-({x}))"
+    if kind in ("//", "%"):
+        return f"({x} {kind} {r.choice([3, 7, -5])})"
+    return f"({x} {kind} {y})"
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 10**6), length=st.sampled_from([1, 5, 16, 37, 64]), kind=st.sampled_from(["f32", "f64", "i32", "i64"]))
+def test_elementwise(load: Load, seed: int, length: int, kind: str) -> None:
+    """`np` in the function means NumPy when Python runs it, and the ops when it is compiled."""
+    floats = kind[0] == "f"
+    text = _expression(random.Random(seed), 3, ["a", "b", "a", "b", "c"], floats)
+    module = load(
+        f"def f(a, b, c):\n    return a + {text}\n"
+        f"@kernel\ndef k(p: {kind}[Array, 2, {length}], out: {kind}[Array, {length}], c: {kind}):\n"
+        "    out[:] = f(p[0], p[1], c)\n"
+    )
+    rng = np.random.default_rng(seed)
+    dtype = module.k.parameters["p"].dtype.numpy
+    p = rng.uniform(-4, 4, (2, length)).astype(dtype) if floats else rng.integers(-9, 9, (2, length)).astype(dtype)
+    with np.errstate(all="ignore"):
+        wanted = module.f(p[0], p[1], dtype.type(3))
+    got = module.k.simulate(1, {"p": p, "c": 3})["out"][0]
+    np.testing.assert_array_equal(got, wanted.astype(dtype), err_msg=text)
+
+
+@pytest.mark.parametrize(
+    ("call", "reference", "low", "high"),
+    [
+        ("exp", np.exp, -5, 5),
+        ("log", np.log, 0.1, 9),
+        ("sqrt", np.sqrt, 0, 9),
+        ("rsqrt", lambda x: 1 / np.sqrt(x), 0.1, 9),
+        ("tanh", np.tanh, -3, 3),
+        ("math.sin", np.sin, -3, 3),
+        ("np.cos", np.cos, -3, 3),
+        ("erf", np.vectorize(math.erf), -2, 2),
+        ("floor", np.floor, -9, 9),
+        ("np.ceil", np.ceil, -9, 9),
+        ("rint", np.rint, -9, 9),
+        ("log1p", np.log1p, 0, 5),
+        ("expm1", np.expm1, -2, 2),
+    ],
+)
+def test_functions(load: Load, call: str, reference: Callable[..., object], low: float, high: float) -> None:
+    module = load(f"@kernel\ndef k(x: f32[Array, 50], y: f32[Array, 50]):\n    y[:] = {call}(x[:])\n")
+    x = np.linspace(low, high, 50, dtype=np.float32)
+    got = module.k.simulate(1, {"x": x})["y"][0]
+    np.testing.assert_allclose(got, reference(x.astype(np.float64)), rtol=2e-6, atol=2e-6)
+
+
+def test_reductions(load: Load) -> None:
+    module = load(
+        "@kernel\ndef k(x: f32[Array, 41], y: f32[Array, 6]):\n    t = x[:]\n"
+        "    y[0], y[1], y[2], y[3] = t.sum(), t.max(), t.min(), t.mean()\n    y[4] = np.sum(t)\n    y[5] = max(t)\n"
+    )
+    x = np.random.default_rng(0).uniform(-1, 1, 41).astype(np.float32)
+    wanted = [x.sum(), x.max(), x.min(), x.mean(), x.sum(), x.max()]
+    np.testing.assert_allclose(module.k.simulate(1, {"x": x})["y"][0], wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["f64", "f32", "f16", "bf16", "f8", "i64", "i32", "i16", "i8"])
+def test_types(load: Load, name: str) -> None:
+    """Every type is loaded, converted, computed with and stored."""
+    module = load(
+        f"@kernel\ndef k(x: {name}[Array, 24], y: {name}[Array, 24], z: f32[Array, 24]):\n"
+        f"    t = x[:] + {name}(1)\n    y[:] = t\n    z[:] = t.astype(f32) * 2\n"
+    )
+    x = np.arange(24) % 6
+    report = module.k.simulate(1, {"x": x})
+    np.testing.assert_array_equal(report["y"][0], x + 1)
+    np.testing.assert_array_equal(report["z"][0], (x + 1) * 2)
+
+
+def test_carried_tiles(load: Load) -> None:
+    """Tiles that loops change, left early, in a for and in a while."""
+    module = load(
+        "@kernel\ndef k(x: f32[Array, 8, 20], stop: f32, y: f32[Array, 2, 20]):\n"
+        "    total = 0\n    for row in range(8):\n        if x[row].max()[0] > stop:\n            break\n        total += x[row]\n"
+        "    y[0] = total\n"
+        "    row, last = 0, x[0]\n    while row < 8 and x[row].max()[0] <= stop:\n        last, row = x[row], row + 1\n    y[1] = last\n"
+    )
+    x = np.arange(160, dtype=np.float32).reshape(8, 20)
+    for stop in (-1, 70, 1000):
+        rows = sum(x.max(axis=1) <= stop)
+        got = module.k.simulate(1, {"x": x, "stop": stop})["y"][0]
+        np.testing.assert_array_equal(got[0], x[:rows].sum(axis=0) if rows else np.zeros(20))
+        np.testing.assert_array_equal(got[1], x[max(rows - 1, 0)])
+
+
+def test_early_return(load: Load) -> None:
+    module = load(
+        "@kernel\ndef k(x: i64[Array, 16], n: i64, y: i64[Array, 1]):\n"
+        "    def find(n):\n        for i in range(16):\n            if x[i] == n:\n                return i\n        return -1\n"
+        "    if n < 0:\n        return\n    y[0] = find(n)\n"
+    )
+    x = np.arange(16)[::-1].copy()
+    for n, wanted in ((3, 12), (99, -1), (-5, 0)):
+        assert module.k.simulate(1, {"x": x, "n": n})["y"][0][0] == wanted
+
+
+def test_constants_are_python(load: Load) -> None:
+    """Closures, tuples, dicts and functions of Python on constants are evaluated when the kernel is compiled."""
+    module = load(
+        "SCALES = (1.0, 2.0)\nNAMES = {'n': 4}\n"
+        "def make(factor):\n    @kernel\n    def k(y: f32[Array, 4, 8]):\n"
+        "        for i, s in enumerate(SCALES):\n            y[i] = s * factor\n"
+        "        y[2] = math.pi if len(SCALES) == 2 and factor in (3, 5) else 0.0\n"
+        "        y[NAMES['n'] - 1] = min(SCALES) + int(math.sqrt(16)) + max(1, *SCALES)\n"
+        "    return k\n"
+    )
+    y = module.make(3).simulate(1)["y"][0]
+    np.testing.assert_allclose(y[:, 0], [3, 6, np.float32(math.pi), 7])
