@@ -29,6 +29,9 @@ else
   measure all-reduce-256M --sizes 256M --types bf16 --algorithm auto,two_shot --protocol auto,pull --threads 512 --no-check --calls 5
   measure others-small --op all_gather,reduce_scatter,all_to_all,broadcast --sizes '1K..1M*4' --algorithm all --protocol all --threads 128,512
   measure others-large --op all_gather,reduce_scatter,all_to_all,broadcast --sizes '4M..16M*4' --algorithm all --protocol all --threads 512 --no-check --calls 20
+  measure rows --op rows --rows 1,2,8,16,64,128,512 --hidden 8192
+  measure rows-others --op all_reduce_rmsnorm --rows 1,8,64,512 --hidden 4096,5120,6144,7168
+  measure both-modes --op all --sizes '64..16M*8' --graph --eager --memory windows,plain --least 0.98
   measure eager --sizes '1K..1M*8' --eager --algorithm all --protocol all --threads 128
 fi
 if python3 -c 'import torch' 2>/dev/null; then
