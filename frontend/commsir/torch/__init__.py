@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from commsir.torch.backend import abort, recent_calls
+    from commsir.torch.counts import clear_stats, stats
     from commsir.torch.interop import adopt_symmetric_memory, nccl_communicator, window_tensor
     from commsir.torch.process_group import ProcessGroup
-    from commsir.torch.counts import clear_stats, stats
 
 __all__ = [
     "ProcessGroup",

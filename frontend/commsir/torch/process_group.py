@@ -283,6 +283,7 @@ class ProcessGroup(dist.ProcessGroup):
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
         self._coalesced: list[_Call] | None = None
+        self._store: Any = None
         self._recent: deque[list[Any]] = deque(maxlen=256)
         self._number = self._barriers = 0
         self._ended = ""
@@ -464,7 +465,11 @@ class ProcessGroup(dist.ProcessGroup):
         return found
 
     def _place(self, device: str, what: str) -> Any:
-        return dist.PrefixStore(f"commsir/{device}/{what}", self.settings.store)
+        # On a connection of its own, which the group's thread may block while the program uses the other.
+        with self._lock:
+            if self._store is None:
+                self._store = self.settings.store.clone()
+        return dist.PrefixStore(f"commsir/{device}/{what}", self._store)
 
     def _group(self, device: str) -> capi.Group | str:
         with self._lock:

@@ -681,7 +681,7 @@ void Self::monitoredBarrier(const c10d::BarrierOptions &opts,
                     std::chrono::milliseconds(1));
   };
   c10d::PrefixStore store(c10::str("commsir/monitored/", ++barriers),
-                          settings.store->clone());
+                          settings.store);
   if (rank_ != 0) {
     store.set(c10::str(rank_), std::vector<uint8_t>{1});
     try {

@@ -52,7 +52,16 @@ static int getKey(void *self, const char *key, double timeout, void **data,
 StorePtr Side::place(const char *what) {
   return c10::make_intrusive<c10d::PrefixStore>(
       c10::str("commsir/", device.is_cpu() ? "cpu/" : "cuda/", what),
-      settings.store->clone());
+      settings.ownStore());
+}
+
+StorePtr Settings::ownStore() {
+  // Of all groups: making one is rare.
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!cloned)
+    cloned = store->clone();
+  return cloned;
 }
 
 //===----------------------------------------------------------------------===//

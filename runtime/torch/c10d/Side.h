@@ -32,14 +32,20 @@ struct Settings {
   std::vector<uint64_t> globalRanks;
   /// Path of libcommsir.so.
   std::string library;
+  /// `store` on a connection of its own, which the group's thread may block
+  /// while the program uses the other; made at first use.
+  StorePtr ownStore();
   /// Makes the backend for what CommsIR does not compile: a store, "cpu" or
   /// "cuda".
   std::function<BackendPtr(const StorePtr &, const std::string &)> delegate;
+
+private:
+  StorePtr cloned;
 };
 
 class Side {
 public:
-  Side(const Settings &settings, c10::Device device)
+  Side(Settings &settings, c10::Device device)
       : settings(settings), device(device) {}
   ~Side();
 
@@ -67,7 +73,7 @@ private:
   std::string disagreement(const Call &call);
   StorePtr place(const char *what);
 
-  const Settings &settings;
+  Settings &settings;
   c10::Device device;
   const Library *library = nullptr;
   commsir_group *group = nullptr;

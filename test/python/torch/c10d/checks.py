@@ -7,10 +7,9 @@ import time
 from datetime import timedelta
 from typing import Any
 
+import commsir.torch
 import torch
 import torch.distributed as dist
-
-import commsir.torch
 
 R = dist.ReduceOp
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]

@@ -25,19 +25,19 @@ PATIENCE = 120
 def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: Connection) -> None:
     os.environ.update(environment)
     sys.path[:0] = environment["CHECK_PATH"].split(os.pathsep)
+    import commsir.torch
     import torch
     import torch.distributed as dist
 
-    import commsir.torch
-
     torch.set_num_threads(1)
     commsir.torch.register()
+    meeting = dist.TCPStore("127.0.0.1", port, is_master=False)
     while job := pipe.recv():
         number, module, name, keywords, backend = job
         outcome: tuple[str, Any]
         try:
             check: Callable[..., Any] = getattr(importlib.import_module(module), name)
-            store = dist.PrefixStore(str(number), dist.TCPStore("127.0.0.1", port, is_master=False))
+            store = dist.PrefixStore(str(number), meeting)
             if backend:
                 dist.init_process_group(
                     backend,

@@ -1,0 +1,358 @@
+"""torch.compile: a collective and the arithmetic after it become one kernel.
+
+    torch.compile(model, options=commsir.torch.compile_options())
+
+An Inductor pass looks for collectives of torch.distributed (functional ones, which compiled code has), takes the
+arithmetic that follows as far as a region can hold it, residual additions and norms among it, and puts
+`torch.ops.commsir.fused_collective` in their place. `fusions()` says what was fused, what was not, and why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import logging
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+from torch.fx.node import map_arg
+
+import commsir.torch.ops  # noqa: F401  (registers torch.ops.commsir)
+from commsir.torch.capi import element_type
+from commsir.torch.regions import Region, Unsupported
+
+__all__ = ["CollectivePass", "Fusion", "clear_fusions", "compile_options", "disable", "enable", "fusions"]
+
+_log = logging.getLogger("commsir.compile")
+_functional = torch.ops._c10d_functional
+
+#: Largest number of results that a kernel writes.
+_MOST_OUTPUTS = 4
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """What became of one collective of a compiled graph."""
+
+    collective: str
+    group: str
+    shape: tuple[Any, ...]
+    #: The operations that went into the kernel, in order; empty: it stays as it was.
+    fused: tuple[str, ...]
+    #: Why the region ended where it did, or why there is none.
+    because: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shape = "x".join(str(size) for size in self.shape)
+        did = f"fused with {', '.join(self.fused)}" if self.fused else "not fused"
+        return f"{self.collective} of {shape} over {self.group}: {did}" + "".join(f"\n  {why}" for why in self.because)
+
+
+_fusions: list[Fusion] = []
+
+
+def fusions() -> list[Fusion]:
+    """What the pass did with each collective that it has met in this process, the oldest first."""
+    return list(_fusions)
+
+
+def clear_fusions() -> None:
+    """Forgets what `fusions` tells."""
+    _fusions.clear()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Finding regions
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Anchor:
+    """A collective in the graph, and the wait for it."""
+
+    node: Node
+    wait: Node
+    op: str
+    reduce_op: str
+    group: str
+
+
+def _anchor(node: Node) -> _Anchor | None:
+    if node.op != "call_function":
+        return None
+    a = node.args
+    if node.target is _functional.all_reduce.default:
+        op, reduce_op, group = "all_reduce", a[1], a[2]
+    elif node.target is _functional.reduce_scatter_tensor.default:
+        op, reduce_op, group = "reduce_scatter", a[1], a[3]
+    elif node.target is _functional.all_gather_into_tensor.default:
+        op, reduce_op, group = "all_gather", "", a[2]
+    else:
+        return None
+    waits = [user for user in node.users if user.target is _functional.wait_tensor.default]
+    if len(waits) != 1 or len(node.users) != 1:
+        return None
+    return _Anchor(node, waits[0], op, str(reduce_op), str(group))
+
+
+def _begin(anchor: _Anchor) -> Region:
+    """The region that holds what arrives and nothing else."""
+    source = anchor.node.args[0]
+    assert isinstance(source, Node)
+    value, result = source.meta["val"], anchor.wait.meta["val"]
+    if value.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        raise Unsupported(f"it is of {value.dtype}: float32, float16 and bfloat16 are taken")
+    if anchor.reduce_op not in ("", "sum", "avg", "max", "min"):
+        raise Unsupported(f'it reduces by "{anchor.reduce_op}"')
+    if value.dim() == 0 or not isinstance(value.shape[-1], int):
+        raise Unsupported(f"its last dimension is not known when it is compiled: {list(value.shape)}")
+    if value.dim() == 1 and anchor.op != "all_reduce":
+        raise Unsupported("it has one dimension, and is cut along it")
+    columns = int(value.shape[-1])
+    arrives = "f32" if anchor.reduce_op else element_type(value.dtype)
+    region = Region(columns, result.numel() // columns, [arrives])
+    region.begin(anchor.wait, "%w0", arrives)
+    return region
+
+
+def _grow(graph: Graph, anchor: _Anchor, region: Region) -> tuple[list[Node], list[str]]:
+    """Adds nodes to the region for as long as it can hold them. Also why it could not hold others."""
+    inside: dict[Node, None] = {anchor.wait: None}
+    # Nodes that stay outside but need something from inside: what they make cannot be an argument.
+    after: set[Node] = set()
+    because: list[str] = []
+    for node in graph.nodes:
+        if node is anchor.wait or not any(source in inside or source in after for source in node.all_input_nodes):
+            continue
+        if node.op == "output":
+            continue
+        late = [source for source in node.all_input_nodes if source in after]
+        try:
+            if late:
+                raise Unsupported(f"{node} needs {late[0]}, which comes after the kernel")
+            region.add(node)
+            inside[node] = None
+        except Unsupported as why:
+            after.add(node)
+            if not late:
+                because.append(str(why))
+    return list(inside), because
+
+
+def _outputs(inside: list[Node]) -> list[Node]:
+    members = set(inside)
+    return [node for node in inside if any(user not in members for user in node.users)]
+
+
+def _prune(inside: list[Node]) -> list[Node]:
+    """Without views at the end: they cost nothing outside."""
+    kept = list(inside)
+    while len(kept) > 1:
+        last = [
+            node for node in kept[1:] if not any(user in kept for user in node.users) and node.target in _SHAPES_ONLY
+        ]
+        if not last:
+            return kept
+        kept = [node for node in kept if node not in last]
+    return kept
+
+
+_SHAPES_ONLY = {
+    torch.ops.aten.view.default,
+    torch.ops.aten.reshape.default,
+    torch.ops.aten._unsafe_view.default,
+    torch.ops.aten.unsqueeze.default,
+    torch.ops.aten.squeeze.dim,
+    torch.ops.aten.alias.default,
+}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Putting the kernel in their place
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _stored(node: Node) -> str:
+    kind = element_type(node.meta["val"].dtype)
+    if not kind:
+        raise Unsupported(f"{node} is of {node.meta['val'].dtype}, which cannot be stored")
+    return kind
+
+
+def _replace(graph: Graph, anchor: _Anchor, region: Region, inside: list[Node]) -> None:
+    results = _outputs(inside)
+    if len(results) > _MOST_OUTPUTS:
+        raise Unsupported(f"{len(results)} of its values are needed elsewhere; a kernel writes {_MOST_OUTPUTS}")
+    kinds = [_stored(node) for node in results]
+    consume = region.text(list(zip(results, kinds, strict=True)))
+    widths = [region.tiles[node].width for node in results]
+    source = anchor.node.args[0]
+    with graph.inserting_before(next(iter(anchor.wait.users))):
+        fused = graph.call_function(
+            torch.ops.commsir.fused_collective.default,
+            (
+                anchor.op,
+                source,
+                region.arguments,
+                anchor.reduce_op,
+                consume,
+                ",".join(kinds),
+                widths,
+                False,
+                anchor.group,
+            ),
+        )
+        _set_value(fused)
+        parts = []
+        for number, node in enumerate(results):
+            part = graph.call_function(operator.getitem, (fused, number))
+            part.meta["val"] = fused.meta["val"][number]
+            shape = list(node.meta["val"].shape)
+            if list(part.meta["val"].shape) != shape:
+                part = graph.call_function(torch.ops.aten.reshape.default, (part, shape))
+                part.meta["val"] = node.meta["val"]
+            parts.append(part)
+    members = set(inside)
+    for node, part in zip(results, parts, strict=True):
+        node.replace_all_uses_with(part, delete_user_cb=lambda user: user not in members)
+    for node in [*reversed(inside), anchor.node]:
+        graph.erase_node(node)
+
+
+def _set_value(node: Node) -> None:
+    """What the fake kernel says of the op's results."""
+
+    arguments = map_arg(node.args, lambda one: one.meta["val"])
+    mode = torch._guards.detect_fake_mode(arguments)
+    assert callable(node.target)
+    if mode is None:
+        node.meta["val"] = node.target(*arguments)
+        return
+    with mode:
+        node.meta["val"] = node.target(*arguments)
+
+
+def fuse_collectives(graph: Graph) -> int:
+    """Fuses what it can; returns the number of kernels."""
+    count = 0
+    for node in list(graph.nodes):
+        anchor = _anchor(node)
+        if anchor is None:
+            continue
+        done: tuple[str, ...] = ()
+        shape = tuple(anchor.wait.meta["val"].shape)
+        try:
+            region = _begin(anchor)
+            inside, because = _grow(graph, anchor, region)
+            inside = _prune(inside)
+            if len(inside) == 1:
+                raise Unsupported("; ".join(because) or "no arithmetic follows")
+            names = tuple(str(one.target).removesuffix(".default") for one in inside[1:])
+            _replace(graph, anchor, region, inside)
+            done, count = names, count + 1
+        except Unsupported as why:
+            because = [str(why)]
+        _fusions.append(Fusion(anchor.op, anchor.group, shape, done, tuple(dict.fromkeys(because))))
+        _log.info("%s", _fusions[-1])
+    if count:
+        from torch._inductor.pattern_matcher import stable_topological_sort
+
+        stable_topological_sort(graph)
+        graph.lint()
+    return count
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Inductor
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class CollectivePass(torch._inductor.custom_graph_pass.CustomGraphPass):  # type: ignore[name-defined,misc]
+    """The pass, for `torch._inductor.config.post_grad_custom_post_pass`; calls the one that was there first."""
+
+    def __init__(self, before: Callable[[Graph], None] | None = None) -> None:
+        self.before = before
+        _lower()
+
+    def __call__(self, graph: Graph) -> None:
+        if self.before is not None:
+            self.before(graph)
+        fuse_collectives(graph)
+
+    def uuid(self) -> Any:
+        """For Inductor's cache: changes when the pass does."""
+        text = "".join(Path(inspect.getfile(one)).read_text() for one in (Region, Fusion))
+        inner = self.before.uuid() if hasattr(self.before, "uuid") else ""
+        return hashlib.sha256(f"{text}{inner}".encode()).hexdigest()
+
+
+_lowered = False
+
+
+def _lower() -> None:
+    """Inductor places the input of a fused collective in symmetric memory, where it decides where it lies."""
+    global _lowered
+    if _lowered:
+        return
+    _lowered = True
+    from torch._inductor import comm_lowering, ir
+    from torch._inductor.lowering import add_layout_constraint, constrain_to_fx_strides, register_lowering
+    from torch.utils import _pytree as pytree
+
+    op = torch.ops.commsir.fused_collective.default
+
+    def symmetric(x: Any, group: str) -> bool:
+        from torch.distributed._symmetric_memory import is_symm_mem_enabled_for_group
+
+        return (
+            x.get_device().type == "cuda"
+            and is_symm_mem_enabled_for_group(group)
+            and comm_lowering.can_realize_as_comm_buffer(x, ir.CommBufferType.SYMM_MEM)
+        )
+
+    add_layout_constraint(op, constrain_to_fx_strides)
+
+    @register_lowering(op, type_promotion_kind=None)
+    def _(
+        name: str,
+        x: Any,
+        args: Any,
+        reduce_op: str,
+        consume: str,
+        out_types: str,
+        out_columns: Any,
+        in_place: bool,
+        group: str,
+    ) -> Any:
+        if symmetric(x, group):
+            comm_lowering.realize_as_comm_buffer(x, ir.CommBufferType.SYMM_MEM, group)
+            in_place = True
+        return pytree.tree_map(
+            ir.TensorBox.create,
+            ir.FallbackKernel.create(op, name, x, args, reduce_op, consume, out_types, out_columns, in_place, group),
+        )
+
+
+def compile_options(**options: Any) -> dict[str, Any]:
+    """Options for torch.compile with the pass among them; `options` are Inductor's other ones."""
+    before = options.pop("post_grad_custom_post_pass", None)
+    return {**options, "post_grad_custom_post_pass": CollectivePass(before)}
+
+
+def enable() -> None:
+    """Adds the pass to every torch.compile of this process from now on."""
+    config = torch._inductor.config
+    if not isinstance(config.post_grad_custom_post_pass, CollectivePass):
+        config.post_grad_custom_post_pass = CollectivePass(config.post_grad_custom_post_pass)
+
+
+def disable() -> None:
+    """Undoes `enable`."""
+    config = torch._inductor.config
+    if isinstance(config.post_grad_custom_post_pass, CollectivePass):
+        config.post_grad_custom_post_pass = config.post_grad_custom_post_pass.before

@@ -1,0 +1,318 @@
+"""torch.ops.commsir: collectives as torch ops, plain and with arithmetic, that torch.compile traces.
+
+    y = torch.ops.commsir.all_reduce(x, "sum", group_name)
+    y, kept = fused_collective("all_reduce", x, [residual, weight], consume=..., ...)
+
+The group is any process group of torch.distributed, by its name (`group.group_name`): CommsIR makes a group of its own
+beside it, from its store, on the first call, which all ranks have to make. An op runs on the current stream; for that
+stream it is done when it returns.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+from commsir.torch import backend, capi
+
+__all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "fused_collective", "group_of", "reduce_scatter"]
+
+_RESOLVE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32)
+_SIZE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)
+_ADOPT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64)
+_ERROR = ctypes.CFUNCTYPE(ctypes.c_void_p)
+
+
+class _Callbacks(ctypes.Structure):
+    _fields_ = [("resolve", _RESOLVE), ("size", _SIZE), ("adopt", _ADOPT), ("error", _ERROR)]
+
+
+_groups: dict[tuple[str, int], tuple[Any, capi.Group]] = {}
+_said = threading.local()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Groups
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def group_of(name: str, device: int = -1) -> capi.Group:
+    """The group that the ops use for a process group on the CPU (-1) or a GPU: collective when it is new."""
+    process_group = c10d._resolve_process_group(name)  # type: ignore[attr-defined]
+    known = _groups.get((name, device))
+    if known is not None and known[0] is process_group:
+        return known[1]
+    path = backend.library()
+    if not path:
+        raise RuntimeError("torch.ops.commsir: libcommsir.so was not found; set COMMSIR_LIBRARY to its folder")
+    store = dist.PrefixStore(f"commsir/ops/{device >= 0}", c10d._get_process_group_store(process_group))
+    made = capi.Group(
+        path,
+        store,
+        process_group.rank(),
+        process_group.size(),
+        name=f"{name}.ops",
+        timeout=c10d.default_pg_timeout,
+        device=device,
+    )
+    _groups[(name, device)] = (process_group, made)
+    return made
+
+
+def _guarded(call: Any, failed: Any) -> Any:
+    """A callback must not raise: what went wrong is kept for `error`."""
+
+    def safe(*arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        except Exception as error:
+            _said.text = ctypes.create_string_buffer(str(error).encode())
+            return failed
+
+    return safe
+
+
+def _resolve(name: bytes, device: int) -> int:
+    return int(group_of(name.decode(), device).handle.value or 0)
+
+
+def _size(name: bytes) -> int:
+    return int(c10d._resolve_process_group(name.decode()).size())  # type: ignore[attr-defined]
+
+
+class _Memory:
+    """Bytes of a GPU as torch wants to be shown them."""
+
+    def __init__(self, data: int, size: int) -> None:
+        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (data, False), "version": 3}
+
+
+def _adopt(name: bytes, device: int, data: int, size: int) -> int:
+    import torch.distributed._symmetric_memory as symm_mem
+
+    memory = torch.as_tensor(_Memory(data, size), device=f"cuda:{device}")
+    handle = symm_mem.rendezvous(memory, name.decode())
+    if handle is None:
+        raise RuntimeError(f"the memory at {data:#x} is not symmetric memory of torch")
+    offset = data - handle.buffer_ptrs[handle.rank]
+    group_of(name.decode(), device).adopt(data, size, [part + offset for part in handle.buffer_ptrs])
+    return 0
+
+
+def _error() -> int:
+    text = getattr(_said, "text", None)
+    return ctypes.addressof(text) if text is not None else 0
+
+
+def _load() -> tuple[Any, _Callbacks]:
+    for folder in backend._folders():
+        path = folder / "libcommsir_torch_ops.so"
+        if path.is_file():
+            torch.ops.load_library(str(path))
+            library = ctypes.CDLL(str(path))
+            callbacks = _Callbacks(
+                _RESOLVE(_guarded(_resolve, 0)), _SIZE(_guarded(_size, 0)), _ADOPT(_guarded(_adopt, 1)), _ERROR(_error)
+            )
+            library.commsir_torch_set_callbacks(ctypes.byref(callbacks))
+            return library, callbacks
+    raise RuntimeError(
+        "torch.ops.commsir: libcommsir_torch_ops.so was not found; it lies beside libcommsir.so "
+        "(COMMSIR_LIBRARY names the folder)"
+    )
+
+
+#: The callbacks live as long as the library may call them.
+_library, _callbacks = _load()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What torch.compile and autograd have to know
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _rows(x: torch.Tensor, numerator: int, denominator: int) -> torch.Tensor:
+    shape = list(x.shape) or [1]
+    torch._check(
+        shape[0] % denominator == 0,
+        lambda: f"commsir: {shape[0]} rows cannot be shared out to {denominator} ranks",
+    )
+    shape[0] = shape[0] // denominator * numerator
+    return x.new_empty(shape)
+
+
+def _like(x: torch.Tensor) -> torch.Tensor:
+    return x.new_empty(x.shape)
+
+
+@torch.library.register_fake("commsir::all_reduce")
+def _(input: torch.Tensor, reduce_op: str, group_name: str) -> torch.Tensor:  # noqa: A002
+    return _like(input)
+
+
+@torch.library.register_fake("commsir::all_gather")
+def _(input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
+    return _rows(input, _size(group_name.encode()), 1)
+
+
+@torch.library.register_fake("commsir::reduce_scatter")
+def _(input: torch.Tensor, reduce_op: str, group_name: str) -> torch.Tensor:  # noqa: A002
+    return _rows(input, 1, _size(group_name.encode()))
+
+
+@torch.library.register_fake("commsir::all_to_all")
+def _(input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
+    return _like(input)
+
+
+@torch.library.register_fake("commsir::broadcast")
+def _(input: torch.Tensor, root: int, group_name: str) -> torch.Tensor:  # noqa: A002
+    return _like(input)
+
+
+_DTYPES = {
+    "f64": torch.float64,
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "f8E4M3FN": torch.float8_e4m3fn,
+    "f8E5M2": torch.float8_e5m2,
+    "i8": torch.int8,
+    "i16": torch.int16,
+    "i32": torch.int32,
+    "i64": torch.int64,
+}
+
+
+@torch.library.register_fake("commsir::fused_collective")
+def _(
+    op: str,
+    input: torch.Tensor,  # noqa: A002
+    args: list[torch.Tensor],
+    reduce_op: str,
+    consume: str,
+    out_types: str,
+    out_columns: list[int],
+    symmetric: bool,
+    group_name: str,
+) -> list[torch.Tensor]:
+    ranks = _size(group_name.encode())
+    shape = list(input.shape) if input.dim() > 1 else [1, *input.shape]
+    if op == "all_gather":
+        shape[0] *= ranks
+    elif op == "reduce_scatter":
+        shape[0] //= ranks
+    return [
+        input.new_empty([*shape[:-1], columns], dtype=_DTYPES[kind])
+        for kind, columns in zip(out_types.split(","), out_columns, strict=True)
+    ]
+
+
+for _name in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"):
+    torch.library.register_fake(f"commsir::{_name}.out", lambda *args, **kwargs: None)
+torch.library.register_fake("commsir::fused_collective.out", lambda *args, **kwargs: None)
+
+
+def _save_group(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.group, ctx.op = inputs[-1], inputs[1]
+
+
+def _all_reduce_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+    if ctx.op != "sum":
+        raise RuntimeError(f'torch.ops.commsir.all_reduce has a derivative for "sum" alone, not for "{ctx.op}"')
+    return torch.ops.commsir.all_reduce(grad.contiguous(), "sum", ctx.group), None, None
+
+
+def _all_gather_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+    return torch.ops.commsir.reduce_scatter(grad.contiguous(), "sum", ctx.group), None
+
+
+def _reduce_scatter_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+    if ctx.op != "sum":
+        raise RuntimeError(f'torch.ops.commsir.reduce_scatter has a derivative for "sum" alone, not for "{ctx.op}"')
+    return torch.ops.commsir.all_gather(grad.contiguous(), ctx.group), None, None
+
+
+def _all_to_all_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+    return torch.ops.commsir.all_to_all(grad.contiguous(), ctx.group), None
+
+
+def _broadcast_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+    # The root's input reaches every rank: its derivative is the sum of theirs.
+    total = torch.ops.commsir.all_reduce(grad.contiguous(), "sum", ctx.group)
+    rank = c10d._resolve_process_group(ctx.group).rank()  # type: ignore[attr-defined]
+    return total if rank == ctx.op else torch.zeros_like(total), None, None
+
+
+torch.library.register_autograd("commsir::all_reduce", _all_reduce_backward, setup_context=_save_group)
+torch.library.register_autograd("commsir::all_gather", _all_gather_backward, setup_context=_save_group)
+torch.library.register_autograd("commsir::reduce_scatter", _reduce_scatter_backward, setup_context=_save_group)
+torch.library.register_autograd("commsir::all_to_all", _all_to_all_backward, setup_context=_save_group)
+torch.library.register_autograd("commsir::broadcast", _broadcast_backward, setup_context=_save_group)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# By group rather than by name
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _named(group: Any) -> str:
+    if isinstance(group, str):
+        return group
+    used = c10d._get_default_group() if group is None else group
+    return str(used.group_name)
+
+
+def all_reduce(input: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:  # noqa: A002
+    """The reduction of all ranks' `input`, on every rank."""
+    return torch.ops.commsir.all_reduce(input, op, _named(group))
+
+
+def all_gather(input: torch.Tensor, group: Any = None) -> torch.Tensor:  # noqa: A002
+    """All ranks' `input`, one after the other along dimension 0."""
+    return torch.ops.commsir.all_gather(input, _named(group))
+
+
+def reduce_scatter(input: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:  # noqa: A002
+    """This rank's part, along dimension 0, of the reduction of all ranks' `input`."""
+    return torch.ops.commsir.reduce_scatter(input, op, _named(group))
+
+
+def all_to_all(input: torch.Tensor, group: Any = None) -> torch.Tensor:  # noqa: A002
+    """Part p of `input`, along dimension 0, goes to rank p; what comes is in rank order."""
+    return torch.ops.commsir.all_to_all(input, _named(group))
+
+
+def broadcast(input: torch.Tensor, root: int = 0, group: Any = None) -> torch.Tensor:  # noqa: A002
+    """The `input` of rank `root` of the group, on every rank."""
+    return torch.ops.commsir.broadcast(input, root, _named(group))
+
+
+def fused_collective(
+    op: str,
+    input: torch.Tensor,  # noqa: A002
+    args: list[torch.Tensor],
+    consume: str,
+    outputs: list[tuple[torch.dtype, int]],
+    *,
+    reduce_op: str = "sum",
+    symmetric: bool = False,
+    group: Any = None,
+) -> list[torch.Tensor]:
+    """A collective with arithmetic on what arrives, in one kernel.
+
+    `input` is rows of its last dimension. `args` are read by the arithmetic: a tensor of one dimension is one row for
+    all rows, others have a row for each row of the result. `consume` is MLIR text, "(%sum: tensor<64xf32>, %r:
+    tensor<64xbf16>) { … comms.yield … }"; it yields one tile for each of `outputs`, (dtype, columns). `symmetric` says
+    that `input` lies in torch's symmetric memory and stays there as long as the process lives.
+    """
+    types = ",".join(capi.element_type(dtype) for dtype, _ in outputs)
+    return list(
+        torch.ops.commsir.fused_collective(
+            op, input, args, reduce_op, consume, types, [columns for _, columns in outputs], symmetric, _named(group)
+        )
+    )

@@ -1,0 +1,78 @@
+//===- Groups.cpp - The groups that torch ops run in ----------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/torch/ops/Groups.h"
+
+#include <stdexcept>
+
+using namespace commsir::torch_ops;
+
+/// Never destroyed: calls may come until the process ends.
+Groups &Groups::get() {
+  static Groups *groups = new Groups;
+  return *groups;
+}
+
+const Callbacks &Groups::required() const {
+  if (!callbacks.resolve)
+    throw std::runtime_error("torch.ops.commsir was loaded without its Python "
+                             "part: import commsir.torch.ops");
+  return callbacks;
+}
+
+Used &Groups::find(const std::string &name, int32_t device) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto it = groups.find({name, device});
+    if (it != groups.end())
+      return *it->second;
+  }
+  // Without the lock: making a group waits for the other ranks, and for the
+  // interpreter, which another op may hold.
+  const Callbacks &python = required();
+  auto made = std::make_unique<Used>();
+  made->name = name;
+  made->device = device;
+  made->ranks = python.size(name.c_str());
+  made->group =
+      made->ranks > 0 ? python.resolve(name.c_str(), device) : nullptr;
+  if (!made->group)
+    throw std::runtime_error(python.error());
+  std::lock_guard<std::mutex> lock(mutex);
+  auto &place = groups[{name, device}];
+  if (!place)
+    place = std::move(made);
+  return *place;
+}
+
+void Groups::adopt(Used &used, void *data, uint64_t bytes) {
+  if (used.adopted.count(data))
+    return;
+  if (!commsir_window_contains(used.group, data, bytes) &&
+      required().adopt(used.name.c_str(), used.device, data, bytes) != 0)
+    throw std::runtime_error(required().error());
+  used.adopted.insert(data);
+}
+
+void Groups::forget(const std::string &name) {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (auto it = groups.begin(); it != groups.end();)
+    it = it->first.first == name ? groups.erase(it) : std::next(it);
+}
+
+//===----------------------------------------------------------------------===//
+// What commsir/torch/ops.py calls
+//===----------------------------------------------------------------------===//
+
+extern "C" {
+COMMSIR_API void commsir_torch_set_callbacks(const Callbacks *callbacks) {
+  Groups::get().setCallbacks(*callbacks);
+}
+COMMSIR_API void commsir_torch_forget(const char *name) {
+  Groups::get().forget(name);
+}
+}

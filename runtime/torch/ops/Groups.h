@@ -1,0 +1,75 @@
+//===- Groups.h - The groups that torch ops run in --------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An op names its process group; here is which group of CommsIR that means. A
+// group is made by Python, on the first call, because only there a process
+// group's store is to be had; later calls find it here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_TORCH_OPS_GROUPS_H
+#define COMMSIR_RUNTIME_TORCH_OPS_GROUPS_H
+
+#include "runtime/capi/commsir.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace commsir::torch_ops {
+
+/// What Python does for a call that finds nothing. Both take the GIL.
+struct Callbacks {
+  /// Makes the group of process group `name` on `device` (-1: the CPU). Null,
+  /// after an error of Python's own: there is none.
+  commsir_group *(*resolve)(const char *name, int32_t device);
+  /// Number of ranks of process group `name`.
+  int64_t (*size)(const char *name);
+  /// Takes `bytes` of torch's symmetric memory at `data` as a window of the
+  /// group. 0: done.
+  int (*adopt)(const char *name, int32_t device, void *data, uint64_t bytes);
+  /// The message of the last callback of this thread that failed.
+  const char *(*error)();
+};
+
+/// A group, used by one thread at a time.
+struct Used {
+  std::string name;
+  int32_t device = -1;
+  commsir_group *group = nullptr;
+  int64_t ranks = 0;
+  std::mutex mutex;
+  /// Symmetric memory of torch that is known to the group.
+  std::set<void *> adopted;
+};
+
+class Groups {
+public:
+  static Groups &get();
+  void setCallbacks(const Callbacks &made) { callbacks = made; }
+  /// Throws when the process group has no group of CommsIR, with the reason.
+  Used &find(const std::string &name, int32_t device);
+  /// Lets `used` take the memory in place. Throws when it is not symmetric.
+  void adopt(Used &used, void *data, uint64_t bytes);
+  /// Forgets all groups of that process group; who made them destroys them.
+  void forget(const std::string &name);
+
+private:
+  const Callbacks &required() const;
+
+  Callbacks callbacks = {};
+  std::mutex mutex;
+  std::map<std::pair<std::string, int32_t>, std::unique_ptr<Used>> groups;
+};
+
+} // namespace commsir::torch_ops
+
+#endif // COMMSIR_RUNTIME_TORCH_OPS_GROUPS_H

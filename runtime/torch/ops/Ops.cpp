@@ -1,0 +1,359 @@
+//===- Ops.cpp - torch.ops.commsir ----------------------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Collectives as torch ops, plain and with arithmetic, over LibTorch's stable
+// ABI: one binary for torch 2.11 and newer. An op runs on the current stream
+// and is done, for that stream, when it returns: there is nothing to wait for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/torch/ops/Groups.h"
+
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <dlfcn.h>
+
+#include <optional>
+#include <vector>
+
+using namespace commsir::torch_ops;
+using torch::headeronly::ScalarType;
+using torch::stable::Tensor;
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+/// MLIR's name of a type.
+static const char *typeName(ScalarType type) {
+  switch (type) {
+  case ScalarType::Double:
+    return "f64";
+  case ScalarType::Float:
+    return "f32";
+  case ScalarType::Half:
+    return "f16";
+  case ScalarType::BFloat16:
+    return "bf16";
+  case ScalarType::Float8_e4m3fn:
+    return "f8E4M3FN";
+  case ScalarType::Float8_e5m2:
+    return "f8E5M2";
+  case ScalarType::Char:
+  case ScalarType::Byte:
+  case ScalarType::Bool:
+    return "i8";
+  case ScalarType::Short:
+  case ScalarType::UInt16:
+    return "i16";
+  case ScalarType::Int:
+  case ScalarType::UInt32:
+    return "i32";
+  case ScalarType::Long:
+  case ScalarType::UInt64:
+    return "i64";
+  default:
+    throw std::runtime_error("commsir has no such element type; it has "
+                             "float64, float32, float16, bfloat16, "
+                             "float8_e4m3fn, float8_e5m2 and integers");
+  }
+}
+
+static ScalarType typeNamed(std::string_view name) {
+  for (ScalarType type :
+       {ScalarType::Double, ScalarType::Float, ScalarType::Half,
+        ScalarType::BFloat16, ScalarType::Float8_e4m3fn,
+        ScalarType::Float8_e5m2, ScalarType::Char, ScalarType::Short,
+        ScalarType::Int, ScalarType::Long})
+    if (typeName(type) == name)
+      return type;
+  throw std::runtime_error("commsir has no element type '" + std::string(name) +
+                           "'");
+}
+
+static Tensor dense(const Tensor &tensor) {
+  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
+}
+
+static void requireContiguous(const Tensor &out) {
+  if (!out.is_contiguous())
+    throw std::runtime_error("commsir: an output has to be contiguous");
+}
+
+static Used &groupOf(const Tensor &tensor, const std::string &name) {
+  bool cpu = tensor.is_cpu();
+  if (!cpu && !tensor.is_cuda())
+    throw std::runtime_error("commsir: tensors are on the CPU or on a GPU");
+  return Groups::get().find(name, cpu ? -1 : tensor.get_device_index());
+}
+
+/// The current stream of the tensor's GPU; null on the CPU. Looked up by name:
+/// a torch without CUDA has no such function.
+static void *streamOf(const Tensor &tensor) {
+  using Function = AOTITorchError (*)(int32_t, void **);
+  if (tensor.is_cpu())
+    return nullptr;
+  static auto current = reinterpret_cast<Function>(
+      dlsym(RTLD_DEFAULT, "aoti_torch_get_current_cuda_stream"));
+  void *stream = nullptr;
+  if (!current || current(tensor.get_device_index(), &stream) != 0)
+    throw std::runtime_error("commsir: torch does not tell the current stream");
+  return stream;
+}
+
+static void check(commsir_status status) {
+  if (status != COMMSIR_OK)
+    throw std::runtime_error(commsir_error_message());
+}
+
+//===----------------------------------------------------------------------===//
+// Plain collectives
+//===----------------------------------------------------------------------===//
+
+static void run(const char *op, const Tensor &input, const std::string &reduce,
+                int64_t root, const std::string &groupName, const Tensor &out) {
+  requireContiguous(out);
+  Used &used = groupOf(input, groupName);
+  Tensor in = dense(input);
+  commsir_collective call = {};
+  call.op = op;
+  call.reduction = reduce.c_str();
+  call.type = typeName(in.scalar_type());
+  call.root = root;
+  call.input = in.data_ptr();
+  call.input_elements = in.numel();
+  call.output = out.data_ptr();
+  call.output_elements = out.numel();
+  std::lock_guard<std::mutex> lock(used.mutex);
+  check(commsir_group_collective(used.group, &call, streamOf(in)));
+}
+
+/// Like `input`, with `numerator / denominator` times the rows.
+static Tensor emptyRows(const Tensor &input, int64_t numerator,
+                        int64_t denominator) {
+  std::vector<int64_t> shape(input.sizes().begin(), input.sizes().end());
+  if (shape.empty())
+    shape.push_back(1);
+  if (shape[0] % denominator)
+    throw std::runtime_error("commsir: " + std::to_string(shape[0]) +
+                             " rows cannot be shared out to " +
+                             std::to_string(denominator) + " ranks");
+  shape[0] = shape[0] / denominator * numerator;
+  return torch::stable::new_empty(input, shape);
+}
+
+static Tensor empty(const Tensor &like) {
+  std::vector<int64_t> shape(like.sizes().begin(), like.sizes().end());
+  return torch::stable::new_empty(like, shape);
+}
+
+static void allReduceOut(Tensor input, std::string reduce, std::string group,
+                         Tensor out) {
+  run("all_reduce", input, reduce, 0, group, out);
+}
+static Tensor allReduce(Tensor input, std::string reduce, std::string group) {
+  Tensor out = empty(input);
+  run("all_reduce", input, reduce, 0, group, out);
+  return out;
+}
+static void allGatherOut(Tensor input, std::string group, Tensor out) {
+  run("all_gather", input, "", 0, group, out);
+}
+static Tensor allGather(Tensor input, std::string group) {
+  Tensor out = emptyRows(input, groupOf(input, group).ranks, 1);
+  run("all_gather", input, "", 0, group, out);
+  return out;
+}
+static void reduceScatterOut(Tensor input, std::string reduce,
+                             std::string group, Tensor out) {
+  run("reduce_scatter", input, reduce, 0, group, out);
+}
+static Tensor reduceScatter(Tensor input, std::string reduce,
+                            std::string group) {
+  Tensor out = emptyRows(input, 1, groupOf(input, group).ranks);
+  run("reduce_scatter", input, reduce, 0, group, out);
+  return out;
+}
+static void allToAllOut(Tensor input, std::string group, Tensor out) {
+  run("all_to_all", input, "", 0, group, out);
+}
+static Tensor allToAll(Tensor input, std::string group) {
+  Tensor out = empty(input);
+  run("all_to_all", input, "", 0, group, out);
+  return out;
+}
+static void broadcastOut(Tensor input, int64_t root, std::string group,
+                         Tensor out) {
+  run("broadcast", input, "", root, group, out);
+}
+static Tensor broadcast(Tensor input, int64_t root, std::string group) {
+  Tensor out = empty(input);
+  run("broadcast", input, "", root, group, out);
+  return out;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives with arithmetic
+//===----------------------------------------------------------------------===//
+
+static std::vector<std::string> split(const std::string &text) {
+  std::vector<std::string> parts;
+  for (size_t first = 0; first < text.size();) {
+    size_t end = std::min(text.find(',', first), text.size());
+    parts.push_back(text.substr(first, end - first));
+    first = end + 1;
+  }
+  return parts;
+}
+
+/// The rows of `tensor`: all dimensions but the last.
+static int64_t rowsOf(const Tensor &tensor) {
+  int64_t columns = tensor.dim() ? tensor.size(tensor.dim() - 1) : 1;
+  return columns ? tensor.numel() / columns : 0;
+}
+
+static int64_t columnsOf(const Tensor &tensor) {
+  return tensor.dim() ? tensor.size(tensor.dim() - 1) : 1;
+}
+
+static commsir_operand operand(const Tensor &tensor) {
+  commsir_operand made = {};
+  made.data = tensor.data_ptr();
+  made.elements = tensor.numel();
+  made.type = typeName(tensor.scalar_type());
+  // One dimension: a row that all rows share.
+  made.per_row = tensor.dim() > 1;
+  made.columns = columnsOf(tensor);
+  return made;
+}
+
+static void fusedOut(std::string op, Tensor input, std::vector<Tensor> args,
+                     std::string reduce, std::string consume, bool symmetric,
+                     std::string group, std::vector<Tensor> outs) {
+  Used &used = groupOf(input, group);
+  Tensor in = dense(input);
+  std::vector<Tensor> kept;
+  std::vector<commsir_operand> arguments, outputs;
+  for (const Tensor &arg : args)
+    arguments.push_back(operand(kept.emplace_back(dense(arg))));
+  for (const Tensor &out : outs) {
+    requireContiguous(out);
+    outputs.push_back(operand(out));
+    outputs.back().per_row = 1;
+  }
+  commsir_fused call = {};
+  call.op = op.c_str();
+  call.reduction = reduce.c_str();
+  call.type = typeName(in.scalar_type());
+  call.rows = rowsOf(in);
+  call.columns = columnsOf(in);
+  call.input = in.data_ptr();
+  call.arguments = arguments.data();
+  call.argument_count = arguments.size();
+  call.outputs = outputs.data();
+  call.output_count = outputs.size();
+  call.consume = consume.c_str();
+  std::lock_guard<std::mutex> lock(used.mutex);
+  if (symmetric && input.is_contiguous())
+    Groups::get().adopt(used, in.data_ptr(), in.numel() * in.element_size());
+  check(commsir_group_fused(used.group, &call, streamOf(in)));
+}
+
+/// Rows that an op's results have on each rank, for `rows` rows of input.
+static int64_t resultRows(const std::string &op, int64_t rows, int64_t ranks) {
+  if (op == "all_gather")
+    return rows * ranks;
+  if (op != "reduce_scatter")
+    return rows;
+  if (rows % ranks)
+    throw std::runtime_error("commsir: " + std::to_string(rows) +
+                             " rows cannot be shared out to " +
+                             std::to_string(ranks) + " ranks");
+  return rows / ranks;
+}
+
+static std::vector<Tensor> fused(std::string op, Tensor input,
+                                 std::vector<Tensor> args, std::string reduce,
+                                 std::string consume, std::string outTypes,
+                                 std::vector<int64_t> outColumns,
+                                 bool symmetric, std::string group) {
+  std::vector<std::string> types = split(outTypes);
+  if (types.size() != outColumns.size())
+    throw std::runtime_error("commsir: fused_collective has " +
+                             std::to_string(types.size()) + " types and " +
+                             std::to_string(outColumns.size()) +
+                             " widths of outputs");
+  int64_t ranks = groupOf(input, group).ranks;
+  std::vector<Tensor> outs;
+  for (size_t i = 0; i < types.size(); ++i) {
+    std::vector<int64_t> shape(input.sizes().begin(), input.sizes().end());
+    if (shape.size() < 2)
+      shape.insert(shape.begin(), 1);
+    shape.front() = resultRows(op, shape.front(), ranks);
+    shape.back() = outColumns[i];
+    outs.push_back(torch::stable::new_empty(input, shape, typeNamed(types[i])));
+  }
+  fusedOut(op, input, args, reduce, consume, symmetric, group, outs);
+  return outs;
+}
+
+//===----------------------------------------------------------------------===//
+// Registration
+//===----------------------------------------------------------------------===//
+
+/// What the ops cost by themselves: measured beside them.
+static Tensor nothing(Tensor input, std::string, std::string) {
+  return empty(input);
+}
+
+STABLE_TORCH_LIBRARY(commsir, m) {
+  m.def("all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor");
+  m.def("all_reduce.out(Tensor input, str reduce_op, str group_name, *, "
+        "Tensor(a!) out) -> ()");
+  m.def("all_gather(Tensor input, str group_name) -> Tensor");
+  m.def("all_gather.out(Tensor input, str group_name, *, Tensor(a!) out) -> "
+        "()");
+  m.def("reduce_scatter(Tensor input, str reduce_op, str group_name) -> "
+        "Tensor");
+  m.def("reduce_scatter.out(Tensor input, str reduce_op, str group_name, *, "
+        "Tensor(a!) out) -> ()");
+  m.def("all_to_all(Tensor input, str group_name) -> Tensor");
+  m.def("all_to_all.out(Tensor input, str group_name, *, Tensor(a!) out) -> "
+        "()");
+  m.def("broadcast(Tensor input, int root, str group_name) -> Tensor");
+  m.def("broadcast.out(Tensor input, int root, str group_name, *, Tensor(a!) "
+        "out) -> ()");
+  m.def("fused_collective(str op, Tensor input, Tensor[] args, str reduce_op, "
+        "str consume, str out_types, int[] out_columns, bool symmetric, str "
+        "group_name) -> Tensor[]");
+  m.def("fused_collective.out(str op, Tensor input, Tensor[] args, str "
+        "reduce_op, str consume, bool symmetric, str group_name, *, "
+        "Tensor(a!)[] outs) -> ()");
+  m.def("_nothing(Tensor input, str reduce_op, str group_name) -> Tensor");
+}
+
+#define COMMSIR_IMPLEMENT(KEY)                                                 \
+  STABLE_TORCH_LIBRARY_IMPL(commsir, KEY, m) {                                 \
+    m.impl("all_reduce", TORCH_BOX(&allReduce));                               \
+    m.impl("all_reduce.out", TORCH_BOX(&allReduceOut));                        \
+    m.impl("all_gather", TORCH_BOX(&allGather));                               \
+    m.impl("all_gather.out", TORCH_BOX(&allGatherOut));                        \
+    m.impl("reduce_scatter", TORCH_BOX(&reduceScatter));                       \
+    m.impl("reduce_scatter.out", TORCH_BOX(&reduceScatterOut));                \
+    m.impl("all_to_all", TORCH_BOX(&allToAll));                                \
+    m.impl("all_to_all.out", TORCH_BOX(&allToAllOut));                         \
+    m.impl("broadcast", TORCH_BOX(&broadcast));                                \
+    m.impl("broadcast.out", TORCH_BOX(&broadcastOut));                         \
+    m.impl("fused_collective", TORCH_BOX(&fused));                             \
+    m.impl("fused_collective.out", TORCH_BOX(&fusedOut));                      \
+    m.impl("_nothing", TORCH_BOX(&nothing));                                   \
+  }
+
+COMMSIR_IMPLEMENT(CPU)
+COMMSIR_IMPLEMENT(CUDA)

@@ -1,0 +1,69 @@
+"""Programs that know nothing of CommsIR but a backend's name, run by torchrun with four ranks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a host where the package is installed: torch finds its entry point."""
+    site = tmp_path_factory.mktemp("site")
+    info = site / "commsir-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: commsir\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text("[torch.backends]\ncommsir = commsir.torch:autoload\n")
+    path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH", "")]))
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+
+
+def torchrun(environment: dict[str, str], program: str, *arguments: str, ranks: int = 4) -> str:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            f"--nproc-per-node={ranks}",
+            str(HERE / program),
+            *arguments,
+        ],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("implementation", ["cpp", "python"])
+def test_data_parallel_training(installed: dict[str, str], tmp_path: Path, implementation: str) -> None:
+    def losses(backend: str) -> dict[str, Any]:
+        report = tmp_path / f"{backend}.json"
+        torchrun(
+            {**installed, "COMMSIR_TORCH_BACKEND": implementation},
+            "ddp_digits.py",
+            "--backend",
+            backend,
+            "--report",
+            str(report),
+        )
+        return dict(json.loads(report.read_text()))
+
+    ours = losses("commsir")
+    assert ours["accuracy"] > 0.9
+    assert ours["losses"][-1] < 0.3 * ours["losses"][0]
+    assert {call["path"] for call in ours["calls"]} == {"commsir"}, ours["calls"]
+    assert "all_reduce" in {call["op"] for call in ours["calls"]}
+    if implementation == "cpp":
+        assert losses("gloo")["losses"] == pytest.approx(ours["losses"], abs=1e-3)

@@ -1,0 +1,27 @@
+"""Worlds of four ranks and of two, as the backend's tests have them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "c10d"))
+
+from harness import World  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def world() -> Iterator[World]:
+    made = World(4, "cpp")
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def pair() -> Iterator[World]:
+    made = World(2, "cpp")
+    yield made
+    made.stop()

@@ -1,0 +1,147 @@
+"""What each rank runs: see test_ops.py and test_compile.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import commsir.torch.ops as ops
+import torch
+import torch.distributed as dist
+
+
+def _input(rank: int, shape: tuple[int, ...], dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(1000 * seed + rank)
+    if dtype.is_floating_point:
+        return torch.randn(shape, generator=generator, dtype=torch.float32).to(dtype)
+    return torch.randint(-5, 6, shape, generator=generator).to(dtype)
+
+
+def plain(rank: int, size: int, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    """Every op, functional and out, against what the inputs of all ranks say."""
+    group = dist.group.WORLD.group_name
+    inputs = [_input(r, shape, dtype) for r in range(size)]
+    x = inputs[rank]
+    kept = x.clone()
+    total = torch.stack([one.double() for one in inputs]).sum(0)
+    rows = shape[0] // size
+    mine = slice(rank * rows, (rank + 1) * rows)
+    largest = torch.stack([one.double() for one in inputs]).amax(0)
+    tolerance = {torch.bfloat16: 4e-2, torch.float16: 5e-3, torch.float32: 1e-5}.get(dtype, 0)
+    parts = [one[mine] for one in inputs]
+    expected = {
+        "all_reduce": (("sum",), total),
+        "reduce_scatter": (("sum",), total[mine]),
+        "all_gather": ((), torch.cat(inputs)),
+        "all_to_all": ((), torch.cat(parts)),
+        "broadcast": ((1,), inputs[1]),
+    }
+    for name, (options, want) in expected.items():
+        op = getattr(torch.ops.commsir, name)
+        got = op(x, *options, group)
+        assert got.dtype == dtype and got.shape == want.shape, (name, got.shape)
+        torch.testing.assert_close(got.double(), want.double(), rtol=tolerance, atol=tolerance)
+        out = torch.full_like(got, 3)
+        assert op.out(x, *options, group, out=out) is None
+        assert torch.equal(out, got), name
+    got = ops.all_reduce(x, "max")
+    assert torch.equal(got.double(), largest)
+    assert torch.equal(x, kept), "an op has changed its input"
+    everywhere = [None] * size
+    dist.all_gather_object(
+        everywhere, torch.ops.commsir.all_reduce(x, "sum", group).view(torch.uint8).numpy().tobytes()
+    )
+    assert len(set(everywhere)) == 1, "ranks differ in bits"
+
+
+def strided(rank: int, size: int) -> None:
+    """Inputs need not be contiguous; outputs have to be."""
+    x = _input(rank, (12, 8), torch.float32).t()
+    want = sum(_input(r, (12, 8), torch.float32).t() for r in range(size))
+    torch.testing.assert_close(ops.all_reduce(x), want)
+    out = torch.empty(12, 8).t()
+    try:
+        torch.ops.commsir.all_reduce.out(x, "sum", dist.group.WORLD.group_name, out=out)
+    except RuntimeError as error:
+        assert "contiguous" in str(error)
+    else:
+        raise AssertionError("an output with strides was taken")
+
+
+def gradients(rank: int, size: int) -> None:
+    """Derivatives, by what the sum over ranks of each rank's loss says."""
+    x = _input(rank, (size * 2, 3), torch.float32).requires_grad_()
+    weights = [_input(r, (size * 2, 3), torch.float32, seed=7) for r in range(size)]
+    (ops.all_reduce(x) * weights[rank]).sum().backward()
+    torch.testing.assert_close(x.grad, sum(weights))
+    x.grad = None
+    (ops.reduce_scatter(x) * weights[rank][:2]).sum().backward()
+    torch.testing.assert_close(x.grad, torch.cat([w[:2] for w in weights]))
+    x.grad = None
+    long = [_input(r, (size * size * 2, 3), torch.float32, seed=8) for r in range(size)]
+    (ops.all_gather(x) * long[rank]).sum().backward()
+    torch.testing.assert_close(x.grad, sum(w[rank * size * 2 : (rank + 1) * size * 2] for w in long))
+    x.grad = None
+    (ops.all_to_all(x) * weights[rank]).sum().backward()
+    torch.testing.assert_close(x.grad, torch.cat([w[rank * 2 : rank * 2 + 2] for w in weights]))
+    x.grad = None
+    (ops.broadcast(x, 2) * weights[rank]).sum().backward()
+    torch.testing.assert_close(x.grad, sum(weights) if rank == 2 else torch.zeros_like(x))
+
+
+def subgroups(rank: int, size: int) -> None:
+    """Two halves, at work at the same time."""
+    halves = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    mine = halves[rank // 2]
+    x = torch.full((5,), float(rank))
+    assert ops.all_reduce(x, "sum", mine)[0] == (1 if rank < 2 else 5)
+    assert ops.all_reduce(x)[0] == 6
+
+
+def mistakes(rank: int, size: int) -> None:
+    """Calls that make no sense say why, and the group goes on."""
+
+    def fails(text: str, call: Any) -> None:
+        try:
+            call()
+        except RuntimeError as error:
+            assert text in str(error), f"{text!r} is not in: {error}"
+            return
+        raise AssertionError(f"nothing was raised that says {text!r}")
+
+    x = torch.ones(size * 2 + 1, 4)
+    fails("cannot be shared out", lambda: ops.reduce_scatter(x))
+    fails("element type", lambda: ops.all_reduce(x.to(torch.complex64)))
+    fails("harmonic", lambda: ops.all_reduce(x, "harmonic"))
+    fails("nonsense", lambda: ops.all_reduce(x, "sum", "nonsense"))
+    fails(
+        "nonsense",
+        lambda: ops.fused_collective("all_reduce", x, [], "(%a: tensor<4xf32>) { nonsense }", [(torch.float32, 4)]),
+    )
+    assert ops.all_reduce(x)[0, 0] == size
+
+
+_NORM = """(%w0: tensor<64xf32>, %b0: tensor<64xbf16>, %b1: tensor<64xbf16>) {
+    %r = arith.extf %b0 : tensor<64xbf16> to tensor<64xf32>
+    %a = arith.addf %w0, %r : tensor<64xf32>
+    %g = arith.extf %b1 : tensor<64xbf16> to tensor<64xf32>
+    %s = arith.mulf %a, %g : tensor<64xf32>
+    %y = arith.truncf %s : tensor<64xf32> to tensor<64xbf16>
+    %size = math.absf %a : tensor<64xf32>
+    %m = comms.row_reduce max %size : tensor<64xf32> -> tensor<1xf32>
+    comms.yield %y, %m : tensor<64xbf16>, tensor<1xf32>
+  }"""
+
+
+def fused(rank: int, size: int) -> None:
+    """A region of the caller's own: two results of different types and widths."""
+    inputs = [_input(r, (size, 2, 64), torch.bfloat16) for r in range(size)]
+    weight = _input(0, (64,), torch.bfloat16, seed=3)
+    total = torch.stack([one.float() for one in inputs]).sum(0)
+    for op, result in (("all_reduce", total), ("reduce_scatter", total[rank : rank + 1])):
+        residual = _input(9, tuple(result.shape), torch.bfloat16, seed=4)
+        outputs = [(torch.bfloat16, 64), (torch.float32, 1)]
+        y, largest = ops.fused_collective(op, inputs[rank], [residual, weight], _NORM, outputs)
+        added = result + residual.float()
+        assert y.shape == result.shape and largest.shape == (*result.shape[:-1], 1)
+        torch.testing.assert_close(y.float(), added * weight.float(), rtol=1e-2, atol=1e-2)
+        torch.testing.assert_close(largest, added.abs().amax(-1, keepdim=True), rtol=1e-5, atol=1e-5)

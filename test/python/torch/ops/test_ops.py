@@ -1,0 +1,34 @@
+"""torch.ops.commsir on the CPU with four ranks."""
+
+from __future__ import annotations
+
+import ops_checks
+import pytest
+import torch
+from harness import World
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32, torch.int64], ids=str)
+@pytest.mark.parametrize("backend", ["gloo", "commsir"])
+def test_plain(world: World, backend: str, dtype: torch.dtype) -> None:
+    world.run(ops_checks.plain, backend, dtype=dtype, shape=(8, 33))
+
+
+def test_strided(world: World) -> None:
+    world.run(ops_checks.strided, "gloo")
+
+
+def test_gradients(world: World) -> None:
+    world.run(ops_checks.gradients, "gloo")
+
+
+def test_subgroups(world: World) -> None:
+    world.run(ops_checks.subgroups, "gloo")
+
+
+def test_mistakes(world: World) -> None:
+    world.run(ops_checks.mistakes, "gloo")
+
+
+def test_fused(world: World) -> None:
+    world.run(ops_checks.fused, "gloo")
