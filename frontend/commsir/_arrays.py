@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     import tvm_ffi
 
-__all__ = ["Array", "View", "element_type", "numpy_type", "raw_numpy_type", "view"]
+__all__ = ["Array", "View", "dlpack_name", "dtype_name", "element_type", "numpy_type", "raw_numpy_type", "view"]
 
 Array = Any
 """A NumPy array, a torch tensor, or whatever has `__dlpack__`."""
@@ -53,7 +54,12 @@ class View(NamedTuple):
 
 def element_type(array: Array) -> str:
     """MLIR's name of the element type: "f32", "bf16", "i8", …"""
-    dtype = array.dtype
+    return dtype_name(array.dtype)
+
+
+@functools.cache
+def dtype_name(dtype: Any) -> str:
+    """MLIR's name for a dtype of NumPy, torch or JAX."""
     name = getattr(dtype, "name", None) or str(dtype).removeprefix("torch.")
     try:
         return _NAMES[name]
@@ -79,6 +85,14 @@ def numpy_type(name: str) -> np.dtype[Any]:
     raise UsageError(f"there is no element type '{name}'")
 
 
+def dlpack_name(name: str) -> str:
+    """DLPack's name for MLIR's."""
+    for spelled, ours in _NAMES.items():
+        if ours == name:
+            return spelled
+    raise UsageError(f"there is no element type '{name}'")
+
+
 def raw_numpy_type(name: str) -> np.dtype[Any]:
     """As `numpy_type`, or integers of that width where NumPy may lack it."""
     import numpy as np
@@ -93,8 +107,6 @@ def _is_numpy(array: Array) -> bool:
 
 def _raw(array: Array, name: str) -> Array:
     """The same memory with elements that DLPack carries."""
-    if name not in _RAW:
-        return array
     if _is_numpy(array):
         return array.view(_RAW[name])
     torch = sys.modules.get("torch")
@@ -110,14 +122,36 @@ def _writable(array: Array) -> bool:
     return not type(array).__module__.startswith("jax")
 
 
-def view(array: Array, what: str = "the array", device: str = "cpu") -> View:
-    """`array`, which lies on `device`, for a call into the library. `what` names it in errors."""
+def _share(array: Array, name: str, what: str) -> tvm_ffi.Tensor:
+    """The array through DLPack, in the second try as raw elements and without its gradient."""
+    try:
+        return _from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        plain = array.detach() if hasattr(array, "detach") else array
+        plain = _raw(plain, name) if name in _RAW else plain
+        if plain is array:
+            raise UsageError(f"{what} cannot be shared through DLPack: {error}") from error
+        try:
+            return _from_dlpack(plain)
+        except (BufferError, RuntimeError, TypeError, ValueError) as again:
+            raise UsageError(f"{what} cannot be shared through DLPack: {again}") from again
+
+
+def _from_dlpack(array: Array) -> tvm_ffi.Tensor:
+    """tvm_ffi.from_dlpack, which takes this name's place at the first call."""
+    global _from_dlpack
     from commsir._native import binding
 
-    if not hasattr(array, "__dlpack__"):
+    _from_dlpack = binding().from_dlpack
+    return _from_dlpack(array)
+
+
+def view(array: Array, what: str = "the array", device: str = "cpu:0") -> View:
+    """`array`, which lies on `device`, for a call into the library. `what` names it in errors."""
+    if not hasattr(array, "__dlpack__") or not hasattr(array, "dtype"):
         raise UsageError(f"{what} is a {type(array).__name__}, which is no array: pass one of NumPy, torch or JAX")
-    name = element_type(array)
-    shape = tuple(int(size) for size in array.shape)
+    name = dtype_name(array.dtype)
+    shape = tuple(array.shape)
     frozen = copy = None
     if not _writable(array):
         import numpy as np
@@ -126,12 +160,8 @@ def view(array: Array, what: str = "the array", device: str = "cpu") -> View:
         array = copy = np.array(frozen, order="C")
     if _is_numpy(array) and not array.flags.c_contiguous:
         raise UsageError(f"{what} is not contiguous: pass numpy.ascontiguousarray(…) of it")
-    array = _raw(array.detach() if hasattr(array, "detach") else array, name)
-    try:
-        tensor = binding().from_dlpack(array)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise UsageError(f"{what} cannot be shared through DLPack: {error}") from error
-    if str(tensor.device) != ("cpu:0" if device == "cpu" else device):
+    tensor = _share(array, name, what)
+    if str(tensor.device) != device:
         raise UsageError(f"{what} is on {tensor.device}, but has to be on {device}")
     if not tensor.is_contiguous():
         raise UsageError(f"{what} is not contiguous: pass a contiguous copy of it")

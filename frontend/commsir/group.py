@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from commsir import _native, errors
-from commsir._arrays import Array, View, element_type, numpy_type, raw_numpy_type, view
+from commsir._arrays import Array, View, dlpack_name, dtype_name, numpy_type, raw_numpy_type, view
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,6 +154,7 @@ class Group:
 
     def _adopt(self, handle: int, rank: int, ranks: int, ordinal: int) -> None:
         self._handle, self.rank, self.ranks, self._ordinal = handle, rank, ranks, ordinal
+        self._place = "cpu:0" if ordinal < 0 else f"cuda:{ordinal}"
         library = _native.library()
         self._collective = library.get_function("group_collective")
         self._kernel_launch = library.get_function("kernel_launch")
@@ -196,8 +197,7 @@ class Group:
         """
         sizes = (int(shape),) if isinstance(shape, int) else tuple(int(size) for size in shape)
         kind = dtype if isinstance(dtype, str) and dtype[0] in "fbi" and dtype != "bool" else _type_of(dtype)
-        raw = raw_numpy_type(kind)
-        tensor = _ask("window_allocate", self._handle, self._ordinal, list(sizes), raw.name)
+        tensor = _ask("window_allocate", self._handle, self._ordinal, list(sizes), dlpack_name(kind))
         if to is not None:
             return to(tensor)
         return tensor if self._ordinal >= 0 else _numpy(tensor, sizes, kind)
@@ -213,7 +213,7 @@ class Group:
         return bool(_native.call("window_contains", self._handle, int(tensor.data_ptr()), size))
 
     def _view(self, array: Array, what: str = "the array") -> View:
-        return view(array, what, self.device)
+        return view(array, what, self._place)
 
     def _stream(self, stream: int | None) -> int:
         if stream is not None or self._ordinal < 0:
@@ -328,17 +328,11 @@ class Group:
 
 def _type_of(dtype: Any) -> str:
     """MLIR's name for a dtype of NumPy or torch."""
-
-    class Like:
-        pass
-
-    like = Like()
     if type(dtype).__module__ != "torch":
         import numpy as np
 
         dtype = np.dtype(dtype)
-    like.dtype = dtype  # type: ignore[attr-defined]
-    return element_type(like)
+    return dtype_name(dtype)
 
 
 def _numpy(tensor: tvm_ffi.Tensor, shape: tuple[int, ...], kind: str) -> np.ndarray[Any, Any]:

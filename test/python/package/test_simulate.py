@@ -165,3 +165,15 @@ def test_ranks_are_asked_for() -> None:
         commsir.simulate(ADD, ranks=2, arrays={"x": [np.zeros(8, np.float32)] * 2})
     with pytest.raises(commsir.UsageError, match="2 values were given for 3 ranks"):
         commsir.simulate(ADD, ranks=3, scalars={"n": [1, 2]})
+
+
+def test_torch_tensors_with_gradients_and_fp8() -> None:
+    torch = pytest.importorskip("torch")
+    from commsir._arrays import view
+
+    assert view(torch.ones(4, requires_grad=True)).type == "f32"
+    assert view(torch.ones(4).to(torch.float8_e4m3fn)).type == "f8E4M3FN"
+    with pytest.raises(commsir.UsageError, match="not contiguous"):
+        view(torch.ones(4, 4).t())
+    with pytest.raises(commsir.UsageError, match="on cpu:0, but has to be on cuda:1"):
+        view(torch.ones(4), "the input", "cuda:1")
