@@ -46,7 +46,8 @@ class Kernel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         raise errors.UsageError(
-            f"{self.__name__} is a kernel, which ranks run together: {self.__name__}.simulate(ranks=…, inputs=…) runs it here; "
+            f"{self.__name__} is a kernel, which ranks run together: "
+            f"{self.__name__}.simulate(ranks=…, inputs=…) runs it here; "
             "inside another kernel it can be called"
         )
 
@@ -181,7 +182,7 @@ def _parameters(function: FunctionType) -> dict[str, Parameter]:
             raise diagnostics.compile_error(
                 f"the parameter '{name}' {what}",
                 place,
-                'write f32[Window, "rows", 64], f32[Array, 8, 64], Signal[4], Counter[1], or f32, i64, index for a scalar',
+                'write f32[Window, "rows", 64], f32[Array, 8, 64], Signal[4], Counter[1], or f32, i64, … for a scalar',
             )
         result[name] = found
     return result

@@ -207,7 +207,8 @@ def _zeros(kernel: Kernel, name: str, spec: Parameter, ranks: int) -> list[Bits]
     if -1 in shape:
         unknown = next(d for d in spec.shape if isinstance(d, str) and d not in kernel.dims)
         raise errors.UsageError(
-            f"the dimension '{unknown}' of '{name}' is not known: pass an array that has it, or {kernel.__name__}.specialise({unknown}=…)"
+            f"the dimension '{unknown}' of '{name}' is not known: pass an array that has it, "
+            f"or {kernel.__name__}.specialise({unknown}=…)"
         )
     return [np.zeros(shape, spec.dtype.numpy) for _ in range(ranks)]
 
@@ -237,7 +238,7 @@ class Report:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What each block did when, as Perfetto has it. A run without a trace is made once more, with the same schedule."""
+        """What each block did when, as Perfetto has it. A run without a trace is made once more, alike."""
         if self._events is None:
             inputs, options = self._again
             self._events = run(self.kernel, self.ranks, inputs, trace=True, **options)._events
@@ -262,7 +263,8 @@ class Report:
 
     def _title(self) -> str:
         blocks, launches = self.stats.get("blocks", 1), self.stats.get("launches", 1)
-        text = f"{self.kernel.__name__}: {self.ranks} rank{'s' * (self.ranks != 1)}, {blocks} block{'s' * (blocks != 1)} each"
+        text = f"{self.kernel.__name__}: {self.ranks} rank{'s' * (self.ranks != 1)}"
+        text += f", {blocks} block{'s' * (blocks != 1)} each"
         return text + (f", {launches} launches" if launches != 1 else "")
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -284,8 +286,12 @@ class Report:
     def __repr__(self) -> str:
         lines = [self._title(), "  " + ", ".join(f"{k} {v}" for k, v in self._facts())]
         for name, parts in self.outputs.items():
-            lines.append(f"  {name}: {self.kernel.parameters[name]!r}, rank 0: {_preview(parts[0])}")
+            lines.append(f"  {name}: {self._type(name)}, rank 0: {_preview(parts[0])}")
         return "\n".join(lines)
+
+    def _type(self, name: str) -> str:
+        spec, shape = self.kernel.parameters[name], self.outputs[name][0].shape
+        return f"{spec.dtype.name} {spec.kind} [{', '.join(map(str, shape))}]"
 
     def _repr_html_(self) -> str:
         facts = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(v)}</td></tr>" for k, v in self._facts())
@@ -297,7 +303,7 @@ class Report:
         rows = ""
         for name, parts in self.outputs.items():
             cells = "".join(f"<td>{html.escape(_preview(p))}</td>" for p in parts[:4])
-            rows += f"<tr><td>{html.escape(name)}</td><td>{html.escape(repr(self.kernel.parameters[name]))}</td>{cells}</tr>"
+            rows += f"<tr><td>{html.escape(name)}</td><td>{self._type(name)}</td>{cells}</tr>"
         return f"<b>{html.escape(self._title())}</b><table>{facts}</table><table>{head}{rows}</table>"
 
 

@@ -120,11 +120,8 @@ def tune(
                 continue
             if show:
                 done = repetition * len(ways) + i
-                print(
-                    f"\rtune {kernel.__name__}: {100 * done // (repetitions * len(ways)):3d} % {'/'.join(map(str, way)):<30}",
-                    end="",
-                    file=sys.stderr,
-                )
+                percent, shown = 100 * done // (repetitions * len(ways)), "/".join(map(str, way))
+                print(f"\rtune {kernel.__name__}: {percent:3d} % {shown:<30}", end="", file=sys.stderr)
             _measure(kernel, ranks, inputs, way, launches, target, options, times[way], refused)
     if show:
         print(f"\rtune {kernel.__name__}: 100 %{'':<40}", file=sys.stderr)

@@ -121,7 +121,7 @@ class Arithmetic:
         if isinstance(value, View):
             value = self.load_view(value)
         if isinstance(value, Const) and value.is_number or isinstance(value, Scalar | Tile):
-            return value  # type: ignore[return-value]
+            return value
         hint = ""
         if isinstance(value, Memory | Window):
             hint = f"load it first: {value.label}[:] or {value.label}.load(offset, length)"

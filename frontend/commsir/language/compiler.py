@@ -16,7 +16,7 @@ from .arithmetic import SYMBOLS
 from .dtypes import BOOL, F32, I64, INDEX, DType, as_dtype
 from .emit import Emitter, Line, Place
 from .flow import RESULT, RETURN, Flow, Frame, flatten, is_carried
-from .parameters import Parameter
+from .parameters import Dim, Parameter
 from .values import (
     Cell,
     Cells,
@@ -96,6 +96,8 @@ class Compiler(Flow):
         self.channels = 0
         self.in_region = False
         self.calls: list[tuple[Any, Place]] = []
+        self.parameters: Mapping[str, Parameter] = {}
+        self.arguments: dict[str, Value] = {}
 
     # Errors and places.
 
@@ -126,6 +128,7 @@ class Compiler(Flow):
             variables[parameter] = value
             type_ = value.type  # type: ignore[attr-defined]
             declared.append(f"%{parameter}: {type_}")
+        self.parameters, self.arguments = parameters, dict(variables)
         body = control.straighten(_without_docstring(node.body))
         self.frame = Frame(name, variables, _Names(found.function), found.file, control.Liveness(body))
         self.place = self.at(node)
@@ -379,11 +382,20 @@ class Compiler(Flow):
         """A Python object that a kernel refers to, as a constant."""
         if isinstance(found, Value):
             return found
+        if isinstance(found, Dim):
+            return self._dimension(found, node)
         if type(found).__module__ == "numpy" and hasattr(found, "item") and getattr(found, "shape", None) == ():
             return Const(found.item())
         if hasattr(found, "__dlpack__") or type(found).__name__ == "ndarray":
             self.fail("an array from outside cannot be used in a kernel", "pass it as an argument", node)
         return Const(found)
+
+    def _dimension(self, name: Dim, node: ast.AST) -> Value:
+        """The number that a named dimension has: of the first parameter with it."""
+        for parameter, spec in self.parameters.items():
+            if name in spec.shape and isinstance(base := self.arguments[parameter], Memory | Window):
+                return self.extent(base, spec.shape.index(name))
+        self.fail(f"the dimension '{name}' is not one of this kernel's parameters", node=node)
 
     def _Tuple(self, node: ast.Tuple) -> Value:
         items: list[Value] = []
@@ -626,7 +638,8 @@ class Compiler(Flow):
             )
         try:
             if isinstance(base, Seq):
-                return base.items[index.py]
+                item: Value = base.items[index.py]
+                return item
             assert isinstance(base, Const)
             return self._python(base.py[index.py], key)
         except (LookupError, TypeError) as error:

@@ -132,9 +132,9 @@ def narrow(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
 def widen(bits: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     """The inverse of `narrow`: exact."""
     if dtype is BF16:
-        return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+        return np.asarray(bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
     if dtype is F8:
-        return _F8_VALUES[bits]
+        return np.asarray(_F8_VALUES[bits])
     return bits
 
 

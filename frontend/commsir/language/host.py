@@ -75,11 +75,11 @@ def _outputs(
 ) -> dict[str, Parameter]:
     """What each rank gets: `outs` may say types and shapes as `f32`, `"bf16"` or arrays; else it is as the input."""
     first = parameters["x0"]
-    shape = list(first.shape)
+    shape = [int(d) for d in first.shape]
     scale = _SCALE.get(name, "1")
-    if scale == "1/N" and shape[0] % ranks:  # type: ignore[operator]
+    if scale == "1/N" and shape[0] % ranks:
         raise errors.UsageError(f"commsir.{name}: {shape[0]} rows cannot be shared out to {ranks} ranks")
-    shape[0] = shape[0] * ranks if scale == "N" else shape[0] // ranks if scale == "1/N" else shape[0]  # type: ignore[operator]
+    shape[0] = shape[0] * ranks if scale == "N" else shape[0] // ranks if scale == "1/N" else shape[0]
     wanted = arguments.get("outs")
     if wanted is None:
         count = 1 if arguments.get("consume") or arguments.get("produce") else inputs

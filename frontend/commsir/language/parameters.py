@@ -35,6 +35,7 @@ __all__ = [
     "Cell",
     "Channel",
     "Counter",
+    "Dim",
     "Index",
     "Memory",
     "Signal",
@@ -44,6 +45,7 @@ __all__ = [
     "Token",
     "Window",
     "bf16",
+    "dims",
     "f16",
     "f32",
     "f64",
@@ -55,7 +57,21 @@ __all__ = [
     "index",
 ]
 
-Dim = int | str
+
+class Dim(str):
+    """The name of a dimension. In a kernel it is the number that the dimension has."""
+
+
+def dims(names: str) -> Any:
+    """Names of dimensions for annotations: `rows, n = dims("rows n")`, then `f32[Window, rows, n]`.
+
+    A single name is given alone: `n = dims("n")`.
+    """
+    made = tuple(Dim(n) for n in re.split(r"[,\s]+", names.strip()))
+    for name in made:
+        if not name.isidentifier():
+            raise TypeError(f"'{name}' is no name of a dimension; write dims(\"rows n\")")
+    return made[0] if len(made) == 1 else made
 
 
 @dataclass(frozen=True)
@@ -64,14 +80,14 @@ class Parameter:
 
     kind: str  # "window", "array", "signal", "counter" or "scalar"
     dtype: DType
-    shape: tuple[Dim, ...] = ()
+    shape: tuple[int | str, ...] = ()
 
     def __repr__(self) -> str:
         shape = ", ".join(str(d) for d in self.shape)
         return f"{self.dtype.name} {self.kind}" + (f" [{shape}]" if self.shape else "")
 
 
-def parse_shape(text: str) -> tuple[Dim, ...]:
+def parse_shape(text: str) -> tuple[int | str, ...]:
     """`"rows, 64"`, `"rows 64"` or `"8x64"`."""
     parts = [p for p in re.split(r"[,\s]+|(?<=\d)x(?=\d)", text.strip()) if p]
     for part in parts:
@@ -80,8 +96,8 @@ def parse_shape(text: str) -> tuple[Dim, ...]:
     return tuple(int(p) if p.isdigit() else p for p in parts)
 
 
-def _dims(items: tuple[Any, ...]) -> tuple[Dim, ...]:
-    dims: list[Dim] = []
+def _dims(items: tuple[Any, ...]) -> tuple[int | str, ...]:
+    dims: list[int | str] = []
     for item in items:
         if isinstance(item, str):
             dims.extend(parse_shape(item))
@@ -109,7 +125,7 @@ def make_parameter(dtype: DType, items: tuple[Any, ...]) -> Parameter:
     return Parameter(kind, dtype, dims)
 
 
-def _cells(kind: str, dims: tuple[Dim, ...]) -> Parameter:
+def _cells(kind: str, dims: tuple[int | str, ...]) -> Parameter:
     if len(dims) != 1:
         raise TypeError(f"a {kind} has a number of cells, such as {kind.capitalize()}[4]")
     return Parameter(kind, dtypes.I64, dims)

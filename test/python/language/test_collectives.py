@@ -7,13 +7,12 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import commsir
 import numpy as np
 import pytest
+from commsir.language.dtypes import BY_NAME, narrow, widen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-import commsir
-from commsir.language.dtypes import BY_NAME, narrow, widen
 
 Load = Callable[[str], ModuleType]
 Bits = np.ndarray[Any, Any]
@@ -32,9 +31,7 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Bit
 
 
 def _module(load: Load, dtype: str, shape: str, out: str, call: str) -> ModuleType:
-    return load(
-        f'@kernel\ndef k(x: {dtype}[Window, "{shape}"], y: {dtype}[Array, "{out}"]):\n    {call}\n'
-    )
+    return load(f'@kernel\ndef k(x: {dtype}[Window, "{shape}"], y: {dtype}[Array, "{out}"]):\n    {call}\n')
 
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -1,21 +1,20 @@
 """Python that cannot be compiled: the line, what is wrong, and what to write instead."""
 
+# ruff: noqa: E501 (tables, and programs in strings)
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
+import commsir
 import numpy as np
 import pytest
 
-import commsir
-
 Load = Callable[[str], ModuleType]
 
-PARAMETERS = (
-    "x: f32[Window, 8, 64], y: f32[Array, 8, 64], q: i32[Array, 64], s: Signal[4], n: i64, v: f32"
-)
+PARAMETERS = "x: f32[Window, 8, 64], y: f32[Array, 8, 64], q: i32[Array, 64], s: Signal[4], n: i64, v: f32"
 PRELUDE = "import numpy\nOUTSIDE = numpy.zeros(3)\ndef itself(t):\n    return itself(t)\ndef one_way(t):\n    if t > 0:\n        return t\n"
 
 # The body, the line in it that is meant (from 1), and words of the message.
@@ -110,7 +109,7 @@ def test_message(load: Load, name: str) -> None:
     with pytest.raises(commsir.CompileError) as caught:
         module.k.text()
     error = caught.value
-    first = 1 + open(str(module.__file__)).read().split("\n").index(f"def k({PARAMETERS}):")
+    first = 1 + Path(str(module.__file__)).read_text().split("\n").index(f"def k({PARAMETERS}):")
     said = error.diagnostics[0]
     text = str(error).replace("\n", " ")
     assert re.search(words, text), text
@@ -214,7 +213,9 @@ def test_deadlock_has_its_events(load: Load) -> None:
 
 def test_verifier_points_at_python(load: Load) -> None:
     """What the dialect alone knows is said of the line too."""
-    module = load("@kernel\ndef k(x: f32[Window, 8], y: f32[Array, 8]):\n    if rank() == 0:\n        all_reduce(x, outs=y)\n")
+    module = load(
+        "@kernel\ndef k(x: f32[Window, 8], y: f32[Array, 8]):\n    if rank() == 0:\n        all_reduce(x, outs=y)\n"
+    )
     with pytest.raises(commsir.CompileError, match="C1") as caught:
         _ = module.k.ir
     assert caught.value.file == module.__file__

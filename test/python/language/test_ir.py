@@ -1,5 +1,6 @@
 """The IR of each construct: one line of Python, the op that it becomes."""
 
+# ruff: noqa: E501 (tables, and programs in strings)
 from __future__ import annotations
 
 from collections.abc import Callable

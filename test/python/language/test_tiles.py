@@ -1,5 +1,6 @@
 """Arithmetic on tiles and scalars, against NumPy running the same function."""
 
+# ruff: noqa: E501 (tables, and programs in strings)
 from __future__ import annotations
 
 import math
@@ -37,7 +38,11 @@ def _expression(r: random.Random, depth: int, names: list[str], floats: bool) ->
 
 
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(seed=st.integers(0, 10**6), length=st.sampled_from([1, 5, 16, 37, 64]), kind=st.sampled_from(["f32", "f64", "i32", "i64"]))
+@given(
+    seed=st.integers(0, 10**6),
+    length=st.sampled_from([1, 5, 16, 37, 64]),
+    kind=st.sampled_from(["f32", "f64", "i32", "i64"]),
+)
 def test_elementwise(load: Load, seed: int, length: int, kind: str) -> None:
     """`np` in the function means NumPy when Python runs it, and the ops when it is compiled."""
     floats = kind[0] == "f"

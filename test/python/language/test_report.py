@@ -1,0 +1,181 @@
+"""Simulation: reports, traces, plots, schedules, tuning, and the examples."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import commsir
+import numpy as np
+import pytest
+
+Load = Callable[[str], ModuleType]
+
+KERNEL = """
+rows, n = dims("rows n")
+@kernel
+def k(x: f32[Window, rows, n], y: f32[Array, rows, n], factor: f32):
+    barrier()
+    for r in range(rows):
+        total = zeros(n)
+        for p in range(size()):
+            total += x.peer(p)[r]
+        y[r] = total * factor
+    barrier()
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel(load: Load) -> commsir.Kernel:
+    module = load(KERNEL)
+    assert isinstance(module.k, commsir.Kernel)
+    return module.k
+
+
+X = np.arange(3 * 2 * 8, dtype=np.float32).reshape(3, 2, 8)
+
+
+def test_outputs(kernel: commsir.Kernel) -> None:
+    report = kernel.simulate(3, {"x": X, "factor": 2})
+    for y in report["y"]:
+        np.testing.assert_array_equal(y, X.sum(axis=0) * 2)
+    with pytest.raises(KeyError, match="no array 'z'"):
+        _ = report["z"]
+
+
+def test_inputs_are_not_written(load: Load) -> None:
+    module = load("@kernel\ndef k(y: f32[Array, 4]):\n    y[:] = 1.0\n")
+    y = np.zeros(4, np.float32)
+    assert module.k.simulate(2, {"y": y})["y"][1].sum() == 4
+    assert y.sum() == 0
+
+
+def test_ways_to_give_inputs(kernel: commsir.Kernel) -> None:
+    """One array for all ranks, one a rank in a list or along the first dimension, other types that convert."""
+    one = kernel.simulate(3, {"x": X[0], "factor": 1})["y"][0]
+    np.testing.assert_array_equal(one, 3 * X[0])
+    several = kernel.simulate(None, {"x": list(X.astype(np.float64)), "factor": [1, 2, 3]})["y"]
+    for rank, y in enumerate(several):
+        np.testing.assert_array_equal(y, X.sum(axis=0) * (rank + 1))
+
+
+def test_schedules(kernel: commsir.Kernel) -> None:
+    inputs = {"x": X, "factor": 1}
+    assert kernel.simulate(3, inputs, fuzz=10).stats["fuzz"]["schedules"] == 10
+    first, second = (kernel.simulate(3, inputs, seed=4, trace=True) for _ in range(2))
+    order = [[(e["name"], e["pid"]) for e in report.events] for report in (first, second)]
+    assert order[0] == order[1]
+
+
+RACE = """
+@kernel(blocks=1)
+def k(x: f32[Window, 1], y: f32[Array, 1], s: Signal[1]):
+    for p in for_peers():
+        x.peer(p)[0] = f32(rank())
+        signal(s[0], p)
+    wait_signal(s[0], ge=epoch() * (size() - 1))
+    y[0] = x[0]
+    barrier()
+"""
+
+
+def test_schedules_that_differ(load: Load) -> None:
+    """Two ranks write one element: the checker refuses it, and schedules show it."""
+    k = load(RACE).k
+    with pytest.raises(commsir.CheckError, match="no order between"):
+        k.check(ranks=3)
+    with pytest.raises(commsir.MismatchError):
+        k.simulate(3, fuzz=40, check=False)
+
+
+def test_report_prints(kernel: commsir.Kernel) -> None:
+    report = kernel.simulate(3, {"x": X, "factor": 1})
+    text = repr(report)
+    assert text.startswith("k: 3 ranks, 1 block each\n  compiled in ")
+    assert "y: f32 array [2, 8], rank 0: [48, 51, 54, …]" in text
+    page = report._repr_html_()
+    assert "<table>" in page and "48, 51, 54" in page and page.count("<table>") == page.count("</table>")
+
+
+def test_trace(kernel: commsir.Kernel, tmp_path: Path) -> None:
+    """A trace is written at once, or by running again; waits name the line of Python."""
+    report = kernel.simulate(3, {"x": X, "factor": 1}, trace=tmp_path / "now.json")
+    later = kernel.simulate(3, {"x": X, "factor": 1}).trace(tmp_path / "later.json")
+    for path in (tmp_path / "now.json", later):
+        events = json.loads(path.read_text())["traceEvents"]
+        assert {e["pid"] for e in events} == {0, 1, 2}
+        waits = [e for e in events if e.get("cat") == "wait"]
+        assert waits and all(re.search(r"program\d+\.py:\d+", e["args"]["source"]) for e in waits)
+    assert report.events
+
+
+def test_plot(kernel: commsir.Kernel, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    figure = kernel.simulate(3, {"x": X, "factor": 1}, blocks=2).plot(tmp_path / "run.png")
+    axes = figure.axes[0]
+    assert [t.get_text() for t in axes.get_yticklabels()][:2] == ["rank 0 block 0", "rank 0 block 1"]
+    assert axes.get_xlabel() == "µs" and axes.collections
+    assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_explain_and_targets(kernel: commsir.Kernel) -> None:
+    fixed = kernel.specialise(rows=2, n=8, ranks=2)
+    assert fixed.explain()["arguments"]
+    assert "llvm.func" in fixed.lowered and "define" in fixed.llvm and ".visible .entry" in fixed.ptx
+    assert fixed.check().ranks == 2
+
+
+def test_tune(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module = load("@kernel\ndef k(x: f64[Window, 4, 64], y: f64[Array, 4, 64]):\n    all_reduce(x, outs=y)\n")
+    table = commsir.tune(
+        module.k,
+        2,
+        algorithms=["one_shot", "two_shot"],
+        protocols=["pull", "lamport"],
+        blocks=[1, 2],
+        repetitions=2,
+        progress=True,
+    )
+    assert len(table.entries) == 8
+    assert table.best["algorithm"] in ("one_shot", "two_shot") and table.best["protocol"] == "pull"
+    refused = [e for e in table.entries if e.refused]
+    assert len(refused) == 4 and "lamport" in refused[0].refused
+    assert "100 %" in capsys.readouterr().err
+    again = commsir.Table.load(table.save(tmp_path / "table.json"))
+    assert again == table and repr(again) == repr(table)
+    module.k.simulate(2, **again.best)
+    (tmp_path / "bad.json").write_text("{}")
+    with pytest.raises(commsir.UsageError, match="is no table"):
+        commsir.Table.load(tmp_path / "bad.json")
+    with pytest.raises(commsir.UsageError, match="tune takes a kernel"):
+        commsir.tune(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["one_shot", "ring", "quantised", "deadlock"])
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_examples(name: str, ranks: int, capsys: pytest.CaptureFixture[str]) -> None:
+    importlib.import_module(f"commsir.examples.{name}").main(ranks)
+    text = capsys.readouterr().out
+    assert "error" not in text if name in ("one_shot", "ring") else "refused" in text or "largest error" in text
+
+
+def test_own_collective_is_short() -> None:
+    """The researcher's own all-reduce is at most 20 lines."""
+    from commsir.examples import one_shot
+    from commsir.language import source
+
+    node = source.find(one_shot.one_shot.__commsir_function__).node
+    assert node.end_lineno is not None and node.end_lineno - node.lineno < 20
+
+
+def test_import_is_light() -> None:
+    """`import commsir` brings neither NumPy nor the compiler of kernels; they come with the first kernel."""
+    code = "import sys, commsir; print([m for m in ('numpy', 'torch', 'commsir.language') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
