@@ -783,7 +783,7 @@ class Compiler(Flow):
                 "pass it by args=(…), and take its tile as a parameter",
             )
         if value.name not in self.locals:
-            memory = Memory(self.emitter.fresh(), value.shape, value.dtype, value.label)
+            memory = Memory(self.emitter.fresh(), value.shape, value.dtype, value.label, shared=True)
             self.emitter.hint(memory.name, f"{value.label}_local")
             self.emitter.prologue.append(
                 Line(f"{memory.name} = comms.local {value.name} : {value.type} -> {memory.type}", 2, self.place)
@@ -800,17 +800,25 @@ class Compiler(Flow):
                 "pass it by args=(…), and take its tile as a parameter",
             )
         if value.count == Const(-1):
-            memory = self.memory(value.base)
-            return Scalar(
-                self.result(f"memref.load {memory.name}[{self._indices(memory, value)}] : {memory.type}", ""),
-                memory.dtype,
-            )
+            return self._load_element(self.memory(value.base), value)
         if not isinstance(value.count, Const):
             self.fail(
                 f"how long this part of {value.base.describe()} is has to be known when the kernel is compiled",
                 f"write {_label(value)}.load(offset, length, valid=count), or a slice i:i + 64",
             )
         return self.load(value.base, value.offset, value.count.py)
+
+    def _load_element(self, memory: Memory, place: View) -> Scalar:
+        if memory.shared:
+            return self.scalar(self.load(memory, self._offset(memory, place.indices), 1))
+        at = self._indices(memory, place)
+        return Scalar(self.result(f"memref.load {memory.name}[{at}] : {memory.type}", ""), memory.dtype)
+
+    def _store_element(self, memory: Memory, place: View, value: Scalar) -> None:
+        if memory.shared:
+            return self.store_tile(memory, self._offset(memory, place.indices), self.tile(value, 1), None)
+        at = self._indices(memory, place)
+        return self.emitter.emit(f"memref.store {value.name}, {memory.name}[{at}] : {memory.type}", self.place)
 
     def _indices(self, memory: Memory, view: View) -> str:
         """The subscripts of one element."""
@@ -841,11 +849,7 @@ class Compiler(Flow):
         value = self._computed(value)
         memory = self.memory(place.base)
         if place.count == Const(-1):
-            s = self.scalar(value, memory.dtype, "what is stored")
-            self.emitter.emit(
-                f"memref.store {s.name}, {memory.name}[{self._indices(memory, place)}] : {memory.type}", self.place
-            )
-            return
+            return self._store_element(memory, place, self.scalar(value, memory.dtype, "what is stored"))
         n = self.number(value, "what is stored")
         if not isinstance(place.count, Const):
             self.fail(

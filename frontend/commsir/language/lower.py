@@ -356,7 +356,7 @@ def _peer_of(c: Compiler, window: Value, peer: Value, team: Value) -> Value:
     t = _team(c, team)
     part = Memory("", window.shape, window.dtype, window.label)
     text = f"comms.peer {window.name} {_peer(c, peer, t)} : {window.type} -> {part.type}"
-    return Memory(c.result(text, ""), window.shape, window.dtype, window.label)
+    return Memory(c.result(text, ""), window.shape, window.dtype, window.label, shared=True)
 
 
 @method(Window, "peer")

@@ -109,6 +109,8 @@ class Memory(Value):
     dtype: DType
     label: str
     space: str = ""
+    # A part of a window, which other ranks reach: the checker follows what tiles do to it.
+    shared: bool = False
 
     @property
     def type(self) -> str:
