@@ -17,7 +17,11 @@ endif()
 
 set(folder "${PROJECT_BINARY_DIR}/bundle")
 set(programs)
-foreach(tool comms-run comms-opt comms-bench)
+# gpu-processes is a test, for hosts with GPUs: linked likewise, but not packed.
+foreach(tool comms-run comms-opt comms-bench gpu-processes)
+  if(tool STREQUAL gpu-processes AND NOT (COMMSIR_BUILD_TESTS AND COMMSIR_CUDA))
+    continue()
+  endif()
   add_executable(${tool}-static EXCLUDE_FROM_ALL $<TARGET_OBJECTS:${tool}>)
   set_target_properties(${tool}-static PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${tool}
     RUNTIME_OUTPUT_DIRECTORY "${folder}/bin" POSITION_INDEPENDENT_CODE OFF)
@@ -31,6 +35,10 @@ foreach(tool comms-run comms-opt comms-bench)
   add_dependencies(${tool}-static CommsIRRuntime CommsIRLowering CommsIRDialect)
   set_property(TARGET ${tool}-static APPEND PROPERTY LINK_DEPENDS
     $<TARGET_FILE:CommsIRRuntime> $<TARGET_FILE:CommsIRLowering> $<TARGET_FILE:CommsIRDialect>)
+  if(tool STREQUAL gpu-processes)
+    set_target_properties(${tool}-static PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${folder}/test")
+    continue()
+  endif()
   list(APPEND programs ${tool}-static)
 endforeach()
 

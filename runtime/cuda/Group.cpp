@@ -56,6 +56,8 @@ constexpr size_t kFirstChannels = size_t(32) << 20;
 constexpr size_t kSpareBytes = size_t(8) << 20;
 /// What the host writes into abort words; a kernel writes 1.
 constexpr uint64_t kAbortedByHost = 2;
+/// Seconds that ranks wait at least for peers that compile or start NCCL.
+constexpr double kPatience = 60;
 /// Seconds that reading the states of peers may take.
 constexpr double kReadSeconds = 2;
 /// Bytes of pinned memory for such reads.
@@ -336,6 +338,9 @@ private:
     uint32_t epoch = 0, busy = 0;
   };
 
+  /// Seconds that ranks wait for each other before they launch: a peer may be
+  /// compiling. One that is gone is seen at once.
+  double patience() const { return std::max(settings.timeout, kPatience); }
   llvm::Error makeCommunicator();
   llvm::Expected<bool> agreeOnNccl(std::string &why);
   llvm::Error identifyPeers();
@@ -418,7 +423,7 @@ llvm::Expected<bool> CudaGroup::agreeOnNccl(std::string &why) {
   } else {
     mine = llvm::toString(nccl.takeError());
   }
-  auto all = mesh->all("finding NCCL", mine, settings.timeout);
+  auto all = mesh->all("finding NCCL", mine, patience());
   if (!all)
     return all.takeError();
   for (auto [rank, text] : llvm::enumerate(*all))
@@ -438,7 +443,7 @@ llvm::Error CudaGroup::identifyPeers() {
     return error;
   auto all =
       mesh->all("naming GPUs", llvm::StringRef(uuid.bytes, sizeof(uuid.bytes)),
-                settings.timeout);
+                patience());
   if (!all)
     return all.takeError();
   for (size_t a = 0; a < all->size(); ++a)
@@ -471,7 +476,7 @@ llvm::Error CudaGroup::makeCommunicator() {
     return usage("NCCL's windows were asked for: " + why);
   if (!*useNccl) {
     windowsNote = "CUDA's memory, shared between processes (" + why + ")";
-    auto made = Communicator::createShared(*device, *mesh, settings.timeout);
+    auto made = Communicator::createShared(*device, *mesh, patience());
     if (!made)
       return made.takeError();
     communicator = std::move(*made);
@@ -502,12 +507,11 @@ llvm::Error CudaGroup::makeCommunicator() {
   llvm::Error error = llvm::Error::success();
   if (settings.rank == 0)
     error = nccl.check(nccl.GetUniqueId(&id), "ncclGetUniqueId");
-  if (auto failed =
-          mesh->agree("starting NCCL", std::move(error), settings.timeout))
+  if (auto failed = mesh->agree("starting NCCL", std::move(error), patience()))
     return failed;
-  auto ids = mesh->all("starting NCCL",
-                       llvm::StringRef(id.internal, sizeof(id.internal)),
-                       settings.timeout);
+  auto ids =
+      mesh->all("starting NCCL",
+                llvm::StringRef(id.internal, sizeof(id.internal)), patience());
   if (!ids)
     return ids.takeError();
   std::memcpy(id.internal, ids->front().data(), sizeof(id.internal));
@@ -521,8 +525,7 @@ llvm::Error CudaGroup::makeCommunicator() {
 
 llvm::Error CudaGroup::start() {
   Current current(cu, device->context());
-  if (auto error =
-          mesh->agree("opening GPUs", identifyPeers(), settings.timeout))
+  if (auto error = mesh->agree("opening GPUs", identifyPeers(), patience()))
     return error;
   // Agreed at once: a rank that failed here must not be waited for in a window.
   llvm::Error made = makeCommunicator();
@@ -543,7 +546,7 @@ llvm::Error CudaGroup::start() {
         made = memory.takeError();
     }
   if (auto error = mesh->agree("starting the group",
-                               asGroupError(std::move(made)), settings.timeout))
+                               asGroupError(std::move(made)), patience()))
     return error;
   *static_cast<uint64_t *>(abortWord->host()) = kAbortedByHost;
   uint64_t limit = settings.channelBytes;
@@ -558,7 +561,7 @@ llvm::Error CudaGroup::start() {
   llvm::Error reserved =
       pool->reserve(std::min<uint64_t>(kFirstChannels, limit));
   return mesh->agree("making channel memory", asGroupError(std::move(reserved)),
-                     settings.timeout);
+                     patience());
 }
 
 CudaGroup::~CudaGroup() {
@@ -611,16 +614,16 @@ commsir::group::createCudaGroup(const GroupOptions &options, Store &store) {
     device = std::make_unique<Device>(std::move(*found));
   else
     opened = asGroupError(found.takeError());
+  double patience = std::max(options.timeout, kPatience);
   auto mesh = Mesh::connect(store, options.name, int(options.rank),
-                            int(options.ranks), options.timeout);
+                            int(options.ranks), patience);
   if (!mesh) {
     if (!opened)
       return mesh.takeError();
     llvm::consumeError(mesh.takeError());
     return std::move(opened);
   }
-  if (auto error =
-          (*mesh)->agree("opening GPUs", std::move(opened), options.timeout))
+  if (auto error = (*mesh)->agree("opening GPUs", std::move(opened), patience))
     return std::move(error);
   auto group =
       std::make_unique<CudaGroup>(options, std::move(device), std::move(*mesh));
@@ -669,7 +672,7 @@ llvm::Expected<void *> CudaGroup::allocate(size_t bytes) {
     return stopped();
   Current current(cu, device->context());
   std::string what = llvm::formatv("allocating {0} bytes", bytes);
-  if (auto error = mesh->agree(what, llvm::Error::success(), settings.timeout))
+  if (auto error = mesh->agree(what, llvm::Error::success(), patience()))
     return std::move(error);
   auto window = communicator->allocate(std::max<size_t>(bytes, 1));
   llvm::Error filled = llvm::Error::success();
@@ -681,7 +684,7 @@ llvm::Expected<void *> CudaGroup::allocate(size_t bytes) {
     filled = cu.check(cu.CtxSynchronize(), "zeroing a window");
   // Peers may write to it from here on.
   if (auto error =
-          mesh->agree(what, asGroupError(std::move(filled)), settings.timeout))
+          mesh->agree(what, asGroupError(std::move(filled)), patience()))
     return std::move(error);
   Range range;
   range.base = (*window)->base();
@@ -706,9 +709,8 @@ llvm::Error CudaGroup::release(void *base) {
   else
     idle = cu.check(cu.CtxSynchronize(), "waiting for kernels");
   bool failed = bool(idle);
-  if (auto error =
-          mesh->agree("releasing a window", asGroupError(std::move(idle)),
-                      settings.timeout)) {
+  if (auto error = mesh->agree("releasing a window",
+                               asGroupError(std::move(idle)), patience())) {
     found->second.window->abandon();
     if (!failed)
       llvm::consumeError(std::move(error));
@@ -806,7 +808,7 @@ llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
 /// Whether all ranks prepare the same.
 llvm::Error CudaGroup::comparePeers(const CudaGroupKernel &made) {
   std::string mine = llvm::utohexstr(made.digest) + "\n" + made.describe();
-  auto all = mesh->all("comparing a kernel", mine, settings.timeout);
+  auto all = mesh->all("comparing a kernel", mine, patience());
   if (!all)
     return all.takeError();
   for (auto [peer, text] : llvm::enumerate(*all)) {
@@ -864,7 +866,7 @@ llvm::Error CudaGroup::fillSet(const CudaGroupKernel &kernel,
           cu.MemcpyHtoDAsync(set.state, state, sizeof(*state), control),
           "writing a kernel's state"))
     return error;
-  return waitForControl("filling channels", settings.timeout);
+  return waitForControl("filling channels", patience());
 }
 
 /// One more set of channels, from memory that the pool has.
@@ -908,9 +910,9 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
   Current current(cu, device->context());
   OutsideCapture outside(cu);
   auto made = std::make_unique<CudaGroupKernel>();
-  if (auto error = mesh->agree("preparing a kernel",
-                               asGroupError(prepareOwn(request, *made)),
-                               settings.timeout))
+  if (auto error =
+          mesh->agree("preparing a kernel",
+                      asGroupError(prepareOwn(request, *made)), patience()))
     return std::move(error);
   if (auto error = comparePeers(*made))
     return std::move(error);
@@ -922,9 +924,8 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
                      .str());
   bool spare = made->layout.bytes <= kSpareBytes;
   llvm::Error error = pool->reserve(made->layout.bytes * (spare ? 2 : 1));
-  if (auto failed =
-          mesh->agree("making channel memory", asGroupError(std::move(error)),
-                      settings.timeout))
+  if (auto failed = mesh->agree("making channel memory",
+                                asGroupError(std::move(error)), patience()))
     return std::move(failed);
   CudaGroupKernel *kernel;
   {
@@ -940,9 +941,8 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
     else
       kernel->spares.push_back(*set);
   // No peer may write to channels that are not filled.
-  if (auto failed =
-          mesh->agree("filling channels", asGroupError(std::move(filled)),
-                      settings.timeout))
+  if (auto failed = mesh->agree("filling channels",
+                                asGroupError(std::move(filled)), patience()))
     return std::move(failed);
   byRequest[key] = kernel;
   return kernel;
@@ -978,7 +978,7 @@ llvm::Expected<ChannelSet *> CudaGroup::setFor(CudaGroupKernel &kernel,
     }
     if (auto failed =
             mesh->agree("channels of a capture of " + kernel.describe(),
-                        asGroupError(std::move(error)), settings.timeout))
+                        asGroupError(std::move(error)), patience()))
       return std::move(failed);
   }
   set->capture = capture;

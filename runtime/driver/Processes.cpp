@@ -13,6 +13,7 @@
 #include "runtime/group/Error.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -738,11 +739,19 @@ void ProcessWorld::await() {
   }
 }
 
+/// Text without numbers: what ranks say of the same thing differs in those.
+std::string withoutNumbers(llvm::StringRef text) {
+  std::string rest;
+  llvm::copy_if(text, std::back_inserter(rest),
+                [](char c) { return !llvm::isDigit(c); });
+  return rest;
+}
+
 /// One report of all that the ranks say; what several say is told once.
 cpu::RunError ProcessWorld::explain(llvm::ArrayRef<Outcome> outcomes) const {
   cpu::RunError report;
   std::vector<std::string> told;
-  for (const Outcome &outcome : outcomes) {
+  for (auto [rank, outcome] : llvm::enumerate(outcomes)) {
     if (!outcome.error)
       continue;
     const cpu::RunError &error = *outcome.error;
@@ -751,22 +760,24 @@ cpu::RunError ProcessWorld::explain(llvm::ArrayRef<Outcome> outcomes) const {
     if (isWorse && error.kind != cpu::RunError::Other)
       report.kind = error.kind;
     llvm::append_range(report.waiting, error.waiting);
-    llvm::StringRef text = error.message;
-    // "rank 2: no memory" of a peer and "no memory" of rank 2 are one.
-    bool known = llvm::any_of(told, [&](const std::string &earlier) {
-      return text.ends_with(earlier) ||
-             llvm::StringRef(earlier).ends_with(text);
+    std::string text = error.message;
+    if (!llvm::StringRef(text).starts_with("rank "))
+      text = "rank " + std::to_string(rank) + ": " + text;
+    std::string bare = withoutNumbers(text);
+    // "rank 0: rank 2: no memory" and rank 2's own "rank 2: no memory" are one.
+    bool known = llvm::any_of(told, [&](llvm::StringRef earlier) {
+      return earlier.ends_with(bare) ||
+             llvm::StringRef(bare).ends_with(earlier);
     });
-    if (known)
+    if (known && error.waiting.empty())
       continue;
-    told.push_back(error.message);
-    report.message += (report.message.empty() ? "" : "\n") + error.message;
+    told.push_back(bare);
+    report.message += (report.message.empty() ? "" : "\n") + text;
   }
   return report;
 }
 
 std::variant<cpu::RunStats, cpu::RunError> ProcessWorld::run() {
-  auto start = Clock::now();
   children.assign(size_t(ranks()), Child());
   for (int64_t rank = 0; rank < ranks(); ++rank)
     if (auto error = spawn(rank))
@@ -798,7 +809,7 @@ std::variant<cpu::RunStats, cpu::RunError> ProcessWorld::run() {
   }
   if (llvm::any_of(outcomes, [](const Outcome &o) { return o.error; }))
     return explain(outcomes);
-  stats.totalMicroseconds = secondsSince(start) * 1e6;
+  stats.totalMicroseconds = *llvm::max_element(stats.rankMicroseconds);
   return stats;
 }
 
