@@ -38,14 +38,24 @@ target_link_options(commsir_ffi-static PRIVATE ${commsir_travels}
   "LINKER:--version-script=${PROJECT_SOURCE_DIR}/frontend/ffi/binding.map")
 target_link_libraries(commsir_ffi-static PRIVATE commsir-static "${tvm_ffi_libdir}/libtvm_ffi.so")
 
+# What is made for torch goes along as it is: torch brings the C++ library.
+set(wheel_torch)
+foreach(target commsir_torch_ops commsir_c10d)
+  if(TARGET ${target})
+    list(APPEND wheel_torch ${target})
+    list(APPEND wheel_strip COMMAND "${CMAKE_STRIP}" -o "${wheel_libraries}/$<TARGET_FILE_NAME:${target}>"
+      "$<TARGET_FILE:${target}>")
+  endif()
+endforeach()
+
 file(GLOB_RECURSE wheel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/frontend/commsir/*.py"
-  "${PROJECT_SOURCE_DIR}/frontend/commsir/*.pyi")
+  "${PROJECT_SOURCE_DIR}/frontend/commsir/*.pyi" "${PROJECT_SOURCE_DIR}/test/demo/*.mlir")
 set(wheel_stamp "${wheel}/made")
-add_custom_command(OUTPUT "${wheel_stamp}"
+add_custom_command(OUTPUT "${wheel_stamp}" ${wheel_strip}
   COMMAND "${COMMSIR_PYTHON}" "${PROJECT_SOURCE_DIR}/frontend/make_wheel.py" --version "${PROJECT_VERSION}"
     --sources "${PROJECT_SOURCE_DIR}/frontend" --stage "${wheel}/stage" --out "${wheel}"
   COMMAND "${CMAKE_COMMAND}" -E touch "${wheel_stamp}"
-  DEPENDS commsir-static commsir_ffi-static "${PROJECT_SOURCE_DIR}/frontend/make_wheel.py"
+  DEPENDS commsir-static commsir_ffi-static ${wheel_torch} "${PROJECT_SOURCE_DIR}/frontend/make_wheel.py"
     "${PROJECT_SOURCE_DIR}/frontend/pyproject.toml" ${wheel_sources}
   COMMENT "Packing the wheel" VERBATIM)
 add_custom_target(wheel DEPENDS "${wheel_stamp}")

@@ -6,6 +6,7 @@ Ends with 77 (skipped) when there is no wheel.
 """
 
 import argparse
+import importlib.util
 import os
 import pathlib
 import re
@@ -18,9 +19,11 @@ import zipfile
 
 LIMIT_MB = 40
 #: The oldest versions that a host may have.
-NEWEST = {"GLIBC": (2, 35), "GLIBCXX": (0,), "CXXABI": (0,)}
+NEWEST = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
 #: Libraries that every host has, or that come along.
 ALLOWED = re.compile(r"lib(c|m|dl|pthread|rt)\.so\.\d+|ld-linux-x86-64\.so\.2|lib(commsir|tvm_ffi)\.so")
+#: Those that torch has loaded before ours for torch are.
+OF_TORCH = re.compile(ALLOWED.pattern + r"|lib(torch|torch_cpu|torch_python|c10)\.so|lib(stdc\+\+\.so\.6|gcc_s\.so\.1)")
 PYTHONS = ["3.10", "3.12", "3.13"]
 
 PROGRAM = """
@@ -31,6 +34,22 @@ print(f"import commsir: {(time.perf_counter() - start) * 1000:.0f} ms")
 assert "torch" not in sys.modules and "numpy" not in sys.modules
 assert "_lib" in str(commsir._native.library_path()), commsir._native.library_path()
 print(commsir.version())
+"""
+
+
+#: What an unmodified program does; torch finds the backend by its entry point.
+BACKEND = """
+import os
+os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0", "WORLD_SIZE": "1"}
+import torch, torch.distributed as dist
+dist.init_process_group("commsir", store=dist.HashStore(), rank=0, world_size=1)
+x = torch.arange(8.0)
+dist.all_reduce(x)
+assert x.tolist() == list(map(float, range(8))), x
+import commsir._native
+assert "_lib" in str(commsir._native.library_path())
+dist.destroy_process_group()
+print("torch's backend commsir works")
 """
 
 
@@ -47,9 +66,10 @@ def run(command: list[str], **options: object) -> str:
 
 def check_library(path: pathlib.Path) -> None:
     """What the library needs, and what it shows."""
+    allowed = OF_TORCH if "torch" in path.name else ALLOWED
     dynamic = run(["readelf", "-dW", str(path)])
     for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
-        if not ALLOWED.fullmatch(name):
+        if not allowed.fullmatch(name):
             raise WheelError(f"{path.name} needs {name}, which a host may not have")
     for line in dynamic.splitlines():
         if "TEXTREL" in line or (("RPATH" in line or "RUNPATH" in line) and "[$ORIGIN]" not in line):
@@ -64,7 +84,7 @@ def check_library(path: pathlib.Path) -> None:
         if len(fields) > 7 and fields[4] in ("GLOBAL", "WEAK") and fields[6] != "UND"
     }
     strangers = {name for name in shown if not name.startswith(("commsir_", "__tvm_ffi_"))}
-    if strangers:
+    if strangers and allowed is ALLOWED:
         raise WheelError(f"{path.name} shows {len(strangers)} symbols that are not its own: {sorted(strangers)[:5]}")
     print(f"  {path.name}: {path.stat().st_size / 1e6:.1f} MB, {len(shown)} symbols shown")
 
@@ -80,8 +100,8 @@ def check_contents(wheel: pathlib.Path, folder: pathlib.Path) -> None:
     for needed in ("commsir/py.typed", "commsir/_lib/libcommsir.so", "commsir/_lib/libcommsir_ffi.so"):
         if needed not in names:
             raise WheelError(f"the wheel has no {needed}")
-    for library in ("libcommsir.so", "libcommsir_ffi.so"):
-        check_library(folder / "commsir" / "_lib" / library)
+    for library in sorted((folder / "commsir" / "_lib").iterdir()):
+        check_library(library)
 
 
 def find_python(version: str) -> str | None:
@@ -157,6 +177,9 @@ def check_offline(folder: pathlib.Path, packages: pathlib.Path) -> None:
     environment = clean_environment() | {"PYTHONPATH": f"{folder}:{bare}"}
     print(f"this Python, {sys.version.split()[0]}")
     use(sys.base_prefix + "/bin/python3", environment, folder)
+    if importlib.util.find_spec("torch"):
+        environment = clean_environment() | {"PYTHONPATH": str(folder)}
+        print(f"  {run([sys.executable, '-c', BACKEND], env=environment, cwd=folder).strip().splitlines()[-1]}")
 
 
 def main() -> int:
