@@ -459,6 +459,7 @@ class Arithmetic:
 
     def extremum(self, which: str, a: Value, b: Value) -> Value:
         """`min` and `max` of two, as NumPy's minimum and maximum: a NaN wins."""
+        a, b = self.number(a, f"the first of {which}"), self.number(b, f"the second of {which}")
         if isinstance(a, Const) and isinstance(b, Const):
             return Const(min(a.py, b.py) if which == "min" else max(a.py, b.py))
         x, y = self.both(a, b, which)
