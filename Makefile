@@ -26,6 +26,7 @@ test: build ## Run every test
 
 test-gpu: build ## Run everything shipped on this machine's GPUs, against the CPU world
 	@$(PYTHON) test/gpu/run.py --bin $(BUILD)/bin
+	@$(PYTHON) test/gpu/processes.py --bin $(BUILD)/bin
 
 bench: build ## Measure compile time and speed (results as in docs/Benchmarks.md)
 	@$(PYTHON) test/benchmark/bench.py --bin $(BUILD)/bin

@@ -109,6 +109,18 @@ public:
       return llvm::toString(std::move(error));
     return check(launch, ranks, float(ranks * (ranks + 1)) / 2);
   }
+  /// Says that this rank is done, and waits for the others to be: peers read
+  /// what it ran.
+  void done() {
+    leaveIf(store->set(options.name + " done " + std::to_string(rank), "yes"));
+    for (int64_t peer = 0; peer < ranks; ++peer)
+      take(store->get(options.name + " done " + std::to_string(peer), 60));
+  }
+  void leaveIf(llvm::Error error) {
+    if (error)
+      leave(llvm::toString(std::move(error)));
+  }
+
   /// The error that the next launch ends in.
   std::string failure() {
     fill(99);
@@ -139,6 +151,14 @@ public:
   GroupKernel *kernel = nullptr;
   float *x = nullptr, *y = nullptr;
 };
+
+/// How often the driver's function was called.
+unsigned long countCalls(const char *function) {
+  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  auto *count = reinterpret_cast<unsigned long (*)(const char *)>(
+      dlsym(library, "fakeCalls"));
+  return count(function);
+}
 
 /// "" or what went wrong, in a process of its own.
 using Work = std::function<std::string(Rank &)>;
@@ -298,19 +318,17 @@ TEST_F(GroupTest, GraphsHaveChannelsOfTheirOwn) {
 /// Each rank says what it expects of the error; all but `gone` have one.
 TEST_F(GroupTest, AnAbsentRankIsNamed) {
   auto ended = run(3, [](Rank &me) -> std::string {
-    me.options.timeout = 1;
+    me.options.timeout = 2;
     me.start();
     if (std::string wrong = me.sum(0); !wrong.empty())
       return wrong;
-    if (me.rank == 1) {
-      sleep(3);
-      return "";
-    }
-    return me.failure();
+    std::string said = me.rank == 1 ? "" : me.failure();
+    me.done();
+    return said;
   });
   EXPECT_EQ(ended[1].said, "");
   for (int rank : {0, 2}) {
-    EXPECT_TRUE(has(ended[rank].said, "gave up waiting after 1.00 s"))
+    EXPECT_TRUE(has(ended[rank].said, "gave up waiting after 2.00 s"))
         << ended[rank].said;
     EXPECT_TRUE(has(ended[rank].said,
                     "rank 1: it has not begun this launch: it has finished 1 "
@@ -326,7 +344,7 @@ TEST_F(GroupTest, SurvivorsOfAKilledRankGoOn) {
   for (int victim = 0; victim < 3; ++victim) {
     auto ended = run(3, [victim](Rank &me) -> std::string {
       me.options.name = "victim " + std::to_string(victim);
-      me.options.timeout = 1;
+      me.options.timeout = 2;
       me.start();
       if (std::string wrong = me.sum(0); !wrong.empty())
         return wrong;
@@ -413,11 +431,14 @@ TEST_F(GroupTest, ADifferentLaunchIsNamed) {
         cu.GraphInstantiate(replay, captured, 0);
       }
       me.kernel = me.rank ? second : first;
-      if (!graph)
-        return me.failure();
-      cu.GraphLaunch(replays[me.rank], stream);
-      std::string said = llvm::toString(me.group->poll());
-      sleep(1); // The other reads what this rank ran.
+      std::string said;
+      if (!graph) {
+        said = me.failure();
+      } else {
+        cu.GraphLaunch(replays[me.rank], stream);
+        said = llvm::toString(me.group->poll());
+      }
+      me.done();
       return said;
     });
     std::string in = graph ? ", in a graph" : "";
@@ -449,10 +470,18 @@ TEST_F(GroupTest, TwoLaunchesAtOnceAreReported) {
     cu.GraphInstantiate(&first, captured, 0);
     cu.GraphInstantiate(&second, captured, 0);
     if (me.rank == 1)
-      sleep(1); // Both of rank 0 wait by then.
+      me.take(me.store->get("both", 60));
     std::thread beside([&] { cu.GraphLaunch(first, stream); });
+    std::thread watch([&] {
+      while (me.rank == 0 && countCalls("GraphLaunch") < 2)
+        usleep(1000);
+      usleep(300000); // From the call into the kernel.
+      if (me.rank == 0)
+        me.leaveIf(me.store->set("both", "yes"));
+    });
     cu.GraphLaunch(second, other);
     beside.join();
+    watch.join();
     return llvm::toString(me.group->poll());
   });
   EXPECT_TRUE(has(ended[0].said, "another launch ran on the same channels"))
@@ -466,15 +495,13 @@ TEST_F(GroupTest, LaunchesInTwoStreamsFollowEachOther) {
     CUstream streams[2];
     for (CUstream &stream : streams)
       cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-    auto *calls = reinterpret_cast<unsigned long (*)(const char *)>(
-        dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "fakeCalls"));
     for (int i : {0, 0, 1, 1, 0})
       if (auto error = me.launch(streams[i]))
         return llvm::toString(std::move(error));
-    return std::to_string(calls("StreamWaitEvent")) == "2"
+    return std::to_string(countCalls("StreamWaitEvent")) == "2"
                ? ""
                : "launches were ordered " +
-                     std::to_string(calls("StreamWaitEvent")) + " times";
+                     std::to_string(countCalls("StreamWaitEvent")) + " times";
   });
 }
 

@@ -47,7 +47,7 @@ class Cases:
         self.folder, self.full, self.ranks = folder, full, ranks
         self.run_program = str(programs / "comms-run")
         # Where it was built, or beside the programs of a bundle.
-        found = [programs / "gpu-processes", programs.parent / "test/gpu/gpu-processes"]
+        found = [programs / "gpu-processes", programs.parent / "test/gpu-processes"]
         self.program = str(next((path for path in found if path.is_file()), found[0]))
 
     def scenario(self, name: str, ranks: int, number: int = 0, limit: float = 60, windows: str = "plain") -> None:
