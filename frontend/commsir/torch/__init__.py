@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from commsir.torch.backend import abort, recent_calls
+    from commsir.torch.compile import CollectivePass, compile_options, fusions
     from commsir.torch.counts import clear_stats, stats
     from commsir.torch.interop import adopt_symmetric_memory, nccl_communicator, window_tensor
+    from commsir.torch.ops import fused_collective
     from commsir.torch.process_group import ProcessGroup
 
 __all__ = [
+    "CollectivePass",
     "ProcessGroup",
     "abort",
     "adopt_symmetric_memory",
     "autoload",
     "clear_stats",
+    "compile_options",
+    "fused_collective",
+    "fusions",
     "nccl_communicator",
     "recent_calls",
     "register",
@@ -30,9 +36,13 @@ __all__ = [
 #: Names whose modules are imported when they are first used.
 _LAZY = {
     "ProcessGroup": "process_group",
+    "CollectivePass": "compile",
     "abort": "backend",
     "adopt_symmetric_memory": "interop",
     "clear_stats": "counts",
+    "compile_options": "compile",
+    "fused_collective": "ops",
+    "fusions": "compile",
     "nccl_communicator": "interop",
     "recent_calls": "backend",
     "stats": "counts",

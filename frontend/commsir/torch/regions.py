@@ -163,10 +163,11 @@ class Region:
 
     def _translate(self, node: Node) -> Any:
         if node.target is operator.getitem:
-            parts = self.tiles.get(node.args[0])  # type: ignore[call-overload]
-            if not isinstance(parts, tuple):
+            source, number = node.args
+            parts = self.tiles.get(source) if isinstance(source, Node) else None
+            if not isinstance(parts, tuple) or not isinstance(number, int):
                 raise Unsupported(f"{node} takes a part of something else")
-            return parts[node.args[1]]  # type: ignore[index]
+            return parts[number]
         rule = _RULES.get(node.target)
         if rule is None:
             raise Unsupported(f"{node.target} is not among the operations that regions hold")
@@ -351,7 +352,7 @@ def _reduced(region: Region, node: Node) -> Tile:
     assert isinstance(source, Node)
     rank = source.meta["val"].dim()
     dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", [])
-    if [d % rank for d in (dims if isinstance(dims, (list, tuple)) else [dims])] != [rank - 1]:  # type: ignore[operator]
+    if [d % rank for d in (dims if isinstance(dims, (list, tuple)) else [dims])] != [rank - 1]:
         raise Unsupported(f"{node} reduces other dimensions than the last")
     if node.kwargs.get("dtype") not in (None, torch.float32):
         raise Unsupported(f"{node} reduces in {node.kwargs['dtype']}")

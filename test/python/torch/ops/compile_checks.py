@@ -38,7 +38,7 @@ def torch_rms_norm(x: Any, r: Any, w: Any) -> Any:
 
 def layer_norm(x: Any, r: Any, w: Any) -> Any:
     """Two reductions of a row."""
-    return torch.nn.functional.layer_norm(funcol.all_reduce(x, "sum", dist.group.WORLD) + r, (COLUMNS,), w, w * 0.5)
+    return torch.nn.functional.layer_norm(funcol.all_reduce(x, "sum", dist.group.WORLD) + r, (COLUMNS,), w, w)
 
 
 def silu_only(x: Any, r: Any, w: Any) -> Any:
@@ -103,6 +103,7 @@ def fuses(rank: int, size: int, name: str, dtype: torch.dtype, dynamic: bool = F
     function = FUSED[name]
     # What comes out of Inductor's cache has not met the pass in this process.
     torch._inductor.config.force_disable_caches = True
+    torch._inductor.config.cpp_cache_precompile_headers = False
     torch._dynamo.reset()
     fusing.clear_fusions()
     compiled = torch.compile(function, fullgraph=True, options=fusing.compile_options())
