@@ -220,12 +220,13 @@ static Value emitScaled(OpBuilder &builder, Location loc, Value base,
 Value mlir::comms::emitBuffer(OpBuilder &builder, Location loc,
                               const ChannelMemory &memory, int64_t delay) {
   Value launch = EpochOp::create(builder, loc);
-  if (delay != 0) {
-    Value later = arith::ConstantIndexOp::create(builder, loc, delay);
-    launch = arith::AddIOp::create(builder, loc, launch, later);
-  }
   Value buffers = arith::ConstantIndexOp::create(builder, loc, memory.buffers);
   Value turn = arith::RemUIOp::create(builder, loc, launch, buffers);
+  if (delay != 0) { // Of the small turn: cheaper than another of the launch.
+    Value later = arith::ConstantIndexOp::create(builder, loc, delay);
+    turn = arith::AddIOp::create(builder, loc, turn, later);
+    turn = arith::RemUIOp::create(builder, loc, turn, buffers);
+  }
   Value size =
       arith::ConstantIndexOp::create(builder, loc, memory.bufferElements());
   return arith::MulIOp::create(builder, loc, turn, size);

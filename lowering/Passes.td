@@ -427,8 +427,9 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
       (`rsqrt` is 1 / sqrt); those that have none are refused, with a list of
       those that do; f64 has exact functions only;
     - bf16, f16 and f8E4M3FN are computed in f32 and rounded once for each
-      operation; conversions of bf16 and f8E4M3FN are integer arithmetic, to
-      nearest even, with canonical NaN, saturating to ±448 in f8E4M3FN;
+      operation; conversions of bf16 and f8E4M3FN are integer arithmetic, or what
+      the GPU `chip` has for pairs, to nearest even, with canonical NaN,
+      saturating to ±448 in f8E4M3FN;
     - float to integer saturates, NaN becomes 0; x / 0 is -1 and x rem 0 is x; the
       least number / -1 is itself; shifts by the width or more leave the sign;
     - `maxnumf` and `minnumf` order zeros by sign;
@@ -469,7 +470,12 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
     }
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect", "::mlir::math::MathDialect"];
+  let options = [
+    Option<"chip", "chip", "std::string", "\"\"",
+           "Convert narrow floats by the instructions of this GPU, as sm_90; empty: by integer arithmetic">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect",
+                           "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
 def ConvertCommsToCPU : Pass<"convert-comms-to-cpu", "::mlir::ModuleOp"> {
@@ -590,12 +596,14 @@ def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
 }
 
 def UnrollRanks : Pass<"comms-unroll-ranks", "::mlir::comms::KernelOp"> {
-  let summary = "Unroll loops over ranks, and clear slots behind the waits";
+  let summary = "Unroll loops over ranks and tiles, and clear slots behind the waits";
   let description = [{
     Loops of at most `limit` turns with constant bounds that reach peers, and
     `comms.for_peers` of a team of that many ranks, become straight code: what
     goes to every peer is computed once and stays in registers, and polls of all
-    peers can be in flight together. A `comms.poison_fill` of slots that nobody
+    peers can be in flight together. So do loops over a block's own tiles, where
+    every block has as many of them: up to eight turns wholly, more by two or four
+    as far as the loads of a turn are few. A `comms.poison_fill` of slots that nobody
     waits for in this launch (the unit attribute `comms.stale` says so) moves down
     to the next synchronisation, or the end, of its block of IR: behind what is
     waited for, stored and sent. Branches on constants are taken.

@@ -15,9 +15,11 @@
 
 #include "lowering/Accesses.h"
 #include "lowering/NarrowFloats.h"
+#include "lowering/nvvm/Conversions.h"
 #include "lowering/tiles/Canonical.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -263,16 +265,28 @@ static LogicalResult expandFunctions(KernelOp kernel) {
 // Conversions
 //===----------------------------------------------------------------------===//
 
+/// f32 of bf16, by a GPU of compute capability `gpu`; 0: by integers.
+static Value emitExtBF16(OpBuilder &builder, Location loc, Value value,
+                         unsigned gpu) {
+  if (gpu != 0)
+    if (Value wide = nvvm::emitExtFromBF16(builder, loc, value))
+      return wide;
+  return emitExtFromBF16(builder, loc, value);
+}
+
 static Value emitTruncF(OpBuilder &builder, Location loc, Value value,
-                        Type type) {
+                        Type type, unsigned gpu) {
   Type to = getElementTypeOrSelf(type);
   if (isNarrow(value))
     value = getElementTypeOrSelf(value.getType()).isBF16()
-                ? emitExtFromBF16(builder, loc, value)
+                ? emitExtBF16(builder, loc, value, gpu)
                 : arith::ExtFOp::create(builder, loc,
                                         withElement(type, builder.getF32Type()),
                                         value)
                       .getResult();
+  if (gpu != 0)
+    if (Value narrow = nvvm::emitTruncF(builder, loc, value, to, gpu))
+      return narrow;
   if (to.isBF16())
     return emitTruncToBF16(builder, loc, value);
   return emitTruncToF8(builder, loc, value);
@@ -281,20 +295,20 @@ static Value emitTruncF(OpBuilder &builder, Location loc, Value value,
 /// Null when the target's own conversion has one result. (NaN of f16 are made
 /// canonical where they are stored: LLVM drops a choice of NaN before an
 /// fptrunc.)
-static Value pinTruncF(OpBuilder &builder, arith::TruncFOp op) {
+static Value pinTruncF(OpBuilder &builder, arith::TruncFOp op, unsigned gpu) {
   Type to = getElementTypeOrSelf(op.getType());
   if (to.isF32() || to.isF16())
     return {};
-  return emitTruncF(builder, op.getLoc(), op.getIn(), op.getType());
+  return emitTruncF(builder, op.getLoc(), op.getIn(), op.getType(), gpu);
 }
 
-static Value pinExtF(OpBuilder &builder, arith::ExtFOp op) {
+static Value pinExtF(OpBuilder &builder, arith::ExtFOp op, unsigned gpu) {
   Type from = getElementTypeOrSelf(op.getIn().getType()),
        to = getElementTypeOrSelf(op.getType());
   Location loc = op.getLoc();
   if (from.isF16() || from.isF32())
     return {};
-  Value wide = from.isBF16() ? emitExtFromBF16(builder, loc, op.getIn())
+  Value wide = from.isBF16() ? emitExtBF16(builder, loc, op.getIn(), gpu)
                              : emitExtFromF8(builder, loc, op.getIn());
   if (to.isF32())
     return wide;
@@ -302,7 +316,7 @@ static Value pinExtF(OpBuilder &builder, arith::ExtFOp op) {
     return arith::ExtFOp::create(builder, loc, op.getType(), wide);
   if (to.isF16())
     return arith::TruncFOp::create(builder, loc, op.getType(), wide);
-  return emitTruncToBF16(builder, loc, wide);
+  return emitTruncF(builder, loc, wide, op.getType(), gpu);
 }
 
 static Value emitConstant(OpBuilder &builder, Location loc, Type type,
@@ -457,10 +471,10 @@ static Value pinNumber(OpBuilder &builder, NumberOp op) {
 }
 
 /// What `op` becomes, or null when it is right as it is.
-static Value pin(OpBuilder &builder, Operation *op) {
+static Value pin(OpBuilder &builder, Operation *op, unsigned gpu) {
   return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([&](arith::TruncFOp o) { return pinTruncF(builder, o); })
-      .Case([&](arith::ExtFOp o) { return pinExtF(builder, o); })
+      .Case([&](arith::TruncFOp o) { return pinTruncF(builder, o, gpu); })
+      .Case([&](arith::ExtFOp o) { return pinExtF(builder, o, gpu); })
       .Case([&](arith::FPToSIOp o) { return pinToInteger(builder, o, true); })
       .Case([&](arith::FPToUIOp o) { return pinToInteger(builder, o, false); })
       .Case([&](arith::DivSIOp o) {
@@ -500,6 +514,8 @@ static SmallVector<Operation *> collect(KernelOp kernel) {
 
 namespace {
 struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
+  using Base::Base;
+
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     for (Operation *op : collect(kernel))
@@ -520,7 +536,7 @@ struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
     }
     for (Operation *op : collect(kernel)) {
       OpBuilder builder(op);
-      Value pinned = pin(builder, op);
+      Value pinned = pin(builder, op, nvvm::getCapability(chip));
       if (!pinned)
         continue;
       op->getResult(0).replaceAllUsesWith(pinned);

@@ -89,7 +89,9 @@ void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
     distribute.lanes = 8;
   }
   kernels.addPass(createDistributeTiles(distribute));
-  kernels.addPass(createPinArithmetic());
+  PinArithmeticOptions pin;
+  pin.chip = options.chip;
+  kernels.addPass(createPinArithmetic(pin));
   addCleanup(kernels);
   ConvertCommsToNVVMOptions convert;
   convert.threads = options.threads;

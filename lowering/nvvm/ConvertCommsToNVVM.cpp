@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/Passes.h"
+#include "lowering/nvvm/Conversions.h"
 #include "lowering/nvvm/KernelLowering.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
@@ -120,19 +121,11 @@ LogicalResult ConvertCommsToNVVM::convertToLLVM(LLVMTypeConverter &types) {
   return success();
 }
 
-/// The number of "sm_90a", with 0 when it is none.
-static unsigned getCapability(StringRef chip) {
-  unsigned number = 0;
-  if (!chip.consume_front("sm_") || chip.consumeInteger(10, number))
-    return 0;
-  return number;
-}
-
 void ConvertCommsToNVVM::runOnOperation() {
   nvvm::Target target;
   target.threads = threads;
   target.cluster = cluster;
-  target.sm = getCapability(chip);
+  target.sm = nvvm::getCapability(chip);
   if (target.sm < 80) {
     getOperation().emitError("comms-to-nvvm cannot make code for the chip '")
         << chip << "': give sm_80, sm_90, sm_100 or a later one";

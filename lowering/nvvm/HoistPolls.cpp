@@ -1,4 +1,4 @@
-//===- HoistPolls.cpp - Loads of several polls in flight together ---------===//
+//===- HoistPolls.cpp - Loads and polls in flight together ----------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,11 +12,20 @@
 // Clearing of slots that nobody waits for in this launch (`comms.stale`) moves
 // down behind the polls.
 //
+// The wait for the start of a cluster's other CTAs moves down to where threads
+// meet first. A plain load may move up across what is sent through a channel, whose memory
+// no argument of the user shares, and, where peers cannot write what it loads,
+// across what is received: so that all of a block's loads are on the way before
+// it waits for the first.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lowering/nvvm/KernelLowering.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::comms;
@@ -32,7 +41,8 @@ static bool isStaleFill(Operation *op) {
 }
 
 static bool isQuiet(Operation *op) {
-  return op->getNumRegions() == 0 && isMemoryEffectFree(op);
+  return op->getNumRegions() == 0 &&
+         (isMemoryEffectFree(op) || isa<NVVM::ConvertF32x2ToF8x2Op>(op));
 }
 
 /// The argument, allocation or window that a memref is a part of; null: not
@@ -75,6 +85,173 @@ static bool isPlainLoad(Operation *op) {
       op);
 }
 
+//===----------------------------------------------------------------------===//
+// Loads
+//===----------------------------------------------------------------------===//
+
+/// Words that loads may hold longer than where they stand, for the registers
+/// that they take.
+static constexpr int64_t maxHeldWords = 48;
+
+/// The argument of `kernel` that a part of a window belongs to; null: none.
+static BlockArgument getArgument(Value memref) {
+  if (Value root = getRoot(memref))
+    return dyn_cast<BlockArgument>(root);
+  for (int depth = 0; depth < 64; ++depth) {
+    Operation *op = memref.getDefiningOp();
+    if (isa_and_nonnull<PeerOp>(op))
+      return dyn_cast<BlockArgument>(op->getOperand(0));
+    if (!isa_and_nonnull<memref::ReinterpretCastOp, memref::SubViewOp,
+                         memref::CastOp>(op))
+      return {};
+    memref = op->getOperand(0);
+  }
+  return {};
+}
+
+/// Memory of a channel that `op` alone touches, in a packet, in poison or in
+/// clearing it; null: it does something else.
+static Value getTouchedChannel(Operation *op) {
+  if (isPoll(op))
+    return getPolled(op);
+  if (auto store = dyn_cast<PacketStoreOp>(op))
+    return store.getMemref();
+  if (auto store = dyn_cast<PoisonStoreOp>(op))
+    return store.getMemref();
+  if (auto fill = dyn_cast<PoisonFillOp>(op))
+    return fill.getMemref();
+  return {};
+}
+
+static bool isHidden(KernelOp kernel, Value memref) {
+  BlockArgument argument = getArgument(memref);
+  return argument && argument.getOwner() == &kernel.getBody().front() &&
+         kernel.getArgAttr(argument.getArgNumber(), "comms.hidden");
+}
+
+/// The kernel's argument that a load reads, where it is the user's; null else.
+static BlockArgument getLoaded(KernelOp kernel, Operation *op) {
+  Value memref;
+  if (auto load = dyn_cast<vector::LoadOp>(op))
+    memref = load.getBase();
+  else if (auto load = dyn_cast<TileLoadOp>(op))
+    memref = load.getMemref();
+  if (!memref || isHidden(kernel, memref))
+    return {};
+  Value root = getRoot(memref);
+  auto argument = root ? dyn_cast<BlockArgument>(root) : BlockArgument();
+  bool isKernels = argument && argument.getOwner() == &kernel.getBody().front();
+  return isKernels ? argument : BlockArgument();
+}
+
+namespace {
+/// What loads may be moved in front of.
+struct Front {
+  /// The first op that touches a channel since something that stops loads.
+  Operation *first = nullptr;
+  /// Whether something has been received since.
+  bool received = false;
+  int64_t heldWords = 0;
+};
+} // namespace
+
+/// Notes that `op` is to be crossed; false: no load may cross it.
+static bool cross(KernelOp kernel, Operation *op, Front &front) {
+  bool crosses = true, touches = false;
+  op->walk([&](Operation *inner) {
+    Value channel = getTouchedChannel(inner);
+    touches |= bool(channel);
+    front.received |= isPoll(inner);
+    bool isControl = isa<scf::IfOp, scf::ForOp, scf::YieldOp>(inner);
+    crosses &= channel ? isHidden(kernel, channel)
+                       : isQuiet(inner) || isPlainLoad(inner) || isControl;
+  });
+  if (crosses && touches && !front.first)
+    front.first = op;
+  return crosses;
+}
+
+/// Adds the ops from `first` on that `op` needs, in their order; false: one of
+/// them cannot be moved.
+static bool collectNeeded(Operation *op, Operation *first,
+                          SmallVectorImpl<Operation *> &order) {
+  llvm::SetVector<Operation *> needed;
+  SmallVector<Operation *> work{op};
+  while (!work.empty()) {
+    for (Value operand : work.pop_back_val()->getOperands()) {
+      Operation *definition = operand.getDefiningOp();
+      if (!definition || definition->getBlock() != op->getBlock() ||
+          definition->isBeforeInBlock(first))
+        continue;
+      if (!isQuiet(definition))
+        return false;
+      if (needed.insert(definition))
+        work.push_back(definition);
+    }
+  }
+  llvm::append_range(order, needed);
+  llvm::sort(order,
+             [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+  return true;
+}
+
+static void hoistLoad(Front &front, Operation *load, BlockArgument argument) {
+  bool isPeers = isa<WindowType>(argument.getType());
+  auto type = dyn_cast<VectorType>(load->getResult(0).getType());
+  if (!front.first || !type || (front.received && isPeers))
+    return;
+  int64_t words = llvm::divideCeil(
+      type.getNumElements() * type.getElementTypeBitWidth(), 32);
+  SmallVector<Operation *> needed;
+  if (front.heldWords + words > maxHeldWords ||
+      !collectNeeded(load, front.first, needed))
+    return;
+  front.heldWords += words;
+  for (Operation *op : needed)
+    op->moveBefore(front.first);
+  load->moveBefore(front.first);
+}
+
+static void hoistLoadsIn(KernelOp kernel, Block &block) {
+  Front front;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (BlockArgument argument = getLoaded(kernel, &op))
+      hoistLoad(front, &op, argument);
+    else if (!cross(kernel, &op, front))
+      front = Front();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The start of a cluster
+//===----------------------------------------------------------------------===//
+
+/// Whether no thread meets another in `op`, nor reaches another CTA's memory.
+static bool isOfOneThread(Operation *op) {
+  return !op->walk([](Operation *inner) {
+              bool isKnown = isQuiet(inner) || isPlainLoad(inner) ||
+                             getStored(inner) || getTouchedChannel(inner) ||
+                             isa<scf::IfOp, scf::ForOp, scf::YieldOp>(inner);
+              return isKnown ? WalkResult::advance() : WalkResult::interrupt();
+            }).wasInterrupted();
+}
+
+static void sinkClusterWait(Block &entry) {
+  for (Operation &op : entry) {
+    if (!isa<NVVM::ClusterWaitOp>(op))
+      continue;
+    Operation *place = op.getNextNode();
+    while (!place->hasTrait<OpTrait::IsTerminator>() && isOfOneThread(place))
+      place = place->getNextNode();
+    op.moveBefore(place);
+    return;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Polls
+//===----------------------------------------------------------------------===//
+
 namespace {
 /// Polls of one block that are next to each other.
 struct Group {
@@ -89,25 +266,9 @@ static bool join(Group &group, Operation *poll) {
   for (Value stored : group.stored)
     if (!root || stored == root)
       return false;
-  // What it needs, users before what they use.
-  llvm::SetVector<Operation *> needed;
-  SmallVector<Operation *> work{poll};
-  while (!work.empty()) {
-    Operation *op = work.pop_back_val();
-    for (Value operand : op->getOperands()) {
-      Operation *definition = operand.getDefiningOp();
-      if (!definition || definition->getBlock() != poll->getBlock() ||
-          definition->isBeforeInBlock(group.first))
-        continue;
-      if (!isQuiet(definition))
-        return false;
-      if (needed.insert(definition))
-        work.push_back(definition);
-    }
-  }
-  SmallVector<Operation *> order(needed.begin(), needed.end());
-  llvm::sort(order,
-             [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+  SmallVector<Operation *> order;
+  if (!collectNeeded(poll, group.first, order))
+    return false;
   for (Operation *op : order)
     op->moveBefore(group.first);
   poll->moveAfter(group.last);
@@ -169,6 +330,9 @@ void nvvm::sinkFills(KernelOp kernel) {
 
 void nvvm::hoistPolls(KernelOp kernel) {
   sinkFills(kernel);
-  for (Block *block : getBlocks(kernel))
+  sinkClusterWait(kernel.getBody().front());
+  for (Block *block : getBlocks(kernel)) {
+    hoistLoadsIn(kernel, *block);
     hoistIn(*block);
+  }
 }

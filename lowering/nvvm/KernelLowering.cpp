@@ -294,7 +294,11 @@ LogicalResult KernelLowering::makeFunction() {
   Type i32 = b.getI32Type();
   rank = toIndex(parameter(offsetof(Launch, rank), i32, b), b);
   state = parameter(offsetof(Launch, state), global, b);
-  Value cta = NVVM::BlockIdXOp::create(b, i32);
+  Value cta = NVVM::BlockIdXOp::create(
+      b, i32,
+      LLVM::ConstantRangeAttr::get(
+          b.getContext(), APInt(32, 0),
+          APInt(32, target.blocks * target.cluster)));
   Value number =
       target.cluster == 1
           ? cta
@@ -307,12 +311,11 @@ LogicalResult KernelLowering::makeFunction() {
     inBlock = arith::OrIOp::create(b, thread, NVVM::ClusterId::create(b, i32));
   leader = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, inBlock,
                                  constI32(0, b));
-  Value words = addBytes(
+  words = addBytes(
       state, arith::MulIOp::create(b, toI64(block, b), constI64(4, b)), b);
   Value finished = LLVM::LoadOp::create(
       b, i32, addBytes(words, kEpochOffset, b), /*alignment=*/4);
   epoch = toIndex(arith::AddIOp::create(b, finished, constI32(1, b)), b);
-  enter(words, b);
   Value one = constI32(1, b);
   budget = LLVM::AllocaOp::create(b, generic, i32, one);
   Value spin = LLVM::LoadOp::create(b, i32, addBytes(state, kSpinOffset, b), 4);
@@ -343,24 +346,32 @@ LogicalResult KernelLowering::makeFunction() {
   return success();
 }
 
+/// Where the block's channels are marked busy: behind what is loaded and sent
+/// first, for it is a branch, which waits for all that stands before it.
+static Operation *findEntrance(Block &entry) {
+  auto isFirst = [](Operation &op) {
+    bool isQuick = isa<PoisonStoreOp, PacketStoreOp, vector::LoadOp,
+                       vector::MaskedLoadOp, memref::AllocaOp, memref::StoreOp,
+                       ScratchOp, NVVM::ClusterArriveRelaxedOp>(op);
+    return !isQuick && (op.getNumRegions() || !isMemoryEffectFree(&op) ||
+                        op.hasTrait<OpTrait::IsTerminator>());
+  };
+  return &*llvm::find_if(entry, isFirst);
+}
+
 /// Marks the block's channels busy. What was there before is looked at when the
 /// block ends, so that nothing waits for it.
-void KernelLowering::enter(Value words, ImplicitLocOpBuilder &b) {
-  Type i32 = b.getI32Type();
-  busy = LLVM::AllocaOp::create(b, generic, i32, constI32(1, b));
-  LLVM::StoreOp::create(b, constI32(0, b), busy);
-  ifLeader(b, [&](ImplicitLocOpBuilder &in) {
-    Value word = addBytes(words, getBusyOffset(target.blocks), in);
-    Value before = emitOne(in, Ptx::Exchange32, {word, constI32(1, in)}, i32);
-    LLVM::StoreOp::create(in, before, busy);
-  });
+void KernelLowering::enter(ImplicitLocOpBuilder &b) {
+  Value word = addBytes(words, getBusyOffset(target.blocks), b);
+  Value isLeader = arith::ExtUIOp::create(b, b.getI32Type(), leader);
+  busy = emitOne(b, Ptx::Exchange32If, {word, constI32(1, b), isLeader},
+                 b.getI32Type());
 }
 
 /// By the leader: reports that another launch was here, and leaves.
 void KernelLowering::leave(ReturnOp op, Value words, ImplicitLocOpBuilder &b) {
-  Value before = LLVM::LoadOp::create(b, b.getI32Type(), busy);
-  Value other = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, before,
-                                      constI32(0, b));
+  Value other =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ne, busy, constI32(0, b));
   auto shared = scf::IfOp::create(b, other, /*withElseRegion=*/false);
   ImplicitLocOpBuilder in(b.getLoc(), shared.thenYield());
   record(PollKind::Busy, siteOf(op, in), toI64(epoch, in), toI64(epoch, in),
@@ -371,7 +382,7 @@ void KernelLowering::leave(ReturnOp op, Value words, ImplicitLocOpBuilder &b) {
 
 /// All threads are done; then the block's words tell the next launch.
 void KernelLowering::lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) {
-  threadBarrier(b);
+  threadBarrier(b, /*ordersMemory=*/false);
   ifLeader(b, [&](ImplicitLocOpBuilder &in) {
     Value offset = arith::MulIOp::create(in, toI64(block, in), constI64(4, in));
     Value words = addBytes(state, offset, in);
@@ -506,7 +517,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       });
 }
 
-LogicalResult KernelLowering::lowerBody() {
+LogicalResult KernelLowering::lowerBody(Operation *entrance) {
   // What is lowered may add ops, never comms ops: one list is enough. Parents
   // come before what is in them, so a loop's peer is known to its body.
   SmallVector<Operation *> ops;
@@ -514,9 +525,15 @@ LogicalResult KernelLowering::lowerBody() {
     if (!isa<YieldOp>(op))
       ops.push_back(op);
   });
-  for (Operation *op : ops)
+  for (Operation *op : ops) {
+    if (op == entrance) {
+      rewriter.setInsertionPoint(op);
+      ImplicitLocOpBuilder b(op->getLoc(), rewriter);
+      enter(b);
+    }
     if (!done.contains(op) && failed(lowerOp(op)))
       return failure();
+  }
   return success();
 }
 
@@ -649,8 +666,9 @@ LogicalResult KernelLowering::run() {
   if (failed(checkShape()))
     return failure();
   hoistPolls(kernel);
+  Operation *entrance = findEntrance(kernel.getBody().front());
   if (failed(layOutParameters()) || failed(makeFunction()) ||
-      failed(lowerBody()) || failed(makeShared()))
+      failed(lowerBody(entrance)) || failed(makeShared()))
     return failure();
   describe();
   if (failed(eraseNames(function)))

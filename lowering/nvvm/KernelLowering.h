@@ -56,9 +56,15 @@ struct Poll {
   std::function<SmallVector<Value>(ImplicitLocOpBuilder &)> load;
   /// i1: the loaded values are what is waited for.
   std::function<Value(ImplicitLocOpBuilder &, ValueRange)> ready;
+  /// Or, in place of `ready` where many are asked at once: two numbers of 16
+  /// bits, of which holdsNoPoison asks. Null: none.
+  std::function<Value(ImplicitLocOpBuilder &, ValueRange)> most;
   /// i64: what an error says was seen.
   std::function<Value(ImplicitLocOpBuilder &, ValueRange)> seen;
 };
+
+/// i1: neither of two numbers, the greatest of many words' halves, is poison.
+Value holdsNoPoison(Value most, ImplicitLocOpBuilder &b);
 
 /// One access of a run of bytes: at `offset`, of `bytes` (2, 4, 8 or 16).
 struct Piece {
@@ -69,8 +75,8 @@ struct Piece {
 /// HoistPolls.cpp.
 void sinkFills(KernelOp kernel);
 
-/// sinkFills, and moves polls of one block of IR together, so that their loads
-/// are in flight together.
+/// sinkFills, and moves plain loads up and polls of one block of IR together, so
+/// that they are in flight together.
 void hoistPolls(KernelOp kernel);
 
 /// Largest power of two, at most 2^20, that certainly divides an index.
@@ -96,7 +102,8 @@ private:
   void lowerRole(RoleOp op);
   void lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b);
   LogicalResult lowerOp(Operation *op);
-  LogicalResult lowerBody();
+  /// `entrance`: the op before which the block's channels are marked busy.
+  LogicalResult lowerBody(Operation *entrance);
   void describe();
   DictionaryAttr describeArgument(unsigned index);
   LogicalResult makeShared();
@@ -139,7 +146,9 @@ private:
   LogicalResult lowerCopyOp(Operation *op, ImplicitLocOpBuilder &b);
 
   // Threads and polls: ThreadLowering.cpp.
-  void threadBarrier(ImplicitLocOpBuilder &b);
+  /// The threads of the block meet; what each stored before is seen by the
+  /// others after, if that is asked for.
+  void threadBarrier(ImplicitLocOpBuilder &b, bool ordersMemory = true);
   void ifLeader(ImplicitLocOpBuilder &b,
                 llvm::function_ref<void(ImplicitLocOpBuilder &)> body);
   Value threadNumber(ImplicitLocOpBuilder &b);
@@ -147,7 +156,7 @@ private:
   Value broadcast(Value fromLeader, ImplicitLocOpBuilder &b);
   SmallVector<Value> emitPolls(ArrayRef<Poll> polls, ImplicitLocOpBuilder &b);
   LLVM::LLVMFuncOp getStopFunction();
-  void enter(Value words, ImplicitLocOpBuilder &b);
+  void enter(ImplicitLocOpBuilder &b);
   void leave(ReturnOp op, Value words, ImplicitLocOpBuilder &b);
   void record(PollKind kind, Value site, Value seen, Value wanted,
               ImplicitLocOpBuilder &b);
@@ -220,8 +229,9 @@ private:
   /// Pointers to i32 of the thread: polls before the clock is read, and the
   /// generation of barriers (null: none).
   Value budget, generation;
-  /// Pointer to i32 of the thread: what the leader found in the block's busy
-  /// word.
+  /// Address of the block's epoch, less kEpochOffset.
+  Value words;
+  /// i32: what the leader found in the block's busy word.
   Value busy;
   /// i1: this thread is the leader.
   Value leader;

@@ -26,14 +26,18 @@ using namespace mlir::comms::nvvm;
 //===----------------------------------------------------------------------===//
 
 /// All threads of the block have come, and see what all have written.
-void KernelLowering::threadBarrier(ImplicitLocOpBuilder &b) {
+void KernelLowering::threadBarrier(ImplicitLocOpBuilder &b, bool ordersMemory) {
   if (isAlone())
     return;
   if (target.cluster == 1) {
     NVVM::Barrier0Op::create(b);
     return;
   }
-  NVVM::ClusterArriveOp::create(b, b.getUnitAttr());
+  // One that orders memory waits for every store, those to peers too.
+  if (ordersMemory)
+    NVVM::ClusterArriveOp::create(b, b.getUnitAttr());
+  else
+    NVVM::ClusterArriveRelaxedOp::create(b, b.getUnitAttr());
   NVVM::ClusterWaitOp::create(b, b.getUnitAttr());
 }
 
@@ -298,11 +302,24 @@ void KernelLowering::fail(Operation *op, StringRef detail, Value seen,
 // Polls
 //===----------------------------------------------------------------------===//
 
-static Value allOf(ArrayRef<Value> conditions, ImplicitLocOpBuilder &b) {
-  Value all = conditions.front();
-  for (Value condition : conditions.drop_front())
-    all = arith::AndIOp::create(b, all, condition);
-  return all;
+/// i1: everything has come.
+static Value areReady(ArrayRef<Poll> polls,
+                      ArrayRef<SmallVector<Value>> loaded,
+                      ImplicitLocOpBuilder &b) {
+  Value all, most;
+  for (auto [poll, values] : llvm::zip_equal(polls, loaded)) {
+    if (poll.most) {
+      Value mine = poll.most(b, values);
+      most = most ? arith::MaxUIOp::create(b, most, mine).getResult() : mine;
+      continue;
+    }
+    Value ready = poll.ready(b, values);
+    all = all ? arith::AndIOp::create(b, all, ready).getResult() : ready;
+  }
+  if (!most)
+    return all;
+  Value none = holdsNoPoison(most, b);
+  return all ? arith::AndIOp::create(b, all, none).getResult() : none;
 }
 
 SmallVector<Value> KernelLowering::emitPolls(ArrayRef<Poll> polls,
@@ -326,10 +343,7 @@ SmallVector<Value> KernelLowering::emitPolls(ArrayRef<Poll> polls,
   SmallVector<SmallVector<Value>> loaded;
   for (const Poll &poll : polls)
     loaded.push_back(poll.load(b));
-  SmallVector<Value> ready;
-  for (auto [poll, values] : llvm::zip_equal(polls, loaded))
-    ready.push_back(poll.ready(b, values));
-  Value all = allOf(ready, b);
+  Value all = areReady(polls, loaded, b);
   Value no = arith::ConstantOp::create(b, b.getBoolAttr(false));
   Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
   SmallVector<Type> next{b.getI1Type(), i32, i64};
@@ -352,11 +366,11 @@ SmallVector<Value> KernelLowering::emitPolls(ArrayRef<Poll> polls,
     Value kind, where, peer, seen, wanted;
     for (size_t i = polls.size(); i-- > 0;) {
       const Poll &poll = polls[i];
+      Value ready = kind ? poll.ready(in, loaded[i]) : Value();
       auto choose = [&](Value &known, Value mine) {
-        known =
-            known
-                ? arith::SelectOp::create(in, ready[i], known, mine).getResult()
-                : mine;
+        known = known ? arith::SelectOp::create(in, ready, known, mine)
+                            .getResult()
+                      : mine;
       };
       choose(kind, constI32(static_cast<int64_t>(poll.kind), in));
       choose(where, site[i]);

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/nvvm/Conversions.h"
 #include "lowering/nvvm/KernelLowering.h"
 
 #include "mlir/IR/Matchers.h"
@@ -324,31 +325,6 @@ static Value andWith(ImplicitLocOpBuilder &b, Value word, int64_t mask) {
   });
 }
 
-/// One word whose NaN, of one f32 or of two 16-bit floats, are canonical.
-static Value cleanWord(Value word, Type element, ImplicitLocOpBuilder &b) {
-  auto above = [&](Value bits, int64_t limit) -> Value {
-    return opWith(b, bits, limit, [&](Value x, Value y) -> Value {
-      return arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, x, y);
-    });
-  };
-  auto choose = [&](Value isNaN, int64_t nan, Value bits) -> Value {
-    return opWith(b, bits, nan, [&](Value x, Value y) -> Value {
-      return arith::SelectOp::create(b, isNaN, y, x);
-    });
-  };
-  if (element.isF32())
-    return choose(above(andWith(b, word, 0x7FFFFFFF), 0x7F800000), 0x7FC00000,
-                  word);
-  int64_t infinity = element.isBF16() ? 0x7F80 : 0x7C00;
-  int64_t nan = element.isBF16() ? 0x7FC0 : 0x7E00;
-  Value low = choose(above(andWith(b, word, 0x7FFF), infinity), nan,
-                     andWith(b, word, 0xFFFF));
-  Value high =
-      choose(above(andWith(b, word, 0x7FFFFFFF), (infinity << 16) | 0xFFFF),
-             nan << 16, andWith(b, word, 0xFFFF0000));
-  return arith::OrIOp::create(b, low, high);
-}
-
 /// Element or half word `index` of 16 bits, as i16.
 static Value getHalf(ArrayRef<Value> words, int64_t index,
                      ImplicitLocOpBuilder &b) {
@@ -363,8 +339,11 @@ static Value getHalf(ArrayRef<Value> words, int64_t index,
 void KernelLowering::lowerPoisonStore(PoisonStoreOp op, VectorType type,
                                       ImplicitLocOpBuilder &b) {
   SmallVector<Value> words = packWords(op.getTile(), b);
-  for (Value &word : words)
-    word = cleanWord(word, type.getElementType(), b);
+  Operation *maker = op.getTile().getDefiningOp();
+  if (!maker || !maker->hasAttr(kCanonicalAttr))
+    for (Value &word : words)
+      word = emitCanonicalWord(b, b.getLoc(), word,
+                               cast<FloatType>(type.getElementType()));
   Value address = globalAddress(op.getMemref(), op.getOffset(), b);
   int64_t alignment = getAlignment(op.getMemref(), op.getOffset());
   int64_t element = type.getElementTypeBitWidth() / 8;
@@ -397,6 +376,30 @@ void KernelLowering::lowerPoisonStore(PoisonStoreOp op, VectorType type,
   splitTail(op.getValid(), constIndex(type.getNumElements(), b), b, whole,
             part);
   rewriter.eraseOp(op);
+}
+
+/// The greater halves of words, as unsigned numbers: of canonical floats of 16
+/// bits, poison is the greatest.
+static Value getMost(ValueRange words, ImplicitLocOpBuilder &b) {
+  if (words.size() == 1)
+    return LLVM::BitcastOp::create(b, VectorType::get({2}, b.getI16Type()),
+                                   words.front());
+  size_t half = words.size() / 2;
+  return arith::MaxUIOp::create(b, getMost(words.take_front(half), b),
+                                getMost(words.drop_front(half), b));
+}
+
+Value nvvm::holdsNoPoison(Value most, ImplicitLocOpBuilder &b) {
+  Value both = LLVM::BitcastOp::create(b, b.getI32Type(), most);
+  Value low = opWith(b, both, 16, [&](Value x, Value y) -> Value {
+    return arith::ShLIOp::create(b, x, y);
+  });
+  Value greater = arith::MaxUIOp::create(b, both, low);
+  return opWith(b, greater, kPoison32 & 0xFFFF0000,
+                [&](Value x, Value y) -> Value {
+                  return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, x,
+                                               y);
+                });
 }
 
 /// Loads give 32-bit words; pieces of 16 bits are widened. With `valid`, one
@@ -438,7 +441,16 @@ Poll KernelLowering::pollPoison(PoisonLoadOp op, VectorType type,
     }
     return loaded;
   };
+  bool hasPairs = element == 2 && target.sm >= 90 && !valid &&
+                  llvm::all_of(poll.types,
+                               [](Type type) { return type.isInteger(32); });
+  if (hasPairs)
+    poll.most = [](ImplicitLocOpBuilder &in, ValueRange loaded) {
+      return getMost(loaded, in);
+    };
   poll.ready = [=](ImplicitLocOpBuilder &in, ValueRange loaded) -> Value {
+    if (hasPairs)
+      return holdsNoPoison(getMost(loaded, in), in);
     // 16-bit floats: a half word that is poison makes a half word of zeros,
     // from which the subtraction borrows.
     Value any, all;

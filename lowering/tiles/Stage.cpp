@@ -119,10 +119,13 @@ bool tiles::areDisjoint(const Touch &a, const Touch &b) {
   return *x + *m <= *y || *y + *n <= *x;
 }
 
-bool tiles::isElementwise(const Touch &a, const Touch &b) {
-  return isSameView(a, b) && areSame(a.access.offset, b.access.offset) &&
-         a.access.tileBits == b.access.tileBits &&
+bool tiles::areAlike(const Touch &a, const Touch &b) {
+  return isSameView(a, b) && a.access.tileBits == b.access.tileBits &&
          a.access.unitBits == b.access.unitBits;
+}
+
+bool tiles::isElementwise(const Touch &a, const Touch &b) {
+  return areAlike(a, b) && areSame(a.access.offset, b.access.offset);
 }
 
 /// Rules for packets and poison: what they order stays ordered.

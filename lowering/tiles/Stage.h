@@ -91,6 +91,8 @@ struct Touch {
 SmallVector<Touch, 2> getTouches(Operation *op);
 /// Whether no element is common to both.
 bool areDisjoint(const Touch &a, const Touch &b);
+/// Whether equal offsets of both name the same elements.
+bool areAlike(const Touch &a, const Touch &b);
 /// Whether element i of both lies at one address for each i.
 bool isElementwise(const Touch &a, const Touch &b);
 

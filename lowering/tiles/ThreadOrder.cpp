@@ -58,9 +58,12 @@ static bool isTileOffset(Value offset, int64_t length, unsigned depth = 8) {
 /// one iteration, one value is one offset.
 static bool haveOneOwner(const Touch &a, const Touch &b, bool oneIteration) {
   int64_t length = a.access.staticCount;
-  if (length <= 1 || b.access.staticCount != length || !isElementwise(a, b))
+  if (length <= 1 || b.access.staticCount != length || !areAlike(a, b))
     return false;
-  return oneIteration || isTileOffset(a.access.offset, length);
+  if (oneIteration && isElementwise(a, b))
+    return true;
+  return isTileOffset(a.access.offset, length) &&
+         isTileOffset(b.access.offset, length);
 }
 
 static bool isFill(const Touch &touch) {
@@ -87,7 +90,7 @@ bool ThreadOrder::mustMeetBefore(ArrayRef<Operation *> ops) {
     });
   });
   if (found)
-    pending.clear();
+    meet();
   pending.append(touches);
   return found;
 }

@@ -29,12 +29,20 @@ public:
   /// Whether they must meet in each iteration of `loop`.
   static bool mustMeetInside(Operation *loop);
   /// All threads have met.
-  void meet() { pending.clear(); }
-  /// What a path that may not be taken has not touched was touched before.
-  void join(const ThreadOrder &other) { pending.append(other.pending); }
+  void meet() {
+    pending.clear();
+    ++meetings;
+  }
+  /// A path from `other`, a copy made before, to here may not be taken: then
+  /// what was touched before still is.
+  void join(const ThreadOrder &other) {
+    if (meetings != other.meetings) // Else it is here already.
+      pending.append(other.pending);
+  }
 
 private:
   SmallVector<Touch> pending;
+  unsigned meetings = 0;
 };
 
 /// Whether all threads meet at `op`, by what it is lowered to.
