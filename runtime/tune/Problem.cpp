@@ -456,8 +456,9 @@ void Reference::makeRows() {
       largest = std::max(largest, std::abs(sum[i] * root * scale[i]));
     double factor = fp8 ? std::max(largest, 1e-12) / 448 : 1;
     for (int64_t i = 0; i < columns; ++i) {
-      // How far the sum may be off, and a rounding.
-      double off = 2 * allowed[at + i] + step * std::abs(sum[i]);
+      // How far the sum may be off, and two roundings that fall to different
+      // sides.
+      double off = 2 * allowed[at + i] + 2.02 * step * std::abs(sum[i]);
       double value = sum[i] * root * scale[i] / factor;
       double share = std::abs(root * scale[i] / factor);
       driver::encode(outputs[0].element, value,

@@ -34,6 +34,14 @@ bool commsir::tune::isFaster(const Way &a, const Way &b) {
   return key(a) < key(b);
 }
 
+bool commsir::tune::isSame(const Way &a, const Way &b) {
+  auto key = [](const Way &way) {
+    return std::tie(way.algorithm, way.protocol, way.threads, way.cluster,
+                    way.blocks);
+  };
+  return key(a) == key(b);
+}
+
 namespace {
 struct ChipRow {
   llvm::StringLiteral device, chip;

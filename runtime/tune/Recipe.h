@@ -40,6 +40,9 @@ std::string renderRecipe(const Recipe &recipe);
 /// same on every rank.
 bool isFaster(const Way &a, const Way &b);
 
+/// Whether two ways are one, whatever they took.
+bool isSame(const Way &a, const Way &b);
+
 /// Multiprocessors of the device of a question.
 int64_t countMultiprocessors(const Question &question);
 

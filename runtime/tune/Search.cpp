@@ -22,6 +22,9 @@ static constexpr double kFarOff = 1.5;
 static constexpr double kClose = 1.15;
 /// A step that gains less than this is noise.
 static constexpr double kGain = 0.99;
+/// What is this close to the best is measured again, so many at most.
+static constexpr double kDoubtful = 1.12;
+static constexpr size_t kMostDoubtful = 10;
 /// Steps from one start.
 static constexpr int kMostSteps = 4;
 
@@ -39,7 +42,7 @@ Question Range::at(int64_t size) const {
 Search::Search(std::vector<Range> given, Hooks hooks)
     : ranges(std::move(given)), hooks(std::move(hooks)), all(ranges.size()) {
   for (const Range &range : ranges)
-    steps += 3 * range.sizes.size();
+    steps += 4 * range.sizes.size();
 }
 
 void Search::tell(size_t range, int64_t size) {
@@ -243,6 +246,40 @@ void Search::spread(size_t range) {
   }
 }
 
+/// The least of many times is too low a one: of those close to the best, a way
+/// is taken for what it is when they are measured again.
+void Search::confirm(size_t range, int64_t size) {
+  Times &times = timesAt(range, size);
+  auto least = best(range, size);
+  if (hooks.confirm && least && !hooks.isOver()) {
+    Question question = ranges[range].at(size);
+    std::vector<std::pair<double, Recipe>> close;
+    for (const auto &[recipe, time] : times)
+      if (time && *time <= kDoubtful * least->second)
+        close.push_back({*time, recipe});
+    llvm::sort(close);
+    // Recipes that come to the same way share a time.
+    std::vector<Recipe> recipes;
+    std::vector<Way> ways;
+    auto find = [&](const Recipe &recipe) {
+      Way way = applyRecipe(recipe, question);
+      return llvm::find_if(
+                 ways, [&](const Way &other) { return isSame(way, other); }) -
+             ways.begin();
+    };
+    for (const auto &[time, recipe] : close)
+      if (size_t(find(recipe)) == ways.size() && ways.size() < kMostDoubtful) {
+        recipes.push_back(recipe);
+        ways.push_back(applyRecipe(recipe, question));
+      }
+    auto found = hooks.confirm(range, size, recipes);
+    for (const auto &[time, recipe] : close)
+      if (size_t place = find(recipe); place < found.size())
+        times[recipe] = found[place];
+  }
+  tell(range, size);
+}
+
 void Search::run() {
   for (size_t range = 0; range < ranges.size(); ++range)
     coarse(range);
@@ -251,6 +288,9 @@ void Search::run() {
       refine(range, place);
   for (size_t range = 0; range < ranges.size(); ++range)
     spread(range);
+  for (size_t range = 0; range < ranges.size(); ++range)
+    for (int64_t size : ranges[range].sizes)
+      confirm(range, size);
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,7 +10,8 @@
 // at the ends of the range of sizes, then in the middle those that are not far
 // off at both neighbours; then, from the best at each size, one step of the
 // shape at a time; then what is best at a size at its neighbours too, so that
-// there is something to interpolate. Knows nothing of how times come about.
+// there is something to interpolate; and once more, side by side, what is close
+// to the best. Knows nothing of how times come about.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,6 +47,9 @@ public:
       size_t range, int64_t size, const std::vector<Recipe> &recipes)>;
   struct Hooks {
     Measure measure;
+    /// Measures again, more exactly and side by side, what is close to the
+    /// best; empty: once is enough.
+    Measure confirm;
     /// Recipes to begin with, beside what the cost model suggests.
     std::function<std::vector<Recipe>(const Question &question)> starts =
         [](const Question &) { return std::vector<Recipe>(); };
@@ -76,6 +80,7 @@ private:
   void coarseBetween(size_t range, size_t low, size_t high);
   void refine(size_t range, size_t place);
   void spread(size_t range);
+  void confirm(size_t range, int64_t size);
   void tell(size_t range, int64_t size);
 
   std::vector<Range> ranges;

@@ -373,14 +373,10 @@ std::vector<Way> commsir::tune::weigh(const Table &table,
   }
   llvm::sort(ways, isFaster);
   // Recipes that are the same at this size are one way.
-  auto same = [](const Way &a, const Way &b) {
-    return std::tie(a.algorithm, a.protocol, a.blocks, a.threads, a.cluster) ==
-           std::tie(b.algorithm, b.protocol, b.blocks, b.threads, b.cluster);
-  };
   std::vector<Way> distinct;
   for (Way &way : ways)
     if (llvm::none_of(distinct,
-                      [&](const Way &other) { return same(way, other); }))
+                      [&](const Way &other) { return isSame(way, other); }))
       distinct.push_back(std::move(way));
   return distinct;
 }

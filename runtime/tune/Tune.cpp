@@ -181,6 +181,10 @@ public:
   std::vector<std::optional<double>>
   operator()(size_t range, int64_t size, const std::vector<Recipe> &recipes);
 
+  /// As the call operator, side by side and more often.
+  std::vector<std::optional<double>>
+  confirm(size_t range, int64_t size, const std::vector<Recipe> &recipes);
+
   /// A worker cannot go on: its GPUs do not answer any more.
   bool isBroken() const { return broken; }
 
@@ -189,6 +193,7 @@ private:
   void setProblem(const Problem &problem);
   Journal::Outcome measure(Candidate candidate, const Problem &problem);
   llvm::Expected<double> run(Candidate &candidate, const Problem &problem);
+  Candidate makeCandidate(const Way &way) const;
 
   Plan &plan;
   Target &target;
@@ -266,6 +271,70 @@ Journal::Outcome Measurer::measure(Candidate candidate,
   return {std::nullopt, failure};
 }
 
+Candidate Measurer::makeCandidate(const Way &way) const {
+  Candidate candidate;
+  candidate.registered = true;
+  candidate.eager = plan.eager;
+  candidate.choice = {way.algorithm, way.protocol, way.blocks, way.threads,
+                      way.cluster};
+  return candidate;
+}
+
+std::vector<std::optional<double>>
+Measurer::confirm(size_t range, int64_t size,
+                  const std::vector<Recipe> &recipes) {
+  const Problem &problem = all.problems[range].at(size);
+  Question question = all.ranges[range].at(size);
+  std::vector<std::optional<double>> times(recipes.size());
+  std::vector<std::string> keys;
+  std::vector<std::unique_ptr<Contender>> contenders(recipes.size());
+  for (const Recipe &recipe : recipes)
+    keys.push_back("again: " + keyOf(problem, applyRecipe(recipe, question)));
+  if (llvm::all_of(keys, [&](auto &key) { return journal.find(key); })) {
+    for (auto [time, key] : llvm::zip(times, keys))
+      time = journal.find(key)->time;
+    return times;
+  }
+  setProblem(problem);
+  std::vector<std::vector<double>> samples(recipes.size());
+  auto drop = [&](size_t i, llvm::Error error) {
+    std::string failure = llvm::toString(std::move(error));
+    broken |= target.isStuck() || isFatal(failure);
+    journal.end(keys[i], {std::nullopt, failure});
+    contenders[i].reset();
+    samples[i].clear();
+  };
+  for (size_t i = 0; i < recipes.size() && !broken; ++i) {
+    const Journal::Outcome *known = journal.find(keys[i]);
+    if (known && !known->time)
+      continue; // It did not return before.
+    journal.begin(keys[i]);
+    Candidate candidate = makeCandidate(applyRecipe(recipes[i], question));
+    auto made = target.make(candidate, problem, *reference);
+    if (made)
+      contenders[i] = std::move(*made);
+    else
+      drop(i, made.takeError());
+  }
+  constexpr int kTurns = 5;
+  for (int turn = 0; turn < kTurns; ++turn)
+    for (size_t i = 0; i < recipes.size() && !broken; ++i)
+      for (int64_t replay = -1; contenders[i] && replay < plan.replays;
+           ++replay) {
+        llvm::Expected<double> time = contenders[i]->replay();
+        if (!time)
+          drop(i, time.takeError());
+        else if (replay >= 0)
+          samples[i].push_back(*time);
+      }
+  for (size_t i = 0; i < recipes.size() && !broken; ++i)
+    if (!samples[i].empty()) {
+      times[i] = median(samples[i]);
+      journal.end(keys[i], {times[i], ""});
+    }
+  return times;
+}
+
 std::vector<std::optional<double>>
 Measurer::operator()(size_t range, int64_t size,
                      const std::vector<Recipe> &recipes) {
@@ -279,12 +348,7 @@ Measurer::operator()(size_t range, int64_t size,
     keys.push_back(keyOf(problem, way));
     if (journal.find(keys.back()))
       continue;
-    Candidate candidate;
-    candidate.registered = true;
-    candidate.eager = plan.eager;
-    candidate.choice = {way.algorithm, way.protocol, way.blocks, way.threads,
-                        way.cluster};
-    fresh.push_back(std::move(candidate));
+    fresh.push_back(makeCandidate(way));
     freshKeys.push_back(keys.back());
   }
   if (!fresh.empty()) {
@@ -421,6 +485,10 @@ int commsir::tune::runTuneWorker(Plan &plan, Target &target) {
   double started = now();
   Search::Hooks hooks;
   hooks.measure = std::ref(measurer);
+  hooks.confirm = [&](size_t range, int64_t size,
+                      const std::vector<Recipe> &recipes) {
+    return measurer.confirm(range, size, recipes);
+  };
   hooks.starts = recallWays;
   hooks.isOver = [&] {
     return measurer.isBroken() || (until > 0 && now() > until);
