@@ -100,7 +100,7 @@ def _let_monitored_barrier_through() -> None:
     def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> Any:
         if c10d._rank_not_in_group(group) or "commsir" not in str(dist.get_backend_config(group)):
             return original(group, timeout, wait_all_ranks)
-        used = c10d._get_default_group() if group is None else group
+        used: Any = c10d._get_default_group() if group is None else group
         limit = timedelta(seconds=timeout) if isinstance(timeout, (int, float)) else timeout
         limit = c10d.default_pg_timeout if limit is None else limit
         return used.monitored_barrier(limit, wait_all_ranks=wait_all_ranks)

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
+import torch.distributed
+
+dist: Any = torch.distributed
 
 __all__ = ["Settings", "abort", "create", "delegate", "library", "loaded_module", "recent_calls", "settings"]
 

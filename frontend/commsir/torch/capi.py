@@ -210,7 +210,7 @@ class Group:
             for tensor in tensors:
                 if not tensor.is_contiguous():
                     raise ValueError("a kernel takes contiguous tensors; call .contiguous() first")
-            arguments = (_Argument * len(tensors))(*((t.data_ptr(), t.nbytes) for t in tensors))
+            arguments = (_Argument * len(tensors))(*(_Argument(t.data_ptr(), t.nbytes) for t in tensors))
             self._check(
                 self.library.commsir_kernel_launch(
                     kernel, arguments, ctypes.c_size_t(len(tensors)), ctypes.c_void_p(stream or None)

@@ -21,10 +21,11 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from torch.distributed import distributed_c10d as c10d
+import torch.distributed
 
 from commsir.torch import backend, capi, counts
+
+dist: Any = torch.distributed
 
 __all__ = ["ProcessGroup", "Work"]
 
@@ -48,7 +49,7 @@ _UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 _GOSSIP = timedelta(seconds=3)
 
 
-class Work(dist.Work):
+class Work(dist.Work):  # type: ignore[misc]
     """What a program holds: done when its call is; sends and receives are waited for by who waits."""
 
     def __init__(self, tensors: Tensors, timeout: timedelta, what: str, abort: Callable[[str], None]) -> None:
@@ -56,7 +57,7 @@ class Work(dist.Work):
         self._tensors, self._timeout, self._what, self._abort = tensors, timeout, what, abort
         self._done = threading.Event()
         self._error: BaseException | None = None
-        self._future: torch.futures.Future[Tensors] = torch.futures.Future()
+        self._future: Any = torch.futures.Future()
         self._inner: list[Any] = []
         self._after: list[Callable[[], None]] = []
 
@@ -109,7 +110,7 @@ class Work(dist.Work):
 
     _source_rank = source_rank
 
-    def get_future(self) -> torch.futures.Future[Tensors]:
+    def get_future(self) -> Any:
         return self._future
 
 
@@ -270,7 +271,7 @@ def _single(name: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return tensors[0]
 
 
-class ProcessGroup(dist.ProcessGroup):
+class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     """Calls of one group begin in issue order, on a thread of their own."""
 
     def __init__(self, settings: backend.Settings) -> None:
@@ -303,7 +304,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     @property
     def group_name(self) -> str:
-        return str(c10d._world.pg_names.get(self, self.settings.name))
+        return str(dist.distributed_c10d._world.pg_names.get(self, self.settings.name))
 
     @property
     def group_desc(self) -> str:
@@ -573,7 +574,7 @@ class ProcessGroup(dist.ProcessGroup):
         self._check_types(call, tensors)
         listed = [call.both(tensor) for tensor in tensors]
         flat = call.scratch(sum(t.numel() for t in listed), listed[0])
-        parts = flat.split([t.numel() for t in listed])
+        parts = torch.split(flat, [t.numel() for t in listed])
         call.pack.append(lambda: [part.copy_(t.view(-1)) for part, t in zip(parts, listed, strict=True)])
         call.unpack.append(lambda: [t.view(-1).copy_(part) for part, t in zip(parts, listed, strict=True)])
         call.reduce_step("all_reduce", opts.reduceOp, flat, flat, self.settings.size)
@@ -757,9 +758,11 @@ class ProcessGroup(dist.ProcessGroup):
         source = call.scratch(sum(sizes) * size, sources[0]).view(size, -1)
         target = call.scratch(sum(sizes), sources[0])
         call.pack.append(
-            lambda: [p.copy_(t.view(size, -1)) for p, t in zip(source.split(sizes, 1), sources, strict=True)]
+            lambda: [p.copy_(t.view(size, -1)) for p, t in zip(torch.split(source, sizes, 1), sources, strict=True)]
         )
-        call.unpack.append(lambda: [t.view(-1).copy_(p) for p, t in zip(target.split(sizes), targets, strict=True)])
+        call.unpack.append(
+            lambda: [t.view(-1).copy_(p) for p, t in zip(torch.split(target, sizes), targets, strict=True)]
+        )
         call.reduce_step("reduce_scatter", opts.reduceOp, source, target, size)
         call.delegated = lambda other: (
             [other._reduce_scatter_base(t, s, opts).wait() for s, t in zip(sources, targets, strict=True)] and None
@@ -783,7 +786,7 @@ class ProcessGroup(dist.ProcessGroup):
         if not input_splits and not output_splits:
             call.copy_step("all_to_all", source, target)
         else:
-            self._uneven(call, list(target.split(rows_out)), list(source.split(rows_in)))
+            self._uneven(call, list(torch.split(target, rows_out)), list(torch.split(source, rows_in)))
         call.delegated = lambda other: other.alltoall_base(
             target, source, list(output_splits), list(input_splits), opts or dist.AllToAllOptions()
         )
@@ -804,7 +807,7 @@ class ProcessGroup(dist.ProcessGroup):
             flat = torch.empty(sum(sizes), dtype=call.inputs[0].dtype)
             joined = torch.cat([t.reshape(-1) for t in call.inputs])
             other.alltoall_base(flat, joined, sizes, [t.numel() for t in call.inputs], dist.AllToAllOptions()).wait()
-            for part, tensor in zip(flat.split(sizes), call.outputs, strict=True):
+            for part, tensor in zip(torch.split(flat, sizes), call.outputs, strict=True):
                 tensor.copy_(part.view(tensor.shape))
             return None
 
@@ -866,7 +869,7 @@ class ProcessGroup(dist.ProcessGroup):
         return self._transfer("recv", tensors, source, lambda other, listed: other.recv(listed, source, tag))
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
-        return self._transfer("recv_any_source", tensors, -1, lambda other, listed: other.recv_anysource(listed, tag))
+        return self._transfer("recvAnySource", tensors, -1, lambda other, listed: other.recv_anysource(listed, tag))
 
     # Checks.
 
@@ -918,7 +921,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         self._check_usable("monitored_barrier")
-        limit = timeout or self.settings.timeout
+        limit = self.settings.timeout if timeout is None or timeout.total_seconds() < 0 else timeout
         deadline = time.monotonic() + limit.total_seconds()
         self._barriers += 1
         store = dist.PrefixStore(f"commsir/monitored/{self._barriers}", self.settings.store)
@@ -928,17 +931,24 @@ class ProcessGroup(dist.ProcessGroup):
 
         rank, ms = self.settings.rank, round(limit.total_seconds() * 1000)
         if rank != 0:
+            # The words are Gloo's, which programs look for.
+            reached = (
+                f"Rank {rank} successfully reached monitoredBarrier, "
+                "but received errors while waiting for send/recv from rank 0: "
+            )
             store.set(str(rank), "here")
             try:
                 store.wait(["verdict"], left(5))
             except (dist.DistStoreError, RuntimeError):
-                raise RuntimeError(
-                    f"Rank {rank} successfully reached monitoredBarrier, but rank 0 did not answer in {ms} ms"
-                ) from None
+                raise RuntimeError(f"{reached}it did not answer in {ms} ms") from None
             verdict = store.get("verdict").decode()
             if verdict != "passed":
-                raise RuntimeError(verdict)
+                raise RuntimeError(reached + verdict)
             return
+        if not ms:
+            late = "[Rank 0]: Rank 0 timed out in monitoredBarrier after 0 ms"
+            store.set("verdict", late)
+            raise RuntimeError(late)
         missing: list[int] = []
         for other in range(1, self.settings.size):
             try:
@@ -947,8 +957,8 @@ class ProcessGroup(dist.ProcessGroup):
                 missing.append(other)
                 if not wait_all_ranks:
                     break
-        ranks = ", ".join(map(str, missing))
-        verdict = f"Rank 0: commsir: Rank {ranks} failed to pass monitoredBarrier in {ms} ms" if missing else "passed"
+        ranks = ("s " if len(missing) > 1 else " ") + ", ".join(map(str, missing))
+        verdict = f"[Rank 0]: Rank{ranks} failed to pass monitoredBarrier in {ms} ms" if missing else "passed"
         store.set("verdict", verdict)
         if missing:
             raise RuntimeError(verdict)
@@ -977,7 +987,7 @@ class ProcessGroup(dist.ProcessGroup):
         if os.getpid() != self._process:
             return
         if self._thread is not None:
-            self._jobs.put(None)  # type: ignore[arg-type]
+            self._jobs.put(None)
             self._thread.join()
             self._thread = None
         if self._ended:
@@ -999,5 +1009,6 @@ def _copy(step: capi.Collective, device: str) -> None:
     if device == "cpu":
         ctypes.memmove(step.output, step.input, step.output_elements * width)
         return
-    runtime = torch.cuda.cudart()
+    runtime: Any = torch.cuda
+    runtime = runtime.cudart()
     runtime.cudaMemcpy(step.output, step.input, step.output_elements * width, 3)

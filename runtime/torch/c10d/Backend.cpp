@@ -130,7 +130,8 @@ WorkPtr commsir::torch_c10d::Backend::submit(CallPtr call) {
 WorkPtr commsir::torch_c10d::Backend::enqueue(CallPtr call,
                                               std::vector<CallPtr> calls) {
   call->work = c10::make_intrusive<CallWork>(
-      rank_, call->type, call->title, call->inputs, call->outputs,
+      rank_, call->type, call->title,
+      call->inputs.empty() ? call->outputs : call->inputs, call->outputs,
       call->sequence, call->timeout,
       [self = c10::weak_intrusive_ptr<c10d::Backend>(
            c10::intrusive_ptr<c10d::Backend>::reclaim_copy(this))](

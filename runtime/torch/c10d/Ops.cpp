@@ -660,7 +660,7 @@ WorkPtr Self::recv(Tensors &tensors, int from, int tag) {
 }
 
 WorkPtr Self::recvAnysource(Tensors &tensors, int tag) {
-  return transfer(OpType::RECVANYSOURCE, "commsir:recv_any_source", tensors,
+  return transfer(OpType::RECVANYSOURCE, "commsir:recvAnySource", tensors,
                   -1, [=](c10d::Backend &other, Tensors &list) {
                     return other.recvAnysource(list, tag);
                   });
@@ -673,7 +673,7 @@ WorkPtr Self::recvAnysource(Tensors &tensors, int tag) {
 void Self::monitoredBarrier(const c10d::BarrierOptions &opts,
                             bool waitAllRanks) {
   checkUsable("monitored_barrier");
-  auto timeout = opts.timeout.count() > 0 ? opts.timeout : settings.timeout;
+  auto timeout = opts.timeout.count() >= 0 ? opts.timeout : settings.timeout;
   auto deadline = std::chrono::steady_clock::now() + timeout;
   auto left = [&] {
     return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -683,18 +683,27 @@ void Self::monitoredBarrier(const c10d::BarrierOptions &opts,
   c10d::PrefixStore store(c10::str("commsir/monitored/", ++barriers),
                           settings.store);
   if (rank_ != 0) {
+    // The words are Gloo's, which programs look for.
+    std::string reached =
+        c10::str("Rank ", rank_, " successfully reached monitoredBarrier, but "
+                 "received errors while waiting for send/recv from rank 0: ");
     store.set(c10::str(rank_), std::vector<uint8_t>{1});
     try {
       // Rank 0 reports at its deadline, which may be a little later.
       store.wait({"verdict"}, left() + std::chrono::seconds(5));
     } catch (const std::exception &) {
-      TORCH_CHECK(false, "Rank ", rank_, " successfully reached "
-                  "monitoredBarrier, but rank 0 did not answer in ",
-                  timeout.count(), " ms");
+      TORCH_CHECK(false, reached, "it did not answer in ", timeout.count(),
+                  " ms");
     }
     std::string verdict = store.Store::get_to_str("verdict");
-    TORCH_CHECK(verdict == "passed", verdict);
+    TORCH_CHECK(verdict == "passed", reached, verdict);
     return;
+  }
+  if (timeout.count() == 0) {
+    std::string late = c10::str("[Rank 0]: Rank 0 timed out in "
+                                "monitoredBarrier after 0 ms");
+    store.Store::set("verdict", late);
+    TORCH_CHECK(false, late);
   }
   std::vector<int> missing;
   for (int rank = 1; rank < size_; ++rank) {
@@ -708,7 +717,8 @@ void Self::monitoredBarrier(const c10d::BarrierOptions &opts,
   }
   std::string verdict =
       missing.empty() ? "passed"
-                      : c10::str("Rank 0: commsir: Rank ",
+                      : c10::str("[Rank 0]: Rank",
+                                 missing.size() > 1 ? "s " : " ",
                                  c10::Join(", ", missing),
                                  " failed to pass monitoredBarrier in ",
                                  timeout.count(), " ms");

@@ -78,9 +78,7 @@ def assert_own(*ops: str) -> None:
     for op in ops:
         assert (op, "commsir") in seen, f"{op} has not run on CommsIR: {seen}"
     others = {
-        key: why
-        for key, why in seen.items()
-        if key[1] != "commsir" and key[0] not in ("send", "recv", "recv_any_source")
+        key: why for key, why in seen.items() if key[1] != "commsir" and key[0] not in ("send", "recv", "recvAnySource")
     }
     assert not others, f"delegated: {others}"
 
@@ -453,3 +451,66 @@ def recorded(rank: int, size: int) -> Any:
     group = dist.distributed_c10d._get_default_group()
     number = group._get_backend(torch.device("cpu"))._get_sequence_number_for_group()
     return commsir.torch.recent_calls()[-2:], number, commsir.torch.stats()
+
+
+# Backends of the user's own, memory of others.
+
+
+def fp8(rank: int, size: int, store: Any) -> None:
+    import examples
+
+    examples.register()
+    dist.init_process_group("fp8", store=store, rank=rank, world_size=size)
+    commsir.torch.clear_stats()
+    tensor = data(rank, 64, torch.float32)
+    dist.all_reduce(tensor)
+    wanted = reduced(R.SUM, [data(r, 64, torch.float32) for r in range(size)])
+    torch.testing.assert_close(tensor, wanted, rtol=0.1, atol=0.5)
+    assert not torch.equal(tensor, wanted), "numbers have not been through fp8"
+    dist.broadcast(tensor, 1)
+    assert_own("fp8_all_reduce", "broadcast")
+
+
+def reference(rank: int, size: int, store: Any) -> None:
+    from commsir.torch import reference as file
+
+    file.register()
+    dist.init_process_group("commsir-reference", store=store, rank=rank, world_size=size)
+    for op in (R.SUM, R.AVG, R.MAX):
+        tensor = data(rank, (3, 5), torch.float32)
+        dist.all_reduce(tensor, op=op)
+        close(tensor, reduced(op, [data(r, (3, 5), torch.float32) for r in range(size)]))
+    parts = [torch.empty(7) for _ in range(size)]
+    dist.all_gather(parts, data(rank, 7, torch.float32))
+    for r in range(size):
+        close(parts[r], data(r, 7, torch.float32))
+    shard = torch.empty(3)
+    dist.reduce_scatter_tensor(shard, data(rank, 3 * size, torch.float32))
+    close(shard, reduced(R.SUM, [data(r, 3 * size, torch.float32) for r in range(size)])[3 * rank : 3 * rank + 3])
+    tensor = data(rank, 9, torch.bfloat16)
+    dist.broadcast(tensor, 2)
+    close(tensor, data(2, 9, torch.bfloat16))
+    objects(rank, size)
+    dist.barrier()
+    group = dist.distributed_c10d._get_default_group()
+    squares = file.sum_of_squares(group.group, data(rank, 32, torch.float32))
+    close(squares, sum(data(r, 32, torch.float32) ** 2 for r in range(size)))
+
+
+def windows(rank: int, size: int) -> None:
+    """Windows as tensors, also of a peer; and a group over a process group that is Gloo's."""
+    from commsir.torch import interop
+
+    group = interop.wrap_process_group()
+    own = interop.window_tensor(group, (4, 8))
+    assert float(own.abs().sum()) == 0
+    dist.barrier()
+    right = (rank + 1) % size
+    theirs = interop.window_tensor(group, (4, 8), base=own.data_ptr(), rank=right)
+    theirs.fill_(rank + 1)
+    dist.barrier()
+    assert torch.equal(own, torch.full((4, 8), float((rank - 1) % size + 1)))
+    assert group.contains(own.data_ptr(), own.nbytes)
+    assert not group.contains(own.data_ptr(), 1 << 40)
+    dist.barrier()
+    group.destroy()

@@ -100,22 +100,31 @@ class World:
         self._number += 1
         for pipe in self._pipes:
             pipe.send((self._number, check.__module__, check.__name__, keywords, backend))
-        deadline = time.monotonic() + patience
-        outcomes: list[tuple[str, Any]] = []
-        for rank, pipe in enumerate(self._pipes):
-            if not pipe.poll(max(deadline - time.monotonic(), 0.1)):
-                outcomes.append(("failed", f"rank {rank} has not answered in {patience} s"))
-                continue
-            try:
-                outcomes.append(pipe.recv())
-            except EOFError:
-                self._processes[rank].join(10)
-                outcomes.append(("failed", f"rank {rank} ended with code {self._processes[rank].exitcode}"))
+        outcomes = self._collect(patience)
         failures = [f"--- rank {rank}:\n{text}" for rank, (how, text) in enumerate(outcomes) if how != "ok"]
         if failures:
             self.stop(kill=True)
             raise AssertionError("\n".join(failures))
         return [result for _, result in outcomes]
+
+    def _collect(self, patience: float) -> list[tuple[str, Any]]:
+        """What the ranks answer. Once one has failed, the others may wait for it in vain: they get little time."""
+        outcomes: list[tuple[str, Any]] = [("failed", f"has not answered in {patience} s")] * self.size
+        deadline = time.monotonic() + patience
+        waiting = dict(enumerate(self._pipes))
+        while waiting and time.monotonic() < deadline:
+            for rank, pipe in list(waiting.items()):
+                if not pipe.poll(0.002):
+                    continue
+                del waiting[rank]
+                try:
+                    outcomes[rank] = pipe.recv()
+                except EOFError:
+                    self._processes[rank].join(10)
+                    outcomes[rank] = ("failed", f"ended with code {self._processes[rank].exitcode}")
+                if outcomes[rank][0] != "ok":
+                    deadline = min(deadline, time.monotonic() + 15)
+        return outcomes
 
     def stop(self, kill: bool = False) -> None:
         """Ends the ranks; the next check starts new ones."""

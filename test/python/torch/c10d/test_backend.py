@@ -113,3 +113,15 @@ def test_calls_are_recorded(world: World) -> None:
         assert [state for _, _, state in recent] == ["done", "done"]
         assert number == 2
         assert stats["groups"]["cpu"]["launches"] >= 2
+
+
+def test_an_all_reduce_of_ones_own(world: World) -> None:
+    world.run(checks.fp8, backend="")
+
+
+def test_the_reference_backend(world: World) -> None:
+    world.run(checks.reference, backend="")
+
+
+def test_windows_of_a_group_over_gloo(world: World) -> None:
+    world.run(checks.windows, backend="gloo")

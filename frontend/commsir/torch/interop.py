@@ -1,0 +1,89 @@
+"""Memory and communicators that others made, as CommsIR's, and CommsIR's as theirs."""
+
+from __future__ import annotations
+
+import ctypes
+from datetime import timedelta
+from math import prod
+from typing import Any
+
+import torch
+import torch.distributed
+
+from commsir.torch import backend, capi
+
+dist: Any = torch.distributed
+
+__all__ = ["adopt_symmetric_memory", "nccl_communicator", "window_tensor", "wrap_process_group"]
+
+
+def nccl_communicator(group: Any = None) -> int:
+    """The ncclComm_t of an existing process group, which stays its own."""
+    used = dist.distributed_c10d._get_default_group() if group is None else group
+    device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else None
+    if device is None or not hasattr(found := used._get_backend(device), "_comm_ptr"):
+        raise RuntimeError(
+            "commsir: this process group has no NCCL communicator; make it with the backend nccl, on a host with GPUs"
+        )
+    pointer = int(found._comm_ptr())
+    if not pointer:
+        raise RuntimeError(
+            "commsir: NCCL's communicator is not there yet; give init_process_group a device_id, "
+            "or run a collective first"
+        )
+    return pointer
+
+
+def wrap_process_group(group: Any = None, *, name: str = "wrapped", timeout: float = 300) -> capi.Group:
+    """A group of CommsIR over the ranks of an existing process group of any backend. Collective.
+
+    Where that has an NCCL communicator it is used, not made anew; else the ranks share memory on the CPU.
+    """
+    used = dist.distributed_c10d._get_default_group() if group is None else group
+    store = dist.PrefixStore(f"commsir/{name}/{used.group_name}", used.get_group_store().clone())
+    on_gpu = torch.cuda.is_available() and "nccl" in str(dist.get_backend_config(used))
+    return capi.Group(
+        backend.library(),
+        store,
+        used.rank(),
+        used.size(),
+        name=f"{name}.{used.group_name}",
+        timeout=timedelta(seconds=timeout),
+        device=torch.cuda.current_device() if on_gpu else -1,
+        nccl_comm=nccl_communicator(used) if on_gpu else 0,
+    )
+
+
+def adopt_symmetric_memory(group: capi.Group, tensor: torch.Tensor) -> None:
+    """A tensor of torch.distributed._symmetric_memory as a window, until the group ends or `group.forget`.
+
+    The tensor has been through `rendezvous`. Kernels of the group then use it in place.
+    """
+    import torch.distributed._symmetric_memory as symmetric
+
+    handle: Any = symmetric.rendezvous(tensor, dist.group.WORLD)
+    parts = [int(part) for part in handle.buffer_ptrs]
+    if len(parts) != group.size:
+        raise ValueError(f"commsir: a tensor of {len(parts)} ranks for a group of {group.size}")
+    group.adopt(parts[group.rank], int(handle.buffer_size), parts)
+
+
+def window_tensor(
+    group: capi.Group, shape: tuple[int, ...], dtype: torch.dtype = torch.float32, *, base: int = 0, rank: int = -1
+) -> torch.Tensor:
+    """Symmetric memory of a CPU group as a tensor.
+
+    Without `base` it is allocated, collectively. With `base`, an address in a window (`tensor.data_ptr()`), and
+    `rank`, it is that rank's copy as this rank reaches it: what is written there, that rank reads. The memory lives
+    as long as the group.
+    """
+    size = prod(shape) * dtype.itemsize
+    address = base or group.allocate(max(size, 1))
+    if rank >= 0:
+        own, address = address, group.peer(address, rank)
+        if not address:
+            raise ValueError(f"commsir: {own:#x} lies in no window, or rank {rank} is out of reach")
+    if not size:
+        return torch.empty(shape, dtype=dtype)
+    memory = (ctypes.c_char * size).from_address(address)
+    return torch.frombuffer(memory, dtype=dtype, count=prod(shape)).view(shape)

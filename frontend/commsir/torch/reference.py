@@ -1,0 +1,241 @@
+"""A torch.distributed backend in one file, to copy and edit.
+
+It runs all-reduce, all-gather, reduce-scatter, broadcast and barrier of CPU tensors on CommsIR, and hands every other
+call to Gloo. There is no queue, no packing of lists and no counting: process_group.py has those. To use a copy:
+
+    import torch.distributed as dist
+    import my_backend
+
+    my_backend.register("mine")
+    dist.init_process_group("mine")
+
+A collective is three things: a description (`capi.Collective`), its arrays, and a call of `self.group.collective`.
+A kernel of your own takes the place of the last two: see `sum_of_squares` at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed
+
+from commsir.torch import backend, capi
+
+dist: Any = torch.distributed
+
+__all__ = ["ReferenceGroup", "register", "sum_of_squares"]
+
+_R = dist.ReduceOp
+_REDUCTIONS = {_R.SUM: "sum", _R.AVG: "avg", _R.PRODUCT: "prod", _R.MIN: "min", _R.MAX: "max"}
+
+
+class _Done(dist.Work):  # type: ignore[misc]
+    """Work that is over when the program gets it: calls of this backend return when they have run."""
+
+    def __init__(self, tensors: list[torch.Tensor]) -> None:
+        super().__init__()
+        self._future: Any = torch.futures.Future()
+        self._future.set_result(tensors)
+
+    def wait(self, timeout: Any = None) -> bool:
+        return True
+
+    def is_completed(self) -> bool:
+        return True
+
+    def is_success(self) -> bool:
+        return True
+
+    def get_future(self) -> Any:
+        return self._future
+
+
+class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
+    """One rank of a group. `settings` has the store, the rank and the size."""
+
+    def __init__(self, settings: backend.Settings) -> None:
+        super().__init__(settings.rank, settings.size)
+        self.settings = settings
+        self._group: capi.Group | None = None
+        self._gloo: Any = None
+
+    def getBackendName(self) -> str:  # noqa: N802 (torch's own name)
+        return "commsir-reference"
+
+    @property
+    def group_name(self) -> str:
+        return self.settings.name
+
+    @property
+    def _device_types(self) -> list[torch.device]:
+        return [torch.device("cpu")]
+
+    # The two that do the work; made when they are first needed, from the store alone.
+
+    @property
+    def group(self) -> capi.Group:
+        """CommsIR's group."""
+        if self._group is None:
+            self._group = capi.Group(
+                backend.library(),
+                dist.PrefixStore("commsir", self.settings.store.clone()),
+                self.settings.rank,
+                self.settings.size,
+                name=self.settings.name,
+                timeout=self.settings.timeout,
+            )
+        return self._group
+
+    @property
+    def gloo(self) -> Any:
+        """For what this file does not have."""
+        if self._gloo is None:
+            store = dist.PrefixStore("gloo", self.settings.store.clone())
+            self._gloo = backend.delegate(self.settings)(store, "cpu")
+        return self._gloo
+
+    # One collective: described, asked about, run; or, where CommsIR has none, run by Gloo.
+
+    def _run(
+        self,
+        op: str,
+        reduction: str,
+        source: torch.Tensor,
+        target: torch.Tensor,
+        otherwise: Callable[[torch.Tensor, torch.Tensor], Any],
+        root: int = 0,
+    ) -> _Done:
+        flat = source.contiguous()
+        result = target if target.is_contiguous() else torch.empty_like(target).contiguous()
+        element = capi.element_type(source.dtype) if reduction else f"i{8 * source.element_size()}"
+        call = capi.Collective(
+            op.encode(),
+            reduction.encode(),
+            element.encode(),
+            root,
+            0,
+            flat.data_ptr(),
+            flat.numel(),
+            result.data_ptr(),
+            result.numel(),
+            b"",
+            b"",
+        )
+        if not element or self.group.why_not(call):
+            if work := otherwise(flat, result):
+                work.wait()
+        else:
+            self.group.collective(call)
+        if result is not target:
+            target.copy_(result)
+        return _Done([target])
+
+    def allreduce(self, tensors: Any, opts: Any = None) -> _Done:
+        opts = opts or dist.AllreduceOptions()
+        (tensor,) = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        reduction = _REDUCTIONS.get(opts.reduceOp.op if hasattr(opts.reduceOp, "op") else opts.reduceOp, "")
+        if not reduction or tensor.dtype not in (torch.float32, torch.bfloat16, torch.float16, torch.int32):
+            self.gloo.allreduce([tensor], opts).wait()
+            return _Done([tensor])
+
+        def by_gloo(source: torch.Tensor, target: torch.Tensor) -> None:
+            self.gloo.allreduce([source], opts).wait()
+            target.copy_(source)
+
+        return self._run("all_reduce", reduction, tensor, tensor, by_gloo)
+
+    def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> _Done:
+        return self._run("all_gather", "", input, output, lambda s, t: self.gloo._allgather_base(t, s))
+
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Done:
+        whole = torch.empty((len(outputs[0]), inputs[0].numel()), dtype=inputs[0].dtype)
+        self._allgather_base(whole, inputs[0])
+        for tensor, row in zip(outputs[0], whole, strict=True):
+            tensor.copy_(row.view(tensor.shape))
+        return _Done(list(outputs[0]))
+
+    def _reduce_scatter_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> _Done:
+        opts = opts or dist.ReduceScatterOptions()
+        reduction = _REDUCTIONS[opts.reduceOp.op if hasattr(opts.reduceOp, "op") else opts.reduceOp]
+        return self._run(
+            "reduce_scatter",
+            reduction,
+            input,
+            output,
+            lambda source, target: self.gloo._reduce_scatter_base(target, source, opts),
+        )
+
+    def broadcast(self, tensors: Any, opts: Any = None) -> _Done:
+        opts = opts or dist.BroadcastOptions()
+        (tensor,) = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+
+        def by_gloo(source: torch.Tensor, target: torch.Tensor) -> None:
+            self.gloo.broadcast([source], opts).wait()
+            target.copy_(source)
+
+        return self._run("broadcast", "", tensor, tensor, by_gloo, opts.rootRank)
+
+    def barrier(self, opts: Any = None) -> _Done:
+        return self.allreduce([torch.zeros(1, dtype=torch.int32)])
+
+    # The rest is Gloo's.
+
+    def reduce(self, tensors: Any, opts: Any = None) -> Any:
+        return self.gloo.reduce(tensors, opts)
+
+    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        return self.gloo.gather(outputs, inputs, opts)
+
+    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        return self.gloo.scatter(outputs, inputs, opts)
+
+    def alltoall_base(self, output: Any, input: Any, to: Any, source: Any, opts: Any = None) -> Any:
+        return self.gloo.alltoall_base(output, input, to, source, opts or dist.AllToAllOptions())
+
+    def send(self, tensors: Any, to: int, tag: int = 0) -> Any:
+        return self.gloo.send(tensors, to, tag)
+
+    def recv(self, tensors: Any, source: int, tag: int = 0) -> Any:
+        return self.gloo.recv(tensors, source, tag)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> Any:
+        return self.gloo.recv_anysource(tensors, tag)
+
+    def abort(self) -> None:
+        if self._group is not None:
+            self._group.abort("it was aborted")
+
+    def shutdown(self) -> None:
+        if self._group is not None:
+            self._group.destroy()
+            self._group = None
+
+
+def register(name: str = "commsir-reference") -> None:
+    """Makes `init_process_group(name)` use this file."""
+    dist.Backend.register_backend(
+        name, lambda options, _: ReferenceGroup(backend.settings(options)), extended_api=True, devices=["cpu"]
+    )
+
+
+#: A kernel of one's own: the squares of all ranks' numbers, summed, in one pass.
+_SQUARES = """
+comms.kernel @squares(%x: memref<1x{n}xf32>, %y: memref<1x{n}xf32>) {{
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<1x{n}xf32>) outs(%y : memref<1x{n}xf32>)
+  produce (%a: tensor<{n}xf32>) {{
+    %square = arith.mulf %a, %a : tensor<{n}xf32>
+    comms.yield %square : tensor<{n}xf32>
+  }}
+  comms.return
+}}
+"""
+
+
+def sum_of_squares(group: capi.Group, tensor: torch.Tensor) -> torch.Tensor:
+    """What the gradients' norm is made from, by a kernel that the group compiles once for a size."""
+    result = torch.empty_like(tensor)
+    group.kernel(_SQUARES.format(n=tensor.numel()))(tensor, result)
+    return result
