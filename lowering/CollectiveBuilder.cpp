@@ -407,20 +407,20 @@ void CollectiveBuilder::endRound(const Channels &channels) {
 }
 
 void CollectiveBuilder::beginCollective() {
+  // What is ordered lies in other launches, and fences stand between launches.
   // Between the halves of a barrier there is no other of its team.
   if (!canReuseSlots())
     arrived = BarrierArriveOp::create(
-        b, loc(), theProblem.team, BarrierExtent::Block, MemoryOrder::Release);
+        b, loc(), theProblem.team, BarrierExtent::Block, MemoryOrder::Relaxed);
 }
 
 void CollectiveBuilder::endCollective() {
   if (arrived)
-    BarrierWaitOp::create(b, loc(), arrived, MemoryOrder::Acquire);
+    BarrierWaitOp::create(b, loc(), arrived, MemoryOrder::Relaxed);
   else
     barrier();
 }
 
-void CollectiveBuilder::barrier() {
-  BarrierOp::create(b, loc(), theProblem.team, BarrierExtent::Block,
-                    MemoryOrder::AcqRel);
+void CollectiveBuilder::barrier(MemoryOrder order) {
+  BarrierOp::create(b, loc(), theProblem.team, BarrierExtent::Block, order);
 }

@@ -150,8 +150,9 @@ void Exchange::forSteps(function_ref<void(Value, bool)> body, bool inStep) {
   int64_t last = b.ranks() - 1;
   body(b.rankAfter(b.constant(1)), true);
   auto step = [&](Value distance) {
+    // Nobody reads before the last step has ended.
     if (inStep)
-      b.barrier();
+      b.barrier(MemoryOrder::Relaxed);
     body(b.rankAfter(distance), false);
   };
   if (last > 2)
@@ -439,6 +440,18 @@ static constexpr double wholeBytes = 256 << 10;
 static constexpr double pipelineBytes = 12 << 20, chunkBytes = 4 << 20;
 static constexpr int64_t mostChunks = 12;
 
+static bool isSmallBroadcast(const Problem &problem) {
+  return problem.ranks <= 2 || problem.partBytes() <= wholeBytes;
+}
+
+static bool isPipelined(const Problem &problem) {
+  return !isSmallBroadcast(problem) && problem.partBytes() >= pipelineBytes;
+}
+
+static int64_t countChunks(const Problem &problem) {
+  return std::min(int64_t(problem.partBytes() / chunkBytes), mostChunks);
+}
+
 /// The root writes everything to all.
 static void broadcastWhole(CollectiveBuilder &b) {
   Deal deal;
@@ -548,20 +561,18 @@ static void broadcastInPipeline(CollectiveBuilder &b) {
   Deal deal;
   deal.pieces = problem.ranks - 1;
   deal.tiles = llvm::divideCeil(problem.tiles, deal.pieces);
-  deal.rounds = std::clamp<int64_t>(int64_t(problem.partBytes() / chunkBytes),
-                                    1, std::min(mostChunks, deal.tiles));
+  deal.rounds = std::min(countChunks(problem), deal.tiles);
   deal.slots = llvm::divideCeil(deal.tiles, deal.rounds);
   Pipeline(b, deal).run();
 }
 
 static void expandBroadcast(CollectiveBuilder &b) {
-  double bytes = b.problem().partBytes();
-  if (b.ranks() <= 2 || bytes <= wholeBytes)
+  if (isSmallBroadcast(b.problem()))
     broadcastWhole(b);
-  else if (bytes < pipelineBytes)
-    broadcastPieces(b);
-  else
+  else if (isPipelined(b.problem()))
     broadcastInPipeline(b);
+  else
+    broadcastPieces(b);
 }
 
 //===----------------------------------------------------------------------===//
@@ -569,26 +580,55 @@ static void expandBroadcast(CollectiveBuilder &b) {
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// What an exchange costs: full barriers, barriers between steps, and how many
+/// copies of a part pass a link.
+struct Load {
+  double barriers = 2, steps = 0, copies = 0;
+};
+
 struct Row {
   StringRef kind;
   void (*expand)(CollectiveBuilder &);
-  /// Barriers, and how many copies of a part pass a link.
-  double (*barriers)(double ranks);
-  double (*copies)(double ranks);
+  Load (*load)(const Problem &);
 };
 } // namespace
 
+/// Barriers between the steps of one exchange of all with all.
+static double countSteps(const Problem &problem, double parts) {
+  return problem.ranks > 2 && goesInSteps(problem, parts)
+             ? double(problem.ranks - 2)
+             : 0;
+}
+
+static Load loadOfAllReduce(const Problem &problem) {
+  double ranks = double(problem.ranks);
+  return {2, 2 * countSteps(problem, ranks), 2 * (ranks - 1) / ranks};
+}
+
+static Load loadOfReduceScatter(const Problem &problem) {
+  return {1, countSteps(problem, 1), double(problem.ranks - 1)};
+}
+
+static Load loadOfCopies(const Problem &problem) {
+  return {2, countSteps(problem, 1), double(problem.ranks - 1)};
+}
+
+static Load loadOfBroadcast(const Problem &problem) {
+  double ranks = double(problem.ranks);
+  if (isSmallBroadcast(problem))
+    return {2, 0, ranks - 1};
+  if (!isPipelined(problem))
+    return {2, 0, 2 * (ranks - 1) / ranks};
+  double chunks = double(countChunks(problem));
+  return {2, chunks, 1 + 1 / chunks};
+}
+
 static constexpr Row rows[] = {
-    {"all_reduce", expandAllReduce, [](double n) { return 2 * (n - 1) + 1; },
-     [](double n) { return 2 * (n - 1) / n; }},
-    {"reduce_scatter", expandReduceScatter, [](double n) { return n - 1; },
-     [](double n) { return n - 1; }},
-    {"all_gather", expandCopies, [](double n) { return n; },
-     [](double n) { return n - 1; }},
-    {"all_to_all", expandCopies, [](double n) { return n; },
-     [](double n) { return n - 1; }},
-    {"broadcast", expandBroadcast, [](double n) { return 2 * n; },
-     [](double) { return 1.25; }},
+    {"all_reduce", expandAllReduce, loadOfAllReduce},
+    {"reduce_scatter", expandReduceScatter, loadOfReduceScatter},
+    {"all_gather", expandCopies, loadOfCopies},
+    {"all_to_all", expandCopies, loadOfCopies},
+    {"broadcast", expandBroadcast, loadOfBroadcast},
 };
 
 static const Row *findRow(const Problem &problem) {
@@ -614,10 +654,11 @@ static bool supports(const Problem &problem, std::string &why) {
 }
 
 static double cost(const Problem &problem) {
-  const Row *row = findRow(problem);
-  double ranks = double(problem.ranks);
-  return row->barriers(ranks) * problem.hop +
-         problem.transfer(row->copies(ranks));
+  // In step a link carries more.
+  constexpr double inStep = 0.85;
+  Load load = findRow(problem)->load(problem);
+  return (load.barriers + load.steps / 2) * problem.hop +
+         problem.transfer(load.copies) * (load.steps > 0 ? inStep : 1);
 }
 
 static LogicalResult expand(CollectiveBuilder &b) {

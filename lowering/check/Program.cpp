@@ -479,11 +479,12 @@ LogicalResult ProgramBuilder::loop(scf::ForOp op) {
   moveAll(op.getInitArgs(), op.getRegionIterArgs());
   int32_t head = here();
   Register more = temporary();
+  auto width = widthOf(op.getInductionVar().getType());
   Instruction &test = emit(Code::Compare);
   test.dst = more;
   test.a = iv;
   test.b = upper;
-  test.width = widthOf(op.getInductionVar().getType());
+  test.width = width;
   test.extra =
       static_cast<int32_t>(op.getUnsignedCmp() ? arith::CmpIPredicate::ult
                                                : arith::CmpIPredicate::slt);
@@ -498,7 +499,7 @@ LogicalResult ProgramBuilder::loop(scf::ForOp op) {
   advance.dst = iv;
   advance.a = iv;
   advance.b = step;
-  advance.width = test.width;
+  advance.width = width;
   program.code[jump()].target = head;
   land(leave);
   moveAll(op.getRegionIterArgs(), op.getResults());

@@ -139,6 +139,15 @@ Value KernelLowering::barrierCell(Value worldRank, BarrierExtent extent,
   return addBytes(base, scale(cell, b.getI32Type(), b), b);
 }
 
+/// Whether an arrival or a wait orders memory. A relaxed one saves a fence.
+static bool ordersMemory(Operation *op) {
+  if (auto barrier = dyn_cast<BarrierOp>(op))
+    return barrier.getOrder() != MemoryOrder::Relaxed;
+  if (auto arrival = dyn_cast<BarrierArriveOp>(op))
+    return arrival.getOrder() != MemoryOrder::Relaxed;
+  return cast<BarrierWaitOp>(op).getOrder() != MemoryOrder::Relaxed;
+}
+
 /// Says that this block has come; the generation that it waits for, as i64.
 FailureOr<Value> KernelLowering::arrive(Operation *op, Value team,
                                         BarrierExtent extent,
@@ -154,7 +163,8 @@ FailureOr<Value> KernelLowering::arrive(Operation *op, Value team,
     Value wanted = arith::AddIOp::create(b, passed, one);
     LLVM::StoreOp::create(b, wanted, generation);
     forEachMember(*numbers, b, [&](Value member, ImplicitLocOpBuilder &in) {
-      emit(in, Ptx::Release32, {barrierCell(member, extent, rank, in), wanted});
+      emit(in, ordersMemory(op) ? Ptx::Release32 : Ptx::Store32,
+           {barrierCell(member, extent, rank, in), wanted});
     });
     return arith::ExtUIOp::create(b, b.getI64Type(), wanted).getResult();
   }
@@ -203,7 +213,8 @@ LogicalResult KernelLowering::awaitBarrier(Operation *op, Value team,
     poll.wanted = generation;
     poll.types = {in.getI32Type()};
     poll.load = [&](ImplicitLocOpBuilder &at) {
-      return emit(at, Ptx::Acquire32, {cell}, at.getI32Type());
+      return emit(at, ordersMemory(op) ? Ptx::Acquire32 : Ptx::Load32, {cell},
+                  at.getI32Type());
     };
     // Generations wrap: the difference has a sign.
     poll.ready = [&](ImplicitLocOpBuilder &at, ValueRange loaded) -> Value {

@@ -3,14 +3,14 @@
 // RUN: comms-opt %s --comms-expand-collectives="ranks=8 algorithm=two_shot tile-size=48" | FileCheck %s --check-prefix=ASKED
 // RUN: comms-opt %s --comms-expand-collectives=ranks=8 --remarks-filter=comms-expand-collectives --remark-format=emitRemark 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// Small: one hop. Large: fewer bytes, and no flags beside the data.
+// Small: one hop. Large: fewer bytes, no flags beside the data, ranks in step.
 // CHECK: {algorithm = "one_shot", op = "all_reduce", protocol = "ll"
-// CHECK-SAME: {algorithm = "two_shot", op = "all_reduce", protocol = "pull", tile = 4096
+// CHECK-SAME: {algorithm = "permutation", op = "all_reduce", protocol = "push", tile = 4096
 // CHECK-SAME: {algorithm = "ring", op = "all_reduce", protocol = "lamport"
 // CHECK-SAME: ranks = 8
 
 // ASKED: {algorithm = "two_shot", op = "all_reduce", protocol = "ll", tile = 48 : i64, tiles = 6 : i64}
-// ASKED-SAME: {algorithm = "two_shot", op = "all_reduce", protocol = "pull"
+// ASKED-SAME: {algorithm = "two_shot", op = "all_reduce", protocol = "push"
 // ASKED-SAME: {algorithm = "two_shot", op = "all_reduce", protocol = "lamport"
 
 // REMARK: one_shot over ll: 1 tiles of 256 for each part of 512 bytes, 8 ranks

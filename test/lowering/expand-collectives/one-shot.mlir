@@ -87,13 +87,13 @@ comms.kernel @all_to_all(%x: memref<8x64xf32>, %y: memref<8x64xf32>) attributes 
 // halves stand around all the rest, so that nobody waits for it.
 // CHECK-LABEL: comms.kernel @broadcast
 // CHECK: comms.channel 0 multicast
-// CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block
+// CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block order relaxed
 // CHECK: %[[ROOT:.*]] = arith.cmpi eq, %{{.*}}, %c2
 // CHECK: scf.if %[[ROOT]]
 // CHECK:   comms.send
 // CHECK: comms.channel_barrier
 // CHECK: comms.recv %{{.*}} from %c2
-// CHECK: comms.barrier_wait %[[ARRIVED]]
+// CHECK: comms.barrier_wait %[[ARRIVED]] order relaxed
 comms.kernel @broadcast(%x: memref<64xf32>, %y: memref<64xf32>) attributes {ranks = 4 : i64} {
   %team = comms.team world
   comms.broadcast root 2 %team ins(%x : memref<64xf32>) outs(%y : memref<64xf32>)
@@ -104,7 +104,7 @@ comms.kernel @broadcast(%x: memref<64xf32>, %y: memref<64xf32>) attributes {rank
 
 // CHECK-LABEL: comms.kernel @reduce
 // CHECK: comms.channel 0 pairwise
-// CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block
+// CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block order relaxed
 // CHECK: comms.send %{{.*}} to %c1
 // CHECK: comms.channel_barrier
 // CHECK: scf.if
@@ -112,7 +112,7 @@ comms.kernel @broadcast(%x: memref<64xf32>, %y: memref<64xf32>) attributes {rank
 // CHECK:   comms.recv %{{.*}} from %c1
 // CHECK:   arith.minimumf
 // CHECK:   comms.tile_store
-// CHECK: comms.barrier_wait %[[ARRIVED]]
+// CHECK: comms.barrier_wait %[[ARRIVED]] order relaxed
 comms.kernel @reduce(%x: memref<64xf32>, %y: memref<64xf32>) attributes {ranks = 2 : i64} {
   %team = comms.team world
   comms.reduce min root 1 %team ins(%x : memref<64xf32>) outs(%y : memref<64xf32>)
@@ -123,14 +123,14 @@ comms.kernel @reduce(%x: memref<64xf32>, %y: memref<64xf32>) attributes {ranks =
 
 // CHECK-LABEL: comms.kernel @gather
 // CHECK: comms.channel 0 pairwise
-// CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block
+// CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block order relaxed
 // CHECK: comms.send %{{.*}} to %c0
 // CHECK: comms.channel_barrier
 // CHECK: scf.if
 // CHECK:   scf.for
 // CHECK:     scf.for %[[P:.*]] = %c0 to %c3
 // CHECK:       comms.recv %{{.*}} from %[[P]]
-// CHECK: comms.barrier_wait %[[ARRIVED]]
+// CHECK: comms.barrier_wait %[[ARRIVED]] order relaxed
 comms.kernel @gather(%x: memref<16xf32>, %y: memref<48xf32>) attributes {ranks = 3 : i64} {
   %team = comms.team world
   comms.gather root 0 %team ins(%x : memref<16xf32>) outs(%y : memref<48xf32>)
@@ -141,12 +141,12 @@ comms.kernel @gather(%x: memref<16xf32>, %y: memref<48xf32>) attributes {ranks =
 
 // CHECK-LABEL: comms.kernel @scatter
 // CHECK: comms.channel 0 pairwise
-// CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block
+// CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block order relaxed
 // CHECK: scf.if
 // CHECK:   comms.send %{{.*}} to %
 // CHECK: comms.channel_barrier
 // CHECK: comms.recv %{{.*}} from %c0
-// CHECK: comms.barrier_wait %[[ARRIVED]]
+// CHECK: comms.barrier_wait %[[ARRIVED]] order relaxed
 comms.kernel @scatter(%x: memref<48xf32>, %y: memref<16xf32>) attributes {ranks = 3 : i64} {
   %team = comms.team world
   comms.scatter root 0 %team ins(%x : memref<48xf32>) outs(%y : memref<16xf32>)
@@ -157,13 +157,13 @@ comms.kernel @scatter(%x: memref<48xf32>, %y: memref<16xf32>) attributes {ranks 
 
 // CHECK-LABEL: comms.kernel @send_recv
 // CHECK: comms.channel 0 single
-// CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block
+// CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block order relaxed
 // CHECK: scf.if
 // CHECK:   comms.send %{{.*}} to %c1
 // CHECK: comms.channel_barrier
 // CHECK: scf.if
 // CHECK:   comms.recv %{{.*}} from %c2
-// CHECK: comms.barrier_wait %[[ARRIVED]]
+// CHECK: comms.barrier_wait %[[ARRIVED]] order relaxed
 comms.kernel @send_recv(%x: memref<48xf32>, %y: memref<48xf32>) attributes {ranks = 3 : i64} {
   %team = comms.team world
   comms.send_recv %team from 2 to 1 ins(%x : memref<48xf32>) outs(%y : memref<48xf32>)
@@ -176,7 +176,7 @@ comms.kernel @send_recv(%x: memref<48xf32>, %y: memref<48xf32>) attributes {rank
 // slot is visited, with no element where there is no row.
 // CHECK-LABEL: comms.kernel @all_to_all_v
 // CHECK: comms.channel 0 pairwise over %{{.*}} slots 5 : <ll, 24xf32>
-// CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block
+// CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block order relaxed
 // CHECK: scf.for %[[P:.*]] = %c0 to %c3 step %c1 iter_args(%[[START:.*]] = %c0)
 // CHECK:   %[[COUNT:.*]] = memref.load %s[%[[P]]]
 // CHECK:   %[[ROWS:.*]] = arith.index_cast %[[COUNT]]
@@ -195,7 +195,7 @@ comms.kernel @send_recv(%x: memref<48xf32>, %y: memref<48xf32>) attributes {rank
 // CHECK: memref.load %r
 // CHECK: comms.recv %{{.*}} valid
 // CHECK: comms.tile_store %{{.*}} valid
-// CHECK: comms.barrier_wait %[[ARRIVED]]
+// CHECK: comms.barrier_wait %[[ARRIVED]] order relaxed
 comms.kernel @all_to_all_v(%x: memref<9x24xf32>, %y: memref<15x24xf32>, %s: memref<3xi32>, %r: memref<3xi32>) attributes {ranks = 3 : i64} {
   %team = comms.team world
   comms.all_to_all_v %team ins(%x : memref<9x24xf32>) outs(%y : memref<15x24xf32>)
