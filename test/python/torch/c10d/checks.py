@@ -514,3 +514,49 @@ def windows(rank: int, size: int) -> None:
     assert not group.contains(own.data_ptr(), 1 << 40)
     dist.barrier()
     group.destroy()
+
+
+def torchcomms(rank: int, size: int, store: Any) -> None:
+    """Through a stand-in for torchcomms: its Python registration, as its documentation has it."""
+    import sys
+    import types
+
+    stand_in = types.ModuleType("torchcomms")
+    registered: dict[str, Any] = {}
+    stand_in.TorchCommBackend = type("TorchCommBackend", (), {})  # type: ignore[attr-defined]
+    stand_in.register_backend = registered.__setitem__  # type: ignore[attr-defined]
+    sys.modules["torchcomms"] = stand_in
+    sys.modules.pop("commsir.torch.torchcomms", None)
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size))
+    try:
+        import importlib
+
+        importlib.import_module("commsir.torch.torchcomms")
+    finally:
+        del sys.modules["torchcomms"]
+    comm = registered["commsir"]()
+    comm.init(torch.device("cpu"), "main", types.SimpleNamespace(store=store, timeout=timedelta(seconds=60)))
+    assert (comm.get_rank(), comm.get_size(), comm.get_backend_name()) == (rank, size, "commsir")
+    tensor = data(rank, 10, torch.float32)
+    comm.all_reduce(tensor, types.SimpleNamespace(name="SUM"))
+    close(tensor, reduced(R.SUM, [data(r, 10, torch.float32) for r in range(size)]))
+    work = comm.broadcast(tensor.fill_(rank), 1, async_op=True)
+    work.wait()
+    close(tensor, torch.ones(10))
+    got = torch.empty(4)
+    op = types.SimpleNamespace
+    comm.batch_op_issue(
+        [
+            op(type="SEND", tensor=torch.full((4,), float(rank)), peer=(rank + 1) % size),
+            op(type="RECV", tensor=got, peer=(rank - 1) % size),
+        ]
+    )
+    close(got, torch.full((4,), float((rank - 1) % size)))
+    part = comm.split([0, 1], "pair")
+    assert (part is None) == (rank > 1)
+    if part:
+        part.all_reduce(got.fill_(rank), types.SimpleNamespace(name="MAX"))
+        close(got, torch.ones(4))
+        part.finalize()
+    comm.barrier()
+    comm.finalize()

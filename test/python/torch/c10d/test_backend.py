@@ -125,3 +125,7 @@ def test_the_reference_backend(world: World) -> None:
 
 def test_windows_of_a_group_over_gloo(world: World) -> None:
     world.run(checks.windows, backend="gloo")
+
+
+def test_torchcomms_backend_behind_a_stand_in(world: World) -> None:
+    world.run(checks.torchcomms, backend="")

@@ -1,0 +1,237 @@
+"""torchcomms.new_comm("commsir", …): loaded by torchcomms itself, by the entry point torchcomms.backends.
+
+torchcomms registers a Python class (`register_backend(name, class)`) whose instances it drives. Ours hands the calls to
+the process group of commsir.torch, so that both have one set of paths and counts. What its Python registration does not
+reach is not here: windows, abort and reconfigure.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed
+
+from commsir.torch import backend
+from commsir.torch.process_group import ProcessGroup
+
+dist: Any = torch.distributed
+
+__all__ = ["Work", "make_backend", "register"]
+
+_REDUCTIONS = {"SUM", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM", "AVG"}
+
+
+class Work:
+    """torchcomms' view of one of our works."""
+
+    def __init__(self, works: Sequence[Any]) -> None:
+        self._works = list(works)
+
+    def wait(self) -> None:
+        """Orders what follows after the call; on the CPU, waits."""
+        for work in self._works:
+            work.wait()
+
+    wait_blocking = host_synchronize = wait
+
+    def is_completed(self) -> bool:
+        """Whether all of it is done."""
+        return all(work.is_completed() for work in self._works)
+
+
+def _reduction(op: Any) -> Any:
+    """torch.distributed's reduction for torchcomms', which has the same names."""
+    name = getattr(op, "name", str(op)).rpartition(".")[2].upper()
+    if name not in _REDUCTIONS:
+        raise ValueError(f"commsir: no reduction {op}; use one of {', '.join(sorted(_REDUCTIONS))}")
+    if name == "PREMUL_SUM":
+        return dist._make_nccl_premul_sum(op.factor)
+    return getattr(dist.ReduceOp, name)
+
+
+def _store(name: str, options: Any) -> Any:
+    """The store of the options; else that of torchrun's environment."""
+    if (given := getattr(options, "store", None)) is not None:
+        return given
+    port = int(os.environ["MASTER_PORT"])
+    rank = int(os.environ["RANK"])
+    agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    store = dist.TCPStore(os.environ["MASTER_ADDR"], port, is_master=rank == 0 and not agent)
+    return dist.PrefixStore(f"commsir/torchcomms/{name}", store)
+
+
+def make_backend(base: type[Any]) -> type[Any]:
+    """The class to register, over torchcomms' own base class."""
+
+    class Backend(base):  # type: ignore[misc]
+        """One rank of a communicator."""
+
+        def init(self, device: torch.device, name: str, options: Any = None) -> None:
+            """Bootstraps from a store alone; collective when the first call is."""
+            settings = getattr(self, "_settings", None) or backend.Settings(
+                _store(name, options),
+                int(os.environ.get("RANK", "0")),
+                int(os.environ.get("WORLD_SIZE", "1")),
+                getattr(options, "timeout", None) or timedelta(minutes=10),
+                name,
+            )
+            self._device, self._name, self._options = device, name, options
+            self._group = ProcessGroup(settings)
+
+        def finalize(self) -> None:
+            """Waits for all calls and ends."""
+            self._group.shutdown()
+
+        def get_rank(self) -> int:
+            return int(self._group.settings.rank)
+
+        def get_size(self) -> int:
+            return int(self._group.settings.size)
+
+        def get_backend_name(self) -> str:
+            return "commsir"
+
+        def get_comm_name(self) -> str:
+            return str(self._name)
+
+        def get_options(self) -> Any:
+            return self._options
+
+        def get_device(self) -> torch.device:
+            return self._device
+
+        def _done(self, work: Any, async_op: bool) -> Work:
+            made = Work([work])
+            if not async_op:
+                made.wait()
+            return made
+
+        def _opts(self, kind: Any, op: Any = None, root: int | None = None) -> Any:
+            opts = kind()
+            if op is not None:
+                opts.reduceOp = _reduction(op)
+            if root is not None:
+                opts.rootRank = root
+            return opts
+
+        def send(self, tensor: Any, dst: int, async_op: bool = False, options: Any = None) -> Work:
+            return self._done(self._group.send([tensor], dst), async_op)
+
+        def recv(self, tensor: Any, src: int, async_op: bool = False, options: Any = None) -> Work:
+            return self._done(self._group.recv([tensor], src), async_op)
+
+        def batch_op_issue(self, ops: Sequence[Any], async_op: bool = False, options: Any = None) -> Work:
+            """Sends and receives that begin together: {type, tensor, peer}."""
+            works = []
+            for op in ops:
+                sends = "SEND" in str(getattr(op, "type", "")).upper()
+                works.append((self._group.send if sends else self._group.recv)([op.tensor], op.peer))
+            made = Work(works)
+            if not async_op:
+                made.wait()
+            return made
+
+        def broadcast(self, tensor: Any, root: int, async_op: bool = False, options: Any = None) -> Work:
+            opts = self._opts(dist.BroadcastOptions, root=root)
+            return self._done(self._group.broadcast([tensor], opts), async_op)
+
+        def all_reduce(self, tensor: Any, op: Any, async_op: bool = False, options: Any = None) -> Work:
+            return self._done(self._group.allreduce([tensor], self._opts(dist.AllreduceOptions, op)), async_op)
+
+        def reduce(self, tensor: Any, root: int, op: Any, async_op: bool = False, options: Any = None) -> Work:
+            return self._done(self._group.reduce([tensor], self._opts(dist.ReduceOptions, op, root)), async_op)
+
+        def all_gather(self, outputs: Any, tensor: Any, async_op: bool = False, options: Any = None) -> Work:
+            return self._done(self._group.allgather([outputs], [tensor]), async_op)
+
+        all_gather_v = all_gather
+
+        def all_gather_single(self, output: Any, input: Any, async_op: bool = False, options: Any = None) -> Work:
+            return self._done(self._group._allgather_base(output, input), async_op)
+
+        def reduce_scatter(
+            self, output: Any, inputs: Any, op: Any, async_op: bool = False, options: Any = None
+        ) -> Work:
+            opts = self._opts(dist.ReduceScatterOptions, op)
+            return self._done(self._group.reduce_scatter([output], [inputs], opts), async_op)
+
+        reduce_scatter_v = reduce_scatter
+
+        def reduce_scatter_single(
+            self, output: Any, input: Any, op: Any, async_op: bool = False, options: Any = None
+        ) -> Work:
+            opts = self._opts(dist.ReduceScatterOptions, op)
+            return self._done(self._group._reduce_scatter_base(output, input, opts), async_op)
+
+        def all_to_all_single(self, output: Any, input: Any, async_op: bool = False, options: Any = None) -> Work:
+            return self._done(self._group.alltoall_base(output, input, [], []), async_op)
+
+        def all_to_all_v_single(
+            self,
+            output: Any,
+            input: Any,
+            output_splits: Sequence[int],
+            input_splits: Sequence[int],
+            async_op: bool = False,
+            options: Any = None,
+        ) -> Work:
+            work = self._group.alltoall_base(output, input, list(output_splits), list(input_splits))
+            return self._done(work, async_op)
+
+        def all_to_all(self, outputs: Any, inputs: Any, async_op: bool = False, options: Any = None) -> Work:
+            return self._done(self._group.alltoall(outputs, inputs), async_op)
+
+        def barrier(self, async_op: bool = False, options: Any = None) -> Work:
+            return self._done(self._group.barrier(), async_op)
+
+        def scatter(self, output: Any, inputs: Any, root: int, async_op: bool = False, options: Any = None) -> Work:
+            opts = self._opts(dist.ScatterOptions, root=root)
+            lists = [inputs] if root == self.get_rank() else []
+            return self._done(self._group.scatter([output], lists, opts), async_op)
+
+        def gather(self, outputs: Any, input: Any, root: int, async_op: bool = False, options: Any = None) -> Work:
+            opts = self._opts(dist.GatherOptions, root=root)
+            lists = [outputs] if root == self.get_rank() else []
+            return self._done(self._group.gather(lists, [input], opts), async_op)
+
+        def split(self, ranks: Sequence[int], name: str, options: Any = None) -> Any:
+            """A communicator of some ranks; None for the others."""
+            if self.get_rank() not in ranks:
+                return None
+            own = self._group.settings
+            part = type(self)()
+            part._settings = backend.Settings(
+                dist.PrefixStore(f"split/{name}", own.store),
+                list(ranks).index(own.rank),
+                len(ranks),
+                own.timeout,
+                f"{own.name}.{name}",
+            )
+            part.init(self._device, name, options)
+            return part
+
+    return Backend
+
+
+def register() -> None:
+    """Registers with the torchcomms that is installed."""
+    import torchcomms  # type: ignore[import-not-found, unused-ignore]
+
+    if not hasattr(torchcomms, "register_backend"):
+        raise RuntimeError(
+            "commsir: this torchcomms takes no backends in Python; install a newer one, "
+            "or use torch.distributed with the backend commsir"
+        )
+    torchcomms.register_backend("commsir", make_backend(torchcomms.TorchCommBackend))
+
+
+if os.environ.get("COMMSIR_TORCHCOMMS", "1") != "0":
+    try:
+        register()
+    except ModuleNotFoundError as error:
+        if error.name != "torchcomms":
+            raise
