@@ -209,9 +209,9 @@ static void unrollTiles(scf::ForOp loop, int64_t blocks) {
   if (!turns->isExact) {
     if (turns->count > 1)
       return;
-    Value exists = arith::CmpIOp::create(
-        b, loop.getLoc(), arith::CmpIPredicate::slt, loop.getLowerBound(),
-        loop.getUpperBound());
+    Value exists =
+        arith::CmpIOp::create(b, loop.getLoc(), arith::CmpIPredicate::slt,
+                              loop.getLowerBound(), loop.getUpperBound());
     auto branch =
         scf::IfOp::create(b, loop.getLoc(), exists, /*withElseRegion=*/false);
     b.setInsertionPoint(branch.thenYield());

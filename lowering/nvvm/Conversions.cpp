@@ -61,8 +61,7 @@ static Value roundPair(ImplicitLocOpBuilder &b, Value vector, int64_t at,
   Value pair = vector::ExtractStridedSliceOp::create(
       b, vector, ArrayRef<int64_t>{at}, ArrayRef<int64_t>{2},
       ArrayRef<int64_t>{1});
-  Value narrow =
-      arith::TruncFOp::create(b, VectorType::get({2}, type), pair);
+  Value narrow = arith::TruncFOp::create(b, VectorType::get({2}, type), pair);
   Value integers = vector::BitCastOp::create(
       b, VectorType::get({2}, b.getI16Type()), narrow);
   return replaceNaN(b, integers, type);
@@ -88,8 +87,8 @@ static Value joinPairs(ImplicitLocOpBuilder &b, ArrayRef<Value> pairs,
   for (Value pair : pairs)
     words.push_back(vector::ExtractOp::create(
         b, vector::BitCastOp::create(b, VectorType::get({1}, word), pair), 0));
-  Value all = vector::FromElementsOp::create(b, VectorType::get({count}, word),
-                                             words);
+  Value all =
+      vector::FromElementsOp::create(b, VectorType::get({count}, word), words);
   return vector::BitCastOp::create(b, VectorType::get({2 * count}, type), all);
 }
 
@@ -125,8 +124,8 @@ Value nvvm::emitExtFromBF16(OpBuilder &builder, Location loc, Value value) {
   int64_t count = vector.getNumElements();
   auto words = VectorType::get({count / 2}, b.getI32Type());
   Value pairs = vector::BitCastOp::create(b, words, value);
-  Value even = arith::ShLIOp::create(
-      b, pairs, makeConstant(b, words, APInt(32, 16)));
+  Value even =
+      arith::ShLIOp::create(b, pairs, makeConstant(b, words, APInt(32, 16)));
   Value odd = arith::AndIOp::create(
       b, pairs, makeConstant(b, words, APInt(32, 0xFFFF0000)));
   SmallVector<int64_t> order;
@@ -146,8 +145,8 @@ Value nvvm::emitCanonicalWord(OpBuilder &builder, Location loc, Value word,
   ImplicitLocOpBuilder b(loc, builder);
   if (element.isF32()) {
     Value number = arith::BitcastOp::create(b, element, word);
-    Value isNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, number,
-                                        number);
+    Value isNaN =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, number, number);
     Value nan = makeConstant(b, word.getType(), getCanonicalNaN(element));
     return arith::SelectOp::create(b, isNaN, nan, word);
   }

@@ -13,10 +13,10 @@
 // down behind the polls.
 //
 // The wait for the start of a cluster's other CTAs moves down to where threads
-// meet first. A plain load may move up across what is sent through a channel, whose memory
-// no argument of the user shares, and, where peers cannot write what it loads,
-// across what is received: so that all of a block's loads are on the way before
-// it waits for the first.
+// meet first. A plain load may move up across what is sent through a channel,
+// whose memory no argument of the user shares, and, where peers cannot write
+// what it loads, across what is received: so that all of a block's loads are on
+// the way before it waits for the first.
 //
 //===----------------------------------------------------------------------===//
 

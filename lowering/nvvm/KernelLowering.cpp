@@ -296,9 +296,8 @@ LogicalResult KernelLowering::makeFunction() {
   state = parameter(offsetof(Launch, state), global, b);
   Value cta = NVVM::BlockIdXOp::create(
       b, i32,
-      LLVM::ConstantRangeAttr::get(
-          b.getContext(), APInt(32, 0),
-          APInt(32, target.blocks * target.cluster)));
+      LLVM::ConstantRangeAttr::get(b.getContext(), APInt(32, 0),
+                                   APInt(32, target.blocks * target.cluster)));
   Value number =
       target.cluster == 1
           ? cta

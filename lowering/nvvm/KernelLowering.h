@@ -75,8 +75,8 @@ struct Piece {
 /// HoistPolls.cpp.
 void sinkFills(KernelOp kernel);
 
-/// sinkFills, and moves plain loads up and polls of one block of IR together, so
-/// that they are in flight together.
+/// sinkFills, and moves plain loads up and polls of one block of IR together,
+/// so that they are in flight together.
 void hoistPolls(KernelOp kernel);
 
 /// Largest power of two, at most 2^20, that certainly divides an index.

@@ -303,8 +303,7 @@ void KernelLowering::fail(Operation *op, StringRef detail, Value seen,
 //===----------------------------------------------------------------------===//
 
 /// i1: everything has come.
-static Value areReady(ArrayRef<Poll> polls,
-                      ArrayRef<SmallVector<Value>> loaded,
+static Value areReady(ArrayRef<Poll> polls, ArrayRef<SmallVector<Value>> loaded,
                       ImplicitLocOpBuilder &b) {
   Value all, most;
   for (auto [poll, values] : llvm::zip_equal(polls, loaded)) {
@@ -368,9 +367,9 @@ SmallVector<Value> KernelLowering::emitPolls(ArrayRef<Poll> polls,
       const Poll &poll = polls[i];
       Value ready = kind ? poll.ready(in, loaded[i]) : Value();
       auto choose = [&](Value &known, Value mine) {
-        known = known ? arith::SelectOp::create(in, ready, known, mine)
-                            .getResult()
-                      : mine;
+        known =
+            known ? arith::SelectOp::create(in, ready, known, mine).getResult()
+                  : mine;
       };
       choose(kind, constI32(static_cast<int64_t>(poll.kind), in));
       choose(where, site[i]);

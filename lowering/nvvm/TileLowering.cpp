@@ -395,11 +395,10 @@ Value nvvm::holdsNoPoison(Value most, ImplicitLocOpBuilder &b) {
     return arith::ShLIOp::create(b, x, y);
   });
   Value greater = arith::MaxUIOp::create(b, both, low);
-  return opWith(b, greater, kPoison32 & 0xFFFF0000,
-                [&](Value x, Value y) -> Value {
-                  return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, x,
-                                               y);
-                });
+  return opWith(
+      b, greater, kPoison32 & 0xFFFF0000, [&](Value x, Value y) -> Value {
+        return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, x, y);
+      });
 }
 
 /// Loads give 32-bit words; pieces of 16 bits are widened. With `valid`, one
@@ -441,9 +440,9 @@ Poll KernelLowering::pollPoison(PoisonLoadOp op, VectorType type,
     }
     return loaded;
   };
-  bool hasPairs = element == 2 && target.sm >= 90 && !valid &&
-                  llvm::all_of(poll.types,
-                               [](Type type) { return type.isInteger(32); });
+  bool hasPairs =
+      element == 2 && target.sm >= 90 && !valid &&
+      llvm::all_of(poll.types, [](Type type) { return type.isInteger(32); });
   if (hasPairs)
     poll.most = [](ImplicitLocOpBuilder &in, ValueRange loaded) {
       return getMost(loaded, in);

@@ -1,0 +1,63 @@
+// RUN: comms-opt %s --pass-pipeline='builtin.module(comms.kernel(comms-pin-arithmetic{chip=sm_90}))' | FileCheck %s
+// RUN: comms-opt %s --pass-pipeline='builtin.module(comms.kernel(comms-pin-arithmetic{chip=sm_80}))' | FileCheck %s --check-prefix=OLD
+
+// Two elements of bf16 at a time: the instruction's NaN, 0x7FFF, becomes 0x7FC0.
+// CHECK-LABEL: comms.kernel @round
+// CHECK:         %[[PAIR:.*]] = arith.truncf %{{.*}} : vector<2xf32> to vector<2xbf16>
+// CHECK:         %[[BITS:.*]] = vector.bitcast %[[PAIR]] : vector<2xbf16> to vector<2xi16>
+// CHECK:         %[[NAN:.*]] = arith.constant dense<32704> : vector<2xi16>
+// CHECK:         arith.minsi %[[BITS]], %[[NAN]] : vector<2xi16>
+// CHECK:         arith.truncf %{{.*}} : vector<2xf32> to vector<2xbf16>
+// CHECK:         vector.bitcast %{{.*}} {comms.canonical} : vector<2xi32> to vector<4xbf16>
+// OLD-LABEL: comms.kernel @round
+// OLD:         arith.truncf %{{.*}} : vector<2xf32> to vector<2xbf16>
+comms.kernel @round(%x: memref<4xf32>, %y: memref<4xbf16>) {
+  %c0 = arith.constant 0 : index
+  %0 = vector.load %x[%c0] : memref<4xf32>, vector<4xf32>
+  %1 = arith.truncf %0 : vector<4xf32> to vector<4xbf16>
+  vector.store %1, %y[%c0] : memref<4xbf16>, vector<4xbf16>
+  comms.return
+}
+
+// A word holds two: one shift and one mask.
+// CHECK-LABEL: comms.kernel @extend
+// CHECK:         %[[WORDS:.*]] = vector.bitcast %{{.*}} : vector<4xbf16> to vector<2xi32>
+// CHECK:         arith.shli %[[WORDS]]
+// CHECK:         arith.andi %[[WORDS]]
+// CHECK:         vector.shuffle %{{.*}} [0, 2, 1, 3] : vector<2xi32>, vector<2xi32>
+comms.kernel @extend(%x: memref<4xbf16>, %y: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %0 = vector.load %x[%c0] : memref<4xbf16>, vector<4xbf16>
+  %1 = arith.extf %0 : vector<4xbf16> to vector<4xf32>
+  vector.store %1, %y[%c0] : memref<4xf32>, vector<4xf32>
+  comms.return
+}
+
+// sm_80 has no instruction for f8E4M3FN.
+// CHECK-LABEL: comms.kernel @quantise
+// CHECK-COUNT-2: nvvm.convert.f32x2.to.f8x2 %{{.*}} {rnd = #nvvm.fp_rnd_mode<rn>, sat = #nvvm.sat_mode<satfinite>} : vector<2xi8>(f8E4M3FN)
+// OLD-LABEL: comms.kernel @quantise
+// OLD-NOT:     convert.f32x2
+// OLD:         arith.select
+comms.kernel @quantise(%x: memref<4xf32>, %y: memref<4xf8E4M3FN>) {
+  %c0 = arith.constant 0 : index
+  %0 = vector.load %x[%c0] : memref<4xf32>, vector<4xf32>
+  %1 = arith.truncf %0 : vector<4xf32> to vector<4xf8E4M3FN>
+  vector.store %1, %y[%c0] : memref<4xf8E4M3FN>, vector<4xf8E4M3FN>
+  comms.return
+}
+
+// Of a constant, and of a single element, integers make the bits.
+// CHECK-LABEL: comms.kernel @others
+// CHECK-NOT:     arith.truncf
+// CHECK:         comms.return
+comms.kernel @others(%x: memref<4xf32>, %y: memref<4xbf16>) {
+  %c0 = arith.constant 0 : index
+  %nan = arith.constant dense<0xFFC00001> : vector<4xf32>
+  %0 = arith.truncf %nan : vector<4xf32> to vector<4xbf16>
+  vector.store %0, %y[%c0] : memref<4xbf16>, vector<4xbf16>
+  %1 = memref.load %x[%c0] : memref<4xf32>
+  %2 = arith.truncf %1 : f32 to bf16
+  memref.store %2, %y[%c0] : memref<4xbf16>
+  comms.return
+}
