@@ -1,0 +1,92 @@
+//===- ErrorTest.cpp - No failure gets past the C API ---------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/capi/Error.h"
+
+#include "llvm/Support/ErrorHandling.h"
+
+#include <gtest/gtest.h>
+
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+using namespace commsir;
+
+TEST(CapiError, FatalErrorOfLLVM) {
+  commsir_status status = capi::guard([]() -> commsir_status {
+    llvm::report_fatal_error("cannot select: nonsense");
+  });
+  EXPECT_EQ(status, COMMSIR_COMPILE);
+  EXPECT_NE(std::string(commsir_error_message()).find("cannot select"),
+            std::string::npos);
+  // And again: the handler stays.
+  status = capi::guard([]() -> commsir_status {
+    llvm::report_fatal_error(llvm::Twine("again"));
+  });
+  EXPECT_EQ(status, COMMSIR_COMPILE);
+}
+
+TEST(CapiError, Exceptions) {
+  EXPECT_EQ(
+      capi::guard([]() -> commsir_status { throw std::runtime_error("oh"); }),
+      COMMSIR_USAGE);
+  EXPECT_STREQ(commsir_error_message(), "oh");
+  EXPECT_EQ(capi::guard([]() -> commsir_status { throw std::bad_alloc(); }),
+            COMMSIR_USAGE);
+  EXPECT_NE(std::string(commsir_error_message()).find("memory"),
+            std::string::npos);
+  EXPECT_EQ(capi::guard([]() -> commsir_status { throw 3; }), COMMSIR_USAGE);
+  EXPECT_EQ(capi::guard([]() -> commsir_status {
+              llvm::report_bad_alloc_error("no more");
+            }),
+            COMMSIR_USAGE);
+}
+
+TEST(CapiError, JsonHoldsAnyText) {
+  capi::fail(COMMSIR_BOUNDS, "bytes \xff and \"quotes\"",
+             llvm::json::Object{{"seed", 7}});
+  auto parsed = llvm::json::parse(commsir_error_json());
+  ASSERT_TRUE(bool(parsed));
+  const llvm::json::Object &fields = *parsed->getAsObject();
+  EXPECT_EQ(fields.getString("kind"), "bounds");
+  EXPECT_EQ(fields.getInteger("seed"), 7);
+  EXPECT_TRUE(fields.getString("message")->ends_with("\"quotes\""));
+}
+
+TEST(CapiError, ThreadsHaveErrorsOfTheirOwn) {
+  capi::fail(COMMSIR_USAGE, "mine");
+  std::thread([] { capi::fail(COMMSIR_USAGE, "other"); }).join();
+  EXPECT_STREQ(commsir_error_message(), "mine");
+}
+
+TEST(CapiError, NullPointersAreRefused) {
+  char *result = nullptr;
+  EXPECT_EQ(commsir_compile(nullptr, &result), COMMSIR_USAGE);
+  EXPECT_EQ(commsir_compile("{}", nullptr), COMMSIR_USAGE);
+  EXPECT_EQ(commsir_simulate(nullptr, nullptr, 0, &result), COMMSIR_USAGE);
+  EXPECT_EQ(commsir_simulate("{}", nullptr, 3, &result), COMMSIR_USAGE);
+  commsir_host_array array = {nullptr, 0, nullptr, 8};
+  EXPECT_EQ(commsir_simulate("{}", &array, 1, &result), COMMSIR_USAGE);
+  EXPECT_EQ(result, nullptr);
+  EXPECT_EQ(commsir_tool(0, nullptr), int(COMMSIR_USAGE));
+  commsir_free(nullptr);
+}
+
+TEST(CapiError, RequestsThatAreNone) {
+  char *result = nullptr;
+  for (const char *request :
+       {"", "{", "[]", "3", "null", "\"x\"", "{\"source\": 3}",
+        "{\"source\": \"\", \"sauce\": 1}", "{\"ranks\": 1e99}",
+        "{\"shapes\": {\"x\": [1.5]}}"}) {
+    EXPECT_EQ(commsir_compile(request, &result), COMMSIR_USAGE) << request;
+    EXPECT_NE(std::string(commsir_error_message()), "") << request;
+  }
+  EXPECT_EQ(commsir_compile("{}", &result), COMMSIR_OK); // An empty module.
+  commsir_free(result);
+}
