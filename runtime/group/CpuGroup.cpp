@@ -491,11 +491,13 @@ bool Waiter::sleep(Party &party, llvm::function_ref<bool()> ready,
   std::chrono::duration<double> time = Clock::now() - begun;
   if (time.count() < group.settings.timeout || ready())
     return true;
+  const Step *own = findStep(party.ownPlace(), party.step);
   std::string text = "rank " + number(group.settings.rank) + " has waited " +
                      llvm::formatv("{0:f1}", group.settings.timeout).str() +
                      " s for its peers in step " +
                      number(static_cast<int64_t>(party.step)) + " of group '" +
-                     group.settings.name + "'";
+                     group.settings.name + "'" +
+                     (own ? std::string(" (") + own->text + ")" : "");
   for (int64_t member = 0; member < party.size(); ++member)
     if (member != party.own &&
         party.places[member].ended.load(std::memory_order_acquire) < party.step)
@@ -534,6 +536,8 @@ llvm::Error CpuGroup::begin(Party &party, uint64_t digest,
 }
 
 llvm::Error CpuGroup::end(Party &party) {
+  if (broken.load(std::memory_order_relaxed))
+    return failure();
   std::string disagreement = findDisagreement(party);
   party.ownPlace().ended.store(party.step, std::memory_order_release);
   if (!disagreement.empty()) {
@@ -627,10 +631,13 @@ llvm::Expected<void *> CpuGroup::allocate(size_t bytes) {
   window.stride = strideOf(bytes);
   llvm::Error error =
       shareSegment(world, window.stride * settings.ranks, window.segment);
-  if (llvm::Error late = end(world))
-    error = llvm::joinErrors(std::move(error), std::move(late));
-  if (error)
-    return std::move(error);
+  llvm::Error late = end(world);
+  if (error || late) {
+    // The first says more; that the group is broken follows from it.
+    if (error)
+      llvm::consumeError(std::move(late));
+    return error ? std::move(error) : std::move(late);
+  }
   window.base = window.segment.data();
   window.own = window.base + settings.rank * window.stride;
   void *own = window.own;
@@ -769,20 +776,23 @@ llvm::Expected<GroupKernel *> CpuGroup::prepare(const KernelRequest &request) {
   auto party = findParty(request.members);
   if (!party)
     return party.takeError();
-  if (llvm::Error error = begin(
-          **party, llvm::xxh3_64bits(key),
-          "prepare a kernel" +
-              (request.name.empty() ? std::string() : " @" + request.name)))
+  std::string text =
+      "prepare a kernel" +
+      (request.name.empty() ? std::string() : " @" + request.name);
+  if (announced)
+    text = announcedText;
+  if (llvm::Error error = begin(**party, llvm::xxh3_64bits(key), text))
     return std::move(error);
   auto kernel = CpuKernel::create(*this, **party, request);
   // A rank that cannot go on says so before it returns: the others wait.
   llvm::Error error = kernel ? (*kernel)->reserve() : kernel.takeError();
   std::string failed = error ? llvm::toStringWithoutConsuming(error) : "";
   llvm::Error met = meet(**party, failed);
-  if (!met)
-    met = end(**party);
+  llvm::Error late = end(**party);
+  if (met)
+    llvm::consumeError(std::move(late));
   else
-    (*party)->ownPlace().ended = (*party)->step;
+    met = std::move(late);
   // All ranks give the memory back, so that all go on with the same.
   if ((error || met) && kernel)
     (*kernel)->giveBack();

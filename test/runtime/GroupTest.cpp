@@ -1,0 +1,348 @@
+//===- GroupTest.cpp - Groups of processes on the CPU ---------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranks.h"
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <thread>
+
+using namespace commsir;
+using namespace commsir::test;
+using Kind = group::GroupError::Kind;
+
+/// Each rank puts its array into the next rank's window and signals.
+static const char ring[] = R"(
+comms.kernel @ring(%data: !comms.window<16xf32>, %in: memref<16xf32>, %s: !comms.signal<4>) {
+  %t = comms.team world
+  %r = comms.rank %t
+  %n = comms.size %t
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %up = arith.addi %r, %c1 : index
+  %next = arith.remui %up, %n : index
+  %e = comms.epoch
+  %launch = arith.index_cast %e : index to i64
+  %b = comms.block_id
+  %is0 = arith.cmpi eq, %b, %c0 : index
+  scf.if %is0 {
+    comms.put_signal %in[%c0] to %data[%c0] count %c16 at %next of %t then inc %s[%c0]
+      : memref<16xf32>, !comms.window<16xf32>, !comms.signal<4>
+    %tok = comms.wait_signal %s[%c0] ge %launch : !comms.signal<4>
+  }
+  comms.barrier %t grid
+  comms.return
+})";
+
+static std::string allReduceText(int64_t elements) {
+  std::string type = "memref<" + std::to_string(elements) + "xf32>";
+  return "comms.kernel @sum(%x: " + type + ", %y: " + type +
+         ") {\n  %team = comms.team world\n  comms.all_reduce sum %team "
+         "ins(%x : " +
+         type + ") outs(%y : " + type + ")\n  comms.return\n}\n";
+}
+
+static group::CollectiveCall sumOf(std::vector<float> &x,
+                                   std::vector<float> &y) {
+  group::CollectiveCall call;
+  call.op = "all_reduce";
+  call.reduction = "sum";
+  call.elementType = "f32";
+  call.input = {x.data(), static_cast<int64_t>(x.size())};
+  call.output = {y.data(), static_cast<int64_t>(y.size())};
+  return call;
+}
+
+/// All-reduces `elements` ones of `ranks` ranks; notes what is wrong.
+static bool reduceOnes(Member &member, group::Collectives &collectives,
+                       int64_t elements, int64_t ranks) {
+  std::vector<float> x(elements, 1), y(elements);
+  if (!member.good(collectives.run(sumOf(x, y), nullptr)))
+    return false;
+  if (y == std::vector<float>(elements, static_cast<float>(ranks)))
+    return true;
+  member.complain("a sum is wrong");
+  return false;
+}
+
+TEST(GroupTest, KernelsUseWindowsSignalsAndBlocks) {
+  for (int64_t blocks : {1, 4})
+    runRanks(3, [&](Member &member) {
+      auto window = member.group->allocate(16 * sizeof(float));
+      if (!window)
+        return member.complain(llvm::toString(window.takeError()));
+      auto *data = static_cast<float *>(*window);
+      group::KernelRequest request;
+      request.source = ring;
+      request.blocks = blocks;
+      auto kernel = member.group->prepare(request);
+      if (!kernel)
+        return member.complain(llvm::toString(kernel.takeError()));
+      if ((*kernel)->args().size() != 3)
+        member.complain("three arguments are the caller's");
+      for (int launch = 0; launch < 50; ++launch) {
+        std::vector<float> in(16, float(100 * launch + member.rank));
+        group::Argument arguments[] = {
+            {data, 64}, {in.data(), 64}, {nullptr, 0}};
+        if (!member.good(member.group->launch(**kernel, arguments, nullptr)))
+          return;
+        int64_t before = (member.rank + member.ranks - 1) % member.ranks;
+        // The rank before may have begun its next launch.
+        auto now = float(100 * launch + before);
+        if (data[0] != now && (launch == 49 || data[0] != now + 100))
+          return member.complain("launch " + llvm::Twine(launch) +
+                                 ": the window holds something else");
+        group::Argument none[] = {{nullptr, 0}};
+        if (launch == 49)
+          member.expect(member.group->launch(**kernel, none, nullptr),
+                        Kind::Usage, {"takes 3 arguments, not 1"});
+      }
+      int64_t peer = (member.rank + 1) % member.ranks;
+      void *theirs = member.group->peerAddress(data + 1, peer);
+      if (!theirs || *static_cast<float *>(theirs) != float(4900 + member.rank))
+        member.complain("a peer's part is not where it is said to be");
+      if (member.group->isSymmetric(data, 65) ||
+          !member.group->isSymmetric(data + 8, 32))
+        member.complain("isSymmetric is wrong");
+      member.good(member.group->release(*window));
+      member.expect(member.group->release(*window), Kind::Usage, {"no window"});
+    });
+}
+
+TEST(GroupTest, ProcessesCompileOnce) {
+  runRanks(4, [&](Member &member) {
+    group::KernelRequest request;
+    request.source = allReduceText(64);
+    auto kernel = member.group->prepare(request);
+    if (!kernel)
+      return member.complain(llvm::toString(kernel.takeError()));
+    group::GroupCounts counts = member.group->counts();
+    // Files that each rank adds to the folder of the group.
+    std::string name = member.folder + "/compiled-";
+    if (counts.compiled)
+      std::ofstream(name + std::to_string(member.rank));
+    group::Collectives collectives(*member.group);
+    reduceOnes(member, collectives, 64, member.ranks);
+    int64_t compilers = 0;
+    for (int64_t rank = 0; rank < member.ranks; ++rank)
+      compilers += llvm::sys::fs::exists(name + std::to_string(rank));
+    if (compilers != 1 || counts.compiled + counts.fromCache != 1)
+      member.complain(llvm::Twine(compilers) + " ranks compiled");
+  });
+}
+
+TEST(GroupTest, ChannelMemoryIsUsedAgain) {
+  runRanks(3, [&](Member &member) {
+    for (int round = 0; round < 6; ++round)
+      for (const char *protocol : {"ll", "lamport", "pull"}) {
+        group::KernelRequest request;
+        request.source = allReduceText(256);
+        request.algorithm = "one_shot";
+        request.protocol = protocol;
+        auto kernel = member.group->prepare(request);
+        if (!kernel)
+          return member.complain(llvm::toString(kernel.takeError()));
+        for (int launch = 0; launch < 5; ++launch) {
+          std::vector<float> x(256, float(member.rank + launch)), y(256);
+          group::Argument arguments[] = {{x.data(), 1024}, {y.data(), 1024}};
+          if (!member.good(member.group->launch(**kernel, arguments, nullptr)))
+            return;
+          if (y != std::vector<float>(256, float(3 + 3 * launch)))
+            return member.complain(llvm::Twine(protocol) + ": wrong sum");
+        }
+        if (!member.good(member.group->discard(**kernel)))
+          return;
+      }
+    if (member.group->counts().channelBytes != 0)
+      member.complain("channel memory was not given back");
+  });
+}
+
+TEST(GroupTest, ErrorsOfTheCompilerLeaveTheGroupWhole) {
+  runRanks(2, [&](Member &member) {
+    group::KernelRequest request;
+    request.source = "comms.kernel @k() { comms.nothing }";
+    auto kernel = member.group->prepare(request);
+    if (kernel)
+      return member.complain("a wrong text compiles");
+    std::string text = llvm::toString(kernel.takeError());
+    if (!llvm::StringRef(text).contains("comms.nothing"))
+      member.complain("the error does not say what is wrong: " + text);
+    request.source = allReduceText(int64_t(1) << 30);
+    request.algorithm = "one_shot";
+    request.protocol = "pull";
+    auto large = member.group->prepare(request);
+    if (large)
+      return member.complain("8 GiB fit 512 MiB of channel memory");
+    member.expect(large.takeError(), Kind::Limit, {"channelBytes"});
+    group::Collectives collectives(*member.group);
+    reduceOnes(member, collectives, 100, member.ranks);
+  });
+}
+
+TEST(GroupTest, ADeadRankIsNamed) {
+  runRanks(
+      4,
+      [&](Member &member) {
+        group::Collectives collectives(*member.group);
+        if (!reduceOnes(member, collectives, 1000, member.ranks))
+          return;
+        if (member.rank == 2)
+          ::raise(SIGKILL);
+        std::vector<float> x(1000), y(1000);
+        group::CollectiveCall call = sumOf(x, y);
+        member.expect(collectives.run(call, nullptr), Kind::Peer,
+                      {"rank 2 (process ", "has died"});
+        // It stays so.
+        member.expect(collectives.run(call, nullptr), Kind::Peer, {"rank 2"});
+        member.expect(member.group->poll(), Kind::Peer, {"rank 2"});
+        int64_t survivors[] = {0, 1, 3};
+        auto smaller = member.group->shrink(survivors, *member.store);
+        if (!smaller)
+          return member.complain(llvm::toString(smaller.takeError()));
+        group::Collectives again(**smaller);
+        reduceOnes(member, again, 1000, 3);
+        member.expect(member.group->poll(), Kind::Peer, {"rank 2"});
+      },
+      60, 2);
+}
+
+TEST(GroupTest, DifferentCallsAreNamedOnEveryRank) {
+  // One that would not hang by itself: the same kernel, for other sizes.
+  for (int64_t other : {1001, 70000})
+    runRanks(3, [&](Member &member) {
+      int64_t elements = member.rank == 1 ? other : 1000;
+      std::vector<float> x(elements), y(elements);
+      group::CollectiveCall call = sumOf(x, y);
+      group::Collectives collectives(*member.group);
+      std::string mine = "all_reduce sum of 1000 f32",
+                  theirs = "all_reduce sum of " + std::to_string(other);
+      member.expect(collectives.run(call, nullptr), Kind::Disagree,
+                    {"ranks disagree", mine, theirs, "rank 1"});
+    });
+}
+
+/// A kernel of one rank's text only.
+TEST(GroupTest, DifferentKernelsAreNamedOnEveryRank) {
+  runRanks(2, [&](Member &member) {
+    group::KernelRequest request;
+    request.source = allReduceText(member.rank ? 128 : 64);
+    request.name = "sum";
+    auto kernel = member.group->prepare(request);
+    if (kernel)
+      return member.complain("two kernels are one");
+    member.expect(kernel.takeError(), Kind::Disagree,
+                  {"ranks disagree", "prepare a kernel @sum"});
+  });
+}
+
+TEST(GroupTest, AnAbsentRankIsNamedAfterTheTimeout) {
+  runRanks(
+      3,
+      [&](Member &member) {
+        // Rank 1 comes when the others have given up.
+        if (member.rank == 1) {
+          for (int64_t rank : {0, 2})
+            member.good(member.store->get("done" + std::to_string(rank), 60)
+                            .takeError());
+          return;
+        }
+        member.expect(member.group->allocate(64).takeError(), Kind::Peer,
+                      {"0.5 s", "allocate 64 bytes", "rank 1 has ended step"});
+        member.good(
+            member.store->set("done" + std::to_string(member.rank), "1"));
+      },
+      0.5);
+}
+
+TEST(GroupTest, AbortEndsAWait) {
+  runRanks(2, [&](Member &member) {
+    if (member.rank == 1) {
+      // Rank 0 waits for nobody: it has to be told.
+      member.good(member.store->get("waits", 60).takeError());
+      member.good(member.store->get("ended", 60).takeError());
+      return;
+    }
+    member.good(member.store->set("waits", "1"));
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      member.group->abort("enough");
+    });
+    member.expect(member.group->allocate(64).takeError(), Kind::Aborted,
+                  {"aborted on rank 0: enough"});
+    other.join();
+    member.expect(member.group->allocate(64).takeError(), Kind::Aborted,
+                  {"enough"});
+    member.good(member.store->set("ended", "1"));
+  });
+}
+
+TEST(GroupTest, AbortIsHeardByPeers) {
+  runRanks(2, [&](Member &member) {
+    if (member.rank == 0)
+      member.group->abort("enough");
+    member.expect(member.group->allocate(64).takeError(), Kind::Aborted,
+                  {"rank 0", "enough"});
+    member.good(member.store->set("done" + std::to_string(member.rank), "1"));
+    member.good(member.store->get("done" + std::to_string(1 - member.rank), 60)
+                    .takeError());
+  });
+}
+
+TEST(GroupTest, AForkedProcessIsNoMember) {
+  runRanks(2, [&](Member &member) {
+    pid_t child = ::fork();
+    if (child == 0) {
+      auto memory = member.group->allocate(64);
+      std::string text = memory ? "" : llvm::toString(memory.takeError());
+      ::_exit(llvm::StringRef(text).contains("forked") ? 0 : 1);
+    }
+    int status = 0;
+    if (::waitpid(child, &status, 0) != child || status != 0)
+      member.complain("the child is taken for a member");
+    group::Collectives collectives(*member.group);
+    reduceOnes(member, collectives, 100, member.ranks);
+  });
+}
+
+TEST(GroupTest, WrongOptionsAreRefused) {
+  Folder folder;
+  auto store = group::createFileStore(folder.path);
+  ASSERT_TRUE(bool(store));
+  auto refusal = [&](int64_t rank, int64_t ranks, double timeout) {
+    group::GroupOptions options;
+    options.rank = rank;
+    options.ranks = ranks;
+    options.timeout = timeout;
+    auto group = group::createCpuGroup(options, **store);
+    return group ? "" : llvm::toString(group.takeError());
+  };
+  EXPECT_NE(refusal(2, 2, 1).find("rank 2 is not one of"), std::string::npos);
+  EXPECT_NE(refusal(0, 0, 1).find("1 to 1024 ranks"), std::string::npos);
+  EXPECT_NE(refusal(0, 1, 0).find("timeout"), std::string::npos);
+  EXPECT_NE(refusal(1, 2, 0.1).find("is every rank running"),
+            std::string::npos);
+}
+
+TEST(GroupTest, NothingIsLeftInSharedMemory) {
+  runRanks(
+      2,
+      [&](Member &member) {
+        auto window = member.group->allocate(1 << 20);
+        if (!window)
+          return member.complain(llvm::toString(window.takeError()));
+        std::memset(*window, 1, 1 << 20);
+        if (member.rank == 1)
+          ::raise(SIGKILL);
+      },
+      60, 1);
+  for (const auto &entry : std::filesystem::directory_iterator("/dev/shm"))
+    EXPECT_EQ(entry.path().string().find("commsir"), std::string::npos);
+}
