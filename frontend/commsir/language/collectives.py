@@ -78,6 +78,11 @@ def _result_rows(c: Compiler, e: Exchange) -> int | None:
     return rows * size if e.scale == "N" else rows // size
 
 
+def _cuts_row(e: Exchange) -> bool:
+    """An array of rank 1 is cut by elements: tiles have its length, and stand for pieces of any size."""
+    return len(e.inputs[0].shape) == 1 and (e.scale == "1/N" or e.name == "all_to_all")
+
+
 def _accumulator(dtype: DType) -> DType:
     if dtype.is_float:
         return F32 if dtype.width < 32 else dtype
@@ -148,9 +153,10 @@ def _consumed(c: Compiler, e: Exchange, consume: Value, wire: list[Tile]) -> lis
         dtype = _accumulator(tile.dtype) if e.reduces else tile.dtype
         arguments.append(Tile(c.emitter.fresh(), dtype, tile.length))
     for array in e.args:
-        arguments.append(Tile(c.emitter.fresh(), array.dtype, _argument_length(c, array, rows)))
+        length = wire[0].length if _cuts_row(e) and len(array.shape) == 1 else _argument_length(c, array, rows)
+        arguments.append(Tile(c.emitter.fresh(), array.dtype, length))
         c.emitter.hint(arguments[-1].name, f"{array.label}_row")
-    wanted = [(a.dtype, _output_length(c, a, rows), a.label) for a in e.outs]
+    wanted = [(a.dtype, wire[0].length if _cuts_row(e) else _output_length(c, a, rows), a.label) for a in e.outs]
     return _region(c, "consume", consume, arguments, wanted)[0]
 
 

@@ -175,6 +175,21 @@ def test_outside_a_kernel() -> None:
         commsir.reduce_scatter(x)
 
 
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_vectors(ranks: int) -> None:
+    """Arrays of rank 1 are cut by elements, and their functions see pieces."""
+    x = [np.arange(8, dtype=np.float32) + r for r in range(ranks)]
+    parts = np.split(sum(x), ranks)
+    for r in range(ranks):
+        np.testing.assert_array_equal(commsir.reduce_scatter(x, consume=lambda t: t * 0.5)[r], parts[r] / 2)
+        np.testing.assert_array_equal(commsir.scatter(x, consume=lambda t: -t)[r], -np.split(x[0], ranks)[r])
+        got = commsir.all_to_all(x, produce=lambda t: t + 1.0)[r]
+        np.testing.assert_array_equal(got, np.concatenate([np.split(v, ranks)[r] for v in x]) + 1)
+        scaled = commsir.reduce_scatter(x, args=(parts,), consume=lambda t, p: t - p)[r]
+        np.testing.assert_array_equal(scaled, 0 * parts[r])
+        np.testing.assert_array_equal(commsir.all_gather(x, consume=lambda t: t * 2)[r], np.concatenate(x) * 2)
+
+
 def test_two_lambdas_on_a_line() -> None:
     """A lambda is found by its columns."""
     x = [np.ones((2, 4), np.float32)] * 2
