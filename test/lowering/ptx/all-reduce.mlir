@@ -2,6 +2,8 @@
 // RUN: %python %S/sweep.py %ptxas %s --each "blocks=2 check=false" --each "ranks=2|ranks=8" \
 // RUN:   --each "algorithm=one_shot|algorithm=two_shot|algorithm=ring" \
 // RUN:   --each "protocol=pull|protocol=ll|protocol=lamport" --each "threads=128|threads=32 chip=sm_80" | FileCheck %s
+// RUN: %python %S/sweep.py %ptxas %s --each "blocks=2 check=false algorithm=permutation protocol=push" --each "ranks=2|ranks=8" \
+// RUN:   --each "threads=1024|threads=32 chip=sm_80" | FileCheck %s --check-prefix=PUSH
 // RUN: comms-translate --comms-to-ptx %s --gpu="ranks=4 blocks=4 check=false algorithm=one_shot protocol=lamport threads=128" \
 // RUN:   | FileCheck %s --check-prefix=LAMPORT
 // RUN: comms-translate --comms-to-ptx %s --gpu="ranks=4 blocks=4 check=false algorithm=one_shot protocol=pull threads=64 cluster=2" \
@@ -10,6 +12,7 @@
 // RUN:   | FileCheck %s --check-prefix=LLVM --implicit-check-not=atomicrmw --implicit-check-not="asm \"" --implicit-check-not=" fma"
 
 // Each algorithm by each protocol.
+// PUSH: 4 variants assemble
 // CHECK: 36 variants assemble
 
 // The message of a thread moves in one access a peer, and the loads of all four

@@ -1,5 +1,6 @@
 // REQUIRES: ptxas
 // RUN: %python %S/sweep.py %ptxas %s --each "blocks=2 check=false ranks=4" --each "threads=128|threads=32 chip=sm_100" | FileCheck %s
+// RUN: %python %S/sweep.py %ptxas %s --each "blocks=2 check=false ranks=4 algorithm=permutation protocol=push" --each "threads=512|threads=32 chip=sm_80" | FileCheck %s
 // CHECK: 2 variants assemble
 
 comms.kernel @gather(%x: !comms.window<2048xf32>, %y: !comms.window<8192xf32>) {
