@@ -198,7 +198,9 @@ def create(options: Any, backend_options: Any) -> Any:
 
 def _ours(group: Any) -> list[Any]:
     used = dist.distributed_c10d._get_default_group() if group is None else group
-    found = {id(b): b for b in (used._get_backend(torch.device(d)) for d in used._device_types)}
+    backends = (used._get_backend(torch.device(device)) for device in used._device_types)
+    # TORCH_DISTRIBUTED_DEBUG=DETAIL wraps backends.
+    found = {id(b): b for b in (getattr(b, "wrapped_pg", b) for b in backends)}
     return [backend for backend in found.values() if backend.name() == "commsir"]
 
 

@@ -54,6 +54,8 @@ def _groups(group: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for device in used._device_types:
         backend = used._get_backend(torch.device(device))
+        # TORCH_DISTRIBUTED_DEBUG=DETAIL wraps backends.
+        backend = getattr(backend, "wrapped_pg", backend)
         if backend.name() == "commsir" and _module():
             found.update({key: json.loads(text) for key, text in _module().group_counts(backend).items()})
     return found
