@@ -25,8 +25,7 @@ static constexpr size_t kLeastWindow = size_t(32) << 20;
 static constexpr size_t kRecordsPerPage = 64;
 
 bool ChannelPool::has(size_t bytes) const {
-  return !blocks.empty() &&
-         blocks.back().window->size() - blocks.back().used >= bytes;
+  return !blocks.empty() && blocks.back().bytes - blocks.back().used >= bytes;
 }
 
 llvm::Error ChannelPool::reserve(size_t bytes) {
@@ -56,7 +55,7 @@ llvm::Error ChannelPool::reserve(size_t bytes) {
   if (auto error = cu.check(cu.CtxSynchronize(), "zeroing channel memory"))
     return error;
   total += (*window)->size();
-  blocks.push_back({std::move(*window), 0});
+  blocks.push_back({std::move(*window), wanted, 0});
   return llvm::Error::success();
 }
 
@@ -67,7 +66,7 @@ ChannelPool::Piece ChannelPool::take(size_t bytes) {
   for (CUdeviceptr part : block.window->parts())
     piece.parts.push_back(part ? part + block.used : 0);
   block.used += llvm::alignTo(bytes, abi::kAlignment);
-  block.used = std::min(block.used, block.window->size());
+  block.used = std::min(block.used, block.bytes);
   return piece;
 }
 

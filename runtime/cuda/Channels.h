@@ -36,6 +36,10 @@ public:
   };
   /// Whether `bytes` are there, without a new window.
   bool has(size_t bytes) const;
+  /// Whether `bytes` are there, or a new window within the limit holds them.
+  bool mayHave(size_t bytes) const {
+    return has(bytes) || (bytes <= limit && total <= limit - bytes);
+  }
   /// Makes a window where `bytes` are not there. Collective.
   llvm::Error reserve(size_t bytes);
   /// `bytes` that `reserve` or `has` has promised.
@@ -50,6 +54,8 @@ private:
   uint64_t limit, total = 0;
   struct Block {
     std::unique_ptr<Window> window;
+    /// What was asked for; behind it lies a mark that peers may still read.
+    size_t bytes = 0;
     size_t used = 0;
   };
   std::vector<Block> blocks;

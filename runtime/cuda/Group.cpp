@@ -53,7 +53,7 @@ constexpr uint64_t kChannelBytes = uint64_t(1) << 30;
 /// their own, and can be prepared while a graph is captured.
 constexpr size_t kFirstChannels = size_t(32) << 20;
 /// Kernels with channels up to this size get a set for a capture beforehand.
-constexpr size_t kSpareBytes = size_t(8) << 20;
+constexpr size_t kSpareBytes = size_t(64) << 20;
 /// What the host writes into abort words; a kernel writes 1.
 constexpr uint64_t kAbortedByHost = 2;
 /// Seconds that ranks wait at least for peers that compile or start NCCL.
@@ -674,13 +674,13 @@ llvm::Expected<void *> CudaGroup::allocate(size_t bytes) {
   std::string what = llvm::formatv("allocating {0} bytes", bytes);
   if (auto error = mesh->agree(what, llvm::Error::success(), patience()))
     return std::move(error);
-  auto window = communicator->allocate(std::max<size_t>(bytes, 1));
+  bytes = std::max<size_t>(bytes, 1);
+  auto window = communicator->allocate(bytes);
   llvm::Error filled = llvm::Error::success();
   if (!window)
     filled = window.takeError();
-  else if (!(filled =
-                 cu.check(cu.MemsetD8((*window)->base(), 0, (*window)->size()),
-                          "zeroing a window")))
+  else if (!(filled = cu.check(cu.MemsetD8((*window)->base(), 0, bytes),
+                               "zeroing a window")))
     filled = cu.check(cu.CtxSynchronize(), "zeroing a window");
   // Peers may write to it from here on.
   if (auto error =
@@ -922,7 +922,8 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
                                made->name(), made->kernel->lsaSize(),
                                communicator->getReachSize())
                      .str());
-  bool spare = made->layout.bytes <= kSpareBytes;
+  bool spare = made->layout.bytes <= kSpareBytes &&
+               pool->mayHave(2 * made->layout.bytes);
   llvm::Error error = pool->reserve(made->layout.bytes * (spare ? 2 : 1));
   if (auto failed = mesh->agree("making channel memory",
                                 asGroupError(std::move(error)), patience()))

@@ -1,0 +1,315 @@
+"""The torch ops, torch.compile and the backend on the GPUs of this machine, and how long their calls take.
+
+Usage: torchrun --nproc-per-node 4 test/gpu/torch_run.py [--only checks|compile|backend|speed] [--json FILE]
+
+Checks are those of test/python/torch, on CUDA tensors. Speed is measured beside NCCL and torch's symmetric memory:
+eager calls and CUDA graphs, the slowest rank, the median of 9 rounds, contenders taking turns. Ends with status 1 if a
+check failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
+os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
+os.environ["CHECK_DEVICE"] = "cuda"
+
+import torch
+import torch.distributed as dist
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "test" / "python" / "torch" / "ops")]
+
+SIZES = [1 << power for power in (10, 13, 16, 18, 20, 22)]
+ROUNDS = 9
+
+
+def say(*text: object) -> None:
+    if dist.get_rank() == 0:
+        print(*text, flush=True)
+
+
+def attempt(name: str, check: Callable[[], Any], failed: list[str]) -> Any:
+    """Runs a check on all ranks; all learn whether it held on every one."""
+    result, wrong = None, 0
+    try:
+        result = check()
+    except Exception:
+        wrong = 1
+        print(f"FAILED {name} on rank {dist.get_rank()}\n{traceback.format_exc()}", flush=True)
+    torch.cuda.synchronize()
+    count = torch.tensor([wrong], device="cuda")
+    dist.all_reduce(count)
+    if int(count):
+        failed.append(name)
+    say(f"{'failed' if int(count) else 'ok':6} {name}")
+    return result
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Checks
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def graphs(rank: int, size: int) -> None:
+    """Captured calls, replayed with other data, beside eager ones."""
+    import commsir.torch.ops as ops
+
+    x = torch.zeros(4096, device="cuda", dtype=torch.bfloat16)
+    ops.all_reduce(x)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = ops.all_reduce(x)
+        z = ops.all_reduce(y)
+    for turn in range(20):
+        x.fill_(rank + turn)
+        graph.replay()
+        eager = ops.all_reduce(x)
+        want = sum(r + turn for r in range(size))
+        assert torch.all(eager == want) and torch.all(y == want) and torch.all(z.float() == float(want * size)), turn
+
+
+def many_sizes(rank: int, size: int) -> None:
+    """Sizes that grow and shrink between calls."""
+    import commsir.torch.ops as ops
+
+    for elements in (1, 7, 4096, 33, 100_003, 64, 1 << 20, 5, 3_000_001, 8):
+        for turn in range(3):
+            x = torch.full((elements,), float(rank + turn), device="cuda")
+            got = ops.all_reduce(x)
+            assert torch.all(got == sum(r + turn for r in range(size))), (elements, turn)
+
+
+def check_ops(rank: int, size: int, failed: list[str]) -> None:
+    import ops_checks
+
+    for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int32, torch.int64):
+        attempt(f"plain {dtype}", lambda dtype=dtype: ops_checks.plain(rank, size, dtype, (2 * size, 33)), failed)
+    for one in (ops_checks.strided, ops_checks.gradients, ops_checks.fused, ops_checks.mistakes, graphs, many_sizes):
+        attempt(one.__name__, lambda one=one: one(rank, size), failed)
+    if size >= 4:
+        attempt("subgroups", lambda: ops_checks.subgroups(rank, size), failed)
+
+
+def check_compile(rank: int, size: int, failed: list[str]) -> None:
+    import compile_checks
+
+    for name in compile_checks.FUSED:
+        said = attempt(
+            f"compile {name}", lambda name=name: compile_checks.fuses(rank, size, name, torch.bfloat16), failed
+        )
+        say("      ", said)
+    counts = attempt("profile", lambda: compile_checks.kernels(rank, size), failed)
+    say("       ops and kernels of one call:", {k: v for k, v in (counts or {}).items() if v and "cuda" not in k})
+
+
+def check_backend(rank: int, size: int, failed: list[str]) -> None:
+    """The backend's calls on CUDA tensors, against NCCL's."""
+    import commsir.torch
+
+    commsir.torch.register()
+    ours = dist.new_group(backend="commsir")
+
+    def same(name: str, call: Callable[[Any], torch.Tensor]) -> None:
+        def check() -> None:
+            got, want = call(ours), call(dist.group.WORLD)
+            torch.testing.assert_close(got.float(), want.float(), rtol=2e-2, atol=2e-2)
+
+        attempt(f"backend {name}", check, failed)
+
+    def data(elements: int, dtype: torch.dtype) -> torch.Tensor:
+        generator = torch.Generator(device="cuda").manual_seed(rank)
+        return torch.randn(elements, device="cuda", generator=generator).to(dtype)
+
+    def all_reduce(group: Any) -> torch.Tensor:
+        x = data(10_001, torch.bfloat16)
+        dist.all_reduce(x, group=group)
+        return x
+
+    def all_gather(group: Any) -> torch.Tensor:
+        out = torch.empty(size * 1000, device="cuda")
+        dist.all_gather_into_tensor(out, data(1000, torch.float32), group=group)
+        return out
+
+    def reduce_scatter(group: Any) -> torch.Tensor:
+        out = torch.empty(1000, device="cuda")
+        dist.reduce_scatter_tensor(out, data(1000 * size, torch.float32), group=group, op=dist.ReduceOp.AVG)
+        return out
+
+    def all_to_all(group: Any) -> torch.Tensor:
+        out = torch.empty(size * 100, device="cuda")
+        dist.all_to_all_single(out, data(size * 100, torch.float32), group=group)
+        return out
+
+    def broadcast(group: Any) -> torch.Tensor:
+        x = data(5000, torch.float16)
+        dist.broadcast(x, 1, group=group)
+        return x
+
+    def exchange(group: Any) -> torch.Tensor:
+        x, out = data(100, torch.float32), torch.empty(100, device="cuda")
+        sends = [
+            dist.P2POp(dist.isend, x, (rank + 1) % size, group),
+            dist.P2POp(dist.irecv, out, (rank - 1) % size, group),
+        ]
+        for work in dist.batch_isend_irecv(sends):
+            work.wait()
+        return out
+
+    for one in (all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, exchange):
+        same(one.__name__, one)
+    say("       paths:", commsir.torch.stats())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Speed
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def slowest(seconds: float) -> float:
+    value = torch.tensor([seconds], device="cuda", dtype=torch.float64)
+    dist.all_reduce(value, dist.ReduceOp.MAX)
+    return float(value)
+
+
+def eager_us(call: Callable[[], Any], calls: int = 50) -> float:
+    """Microseconds of the host for one call: what the caller pays before its kernel has run."""
+    torch.cuda.synchronize()
+    dist.barrier()
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(calls):
+        call()
+    spent = (time.perf_counter() - begin) / calls
+    torch.cuda.synchronize()
+    return slowest(spent) * 1e6
+
+
+def stream_us(call: Callable[[], Any], calls: int = 50) -> float:
+    """Microseconds of the stream for one eager call."""
+    first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    dist.barrier()
+    torch.cuda.synchronize()
+    first.record()
+    for _ in range(calls):
+        call()
+    last.record()
+    torch.cuda.synchronize()
+    return slowest(first.elapsed_time(last) / calls * 1e-3) * 1e6
+
+
+def graph_us(call: Callable[[], Any], calls: int = 50) -> Callable[[], float]:
+    """A replay of `calls` captured calls: microseconds of one."""
+    for _ in range(3):
+        call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            call()
+
+    def replay() -> float:
+        return stream_us(graph.replay, 1) / calls
+
+    return replay
+
+
+def median(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2]
+
+
+def contenders(elements: int, group: str) -> dict[str, Callable[[], Any]]:
+    import commsir.torch
+    import torch.distributed._symmetric_memory as symm_mem
+
+    x = torch.randn(elements, device="cuda").bfloat16()
+    y = torch.empty_like(x)
+    ours = contenders.__dict__.setdefault("ours", None) or dist.new_group(backend="commsir")
+    contenders.__dict__["ours"] = ours
+    symmetric = symm_mem.empty(elements, dtype=torch.bfloat16, device="cuda")
+    symm_mem.rendezvous(symmetric, group)
+    symmetric.copy_(x)
+    made: dict[str, Callable[[], Any]] = {
+        "commsir op": lambda: torch.ops.commsir.all_reduce.out(x, "sum", group, out=y),
+        "commsir backend": lambda: dist.all_reduce(x, group=ours),
+        "nccl": lambda: dist.all_reduce(x),
+        "symm_mem one-shot": lambda: torch.ops.symm_mem.one_shot_all_reduce_out(symmetric, "sum", group, y),
+    }
+    if elements * 2 >= 8192:
+        made["symm_mem two-shot"] = lambda: torch.ops.symm_mem.two_shot_all_reduce_(symmetric, "sum", group)
+    del commsir
+    return made
+
+
+def speed(report: dict[str, Any]) -> None:
+    import commsir.torch.ops  # noqa: F401
+
+    group = dist.group.WORLD.group_name
+    for size in SIZES:
+        calls = contenders(size // 2, group)
+        row: dict[str, dict[str, float]] = {}
+        graphs_of: dict[str, Callable[[], float]] = {}
+        for name, call in calls.items():
+            try:
+                for _ in range(5):
+                    call()
+                torch.cuda.synchronize()
+                graphs_of[name] = graph_us(call)
+            except Exception as error:
+                say(f"{size} {name}: {error}")
+        rounds: dict[str, list[tuple[float, float, float]]] = {name: [] for name in graphs_of}
+        for _ in range(ROUNDS):
+            for name, replay in graphs_of.items():
+                rounds[name].append((eager_us(calls[name]), stream_us(calls[name]), replay()))
+        for name, values in rounds.items():
+            host, stream, graph = (median([value[i] for value in values]) for i in range(3))
+            row[name] = {"host": host, "eager": stream, "graph": graph}
+            say(f"{size:9} {name:20} host {host:7.2f} us  eager {stream:7.2f} us  graph {graph:7.2f} us")
+        report[str(size)] = row
+    x = torch.randn(512, device="cuda").bfloat16()
+    empty = median([eager_us(lambda: torch.ops.commsir._nothing(x, "sum", group), 1000) for _ in range(ROUNDS)])
+    report["empty op, host"] = empty
+    say(f"an op that does nothing but allocate: host {empty:.2f} us")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json", default="")
+    options = parser.parse_args()
+    local = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local)
+    dist.init_process_group("nccl", device_id=torch.device("cuda", local))
+    rank, size = dist.get_rank(), dist.get_world_size()
+    failed: list[str] = []
+    report: dict[str, Any] = {"ranks": size, "device": torch.cuda.get_device_name(), "torch": torch.__version__}
+    if options.only in ("", "checks"):
+        check_ops(rank, size, failed)
+    if options.only in ("", "backend"):
+        check_backend(rank, size, failed)
+    if options.only in ("", "compile"):
+        check_compile(rank, size, failed)
+    if options.only in ("", "speed") and not failed:
+        speed(report)
+    report["failed"] = failed
+    if rank == 0 and options.json:
+        pathlib.Path(options.json).write_text(json.dumps(report, indent=1))
+    say(f"{len(failed)} failed" + "".join(f"\n  {name}" for name in failed))
+    dist.barrier()
+    sys.stdout.flush()
+    # What failed may have left kernels that wait; the process leaves without cleaning up.
+    os._exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
