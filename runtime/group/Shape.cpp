@@ -99,6 +99,11 @@ commsir::group::whyNoKernel(const CollectiveCall &call, const Group &group) {
   if (!llvm::is_contained(
           {"sum", "prod", "min", "max", "avg", "and", "or", "xor"}, reduction))
     return "there is no reduction '" + call.reduction + "'";
+  llvm::StringRef type = call.elementType;
+  if (isFloat(type) &&
+      !llvm::is_contained({"f64", "f32", "f16", "bf16", "f8E4M3FN"}, type))
+    return "there is no arithmetic on '" + call.elementType +
+           "'; it can be copied";
   bool bitwise = reduction == "and" || reduction == "or" || reduction == "xor";
   if (bitwise && isFloat(call.elementType))
     return "'" + call.reduction + "' of '" + call.elementType +
