@@ -12,13 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from commsir import errors
+from commsir import _native, errors
 from commsir._kernel import Kernel
 
 __all__ = ["Entry", "Table", "tune"]
-
-ALGORITHMS = ("one_shot", "two_shot", "ring")
-PROTOCOLS = ("pull", "ll", "lamport")
 
 
 @dataclass(frozen=True)
@@ -89,8 +86,8 @@ def tune(
     ranks: int | None = None,
     inputs: Mapping[str, Any] | None = None,
     *,
-    algorithms: Sequence[str] = ALGORITHMS,
-    protocols: Sequence[str] = PROTOCOLS,
+    algorithms: Sequence[str] | None = None,
+    protocols: Sequence[str] | None = None,
     blocks: Iterable[int] = (1, 2, 4),
     repetitions: int = 5,
     launches: int = 8,
@@ -101,16 +98,19 @@ def tune(
     """Measures a kernel in every way, in turn at each repetition, so that all ways see the same machine.
 
     All ranks run in one process and start together; a time is that of a launch over all ranks. Ways that the compiler
-    refuses stand at the end of the table with the reason. `progress` shows a line on the terminal (if it is one).
+    refuses stand at the end of the table with the reason. Without `algorithms` and `protocols` all are tried.
+    `progress` shows a line on the terminal (if it is one).
     """
     if not isinstance(kernel, Kernel):
         raise errors.UsageError(f"tune takes a kernel of @commsir.kernel, not a {type(kernel).__name__}")
     if repetitions < 1 or launches < 1:
         raise errors.UsageError("tune needs at least one repetition and one launch")
-    collective = "comms.all" in (text := kernel._with(ranks).text(locations=False)) or any(
-        f"comms.{name} " in text for name in ("reduce", "reduce_scatter", "broadcast", "gather", "scatter")
-    )
-    ways = list(itertools.product(algorithms if collective else ("",), protocols if collective else ("",), blocks))
+    # Once as it comes: that what is given fits, and whether there is a collective to choose for.
+    first = kernel.simulate(ranks, inputs, target=target, **options)
+    collective = bool(first.stats.get("choices"))
+    known = _native.doctor() if collective and (algorithms is None or protocols is None) else {}
+    choices = (algorithms or known["algorithms"], protocols or known["protocols"]) if collective else (("",), ("",))
+    ways = list(itertools.product(*choices, blocks))
     times: dict[tuple[str, str, int], list[float]] = {way: [] for way in ways}
     refused: dict[tuple[str, str, int], str] = {}
     show = sys.stderr.isatty() if progress is None else progress
@@ -127,8 +127,7 @@ def tune(
         print(f"\rtune {kernel.__name__}: 100 %{'':<40}", file=sys.stderr)
     entries = [_entry(way, times[way], refused.get(way, "")) for way in ways]
     entries.sort(key=lambda e: (bool(e.refused), e.microseconds))
-    count = ranks or kernel.attributes.get("ranks", 0)
-    return Table(kernel.__name__, count, target, entries)
+    return Table(kernel.__name__, first.ranks, target, entries)
 
 
 def _measure(

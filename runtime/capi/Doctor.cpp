@@ -10,6 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/Algorithm.h"
+#include "lowering/Protocol.h"
 #include "runtime/Version.h"
 #include "runtime/capi/Error.h"
 #include "runtime/driver/Memory.h"
@@ -141,13 +143,24 @@ static Object lookAtLinker() {
 
 #endif // COMMSIR_CUDA
 
+/// Names of what is registered, as users write them.
+template <typename T>
+static llvm::json::Array listNames(llvm::ArrayRef<const T *> registered) {
+  llvm::json::Array names;
+  for (const T *one : registered)
+    names.push_back(one->name);
+  return names;
+}
+
 char *commsir_doctor(void) {
   char *text = nullptr;
   guard([&] {
     Object report{{"version", getVersion()},
                   {"processors", int64_t(std::thread::hardware_concurrency())},
                   {"memory_bytes", int64_t(driver::memoryLimit())},
-                  {"cache", lookAtCache()}};
+                  {"cache", lookAtCache()},
+                  {"algorithms", listNames(mlir::comms::getAlgorithms())},
+                  {"protocols", listNames(mlir::comms::getProtocols())}};
 #ifdef COMMSIR_CUDA
     report["cuda"] = lookAtCuda();
     report["nccl"] = lookAtNccl();

@@ -231,7 +231,7 @@ def program(seed: int) -> str:
             continue
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**9))
 def test_random(load: Load, seed: int) -> None:
     text = program(seed)

@@ -139,13 +139,13 @@ def _check(load: Callable[[str], ModuleType], seed: int, floats: bool) -> None:
     np.testing.assert_array_equal(got, wanted, err_msg=program)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6))
 def test_integers(load: Callable[[str], ModuleType], seed: int) -> None:
     _check(load, seed, floats=False)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6))
 def test_floats(load: Callable[[str], ModuleType], seed: int) -> None:
     _check(load, seed, floats=True)
