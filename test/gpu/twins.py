@@ -4,7 +4,7 @@
   twins.py BIN TWIN [--ranks N] [--rounds K] [--limit PERCENT] [--json FILE]
 
 BIN has comms-bench, TWIN is test/gpu/twin/allreduce.cu as nvcc builds it. Each round measures both at every size, the
-one right after the other, so that a slow spell of the host meets both; the best shape of each side counts, median
+one right after the other, so that a slow spell of the host meets both; the best shape of each side counts, as a median
 of rounds. Exit status 1: a result was wrong, or a generated kernel was slower than its twin by more than the limit.
 """
 

@@ -6,6 +6,8 @@
 // RUN:   --each "threads=1024|threads=32 chip=sm_80" | FileCheck %s --check-prefix=PUSH
 // RUN: comms-translate --comms-to-ptx %s --gpu="ranks=4 blocks=4 check=false algorithm=one_shot protocol=lamport threads=128" \
 // RUN:   | FileCheck %s --check-prefix=LAMPORT
+// RUN: comms-translate --comms-to-ptx %s --gpu="ranks=4 blocks=4 check=false algorithm=two_shot protocol=lamport threads=32" \
+// RUN:   | FileCheck %s --check-prefix=TURNS
 // RUN: comms-translate --comms-to-ptx %s --gpu="ranks=4 blocks=4 check=false algorithm=one_shot protocol=pull threads=64 cluster=2" \
 // RUN:   | FileCheck %s --check-prefix=PULL
 // RUN: comms-translate --comms-to-nvptx %s --gpu="ranks=4 blocks=4 check=false algorithm=two_shot protocol=ll threads=64" \
@@ -23,6 +25,8 @@
 // LAMPORT: griddepcontrol.launch_dependents;
 // LAMPORT: griddepcontrol.wait;
 // LAMPORT: ld.global.v4.b32
+// LAMPORT: fma.rn.bf16x2
+// LAMPORT: min.s16x2
 // LAMPORT-COUNT-4: st.relaxed.sys.global.v4.b32
 // LAMPORT: ld.relaxed.sys.global.v4.b32
 // LAMPORT-NOT: setp
@@ -31,11 +35,32 @@
 // LAMPORT: ld.relaxed.sys.global.v4.b32
 // LAMPORT-NOT: setp
 // LAMPORT: ld.relaxed.sys.global.v4.b32
+// LAMPORT: max.u16x2
 // LAMPORT: setp
 // LAMPORT: call{{.*}} commsir_stop
 // LAMPORT: add.rn.f32
+// LAMPORT: cvt.rn.bf16x2.f32
+// LAMPORT: min.s16x2
 // LAMPORT: st.global.v4.b32
 // LAMPORT: bar{{.*}}sync
+
+// All loads of a block's four tiles are on the way before the first is sent, and
+// the owner pushes one of the four.
+// TURNS-LABEL: .visible .entry all_reduce(
+// TURNS-NOT: st.relaxed
+// TURNS: ld.global.v4.b32
+// TURNS-NOT: st.relaxed
+// TURNS: ld.global.v4.b32
+// TURNS-NOT: st.relaxed
+// TURNS: ld.global.v4.b32
+// TURNS-NOT: st.relaxed
+// TURNS: ld.global.v4.b32
+// TURNS-COUNT-4: st.relaxed.sys.global.v4.b32
+// TURNS-COUNT-4: ld.relaxed.sys.global.v4.b32
+// TURNS-COUNT-4: st.relaxed.sys.global.v4.b32
+// TURNS-COUNT-4: ld.relaxed.sys.global.v4.b32
+// TURNS-NOT: ld.relaxed.sys.global.v4.b32
+// TURNS: bar{{.*}}sync
 
 // PULL-LABEL: .visible .entry all_reduce(
 // PULL: .reqntid 64
