@@ -37,7 +37,6 @@ class Kernel:
         self.attributes = {k: v for k, v in attributes.items() if v}
         self.dims: dict[str, int] = {}
         self._parameters: dict[str, Parameter] | None = None
-        self._texts: dict[tuple[Any, ...], str] = {}
 
     def __repr__(self) -> str:
         fixed = ", ".join(f"{k}={v}" for k, v in {**self.attributes, **self.dims}.items())
@@ -83,14 +82,9 @@ class Kernel:
 
     def text(self, locations: bool = True) -> str:
         """The kernel as MLIR, as it was translated; with `locations` every op carries its place in the Python file."""
-        key = (locations, tuple(self.attributes.items()), tuple(self.dims.items()))
-        if key not in self._texts:
-            found = source.find(self.__commsir_function__)
-            compiler = Compiler(self.attributes.get("ranks"))
-            self._texts[key] = compiler.kernel(
-                found, self.parameters, self.__name__, self.attributes, self.dims, locations
-            )
-        return self._texts[key]
+        found = source.find(self.__commsir_function__)
+        compiler = Compiler(self.attributes.get("ranks"))
+        return compiler.kernel(found, self.parameters, self.__name__, self.attributes, self.dims, locations)
 
     @property
     def ir(self) -> str:
@@ -170,6 +164,9 @@ def _parameters(function: FunctionType) -> dict[str, Parameter]:
     result: dict[str, Parameter] = {}
     code = function.__code__
     place = (code.co_filename, code.co_firstlineno, 1)
+    for name in (function.__name__, *inspect.signature(function).parameters):
+        if not name.isascii():
+            raise diagnostics.compile_error(f"the name '{name}' is not ASCII", place, "rename it: IR knows no others")
     for name, p in inspect.signature(function).parameters.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             raise diagnostics.compile_error("a kernel has no *args and **kwargs", place, "name the parameters")

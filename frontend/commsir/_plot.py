@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +28,19 @@ def timeline(events: Sequence[dict[str, Any]], title: str) -> Figure:
         raise errors.UsageError(
             "a plot needs matplotlib: pip install matplotlib; report.trace() needs nothing"
         ) from error
+
+    class Timeline(Figure):
+        """Notebooks show it, whatever their backend."""
+
+        def _repr_png_(self) -> bytes:
+            out = io.BytesIO()
+            self.savefig(out, format="png")
+            return out.getvalue()
+
     rows = _rows(events)
     slices = [e for e in events if e["ph"] == "X"]
     names = sorted({e["name"] for e in slices if e.get("cat") == "wait"})
-    figure = Figure(figsize=(9, 1.2 + 0.28 * max(len(rows), 2)), layout="constrained")
+    figure = Timeline(figsize=(9, 1.2 + 0.28 * max(len(rows), 2)), layout="constrained")
     axes = figure.subplots()
     for i, name in enumerate([None, *names]):
         mine = [e for e in slices if (e["name"] == name) or (name is None and e.get("cat") != "wait")]

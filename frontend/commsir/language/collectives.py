@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from . import functions as f
 from .compiler import Compiler
 from .dtypes import F32, I32, DType
-from .emit import Line
+from .emit import Line, quote
 from .lower import KINDS, lowers
 from .values import Const, Memory, Seq, Tile, Value, View, Window
 
@@ -208,7 +208,7 @@ def _emit(
 
 
 def _attributes(c: Compiler, **attributes: Value) -> str:
-    given = [f'{k} = "{c.known(v, k, str)}"' for k, v in attributes.items() if v != Const(None)]
+    given = [f"{k} = {quote(c.known(v, k, str))}" for k, v in attributes.items() if v != Const(None)]
     return f" {{{', '.join(given)}}}" if given else ""
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from . import control, diagnostics, source
 from .arithmetic import SYMBOLS
 from .dtypes import BOOL, F32, I64, INDEX, DType, as_dtype
-from .emit import Emitter, Line, Place
+from .emit import Emitter, Line, Place, quote
 from .flow import RESULT, RETURN, Flow, Frame, flatten, is_carried
 from .parameters import Dim, Parameter
 from .values import (
@@ -313,8 +313,7 @@ class Compiler(Flow):
         return True
 
     def _check(self, text: str, offset: Value, count: Scalar, limit: Scalar) -> None:
-        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-        self.emitter.emit(f'comms.check_bounds "{quoted}" {offset.name}, {count.name} in {limit.name}', self.place)  # type: ignore[attr-defined]
+        self.emitter.emit(f"comms.check_bounds {quote(text)} {offset.name}, {count.name} in {limit.name}", self.place)  # type: ignore[attr-defined]
 
     def _With(self, s: ast.With) -> None:
         call = s.items[0].context_expr
@@ -339,7 +338,7 @@ class Compiler(Flow):
                 f"'{name_}' gets its value in the role at line {s.lineno}, which other blocks do not run"
             )
         self.frame.variables = before
-        self.emitter.emit(f'comms.role "{name}" blocks {first} to {last} {{', None)
+        self.emitter.emit(f"comms.role {quote(name)} blocks {first} to {last} {{", None)
         self.emitter.splice(lines)
         self.emitter.emit("}", place)
 

@@ -43,7 +43,7 @@ class Emitter:
 
     def hint(self, name: str, hint: str) -> None:
         match = _AUTO.fullmatch(name)
-        if match:
+        if match and hint.isascii():
             self.hints.setdefault(int(match[1]), hint)
 
     def constant(self, literal: str, type_: str, place: Place | None, hint: str = "") -> str:
@@ -102,7 +102,7 @@ class Emitter:
         if locations:
             tail += f" loc({aliases.setdefault(place, f'#l{len(aliases)}')})"
         module = ["module {", f"  {header} {{", *body, tail, "}"]
-        tables = [f"{alias} = loc({_quote(f)}:{line}:{column})" for (f, line, column), alias in aliases.items()]
+        tables = [f"{alias} = loc({quote(f)}:{line}:{column})" for (f, line, column), alias in aliases.items()]
         return "\n".join(module + tables) + "\n"
 
     def _used_prologue(self) -> list[Line]:
@@ -138,5 +138,7 @@ class Emitter:
         return names
 
 
-def _quote(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def quote(text: str) -> str:
+    """A string as MLIR writes it: what is not plain ASCII as the bytes of UTF-8."""
+    plain = (chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in text.encode(errors="replace"))
+    return '"' + "".join(plain) + '"'

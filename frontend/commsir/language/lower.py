@@ -7,6 +7,7 @@ import builtins
 import inspect
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,6 +17,7 @@ from . import functions as f
 from .arithmetic import Number
 from .compiler import ATTRIBUTES, FUNCTION_NAMES, FUNCTIONS, METHODS, Compiler, Handler
 from .dtypes import F32, I32, I64, INDEX, DType
+from .emit import quote
 from .values import (
     Cell,
     Cells,
@@ -115,6 +117,8 @@ def _gin(c: Compiler, gin: Value) -> str:
     if gin == Const(None):
         return ""
     text = c.known(gin, "gin", str, 'as in gin="context_id = 0"')
+    if not re.fullmatch(r"[\w ,=]*", text):
+        c.fail(f"gin is {gin.describe()}", 'as in gin="context_id = 0, backend = proxy"')
     return f" gin <{text}>" if text else " gin <>"
 
 
@@ -968,7 +972,9 @@ def _channel(
 ) -> Value:
     how = c.choice(pattern, "the pattern", ("multicast", "pairwise", "single"))
     n, by = c.known(slots, "the number of slots", int), c.known(protocol, "the protocol", str)
-    made = Channel("", by if by.isidentifier() else f'"{by}"', _length(c, length), c.element_type(dtype), how)
+    made = Channel(
+        "", by if by.isidentifier() and by.isascii() else quote(by), _length(c, length), c.element_type(dtype), how
+    )
     name = c.result(f"comms.channel {c.channels} {how} over {_team(c, team).name} slots {n} : {made.type}", "")
     c.channels += 1
     return Channel(name, made.protocol, made.length, made.dtype, how)

@@ -135,6 +135,7 @@ def test_source_not_available() -> None:
         ("y: 'f32[Arrays, 4]'", "Arrays.*did you mean 'Array'"),
         ('y: "f32[Array]"', "has no shape"),
         ('y: "f32[Array, 0.5]"', "0.5 is no dimension"),
+        ("größe: f32", "'größe' is not ASCII"),
         ('y: "Signal[1, 2]"', "a signal has a number of cells"),
     ],
 )

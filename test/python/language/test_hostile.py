@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable
 from types import ModuleType
 
@@ -234,8 +235,10 @@ def program(seed: int) -> str:
 @settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**9))
 def test_random(load: Load, seed: int) -> None:
-    text = program(seed)
-    module = load(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        text = program(seed)
+        module = load(text)
     try:
         ir = module.k.text()
     except commsir.CompileError as error:

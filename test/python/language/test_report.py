@@ -122,6 +122,7 @@ def test_plot(kernel: commsir.Kernel, tmp_path: Path) -> None:
     assert [t.get_text() for t in axes.get_yticklabels()][:2] == ["rank 0 block 0", "rank 0 block 1"]
     assert axes.get_xlabel() == "µs" and axes.collections
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
 
 
 def test_explain_and_targets(kernel: commsir.Kernel) -> None:

@@ -136,6 +136,24 @@ def test_early_return(load: Load) -> None:
         assert module.k.simulate(1, {"x": x, "n": n})["y"][0][0] == wanted
 
 
+def test_globals_may_change(load: Load) -> None:
+    module = load("FACTOR = 2\n@kernel\ndef k(y: f32[Array, 1]):\n    y[0] = FACTOR\n")
+    assert module.k.simulate(1)["y"][0][0] == 2
+    module.FACTOR = 3
+    assert module.k.simulate(1)["y"][0][0] == 3
+
+
+def test_any_text(load: Load) -> None:
+    """Names and messages of any script; what is said of a failure is what was written."""
+    module = load(
+        "@kernel\ndef k(y: f32[Array, 4], n: i64):\n    größe = n + 1\n"
+        "    assert größe < 3, 'größe \"zu\" groß\\n\\\\'\n    y[0] = größe\n"
+    )
+    assert module.k.simulate(1, {"n": 1})["y"][0][0] == 2
+    with pytest.raises(module.BoundsError, match='größe "zu" groß'):
+        module.k.simulate(1, {"n": 5})
+
+
 def test_constants_are_python(load: Load) -> None:
     """Closures, tuples, dicts and functions of Python on constants are evaluated when the kernel is compiled."""
     module = load(
