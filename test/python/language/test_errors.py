@@ -3,6 +3,7 @@
 # ruff: noqa: E501 (tables, and programs in strings)
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -124,6 +125,18 @@ def test_source_not_available() -> None:
     exec("import commsir\nfrom commsir import f32, Array\n@commsir.kernel\ndef k(y: f32[Array, 4]):\n    pass\n", space)
     with pytest.raises(commsir.CompileError, match="source of 'k' is not available.*save it as a .py file"):
         space["k"].text()  # type: ignore[attr-defined]
+
+
+def test_notebook_cell() -> None:
+    """What a notebook has compiled is in linecache, under a name that is no file."""
+    text = "import commsir\nfrom commsir import f32, Array\n@commsir.kernel\ndef k(y: f32[Array, 4]):\n    y[:] = 2.0\n"
+    name = "<ipython-input-7-abc>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    space: dict[str, object] = {}
+    exec(compile(text, name, "exec"), space)
+    kernel = space["k"]
+    assert isinstance(kernel, commsir.Kernel)
+    assert kernel.simulate(1)["y"][0][3] == 2
 
 
 @pytest.mark.parametrize(
