@@ -95,17 +95,23 @@ class Kernel:
     @property
     def lowered(self) -> str:
         """The LLVM dialect that the CPU world runs. `ranks` has to be fixed."""
-        return self._ask(_native.compile, produce="lowered")
+        return self._for_ranks("lowered")
 
     @property
     def llvm(self) -> str:
         """LLVM IR for the CPU world. `ranks` has to be fixed."""
-        return self._ask(_native.compile, produce="llvm")
+        return self._for_ranks("llvm")
 
     @property
     def ptx(self) -> str:
         """PTX for an NVIDIA GPU. `ranks` has to be fixed."""
-        return self._ask(_native.compile, produce="ptx")
+        return self._for_ranks("ptx")
+
+    def _for_ranks(self, produce: str) -> str:
+        if "ranks" not in self.attributes:
+            how = f"{self.__name__}.specialise(ranks=8).{produce}"
+            raise errors.UsageError(f"for how many ranks? Code is made for a number of them: {how}")
+        return self._ask(_native.compile, produce=produce)
 
     def explain(self, ranks: int | None = None, **options: Any) -> dict[str, Any]:
         """What was chosen for the kernel, and why."""

@@ -130,6 +130,8 @@ def test_explain_and_targets(kernel: commsir.Kernel) -> None:
     assert fixed.explain()["arguments"]
     assert "llvm.func" in fixed.lowered and "define" in fixed.llvm and ".visible .entry" in fixed.ptx
     assert fixed.check().ranks == 2
+    with pytest.raises(commsir.UsageError, match=r"k.specialise\(ranks=8\).ptx"):
+        _ = kernel.ptx
 
 
 def test_tune(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
