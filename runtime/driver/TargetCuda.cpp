@@ -13,6 +13,7 @@
 #include "runtime/driver/Processes.h"
 #include "runtime/driver/Target.h"
 #include "runtime/jit/cuda/Compile.h"
+#include "runtime/tune/Recipe.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 
@@ -106,8 +107,13 @@ public:
     request.chip = chip;
     request.algorithm = options.algorithm;
     request.protocol = options.protocol;
-    if (auto kernel = findKernel(*module, name))
-      fillIn(request, kernel);
+    tune::Question machine;
+    mlir::OwningOpRef<mlir::ModuleOp> spare;
+    if (auto kernelOp = findKernel(*module, name)) {
+      machine = fillIn(request, kernelOp);
+      if (!options.blocks && !kernelOp.getBlocks())
+        spare = module->clone();
+    }
     request.check = options.check;
     request.checkEvents = options.checkEvents;
     if (ranksAreProcesses())
@@ -117,6 +123,17 @@ public:
     if (!result)
       return result.takeError();
     kernel = std::move(*result);
+    // The choice does not know the registers of this kernel.
+    jit::LaunchShape shape = kernel->shape();
+    int64_t fitting = tune::countFitting(machine, kernel->registers(),
+                                         shape.threads, shape.cluster);
+    if (spare && fitting > 0 && shape.blocks > fitting) {
+      request.blocks = fitting;
+      result = jit::compileCuda(std::move(spare), name, request);
+      if (!result)
+        return result.takeError();
+      kernel = std::move(*result);
+    }
     return objectPath.empty() ? llvm::Error::success()
                               : writeObject(objectPath);
   }
@@ -208,8 +225,10 @@ private:
     return createRankWorld(task, *kernel, *place);
   }
 
-  /// What neither the user nor the kernel says is chosen.
-  void fillIn(jit::CudaOptions &request, mlir::comms::KernelOp kernel) const {
+  /// What neither the user nor the kernel says is chosen. Returns what is known
+  /// of the machine.
+  tune::Question fillIn(jit::CudaOptions &request,
+                        mlir::comms::KernelOp kernel) const {
     tune::Question wish;
     wish.ranks = request.ranks;
     wish.chip = chip;
@@ -226,6 +245,7 @@ private:
       request.threads = answer.threads;
     if (!request.cluster)
       request.cluster = answer.cluster;
+    return wish;
   }
 
   llvm::Error writeObject(llvm::StringRef path) const {

@@ -292,11 +292,13 @@ static const Option kOptions[] = {
        plan.sizes = std::move(*sizes);
        return llvm::Error::success();
      }},
-    {"--rows", "LIST", "rows of the operations on rows [1,8,64,512]",
+    {"--rows", "LIST",
+     "rows of the operations on rows [1,8,64,512; --tune: 1,2,8,32,128,512]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInts("--rows", text, 1, 1 << 24, plan.rows);
      }},
-    {"--hidden", "LIST", "elements of a row [8192; --tune: 4096,8192]",
+    {"--hidden", "LIST",
+     "elements of a row [8192; --tune: 4096 to 8192 by 1024]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInts("--hidden", text, 1, 1 << 16, plan.hidden);
      }},
@@ -511,10 +513,12 @@ static llvm::Error complete(Plan &plan, llvm::ArrayRef<llvm::StringRef> given) {
   if (plan.operations.empty())
     plan.operations = {Operation::AllReduce};
   if (plan.rows.empty())
-    plan.rows = {1, 8, 64, 512};
+    plan.rows = plan.tune.empty() ? std::vector<int64_t>{1, 8, 64, 512}
+                                  : std::vector<int64_t>{1, 2, 8, 32, 128, 512};
   if (plan.hidden.empty())
-    plan.hidden = plan.tune.empty() ? std::vector<int64_t>{8192}
-                                    : std::vector<int64_t>{4096, 8192};
+    plan.hidden = plan.tune.empty()
+                      ? std::vector<int64_t>{8192}
+                      : std::vector<int64_t>{4096, 5120, 6144, 7168, 8192};
   if (!plan.tune.empty()) {
     plan.baselines = false;
     plan.check = false;

@@ -81,6 +81,23 @@ int64_t commsir::tune::countResident(const Question &question,
   return countMultiprocessors(question) * perProcessor;
 }
 
+/// The CTAs of a cluster share a part of the GPU, and some are left over.
+static int64_t inClusters(int64_t ctas, int64_t cluster) {
+  return cluster > 1 ? ctas * 9 / 10 / cluster : ctas;
+}
+
+int64_t commsir::tune::countFitting(const Question &question, int64_t registers,
+                                    int64_t threads, int64_t cluster) {
+  if (registers <= 0)
+    return inClusters(countResident(question, threads), cluster);
+  // Registers come in eights; a multiprocessor has 64 Ki of them, and room for
+  // 2048 threads and 32 CTAs.
+  int64_t perCta = int64_t(llvm::alignTo(registers, 8)) * threads;
+  int64_t perProcessor =
+      std::min({int64_t(65536) / perCta, 2048 / threads, int64_t(32)});
+  return inClusters(countMultiprocessors(question) * perProcessor, cluster);
+}
+
 int64_t commsir::tune::countTiles(const Question &question, int64_t threads,
                                   int64_t cluster) {
   if (question.rows > 0)
@@ -111,8 +128,9 @@ Way commsir::tune::applyRecipe(const Recipe &recipe, const Question &question) {
   if (way.blocks)
     return way;
   int64_t tiles = countTiles(question, way.threads, way.cluster);
-  int64_t limit = std::min(recipe.limit, countResident(question, way.threads)) /
-                  way.cluster;
+  int64_t limit =
+      std::min(recipe.limit / way.cluster,
+               inClusters(countResident(question, way.threads), way.cluster));
   way.blocks = std::clamp<int64_t>(
       llvm::divideCeil(tiles, std::max<int64_t>(recipe.spread, 1)), 1,
       std::max<int64_t>(limit, 1));

@@ -51,6 +51,11 @@ int64_t countMultiprocessors(const Question &question);
 /// CTAs that are smaller.
 int64_t countResident(const Question &question, int64_t threads);
 
+/// Blocks that are on a GPU at a time, of a kernel whose registers are known
+/// (0: not known; then what `countResident` says).
+int64_t countFitting(const Question &question, int64_t registers,
+                     int64_t threads, int64_t cluster);
+
 /// Tiles of the part that a rank sends at a time.
 int64_t countTiles(const Question &question, int64_t threads, int64_t cluster);
 

@@ -224,7 +224,7 @@ void Search::refine(size_t range, size_t place) {
   tell(range, size);
 }
 
-/// The best two pairs' recipes of every size at the neighbours too.
+/// The best pairs' recipes of every size at the neighbours too.
 void Search::spread(size_t range) {
   const std::vector<int64_t> &sizes = ranges[range].sizes;
   std::map<int64_t, std::vector<Recipe>> wanted;
@@ -233,7 +233,7 @@ void Search::spread(size_t range) {
     for (const auto &[pair, found] : bestOfPairs(timesAt(range, sizes[i])))
       ways.push_back(found);
     llvm::sort(ways);
-    for (size_t k = 0; k < std::min<size_t>(ways.size(), 2); ++k) {
+    for (size_t k = 0; k < std::min<size_t>(ways.size(), 4); ++k) {
       if (i > 0)
         wanted[sizes[i - 1]].push_back(ways[k].second);
       if (i + 1 < sizes.size())

@@ -313,34 +313,19 @@ static std::string describeSpan(const Section &section, int64_t size) {
          render(above->first);
 }
 
-/// Of rows: between the two lengths around that of the question.
-static std::map<Recipe, double>
-timesOfRows(const std::vector<const Section *> &sections,
-            const Question &question, std::string &where) {
-  const Section *low = nullptr, *high = nullptr;
+/// Of rows: those of the next longer length. Threads are powers of two, so that
+/// a row costs the rounds of one that fills them.
+static const Section &pickRows(const std::vector<const Section *> &sections,
+                               int64_t columns) {
+  const Section *longest = nullptr, *next = nullptr;
   for (const Section *section : sections) {
-    if (section->columns <= question.columns &&
-        (!low || section->columns > low->columns))
-      low = section;
-    if (section->columns >= question.columns &&
-        (!high || section->columns < high->columns))
-      high = section;
+    if (!longest || section->columns > longest->columns)
+      longest = section;
+    if (section->columns >= columns &&
+        (!next || section->columns < next->columns))
+      next = section;
   }
-  const Section *one = low ? low : high;
-  where =
-      describeSpan(*one, question.rows) + " of " + std::to_string(one->columns);
-  std::map<Recipe, double> times = timesAt(*one, question.rows);
-  if (!low || !high || low == high)
-    return times;
-  where += " to " + std::to_string(high->columns);
-  std::map<Recipe, double> others = timesAt(*high, question.rows), both;
-  for (const auto &[recipe, time] : times)
-    if (auto other = others.find(recipe); other != others.end())
-      both[recipe] = between(double(question.columns), double(low->columns),
-                             time, double(high->columns), other->second);
-  bool lowIsNearer =
-      question.columns * question.columns <= low->columns * high->columns;
-  return !both.empty() ? both : lowIsNearer ? times : others;
+  return next ? *next : *longest;
 }
 
 std::vector<Way> commsir::tune::weigh(const Table &table,
@@ -349,13 +334,14 @@ std::vector<Way> commsir::tune::weigh(const Table &table,
   std::vector<const Section *> sections = findSections(table, question);
   if (sections.empty())
     return {};
-  std::map<Recipe, double> times;
-  if (question.rows > 0) {
-    times = timesOfRows(sections, question, where);
-  } else {
-    where = describeSpan(*sections.front(), question.bytes);
-    times = timesAt(*sections.front(), question.bytes);
-  }
+  bool rows = question.rows > 0;
+  const Section &section =
+      rows ? pickRows(sections, question.columns) : *sections.front();
+  int64_t size = rows ? question.rows : question.bytes;
+  where = describeSpan(section, size);
+  if (rows)
+    where += " of " + std::to_string(section.columns);
+  std::map<Recipe, double> times = timesAt(section, size);
   auto pairs = listPairs(question, /*everything=*/true);
   auto agrees = [](int64_t settled, int64_t measured) {
     return !settled || settled == measured;

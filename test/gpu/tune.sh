@@ -5,7 +5,7 @@
 #   test/gpu/tune.sh BIN OUT RANKS...    BIN has comms-bench; tables go to OUT
 #
 # OUT/h200-N.json belongs into runtime/tune/tables, OUT/held-N.json (of the first
-# number of ranks) into test/tune/Inputs. About two and a half minutes a number of ranks; the
+# number of ranks) into test/tune/Inputs. About three minutes a number of ranks; the
 # same command goes on where it was stopped. COMMS_TUNE_NAME names another machine.
 set -u
 bin=${1:?which folder has comms-bench?}
@@ -17,8 +17,8 @@ mkdir -p "$out"
 status=0
 first=$1
 for ranks in "$@"; do
-  "$bin/comms-bench" --tune "$out/$machine-$ranks.json" --ranks "$ranks" --budget 150 || status=1
+  "$bin/comms-bench" --tune "$out/$machine-$ranks.json" --ranks "$ranks" --budget 200 || status=1
 done
 COMMSIR_TABLES="$out/$machine-$first.json" "$bin/comms-bench" --tune "$out/held-$first.json" --ranks "$first" --budget 90 \
-  --sizes '2K..32M*4' --rows 2,24,192 --hidden 5120,8192 || status=1
+  --sizes '2K..32M*4' --rows 4,24,192 --hidden 3072,8192 || status=1
 exit $status

@@ -174,14 +174,18 @@ TEST(Table, WaysThatTheTypeCannotTakeAreLeftOut) {
   EXPECT_EQ(answer.considered.size(), 1u);
 }
 
-TEST(Table, RowsAreChosenBetweenLengths) {
+TEST(Table, RowsAreChosenAsThoseOfTheNextLength) {
   Tables tables = tablesOf(kTable);
   EXPECT_EQ(chooseFrom(tables, askRows(1, 4096)).way.cluster, 8);
+  EXPECT_EQ(chooseFrom(tables, askRows(64, 4096)).way.cluster, 8);
   EXPECT_EQ(chooseFrom(tables, askRows(64, 8192)).way.cluster, 1);
-  Answer answer = chooseFrom(tables, askRows(64, 5793)); // 4096 * sqrt 2.
-  EXPECT_NEAR(answer.considered.front().microseconds, 12, 1e-2);
-  EXPECT_NEAR(answer.considered.back().microseconds, 12, 1e-2);
-  EXPECT_NE(answer.source.find("64 rows of 4096 to 8192"), std::string::npos);
+  Answer answer = chooseFrom(tables, askRows(64, 5120));
+  EXPECT_EQ(answer.way.cluster, 1);
+  EXPECT_NE(answer.source.find("at 64 rows of 8192"), std::string::npos);
+  answer = chooseFrom(tables, askRows(8, 8192)); // Half way from 1 to 64.
+  ASSERT_EQ(answer.considered.size(), 2u);
+  EXPECT_NEAR(answer.considered[0].microseconds, std::sqrt(4 * 24.0), 1e-6);
+  EXPECT_NEAR(answer.considered[1].microseconds, std::sqrt(9 * 12.0), 1e-6);
   // Longer and shorter rows than any: the nearest length.
   EXPECT_EQ(chooseFrom(tables, askRows(64, 16384)).way.cluster, 1);
   EXPECT_EQ(chooseFrom(tables, askRows(1, 128)).way.cluster, 8);
