@@ -902,6 +902,9 @@ llvm::Expected<ChannelSet *> CudaGroup::makeSet(CudaGroupKernel &kernel) {
 }
 
 llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
+  if (!request.members.empty())
+    return usage("a group of GPUs has no kernels for a part of its ranks: make "
+                 "a group of those ranks");
   std::string key = keyOf(request);
   if (auto known = byRequest.find(key); known != byRequest.end())
     return known->second;

@@ -291,6 +291,7 @@ llvm::Error RankRun::start() {
   if (!made)
     return made.takeError();
   group = std::move(*made);
+  cuda::ContextGuard guard(driver(), cuda::getDevice(*group).context());
   auto prepared = group->prepare(task.request);
   if (!prepared)
     return prepared.takeError();

@@ -85,13 +85,25 @@ std::map<std::string, unsigned long> calls;
 unsigned long long captures = 0;
 thread_local std::vector<CUcontext> contexts;
 
-/// Counts the call; whether it is to fail.
-bool enter(const char *function) {
+/// Functions that work on the current context, or on something of it that they
+/// would not find without.
+const std::set<std::string> needContext = {
+    "CtxSynchronize",  "ModuleLoadDataEx", "LaunchKernelEx", "MemAlloc",
+    "MemHostAlloc",    "MemcpyHtoD",       "MemcpyDtoH",     "MemsetD8",
+    "MemsetD16",       "StreamCreate",     "EventCreate",    "MemGetInfo",
+    "MemcpyHtoDAsync", "MemcpyDtoHAsync",  "MemsetD8Async",  "MemsetD16Async"};
+
+/// Counts the call; how it fails, if it is to.
+CUresult enter(const char *function) {
   {
     std::lock_guard lock(mutex);
     ++calls[function];
   }
-  return fails(function);
+  if (fails(function))
+    return CUDA_ERROR_UNKNOWN;
+  if (contexts.empty() && needContext.count(function))
+    return CUDA_ERROR_INVALID_CONTEXT;
+  return CUDA_SUCCESS;
 }
 
 CUresult allocate(void **pointer, size_t bytes) {
@@ -251,8 +263,8 @@ void runKernel(Stream &stream, const char *params) {
 
 #define FAKE(name, ...)                                                        \
   extern "C" CUresult cu##name(__VA_ARGS__) {                                  \
-    if (enter(#name))                                                          \
-      return CUDA_ERROR_UNKNOWN;
+    if (CUresult bad = enter(#name))                                           \
+      return bad;
 #define END                                                                    \
   return CUDA_SUCCESS;                                                         \
   }

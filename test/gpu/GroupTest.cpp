@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/group/Group.h"
-#include "runtime/cuda/Cuda.h"
+#include "runtime/cuda/Group.h"
 #include "runtime/cuda/Mesh.h"
 #include "runtime/group/Error.h"
 
@@ -119,6 +119,15 @@ public:
   void leaveIf(llvm::Error error) {
     if (error)
       leave(llvm::toString(std::move(error)));
+  }
+
+  CUstream makeStream() {
+    const cuda::Device &device = cuda::getDevice(*group);
+    cuda::ContextGuard guard(device.driver(), device.context());
+    CUstream stream = nullptr;
+    if (device.driver().StreamCreate(&stream, CU_STREAM_NON_BLOCKING))
+      leave("no stream");
+    return stream;
   }
 
   /// The error that the next launch ends in.
@@ -284,9 +293,7 @@ TEST_F(GroupTest, GraphsHaveChannelsOfTheirOwn) {
   expectWell(2, [](Rank &me) -> std::string {
     me.start();
     const cuda::Driver &cu = **cuda::Driver::get();
-    CUstream stream, other;
-    cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-    cu.StreamCreate(&other, CU_STREAM_NON_BLOCKING);
+    CUstream stream = me.makeStream(), other = me.makeStream();
     std::vector<CUgraphExec> graphs;
     // The third and fourth need channels that were not made beforehand.
     for (int graph = 0; graph < 4; ++graph) {
@@ -415,8 +422,7 @@ TEST_F(GroupTest, ADifferentLaunchIsNamed) {
       me.prepare(sumRequest(4));
       GroupKernel *second = me.kernel;
       const cuda::Driver &cu = **cuda::Driver::get();
-      CUstream stream;
-      cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+      CUstream stream = me.makeStream();
       CUgraphExec replays[2] = {};
       for (auto [kernel, replay] :
            {std::pair(first, &replays[0]), std::pair(second, &replays[1])}) {
@@ -457,9 +463,7 @@ TEST_F(GroupTest, TwoLaunchesAtOnceAreReported) {
     me.options.timeout = 5;
     me.start();
     const cuda::Driver &cu = **cuda::Driver::get();
-    CUstream stream, other;
-    cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-    cu.StreamCreate(&other, CU_STREAM_NON_BLOCKING);
+    CUstream stream = me.makeStream(), other = me.makeStream();
     cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     if (auto error = me.launch(stream))
       return llvm::toString(std::move(error));
@@ -491,10 +495,7 @@ TEST_F(GroupTest, TwoLaunchesAtOnceAreReported) {
 TEST_F(GroupTest, LaunchesInTwoStreamsFollowEachOther) {
   expectWell(1, [](Rank &me) -> std::string {
     me.start();
-    const cuda::Driver &cu = **cuda::Driver::get();
-    CUstream streams[2];
-    for (CUstream &stream : streams)
-      cu.StreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    CUstream streams[] = {me.makeStream(), me.makeStream()};
     for (int i : {0, 0, 1, 1, 0})
       if (auto error = me.launch(streams[i]))
         return llvm::toString(std::move(error));

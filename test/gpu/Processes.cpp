@@ -416,7 +416,7 @@ std::string runMismatch(Rank &me, bool graph) {
 std::string runStragglers(Rank &me) {
   me.join();
   Sum small = me.makeSum(Rank::request(1024), 1024);
-  Sum large = me.makeSum(Rank::request(300000), 300000);
+  Sum large = me.makeSum(Rank::request(300000, "two_shot", "ll", 32), 300000);
   std::mt19937 random(unsigned(me.options.rank + 1));
   for (int64_t launch = 0; launch < me.number; ++launch) {
     if (random() % 2)
