@@ -1,4 +1,4 @@
-"""Runs collectives in permutations over shapes, outputs and rounds that take different ways, and compares each with NumPy.
+"""Runs collectives in permutations over shapes, outputs and rounds that differ, and compares each with NumPy.
 
 Usage: permutations.py FOLDER
 
@@ -9,36 +9,36 @@ import itertools
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+Array = npt.NDArray[Any]
 ELEMENTS = {"f32": np.float32, "i32": np.int32}
-#: For each collective: elements of the output by elements of a part and ranks, and of the input.
-SIZES = {
-    "all_reduce": (1, 1),
-    "broadcast": (1, 1),
-    "reduce_scatter": (0, 1),
-    "all_gather": (1, 0),
-    "all_to_all": (0, 0),
-}
+OPS = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast")
+#: Pairs of a variant and a collective that has none.
+WITHOUT = (("memory", "broadcast"), ("in-place", "reduce_scatter"), ("in-place", "all_gather"))
 
 
-def expected(op: str, inputs: list[np.ndarray], rank: int, root: int) -> np.ndarray:
+def expected(op: str, inputs: list[Array], rank: int, root: int) -> Array:
     """What `op` gives on one rank. Sums are exact: inputs are small whole numbers."""
     ranks = len(inputs)
     if op == "all_reduce":
-        return np.sum(inputs, axis=0)
+        return np.asarray(np.sum(inputs, axis=0))
     if op == "broadcast":
         return inputs[root]
     if op == "all_gather":
         return np.concatenate(inputs)
     parts = [np.split(x, ranks) for x in inputs]
     if op == "reduce_scatter":
-        return np.sum([p[rank] for p in parts], axis=0)
+        return np.asarray(np.sum([p[rank] for p in parts], axis=0))
     return np.concatenate([p[rank] for p in parts])
 
 
-def kernel(op: str, element: str, ins: int, outs: int, root: int, window: bool, in_place: bool, round_bytes: int) -> str:
+def kernel(
+    op: str, element: str, ins: int, outs: int, root: int, window: bool, in_place: bool, round_bytes: int
+) -> str:
     """The text of one kernel."""
     source = f"!comms.window<{ins}x{element}>"
     target = f"!comms.window<{outs}x{element}>" if window else f"memref<{outs}x{element}>"
@@ -70,7 +70,12 @@ def run(folder: Path, op: str, ranks: int, part: int, blocks: int, protocol: str
     # In place, the input of the second launch is the output of the first.
     launches = 1 if in_place else 3
     command = ["comms-run", str(folder / "kernel.mlir"), f"--ranks={ranks}", f"--blocks={blocks}"]
-    command += ["--algorithm=permutation", f"--protocol={protocol}", f"--launches={launches}", f"--input=x={folder}/x-%r.npy"]
+    command += [
+        "--algorithm=permutation",
+        f"--protocol={protocol}",
+        f"--launches={launches}",
+        f"--input=x={folder}/x-%r.npy",
+    ]
     command += [f"--expect={output}={folder}/y-%r.npy", "--bitwise"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -83,10 +88,16 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
     variants = ("windows", "memory", "rounds", "in-place")
-    for op, variant in itertools.product(("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast"), variants):
-        if variant == "memory" and op == "broadcast" or variant == "in-place" and op in ("reduce_scatter", "all_gather"):
+    for op, variant in itertools.product(OPS, variants):
+        if (variant, op) in WITHOUT:
             continue
-        cases = [(4, 1000, 3, "push"), (3, 4099, 2, "pull"), (2, 17, 1, "ll"), (1, 300, 2, "push"), (9, 2048, 2, "push")]
+        cases = [
+            (4, 1000, 3, "push"),
+            (3, 4099, 2, "pull"),
+            (2, 17, 1, "ll"),
+            (1, 300, 2, "push"),
+            (9, 2048, 2, "push"),
+        ]
         for ranks, part, blocks, protocol in cases:
             if variant == "rounds" and protocol == "ll":
                 continue
