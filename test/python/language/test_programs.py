@@ -91,7 +91,8 @@ class Writer:
             self.loops += 1
             name = f"i{self.loops}"
             bounds = r.choice(["4", "1, 6", "5, 0, -2", "abs(b) % 5" if not self.floats else "3"])
-            self.emit(indent, f"for {name} in range({bounds}):")
+            over = f"range({bounds})" if r.random() < 0.7 else "(3, 1, 2)"
+            self.emit(indent, f"for {name} in {over}:")
             if not self.floats:
                 self.names.append(name)
             self.branch(indent + 1, True, depth - 1)
