@@ -277,7 +277,8 @@ void *commsir_window_peer(commsir_group *group, const void *data,
 // Collectives
 //===----------------------------------------------------------------------===//
 
-static group::CollectiveCall callOf(const commsir_collective &call) {
+static group::CollectiveCall callOf(const commsir_collective &call,
+                                    int64_t ranks) {
   group::CollectiveCall made;
   made.op = textOf(call.op);
   made.reduction = textOf(call.reduction);
@@ -288,6 +289,10 @@ static group::CollectiveCall callOf(const commsir_collective &call) {
   made.output = {call.output, call.output_elements};
   made.algorithm = textOf(call.algorithm);
   made.protocol = textOf(call.protocol);
+  if (made.op == "all_to_all_v" && call.send_counts && call.recv_counts) {
+    made.sendCounts.assign(call.send_counts, call.send_counts + ranks);
+    made.recvCounts.assign(call.recv_counts, call.recv_counts + ranks);
+  }
   return made;
 }
 
@@ -297,7 +302,8 @@ commsir_status commsir_group_collective(commsir_group *group,
   return guard([&] {
     if (!group || !call)
       return isNull("an argument of commsir_group_collective");
-    return report(group->collectives.run(callOf(*call), stream));
+    return report(group->collectives.run(
+        callOf(*call, group->group->options().ranks), stream));
   });
 }
 
@@ -309,7 +315,8 @@ char *commsir_group_why_not(commsir_group *group,
       text = capi::copyText("an argument is a null pointer");
       return COMMSIR_OK;
     }
-    if (auto why = group->collectives.whyNot(callOf(*call)))
+    if (auto why = group->collectives.whyNot(
+            callOf(*call, group->group->options().ranks)))
       text = capi::copyText(*why);
     return COMMSIR_OK;
   });

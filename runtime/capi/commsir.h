@@ -130,6 +130,8 @@ typedef struct {
   void *output;
   int64_t output_elements;
   const char *algorithm, *protocol;
+  /* all_to_all_v alone: elements to and from each rank; else not read. */
+  const int64_t *send_counts, *recv_counts;
 } commsir_collective;
 COMMSIR_API commsir_status commsir_group_collective(commsir_group *,
                                                     const commsir_collective *,

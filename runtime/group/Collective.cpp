@@ -195,7 +195,76 @@ llvm::Error Collectives::Impl::runWhole(const Shape &shape, void *stream) {
 Collectives::Collectives(Group &group) : impl(std::make_unique<Impl>(group)) {}
 Collectives::~Collectives() = default;
 
+/// Different sizes for each pair of ranks: ranks tell each other the sizes, and
+/// then exchange parts of the largest. Each hears what it is sent, and refuses
+/// what it did not expect after all have what is theirs.
+static llvm::Error runVarying(Collectives &collectives, Group &group,
+                              const CollectiveCall &call, void *stream) {
+  int64_t ranks = group.options().ranks;
+  auto refuse = [&](Kind kind, const llvm::Twine &why) {
+    return makeError(kind, "all_to_all_v: " + why);
+  };
+  auto fits = [&](const std::vector<int64_t> &counts, const Array &array) {
+    int64_t total = 0;
+    for (int64_t count : counts)
+      if (count < 0 || __builtin_add_overflow(total, count, &total))
+        return false;
+    return static_cast<int64_t>(counts.size()) == ranks &&
+           total <= array.elements && (array.data || !total);
+  };
+  if (!fits(call.sendCounts, call.input) || !fits(call.recvCounts, call.output))
+    return refuse(Kind::Usage, "there is one count for each rank, none is "
+                               "negative, and together they fit the arrays");
+  std::vector<int64_t> sizes = call.sendCounts, heard(ranks);
+  CollectiveCall part;
+  part.op = "all_to_all";
+  part.elementType = "i64";
+  part.input = {sizes.data(), ranks};
+  part.output = {heard.data(), ranks};
+  if (llvm::Error error = collectives.run(part, stream))
+    return error;
+  int64_t own = *llvm::max_element(sizes), largest = 0;
+  part.op = "all_reduce";
+  part.reduction = "max";
+  part.input = {&own, 1};
+  part.output = {&largest, 1};
+  if (llvm::Error error = collectives.run(part, stream))
+    return error;
+  size_t width = *elementBytesOf(call.elementType);
+  std::vector<char> in(largest * ranks * width), out(in.size());
+  auto *from = static_cast<const char *>(call.input.data);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    size_t bytes = sizes[rank] * width;
+    if (bytes)
+      std::memcpy(in.data() + rank * largest * width, from, bytes);
+    from += bytes;
+  }
+  part.op = "all_to_all";
+  part.reduction.clear();
+  part.elementType = call.elementType;
+  part.input = {in.data(), largest * ranks};
+  part.output = {out.data(), largest * ranks};
+  if (llvm::Error error = collectives.run(part, stream))
+    return error;
+  auto *to = static_cast<char *>(call.output.data);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    if (heard[rank] != call.recvCounts[rank])
+      return refuse(Kind::Disagree,
+                    "rank " + llvm::Twine(rank) + " sends " +
+                        llvm::Twine(heard[rank]) + " elements to rank " +
+                        llvm::Twine(group.options().rank) + ", which expects " +
+                        llvm::Twine(call.recvCounts[rank]));
+    size_t bytes = heard[rank] * width;
+    if (bytes)
+      std::memcpy(to, out.data() + rank * largest * width, bytes);
+    to += bytes;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
+  if (call.op == "all_to_all_v" && !whyNot(call))
+    return runVarying(*this, impl->group, call, stream);
   auto shape = resolveShape(call, impl->group);
   if (!shape)
     return shape.takeError();

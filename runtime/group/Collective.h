@@ -39,6 +39,9 @@ struct CollectiveCall {
   Array input, output;
   /// Empty: chosen.
   std::string algorithm, protocol;
+  /// all_to_all_v: elements to and from each rank; they lie one after the other
+  /// in input and output, those of rank 0 first.
+  std::vector<int64_t> sendCounts, recvCounts;
 };
 
 /// A collective with arithmetic: `input` is the collective's array of `rows`

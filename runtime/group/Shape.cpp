@@ -82,7 +82,12 @@ int64_t commsir::group::sizeClass(int64_t elements) {
 
 std::optional<std::string>
 commsir::group::whyNoKernel(const CollectiveCall &call, const Group &group) {
-  const Operation *operation = findOperation(call.op);
+  // Made of all_to_all: see Collective.cpp.
+  bool varies = call.op == "all_to_all_v";
+  if (varies && group.onGpu())
+    return "exchanges of different sizes are for groups on the CPU";
+  const Operation *operation =
+      findOperation(varies ? "all_to_all" : llvm::StringRef(call.op));
   if (!operation)
     return "there is no collective '" + call.op + "'";
   if (!elementBytesOf(call.elementType))
@@ -199,6 +204,8 @@ llvm::Expected<Shape> commsir::group::resolveShape(const CollectiveCall &call,
                                                    const Group &group) {
   if (auto why = whyNoKernel(call, group))
     return refuse(call, *why);
+  if (!findOperation(call.op))
+    return refuse(call, "it has no kernel of its own");
   const Operation &kind = *findOperation(call.op);
   Shape shape;
   shape.op = call.op;

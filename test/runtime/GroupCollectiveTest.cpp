@@ -228,6 +228,45 @@ TEST(GroupCollectiveTest, SendAndRecvBetweenAnyTwo) {
   });
 }
 
+TEST(GroupCollectiveTest, SizesOfPairsMayDiffer) {
+  runRanks(3, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    auto count = [](int64_t from, int64_t to) { return from * 40 + to; };
+    for (int turn = 0; turn < 3; ++turn) {
+      group::CollectiveCall call;
+      call.op = "all_to_all_v";
+      call.elementType = "f32";
+      std::vector<float> in, out, wanted;
+      for (int64_t peer = 0; peer < 3; ++peer) {
+        call.sendCounts.push_back(count(member.rank, peer));
+        call.recvCounts.push_back(count(peer, member.rank));
+        in.insert(in.end(), call.sendCounts.back(),
+                  float(member.rank * 10 + peer + turn));
+        wanted.insert(wanted.end(), call.recvCounts.back(),
+                      float(peer * 10 + member.rank + turn));
+      }
+      out.resize(wanted.size());
+      call.input = {in.data(), int64_t(in.size())};
+      call.output = {out.data(), int64_t(out.size())};
+      if (!member.good(collectives.run(call, nullptr)))
+        return;
+      if (out != wanted)
+        return member.complain("something else arrived");
+      if (turn < 2)
+        continue;
+      // Rank 1 expects one element less of rank 2.
+      if (member.rank == 1)
+        --call.recvCounts[2];
+      llvm::Error error = collectives.run(call, nullptr);
+      if (member.rank == 1)
+        member.expect(std::move(error), group::GroupError::Kind::Disagree,
+                      {"rank 2 sends 81 elements to rank 1", "expects 80"});
+      else
+        member.good(std::move(error));
+    }
+  });
+}
+
 /// The same bits as in a world of fibers, of sums that rounding changes.
 TEST(GroupCollectiveTest, SameBitsAsTheWorld) {
   constexpr int64_t ranks = 4;
