@@ -1,5 +1,5 @@
-# `cmake --install` and find_package(CommsIR): libraries, headers, tools, and a
-# package file that finds the MLIR they were built with.
+# `cmake --install` and find_package(CommsIR): libraries (CommsIR::commsir is the C
+# one), headers, tools, and a package file that finds the MLIR they were built with.
 
 include(CMakePackageConfigHelpers)
 
@@ -7,6 +7,7 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/commsir")
 
 install(TARGETS CommsIRDialect CommsIRLowering CommsIRRuntime
   EXPORT CommsIRTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS commsir EXPORT CommsIRTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 get_property(tools GLOBAL PROPERTY COMMSIR_TOOLS)
 install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(TARGET CommsIRPlugin)

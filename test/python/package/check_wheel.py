@@ -34,6 +34,11 @@ print(f"import commsir: {(time.perf_counter() - start) * 1000:.0f} ms")
 assert "torch" not in sys.modules and "numpy" not in sys.modules
 assert "_lib" in str(commsir._native.library_path()), commsir._native.library_path()
 print(commsir.version())
+import importlib, pkgutil
+for module in pkgutil.walk_packages(commsir.__path__, "commsir."):
+    if not module.name.startswith(("commsir.torch", "commsir.examples")):
+        importlib.import_module(module.name)
+assert "torch" not in sys.modules
 """
 
 
