@@ -274,6 +274,9 @@ def _single(name: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     """Calls of one group begin in issue order, on a thread of their own."""
 
+    #: torch asks this of a group's backend, which this is itself.
+    supports_splitting = False
+
     def __init__(self, settings: backend.Settings) -> None:
         super().__init__(settings.rank, settings.size)
         self.settings = settings

@@ -93,14 +93,20 @@ static Used &groupOf(const Tensor &tensor, const std::string &name) {
   return Groups::get().find(name, cpu ? -1 : tensor.get_device_index());
 }
 
-/// The current stream of the tensor's GPU; null on the CPU. Looked up by name:
-/// a torch without CUDA has no such function.
-static void *streamOf(const Tensor &tensor) {
+/// Of the torch that is loaded: one without CUDA has no such function, so that
+/// it cannot be linked.
+static auto findCurrentStream() {
   using Function = AOTITorchError (*)(int32_t, void **);
+  void *library = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
+  return reinterpret_cast<Function>(dlsym(
+      library ? library : RTLD_DEFAULT, "aoti_torch_get_current_cuda_stream"));
+}
+
+/// The current stream of the tensor's GPU; null on the CPU.
+static void *streamOf(const Tensor &tensor) {
   if (tensor.is_cpu())
     return nullptr;
-  static auto current = reinterpret_cast<Function>(
-      dlsym(RTLD_DEFAULT, "aoti_torch_get_current_cuda_stream"));
+  static auto current = findCurrentStream();
   void *stream = nullptr;
   if (!current || current(tensor.get_device_index(), &stream) != 0)
     throw std::runtime_error("commsir: torch does not tell the current stream");

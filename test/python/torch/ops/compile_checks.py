@@ -1,7 +1,8 @@
-"""What each rank compiles: see test_compile.py."""
+"""What each rank compiles, on the CPU (test_compile.py) or, as CHECK_DEVICE says, on GPUs (test/gpu/torch_run.py)."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +12,12 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as funcol
 
 COLUMNS = 96
+DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
 
 
 def _tensor(rank: int, *shape: int, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(1000 * seed + rank)
-    return torch.randn(shape, generator=generator).to(dtype)
+    return torch.randn(shape, generator=generator).to(DEVICE, dtype)
 
 
 def _rms_norm(h: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
@@ -149,7 +151,13 @@ def kernels(rank: int, size: int) -> dict[str, int]:
     arguments = [_tensor(rank, 4, COLUMNS, dtype=torch.bfloat16) for _ in range(2)]
     weight = _tensor(0, COLUMNS, dtype=torch.bfloat16)
     compiled(*arguments, weight)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+    compiled(*arguments, weight)
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if DEVICE != "cpu":
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
+    with torch.profiler.profile(activities=activities) as profile:
         compiled(*arguments, weight)
+        if DEVICE != "cpu":
+            torch.cuda.synchronize()
     names = [event.name for event in profile.events()]
     return {name: names.count(name) for name in set(names)}

@@ -1,19 +1,22 @@
-"""What each rank runs: see test_ops.py and test_compile.py."""
+"""What each rank runs, on the CPU (test_ops.py) or, as CHECK_DEVICE says, on GPUs (test/gpu/torch_run.py)."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import commsir.torch.ops as ops
 import torch
 import torch.distributed as dist
 
+DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
+
 
 def _input(rank: int, shape: tuple[int, ...], dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(1000 * seed + rank)
     if dtype.is_floating_point:
-        return torch.randn(shape, generator=generator, dtype=torch.float32).to(dtype)
-    return torch.randint(-5, 6, shape, generator=generator).to(dtype)
+        return torch.randn(shape, generator=generator, dtype=torch.float32).to(DEVICE, dtype)
+    return torch.randint(-5, 6, shape, generator=generator).to(DEVICE, dtype)
 
 
 def plain(rank: int, size: int, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
@@ -48,7 +51,7 @@ def plain(rank: int, size: int, dtype: torch.dtype, shape: tuple[int, ...]) -> N
     assert torch.equal(x, kept), "an op has changed its input"
     everywhere = [None] * size
     dist.all_gather_object(
-        everywhere, torch.ops.commsir.all_reduce(x, "sum", group).view(torch.uint8).numpy().tobytes()
+        everywhere, torch.ops.commsir.all_reduce(x, "sum", group).view(torch.uint8).cpu().numpy().tobytes()
     )
     assert len(set(everywhere)) == 1, "ranks differ in bits"
 
@@ -58,7 +61,7 @@ def strided(rank: int, size: int) -> None:
     x = _input(rank, (12, 8), torch.float32).t()
     want = sum(_input(r, (12, 8), torch.float32).t() for r in range(size))
     torch.testing.assert_close(ops.all_reduce(x), want)
-    out = torch.empty(12, 8).t()
+    out = torch.empty(12, 8, device=DEVICE).t()
     try:
         torch.ops.commsir.all_reduce.out(x, "sum", dist.group.WORLD.group_name, out=out)
     except RuntimeError as error:
@@ -90,9 +93,9 @@ def gradients(rank: int, size: int) -> None:
 
 def subgroups(rank: int, size: int) -> None:
     """Two halves, at work at the same time."""
-    halves = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    halves = [dist.new_group([0, 1]), dist.new_group(list(range(2, size)))]
     mine = halves[rank // 2]
-    x = torch.full((5,), float(rank))
+    x = torch.full((5,), float(rank), device=DEVICE)
     assert ops.all_reduce(x, "sum", mine)[0] == (1 if rank < 2 else 5)
     assert ops.all_reduce(x)[0] == 6
 
@@ -108,7 +111,7 @@ def mistakes(rank: int, size: int) -> None:
             return
         raise AssertionError(f"nothing was raised that says {text!r}")
 
-    x = torch.ones(size * 2 + 1, 4)
+    x = torch.ones(size * 2 + 1, 4, device=DEVICE)
     fails("cannot be shared out", lambda: ops.reduce_scatter(x))
     fails("element type", lambda: ops.all_reduce(x.to(torch.complex64)))
     fails("harmonic", lambda: ops.all_reduce(x, "harmonic"))
