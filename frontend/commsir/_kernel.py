@@ -58,6 +58,11 @@ class Kernel:
         return self._parameters
 
     @property
+    def file(self) -> str:
+        """The file that the kernel is written in."""
+        return self.__commsir_function__.__code__.co_filename
+
+    @property
     def symbols(self) -> list[str]:
         """The names of dimensions that are not fixed yet."""
         names = [d for p in self.parameters.values() for d in p.shape if isinstance(d, str) and d != "?"]
@@ -161,7 +166,7 @@ class Kernel:
         """Calls the library; what it says of the source shows the lines of Python."""
         text = self.text()
         try:
-            return function(text, ranks=self.attributes.get("ranks", 0), **options)
+            return function(text, ranks=self.attributes.get("ranks", 0), file=self.file, **options)
         except errors.CommsError as error:
             raise diagnostics.with_source(error) from None
 

@@ -55,6 +55,7 @@ def run(
     text = made.text()
     keep = Path(tempfile.mkstemp(suffix=".json")[1]) if trace else None
     request: dict[str, Any] = {
+        "file": made.file,
         "ranks": count,
         "scalars": {n: _native._plain(v) for n, v in scalars.items()},
         "shapes": {n: list(parts[0].shape) for n, parts in arrays.items()},

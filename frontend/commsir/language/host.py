@@ -114,6 +114,10 @@ class _Collective(Kernel):
         self._outs = outs
         self._place = _caller()
 
+    @property
+    def file(self) -> str:
+        return self._place[0]
+
     def text(self, locations: bool = True) -> str:
         return _Builder(self.attributes.get("ranks")).build(self, locations)
 
