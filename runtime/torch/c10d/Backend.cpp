@@ -49,8 +49,7 @@ void commsir::torch_c10d::Backend::setTimeout(milliseconds timeout) {
 
 c10d::ErrorType commsir::torch_c10d::Backend::getError() {
   std::lock_guard<std::mutex> lock(mutex);
-  return ended.empty() ? c10d::ErrorType::SUCCESS
-                       : c10d::ErrorType::COMM_ERROR;
+  return ended.empty() ? c10d::ErrorType::SUCCESS : c10d::ErrorType::COMM_ERROR;
 }
 
 Side &commsir::torch_c10d::Backend::side(const c10::Device &device) {
@@ -61,8 +60,7 @@ Side &commsir::torch_c10d::Backend::side(const c10::Device &device) {
   return *side;
 }
 
-std::map<std::string, std::string>
-commsir::torch_c10d::Backend::groupCounts() {
+std::map<std::string, std::string> commsir::torch_c10d::Backend::groupCounts() {
   std::lock_guard<std::mutex> lock(mutex);
   std::map<std::string, std::string> result;
   for (auto &[type, side] : sides)
@@ -77,7 +75,8 @@ commsir::torch_c10d::Backend::groupCounts() {
 
 void commsir::torch_c10d::Backend::checkUsable(const char *name) const {
   TORCH_CHECK(forks == forksSoFar(), "commsir: ", name, ": process group ",
-              settings.name, " was made before this process was forked; start "
+              settings.name,
+              " was made before this process was forked; start "
               "workers with the spawn method, or call init_process_group in "
               "the child");
   std::lock_guard<std::mutex> lock(mutex);
@@ -208,9 +207,9 @@ void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
     if (reason.empty() && size_ > 1)
       reason = side(call.device).whyNot(call);
     Counters::get().add({settings.name, call.name,
-                         reason.empty()          ? "commsir"
+                         reason.empty()         ? "commsir"
                          : call.device.is_cpu() ? "gloo"
-                                                 : "nccl",
+                                                : "nccl",
                          reason});
     recorder.mark(ticket, "begun");
     for (auto &copy : call.before)
@@ -241,11 +240,10 @@ static void copyStep(const Step &step, const c10::Device &device,
 
 static int64_t bytesOf(const Step &step) {
   std::string_view type = step.type;
-  int64_t width = type == "i8" || type.substr(0, 2) == "f8" ? 1
-                  : type == "i16" || type == "f16" || type == "bf16"
-                      ? 2
-                  : type == "i32" || type == "f32" ? 4
-                                                   : 8;
+  int64_t width = type == "i8" || type.substr(0, 2) == "f8"          ? 1
+                  : type == "i16" || type == "f16" || type == "bf16" ? 2
+                  : type == "i32" || type == "f32"                   ? 4
+                                                                     : 8;
   return step.outputElements * width;
 }
 
@@ -283,7 +281,8 @@ void commsir::torch_c10d::Backend::runDelegated(Call &call, CallWork &work,
 void commsir::torch_c10d::Backend::runSends(const std::vector<CallPtr> &calls,
                                             CallWork &work) {
   bool gpu = !calls.front()->device.is_cpu();
-  c10d::Backend *other = gpu ? &side(calls.front()->device).delegate() : nullptr;
+  c10d::Backend *other =
+      gpu ? &side(calls.front()->device).delegate() : nullptr;
   if (other)
     other->startCoalescing();
   for (const CallPtr &part : calls)
@@ -316,9 +315,9 @@ WorkPtr commsir::torch_c10d::Backend::endCoalescing() {
   all->device = calls.front()->device;
   all->sequence = calls.back()->sequence;
   for (const CallPtr &part : calls) {
-    TORCH_CHECK(part->device == all->device,
-                "commsir: coalesced calls on ", all->device, " and ",
-                part->device, "; coalesce the calls of one device");
+    TORCH_CHECK(part->device == all->device, "commsir: coalesced calls on ",
+                all->device, " and ", part->device,
+                "; coalesce the calls of one device");
     all->outputs.insert(all->outputs.end(), part->outputs.begin(),
                         part->outputs.end());
   }
@@ -337,9 +336,7 @@ void commsir::torch_c10d::Backend::abortBecause(const std::string &reason) {
     side->abort(reason);
 }
 
-void commsir::torch_c10d::Backend::abort() {
-  abortBecause("it was aborted");
-}
+void commsir::torch_c10d::Backend::abort() { abortBecause("it was aborted"); }
 
 void commsir::torch_c10d::Backend::shutdown() {
   if (forks != forksSoFar())
@@ -353,9 +350,10 @@ void commsir::torch_c10d::Backend::shutdown() {
     side->drainDelegate();
 }
 
-BackendPtr commsir::torch_c10d::Backend::split(
-    const StorePtr &store, const std::vector<int> &ranks,
-    const c10::intrusive_ptr<Options> &opts) {
+BackendPtr
+commsir::torch_c10d::Backend::split(const StorePtr &store,
+                                    const std::vector<int> &ranks,
+                                    const c10::intrusive_ptr<Options> &opts) {
   checkUsable("split");
   auto own = std::find(ranks.begin(), ranks.end(), rank_);
   if (own == ranks.end())
@@ -372,8 +370,7 @@ BackendPtr commsir::torch_c10d::Backend::split(
     part.timeout = opts->timeout;
   part.globalRanks.clear();
   for (int rank : ranks)
-    part.globalRanks.push_back(settings.globalRanks.empty()
-                                   ? rank
-                                   : settings.globalRanks[rank]);
+    part.globalRanks.push_back(
+        settings.globalRanks.empty() ? rank : settings.globalRanks[rank]);
   return c10::make_intrusive<Backend>(std::move(part));
 }

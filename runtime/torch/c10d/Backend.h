@@ -114,11 +114,11 @@ private:
   void runOwn(Call &call, void *stream);
   void runDelegated(Call &call, CallWork &work, const std::string &reason);
   void runSends(const std::vector<CallPtr> &calls, CallWork &work);
-  WorkPtr transfer(c10d::OpType type, const char *name,
-                   std::vector<at::Tensor> &tensors, int peer,
-                   std::function<WorkPtr(c10d::Backend &,
-                                         std::vector<at::Tensor> &)>
-                       delegated);
+  WorkPtr
+  transfer(c10d::OpType type, const char *name,
+           std::vector<at::Tensor> &tensors, int peer,
+           std::function<WorkPtr(c10d::Backend &, std::vector<at::Tensor> &)>
+               delegated);
   Side &side(const c10::Device &device);
 
   Settings settings;

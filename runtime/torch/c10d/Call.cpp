@@ -47,8 +47,9 @@ static int64_t width(const at::Tensor &tensor) {
 }
 
 static int64_t words(const at::Tensor &tensor) {
-  return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) / width(tensor)
-                          : 0;
+  return tensor.defined()
+             ? static_cast<int64_t>(tensor.nbytes()) / width(tensor)
+             : 0;
 }
 
 static void *address(const at::Tensor &tensor) {
@@ -141,8 +142,8 @@ static void turnTopBit(const at::Tensor &to, const at::Tensor &from) {
 
 static void multiply(const at::Tensor &to, const at::Tensor &from,
                      const ReduceOp &op) {
-  auto *factor = dynamic_cast<c10d::NCCLPreMulSumSupplement *>(
-      op.supplement_.get());
+  auto *factor =
+      dynamic_cast<c10d::NCCLPreMulSumSupplement *>(op.supplement_.get());
   TORCH_CHECK(factor, "commsir: PREMUL_SUM without a factor; make it with "
                       "torch.distributed._make_nccl_premul_sum");
   at::Tensor target = to;
@@ -156,13 +157,14 @@ static void multiply(const at::Tensor &to, const at::Tensor &from,
 static void checkReduction(const char *name, const ReduceOp &op,
                            const at::Tensor &tensor) {
   auto type = tensor.scalar_type();
-  bool bitwise = op == ReduceOp::BAND || op == ReduceOp::BOR ||
-                 op == ReduceOp::BXOR;
+  bool bitwise =
+      op == ReduceOp::BAND || op == ReduceOp::BOR || op == ReduceOp::BXOR;
   TORCH_CHECK(!bitwise || c10::isIntegralType(type, /*includeBool=*/true),
               "commsir: Cannot use a bitwise ReduceOp with ", type, " in ",
               name, "; use an integer tensor");
   TORCH_CHECK(!c10::isComplexType(type) || c10d::isComplexViewAsRealAllowed(op),
-              "commsir: ", name, " does not support this ReduceOp on complex "
+              "commsir: ", name,
+              " does not support this ReduceOp on complex "
               "tensors; use SUM, AVG or PREMUL_SUM");
   TORCH_CHECK(!(op == ReduceOp::AVG && type == at::kBool), "commsir: ", name,
               ": Cannot use ReduceOp.AVG with Boolean inputs; use a number");
@@ -195,9 +197,8 @@ void Call::reduceStep(const char *op, const ReduceOp &reduceOp, at::Tensor in,
   if (reduceOp == ReduceOp::AVG && c10::isIntegralType(type, false)) {
     kind = "sum";
     if (result)
-      unpack.insert(unpack.begin(), [=]() mutable {
-        out.div_(at::Scalar(ranks), "trunc");
-      });
+      unpack.insert(unpack.begin(),
+                    [=]() mutable { out.div_(at::Scalar(ranks), "trunc"); });
   }
   reduction = kind;
   const char *element = reducedType(type);
@@ -236,8 +237,7 @@ CallWork::CallWork(int rank, c10d::OpType type, const char *title,
                    milliseconds timeout,
                    std::function<void(const std::string &)> abortGroup)
     : Work(rank, type, title, inputs), outputs(std::move(outputs)),
-      sequence(sequence), timeout(timeout), abortGroup(std::move(abortGroup)) {
-}
+      sequence(sequence), timeout(timeout), abortGroup(std::move(abortGroup)) {}
 
 void CallWork::complete(std::exception_ptr error) {
   finish(error);

@@ -130,12 +130,11 @@ WorkPtr Self::allreduce_sparse(Tensors &tensors,
   return submit(call);
 }
 
-WorkPtr
-Self::allreduce_coalesced(Tensors &tensors,
-                          const c10d::AllreduceCoalescedOptions &opts) {
-  auto call = newCall(OpType::ALLREDUCE_COALESCED,
-                      "commsir:all_reduce_coalesced", opts.timeout,
-                      opts.asyncOp);
+WorkPtr Self::allreduce_coalesced(Tensors &tensors,
+                                  const c10d::AllreduceCoalescedOptions &opts) {
+  auto call =
+      newCall(OpType::ALLREDUCE_COALESCED, "commsir:all_reduce_coalesced",
+              opts.timeout, opts.asyncOp);
   TORCH_CHECK(!tensors.empty(), "commsir: ", call->name, " got no tensors");
   int64_t elements = 0;
   for (const at::Tensor &tensor : tensors) {
@@ -171,8 +170,8 @@ WorkPtr Self::reduce(Tensors &tensors, const c10d::ReduceOptions &opts) {
   bool root = opts.rootRank == rank_;
   const at::Tensor &given = single(call->name, tensors);
   at::Tensor tensor = root ? call->both(given) : call->input(given);
-  call->reduceStep("reduce", opts.reduceOp, tensor, root ? tensor : at::Tensor(),
-                   size_, opts.rootRank, root);
+  call->reduceStep("reduce", opts.reduceOp, tensor,
+                   root ? tensor : at::Tensor(), size_, opts.rootRank, root);
   call->delegated = [=](c10d::Backend &other) {
     Tensors list{tensor};
     return other.reduce(list, opts);
@@ -227,9 +226,8 @@ WorkPtr Self::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
 
 WorkPtr Self::_allgather_base(at::Tensor &output, at::Tensor &input,
                               const c10d::AllgatherOptions &opts) {
-  auto call = newCall(OpType::_ALLGATHER_BASE,
-                      "commsir:all_gather_into_tensor", opts.timeout,
-                      opts.asyncOp);
+  auto call = newCall(OpType::_ALLGATHER_BASE, "commsir:all_gather_into_tensor",
+                      opts.timeout, opts.asyncOp);
   checkType(call->name, input, output);
   TORCH_CHECK(output.numel() == input.numel() * size_,
               "commsir: all_gather_into_tensor: output tensor size must be "
@@ -281,9 +279,9 @@ static void gatherWords(Call &call, const Tensors &inputs,
 WorkPtr Self::allgather_coalesced(std::vector<Tensors> &outputs,
                                   Tensors &inputs,
                                   const c10d::AllgatherOptions &opts) {
-  auto call = newCall(OpType::ALLGATHER_COALESCED,
-                      "commsir:all_gather_coalesced", opts.timeout,
-                      opts.asyncOp);
+  auto call =
+      newCall(OpType::ALLGATHER_COALESCED, "commsir:all_gather_coalesced",
+              opts.timeout, opts.asyncOp);
   TORCH_CHECK(!inputs.empty(), "commsir: ", call->name, " got no tensors");
   checkCount(call->name, outputs.size(), size_);
   // c10d's lists are one a rank; the gather wants one a tensor.
@@ -291,19 +289,20 @@ WorkPtr Self::allgather_coalesced(std::vector<Tensors> &outputs,
   for (const at::Tensor &input : inputs)
     call->inputs.push_back(input);
   for (const Tensors &list : outputs) {
-    TORCH_CHECK(list.size() == inputs.size(), "commsir: ", call->name,
-                " got ", inputs.size(), " inputs and ", list.size(),
+    TORCH_CHECK(list.size() == inputs.size(), "commsir: ", call->name, " got ",
+                inputs.size(), " inputs and ", list.size(),
                 " outputs of a rank");
     for (size_t i = 0; i < list.size(); ++i) {
-      TORCH_CHECK(list[i].nbytes() == inputs[i].nbytes(), "commsir: ",
-                  call->name, ": output ", i, " is not as large as its input");
+      TORCH_CHECK(list[i].nbytes() == inputs[i].nbytes(),
+                  "commsir: ", call->name, ": output ", i,
+                  " is not as large as its input");
       perTensor[i].push_back(list[i]);
       call->outputs.push_back(list[i]);
     }
   }
   gatherWords(*call, inputs, perTensor, size_);
-  call->delegated = [=, ins = inputs, outs = outputs](
-                        c10d::Backend &other) mutable {
+  call->delegated = [=, ins = inputs,
+                     outs = outputs](c10d::Backend &other) mutable {
     return other.allgather_coalesced(outs, ins, opts);
   };
   return submit(call);
@@ -312,26 +311,26 @@ WorkPtr Self::allgather_coalesced(std::vector<Tensors> &outputs,
 WorkPtr
 Self::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
                                       const c10d::AllgatherOptions &opts) {
-  auto call = newCall(OpType::COALESCED,
-                      "commsir:all_gather_into_tensor_coalesced", opts.timeout,
-                      opts.asyncOp);
-  TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(), "commsir: ",
-              call->name, " got ", inputs.size(), " inputs and ",
+  auto call =
+      newCall(OpType::COALESCED, "commsir:all_gather_into_tensor_coalesced",
+              opts.timeout, opts.asyncOp);
+  TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(),
+              "commsir: ", call->name, " got ", inputs.size(), " inputs and ",
               outputs.size(), " outputs");
   std::vector<Tensors> perTensor;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    TORCH_CHECK(outputs[i].numel() == inputs[i].numel() * size_, "commsir: ",
-                call->name, ": output ", i, " must hold ", size_,
+    TORCH_CHECK(outputs[i].numel() == inputs[i].numel() * size_,
+                "commsir: ", call->name, ": output ", i, " must hold ", size_,
                 " times its input");
     checkType(call->name, inputs[i], outputs[i]);
     call->inputs.push_back(inputs[i]);
     at::Tensor out = call->output(outputs[i]);
     Tensors parts;
     for (int rank = 0; rank < size_; ++rank)
-      parts.push_back(out.view({-1})
-                          .narrow(0, rank * inputs[i].numel(),
-                                  inputs[i].numel())
-                          .view(inputs[i].sizes()));
+      parts.push_back(
+          out.view({-1})
+              .narrow(0, rank * inputs[i].numel(), inputs[i].numel())
+              .view(inputs[i].sizes()));
     perTensor.push_back(std::move(parts));
   }
   gatherWords(*call, inputs, perTensor, size_);
@@ -356,8 +355,7 @@ WorkPtr Self::gather(std::vector<Tensors> &outputs, Tensors &inputs,
     for (const at::Tensor &output : lists.front()) {
       checkType(call->name, input, output);
       TORCH_CHECK(output.numel() == input.numel(), "commsir: gather of ",
-                  input.numel(), " elements into a tensor of ",
-                  output.numel());
+                  input.numel(), " elements into a tensor of ", output.numel());
       call->outputs.push_back(output);
     }
     all = unpacked(*call, lists.front(), input.numel());
@@ -387,8 +385,7 @@ WorkPtr Self::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
     for (const at::Tensor &input : lists.front()) {
       checkType(call->name, input, output);
       TORCH_CHECK(output.numel() == input.numel(), "commsir: scatter of ",
-                  input.numel(), " elements into a tensor of ",
-                  output.numel());
+                  input.numel(), " elements into a tensor of ", output.numel());
       call->inputs.push_back(input);
     }
     all = packed(*call, lists.front(), output.numel());
@@ -428,8 +425,8 @@ WorkPtr Self::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
   if (each != output.numel()) {
     part = unpacked(*call, {output}, each);
   }
-  call->reduceStep("reduce_scatter", opts.reduceOp,
-                   packed(*call, list, each), part, size_);
+  call->reduceStep("reduce_scatter", opts.reduceOp, packed(*call, list, each),
+                   part, size_);
   call->delegated = [=](c10d::Backend &other) {
     std::vector<Tensors> lists{list};
     Tensors one{output};
@@ -440,9 +437,9 @@ WorkPtr Self::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 
 WorkPtr Self::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
                                    const c10d::ReduceScatterOptions &opts) {
-  auto call = newCall(OpType::_REDUCE_SCATTER_BASE,
-                      "commsir:reduce_scatter_tensor", opts.timeout,
-                      opts.asyncOp);
+  auto call =
+      newCall(OpType::_REDUCE_SCATTER_BASE, "commsir:reduce_scatter_tensor",
+              opts.timeout, opts.asyncOp);
   checkType(call->name, input, output);
   TORCH_CHECK(input.numel() == output.numel() * size_,
               "commsir: reduce_scatter_tensor: input tensor must be the same "
@@ -457,19 +454,20 @@ WorkPtr Self::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
   return submit(call);
 }
 
-WorkPtr Self::reduce_scatter_tensor_coalesced(
-    Tensors &outputs, Tensors &inputs, const c10d::ReduceScatterOptions &opts) {
-  auto call = newCall(OpType::COALESCED,
-                      "commsir:reduce_scatter_tensor_coalesced", opts.timeout,
-                      opts.asyncOp);
-  TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(), "commsir: ",
-              call->name, " got ", inputs.size(), " inputs and ",
+WorkPtr
+Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                      const c10d::ReduceScatterOptions &opts) {
+  auto call =
+      newCall(OpType::COALESCED, "commsir:reduce_scatter_tensor_coalesced",
+              opts.timeout, opts.asyncOp);
+  TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(),
+              "commsir: ", call->name, " got ", inputs.size(), " inputs and ",
               outputs.size(), " outputs");
   int64_t each = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     checkType(call->name, inputs.front(), inputs[i]);
-    TORCH_CHECK(inputs[i].numel() == outputs[i].numel() * size_, "commsir: ",
-                call->name, ": input ", i, " must hold ", size_,
+    TORCH_CHECK(inputs[i].numel() == outputs[i].numel() * size_,
+                "commsir: ", call->name, ": input ", i, " must hold ", size_,
                 " times its output");
     call->input(inputs[i]);
     each += call->output(outputs[i]).numel();
@@ -508,7 +506,7 @@ static void exchangeUneven(const Launch &launch, const Tensors &outputs,
                            const Tensors &inputs) {
   int64_t most = std::max(mostElements(outputs), mostElements(inputs));
   at::Tensor agreed = at::full({1}, most, at::kLong);
-  Step ask{"all_reduce", "max", "i64", 0, agreed.data_ptr(), 1,
+  Step ask{"all_reduce",      "max", "i64", 0, agreed.data_ptr(), 1,
            agreed.data_ptr(), 1};
   launch(ask);
   // A power of two: few kernels for many sizes.
@@ -542,8 +540,8 @@ static void uneven(Call &call, Tensors outputs, Tensors inputs) {
   int64_t ranks = static_cast<int64_t>(inputs.size());
   at::Tensor all = call.scratch(ranks, inputs.front().options());
   at::Tensor most = call.scratch(1, inputs.front().options().dtype(at::kLong));
-  call.steps.push_back({"all_reduce", "max", "i64", 0, most.data_ptr(), 1,
-                        most.data_ptr(), 1});
+  call.steps.push_back(
+      {"all_reduce", "max", "i64", 0, most.data_ptr(), 1, most.data_ptr(), 1});
   call.copyStep("all_to_all", all, all);
   call.own = [=](const Launch &launch) {
     exchangeUneven(launch, outputs, inputs);
@@ -625,9 +623,9 @@ WorkPtr Self::alltoall(Tensors &outputs, Tensors &inputs,
 // Sends and receives
 //===----------------------------------------------------------------------===//
 
-WorkPtr Self::transfer(
-    OpType type, const char *name, Tensors &tensors, int peer,
-    std::function<WorkPtr(c10d::Backend &, Tensors &)> delegated) {
+WorkPtr
+Self::transfer(OpType type, const char *name, Tensors &tensors, int peer,
+               std::function<WorkPtr(c10d::Backend &, Tensors &)> delegated) {
   auto call = newCall(type, name, c10d::kUnsetTimeout, /*async=*/true);
   const at::Tensor &given = single(call->name, tensors);
   at::Tensor tensor =
@@ -660,8 +658,8 @@ WorkPtr Self::recv(Tensors &tensors, int from, int tag) {
 }
 
 WorkPtr Self::recvAnysource(Tensors &tensors, int tag) {
-  return transfer(OpType::RECVANYSOURCE, "commsir:recvAnySource", tensors,
-                  -1, [=](c10d::Backend &other, Tensors &list) {
+  return transfer(OpType::RECVANYSOURCE, "commsir:recvAnySource", tensors, -1,
+                  [=](c10d::Backend &other, Tensors &list) {
                     return other.recvAnysource(list, tag);
                   });
 }
@@ -685,7 +683,8 @@ void Self::monitoredBarrier(const c10d::BarrierOptions &opts,
   if (rank_ != 0) {
     // The words are Gloo's, which programs look for.
     std::string reached =
-        c10::str("Rank ", rank_, " successfully reached monitoredBarrier, but "
+        c10::str("Rank ", rank_,
+                 " successfully reached monitoredBarrier, but "
                  "received errors while waiting for send/recv from rank 0: ");
     store.set(c10::str(rank_), std::vector<uint8_t>{1});
     try {
@@ -716,12 +715,12 @@ void Self::monitoredBarrier(const c10d::BarrierOptions &opts,
     }
   }
   std::string verdict =
-      missing.empty() ? "passed"
-                      : c10::str("[Rank 0]: Rank",
-                                 missing.size() > 1 ? "s " : " ",
-                                 c10::Join(", ", missing),
-                                 " failed to pass monitoredBarrier in ",
-                                 timeout.count(), " ms");
+      missing.empty()
+          ? "passed"
+          : c10::str("[Rank 0]: Rank", missing.size() > 1 ? "s " : " ",
+                     c10::Join(", ", missing),
+                     " failed to pass monitoredBarrier in ", timeout.count(),
+                     " ms");
   store.Store::set("verdict", verdict);
   TORCH_CHECK(missing.empty(), verdict);
 }

@@ -172,9 +172,9 @@ void Side::poll() {
 //===----------------------------------------------------------------------===//
 
 void Side::fail(const Call &call, commsir_status status) {
-  std::string what = c10::str("commsir: rank ", settings.rank, ": ",
-                              call.describe(), " failed: ",
-                              library->lastError());
+  std::string what =
+      c10::str("commsir: rank ", settings.rank, ": ", call.describe(),
+               " failed: ", library->lastError());
   if (status == COMMSIR_DISAGREE || status == COMMSIR_DEADLOCK)
     what += disagreement(call);
   C10_THROW_ERROR(DistBackendError, what);
@@ -207,8 +207,9 @@ std::string Side::disagreement(const Call &call) {
   std::string others = text.str();
   if (others.empty())
     return "";
-  return c10::str("\ncall number ", call.sequence, " differs between ranks:",
-                  "\n  rank ", settings.rank, " called ", own, others,
+  return c10::str("\ncall number ", call.sequence,
+                  " differs between ranks:", "\n  rank ", settings.rank,
+                  " called ", own, others,
                   "\nMake all ranks of the group call the same collectives "
                   "in the same order, on tensors of one type and size.");
 }
@@ -220,8 +221,8 @@ std::string Side::disagreement(const Call &call) {
 c10d::Backend &Side::delegate() {
   std::lock_guard<std::mutex> lock(mutex);
   if (!other)
-    other = settings.delegate(place("delegate"),
-                              device.is_cpu() ? "cpu" : "cuda");
+    other =
+        settings.delegate(place("delegate"), device.is_cpu() ? "cpu" : "cuda");
   return *other;
 }
 
