@@ -96,8 +96,10 @@ static void unrollPeers(ForPeersOp op, int64_t limit) {
 
 /// Turns of such a loop that become straight code, at most.
 static constexpr int64_t maxTileTurns = 8;
-/// Loads and polls that all copies of a body may have, where a loop is left.
-static constexpr int64_t maxLoads = 8;
+/// Loads and polls that all turns may have where they become straight code, and
+/// that copies of a body may have where a loop is left: as many vectors as a
+/// thread's registers hold besides what it computes.
+static constexpr int64_t maxStraightLoads = 16, maxLoads = 8;
 
 /// The value of an index, where it is the same in all blocks.
 static std::optional<int64_t> evaluate(Value index, int64_t blocks) {
@@ -180,7 +182,8 @@ static int64_t getCopies(scf::ForOp loop, int64_t turns) {
     return 1;
   if (!mayStandTogether(loop))
     return 0;
-  if (turns <= maxTileTurns && countOps(loop) * turns <= maxOps)
+  if (turns <= maxTileTurns && countOps(loop) * turns <= maxOps &&
+      countLoads(loop) * turns <= maxStraightLoads)
     return turns;
   for (int64_t copies : {4, 2})
     if (turns % copies == 0 && copies * countLoads(loop) <= maxLoads)

@@ -79,3 +79,35 @@ comms.kernel @meet(%x: memref<8x8xf32>, %y: memref<8xf32>) attributes {ranks = 2
   }
   comms.return
 }
+
+// Five loads in each of eight turns are more than registers hold.
+// CHECK-LABEL: comms.kernel @wide
+// CHECK:         scf.for
+// CHECK-COUNT-5: comms.tile_load
+// CHECK-NOT:     comms.tile_load
+// CHECK:         comms.return
+comms.kernel @wide(%x: memref<5x256xf32>, %y: memref<256xf32>) attributes {ranks = 2 : i64, blocks = 4 : i64} {
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %c256 = arith.constant 256 : index
+  %block = comms.block_id
+  %blocks = comms.num_blocks
+  scf.for %tile = %block to %c32 step %blocks {
+    %a = arith.muli %tile, %c8 : index
+    %b = arith.addi %a, %c256 : index
+    %c = arith.addi %b, %c256 : index
+    %d = arith.addi %c, %c256 : index
+    %e = arith.addi %d, %c256 : index
+    %0 = comms.tile_load %x[%a] : memref<5x256xf32> -> tensor<8xf32>
+    %1 = comms.tile_load %x[%b] : memref<5x256xf32> -> tensor<8xf32>
+    %2 = comms.tile_load %x[%c] : memref<5x256xf32> -> tensor<8xf32>
+    %3 = comms.tile_load %x[%d] : memref<5x256xf32> -> tensor<8xf32>
+    %4 = comms.tile_load %x[%e] : memref<5x256xf32> -> tensor<8xf32>
+    %5 = arith.addf %0, %1 : tensor<8xf32>
+    %6 = arith.addf %5, %2 : tensor<8xf32>
+    %7 = arith.addf %6, %3 : tensor<8xf32>
+    %8 = arith.addf %7, %4 : tensor<8xf32>
+    comms.tile_store %8, %y[%a] : tensor<8xf32>, memref<256xf32>
+  }
+  comms.return
+}
