@@ -312,6 +312,16 @@ TEST(Model, RowsTakeABlockEach) {
   EXPECT_EQ(many.blocks, 132);
 }
 
+TEST(Model, RegistersSayHowManyBlocksFit) {
+  // What the driver said of such kernels on an H200: 396, and 30 clusters.
+  Question question = ask("all_reduce", 1 << 20);
+  EXPECT_EQ(countFitting(question, 131, 128, 1), 396);
+  EXPECT_LE(countFitting(question, 82, 256, 8), 30);
+  EXPECT_GE(countFitting(question, 82, 256, 8), 28);
+  EXPECT_EQ(countFitting(question, 64, 1024, 1), 132);
+  EXPECT_EQ(countFitting(question, 0, 128, 1), 528);
+}
+
 TEST(Model, CpuIsAsTheLoweringSays) {
   Question question = ask("all_reduce", 4096);
   question.chip = "cpu";
