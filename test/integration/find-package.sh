@@ -13,6 +13,7 @@ cmake -S "$here/outside" -B "$work/build" -G Ninja -DCMAKE_C_COMPILER="$c_compil
 cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
 kernel="$here/outside/kernel.mlir"
 "$work/build/outside" "$kernel" | grep -q 'comms.recv'
+"$work/build/outside-c" | grep -q '"kernel":"a"'
 
 plugin=$(echo "$work"/prefix/lib*/CommsIRPlugin.so "$work"/prefix/lib/*/CommsIRPlugin.so | tr ' ' '\n' | grep -v '\*' | head -1)
 "$llvm/mlir-opt" --load-dialect-plugin="$plugin" --load-pass-plugin="$plugin" \

@@ -193,3 +193,14 @@ def test_bad_groups(tmp_path: pathlib.Path) -> None:
         commsir.Group(0, 1, folder=tmp_path, device="tpu")
     with pytest.raises(commsir.DeadlockError):
         commsir.Group(0, 2, folder=tmp_path, timeout=0.5)
+
+
+def test_windows_are_tensors_of_torch_too(tmp_path: pathlib.Path) -> None:
+    torch = pytest.importorskip("torch")
+    with commsir.Group(0, 1, folder=tmp_path) as group:
+        x = group.allocate((4, 8), torch.bfloat16, to=torch.from_dlpack)
+        assert x.dtype is torch.bfloat16 and x.shape == (4, 8) and not x.any()
+        assert group.is_symmetric(x)
+        x.fill_(2)
+        assert bool((group.all_reduce(x) == 2).all())
+    assert bool((x == 2).all()), "an array keeps its memory"
