@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from commsir._tune import Table, tune
     from commsir.doctor import doctor
     from commsir.group import Group
+    from commsir.torch.counts import stats
     from commsir.language.functions import (
         acos,
         all_gather,
@@ -295,6 +296,7 @@ __all__ = [
     "splat",
     "sqrt",
     "static_range",
+    "stats",
     "tan",
     "tanh",
     "team",
@@ -322,6 +324,7 @@ _LAZY = {
     "Report": "commsir._simulate",
     "Table": "commsir._tune",
     "tune": "commsir._tune",
+    "stats": "commsir.torch.counts",
 }
 
 

@@ -43,6 +43,8 @@ def stats(group: Any = None) -> dict[str, Any]:
 
 
 def _groups(group: Any) -> dict[str, Any]:
+    if "torch" not in sys.modules:
+        return {}
     import torch
     import torch.distributed as dist
 
