@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from commsir._tune import Table, tune
     from commsir.doctor import doctor
     from commsir.group import Group
-    from commsir.torch.counts import stats
     from commsir.language.functions import (
         acos,
         all_gather,
@@ -159,6 +158,7 @@ if TYPE_CHECKING:
         i64,
         index,
     )
+    from commsir.torch.counts import stats
 
 __version__ = "0.1.0"
 
