@@ -421,6 +421,7 @@ void CollectiveBuilder::endCollective() {
     barrier();
 }
 
-void CollectiveBuilder::barrier(MemoryOrder order) {
-  BarrierOp::create(b, loc(), theProblem.team, BarrierExtent::Block, order);
+void CollectiveBuilder::barrier() {
+  BarrierOp::create(b, loc(), theProblem.team, BarrierExtent::Block,
+                    MemoryOrder::AcqRel);
 }

@@ -167,8 +167,8 @@ public:
   void beginCollective();
   void endCollective();
   /// Block b of all ranks meets. What each did before comes before what each
-  /// does after, unless the order is relaxed.
-  void barrier(MemoryOrder order = MemoryOrder::AcqRel);
+  /// does after.
+  void barrier();
 
 private:
   Value elementOffset(const TileArray &array, Value part, Value tile);

@@ -7,10 +7,12 @@
 // Messages that go in steps, in rounds and in a pipeline.
 // CHECK: 2 variants assemble
 
-// A barrier between two steps orders no memory; the last of an exchange does.
+// A step ends in a barrier that publishes what was written.
 // PTX-LABEL: .visible .entry sum(
-// PTX: st.relaxed.sys.global.b32
-// PTX: ld.relaxed.sys.global.b32
+// PTX: st.global.v4
+// PTX: st.release.sys.global.b32
+// PTX: ld.acquire.sys.global.b32
+// PTX: st.global.v4
 // PTX: st.release.sys.global.b32
 // PTX: ld.acquire.sys.global.b32
 
