@@ -27,7 +27,9 @@ def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: C
     sys.path[:0] = environment["CHECK_PATH"].split(os.pathsep)
     import commsir.torch
     import torch
-    import torch.distributed as dist
+    import torch.distributed
+
+    dist: Any = torch.distributed
 
     torch.set_num_threads(1)
     commsir.torch.register()
@@ -71,8 +73,9 @@ class World:
         self._number = 0
 
     def _start(self) -> None:
-        import torch.distributed as dist
+        import torch.distributed
 
+        dist: Any = torch.distributed
         context = mp.get_context("forkserver")
         context.set_forkserver_preload(["torch", "torch.distributed"])
         self._store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)

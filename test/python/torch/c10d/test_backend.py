@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import checks
 import pytest
 import torch
@@ -51,8 +53,8 @@ def test_moves_of_all_types(world: World) -> None:
     ],
     ids=lambda check: str(check.__name__),
 )
-def test_calls(world: World, check: object) -> None:
-    world.run(check)  # type: ignore[arg-type]
+def test_calls(world: World, check: Callable[..., None]) -> None:
+    world.run(check)
 
 
 @pytest.mark.parametrize("backend", ["cpu:commsir", "cuda:commsir,cpu:commsir", "cpu:commsir,cuda:gloo"])

@@ -6,10 +6,10 @@ harness.World instead. Its decorators are evaluated as for Gloo, so what Gloo ru
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import tempfile
-import types
 import unittest
 from datetime import timedelta
 from typing import Any
@@ -40,7 +40,7 @@ class _Backend(str):
         return hash("gloo")
 
 
-def suite(size: int) -> types.ModuleType:
+def suite(size: int) -> Any:
     """The module, imported as for Gloo and then told that the backend is ours."""
     name = "torch.testing._internal.distributed.distributed_test"
     if name in sys.modules:
@@ -50,7 +50,7 @@ def suite(size: int) -> types.ModuleType:
         os.environ["TEMP_DIR"] = tempfile.mkdtemp(prefix="commsir-suite-")
     for folder in ("barrier", "test_dir", "init_dir"):
         os.makedirs(os.path.join(os.environ["TEMP_DIR"], folder), exist_ok=True)
-    import torch.testing._internal.distributed.distributed_test as module
+    module: Any = importlib.import_module(name)
 
     module.BACKEND = _Backend("commsir")
     # A work in Python cannot open and close an event of the profiler.

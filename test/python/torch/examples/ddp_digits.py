@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -33,14 +34,14 @@ def main() -> None:
     order = torch.randperm(len(labels))
     train, test = order[:1440], order[1440:]
 
-    model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
-    model = DistributedDataParallel(model)
+    layers = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+    model = DistributedDataParallel(layers)
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
     losses = []
     for _ in range(options.epochs):
-        for batch in train.split(160):
+        for batch in torch.split(train, 160):
             own = batch.chunk(ranks)[rank]
-            loss = torch.nn.functional.cross_entropy(model(pixels[own]), labels[own])
+            loss: Any = torch.nn.functional.cross_entropy(model(pixels[own]), labels[own])
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
