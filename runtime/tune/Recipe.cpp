@@ -113,6 +113,9 @@ int64_t commsir::tune::countTiles(const Question &question, int64_t threads,
                            1);
 }
 
+/// Blocks of a rank that comms-check-sync takes.
+static constexpr int64_t kMostBlocks = 2048;
+
 Way commsir::tune::applyRecipe(const Recipe &recipe, const Question &question) {
   Way way;
   way.algorithm = recipe.algorithm;
@@ -129,8 +132,9 @@ Way commsir::tune::applyRecipe(const Recipe &recipe, const Question &question) {
     return way;
   int64_t tiles = countTiles(question, way.threads, way.cluster);
   int64_t limit =
-      std::min(recipe.limit / way.cluster,
-               inClusters(countResident(question, way.threads), way.cluster));
+      std::min({recipe.limit / way.cluster,
+                inClusters(countResident(question, way.threads), way.cluster),
+                kMostBlocks});
   way.blocks = std::clamp<int64_t>(
       llvm::divideCeil(tiles, std::max<int64_t>(recipe.spread, 1)), 1,
       std::max<int64_t>(limit, 1));
