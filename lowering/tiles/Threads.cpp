@@ -32,8 +32,21 @@ static int64_t getMemoryBits(TileOpInterface op) {
   return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 64;
 }
 
+/// Lanes of vectors of a tile of `length` elements. `most` and `least` give the
+/// narrowest and the widest element that memory holds 16 bytes; where the most
+/// would leave threads idle, narrow elements move in pieces of less, but no
+/// less than the 32 bits of a packet.
+static int64_t chooseLanes(int64_t length, int64_t count, int64_t most,
+                           int64_t least) {
+  least = std::max(least, most / 4);
+  while (most > least && most * count > length)
+    most /= 2;
+  return most;
+}
+
 Threads::Threads(KernelOp kernel, int64_t threads, int64_t cluster)
     : kernel(kernel), threads(threads), cluster(cluster) {
+  llvm::DenseMap<int64_t, int64_t> least;
   kernel.walk([&](Operation *op) {
     if (auto tileOp = dyn_cast<TileOpInterface>(op)) {
       std::optional<int64_t> length =
@@ -44,6 +57,8 @@ Threads::Threads(KernelOp kernel, int64_t threads, int64_t cluster)
             std::clamp<int64_t>(accessBytes * 8 / bits, 1, maxLanes);
         int64_t &most = lanes[*length];
         most = std::max(most, wanted);
+        int64_t &fewest = least.try_emplace(*length, wanted).first->second;
+        fewest = std::min(fewest, wanted);
       }
     }
     if (!isa<RowReduceOp>(op) || !isLongTile(op->getOperand(0).getType()))
@@ -51,6 +66,8 @@ Threads::Threads(KernelOp kernel, int64_t threads, int64_t cluster)
     reduced = true;
     reducesInLoop |= bool(op->getParentOfType<LoopLikeOpInterface>());
   });
+  for (auto &[length, chosen] : lanes)
+    chosen = chooseLanes(length, getCount(), chosen, least[length]);
 }
 
 int64_t Threads::getLanes(int64_t length) const {

@@ -9,8 +9,8 @@
 // in the cluster * T + its number in the CTA owns elements
 // k * C * T * L + u * L + j of a tile, j < L, k = 0, 1, …: one vector of L
 // lanes in each *trip* k. L is the same for all tiles of one length, so that an
-// element has one owner in every stage, and 16 bytes are the least that a
-// thread moves.
+// element has one owner in every stage. 16 bytes are the least that a thread
+// moves, unless a tile of wider elements has no work for all threads then.
 //
 //===----------------------------------------------------------------------===//
 
