@@ -87,6 +87,8 @@ static commsir_status isNull(const char *what) {
 
 static std::string textOf(const char *text) { return text ? text : ""; }
 
+void commsir_set_interrupt(int (*check)(void)) { group::setInterrupt(check); }
+
 //===----------------------------------------------------------------------===//
 // Making groups
 //===----------------------------------------------------------------------===//
@@ -323,9 +325,9 @@ char *commsir_group_why_not(commsir_group *group,
   return text;
 }
 
-static std::vector<group::FusedCall::Operand>
+static llvm::SmallVector<group::FusedCall::Operand, 4>
 operandsOf(const commsir_operand *operands, size_t count) {
-  std::vector<group::FusedCall::Operand> made;
+  llvm::SmallVector<group::FusedCall::Operand, 4> made;
   for (const commsir_operand &one : llvm::ArrayRef(operands, count))
     made.push_back({{one.data, one.elements},
                     textOf(one.type),
@@ -349,7 +351,7 @@ commsir_status commsir_group_fused(commsir_group *group,
     made.input = {const_cast<void *>(call->input), call->rows * call->columns};
     made.arguments = operandsOf(call->arguments, call->argument_count);
     made.outputs = operandsOf(call->outputs, call->output_count);
-    made.consume = textOf(call->consume);
+    made.consume = llvm::StringRef(call->consume ? call->consume : "");
     return report(group->collectives.run(made, stream));
   });
 }

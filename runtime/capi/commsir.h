@@ -101,6 +101,11 @@ COMMSIR_API commsir_status commsir_group_shrink(commsir_group *,
                                                 size_t count,
                                                 const commsir_store *store,
                                                 commsir_group **group);
+/* What waits of groups on the CPU, and for a store's folder, ask every 20 ms on
+ * the thread that waits; when it does not return 0, as after Ctrl-C, the call
+ * fails with COMMSIR_ABORTED, and so do later ones of the group. Null: nobody
+ * is asked. */
+COMMSIR_API void commsir_set_interrupt(int (*check)(void));
 /* The first failure that launches have reported since. Does not wait. */
 COMMSIR_API commsir_status commsir_group_poll(commsir_group *);
 /* {"launches", "compiled", "from_cache", "window_bytes", "channel_bytes",

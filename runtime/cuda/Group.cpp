@@ -305,6 +305,13 @@ public:
   bool isSymmetric(const void *data, size_t bytes) const override;
   void *peerAddress(const void *data, int64_t peer) const override;
   llvm::Expected<GroupKernel *> prepare(const KernelRequest &request) override;
+  llvm::Expected<void *> allocateOwn(size_t bytes) override;
+  void releaseOwn(void *memory) override;
+  llvm::Error copy(void *to, size_t toPitch, const void *from, size_t fromPitch,
+                   size_t bytes, int64_t rows, void *stream) override;
+  uint64_t captureOf(void *stream) const override;
+  size_t alignment() const override { return abi::kAlignment; }
+  llvm::Error finish(void *stream) override;
   llvm::Error launch(GroupKernel &kernel, llvm::ArrayRef<Argument> arguments,
                      void *stream) override;
   llvm::Error poll() override;
@@ -1090,6 +1097,70 @@ llvm::Error CudaGroup::follow(CUstream stream, unsigned long long capture) {
   last.stream = stream;
   last.any = true;
   return llvm::Error::success();
+}
+
+llvm::Expected<void *> CudaGroup::allocateOwn(size_t bytes) {
+  Current current(cu, device->context());
+  OutsideCapture outside(cu);
+  CUdeviceptr memory = 0;
+  if (cu.MemAlloc(&memory, std::max<size_t>(bytes, 1)) != CUDA_SUCCESS)
+    return makeError(
+        Kind::Limit,
+        llvm::formatv("GPU {0} has no {1} KiB left for copies of arrays",
+                      settings.device, bytes >> 10)
+            .str());
+  return reinterpret_cast<void *>(memory);
+}
+
+void CudaGroup::releaseOwn(void *memory) {
+  Current current(cu, device->context());
+  OutsideCapture outside(cu);
+  cu.MemFree(reinterpret_cast<CUdeviceptr>(memory));
+}
+
+uint64_t CudaGroup::captureOf(void *stream) const {
+  Current current(cu, device->context());
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t id = 0;
+  CUresult known =
+      cu.StreamGetCaptureInfo(static_cast<CUstream>(stream), &status, &id,
+                              nullptr, nullptr, nullptr, nullptr);
+  return known == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE
+             ? id
+             : 0;
+}
+
+llvm::Error CudaGroup::copy(void *to, size_t toPitch, const void *from,
+                            size_t fromPitch, size_t bytes, int64_t rows,
+                            void *streamPointer) {
+  if (isStopped.load(std::memory_order_relaxed))
+    return stopped();
+  auto stream = static_cast<CUstream>(streamPointer);
+  uint64_t capture = captureOf(stream);
+  Current current(cu, device->context());
+  // The memory may be what the group's last launch reads, in another stream.
+  if (auto error = follow(stream, capture))
+    return asGroupError(std::move(error));
+  auto target = reinterpret_cast<CUdeviceptr>(to);
+  auto source = reinterpret_cast<CUdeviceptr>(from);
+  for (int64_t row = 0; row < rows && bytes; ++row)
+    if (auto error =
+            cu.check(cu.MemcpyAsync(target + row * toPitch,
+                                    source + row * fromPitch, bytes, stream),
+                     "copying an array of a collective"))
+      return asGroupError(std::move(error));
+  return llvm::Error::success();
+}
+
+llvm::Error CudaGroup::finish(void *stream) {
+  {
+    Current current(cu, device->context());
+    if (auto error =
+            cu.check(cu.StreamSynchronize(static_cast<CUstream>(stream)),
+                     "waiting for a collective"))
+      return asGroupError(std::move(error));
+  }
+  return poll();
 }
 
 llvm::Error CudaGroup::launch(GroupKernel &which,

@@ -25,12 +25,14 @@ using namespace commsir;
 using namespace commsir::group;
 using Kind = GroupError::Kind;
 
-/// Kernels that are kept for one set of ranks.
-static constexpr size_t kKernels = 256;
 /// Calls of one size after which it gets a kernel of its own.
 static constexpr unsigned kUsesOfOwn = 4;
+/// GPU: bytes of an array from which it is not copied, whatever its size is.
+static constexpr int64_t kLargestCopy = int64_t(256) << 20;
 /// Sizes whose uses are counted.
 static constexpr size_t kSizes = 4096;
+/// Descriptions of calls that are remembered.
+static constexpr size_t kPlans = 1024;
 
 //===----------------------------------------------------------------------===//
 // Kernels
@@ -46,69 +48,197 @@ struct Shelf {
   };
   llvm::StringMap<Kept> kernels;
   std::list<std::string> uses;
-  llvm::StringMap<unsigned> sizes;
+  /// Calls of each size, and sizes of each operation and type that have got
+  /// kernels at once.
+  llvm::StringMap<unsigned> sizes, owned;
+
+  void touch(const Kept &kept) { uses.splice(uses.begin(), uses, kept.use); }
+};
+
+/// What a call has come to. `kept` is its kernel when it takes the arrays where
+/// they lie, in one launch, for as long as `age` is that of the kernels: no
+/// other call may be led to another kernel by a plan than without it.
+struct Plan {
+  Shelf *shelf = nullptr;
+  Shelf::Kept *kept = nullptr;
+  uint64_t age = 0;
+  uint64_t digest = 0;
+};
+
+struct PlainPlan : Plan {
+  Shape shape;
+};
+
+struct FusedPlan : Plan {
+  std::string text;
+  /// Bytes of the elements of each argument.
+  llvm::SmallVector<size_t, 8> widths;
+};
+
+/// A call's description as bytes, to look it up by.
+class Key {
+public:
+  Key &operator<<(llvm::StringRef text) {
+    *this << static_cast<int64_t>(text.size());
+    bytes += text;
+    return *this;
+  }
+  Key &operator<<(int64_t value) {
+    bytes.append(reinterpret_cast<const char *>(&value),
+                 reinterpret_cast<const char *>(&value + 1));
+    return *this;
+  }
+  llvm::StringRef str() const { return bytes; }
+
+private:
+  llvm::SmallString<1024> bytes;
 };
 
 /// Memory for arrays that a kernel cannot take where they lie.
 struct Scratch {
-  std::unique_ptr<char[]> memory;
+  enum Use { Packed, Unpacked, Sizes, Sent, Received, kUses };
+  char *memory = nullptr;
   size_t bytes = 0;
-  char *take(size_t needed) {
-    if (bytes < needed) {
-      bytes = llvm::PowerOf2Ceil(needed);
-      memory.reset(new char[bytes + 64]());
-    }
-    return reinterpret_cast<char *>(
-        llvm::alignTo(reinterpret_cast<uintptr_t>(memory.get()), 64));
-  }
+  /// That it is part of; 0: none.
+  uint64_t capture = 0;
 };
 } // namespace
 
-struct Collectives::Impl {
-  explicit Impl(Group &group) : group(group) {}
+static Key keyOf(const CollectiveCall &call) {
+  Key key;
+  key << call.op << call.reduction << call.elementType << call.root << call.peer
+      << call.input.elements << call.output.elements << call.algorithm
+      << call.protocol;
+  return key;
+}
 
-  llvm::Expected<GroupKernel *> find(llvm::StringRef key,
-                                     llvm::ArrayRef<int64_t> members,
-                                     llvm::function_ref<KernelRequest()> write);
-  bool deservesOwn(const Shape &shape, int64_t elements);
-  llvm::Error runPiece(const Shape &shape, int64_t first, int64_t count,
-                       void *stream);
-  llvm::Error runWhole(const Shape &shape, void *stream);
-  llvm::Error launch(const Shape &shape, int64_t elements, void *input,
-                     void *output, void *stream);
+static Key keyOf(const FusedCall &call) {
+  Key key;
+  key << call.op << call.reduction << call.elementType << call.rows
+      << call.columns << call.input.elements << call.consume;
+  for (const auto *operands : {&call.arguments, &call.outputs}) {
+    key << static_cast<int64_t>(operands->size());
+    for (const FusedCall::Operand &one : *operands)
+      key << one.array.elements << one.elementType
+          << static_cast<int64_t>(one.perRow) << one.columns;
+  }
+  return key;
+}
+
+struct Collectives::Impl {
+  Impl(Group &group, CollectiveLimits limits) : group(group), limits(limits) {}
+  ~Impl();
+
+  llvm::Expected<Shelf::Kept *>
+  find(Shelf &shelf, llvm::StringRef key, llvm::ArrayRef<int64_t> members,
+       llvm::StringRef text, void *stream,
+       llvm::function_ref<llvm::Expected<KernelRequest>()> write);
+  Shelf &shelfOf(llvm::ArrayRef<int64_t> members) {
+    return shelves[members.vec()];
+  }
+  llvm::Expected<char *> take(Scratch::Use use, size_t bytes, uint64_t capture);
+  bool deservesOwn(const Shape &shape, int64_t elements, uint64_t capture);
+  llvm::Error runPiece(PlainPlan &plan, int64_t first, int64_t count,
+                       uint64_t capture, void *stream);
+  llvm::Error runWhole(PlainPlan &plan, void *stream);
+  llvm::Error launch(const Shape &shape, int64_t elements, GroupKernel &kernel,
+                     void *input, void *output, void *stream);
+  llvm::Error runVarying(Collectives &collectives, const CollectiveCall &call,
+                         void *stream);
+  llvm::Expected<int64_t> exchangeSizes(Collectives &collectives,
+                                        llvm::ArrayRef<int64_t> sizes,
+                                        llvm::MutableArrayRef<int64_t> heard,
+                                        void *stream);
+  llvm::Expected<PlainPlan *> planOf(const CollectiveCall &call);
+  llvm::Expected<FusedPlan *> planOf(const FusedCall &call, void *stream);
+  bool isAligned(const void *data) const {
+    return reinterpret_cast<uintptr_t>(data) % alignment == 0;
+  }
+  bool isCurrent(const Plan &plan) const {
+    return plan.kept && plan.age == age;
+  }
+  void keep(Plan &plan, Shelf &shelf, Shelf::Kept &kept) const {
+    plan.shelf = &shelf;
+    plan.kept = &kept;
+    plan.age = age;
+  }
 
   Group &group;
+  const CollectiveLimits limits;
+  const size_t alignment = group.alignment();
   std::map<std::vector<int64_t>, Shelf> shelves;
-  Scratch packed, unpacked;
+  llvm::StringMap<PlainPlan> plain;
+  llvm::StringMap<FusedPlan> fused;
+  /// Counts what changes which kernel a call gets.
+  uint64_t age = 0;
+  /// Of calls at once, and of the last capture.
+  Scratch scratch[2][Scratch::kUses];
+  /// Graphs may be launched for as long as the group is there.
+  std::vector<char *> ofGraphs;
   StagingCounts counted;
   bool staged = false;
 };
 
+Collectives::Impl::~Impl() {
+  for (auto &uses : scratch)
+    for (Scratch &one : uses)
+      if (one.memory)
+        group.releaseOwn(one.memory);
+  for (char *memory : ofGraphs)
+    group.releaseOwn(memory);
+}
+
 /// The kernel of that key; where there is none, of the text that `write` makes.
-llvm::Expected<GroupKernel *>
-Collectives::Impl::find(llvm::StringRef key, llvm::ArrayRef<int64_t> members,
-                        llvm::function_ref<KernelRequest()> write) {
-  Shelf &shelf = shelves[members.vec()];
+llvm::Expected<Shelf::Kept *> Collectives::Impl::find(
+    Shelf &shelf, llvm::StringRef key, llvm::ArrayRef<int64_t> members,
+    llvm::StringRef text, void *stream,
+    llvm::function_ref<llvm::Expected<KernelRequest>()> write) {
   auto it = shelf.kernels.find(key);
   if (it != shelf.kernels.end()) {
-    shelf.uses.splice(shelf.uses.begin(), shelf.uses, it->second.use);
-    return it->second.kernel;
+    shelf.touch(it->second);
+    return &it->second;
   }
-  if (shelf.kernels.size() >= kKernels) {
+  if (group.captureOf(stream))
+    return makeError(Kind::Usage,
+                     text + ": there is no kernel for this call yet, and none "
+                            "is compiled while a stream is captured: make the "
+                            "call once, on all ranks, before capturing");
+  if (shelf.kernels.size() >= limits.kernels) {
+    ++age;
     auto oldest = shelf.kernels.find(shelf.uses.back());
     if (llvm::Error error = group.discard(*oldest->second.kernel))
       return std::move(error);
     shelf.kernels.erase(oldest);
     shelf.uses.pop_back();
   }
-  KernelRequest request = write();
-  request.members = members.vec();
-  auto kernel = group.prepare(request);
+  auto request = write();
+  if (!request)
+    return request.takeError();
+  request->members = members.vec();
+  auto kernel = group.prepare(*request);
   if (!kernel)
     return kernel.takeError();
   shelf.uses.push_front(key.str());
-  shelf.kernels[key] = {*kernel, shelf.uses.begin()};
-  return *kernel;
+  Shelf::Kept &kept = shelf.kernels[key];
+  kept = {*kernel, shelf.uses.begin()};
+  return &kept;
+}
+
+llvm::Expected<char *> Collectives::Impl::take(Scratch::Use use, size_t bytes,
+                                               uint64_t capture) {
+  Scratch &one = scratch[capture != 0][use];
+  if (one.bytes >= bytes && one.capture == capture)
+    return one.memory;
+  size_t size = llvm::PowerOf2Ceil(std::max<size_t>(bytes, 4096));
+  auto memory = group.allocateOwn(size);
+  if (!memory)
+    return memory.takeError();
+  if (one.memory && one.capture)
+    ofGraphs.push_back(one.memory);
+  else if (one.memory)
+    group.releaseOwn(one.memory);
+  one = {static_cast<char *>(*memory), size, capture};
+  return one.memory;
 }
 
 //===----------------------------------------------------------------------===//
@@ -116,90 +246,154 @@ Collectives::Impl::find(llvm::StringRef key, llvm::ArrayRef<int64_t> members,
 //===----------------------------------------------------------------------===//
 
 llvm::Error Collectives::Impl::launch(const Shape &shape, int64_t elements,
-                                      void *input, void *output, void *stream) {
-  std::string key = shape.key() + " " + std::to_string(elements);
-  auto kernel = find(key, shape.members, [&] { return shape.write(elements); });
-  if (!kernel)
-    return kernel.takeError();
+                                      GroupKernel &kernel, void *input,
+                                      void *output, void *stream) {
   size_t width = shape.elementBytes;
   // Arrays that this rank does not have are not looked at.
   Argument arguments[] = {
       {input ? input : output, elements * shape.inputParts * width},
       {output ? output : input, elements * shape.outputParts * width}};
-  return group.launch(**kernel, arguments, stream);
-}
-
-/// Copies `parts` pieces of `bytes` each, `from` and `to` apart.
-static void copyParts(char *to, size_t toStride, const char *from,
-                      size_t fromStride, int64_t parts, size_t bytes) {
-  for (int64_t part = 0; part < parts; ++part)
-    std::memcpy(to + part * toStride, from + part * fromStride, bytes);
+  return group.launch(kernel, arguments, stream);
 }
 
 /// Elements [first, first + count) of every part. Where the kernel is for more,
 /// or parts do not lie one after the other, arrays go through scratch memory.
-llvm::Error Collectives::Impl::runPiece(const Shape &shape, int64_t first,
-                                        int64_t count, void *stream) {
+llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
+                                        int64_t count, uint64_t capture,
+                                        void *stream) {
+  const Shape &shape = plan.shape;
   int64_t elements = count;
-  if (count < shape.chunk && !deservesOwn(shape, count))
+  if ((group.onGpu() || count < shape.chunk) &&
+      !deservesOwn(shape, count, capture))
     elements = sizeClass(count);
   size_t width = shape.elementBytes, bytes = count * width;
   size_t whole = shape.elements * width, padded = elements * width;
-  char *input = shape.input, *output = shape.output;
   bool cuts = count != shape.elements;
-  bool pack = input && (elements != count || (cuts && shape.inputParts > 1));
-  bool unpack =
-      output && (elements != count || (cuts && shape.outputParts > 1));
-  char *from = input ? input + first * width : nullptr;
-  char *to = output ? output + first * width : nullptr;
+  char *from = shape.input ? shape.input + first * width : nullptr;
+  char *to = shape.output ? shape.output + first * width : nullptr;
+  bool pack = from && (elements != count || (cuts && shape.inputParts > 1) ||
+                       !isAligned(from));
+  bool unpack = to && (elements != count || (cuts && shape.outputParts > 1) ||
+                       !isAligned(to));
+  Shelf &shelf = shelfOf(shape.members);
+  std::string key = shape.key() + " " + std::to_string(elements);
+  auto kept = find(shelf, key, shape.members, shape.text, stream,
+                   [&] { return shape.write(elements); });
+  if (!kept)
+    return kept.takeError();
+  char *result = to;
   if (pack) {
-    char *buffer = packed.take(padded * shape.inputParts);
-    copyParts(buffer, padded, from, whole, shape.inputParts, bytes);
-    from = buffer;
+    auto buffer = take(Scratch::Packed, padded * shape.inputParts, capture);
+    if (!buffer)
+      return buffer.takeError();
+    if (llvm::Error error = group.copy(*buffer, padded, from, whole, bytes,
+                                       shape.inputParts, stream))
+      return error;
+    from = *buffer;
   }
-  char *result = unpack ? unpacked.take(padded * shape.outputParts) : to;
+  if (unpack) {
+    auto buffer = take(Scratch::Unpacked, padded * shape.outputParts, capture);
+    if (!buffer)
+      return buffer.takeError();
+    result = *buffer;
+  }
   staged |= pack || unpack;
-  if (llvm::Error error = launch(shape, elements, from, result, stream))
+  // In a capture a size is not counted.
+  if (elements == count && !cuts && !capture)
+    keep(plan, shelf, **kept);
+  if (llvm::Error error =
+          launch(shape, elements, *(*kept)->kernel, from, result, stream))
     return error;
-  if (unpack)
-    copyParts(to, whole, result, padded, shape.outputParts, bytes);
-  return llvm::Error::success();
+  if (!unpack)
+    return llvm::Error::success();
+  return group.copy(to, whole, result, padded, bytes, shape.outputParts,
+                    stream);
 }
 
 /// Whether a size is used so often that it gets a kernel of its own, and is
-/// spared the copies.
-bool Collectives::Impl::deservesOwn(const Shape &shape, int64_t elements) {
+/// spared the copies. On a GPU the first sizes get one at once: few programs
+/// have more.
+bool Collectives::Impl::deservesOwn(const Shape &shape, int64_t elements,
+                                    uint64_t capture) {
   if (sizeClass(elements) == elements)
     return true;
-  Shelf &shelf = shelves[shape.members];
-  if (shelf.sizes.size() >= kSizes)
+  Shelf &shelf = shelfOf(shape.members);
+  std::string family = shape.key();
+  std::string key = family + " " + std::to_string(elements);
+  if (capture)
+    return shelf.kernels.contains(key);
+  int64_t parts = std::max(shape.inputParts, shape.outputParts);
+  if (group.onGpu() &&
+      elements * parts * int64_t(shape.elementBytes) >= kLargestCopy)
+    return true;
+  if (shelf.sizes.size() >= kSizes) {
+    ++age;
     shelf.sizes.clear();
-  unsigned &uses = shelf.sizes[shape.key() + " " + std::to_string(elements)];
+    shelf.owned.clear();
+  }
+  unsigned &uses = shelf.sizes[key];
+  if (uses == 0 && group.onGpu() && shelf.owned[family] < limits.ownSizes) {
+    ++shelf.owned[family];
+    uses = kUsesOfOwn;
+  }
   if (uses >= kUsesOfOwn)
     return true;
   ++uses;
   return false;
 }
 
-llvm::Error Collectives::Impl::runWhole(const Shape &shape, void *stream) {
-  if (group.onGpu())
-    return launch(shape, shape.elements, shape.input, shape.output, stream);
+llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
+  const Shape &shape = plan.shape;
+  if (isCurrent(plan) && isAligned(shape.input) && isAligned(shape.output)) {
+    plan.shelf->touch(*plan.kept);
+    return launch(shape, shape.elements, *plan.kept->kernel, shape.input,
+                  shape.output, stream);
+  }
+  uint64_t capture = group.captureOf(stream);
   for (int64_t first = 0; first < shape.elements; first += shape.chunk)
     if (llvm::Error error =
-            runPiece(shape, first,
-                     std::min(shape.chunk, shape.elements - first), stream))
+            runPiece(plan, first, std::min(shape.chunk, shape.elements - first),
+                     capture, stream))
       return error;
   return llvm::Error::success();
 }
 
-Collectives::Collectives(Group &group) : impl(std::make_unique<Impl>(group)) {}
+/// The plan of such a call, with the call's own arrays.
+llvm::Expected<PlainPlan *>
+Collectives::Impl::planOf(const CollectiveCall &call) {
+  Key key = keyOf(call);
+  auto known = plain.find(key.str());
+  if (known != plain.end()) {
+    Shape &shape = known->second.shape;
+    shape.input =
+        shape.hasInput ? static_cast<char *>(call.input.data) : nullptr;
+    shape.output =
+        shape.hasOutput ? static_cast<char *>(call.output.data) : nullptr;
+    if (bool(shape.input) == shape.hasInput &&
+        bool(shape.output) == shape.hasOutput)
+      return &known->second;
+  }
+  auto shape = resolveShape(call, group);
+  if (!shape)
+    return shape.takeError();
+  if (plain.size() >= kPlans)
+    plain.clear();
+  PlainPlan &plan = plain[key.str()];
+  plan.digest = llvm::xxh3_64bits(shape->text);
+  plan.shape = std::move(*shape);
+  return &plan;
+}
+
+Collectives::Collectives(Group &group, CollectiveLimits limits)
+    : impl(std::make_unique<Impl>(group, limits)) {}
 Collectives::~Collectives() = default;
 
 /// Different sizes for each pair of ranks: ranks tell each other the sizes, and
 /// then exchange parts of the largest. Each hears what it is sent, and refuses
 /// what it did not expect after all have what is theirs.
-static llvm::Error runVarying(Collectives &collectives, Group &group,
-                              const CollectiveCall &call, void *stream) {
+llvm::Error Collectives::Impl::runVarying(Collectives &collectives,
+                                          const CollectiveCall &call,
+                                          void *stream) {
   int64_t ranks = group.options().ranks;
   auto refuse = [&](Kind kind, const llvm::Twine &why) {
     return makeError(kind, "all_to_all_v: " + why);
@@ -215,36 +409,42 @@ static llvm::Error runVarying(Collectives &collectives, Group &group,
   if (!fits(call.sendCounts, call.input) || !fits(call.recvCounts, call.output))
     return refuse(Kind::Usage, "there is one count for each rank, none is "
                                "negative, and together they fit the arrays");
-  std::vector<int64_t> sizes = call.sendCounts, heard(ranks);
-  CollectiveCall part;
-  part.op = "all_to_all";
-  part.elementType = "i64";
-  part.input = {sizes.data(), ranks};
-  part.output = {heard.data(), ranks};
-  if (llvm::Error error = collectives.run(part, stream))
-    return error;
-  int64_t own = *llvm::max_element(sizes), largest = 0;
-  part.op = "all_reduce";
-  part.reduction = "max";
-  part.input = {&own, 1};
-  part.output = {&largest, 1};
-  if (llvm::Error error = collectives.run(part, stream))
-    return error;
+  if (group.captureOf(stream))
+    return refuse(Kind::Usage, "ranks tell each other the sizes by way of "
+                               "their hosts, so that it cannot be captured in "
+                               "a graph: exchange parts of one size by "
+                               "all_to_all, or leave it out of the graph");
+  std::vector<int64_t> heard(ranks);
+  auto largest = exchangeSizes(collectives, call.sendCounts, heard, stream);
+  if (!largest)
+    return largest.takeError();
   size_t width = *elementBytesOf(call.elementType);
-  std::vector<char> in(largest * ranks * width), out(in.size());
+  // A size that has a kernel.
+  int64_t part = *largest ? sizeClass(*largest) : 0;
+  size_t pitch = part * width;
+  auto in = take(Scratch::Sent, pitch * ranks, 0);
+  if (!in)
+    return in.takeError();
+  auto out = take(Scratch::Received, pitch * ranks, 0);
+  if (!out)
+    return out.takeError();
+  auto copy = [&](char *to, const char *from, size_t bytes) {
+    return bytes ? group.copy(to, bytes, from, bytes, bytes, 1, stream)
+                 : llvm::Error::success();
+  };
   auto *from = static_cast<const char *>(call.input.data);
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    size_t bytes = sizes[rank] * width;
-    if (bytes)
-      std::memcpy(in.data() + rank * largest * width, from, bytes);
+    size_t bytes = call.sendCounts[rank] * width;
+    if (llvm::Error error = copy(*in + rank * pitch, from, bytes))
+      return error;
     from += bytes;
   }
-  part.op = "all_to_all";
-  part.reduction.clear();
-  part.elementType = call.elementType;
-  part.input = {in.data(), largest * ranks};
-  part.output = {out.data(), largest * ranks};
-  if (llvm::Error error = collectives.run(part, stream))
+  CollectiveCall exchange;
+  exchange.op = "all_to_all";
+  exchange.elementType = call.elementType;
+  exchange.input = {*in, part * ranks};
+  exchange.output = {*out, part * ranks};
+  if (llvm::Error error = collectives.run(exchange, stream))
     return error;
   auto *to = static_cast<char *>(call.output.data);
   for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -255,24 +455,69 @@ static llvm::Error runVarying(Collectives &collectives, Group &group,
                         llvm::Twine(group.options().rank) + ", which expects " +
                         llvm::Twine(call.recvCounts[rank]));
     size_t bytes = heard[rank] * width;
-    if (bytes)
-      std::memcpy(to, out.data() + rank * largest * width, bytes);
+    if (llvm::Error error = copy(to, *out + rank * pitch, bytes))
+      return error;
     to += bytes;
   }
   return llvm::Error::success();
 }
 
+/// Tells each rank what it is sent; returns the most that any is.
+llvm::Expected<int64_t> Collectives::Impl::exchangeSizes(
+    Collectives &collectives, llvm::ArrayRef<int64_t> sizes,
+    llvm::MutableArrayRef<int64_t> heard, void *stream) {
+  size_t bytes = sizes.size() * sizeof(int64_t);
+  size_t stride = llvm::alignTo(bytes, std::max<size_t>(alignment, 64));
+  auto memory = take(Scratch::Sizes, 4 * stride, 0);
+  if (!memory)
+    return memory.takeError();
+  auto place = [&](int index) { return *memory + index * stride; };
+  int64_t own = *llvm::max_element(sizes), largest = 0;
+  auto copy = [&](void *to, const void *from, size_t count) {
+    return group.copy(to, count, from, count, count, 1, stream);
+  };
+  auto count = static_cast<int64_t>(sizes.size());
+  CollectiveCall each;
+  each.op = "all_to_all";
+  each.elementType = "i64";
+  each.input = {place(0), count};
+  each.output = {place(1), count};
+  CollectiveCall most;
+  most.op = "all_reduce";
+  most.reduction = "max";
+  most.elementType = "i64";
+  most.input = {place(2), 1};
+  most.output = {place(3), 1};
+  llvm::Error error = copy(place(0), sizes.data(), bytes);
+  if (!error)
+    error = copy(place(2), &own, sizeof own);
+  if (!error)
+    error = collectives.run(each, stream);
+  if (!error)
+    error = collectives.run(most, stream);
+  if (!error)
+    error = copy(heard.data(), place(1), bytes);
+  if (!error)
+    error = copy(&largest, place(3), sizeof largest);
+  if (!error)
+    error = group.finish(stream);
+  if (error)
+    return std::move(error);
+  return largest;
+}
+
 llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
   if (call.op == "all_to_all_v" && !whyNot(call))
-    return runVarying(*this, impl->group, call, stream);
-  auto shape = resolveShape(call, impl->group);
-  if (!shape)
-    return shape.takeError();
-  if (shape->elements == 0)
+    return impl->runVarying(*this, call, stream);
+  auto plan = impl->planOf(call);
+  if (!plan)
+    return plan.takeError();
+  const Shape &shape = (*plan)->shape;
+  if (shape.elements == 0)
     return llvm::Error::success();
   impl->staged = false;
-  impl->group.announce(llvm::xxh3_64bits(shape->text), shape->text);
-  llvm::Error error = impl->runWhole(*shape, stream);
+  impl->group.announce((*plan)->digest, shape.text);
+  llvm::Error error = impl->runWhole(**plan, stream);
   impl->group.announce(0, "");
   ++(impl->staged ? impl->counted.staged : impl->counted.inPlace);
   return error;
@@ -289,36 +534,59 @@ StagingCounts Collectives::counts() const { return impl->counted; }
 // Collectives with arithmetic
 //===----------------------------------------------------------------------===//
 
-llvm::Error Collectives::run(const FusedCall &call, void *stream) {
-  auto source = writeFused(call, impl->group);
+llvm::Expected<FusedPlan *> Collectives::Impl::planOf(const FusedCall &call,
+                                                      void *stream) {
+  Key key = keyOf(call);
+  auto known = fused.find(key.str());
+  if (known != fused.end() && isCurrent(known->second)) {
+    known->second.shelf->touch(*known->second.kept);
+    return &known->second;
+  }
+  auto source = writeFused(call, group);
   if (!source)
     return source.takeError();
-  auto kernel = impl->find(*source, {}, [&] {
+  FusedPlan plan;
+  plan.digest = llvm::xxh3_64bits(*source);
+  plan.text =
+      llvm::formatv("{0} {1} of {2}x{3} {4} with arithmetic", call.op,
+                    call.reduction, call.rows, call.columns, call.elementType);
+  Shelf &shelf = shelfOf({});
+  auto kept = find(shelf, *source, {}, plan.text, stream, [&] {
     KernelRequest request;
     request.source = *source;
     request.name = call.op;
     return request;
   });
-  if (!kernel)
-    return kernel.takeError();
+  if (!kept)
+    return kept.takeError();
+  keep(plan, shelf, **kept);
+  plan.widths.push_back(*elementBytesOf(call.elementType));
+  for (const auto *operands : {&call.arguments, &call.outputs})
+    for (const FusedCall::Operand &one : *operands)
+      plan.widths.push_back(*elementBytesOf(one.elementType));
+  if (fused.size() >= kPlans)
+    fused.clear();
+  FusedPlan &made = fused[key.str()];
+  made = std::move(plan);
+  return &made;
+}
+
+llvm::Error Collectives::run(const FusedCall &call, void *stream) {
+  auto plan = impl->planOf(call, stream);
+  if (!plan)
+    return plan.takeError();
   llvm::SmallVector<Argument, 8> arguments;
-  auto add = [&](const Array &array, size_t width) {
+  auto add = [&](const Array &array) {
+    size_t width = (*plan)->widths[arguments.size()];
     arguments.push_back({array.data, size_t(array.elements) * width});
   };
-  auto widthOf = [](llvm::StringRef type) {
-    return elementBytesOf(type).value_or(0);
-  };
-  add(call.input, widthOf(call.elementType));
-  for (const FusedCall::Operand &one : call.arguments)
-    add(one.array, widthOf(one.elementType));
-  for (const FusedCall::Operand &one : call.outputs)
-    add(one.array, widthOf(one.elementType));
-  impl->group.announce(llvm::xxh3_64bits(*source),
-                       llvm::formatv("{0} {1} of {2}x{3} {4} with arithmetic",
-                                     call.op, call.reduction, call.rows,
-                                     call.columns, call.elementType)
-                           .str());
-  llvm::Error error = impl->group.launch(**kernel, arguments, stream);
+  add(call.input);
+  for (const auto *operands : {&call.arguments, &call.outputs})
+    for (const FusedCall::Operand &one : *operands)
+      add(one.array);
+  impl->group.announce((*plan)->digest, (*plan)->text);
+  llvm::Error error =
+      impl->group.launch(*(*plan)->kept->kernel, arguments, stream);
   impl->group.announce(0, "");
   ++impl->counted.inPlace;
   return error;

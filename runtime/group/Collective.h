@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // From a description of a collective to a launch: writes the kernel's source,
-// has it compiled once for each distinct description, stages what is not in
-// symmetric memory, launches.
+// has it compiled once for each distinct description, copies what is not of a
+// size that has a kernel, launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +15,8 @@
 #define COMMSIR_RUNTIME_GROUP_COLLECTIVE_H
 
 #include "runtime/group/Group.h"
+
+#include "llvm/ADT/SmallVector.h"
 
 namespace commsir::group {
 
@@ -59,8 +61,9 @@ struct FusedCall {
     bool perRow = true;
     int64_t columns = 0;
   };
-  std::vector<Operand> arguments, outputs;
-  std::string consume;
+  llvm::SmallVector<Operand, 4> arguments, outputs;
+  /// The caller's, during the call.
+  llvm::StringRef consume;
 };
 
 /// Where the arrays of the calls were.
@@ -68,11 +71,22 @@ struct StagingCounts {
   uint64_t inPlace = 0, staged = 0;
 };
 
-/// The collectives of one group. Remembers kernels by description, so that a
-/// repeated call is a lookup and a launch.
+/// How many kernels are kept for one set of ranks; the rest are discarded, the
+/// one used longest ago first.
+struct CollectiveLimits {
+  size_t kernels = 256;
+  /// GPU: sizes of one operation and type that get kernels of their own at
+  /// once. Further ones share kernels of rounded sizes, as on the CPU, until
+  /// they are used a few times.
+  unsigned ownSizes = 64;
+};
+
+/// The collectives of one group. Remembers calls by description, so that a
+/// repeated call is a lookup and a launch. In a stream that is being captured
+/// nothing is compiled: a call has to be made before, eagerly.
 class Collectives {
 public:
-  explicit Collectives(Group &group);
+  explicit Collectives(Group &group, CollectiveLimits limits = {});
   ~Collectives();
   llvm::Error run(const CollectiveCall &call, void *stream);
   llvm::Error run(const FusedCall &call, void *stream);

@@ -488,7 +488,10 @@ bool Waiter::sleep(Party &party, llvm::function_ref<bool()> ready,
     sleepAt(board.bell, seen, bitOf(group.settings.rank), kSleep);
   board.sleepers.fetch_sub(1, std::memory_order_relaxed);
   seat.asleep.store(0, std::memory_order_relaxed);
-  std::chrono::duration<double> time = Clock::now() - begun;
+  Clock::time_point now = Clock::now();
+  if (!ready() && heardInterrupt(now))
+    return false;
+  std::chrono::duration<double> time = now - begun;
   if (time.count() < group.settings.timeout || ready())
     return true;
   const Step *own = findStep(party.ownPlace(), party.step);
@@ -506,6 +509,17 @@ bool Waiter::sleep(Party &party, llvm::function_ref<bool()> ready,
   return false;
 }
 
+/// Asks the caller's hook, no more often than a sleeper looks around.
+bool Waiter::heardInterrupt(Clock::time_point now) {
+  if (now - lastAsked < std::chrono::microseconds(kSleep))
+    return false;
+  lastAsked = now;
+  if (!isInterrupted())
+    return false;
+  group.abort("interrupted while it waited");
+  return true;
+}
+
 bool Waiter::poll(Party &party) {
   // Looks at peers and at the clock cost: not each time.
   if (++polls % 64 != 0)
@@ -513,7 +527,7 @@ bool Waiter::poll(Party &party) {
   ::sched_yield();
   if (polls % 4096 != 0)
     return !group.broken.load(std::memory_order_relaxed);
-  return !group.findTrouble(party);
+  return !heardInterrupt(Clock::now()) && !group.findTrouble(party);
 }
 
 //===----------------------------------------------------------------------===//
@@ -827,7 +841,7 @@ llvm::Error CpuGroup::discard(GroupKernel &kernel) {
 
 void CpuGroup::announce(uint64_t digest, llvm::StringRef text) {
   announced = digest;
-  announcedText = text.str();
+  announcedText.assign(text.begin(), text.end());
 }
 
 llvm::Error CpuGroup::launch(GroupKernel &kernel,

@@ -63,9 +63,10 @@ private:
   using Clock = std::chrono::steady_clock;
   bool sleep(Party &party, llvm::function_ref<bool()> ready,
              Clock::time_point begun);
+  bool heardInterrupt(Clock::time_point now);
   CpuGroup &group;
   unsigned polls = 0;
-  Clock::time_point pollsBegun;
+  Clock::time_point lastAsked;
 };
 
 class CpuGroup final : public Group {

@@ -65,6 +65,7 @@ CpuKernel::CpuKernel(CpuGroup &group, Party &party,
   for (const jit::ArgInfo &info : code->args())
     if (!info.hidden)
       visible.push_back(info);
+  launchText = "launch of kernel @" + name().str();
 }
 
 llvm::Expected<std::unique_ptr<CpuKernel>>
@@ -242,7 +243,7 @@ llvm::Error CpuKernel::launch(llvm::ArrayRef<Argument> arguments) {
   if (llvm::Error error = bind(arguments))
     return error;
   if (!group.announced)
-    group.announcedText = "launch of kernel @" + name().str();
+    group.announcedText = launchText;
   if (llvm::Error error = group.begin(party,
                                       group.announced * 0x9e3779b97f4a7c15 +
                                           uint64_t(offset) * 3 + places,

@@ -64,6 +64,8 @@ private:
   std::vector<std::array<char, 16>> scalars;
   int64_t epoch = 0;
   uint64_t places = 0;
+  /// Of launches that the caller has announced as nothing else.
+  std::string launchText;
 };
 
 } // namespace commsir::group

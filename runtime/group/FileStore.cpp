@@ -51,7 +51,7 @@ public:
                                   double timeout) override {
     using Clock = std::chrono::steady_clock;
     std::string path = pathOf(key);
-    auto begun = Clock::now();
+    auto begun = Clock::now(), asked = begun;
     auto pause = std::chrono::microseconds(50);
     while (true) {
       auto buffer = llvm::MemoryBuffer::getFile(path);
@@ -65,6 +65,13 @@ public:
                              llvm::Twine(static_cast<int64_t>(timeout)) +
                              " s in folder " + folder +
                              ": is every rank running, with this folder?");
+      if (Clock::now() - asked >= std::chrono::milliseconds(20)) {
+        asked = Clock::now();
+        if (isInterrupted())
+          return makeError(GroupError::Kind::Aborted,
+                           "interrupted while it waited for key '" + key +
+                               "' in folder " + folder);
+      }
       std::this_thread::sleep_for(pause);
       pause = std::min(2 * pause, std::chrono::microseconds(5000));
     }

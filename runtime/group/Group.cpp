@@ -9,8 +9,48 @@
 
 #include "runtime/group/Error.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <new>
+
 using namespace commsir;
 using namespace commsir::group;
+
+/// As far apart as vectors of kernels are wide.
+static constexpr std::align_val_t kAlignment{64};
+
+llvm::Expected<void *> Group::allocateOwn(size_t bytes) {
+  void *memory =
+      ::operator new(std::max<size_t>(bytes, 1), kAlignment, std::nothrow);
+  if (!memory)
+    return makeError(GroupError::Kind::Limit,
+                     "there are no " + llvm::Twine(bytes) +
+                         " bytes of memory for copies of arrays");
+  // Kernels may calculate with what is between arrays.
+  std::memset(memory, 0, bytes);
+  return memory;
+}
+
+void Group::releaseOwn(void *memory) { ::operator delete(memory, kAlignment); }
+
+llvm::Error Group::copy(void *to, size_t toPitch, const void *from,
+                        size_t fromPitch, size_t bytes, int64_t rows, void *) {
+  auto *target = static_cast<char *>(to);
+  auto *source = static_cast<const char *>(from);
+  for (int64_t row = 0; row < rows && bytes; ++row)
+    std::memcpy(target + row * toPitch, source + row * fromPitch, bytes);
+  return llvm::Error::success();
+}
+
+static std::atomic<int (*)()> interruptCheck{nullptr};
+
+void commsir::group::setInterrupt(int (*check)()) { interruptCheck = check; }
+
+bool commsir::group::isInterrupted() {
+  int (*check)() = interruptCheck.load(std::memory_order_acquire);
+  return check && check() != 0;
+}
 
 llvm::Expected<std::unique_ptr<Group>>
 commsir::group::createGroup(const GroupOptions &options, Store &store) {

@@ -154,6 +154,25 @@ public:
                              llvm::ArrayRef<Argument> arguments,
                              void *stream) = 0;
 
+  /// Memory of this rank alone, of the group's kind of device, for copies of
+  /// arrays; aligned as kernels want it. Fails with Limit: there is no more.
+  virtual llvm::Expected<void *> allocateOwn(size_t bytes);
+  virtual void releaseOwn(void *memory);
+  /// Copies `rows` rows of `bytes` each, `toPitch` and `fromPitch` bytes apart.
+  /// GPU: in `stream`, after the group's last launch; one side may be memory of
+  /// the host. CPU: at once.
+  virtual llvm::Error copy(void *to, size_t toPitch, const void *from,
+                           size_t fromPitch, size_t bytes, int64_t rows,
+                           void *stream);
+  /// Bytes that addresses of arrays of kernels are multiples of.
+  virtual size_t alignment() const { return 1; }
+  /// Names the capture that `stream` is in; 0: none.
+  virtual uint64_t captureOf(void * /*stream*/) const { return 0; }
+  /// Waits until all that was put into `stream` has ended; tells of failures.
+  virtual llvm::Error finish(void * /*stream*/) {
+    return llvm::Error::success();
+  }
+
   /// The first failure that a launch has reported since (timeout, absent peer,
   /// mismatch), as an error that says who waits for whom; success: none.
   /// Does not wait.
@@ -173,6 +192,11 @@ protected:
   explicit Group(GroupOptions options) : settings(std::move(options)) {}
   GroupOptions settings;
 };
+
+/// Sets what waits ask every 20 ms, on the thread that waits: whether to give
+/// up, as for Ctrl-C. Null: nobody. Not 0: the wait ends as by `abort`.
+void setInterrupt(int (*check)());
+bool isInterrupted();
 
 /// Collective. The store is used during the call alone.
 llvm::Expected<std::unique_ptr<Group>> createCpuGroup(const GroupOptions &,

@@ -84,8 +84,6 @@ std::optional<std::string>
 commsir::group::whyNoKernel(const CollectiveCall &call, const Group &group) {
   // Made of all_to_all: see Collective.cpp.
   bool varies = call.op == "all_to_all_v";
-  if (varies && group.onGpu())
-    return "exchanges of different sizes are for groups on the CPU";
   const Operation *operation =
       findOperation(varies ? "all_to_all" : llvm::StringRef(call.op));
   if (!operation)
@@ -94,8 +92,8 @@ commsir::group::whyNoKernel(const CollectiveCall &call, const Group &group) {
     return "elements of type '" + call.elementType +
            "' are not ones that arrays hold";
   if (call.op == "send" || call.op == "recv") {
-    if (!group.takesMembers())
-      return "kernels of two ranks are for groups on the CPU";
+    if (!group.takesMembers() && group.options().ranks != 2)
+      return "on GPUs two ranks send and receive in a group of the two";
     return std::nullopt;
   }
   if (!operation->reduces)
@@ -126,8 +124,10 @@ static llvm::Error measure(const CollectiveCall &call, const Operation &kind,
   shape.inputParts = kind.cutsInput ? shape.ranks : 1;
   shape.outputParts = kind.joinsOutput ? shape.ranks : 1;
   bool isRoot = !kind.hasRoot || rank == call.root;
-  bool hasInput = call.op != "recv" && (isRoot || !kind.rootSends);
-  bool hasOutput = call.op != "send" && (isRoot || !kind.rootReceives);
+  bool hasInput = shape.hasInput =
+      call.op != "recv" && (isRoot || !kind.rootSends);
+  bool hasOutput = shape.hasOutput =
+      call.op != "send" && (isRoot || !kind.rootReceives);
   int64_t in = call.input.elements, out = call.output.elements;
   if (in < 0 || out < 0)
     return refuse(call, "an array has a negative number of elements");
@@ -182,10 +182,13 @@ static void describe(const CollectiveCall &call, const Group &group,
   bool sends = call.op == "send", receives = call.op == "recv";
   if (sends || receives) {
     shape.op = "send_recv";
-    shape.members = {sends ? rank : call.peer, sends ? call.peer : rank};
+    int64_t source = sends ? rank : call.peer;
+    int64_t dest = sends ? call.peer : rank;
+    shape.sendsUp = source < dest;
+    if (group.takesMembers())
+      shape.members = {source, dest};
     shape.text = llvm::formatv("send and recv of {0} {1} from {2} to {3}",
-                               shape.elements, call.elementType,
-                               shape.members[0], shape.members[1]);
+                               shape.elements, call.elementType, source, dest);
     return;
   }
   shape.text = shape.op;
@@ -232,6 +235,7 @@ llvm::Expected<Shape> commsir::group::resolveShape(const CollectiveCall &call,
   if (llvm::Error error = measure(call, kind, group.options().rank, shape))
     return std::move(error);
   describe(call, group, shape);
+  shape.chunk = shape.elements;
   if (!group.onGpu())
     chooseForCpu(shape);
   return shape;
@@ -242,8 +246,8 @@ llvm::Expected<Shape> commsir::group::resolveShape(const CollectiveCall &call,
 //===----------------------------------------------------------------------===//
 
 std::string Shape::key() const {
-  return llvm::formatv("{0} {1} {2} {3} {4} {5}", op, reduction, elementType,
-                       root, algorithm, protocol);
+  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6}", op, reduction,
+                       elementType, root, algorithm, protocol, sendsUp);
 }
 
 /// What stands between the op's name and its arrays.
@@ -258,8 +262,7 @@ static std::string detail(const Shape &shape) {
   if (shape.op != "send_recv")
     return text;
   // Of the two, the one of the lower rank is number 0.
-  bool up = shape.members[0] < shape.members[1];
-  return text + (up ? "from 0 to 1 " : "from 1 to 0 ");
+  return text + (shape.sendsUp ? "from 0 to 1 " : "from 1 to 0 ");
 }
 
 KernelRequest Shape::write(int64_t elements) const {
@@ -314,7 +317,7 @@ llvm::Expected<std::string> commsir::group::writeFused(const FusedCall &call,
 
   std::string bad;
   std::string parameters, names[2], types[2];
-  auto list = [&](const std::vector<FusedCall::Operand> &operands, int which,
+  auto list = [&](llvm::ArrayRef<FusedCall::Operand> operands, int which,
                   char letter) {
     for (auto [i, one] : llvm::enumerate(operands)) {
       int64_t rows = one.perRow ? resultRows : 1;
@@ -343,9 +346,9 @@ llvm::Expected<std::string> commsir::group::writeFused(const FusedCall &call,
   std::string input = llvm::formatv("memref<{0}x{1}x{2}>", call.rows,
                                     call.columns, call.elementType);
   std::string consume =
-      call.consume.empty() ? "" : "  consume " + call.consume + "\n";
+      call.consume.empty() ? "" : "  consume " + call.consume.str() + "\n";
   // The region is as between `consume` and the closing brace, or with it.
-  if (!consume.empty() && !llvm::StringRef(call.consume).rtrim().ends_with("}"))
+  if (!consume.empty() && !call.consume.rtrim().ends_with("}"))
     consume += "  }\n";
   std::string extra =
       names[0].empty() ? "" : " args(" + names[0] + " : " + types[0] + ")";

@@ -22,9 +22,12 @@ struct Shape {
   int64_t root = 0;
   /// Ranks that take part, where these are not all.
   std::vector<int64_t> members;
+  /// send_recv: from the lower rank to the higher.
+  bool sendsUp = false;
   /// Null where this rank has none.
+  bool hasInput = false, hasOutput = false;
   char *input = nullptr, *output = nullptr;
-  /// Elements of a part that one launch takes.
+  /// Elements of a part that one launch takes; all, on GPUs.
   int64_t chunk = 0;
   std::string algorithm, protocol;
   /// For the other ranks: the same on all of them.

@@ -17,13 +17,15 @@
 //   exchange N  the same, by ranks that run on their own: they meet before and
 //             after, over the barrier of one_shot/pull, mark their channels
 //             busy, and give up as real kernels do
+//   identity N,M,…  two arrays x, y of N bytes in the first launch, of M in the
+//             next, and so on in turns: y is x, as for a group of one rank
 //   timeout   reports that it waited, and ends
 //   hang      runs until its abort word is set
 //   stuck     runs for ever
 //
 // COMMSIR_FAKE_GPUS is the number of GPUs, COMMSIR_FAKE_FAIL the name of a
 // function that fails, less its `cu`. With COMMSIR_FAKE_ONE all GPUs are one.
-// fakeCalls tells how often a function was called.
+// fakeCalls tells how often a function was called, and `exchange` begun.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,9 +50,11 @@ namespace abi = mlir::comms::nvvm;
 
 namespace {
 
-/// A captured launch, by value.
+/// A captured launch, by value, or a copy.
 struct Launch {
   std::vector<char> params;
+  CUdeviceptr to = 0, from = 0;
+  size_t bytes = 0;
 };
 
 struct Graph {
@@ -91,7 +95,7 @@ const std::set<std::string> needContext = {
     "CtxSynchronize",  "ModuleLoadDataEx", "LaunchKernelEx", "MemAlloc",
     "MemHostAlloc",    "MemcpyHtoD",       "MemcpyDtoH",     "MemsetD8",
     "MemsetD16",       "StreamCreate",     "EventCreate",    "MemGetInfo",
-    "MemcpyHtoDAsync", "MemcpyDtoHAsync",  "MemsetD8Async",  "MemsetD16Async"};
+    "MemcpyHtoDAsync", "MemcpyDtoHAsync", "MemcpyAsync",  "MemsetD8Async",  "MemsetD16Async"};
 
 /// Counts the call; how it fails, if it is to.
 CUresult enter(const char *function) {
@@ -147,6 +151,20 @@ void sum(const abi::Launch &launch, const char *params, size_t count) {
       total += x[rank][i];
     y[i] = total;
   }
+}
+
+void identity(const char *params, const std::string &sizes) {
+  static std::string last;
+  static size_t next = 0;
+  if (sizes != last || next >= sizes.size())
+    next = 0;
+  last = sizes;
+  char *end = nullptr;
+  size_t bytes = std::strtoull(sizes.c_str() + next, &end, 10);
+  next = size_t(end - sizes.c_str()) + 1;
+  auto *arrays =
+      reinterpret_cast<char *const *>(params + abi::kArgumentsOffset);
+  std::memcpy(arrays[1], arrays[0], bytes);
 }
 
 void timeOut(const abi::Launch &launch, abi::State &state) {
@@ -209,6 +227,10 @@ void exchange(const abi::Launch &launch, abi::State &state, const char *params,
   uint32_t blocks = state.grid[0];
   auto *busy = reinterpret_cast<uint32_t *>(words + abi::getBusyOffset(blocks));
   uint32_t before = __atomic_exchange_n(busy, 1u, __ATOMIC_ACQ_REL);
+  {
+    std::lock_guard lock(mutex);
+    ++calls["exchange"];
+  }
   uint32_t running = *epoch + 1;
   if (meet(launch, state, barrier, 2 * running - 1)) {
     for (size_t i = 0; i < count; ++i) {
@@ -248,6 +270,8 @@ void runKernel(Stream &stream, const char *params) {
     return;
   if (what.rfind("sum ", 0) == 0)
     sum(launch, params, std::strtoull(what.c_str() + 4, nullptr, 10));
+  else if (what.rfind("identity ", 0) == 0)
+    identity(params, what.substr(9));
   else if (what.rfind("exchange ", 0) == 0)
     exchange(launch, state, params,
              std::strtoull(what.c_str() + 9, nullptr, 10));
@@ -257,6 +281,15 @@ void runKernel(Stream &stream, const char *params) {
     stream.running = &state.abort;
   else if (what == "stuck")
     stream.forever = true;
+}
+
+void copy(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  auto *own = reinterpret_cast<Stream *>(stream);
+  if (own && own->capture)
+    own->capture->launches.push_back({{}, to, from, bytes});
+  else
+    std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from),
+                bytes);
 }
 
 } // namespace
@@ -327,7 +360,7 @@ auto &stream =
 auto *params = static_cast<const char *>(arguments[0]);
 if (stream.capture)
   stream.capture->launches.push_back(
-      {std::vector<char>(params, params + paramBytes(params))});
+      {std::vector<char>(params, params + paramBytes(params)), 0, 0, 0});
 else
   runKernel(stream, params);
 END FAKE(MemAlloc, CUdeviceptr *pointer,
@@ -350,6 +383,8 @@ END FAKE(MemcpyHtoDAsync, CUdeviceptr to, const void *from, size_t bytes,
          CUstream) std::memcpy(reinterpret_cast<void *>(to), from, bytes);
 END FAKE(MemcpyDtoHAsync, void *to, CUdeviceptr from, size_t bytes,
          CUstream) std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+END FAKE(MemcpyAsync, CUdeviceptr to, CUdeviceptr from, size_t bytes,
+         CUstream stream) copy(stream, to, from, bytes);
 END FAKE(MemsetD8, CUdeviceptr to, unsigned char value,
          size_t count) std::memset(reinterpret_cast<void *>(to), value, count);
 END FAKE(MemsetD8Async, CUdeviceptr to, unsigned char value, size_t count,
@@ -435,8 +470,9 @@ END FAKE(StreamWaitEvent, CUstream, CUevent, unsigned) END
             new Graph(*reinterpret_cast<Graph *>(graph)));
 END FAKE(GraphLaunch, CUgraphExec exec,
          CUstream stream) for (const Launch &launch :
-                               reinterpret_cast<Graph *>(exec) -> launches)
-    runKernel(*reinterpret_cast<Stream *>(stream), launch.params.data());
+                               reinterpret_cast<Graph *>(exec) -> launches) if (launch.bytes)
+    copy(nullptr, launch.to, launch.from, launch.bytes);
+else runKernel(*reinterpret_cast<Stream *>(stream), launch.params.data());
 END FAKE(GraphDestroy, CUgraph graph) delete reinterpret_cast<Graph *>(graph);
 END FAKE(GraphExecDestroy,
          CUgraphExec exec) delete reinterpret_cast<Graph *>(exec);

@@ -1,0 +1,280 @@
+//===- CollectiveTest.cpp - Tests of calls of groups of GPUs --------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One rank over the driver of FakeCuda.cpp, whose kernels copy: that is what
+// collectives of one rank do. Which kernel a call gets, what is copied for it,
+// and what a capture allows.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/group/Collective.h"
+#include "runtime/cuda/Group.h"
+#include "runtime/group/Error.h"
+#include "runtime/group/Shape.h"
+
+#include "llvm/Support/FileSystem.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <numeric>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace commsir;
+using namespace commsir::group;
+
+namespace {
+
+/// A group of one GPU, in a process of its own.
+class Calls {
+public:
+  explicit Calls(const std::string &folder, CollectiveLimits limits)
+      : store(llvm::cantFail(createFileStore(folder))) {
+    GroupOptions options;
+    options.device = 0;
+    options.windows = "plain";
+    options.timeout = 20;
+    group = llvm::cantFail(createCudaGroup(options, *store));
+    collectives = std::make_unique<Collectives>(*group, limits);
+    in = static_cast<int32_t *>(llvm::cantFail(group->allocateOwn(4096)));
+    out = static_cast<int32_t *>(llvm::cantFail(group->allocateOwn(4096)));
+  }
+
+  /// What the driver's kernels are for, in elements of four bytes.
+  static void expect(int64_t elements) {
+    expectBytes(std::to_string(elements * 4));
+  }
+  static void expectBytes(const std::string &sizes) {
+    std::string text = "identity " + sizes;
+    setenv("COMMSIR_FAKE_KERNEL", text.c_str(), 1);
+  }
+  CollectiveCall make(const char *op, int64_t count) {
+    CollectiveCall call;
+    call.op = op;
+    call.reduction = call.op == "all_reduce" ? "sum" : "";
+    call.elementType = "i32";
+    call.input = {in, count};
+    call.output = {out, count};
+    return call;
+  }
+  /// An all_reduce of `count` elements by a kernel for `elements`; "" or what
+  /// went wrong.
+  std::string reduce(int64_t count, int64_t elements, void *stream = nullptr) {
+    expect(elements);
+    fill(count);
+    if (auto error = collectives->run(make("all_reduce", count), stream))
+      return llvm::toString(std::move(error));
+    return stream ? "" : check(count);
+  }
+  void fill(int64_t count) {
+    std::iota(in, in + count, ++turn * 1000);
+    std::fill_n(out, count + 16, -1);
+  }
+  std::string check(int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+      if (out[i] != turn * 1000 + i)
+        return std::to_string(count) + " elements: element " +
+               std::to_string(i) + " is " + std::to_string(out[i]);
+    return out[count] == -1 ? "" : "written behind the array";
+  }
+  CUstream makeStream() {
+    const cuda::Device &device = cuda::getDevice(*group);
+    cuda::ContextGuard guard(device.driver(), device.context());
+    CUstream stream = nullptr;
+    return device.driver().StreamCreate(&stream, CU_STREAM_NON_BLOCKING)
+               ? nullptr
+               : stream;
+  }
+  uint64_t kernels() const {
+    return group->counts().compiled + group->counts().fromCache;
+  }
+
+  std::unique_ptr<Store> store;
+  std::unique_ptr<Group> group;
+  std::unique_ptr<Collectives> collectives;
+
+  int32_t *in = nullptr, *out = nullptr;
+
+private:
+  int32_t turn = 0;
+};
+
+class CollectiveTest : public testing::Test {
+protected:
+  /// Runs `work` in a process of its own, which says "" when all is well.
+  static void run(CollectiveLimits limits,
+                  const std::function<std::string(Calls &)> &work) {
+    llvm::SmallString<128> folder;
+    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("commsir-calls", folder));
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      setenv("COMMSIR_FAKE_GPUS", "1", 1);
+      std::string cache = testing::TempDir() + "/commsir-group-cache";
+      setenv("COMMSIR_CACHE_DIR", cache.c_str(), 1);
+      std::string said;
+      {
+        Calls calls(folder.str().str(), limits);
+        said = work(calls);
+      }
+      ssize_t written = write(ends[1], said.data(), said.size());
+      _exit(written == ssize_t(said.size()) ? 0 : 1);
+    }
+    close(ends[1]);
+    std::string said;
+    char buffer[1024];
+    for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
+      said.append(buffer, got);
+    close(ends[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    llvm::sys::fs::remove_directories(folder);
+    EXPECT_EQ(said, "");
+    EXPECT_EQ(status, 0);
+  }
+};
+
+} // namespace
+
+TEST_F(CollectiveTest, ManySizesShareKernels) {
+  CollectiveLimits limits;
+  limits.ownSizes = 2;
+  run(limits, [](Calls &calls) -> std::string {
+    // The first two sizes have kernels of their own, and are not copied.
+    for (int64_t count : {17, 19, 17})
+      if (auto wrong = calls.reduce(count, count); !wrong.empty())
+        return wrong;
+    if (calls.collectives->counts().staged || calls.kernels() != 2)
+      return "the first sizes are copied";
+    // The others share one.
+    for (int64_t count : {101, 102, 103, 105, 106, 107})
+      if (auto wrong = calls.reduce(count, sizeClass(count)); !wrong.empty())
+        return wrong;
+    if (calls.collectives->counts().staged != 6 || calls.kernels() != 3)
+      return "sizes beyond the limit do not share a kernel";
+    // Until they are used often.
+    for (int turn = 0; turn < 3; ++turn)
+      if (auto wrong = calls.reduce(101, sizeClass(101)); !wrong.empty())
+        return wrong;
+    if (auto wrong = calls.reduce(101, 101); !wrong.empty())
+      return wrong;
+    return calls.collectives->counts().staged == 9 && calls.kernels() == 4
+               ? ""
+               : "a size that is used often is copied still";
+  });
+}
+
+TEST_F(CollectiveTest, ArraysAtAnyAddressAreTaken) {
+  run({}, [](Calls &calls) -> std::string {
+    if (auto wrong = calls.reduce(64, 64); !wrong.empty())
+      return wrong;
+    ++calls.in;
+    for (int turn = 0; turn < 2; ++turn)
+      if (auto wrong = calls.reduce(64, 64); !wrong.empty())
+        return wrong;
+    ++calls.out;
+    if (auto wrong = calls.reduce(64, 64); !wrong.empty())
+      return wrong;
+    --calls.in, --calls.out;
+    if (auto wrong = calls.reduce(64, 64); !wrong.empty())
+      return wrong;
+    StagingCounts counts = calls.collectives->counts();
+    return counts.staged == 3 && counts.inPlace == 2 && calls.kernels() == 1
+               ? ""
+               : "an array that lies in between is not copied, or others are";
+  });
+}
+
+TEST_F(CollectiveTest, KernelsAreDropped) {
+  CollectiveLimits limits;
+  limits.kernels = 2;
+  run(limits, [](Calls &calls) -> std::string {
+    // More sizes than are kept, in turns, so that plans outlive kernels.
+    for (int turn = 0; turn < 3; ++turn)
+      for (int64_t count : {17, 19, 101})
+        if (auto wrong = calls.reduce(count, count); !wrong.empty())
+          return wrong;
+    return "";
+  });
+}
+
+TEST_F(CollectiveTest, CapturesNeedPreparedCalls) {
+  CollectiveLimits limits;
+  limits.ownSizes = 1;
+  run(limits, [](Calls &calls) -> std::string {
+    const cuda::Device &device = cuda::getDevice(*calls.group);
+    const cuda::Driver &cu = device.driver();
+    cuda::ContextGuard guard(cu, device.context());
+    // One call in place, one by copies.
+    for (int64_t count : {17, 101})
+      if (auto wrong = calls.reduce(count, count == 17 ? 17 : sizeClass(count));
+          !wrong.empty())
+        return wrong;
+    uint64_t kernels = calls.kernels();
+    CUstream stream = calls.makeStream();
+    for (int64_t count : {17, 101}) {
+      if (cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL))
+        return "no capture";
+      if (auto wrong =
+              calls.reduce(count, count == 17 ? 17 : sizeClass(count), stream);
+          !wrong.empty())
+        return wrong;
+      std::string unprepared = calls.reduce(300, 300, stream);
+      if (unprepared.find("all_reduce sum of 300 i32") == std::string::npos ||
+          unprepared.find("before capturing") == std::string::npos)
+        return "an unprepared call in a capture: " + unprepared;
+      // As the captured call left them.
+      calls.fill(count);
+      CUgraph graph = nullptr;
+      CUgraphExec exec = nullptr;
+      if (cu.StreamEndCapture(stream, &graph) ||
+          cu.GraphInstantiate(&exec, graph, 0))
+        return "no graph";
+      Calls::expect(count == 17 ? 17 : sizeClass(count));
+      if (cu.GraphLaunch(exec, stream))
+        return "no launch of the graph";
+      if (auto wrong = calls.check(count); !wrong.empty())
+        return "in a graph: " + wrong;
+      cu.GraphExecDestroy(exec);
+      cu.GraphDestroy(graph);
+    }
+    return calls.kernels() == kernels ? "" : "a capture has compiled something";
+  });
+}
+
+TEST_F(CollectiveTest, DifferentSizesAreExchanged) {
+  run({}, [](Calls &calls) -> std::string {
+    for (int64_t count : {40, 0, 33}) {
+      calls.fill(count);
+      CollectiveCall call = calls.make("all_to_all_v", count);
+      call.sendCounts = call.recvCounts = {count};
+      // The size, the largest size, and the array where there is one.
+      Calls::expectBytes(count ? "8,8," + std::to_string(4 * sizeClass(count))
+                               : "8,8");
+      if (auto error = calls.collectives->run(call, nullptr))
+        return llvm::toString(std::move(error));
+      if (auto wrong = calls.check(count); !wrong.empty())
+        return wrong;
+    }
+    const cuda::Driver &cu = cuda::getDevice(*calls.group).driver();
+    CUstream stream = calls.makeStream();
+    cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    CollectiveCall call = calls.make("all_to_all_v", 8);
+    call.sendCounts = call.recvCounts = {8};
+    std::string said = llvm::toString(calls.collectives->run(call, stream));
+    CUgraph graph = nullptr;
+    cu.StreamEndCapture(stream, &graph);
+    cu.GraphDestroy(graph);
+    return said.find("cannot be captured") != std::string::npos
+               ? ""
+               : "in a capture: " + said;
+  });
+}
