@@ -18,6 +18,7 @@
 
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/optional.h>
 #include <tvm/ffi/string.h>
@@ -32,6 +33,21 @@ using ffi::Function;
 using ffi::Optional;
 using ffi::String;
 
+/// While one is there, a wait of this thread ends on Ctrl-C: Python's handlers
+/// run, and what they raise is what the call raises. Only on Python's main
+/// thread, where Python runs them; and only in calls of this binding, as others
+/// could not tell Python.
+class Interruptible {
+public:
+  Interruptible();
+  ~Interruptible();
+  Interruptible(const Interruptible &) = delete;
+  Interruptible &operator=(const Interruptible &) = delete;
+};
+
+/// Throws what a handler has raised since the last call, if one has.
+void throwInterrupt();
+
 /// A text of the C API, which this frees.
 inline String take(char *text) {
   String made(text ? text : "");
@@ -41,6 +57,8 @@ inline String take(char *text) {
 
 /// [status, text].
 inline Array<Any> answer(commsir_status status, char *text = nullptr) {
+  if (status != COMMSIR_OK)
+    throwInterrupt();
   String result = take(text);
   return {int64_t(status),
           status == COMMSIR_OK ? result : String(commsir_error_json())};

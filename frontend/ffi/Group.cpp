@@ -12,12 +12,17 @@
 
 #include "frontend/ffi/Binding.h"
 
+#include <tvm/ffi/extra/c_env_api.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 using namespace commsir::binding;
 
@@ -73,6 +78,37 @@ static Array<Any> hold(commsir_status status, commsir_group *group) {
   return {int64_t(COMMSIR_OK), handle};
 }
 
+//===----------------------------------------------------------------------===//
+// Ctrl-C
+//===----------------------------------------------------------------------===//
+
+static thread_local bool interruptible = false, raised = false;
+
+static int checkSignals() {
+  // Other threads would wait for the interpreter in vain.
+  if (!interruptible || ::getpid() != ::gettid())
+    return 0;
+  raised = raised || TVMFFIEnvCheckSignals() != 0;
+  return raised;
+}
+
+Interruptible::Interruptible() {
+  static std::once_flag once;
+  std::call_once(once, [] { commsir_set_interrupt(checkSignals); });
+  interruptible = true;
+}
+
+Interruptible::~Interruptible() { interruptible = false; }
+
+void commsir::binding::throwInterrupt() {
+  if (std::exchange(raised, false))
+    throw ffi::EnvErrorAlreadySet();
+}
+
+//===----------------------------------------------------------------------===//
+// Making groups
+//===----------------------------------------------------------------------===//
+
 static int callSet(void *self, const char *key, const void *data,
                    size_t bytes) {
   try {
@@ -103,6 +139,7 @@ static int callGet(void *self, const char *key, double timeout, void **data,
 static Array<Any> groupCreate(String name, int64_t rank, int64_t ranks,
                               int64_t device, double timeout, String folder,
                               Optional<Function> set, Optional<Function> get) {
+  Interruptible inside;
   commsir_group_options options = {name.c_str(),    rank,    ranks,
                                    int32_t(device), timeout, nullptr};
   commsir_group *group = nullptr;
@@ -118,6 +155,7 @@ static Array<Any> groupCreate(String name, int64_t rank, int64_t ranks,
 
 static Array<Any> groupShrink(int64_t handle, Array<int64_t> survivors,
                               Function set, Function get) {
+  Interruptible inside;
   auto held = find(handle);
   if (!held)
     return closed();
@@ -173,6 +211,7 @@ struct WindowTensor {
 /// [0, tensor]; the window is `bytes` long, the tensor `shape` of them.
 static Array<Any> windowAllocate(int64_t handle, int64_t device,
                                  Array<int64_t> shape, DLDataType type) {
+  Interruptible inside;
   auto held = find(handle);
   if (!held)
     return closed();
@@ -208,6 +247,7 @@ static Array<Any> windowAllocate(int64_t handle, int64_t device,
 }
 
 static Array<Any> windowRelease(int64_t handle, int64_t address) {
+  Interruptible inside;
   auto held = find(handle);
   return held ? answer(commsir_window_release(
                     held->group, reinterpret_cast<void *>(address)))
@@ -239,6 +279,7 @@ static Array<Any> groupCollective(int64_t handle, String op, String reduction,
                                   Optional<ffi::Tensor> output,
                                   String algorithm, String protocol,
                                   int64_t stream) {
+  Interruptible inside;
   auto held = find(handle);
   if (!held)
     return closed();
@@ -260,6 +301,7 @@ static Array<Any> groupCollective(int64_t handle, String op, String reduction,
 /// [0, kernel, description].
 static Array<Any> groupKernel(int64_t handle, String source, String name,
                               String options) {
+  Interruptible inside;
   auto held = find(handle);
   if (!held)
     return closed();
@@ -277,6 +319,7 @@ static Array<Any> groupKernel(int64_t handle, String source, String name,
 static Array<Any> kernelLaunch(int64_t handle, int64_t kernel,
                                Array<Optional<ffi::Tensor>> arguments,
                                int64_t stream) {
+  Interruptible inside;
   auto held = find(handle);
   if (!held)
     return closed();

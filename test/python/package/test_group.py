@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import pathlib
+import signal
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -204,3 +206,51 @@ def test_windows_are_tensors_of_torch_too(tmp_path: pathlib.Path) -> None:
         x.fill_(2)
         assert bool((group.all_reduce(x) == 2).all())
     assert bool((x == 2).all()), "an array keeps its memory"
+
+
+def _interrupted(folder: str, ready: Any, told: Any) -> None:
+    """Rank 0 of a group whose rank 1 does not come, or has stopped."""
+    try:
+        ready.set()
+        with commsir.Group(0, 2, folder=folder, timeout=100) as group:
+            x = group.allocate(16, "f32")
+            group.all_reduce(x)
+            told.put("first")
+            group.all_reduce(x)
+        told.put("no exception")
+    except KeyboardInterrupt:
+        told.put("interrupted")
+    except BaseException:
+        told.put(traceback.format_exc())
+
+
+def _absent(folder: str, told: Any) -> None:
+    """Rank 1, which makes one call and then no more; it is ended from outside."""
+    with commsir.Group(1, 2, folder=folder, timeout=100) as group:
+        group.all_reduce(group.allocate(16, "f32"))
+        told.put("peer")
+        time.sleep(100)
+
+
+@pytest.mark.parametrize("peers", [0, 1], ids=["before the first call", "in a call"])
+def test_interrupt(tmp_path: pathlib.Path, peers: int) -> None:
+    """Ctrl-C ends a wait for a peer: when the group is made, and in a launch."""
+    context = multiprocessing.get_context("spawn")
+    told, ready = context.Queue(), context.Event()
+    waiting = context.Process(target=_interrupted, args=(str(tmp_path), ready, told))
+    children = [waiting, *(context.Process(target=_absent, args=(str(tmp_path), told)) for _ in range(peers))]
+    for child in children:
+        child.start()
+    try:
+        assert ready.wait(60)
+        for _ in range(2 * peers):
+            assert told.get(timeout=60) in ("first", "peer")
+        # It may be on its way to the wait still: the handler runs then, too.
+        time.sleep(0.5)
+        assert waiting.pid is not None
+        os.kill(waiting.pid, signal.SIGINT)
+        assert told.get(timeout=20) == "interrupted"
+    finally:
+        for child in children:
+            child.kill()
+            child.join()
