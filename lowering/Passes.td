@@ -344,16 +344,19 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
     **Threads.** With `threads`, a block is `cluster` CTAs of that many threads,
     and the kernel gets the attributes `comms.threads` and `comms.cluster`. Lanes
     are as many as the narrowest memory element of tiles of one length allows in
-    16 bytes; a thread has one such vector in each trip, the same in every stage.
+    16 bytes, or fewer, down to those of the widest, where threads would have no
+    work; a thread has one such vector in each trip, the same in every stage.
     Up to 16 trips are unrolled. What several stages need stays in registers where
     every trip is whole, else in memory of the thread (`memref.alloca`); only the
     last vector of a tail has a mask. Loads come first in a stage, then all polls
     together. Tiles of one element are computed by all threads and stored by one.
     Each warp gives one value of a row to the `#comms.space<shared>` memory of
     every CTA (by shuffles, and stores through `mapa`); after one barrier all
-    threads combine these; in loops two halves of the memory alternate. A barrier
-    of the threads also stands where an element changes its owner: where another
-    thread may touch what one has written, or write what one has read.
+    threads combine these; in loops two halves of the memory alternate. Where a
+    row is reduced once in a kernel, CTAs of a cluster need no barrier, which
+    would fence all memory: an mbarrier of each counts the bytes that come. A
+    barrier of the threads also stands where an element changes its owner: where
+    another thread may touch what one has written, or write what one has read.
 
     Before:
     ```mlir

@@ -349,9 +349,10 @@ LogicalResult KernelLowering::makeFunction() {
 /// first, for it is a branch, which waits for all that stands before it.
 static Operation *findEntrance(Block &entry) {
   auto isFirst = [](Operation &op) {
-    bool isQuick = isa<PoisonStoreOp, PacketStoreOp, vector::LoadOp,
-                       vector::MaskedLoadOp, memref::AllocaOp, memref::StoreOp,
-                       ScratchOp, NVVM::ClusterArriveRelaxedOp>(op);
+    bool isQuick =
+        isa<PoisonStoreOp, PacketStoreOp, vector::LoadOp, vector::MaskedLoadOp,
+            memref::AllocaOp, memref::StoreOp, ScratchOp,
+            NVVM::ClusterArriveRelaxedOp, LLVM::InlineAsmOp>(op);
     return !isQuick && (op.getNumRegions() || !isMemoryEffectFree(&op) ||
                         op.hasTrait<OpTrait::IsTerminator>());
   };

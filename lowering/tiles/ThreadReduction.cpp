@@ -32,8 +32,7 @@ static constexpr int64_t wordsOfAccess = 4;
 //===----------------------------------------------------------------------===//
 
 Type ThreadReduction::getWordType(OpBuilder &builder) const {
-  bool wide = elementType.isIndex() || elementType.getIntOrFloatBitWidth() > 32;
-  return builder.getIntegerType(wide ? 64 : 32);
+  return builder.getIntegerType(8 * Threads::getWordBytes(elementType));
 }
 
 /// `type`, a scalar or a vector, with other elements.
@@ -183,6 +182,11 @@ void ThreadReduction::publish(OpBuilder &builder, Value value,
   Value address = arith::IndexCastOp::create(
       b, b.getI32Type(), arith::AddIOp::create(b, start, bytes).getResult());
   Value cta = arith::IndexCastOp::create(b, b.getI32Type(), threads.getLane());
+  if (arrival) {
+    nvvm::emit(b, wide ? nvvm::Ptx::StoreAsync64 : nvvm::Ptx::StoreAsync32,
+               {address, cta, word, arrival});
+    return;
+  }
   nvvm::emit(b, wide ? nvvm::Ptx::StoreShared64 : nvvm::Ptx::StoreShared32,
              {address, cta, word});
 }
@@ -260,6 +264,7 @@ Value ThreadReduction::finish(OpBuilder &builder) {
   base = turn ? arith::MulIOp::create(builder, loc, turn, constant(half))
                     .getResult()
               : Value();
+  arrival = threads.getArrival(builder, op);
   auto publishTrip = [&](OpBuilder &b, Value trip) {
     publish(b, combineWarp(b, getPart(b, trip)), trip);
   };
@@ -268,7 +273,12 @@ Value ThreadReduction::finish(OpBuilder &builder) {
   else
     for (int64_t trip = 0; trip < trips; ++trip)
       publishTrip(builder, constant(trip));
-  threads.emitBarrier(builder, loc);
+  if (arrival) {
+    ImplicitLocOpBuilder b(loc, builder);
+    nvvm::emit(b, nvvm::Ptx::AwaitBytes, arrival);
+  } else {
+    threads.emitBarrier(builder, loc);
+  }
 
   // Values that hold elements of the row, and those of a chunk.
   int64_t ofWarp = kWarp * threads.getLanes(length);

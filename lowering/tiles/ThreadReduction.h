@@ -7,10 +7,10 @@
 //
 // The tree of docs/Spec.md ("Bits"), from its leaves: a thread combines the
 // neighbours that it holds, then lanes of a warp by shuffles; each warp writes
-// its value to the shared memory of every CTA of the cluster, all meet once,
-// and every thread finishes the last levels by itself. One value a warp and
-// trip: they lie in the row's order, so the last levels are pairs of them, and
-// chunks from left to right.
+// its value to the shared memory of every CTA of the cluster, all await those
+// values, and every thread finishes the last levels by itself. One value a warp
+// and trip: they lie in the row's order, so the last levels are pairs of them,
+// and chunks from left to right.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ namespace mlir::comms::tiles {
 class ThreadReduction : RowCombiner {
 public:
   ThreadReduction(RowReduceOp op, Threads &threads)
-      : RowCombiner(op), threads(threads), trips(threads.getTrips(length)),
-        values(trips * threads.getWarps()) {}
+      : RowCombiner(op), op(op), threads(threads),
+        trips(threads.getTrips(length)), values(trips * threads.getWarps()) {}
 
   /// `direct`: every trip is added outside of any region, by constant number.
   void begin(OpBuilder &builder, bool direct);
@@ -56,6 +56,7 @@ private:
   Value combinePairs(OpBuilder &builder, SmallVector<Value> left) const;
   Value combineFew(OpBuilder &builder, Value first, int64_t count) const;
 
+  RowReduceOp op;
   Threads &threads;
   /// Trips of the row; values that warps write.
   int64_t trips, values;
@@ -65,6 +66,8 @@ private:
   bool direct = false;
   /// Shared memory, and where this reduction's half begins.
   Value shared, base;
+  /// Where the bytes of this reduction are counted; null: a barrier is used.
+  Value arrival;
 };
 
 } // namespace mlir::comms::tiles

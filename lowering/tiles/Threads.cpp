@@ -7,6 +7,7 @@
 
 #include "lowering/tiles/Threads.h"
 
+#include "lowering/nvvm/Ptx.h"
 #include "lowering/tiles/Stage.h"
 #include "lowering/tiles/TileMemory.h"
 
@@ -30,6 +31,15 @@ static constexpr int64_t maxLanes = 16;
 static int64_t getMemoryBits(TileOpInterface op) {
   Type type = getElementTypeOrSelf(op.getTileValue().getType());
   return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 64;
+}
+
+/// Whether a run of the kernel may reach `op` more than once.
+static bool mayRepeat(Operation *op) {
+  for (; !isa<KernelOp>(op); op = op->getParentOp())
+    if (!op->getParentRegion()->hasOneBlock() ||
+        isa<LoopLikeOpInterface, ForPeersOp>(op->getParentOp()))
+      return true;
+  return false;
 }
 
 /// Lanes of vectors of a tile of `length` elements. `most` and `least` give the
@@ -61,10 +71,12 @@ Threads::Threads(KernelOp kernel, int64_t threads, int64_t cluster)
         fewest = std::min(fewest, wanted);
       }
     }
+    mayLeave |= isa<CheckBoundsOp>(op);
     if (!isa<RowReduceOp>(op) || !isLongTile(op->getOperand(0).getType()))
       return;
     reduced = true;
-    reducesInLoop |= bool(op->getParentOfType<LoopLikeOpInterface>());
+    reductions.push_back(op);
+    reducesInLoop |= mayRepeat(op);
   });
   for (auto &[length, chosen] : lanes)
     chosen = chooseLanes(length, getCount(), chosen, least[length]);
@@ -192,13 +204,57 @@ Value Threads::takeTurn(OpBuilder &builder, Location loc) {
 static bool mayMeet(Operation *op) {
   return op->getNumRegions() || isSynchronization(op) ||
          (touchesTiles(op) && !isMemoryEffectFree(op)) ||
-         op->hasTrait<OpTrait::IsTerminator>();
+         isa<RowReduceOp>(op) || op->hasTrait<OpTrait::IsTerminator>();
+}
+
+int64_t Threads::getWordBytes(Type elementType) {
+  bool wide = elementType.isIndex() || elementType.getIntOrFloatBitWidth() > 32;
+  return wide ? 8 : 4;
+}
+
+/// The number of cell `index` of `cells` (i64) in shared memory: i32.
+static Value getCell(ImplicitLocOpBuilder &b, Value cells, int64_t index) {
+  Value start = memref::ExtractAlignedPointerAsIndexOp::create(b, cells);
+  Value at = b.createOrFold<arith::AddIOp>(
+      start, getIndex(b, b.getLoc(), index * sizeof(int64_t)));
+  return arith::IndexCastOp::create(b, b.getI32Type(), at);
+}
+
+void Threads::expectReductions() {
+  Location loc = kernel.getLoc();
+  arrivals = makeShared(loc, reductions.size(),
+                        IntegerType::get(kernel.getContext(), 64));
+  ImplicitLocOpBuilder b(loc, atEntry());
+  Value ofCta = arith::AndIOp::create(b, number, getIndex(b, loc, threads - 1));
+  Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, ofCta,
+                                        getIndex(b, loc, 0));
+  isFirst = arith::ExtUIOp::create(b, b.getI32Type(), isFirst);
+  for (auto [index, op] : llvm::enumerate(reductions)) {
+    auto type = cast<ShapedType>(cast<RowReduceOp>(op).getTile().getType());
+    int64_t bytes = getTrips(type.getNumElements()) * getWarps() *
+                    getWordBytes(type.getElementType());
+    Value expected = arith::ConstantIntOp::create(b, bytes, 32);
+    nvvm::emit(b, nvvm::Ptx::ExpectBytesIf,
+               {getCell(b, arrivals, index), expected, isFirst});
+  }
+  nvvm::emit(b, nvvm::Ptx::FenceArrivals, {});
+  entry = &*std::prev(b.getInsertionPoint());
+}
+
+Value Threads::getArrival(OpBuilder &builder, RowReduceOp reduce) {
+  auto it = llvm::find(reductions, reduce.getOperation());
+  if (!arrivals || it == reductions.end())
+    return {};
+  ImplicitLocOpBuilder b(reduce.getLoc(), builder);
+  return getCell(b, arrivals, it - reductions.begin());
 }
 
 void Threads::awaitCluster() {
   if (cluster == 1)
     return;
   getNumber();
+  if (!reducesInLoop && !mayLeave)
+    expectReductions();
   Location loc = kernel.getLoc();
   OpBuilder builder = atEntry();
   UnitAttr aligned = builder.getUnitAttr();

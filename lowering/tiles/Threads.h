@@ -84,18 +84,29 @@ public:
   /// Before everything else.
   void awaitCluster();
   bool reduces() const { return reduced; }
+  /// The number (i32) of shared memory where the bytes of `reduce` are counted
+  /// as they come, on every CTA: there no barrier is needed. Null where
+  /// `reduce` may run twice, or threads may have left.
+  Value getArrival(OpBuilder &builder, RowReduceOp reduce);
+  /// Bytes of one value that warps exchange: 4 or 8.
+  static int64_t getWordBytes(Type elementType);
 
 private:
   OpBuilder atEntry();
+  /// Makes the arrivals of all reductions.
+  void expectReductions();
 
   KernelOp kernel;
   int64_t threads, cluster;
   llvm::DenseMap<int64_t, int64_t> lanes;
   llvm::DenseMap<int64_t, Value> firsts;
   Value number, lane, turn;
+  /// Long rows that are reduced; cells (i64) of their arrivals, where used.
+  SmallVector<Operation *> reductions;
+  Value arrivals;
   /// The last op of those put at the start of the kernel.
   Operation *entry = nullptr;
-  bool reduced = false, reducesInLoop = false;
+  bool reduced = false, reducesInLoop = false, mayLeave = false;
 };
 
 /// The largest power of two, at most 2^20, that certainly divides an index:

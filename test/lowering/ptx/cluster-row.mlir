@@ -4,18 +4,26 @@
 // RUN:   | FileCheck %s --check-prefix=PTX
 // CHECK: 2 variants assemble
 
-// A row over a cluster: registers, shuffles, one value a warp to every CTA, one
-// barrier of the cluster; the slots are cleared behind the result.
+// A row over a cluster: registers, shuffles, one value a warp to every CTA, where
+// its bytes are counted; no barrier of the cluster between start and end, nothing
+// that fences. The slots are cleared behind the result.
 // PTX-LABEL: .entry rms(
 // PTX: .reqnctapercluster 8
+// PTX-NOT: barrier.cluster
+// PTX: mbarrier.arrive.expect_tx.shared::cta.b64
+// PTX: fence.mbarrier_init.release.cluster;
+// PTX: barrier.cluster.arrive.relaxed.aligned
 // PTX-COUNT-4: ld.relaxed.sys.global.v4.b32
 // PTX-COUNT-5: shfl.sync.bfly.b32
-// PTX: mapa.shared::cluster.u32
-// PTX: barrier.cluster.arrive
+// PTX: barrier.cluster.wait.aligned
+// PTX: st.async.shared::cluster.mbarrier::complete_tx::bytes.b32
+// PTX-NOT: barrier.cluster
+// PTX: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
+// PTX-NOT: {{barrier.cluster|fence|membar}}
 // PTX: ld.shared.v4.b32
 // PTX: sqrt.rn.f32
 // PTX-COUNT-5: st.global.v4.b32
-// PTX: barrier.cluster.arrive
+// PTX: barrier.cluster.arrive.relaxed.aligned
 
 comms.kernel @rms(%x: !comms.window<4x8192xbf16>, %weight: memref<8192xbf16>, %y: !comms.window<4x8192xbf16>) {
   %team = comms.team world
