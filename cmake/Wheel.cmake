@@ -40,7 +40,8 @@ target_link_libraries(commsir_ffi-static PRIVATE commsir-static "${tvm_ffi_libdi
 
 # What is made for torch goes along as it is: torch brings the C++ library.
 set(wheel_torch)
-foreach(target commsir_torch_ops commsir_c10d)
+get_property(c10d_modules GLOBAL PROPERTY COMMSIR_C10D_MODULES)
+foreach(target commsir_torch_ops ${c10d_modules})
   if(TARGET ${target})
     list(APPEND wheel_torch ${target})
     list(APPEND wheel_strip COMMAND "${CMAKE_STRIP}" -o "${wheel_libraries}/$<TARGET_FILE_NAME:${target}>"
