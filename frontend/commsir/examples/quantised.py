@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import commsir
-from commsir import Array, Tile, Window, all_gather, all_to_all, dims, f8, f32, maximum
+from commsir import Array, Tile, all_gather, all_to_all, dims, f8, f32, maximum
 
 
 def pack(row: Tile) -> tuple[Tile, Tile]:
@@ -26,7 +26,7 @@ rows, share, n = dims("rows share n")
 
 @commsir.kernel(blocks=1)
 def quantised(
-    x: f32[Window, rows, n], parts: f32[Array, rows, n], mine: f32[Window, share, n], y: f32[Array, rows, n]
+    x: f32[Array, rows, n], parts: f32[Array, rows, n], mine: f32[Array, share, n], y: f32[Array, rows, n]
 ) -> None:
     all_to_all(x, outs=parts, produce=pack, consume=unpack)
     for row in range(share):

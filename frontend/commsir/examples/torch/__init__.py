@@ -1,0 +1,6 @@
+"""Programs of PyTorch, unmodified but for the backend's name; any of them also runs with gloo or nccl.
+
+    torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.fsdp_digits --backend commsir
+
+quantised_backend.py and own_collective.py use CommsIR itself; survivors.py starts its ranks by itself.
+"""
