@@ -8,6 +8,7 @@
 #include "runtime/cuda/Communicator.h"
 
 #include "runtime/cuda/NcclDevice.h"
+#include "runtime/jit/cuda/DeviceLibrary.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -40,7 +41,8 @@ llvm::Error fail(const llvm::Twine &text) {
 class Resolver {
 public:
   explicit Resolver(const Device &device)
-      : cu(device.driver()), context(device.context()) {}
+      : cu(device.driver()), context(device.context()), chip(device.getChip()) {
+  }
   ~Resolver() {
     if (!module)
       return;
@@ -48,11 +50,23 @@ public:
     cu.ModuleUnload(module);
   }
 
-  llvm::Error load() {
-    llvm::StringRef ptx = getNcclDevicePtx();
-    if (auto error = cu.check(
-            cu.ModuleLoadDataEx(&module, ptx.data(), 0, nullptr, nullptr),
-            "loading the device library"))
+  /// The kernels for windows of `nccl`.
+  llvm::Error load(const Nccl &nccl) {
+    auto code = commsir::jit::getDeviceCode(
+        {nccl.version, nccl.path}, commsir::jit::DevicePart::Kernels, chip,
+        commsir::jit::Cache::shared());
+    if (!code)
+      return code.takeError();
+    return load(code->code.data());
+  }
+
+  /// The kernels for memory that is not NCCL's: only `probe` is of use.
+  llvm::Error load() { return load(getNcclDevicePtx().data()); }
+
+  llvm::Error load(const char *image) {
+    if (auto error =
+            cu.check(cu.ModuleLoadDataEx(&module, image, 0, nullptr, nullptr),
+                     "loading the device library"))
       return error;
     if (auto error = cu.check(
             cu.ModuleGetFunction(&resolve, module, "commsir_resolve_window"),
@@ -79,6 +93,7 @@ public:
 private:
   const Driver &cu;
   CUcontext context;
+  std::string chip;
   CUmodule module = nullptr;
 };
 
@@ -209,7 +224,7 @@ private:
                                             sizeof(CUdeviceptr) * (ranks + 1)),
                               "reading the table of a window"))
       return error;
-    if (table.back() != CUdeviceptr(getNcclDeviceVersion()))
+    if (table.back() != CUdeviceptr(nccl.version))
       return fail("the resolver kernel has not run");
     table.pop_back();
     return checkMarks(device, resolver, address, table, bytes);
@@ -246,7 +261,7 @@ public:
   }
 
   llvm::Error initialise(const ncclUniqueId &id, int size, int number) {
-    if (auto error = resolver.load())
+    if (auto error = resolver.load(nccl))
       return error;
     ranks = size;
     rank = number;
@@ -259,7 +274,7 @@ public:
   }
 
   llvm::Error adopt(ncclComm_t existing) {
-    if (auto error = resolver.load())
+    if (auto error = resolver.load(nccl))
       return error;
     comm = existing;
     int ordinal = 0;
@@ -613,18 +628,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 llvm::Error commsir::cuda::checkDeviceLibrary(const Nccl &nccl) {
-  int built = getNcclDeviceVersion();
-  if (nccl.version == built)
-    return llvm::Error::success();
-  auto name = [](int version) {
-    return llvm::formatv("{0}.{1}.{2}", version / 10000, version / 100 % 100,
-                         version % 100)
-        .str();
-  };
-  return fail("the device library was built for NCCL " + name(built) +
-              ", but " + nccl.path + " is " + name(nccl.version) +
-              ". Name the file of that release in COMMSIR_NCCL_LIBRARY, or "
-              "build CommsIR with the headers of the other");
+  return commsir::jit::checkDeviceCode({nccl.version, nccl.path});
 }
 
 llvm::Expected<std::unique_ptr<Communicator>>

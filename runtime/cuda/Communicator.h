@@ -97,8 +97,9 @@ protected:
   int rank = 0, ranks = 1, reachFirst = 0, reachSize = 1;
 };
 
-/// Whether the device library fits the NCCL that is loaded: success, or an
-/// error that names both releases.
+/// Whether there is a device library for the NCCL that is loaded, or one can be
+/// made (runtime/jit/cuda/DeviceLibrary.h); else an error that names both
+/// releases.
 llvm::Error checkDeviceLibrary(const Nccl &nccl);
 
 } // namespace commsir::cuda

@@ -16,18 +16,38 @@ extern const unsigned char ncclDeviceBitcode[];
 extern const size_t ncclDeviceBitcodeSize;
 extern const unsigned char ncclDevicePtx[];
 extern const size_t ncclDevicePtxSize;
+extern const unsigned char ncclDeviceSource[];
+extern const size_t ncclDeviceSourceSize;
+extern const unsigned char nvrtcTypes[];
+extern const size_t nvrtcTypesSize;
+extern const unsigned char nvrtcAtomic[];
+extern const size_t nvrtcAtomicSize;
 } // namespace commsir::embedded
 
 using namespace commsir;
 
+static llvm::StringRef view(const unsigned char *bytes, size_t size) {
+  return {reinterpret_cast<const char *>(bytes), size};
+}
+
 llvm::StringRef cuda::getNcclDeviceBitcode() {
-  return {reinterpret_cast<const char *>(embedded::ncclDeviceBitcode),
-          embedded::ncclDeviceBitcodeSize};
+  return view(embedded::ncclDeviceBitcode, embedded::ncclDeviceBitcodeSize);
 }
 
 llvm::StringRef cuda::getNcclDevicePtx() {
-  return {reinterpret_cast<const char *>(embedded::ncclDevicePtx),
-          embedded::ncclDevicePtxSize};
+  return view(embedded::ncclDevicePtx, embedded::ncclDevicePtxSize);
+}
+
+llvm::StringRef cuda::getNcclDeviceSource() {
+  return view(embedded::ncclDeviceSource, embedded::ncclDeviceSourceSize);
+}
+
+llvm::StringRef cuda::getNvrtcTypes() {
+  return view(embedded::nvrtcTypes, embedded::nvrtcTypesSize);
+}
+
+llvm::StringRef cuda::getNvrtcAtomic() {
+  return view(embedded::nvrtcAtomic, embedded::nvrtcAtomicSize);
 }
 
 int cuda::getNcclDeviceVersion() { return NCCL_VERSION_CODE; }

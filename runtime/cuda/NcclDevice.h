@@ -15,11 +15,17 @@ namespace commsir::cuda {
 /// LLVM bitcode of lowering/nvvm/device/NcclDevice.cu, for sm_90.
 llvm::StringRef getNcclDeviceBitcode();
 
-/// Its PTX, for sm_80 and newer; a zero byte follows the text.
+/// PTX of its kernels, for sm_80 and newer; a zero byte follows the text.
 llvm::StringRef getNcclDevicePtx();
 
 /// The release of NCCL whose headers both were compiled with: 22809 is 2.28.9.
 int getNcclDeviceVersion();
+
+/// Its source, and the headers that stand in for the system's and CUDA's when
+/// NVRTC compiles it.
+llvm::StringRef getNcclDeviceSource();
+llvm::StringRef getNvrtcTypes();
+llvm::StringRef getNvrtcAtomic();
 
 } // namespace commsir::cuda
 

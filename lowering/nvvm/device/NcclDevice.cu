@@ -6,22 +6,34 @@
 //===----------------------------------------------------------------------===//
 //
 // What generated code and the runtime know of NCCL's device API: functions with
-// C names, compiled by clang to bitcode for the headers at hand
-// (cmake/NcclDevice.cmake), and two small kernels. The layouts that are
-// compiled in here belong to one release of NCCL; the runtime compares that
-// release with the library that is loaded.
+// C names, compiled for the headers of one release of NCCL (by clang to
+// bitcode, cmake/NcclDevice.cmake, or by NVRTC, runtime/jit/cuda), and two
+// small kernels. The layouts that are compiled in here belong to that release;
+// the runtime compares it with the library that is loaded.
+//
+// `comm` is the address of an ncclDevComm in device memory. Peers of GIN are
+// world ranks. One thread makes a GIN call; every thread of a CTA makes the
+// call of a barrier. COMMSIR_KERNELS_ONLY leaves all out but the kernels.
 //
 //===----------------------------------------------------------------------===//
 
+#ifdef __clang__
 // nccl_device.h asks for the value of __CUDACC__, which clang leaves empty.
 #undef __CUDACC__
 #define __CUDACC__ 1
+#endif
 
 #include <nccl_device.h>
 
 #include <stdint.h>
 
 #define COMMSIR_EXPORT extern "C" __device__ __attribute__((used))
+
+using Comm = ncclDevComm;
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
 
 /// Address of byte `offset` of the part of the window that belongs to world
 /// rank `peer`. `peer` must be in load/store reach.
@@ -40,6 +52,182 @@ COMMSIR_EXPORT void *commsir_nccl_lsa_pointer(void *window, uint64_t offset,
 COMMSIR_EXPORT void *commsir_nccl_local_pointer(void *window, uint64_t offset) {
   return ncclGetLocalPointer(static_cast<ncclWindow_t>(window), offset);
 }
+
+// What the runtime's kernels do not need takes seconds to compile.
+#ifndef COMMSIR_KERNELS_ONLY
+
+/// Multicast address of byte `offset` of all parts in load/store reach.
+COMMSIR_EXPORT void *commsir_nccl_multimem_pointer(void *window,
+                                                   uint64_t offset,
+                                                   const Comm *comm) {
+  return ncclGetLsaMultimemPointer(static_cast<ncclWindow_t>(window), offset,
+                                   *comm);
+}
+
+//===----------------------------------------------------------------------===//
+// Teams
+//===----------------------------------------------------------------------===//
+
+COMMSIR_EXPORT int32_t commsir_nccl_rank(const Comm *comm) {
+  return comm->rank;
+}
+
+COMMSIR_EXPORT int32_t commsir_nccl_ranks(const Comm *comm) {
+  return comm->nRanks;
+}
+
+COMMSIR_EXPORT int32_t commsir_nccl_lsa_ranks(const Comm *comm) {
+  return comm->lsaSize;
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers: CTA `index` of every rank of the team
+//===----------------------------------------------------------------------===//
+
+static __device__ cuda::memory_order orderOf(bool orders) {
+  return orders ? cuda::memory_order_acq_rel : cuda::memory_order_relaxed;
+}
+
+/// Ranks in load/store reach. Not `orders`: memory is not ordered.
+COMMSIR_EXPORT void commsir_nccl_lsa_barrier(const Comm *comm, uint32_t index,
+                                             bool orders) {
+  ncclLsaBarrierSession<ncclCoopCta> session(ncclCoopCta(), *comm,
+                                             ncclTeamTagLsa(), index);
+  session.sync(ncclCoopCta(), orderOf(orders));
+}
+
+/// The two halves. NCCL counts a barrier when its wait ends, so no other one of
+/// the same index may come between them.
+COMMSIR_EXPORT void commsir_nccl_lsa_barrier_arrive(const Comm *comm,
+                                                    uint32_t index,
+                                                    bool orders) {
+  ncclLsaBarrierSession<ncclCoopCta> session(ncclCoopCta(), *comm,
+                                             ncclTeamTagLsa(), index);
+  session.arrive(ncclCoopCta(), orderOf(orders));
+}
+
+COMMSIR_EXPORT void commsir_nccl_lsa_barrier_wait(const Comm *comm,
+                                                  uint32_t index, bool orders) {
+  ncclLsaBarrierSession<ncclCoopCta> session(ncclCoopCta(), *comm,
+                                             ncclTeamTagLsa(), index);
+  session.wait(ncclCoopCta(), orderOf(orders));
+}
+
+/// The ranks that have this rank's place in their load/store reach.
+COMMSIR_EXPORT void commsir_nccl_rail_barrier(const Comm *comm, uint32_t index,
+                                              bool orders) {
+  ncclGinBarrierSession<ncclCoopCta> session(ncclCoopCta(), ncclGin(*comm, 0),
+                                             ncclTeamTagRail(), index);
+  session.sync(ncclCoopCta(), orderOf(orders), ncclGinFenceLevel::Relaxed);
+}
+
+/// All ranks: those in reach have come, then those that speak for the others'.
+COMMSIR_EXPORT void commsir_nccl_world_barrier(const Comm *comm, uint32_t index,
+                                               bool orders) {
+  commsir_nccl_lsa_barrier(comm, index, orders);
+  commsir_nccl_rail_barrier(comm, index, orders);
+}
+
+//===----------------------------------------------------------------------===//
+// GIN
+//===----------------------------------------------------------------------===//
+
+/// Arguments of a put: byte offsets, and bytes.
+#define COMMSIR_PUT                                                            \
+  const Comm *comm, uint32_t context, int32_t peer, void *dest,                \
+      uint64_t destOffset, void *source, uint64_t sourceOffset, uint64_t bytes
+
+template <typename Remote, typename Local>
+static __device__ void put(COMMSIR_PUT, Remote remote, Local local) {
+  ncclGin(*comm, int(context))
+      .put(ncclTeamWorld(*comm), peer, static_cast<ncclWindow_t>(dest),
+           destOffset, static_cast<ncclWindow_t>(source), sourceOffset, bytes,
+           remote, local);
+}
+
+COMMSIR_EXPORT void commsir_nccl_gin_put(COMMSIR_PUT) {
+  put(comm, context, peer, dest, destOffset, source, sourceOffset, bytes,
+      ncclGin_None{}, ncclGin_None{});
+}
+
+/// The counter of this rank grows by one when the source has been read.
+COMMSIR_EXPORT void commsir_nccl_gin_put_counted(COMMSIR_PUT,
+                                                 uint32_t counter) {
+  put(comm, context, peer, dest, destOffset, source, sourceOffset, bytes,
+      ncclGin_None{}, ncclGin_CounterInc{counter});
+}
+
+/// The peer's signal grows when the data, and that of earlier puts, is there.
+COMMSIR_EXPORT void commsir_nccl_gin_put_inc(COMMSIR_PUT, uint32_t signal) {
+  put(comm, context, peer, dest, destOffset, source, sourceOffset, bytes,
+      ncclGin_SignalInc{signal}, ncclGin_None{});
+}
+
+COMMSIR_EXPORT void commsir_nccl_gin_put_add(COMMSIR_PUT, uint32_t signal,
+                                             uint64_t value) {
+  put(comm, context, peer, dest, destOffset, source, sourceOffset, bytes,
+      ncclGin_SignalAdd{signal, value}, ncclGin_None{});
+}
+
+COMMSIR_EXPORT void commsir_nccl_gin_signal_inc(const Comm *comm,
+                                                uint32_t context, int32_t peer,
+                                                uint32_t signal) {
+  ncclGin(*comm, int(context))
+      .signal(ncclTeamWorld(*comm), peer, ncclGin_SignalInc{signal});
+}
+
+COMMSIR_EXPORT void commsir_nccl_gin_signal_add(const Comm *comm,
+                                                uint32_t context, int32_t peer,
+                                                uint32_t signal,
+                                                uint64_t value) {
+  ncclGin(*comm, int(context))
+      .signal(ncclTeamWorld(*comm), peer, ncclGin_SignalAdd{signal, value});
+}
+
+/// Returns when the signal of this rank is at least `least`. Nothing ends it
+/// before: NCCL's waits have neither a timeout nor an abort.
+COMMSIR_EXPORT void commsir_nccl_gin_wait_signal(const Comm *comm,
+                                                 uint32_t signal,
+                                                 uint64_t least) {
+  ncclGin(*comm, 0).waitSignal(ncclCoopThread(), signal, least);
+}
+
+COMMSIR_EXPORT uint64_t commsir_nccl_gin_read_signal(const Comm *comm,
+                                                     uint32_t signal) {
+  return ncclGin(*comm, 0).readSignal(signal);
+}
+
+COMMSIR_EXPORT void commsir_nccl_gin_reset_signal(const Comm *comm,
+                                                  uint32_t signal) {
+  ncclGin(*comm, 0).resetSignal(signal);
+}
+
+COMMSIR_EXPORT void commsir_nccl_gin_wait_counter(const Comm *comm,
+                                                  uint32_t counter,
+                                                  uint64_t least) {
+  ncclGin(*comm, 0).waitCounter(ncclCoopThread(), counter, least);
+}
+
+COMMSIR_EXPORT uint64_t commsir_nccl_gin_read_counter(const Comm *comm,
+                                                      uint32_t counter) {
+  return ncclGin(*comm, 0).readCounter(counter);
+}
+
+COMMSIR_EXPORT void commsir_nccl_gin_reset_counter(const Comm *comm,
+                                                   uint32_t counter) {
+  ncclGin(*comm, 0).resetCounter(counter);
+}
+
+/// The sources of all puts of this context may be written again.
+COMMSIR_EXPORT void commsir_nccl_gin_flush(const Comm *comm, uint32_t context) {
+  ncclGin(*comm, int(context)).flush(ncclCoopThread());
+}
+
+#endif // COMMSIR_KERNELS_ONLY
+
+//===----------------------------------------------------------------------===//
+// Kernels of the runtime
+//===----------------------------------------------------------------------===//
 
 /// Writes the table of a window: the address, as reached from here, of every
 /// world rank's part, and null for ranks out of reach. The team of load/store

@@ -7,6 +7,8 @@
 
 #include "runtime/jit/cuda/Link.h"
 
+#include "runtime/jit/cuda/Libraries.h"
+
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
@@ -20,7 +22,6 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
-#include <link.h>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -33,11 +34,6 @@ namespace endian = llvm::support::endian;
 
 /// ptxas takes milliseconds to seconds; after minutes it hangs.
 static constexpr unsigned kPtxasSeconds = 300;
-
-static StringRef getEnvironment(const char *name) {
-  const char *value = std::getenv(name);
-  return value ? StringRef(value) : StringRef();
-}
 
 //===----------------------------------------------------------------------===//
 // What a cubin says
@@ -73,7 +69,7 @@ static uint32_t findSymbol(const Elf &file, StringRef entry) {
   if (!sections)
     return consumeError(sections.takeError()), 0;
   for (const auto &section : *sections) {
-    if (section.sh_type != SHT_SYMTAB)
+    if (section.sh_type != ELF::SHT_SYMTAB)
       continue;
     auto symbols = file.symbols(&section);
     auto names = file.getStringTableForSymtab(section);
@@ -86,7 +82,7 @@ static uint32_t findSymbol(const Elf &file, StringRef entry) {
       Expected<StringRef> name = symbol.getName(*names);
       if (!name)
         consumeError(name.takeError());
-      else if (*name == entry && symbol.getType() == STT_FUNC)
+      else if (*name == entry && symbol.getType() == ELF::STT_FUNC)
         return number;
     }
   }
@@ -126,79 +122,11 @@ CubinFacts commsir::jit::readCubin(StringRef cubin, StringRef entry) {
 // Where the linkers are
 //===----------------------------------------------------------------------===//
 
-static constexpr const char *kLibraryNames[] = {"libnvJitLink.so.13",
-                                                "libnvJitLink.so.12"};
-
-namespace {
-/// What the objects of the process say about where to look.
-struct LoadedObjects {
-  std::string nvJitLink;
-  /// Folders of torch's own libraries, and of this code.
-  SmallVector<std::string> packages;
-};
-} // namespace
-
-static int visitLoaded(dl_phdr_info *object, size_t, void *data) {
-  auto &loaded = *static_cast<LoadedObjects *>(data);
-  StringRef path(object->dlpi_name);
-  StringRef name = sys::path::filename(path);
-  if (name.starts_with("libnvJitLink.so"))
-    loaded.nvJitLink = path.str();
-  if (name.starts_with("libtorch") || name.starts_with("libc10"))
-    loaded.packages.push_back(sys::path::parent_path(path).str());
-  return 0;
-}
-
-static void addRoots(SmallVectorImpl<std::string> &folders, StringRef below) {
-  for (StringRef root :
-       {getEnvironment("CUDA_HOME"), getEnvironment("CUDA_PATH"),
-        StringRef("/usr/local/cuda")})
-    if (!root.empty())
-      folders.push_back((root + below).str());
-}
-
-/// The folders that may hold nvJitLink, likeliest first.
-static SmallVector<std::string> listFolders(const LoadedObjects &loaded) {
-  SmallVector<std::string> folders;
-  for (const std::string &package : loaded.packages) {
-    // …/site-packages/torch/lib, beside …/site-packages/nvidia.
-    folders.push_back(package + "/../../nvidia/cu13/lib");
-    folders.push_back(package + "/../../nvidia/nvjitlink/lib");
-  }
-  SmallVector<StringRef> path;
-  getEnvironment("LD_LIBRARY_PATH")
-      .split(path, ':', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-  for (StringRef folder : path)
-    folders.push_back(folder.str());
-  addRoots(folders, "/lib64");
-  return folders;
-}
-
-/// The file that holds nvJitLink; a bare name when only the system may know;
-/// `chosen` when the user said which.
-static SmallVector<std::string> listLibraries(bool &chosen) {
-  StringRef own = getEnvironment("COMMSIR_NVJITLINK_LIBRARY");
-  chosen = !own.empty();
-  if (chosen)
-    return {own.str()};
-  LoadedObjects loaded;
-  dl_iterate_phdr(visitLoaded, &loaded);
-  if (!loaded.nvJitLink.empty())
-    return {loaded.nvJitLink};
-  Dl_info self;
-  if (::dladdr(reinterpret_cast<void *>(&visitLoaded), &self) && self.dli_fname)
-    loaded.packages.push_back(sys::path::parent_path(self.dli_fname).str());
-  SmallVector<std::string> libraries;
-  for (const std::string &folder : listFolders(loaded))
-    for (const char *name : kLibraryNames) {
-      std::string path = folder + "/" + name;
-      if (fs::exists(path))
-        libraries.push_back(path);
-    }
-  for (const char *name : kLibraryNames)
-    libraries.push_back(name);
-  return libraries;
-}
+static const CudaLibrary kNvJitLink = {
+    "libnvJitLink.so",
+    {"libnvJitLink.so.13", "libnvJitLink.so.12"},
+    "nvjitlink",
+    "COMMSIR_NVJITLINK_LIBRARY"};
 
 /// The path of ptxas; empty: there is none.
 static std::string findPtxas() {
@@ -206,9 +134,7 @@ static std::string findPtxas() {
     return own.str();
   if (auto found = sys::findProgramByName("ptxas"))
     return *found;
-  SmallVector<std::string> folders;
-  addRoots(folders, "/bin");
-  for (const std::string &folder : folders)
+  for (const std::string &folder : listCudaFolders("/bin"))
     if (fs::can_execute(folder + "/ptxas"))
       return folder + "/ptxas";
   return {};
@@ -298,7 +224,7 @@ static const NvJitLink *getNvJitLink(std::string &why, bool &chosen) {
   static std::mutex mutex;
   static auto *loaded = new std::map<std::string, NvJitLink>();
   std::lock_guard<std::mutex> guard(mutex);
-  for (const std::string &library : listLibraries(chosen)) {
+  for (const std::string &library : listCudaLibraries(kNvJitLink, chosen)) {
     if (auto found = loaded->find(library); found != loaded->end())
       return &found->second;
     NvJitLink functions;
@@ -353,6 +279,8 @@ namespace {
 struct Request {
   StringRef ptx, entry, chip;
   unsigned optLevel;
+  /// PTX of functions that are called; empty: none.
+  StringRef library;
 };
 /// Linked code; nothing: the next linker may do better, see `why`.
 using Outcome = Expected<std::optional<Linked>>;
@@ -385,10 +313,15 @@ static Outcome linkByNvJitLink(const Request &request, std::string &why) {
   llvm::scope_exit done([&] { linker->destroy(&handle); });
   std::string text = request.ptx.str();
   std::string name = request.entry.str();
+  std::string library = request.library.str();
+  auto add = [&](const std::string &text, const char *name) {
+    return linker->addData(handle, NvJitLink::kPtx, text.c_str(),
+                           text.size() + 1, name) == 0;
+  };
   Linked linked;
   size_t size = 0;
-  if (linker->addData(handle, NvJitLink::kPtx, text.c_str(), text.size() + 1,
-                      name.c_str()) != 0 ||
+  if (!add(text, name.c_str()) ||
+      (!library.empty() && !add(library, "library")) ||
       linker->complete(handle) != 0 || linker->cubinSize(handle, &size) != 0 ||
       size == 0) {
     std::string log = linker->errorLog(handle);
@@ -424,6 +357,11 @@ static std::string readText(StringRef path) {
 }
 
 static Outcome linkByPtxas(const Request &request, std::string &why) {
+  if (!request.library.empty()) {
+    why += why.empty() ? "" : "; ";
+    why += "ptxas links no library with a kernel";
+    return std::nullopt;
+  }
   std::string program = findPtxas();
   if (program.empty()) {
     why = "ptxas: there is none in PATH, CUDA_HOME or /usr/local/cuda";
@@ -476,7 +414,13 @@ static Outcome linkByPtxas(const Request &request, std::string &why) {
   return linked;
 }
 
-static Outcome leaveToDriver(const Request &request, std::string &) {
+static Outcome leaveToDriver(const Request &request, std::string &why) {
+  if (!request.library.empty()) {
+    why += why.empty() ? "" : "; ";
+    why += "the driver links no library with a kernel. Install nvJitLink (pip "
+           "install nvidia-nvjitlink)";
+    return std::nullopt;
+  }
   Linked linked;
   linked.code = request.ptx.str();
   linked.code.push_back('\0');
@@ -502,9 +446,9 @@ static StringRef choose(StringRef which) {
 
 Expected<Linked> commsir::jit::linkPtx(StringRef ptx, StringRef entry,
                                        StringRef chip, unsigned optLevel,
-                                       StringRef which) {
+                                       StringRef which, StringRef library) {
   which = choose(which);
-  Request request{ptx, entry, chip, std::min(optLevel, 3u)};
+  Request request{ptx, entry, chip, std::min(optLevel, 3u), library};
   bool known = false;
   std::string why;
   for (const Linker &linker : kLinkers) {
@@ -523,7 +467,9 @@ Expected<Linked> commsir::jit::linkPtx(StringRef ptx, StringRef entry,
   if (!known)
     return createStringError("there is no linker '" + which +
                              "'; there are nvjitlink, ptxas and driver");
-  return createStringError("the linker '" + which + "' cannot be used: " + why);
+  return createStringError(which.empty() ? "no linker can be used: " + why
+                                         : "the linker '" + which.str() +
+                                               "' cannot be used: " + why);
 }
 
 void commsir::jit::preloadLinker(StringRef which) {
@@ -535,23 +481,10 @@ void commsir::jit::preloadLinker(StringRef which) {
   getNvJitLink(why, chosen);
 }
 
-/// Path, size and age of a file; only the path when there is no such file.
-static std::string identifyFile(StringRef path) {
-  SmallString<128> real;
-  if (fs::real_path(path, real))
-    real = path;
-  fs::file_status status;
-  if (fs::status(real, status))
-    return real.str().str();
-  return (real + ":" + Twine(status.getSize()) + ":" +
-          Twine(status.getLastModificationTime().time_since_epoch().count()))
-      .str();
-}
-
 /// Empty: there is no nvJitLink.
 static std::string identifyNvJitLink() {
   bool chosen = false;
-  std::string first = listLibraries(chosen).front();
+  std::string first = listCudaLibraries(kNvJitLink, chosen).front();
   if (chosen || first.find('/') != std::string::npos)
     return "nvjitlink:" + identifyFile(first);
   // Only the system knows where it would look.

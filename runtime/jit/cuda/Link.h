@@ -53,9 +53,13 @@ struct Linked {
 /// A linker that does not know the chip or the version of the PTX hands over to
 /// the next. When one refuses the PTX, the error has its text and the name of
 /// the temporary file that keeps the PTX.
+///
+/// `library` is PTX of functions that `ptx` calls; empty: none. Only nvJitLink
+/// links two.
 llvm::Expected<Linked> linkPtx(llvm::StringRef ptx, llvm::StringRef entry,
                                llvm::StringRef chip, unsigned optLevel,
-                               llvm::StringRef which);
+                               llvm::StringRef which,
+                               llvm::StringRef library = {});
 
 /// Loads what `linkPtx` will load, ahead of it. Errors are left for `linkPtx`.
 void preloadLinker(llvm::StringRef which);
