@@ -20,8 +20,8 @@ def python(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
 
 def test_import_is_quick_and_loads_little() -> None:
     code = (
-        "import sys, time; start = time.perf_counter(); import commsir\n"
-        "print((time.perf_counter() - start) * 1000)\n"
+        "import sys, time; start = time.process_time(); import commsir\n"
+        "print((time.process_time() - start) * 1000)\n"
         "assert not {'numpy', 'torch', 'tvm_ffi'} & set(sys.modules)"
     )
     times = []
@@ -30,7 +30,7 @@ def test_import_is_quick_and_loads_little() -> None:
         assert done.returncode == 0, done.stderr
         times.append(float(done.stdout))
     print(f"import commsir: {min(times):.0f} ms")
-    # The target is 150; a loaded machine may take longer.
+    # The target is 150, of the processor: others may have it meanwhile. A loaded machine may take longer.
     assert min(times) < 1000
 
 

@@ -439,11 +439,14 @@ def aborted(rank: int, size: int, store: Any) -> str:
 
 
 def monitored(rank: int, size: int) -> str:
+    store = dist.distributed_c10d._get_default_store()
     dist.monitored_barrier()
     if rank == 2:
-        time.sleep(1.5)
+        store.wait([f"given up/{other}" for other in range(size) if other != rank])
         return ""
-    return error_of(lambda: dist.monitored_barrier(timeout=timedelta(seconds=1)))
+    text = error_of(lambda: dist.monitored_barrier(timeout=timedelta(seconds=3)))
+    store.set(f"given up/{rank}", "yes")
+    return text
 
 
 def recorded(rank: int, size: int) -> Any:

@@ -6,8 +6,10 @@ harness.World instead. Its decorators are evaluated as for Gloo, so what Gloo ru
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
+import shutil
 import sys
 import tempfile
 import unittest
@@ -48,6 +50,7 @@ def suite(size: int) -> Any:
     os.environ.update(BACKEND="gloo", WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1")
     if "TEMP_DIR" not in os.environ:
         os.environ["TEMP_DIR"] = tempfile.mkdtemp(prefix="commsir-suite-")
+        atexit.register(shutil.rmtree, os.environ["TEMP_DIR"], ignore_errors=True)
     for folder in ("barrier", "test_dir", "init_dir"):
         os.makedirs(os.path.join(os.environ["TEMP_DIR"], folder), exist_ok=True)
     module: Any = importlib.import_module(name)
