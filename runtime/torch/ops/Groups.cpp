@@ -7,6 +7,7 @@
 
 #include "runtime/torch/ops/Groups.h"
 
+#include <array>
 #include <stdexcept>
 
 using namespace commsir::torch_ops;
@@ -24,7 +25,29 @@ const Callbacks &Groups::required() const {
   return callbacks;
 }
 
+namespace {
+/// The groups that a thread has used last, one place for each hash.
+struct Recent {
+  static constexpr size_t kPlaces = 8;
+  uint64_t age = 0;
+  std::array<Used *, kPlaces> used = {};
+};
+} // namespace
+
 Used &Groups::find(const std::string &name, int32_t device) {
+  static thread_local Recent recent;
+  uint64_t now = age.load(std::memory_order_acquire);
+  if (recent.age != now)
+    recent = {now, {}};
+  // Names of process groups differ in their ends: "0", "1", ….
+  size_t hash = name.size() * 5 + (name.empty() ? 0 : name.back()) + device;
+  Used *&place = recent.used[hash % Recent::kPlaces];
+  if (!place || place->device != device || place->name != name)
+    place = &findKnown(name, device);
+  return *place;
+}
+
+Used &Groups::findKnown(const std::string &name, int32_t device) {
   {
     std::lock_guard<std::mutex> lock(mutex);
     auto it = groups.find({name, device});
@@ -60,6 +83,7 @@ void Groups::adopt(Used &used, void *data, uint64_t bytes) {
 
 void Groups::forget(const std::string &name) {
   std::lock_guard<std::mutex> lock(mutex);
+  age.fetch_add(1, std::memory_order_release);
   for (auto it = groups.begin(); it != groups.end();)
     it = it->first.first == name ? groups.erase(it) : std::next(it);
 }

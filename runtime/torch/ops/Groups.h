@@ -16,6 +16,7 @@
 
 #include "runtime/capi/commsir.h"
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -64,9 +65,12 @@ public:
 
 private:
   const Callbacks &required() const;
+  Used &findKnown(const std::string &name, int32_t device);
 
   Callbacks callbacks = {};
   std::mutex mutex;
+  /// Counts `forget`s: what threads remember is good for one value.
+  std::atomic<uint64_t> age{1};
   std::map<std::pair<std::string, int32_t>, std::unique_ptr<Used>> groups;
 };
 
