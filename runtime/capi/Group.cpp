@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/capi/Error.h"
-#include "runtime/group/Collective.h"
+#include "runtime/capi/Group.h"
 #include "runtime/group/Error.h"
 
 #include <cstdlib>
@@ -15,21 +14,6 @@
 using namespace commsir;
 using capi::fail;
 using capi::guard;
-
-/// A kernel, as C sees it.
-struct commsir_kernel {
-  group::Group &group;
-  group::GroupKernel &kernel;
-};
-
-/// A group, as C sees it.
-struct commsir_group {
-  explicit commsir_group(std::unique_ptr<group::Group> made)
-      : group(std::move(made)), collectives(*group) {}
-  std::unique_ptr<group::Group> group;
-  group::Collectives collectives;
-  std::vector<std::unique_ptr<commsir_kernel>> kernels;
-};
 
 //===----------------------------------------------------------------------===//
 // Errors
@@ -79,6 +63,10 @@ static commsir_status report(llvm::Error error) {
       details["waiting"] = std::move(waiting);
   });
   return fail(status, std::move(error), std::move(details));
+}
+
+commsir_status capi::reportGroup(llvm::Error error) {
+  return report(std::move(error));
 }
 
 static commsir_status isNull(const char *what) {

@@ -103,8 +103,8 @@ COMMSIR_API commsir_status commsir_group_shrink(commsir_group *,
                                                 commsir_group **group);
 /* What waits of groups on the CPU, and for a store's folder, ask every 20 ms on
  * the thread that waits; when it does not return 0, as after Ctrl-C, the call
- * fails with COMMSIR_ABORTED, and so do later ones of the group. Null: nobody
- * is asked. */
+ * fails with COMMSIR_ABORTED, and so do later ones of the group (not after
+ * commsir_wait_signal). Null: nobody is asked. */
 COMMSIR_API void commsir_set_interrupt(int (*check)(void));
 /* The first failure that launches have reported since. Does not wait. */
 COMMSIR_API commsir_status commsir_group_poll(commsir_group *);
@@ -123,6 +123,60 @@ COMMSIR_API int commsir_window_contains(commsir_group *, const void *data,
                                         size_t bytes);
 COMMSIR_API void *commsir_window_peer(commsir_group *, const void *data,
                                       int64_t peer);
+
+/*===----------------------------------------------------------------------===*\
+|* One-sided access (runtime/group/OneSided.h): the other rank is in no call.
+|* docs/Groups.md says what is ordered.
+\*===----------------------------------------------------------------------===*/
+
+/* To the peer's part of a window, and from it. `to` of a put and `from` of a
+ * get lie in this rank's part, at the offset that is meant. CPU: done when the
+ * call returns; `stream` is null. GPU: put into `stream`, which may be
+ * capturing. COMMSIR_DEADLOCK: the peer is gone. */
+COMMSIR_API commsir_status commsir_put(commsir_group *, int64_t peer, void *to,
+                                       const void *from, size_t bytes,
+                                       void *stream);
+COMMSIR_API commsir_status commsir_get(commsir_group *, int64_t peer,
+                                       const void *from, void *to, size_t bytes,
+                                       void *stream);
+
+/* Cells of signals: numbers from 0 to 2^63 - 1, one of each cell on each rank,
+ * at first 0. Both are collective; `first` is the number of the first cell. */
+COMMSIR_API commsir_status commsir_signals_reserve(commsir_group *,
+                                                   int64_t count,
+                                                   int64_t *first);
+COMMSIR_API commsir_status commsir_signals_release(commsir_group *,
+                                                   int64_t first);
+
+/* The kinds of signals and of waits. */
+enum { COMMSIR_SIGNAL_SET = 0, COMMSIR_SIGNAL_ADD = 1 };
+enum { COMMSIR_WAIT_EQ = 0, COMMSIR_WAIT_GE = 1 };
+
+/* Changes a cell of the peer, after what this rank has put before. */
+COMMSIR_API commsir_status commsir_signal(commsir_group *, int64_t peer,
+                                          int64_t cell, int32_t kind,
+                                          int64_t value, void *stream);
+/* Put, then signal: who has waited for the signal sees the data. */
+COMMSIR_API commsir_status commsir_put_signal(commsir_group *, int64_t peer,
+                                              void *to, const void *from,
+                                              size_t bytes, int64_t cell,
+                                              int32_t kind, int64_t value,
+                                              void *stream);
+/* Waits for a cell of this rank, which `source` (-1: any rank) has to signal.
+ * `timeout` in seconds. CPU: 0 is the group's. GPU: with 0 the stream waits,
+ * for ever if need be; else the host does, and `stream` is not used. A wait
+ * that fails (COMMSIR_DEADLOCK: the source is gone, or the time is over;
+ * COMMSIR_ABORTED: interrupted) leaves the group as it was. */
+COMMSIR_API commsir_status commsir_wait_signal(commsir_group *, int64_t cell,
+                                               int32_t kind, int64_t value,
+                                               int64_t source, double timeout,
+                                               void *stream);
+/* A cell of this rank: now, and made 0. GPU: the first does not follow any
+ * stream; the second goes into `stream`. */
+COMMSIR_API commsir_status commsir_read_signal(commsir_group *, int64_t cell,
+                                               int64_t *value);
+COMMSIR_API commsir_status commsir_reset_signal(commsir_group *, int64_t cell,
+                                                void *stream);
 
 /* A plain collective; elements are counted as in runtime/group/Collective.h.
  * `type` is MLIR's name ("bf16"), `op` "all_reduce", `reduction` "sum" or "".

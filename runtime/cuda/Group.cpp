@@ -12,6 +12,7 @@
 #include "lowering/Translations.h"
 #include "runtime/cuda/Channels.h"
 #include "runtime/cuda/Mesh.h"
+#include "runtime/cuda/OneSided.h"
 #include "runtime/group/Error.h"
 #include "runtime/tune/Kernel.h"
 
@@ -36,12 +37,16 @@
 using namespace commsir;
 using namespace commsir::cuda;
 using group::Argument;
+using group::CellSignal;
+using group::CellWait;
 using group::GroupCounts;
 using group::GroupError;
 using group::GroupKernel;
 using group::GroupOptions;
 using group::KernelRequest;
 using group::makeError;
+using group::SignalKind;
+using group::WaitKind;
 namespace abi = mlir::comms::nvvm;
 using Kind = GroupError::Kind;
 
@@ -312,6 +317,12 @@ public:
   uint64_t captureOf(void *stream) const override;
   size_t alignment() const override { return abi::kAlignment; }
   llvm::Error finish(void *stream) override;
+  llvm::Error checkPeer(int64_t peer) override;
+  llvm::Error move(void *to, const void *from, size_t bytes,
+                   void *stream) override;
+  llvm::Error signalCell(const CellSignal &signal, void *stream) override;
+  llvm::Error waitCell(const CellWait &wait, void *stream) override;
+  llvm::Expected<int64_t> readCell(const int64_t *own) override;
   llvm::Error launch(GroupKernel &kernel, llvm::ArrayRef<Argument> arguments,
                      void *stream) override;
   llvm::Error poll() override;
@@ -376,6 +387,7 @@ private:
   uint32_t launchNumber(const CudaGroupKernel &kernel, const ChannelSet &set,
                         uint32_t block);
   llvm::Error waitForControl(const llvm::Twine &what, double seconds);
+  llvm::Error waitOnHost(const CellWait &wait);
   void stop(llvm::StringRef reason, Kind kind);
   llvm::Error stopped() const;
 
@@ -392,6 +404,7 @@ private:
   std::mutex controlMutex;
   std::optional<Memory> staging, abortWord;
   CUevent order = nullptr, captureOrder = nullptr;
+  StreamSignals signals{*device};
 
   std::map<CUdeviceptr, Range> ranges;
   mutable const Range *lastFound = nullptr;
@@ -1161,6 +1174,116 @@ llvm::Error CudaGroup::finish(void *stream) {
       return asGroupError(std::move(error));
   }
   return poll();
+}
+
+//===----------------------------------------------------------------------===//
+// One-sided access
+//===----------------------------------------------------------------------===//
+
+llvm::Error CudaGroup::checkPeer(int64_t peer) {
+  if (isStopped.load(std::memory_order_relaxed))
+    return stopped();
+  if (peer == settings.rank)
+    return llvm::Error::success();
+  std::string why = mesh->whyAbsent(int(peer));
+  if (why.empty())
+    return llvm::Error::success();
+  return makeError(Kind::Peer,
+                   "rank " + llvm::Twine(peer) + " is gone: " + why);
+}
+
+/// Not after the group's last launch, as `copy`: that may wait for a peer that
+/// waits for this.
+llvm::Error CudaGroup::move(void *to, const void *from, size_t bytes,
+                            void *stream) {
+  Current current(cu, device->context());
+  return asGroupError(
+      cu.check(cu.MemcpyAsync(reinterpret_cast<CUdeviceptr>(to),
+                              reinterpret_cast<CUdeviceptr>(from), bytes,
+                              static_cast<CUstream>(stream)),
+               "copying between windows"));
+}
+
+llvm::Error CudaGroup::signalCell(const CellSignal &signal,
+                                  void *streamPointer) {
+  Current current(cu, device->context());
+  auto cell = reinterpret_cast<CUdeviceptr>(signal.cell);
+  auto stream = static_cast<CUstream>(streamPointer);
+  return asGroupError(signal.kind == SignalKind::Set
+                          ? signals.set(cell, signal.value, stream)
+                          : signals.add(cell, signal.value, stream));
+}
+
+llvm::Error CudaGroup::waitCell(const CellWait &wait, void *stream) {
+  if (isStopped.load(std::memory_order_relaxed))
+    return stopped();
+  if (wait.timeout > 0)
+    return waitOnHost(wait);
+  Current current(cu, device->context());
+  return asGroupError(signals.wait(reinterpret_cast<CUdeviceptr>(wait.cell),
+                                   wait.value, wait.kind == WaitKind::Equal,
+                                   static_cast<CUstream>(stream)));
+}
+
+llvm::Expected<int64_t> CudaGroup::readCell(const int64_t *own) {
+  if (isStopped.load(std::memory_order_relaxed))
+    return stopped();
+  Current current(cu, device->context());
+  OutsideCapture outside(cu);
+  std::lock_guard guard(controlMutex);
+  if (auto error =
+          cu.check(cu.MemcpyDtoHAsync(staging->host(),
+                                      reinterpret_cast<CUdeviceptr>(own),
+                                      sizeof(int64_t), control),
+                   "reading a signal"))
+    return asGroupError(std::move(error));
+  if (auto error = waitForControl("reading a signal", patience()))
+    return asGroupError(std::move(error));
+  int64_t value;
+  std::memcpy(&value, staging->host(), sizeof(value));
+  return value;
+}
+
+/// The host looks, and sees who dies and how long it takes.
+llvm::Error CudaGroup::waitOnHost(const CellWait &wait) {
+  auto start = std::chrono::steady_clock::now();
+  auto whyNot = [&]() -> std::string {
+    for (int64_t peer = 0; peer < settings.ranks; ++peer) {
+      if (peer == settings.rank || (wait.source >= 0 && peer != wait.source))
+        continue;
+      std::string why = mesh->whyAbsent(int(peer));
+      if (!why.empty())
+        return llvm::formatv("rank {0} is gone: {1}", peer, why).str();
+    }
+    if (secondsSince(start) > wait.timeout)
+      return llvm::formatv("{0:f1} s are over", wait.timeout).str();
+    return "";
+  };
+  while (true) {
+    // Asked before the look: who goes may have signalled before.
+    std::string why = whyNot();
+    auto value = readCell(wait.cell);
+    if (!value)
+      return value.takeError();
+    if (wait.kind == WaitKind::Equal ? *value == wait.value
+                                     : *value >= wait.value)
+      return llvm::Error::success();
+    if (!why.empty())
+      return makeError(
+          Kind::Peer,
+          llvm::formatv("rank {0} of group '{1}' waits in vain for a signal of "
+                        "{2}: {3}\n  cell {4} holds {5}, not {6} {7}",
+                        settings.rank, settings.name,
+                        wait.source < 0
+                            ? std::string("any rank")
+                            : llvm::formatv("rank {0}", wait.source).str(),
+                        why, wait.number, *value,
+                        wait.kind == WaitKind::Equal ? "eq" : "ge", wait.value)
+              .str());
+    if (group::isInterrupted())
+      return makeError(Kind::Aborted, "interrupted while it waited");
+    std::this_thread::yield();
+  }
 }
 
 llvm::Error CudaGroup::launch(GroupKernel &which,

@@ -418,7 +418,7 @@ bool CpuGroup::findTrouble(const Party &party) {
 static uint32_t bitOf(int64_t rank) { return uint32_t(1) << (rank % 32); }
 
 /// Storing and then looking for sleepers, here, and announcing sleep and then
-/// looking at memory, in `Waiter::sleep`, are both ordered by fences: one of
+/// looking at memory, in `doze`, are both ordered by fences: one of
 /// the two sees the other.
 void CpuGroup::wakeAll() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -476,18 +476,21 @@ bool Waiter::rest(Party &party, llvm::function_ref<bool()> ready) {
   return true;
 }
 
+void CpuGroup::doze(llvm::function_ref<bool()> ready, int64_t microseconds) {
+  Seat &seat = ownSeat();
+  seat.asleep.store(1, std::memory_order_relaxed);
+  board().sleepers.fetch_add(1, std::memory_order_seq_cst);
+  uint32_t seen = board().bell.load(std::memory_order_acquire);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!broken.load(std::memory_order_relaxed) && !ready())
+    sleepAt(board().bell, seen, bitOf(settings.rank), microseconds);
+  board().sleepers.fetch_sub(1, std::memory_order_relaxed);
+  seat.asleep.store(0, std::memory_order_relaxed);
+}
+
 bool Waiter::sleep(Party &party, llvm::function_ref<bool()> ready,
                    Clock::time_point begun) {
-  Board &board = group.board();
-  Seat &seat = group.ownSeat();
-  seat.asleep.store(1, std::memory_order_relaxed);
-  board.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  uint32_t seen = board.bell.load(std::memory_order_acquire);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!group.broken.load(std::memory_order_relaxed) && !ready())
-    sleepAt(board.bell, seen, bitOf(group.settings.rank), kSleep);
-  board.sleepers.fetch_sub(1, std::memory_order_relaxed);
-  seat.asleep.store(0, std::memory_order_relaxed);
+  group.doze(ready, kSleep);
   Clock::time_point now = Clock::now();
   if (!ready() && heardInterrupt(now))
     return false;
@@ -643,6 +646,7 @@ llvm::Expected<void *> CpuGroup::allocate(size_t bytes) {
   Window window;
   window.bytes = bytes;
   window.stride = strideOf(bytes);
+  window.number = ++allocations;
   llvm::Error error =
       shareSegment(world, window.stride * settings.ranks, window.segment);
   llvm::Error late = end(world);
@@ -727,6 +731,17 @@ const CpuGroup::Window *CpuGroup::findWindow(const void *data,
 
 bool CpuGroup::isSymmetric(const void *data, size_t bytes) const {
   return findWindow(data, bytes) != nullptr;
+}
+
+uint64_t CpuGroup::symmetricPlace(const void *data, size_t bytes) const {
+  const Window *window = findWindow(data, bytes);
+  if (!window || window->adopted)
+    return 0;
+  uint64_t place[] = {window->number,
+                      uint64_t(static_cast<const char *>(data) - window->own)};
+  return llvm::xxh3_64bits(
+             {reinterpret_cast<const uint8_t *>(place), sizeof place}) |
+         1;
 }
 
 void *CpuGroup::peerAddress(const void *data, int64_t peer) const {

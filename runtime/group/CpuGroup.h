@@ -81,6 +81,7 @@ public:
                     llvm::ArrayRef<uint64_t> parts) override;
   void forget(void *own) override;
   bool isSymmetric(const void *data, size_t bytes) const override;
+  uint64_t symmetricPlace(const void *data, size_t bytes) const override;
   void *peerAddress(const void *data, int64_t peer) const override;
   llvm::Expected<GroupKernel *> prepare(const KernelRequest &request) override;
   llvm::Error discard(GroupKernel &kernel) override;
@@ -93,6 +94,12 @@ public:
   shrink(llvm::ArrayRef<int64_t> survivors, Store &store) override;
   GroupCounts counts() const override;
   bool takesMembers() const override { return true; }
+  llvm::Error checkPeer(int64_t peer) override;
+  llvm::Error move(void *to, const void *from, size_t bytes,
+                   void *stream) override;
+  llvm::Error signalCell(const CellSignal &signal, void *stream) override;
+  llvm::Error waitCell(const CellWait &wait, void *stream) override;
+  llvm::Expected<int64_t> readCell(const int64_t *own) override;
 
 private:
   friend class CpuKernel;
@@ -106,6 +113,8 @@ private:
     int64_t stride = 0;
     Segment segment;
     bool adopted = false;
+    /// Counted by allocations, which all ranks make; 0: adopted.
+    uint64_t number = 0;
   };
 
   explicit CpuGroup(GroupOptions options);
@@ -133,11 +142,16 @@ private:
   void breakUp(GroupError::Kind kind, std::string message,
                Life life = Life::Failed);
   std::string describeRank(const Party &party, int64_t member) const;
+  std::string whyGone(int64_t rank) const;
+  std::string whyNoSignal(int64_t source) const;
+  llvm::Error noSignal(const CellWait &wait, llvm::StringRef why) const;
   llvm::Error failure() const;
 
   // Waking.
   void wakeAll();
   void wakeRank(int64_t rank);
+  /// Sleeps unless `ready`, until somebody wakes this rank.
+  void doze(llvm::function_ref<bool()> ready, int64_t microseconds);
 
   const Window *findWindow(const void *data, size_t bytes) const;
   llvm::Expected<std::unique_ptr<CpuKernel>> build(const KernelRequest &request,
@@ -152,9 +166,12 @@ private:
   std::map<std::string, std::unique_ptr<CpuKernel>> kernels;
   Waiter waiter{*this};
   GroupCounts counted;
+  uint64_t allocations = 0;
   uint64_t announced = 0;
   std::string announcedText;
   unsigned forks = 0;
+  /// When `checkPeer` last looked whether each peer's process lives.
+  std::vector<std::chrono::steady_clock::time_point> looked;
 
   /// The first failure; under the lock, as `abort` comes from any thread.
   mutable std::mutex lock;

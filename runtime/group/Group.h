@@ -103,6 +103,31 @@ struct Argument {
   size_t bytes = 0;
 };
 
+/// The kinds of comms.signal and of comms.wait_signal.
+enum class SignalKind { Set, Add };
+enum class WaitKind { Equal, AtLeast };
+
+/// A signal to a rank, whose cell this rank reaches at `cell`.
+struct CellSignal {
+  int64_t peer = 0;
+  int64_t *cell = nullptr;
+  SignalKind kind = SignalKind::Set;
+  int64_t value = 0;
+};
+
+/// A wait for a cell of this rank.
+struct CellWait {
+  const int64_t *cell = nullptr;
+  /// For messages.
+  int64_t number = 0;
+  WaitKind kind = WaitKind::AtLeast;
+  int64_t value = 0;
+  /// The rank whose signal is missing; -1: any.
+  int64_t source = -1;
+  /// Seconds; 0: the group's.
+  double timeout = 0;
+};
+
 /// What a group has done, for `commsir.stats()`.
 struct GroupCounts {
   uint64_t launches = 0, compiled = 0, fromCache = 0;
@@ -127,6 +152,13 @@ public:
   virtual void forget(void *own) = 0;
   /// The whole range lies in one window of this group.
   virtual bool isSymmetric(const void *data, size_t bytes) const = 0;
+  /// A name for the place of the range in symmetric memory, the same on all
+  /// ranks and no other's; 0: it has none, or ranks cannot write to each
+  /// other's memory there.
+  virtual uint64_t symmetricPlace(const void * /*data*/,
+                                  size_t /*bytes*/) const {
+    return 0;
+  }
   /// Address of rank `peer`'s copy of `data` as this rank reaches it; null when
   /// it is out of reach or `data` is not symmetric.
   virtual void *peerAddress(const void *data, int64_t peer) const = 0;
@@ -172,6 +204,18 @@ public:
   virtual llvm::Error finish(void * /*stream*/) {
     return llvm::Error::success();
   }
+
+  // What OneSided.h stands on, which has checked the arguments. Addresses are
+  // as this rank reaches them. GPU: all but `readCell` go into `stream`.
+
+  /// An error when the rank is known to be gone.
+  virtual llvm::Error checkPeer(int64_t peer) = 0;
+  virtual llvm::Error move(void *to, const void *from, size_t bytes,
+                           void *stream) = 0;
+  /// After what this rank has moved before (GPU: in `stream`).
+  virtual llvm::Error signalCell(const CellSignal &signal, void *stream) = 0;
+  virtual llvm::Error waitCell(const CellWait &wait, void *stream) = 0;
+  virtual llvm::Expected<int64_t> readCell(const int64_t *own) = 0;
 
   /// The first failure that a launch has reported since (timeout, absent peer,
   /// mismatch), as an error that says who waits for whom; success: none.

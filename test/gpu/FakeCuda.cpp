@@ -36,6 +36,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -50,11 +51,12 @@ namespace abi = mlir::comms::nvvm;
 
 namespace {
 
-/// A captured launch, by value, or a copy.
+/// A captured launch, by value, a copy, or an operation on a cell.
 struct Launch {
   std::vector<char> params;
   CUdeviceptr to = 0, from = 0;
   size_t bytes = 0;
+  std::function<void()> cell = nullptr;
 };
 
 struct Graph {
@@ -231,10 +233,6 @@ void exchange(const abi::Launch &launch, abi::State &state, const char *params,
     std::lock_guard lock(mutex);
     ++calls["exchange"];
   }
-  {
-    std::lock_guard lock(mutex);
-    ++calls["exchange"];
-  }
   uint32_t running = *epoch + 1;
   if (meet(launch, state, barrier, 2 * running - 1)) {
     for (size_t i = 0; i < count; ++i) {
@@ -285,6 +283,38 @@ void runKernel(Stream &stream, const char *params) {
     stream.running = &state.abort;
   else if (what == "stuck")
     stream.forever = true;
+}
+
+/// Operates on a cell of signals, now or when the graph runs.
+void operate(CUstream stream, std::function<void()> cell) {
+  auto *own = reinterpret_cast<Stream *>(stream);
+  if (own && own->capture)
+    own->capture->launches.push_back({{}, 0, 0, 0, std::move(cell)});
+  else
+    cell();
+}
+
+uint64_t *cellAt(CUdeviceptr cell) {
+  return reinterpret_cast<uint64_t *>(cell);
+}
+
+/// The kernel that adds to a cell.
+void addTo(CUstream stream, void **arguments) {
+  auto *cell = cellAt(*static_cast<CUdeviceptr *>(arguments[0]));
+  uint64_t value = *static_cast<uint64_t *>(arguments[1]);
+  operate(stream,
+          [=] { __atomic_fetch_add(cell, value, __ATOMIC_RELEASE); });
+}
+
+/// This driver's streams do what they are given at once: so waits last.
+void await(CUdeviceptr where, uint64_t value, unsigned flags) {
+  while (true) {
+    uint64_t now = __atomic_load_n(cellAt(where), __ATOMIC_ACQUIRE);
+    if (flags == CU_STREAM_WAIT_VALUE_EQ ? now == value
+                                         : int64_t(now - value) >= 0)
+      return;
+    std::this_thread::yield();
+  }
 }
 
 void copy(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
@@ -343,7 +373,9 @@ END FAKE(ModuleUnload, CUmodule)
 END FAKE(ModuleGetFunction, CUfunction *function, CUmodule,
          const char *name) *function =
     reinterpret_cast<CUfunction>(
-        uintptr_t(!std::strcmp(name, "commsir_probe_window") ? 2 : 3));
+        uintptr_t(!std::strcmp(name, "commsir_probe_window") ? 2
+                  : !std::strcmp(name, "commsir_add_signal") ? 4
+                                                             : 3));
 END FAKE(FuncLoad, CUfunction)
 END FAKE(FuncGetAttribute, int *value, CUfunction_attribute,
          CUfunction) *value = 40;
@@ -356,6 +388,10 @@ END FAKE(LaunchKernelEx, const CUlaunchConfig *config, CUfunction function,
          void **arguments,
          void **) if (function == reinterpret_cast<CUfunction>(2)) {
   probe(arguments);
+  return CUDA_SUCCESS;
+}
+if (function == reinterpret_cast<CUfunction>(4)) {
+  addTo(config->hStream, arguments);
   return CUDA_SUCCESS;
 }
 static Stream whole;
@@ -466,6 +502,12 @@ END FAKE(StreamIsCapturing, CUstream stream,
     reinterpret_cast<Stream *>(stream);
 *status = own && own->capture ? CU_STREAM_CAPTURE_STATUS_ACTIVE
                               : CU_STREAM_CAPTURE_STATUS_NONE;
+END FAKE(StreamWriteValue64, CUstream stream, CUdeviceptr cell,
+         cuuint64_t value, unsigned) operate(stream, [=] {
+  __atomic_store_n(cellAt(cell), value, __ATOMIC_RELEASE);
+});
+END FAKE(StreamWaitValue64, CUstream stream, CUdeviceptr cell, cuuint64_t value,
+         unsigned flags) operate(stream, [=] { await(cell, value, flags); });
 END FAKE(StreamWaitEvent, CUstream, CUevent, unsigned) END
     FAKE(ThreadExchangeStreamCaptureMode, CUstreamCaptureMode *) END
     FAKE(GraphInstantiate, CUgraphExec *exec, CUgraph graph,
@@ -476,6 +518,7 @@ END FAKE(GraphLaunch, CUgraphExec exec,
          CUstream stream) for (const Launch &launch :
                                reinterpret_cast<Graph *>(exec) -> launches) if (launch.bytes)
     copy(nullptr, launch.to, launch.from, launch.bytes);
+else if (launch.cell) launch.cell();
 else runKernel(*reinterpret_cast<Stream *>(stream), launch.params.data());
 END FAKE(GraphDestroy, CUgraph graph) delete reinterpret_cast<Graph *>(graph);
 END FAKE(GraphExecDestroy,

@@ -1,0 +1,180 @@
+//===- CpuOneSided.cpp - One-sided access between processes ---------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Peers' windows are mapped here: data moves by plain stores and loads, cells
+// are atomics, and who sleeps is woken as by a kernel's signals.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/group/CpuGroup.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cstring>
+
+#include <sched.h>
+
+using namespace commsir;
+using namespace commsir::group;
+using Kind = GroupError::Kind;
+using Clock = std::chrono::steady_clock;
+
+/// How often somebody who waits or puts looks whether peers live.
+static constexpr std::chrono::milliseconds kPeriod(20);
+/// As of waits of kernels (CpuGroup.cpp).
+static constexpr unsigned kLooks = 64, kYields = 30;
+
+static_assert(sizeof(std::atomic<int64_t>) == sizeof(int64_t) &&
+              std::atomic<int64_t>::is_always_lock_free);
+
+static std::atomic<int64_t> &cellAt(const int64_t *cell) {
+  return *reinterpret_cast<std::atomic<int64_t> *>(const_cast<int64_t *>(cell));
+}
+
+/// Why nothing more comes from a rank, and nobody there reads; empty: it may.
+std::string CpuGroup::whyGone(int64_t rank) const {
+  const Seat &peer = seat(rank);
+  std::string who = "rank " + std::to_string(rank);
+  switch (peer.life.load(std::memory_order_acquire)) {
+  case Life::Aborted:
+  case Life::Failed:
+    return who + " has given up: " + peer.reason;
+  case Life::Left:
+    return who + " has left the group";
+  case Life::Absent:
+  case Life::Member:
+    break;
+  }
+  if (!isGone(rank))
+    return "";
+  return who + " (process " + std::to_string(peer.process) + ") has died";
+}
+
+llvm::Error CpuGroup::checkPeer(int64_t peer) {
+  if (llvm::Error error = check())
+    return error;
+  if (peer == settings.rank)
+    return llvm::Error::success();
+  looked.resize(settings.ranks);
+  // A look at the process costs a system call; one at its seat does not.
+  Clock::time_point now = Clock::now();
+  if (seat(peer).life.load(std::memory_order_acquire) == Life::Member &&
+      now - looked[peer] < kPeriod)
+    return llvm::Error::success();
+  looked[peer] = now;
+  std::string why = whyGone(peer);
+  if (why.empty())
+    return llvm::Error::success();
+  // It stays so: the next call says it, too.
+  looked[peer] = {};
+  return makeError(Kind::Peer, why);
+}
+
+llvm::Error CpuGroup::move(void *to, const void *from, size_t bytes, void *) {
+  std::memmove(to, from, bytes);
+  return llvm::Error::success();
+}
+
+llvm::Error CpuGroup::signalCell(const CellSignal &signal, void *) {
+  std::atomic<int64_t> &cell = cellAt(signal.cell);
+  if (signal.kind == SignalKind::Set)
+    cell.store(signal.value, std::memory_order_release);
+  else
+    cell.fetch_add(signal.value, std::memory_order_release);
+  wakeRank(signal.peer);
+  return llvm::Error::success();
+}
+
+llvm::Expected<int64_t> CpuGroup::readCell(const int64_t *own) {
+  if (llvm::Error error = check())
+    return std::move(error);
+  return cellAt(own).load(std::memory_order_acquire);
+}
+
+/// Why the signal that a wait needs will not come; empty: it may.
+std::string CpuGroup::whyNoSignal(int64_t source) const {
+  if (source == settings.rank)
+    return "";
+  if (source >= 0)
+    return whyGone(source);
+  // Of any rank: who leaves in an orderly way has signalled what it had to,
+  // but another may still come.
+  int64_t left = 0;
+  std::string last;
+  for (int64_t rank = 0; rank < settings.ranks; ++rank) {
+    if (rank == settings.rank)
+      continue;
+    std::string why = whyGone(rank);
+    if (why.empty())
+      continue;
+    if (seat(rank).life.load(std::memory_order_acquire) != Life::Left)
+      return why;
+    ++left;
+    last = why;
+  }
+  if (left == 0 || left + 1 < settings.ranks)
+    return "";
+  return left == 1 ? last : "all other ranks have left the group";
+}
+
+llvm::Error CpuGroup::noSignal(const CellWait &wait,
+                               llvm::StringRef why) const {
+  std::string whose = wait.source < 0 ? std::string("any rank")
+                                      : "rank " + std::to_string(wait.source);
+  const char *kind = wait.kind == WaitKind::Equal ? "eq" : "ge";
+  return makeError(
+      Kind::Peer,
+      llvm::formatv("rank {0} of group '{1}' waits in vain for a signal of "
+                    "{2}: {3}\n  cell {4} holds {5}, not {6} {7}",
+                    settings.rank, settings.name, whose, why, wait.number,
+                    cellAt(wait.cell).load(std::memory_order_relaxed), kind,
+                    wait.value)
+          .str());
+}
+
+llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
+  if (llvm::Error error = check())
+    return error;
+  std::atomic<int64_t> &cell = cellAt(wait.cell);
+  auto ready = [&] {
+    int64_t now = cell.load(std::memory_order_acquire);
+    return wait.kind == WaitKind::Equal ? now == wait.value : now >= wait.value;
+  };
+  for (unsigned i = 0; i < kLooks + kYields; ++i) {
+    if (ready())
+      return llvm::Error::success();
+    if (i < kLooks)
+      __builtin_ia32_pause();
+    else
+      ::sched_yield();
+  }
+  double patience = wait.timeout > 0 ? wait.timeout : settings.timeout;
+  Clock::time_point begun = Clock::now(), asked = begun, lookedAt = {};
+  while (!ready()) {
+    if (broken.load(std::memory_order_relaxed))
+      return failure();
+    Clock::time_point now = Clock::now();
+    if (now - lookedAt >= kPeriod) {
+      lookedAt = now;
+      std::string why = whyNoSignal(wait.source);
+      // It may have signalled before it went.
+      if (!why.empty())
+        return ready() ? llvm::Error::success() : noSignal(wait, why);
+    }
+    if (now - asked >= kPeriod) {
+      asked = now;
+      if (isInterrupted())
+        return makeError(Kind::Aborted, "interrupted while it waited");
+    }
+    double left = patience - std::chrono::duration<double>(now - begun).count();
+    if (left <= 0)
+      return noSignal(wait, llvm::formatv("{0:f1} s are over", patience).str());
+    double most = std::chrono::duration<double>(kPeriod).count();
+    doze(ready, static_cast<int64_t>(std::min(left, most) * 1e6) + 1);
+  }
+  return llvm::Error::success();
+}
