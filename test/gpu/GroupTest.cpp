@@ -20,6 +20,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -481,7 +482,7 @@ TEST_F(GroupTest, ADifferentLaunchIsNamed) {
 
 TEST_F(GroupTest, TwoLaunchesAtOnceAreReported) {
   auto ended = run(2, [](Rank &me) -> std::string {
-    me.options.timeout = 5;
+    me.options.timeout = 20;
     me.start();
     const cuda::Driver &cu = **cuda::Driver::get();
     CUstream stream = me.makeStream(), other = me.makeStream();
@@ -497,15 +498,17 @@ TEST_F(GroupTest, TwoLaunchesAtOnceAreReported) {
     if (me.rank == 1)
       me.take(me.store->get("both", 60));
     unsigned long before = countCalls("exchange");
+    std::atomic<bool> ended = false;
     std::thread beside([&] { cu.GraphLaunch(first, stream); });
     std::thread watch([&] {
-      while (me.rank == 0 && countCalls("exchange") < before + 2)
+      while (me.rank == 0 && !ended && countCalls("exchange") < before + 2)
         usleep(1000);
       if (me.rank == 0)
         me.leaveIf(me.store->set("both", "yes"));
     });
     cu.GraphLaunch(second, other);
     beside.join();
+    ended = true;
     watch.join();
     return llvm::toString(me.group->poll());
   });
