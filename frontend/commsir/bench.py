@@ -1,8 +1,28 @@
-"""`python -m commsir.bench …`: comms-bench, which measures collectives beside NCCL. `--help` has the options."""
+"""Benchmarks of collectives.
+
+    python -m commsir.bench …                                 comms-bench: the library's own, beside NCCL
+    torchrun --nproc-per-node 4 -m commsir.bench …            torch's side: ops and backend beside NCCL and
+                                                              torch's symmetric memory, or beside Gloo
+
+`--help` has the options of either.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+
 from commsir._tools import comms_bench
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """torch's side in a rank of torchrun."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        from commsir.torch import bench
+
+        sys.exit(bench.main())
     comms_bench()
+
+
+if __name__ == "__main__":
+    main()

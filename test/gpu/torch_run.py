@@ -14,7 +14,6 @@ import json
 import os
 import pathlib
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -176,110 +175,21 @@ def check_backend(rank: int, size: int, failed: list[str]) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def slowest(seconds: float) -> float:
-    value = torch.tensor([seconds], device="cuda", dtype=torch.float64)
-    dist.all_reduce(value, dist.ReduceOp.MAX)
-    return float(value)
-
-
-def eager_us(call: Callable[[], Any], calls: int = 50) -> float:
-    """Microseconds of the host for one call: what the caller pays before its kernel has run."""
-    torch.cuda.synchronize()
-    dist.barrier()
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for _ in range(calls):
-        call()
-    spent = (time.perf_counter() - begin) / calls
-    torch.cuda.synchronize()
-    return slowest(spent) * 1e6
-
-
-def stream_us(call: Callable[[], Any], calls: int = 50) -> float:
-    """Microseconds of the stream for one eager call."""
-    first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    dist.barrier()
-    torch.cuda.synchronize()
-    first.record()
-    for _ in range(calls):
-        call()
-    last.record()
-    torch.cuda.synchronize()
-    return slowest(first.elapsed_time(last) / calls * 1e-3) * 1e6
-
-
-def graph_us(call: Callable[[], Any], calls: int = 50) -> Callable[[], float]:
-    """A replay of `calls` captured calls: microseconds of one."""
-    for _ in range(3):
-        call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(calls):
-            call()
-
-    def replay() -> float:
-        return stream_us(graph.replay, 1) / calls
-
-    return replay
-
-
-def median(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2]
-
-
-def contenders(elements: int, group: str) -> dict[str, Callable[[], Any]]:
-    import commsir.torch
-    import torch.distributed._symmetric_memory as symm_mem
-
-    x = torch.randn(elements, device="cuda").bfloat16()
-    y = torch.empty_like(x)
-    ours = contenders.__dict__.setdefault("ours", None) or dist.new_group(backend="commsir")
-    contenders.__dict__["ours"] = ours
-    symmetric = symm_mem.empty(elements, dtype=torch.bfloat16, device="cuda")
-    symm_mem.rendezvous(symmetric, group)
-    symmetric.copy_(x)
-    made: dict[str, Callable[[], Any]] = {
-        "commsir op": lambda: torch.ops.commsir.all_reduce.out(x, "sum", group, out=y),
-        "commsir backend": lambda: dist.all_reduce(x, group=ours),
-        "nccl": lambda: dist.all_reduce(x),
-        "symm_mem one-shot": lambda: torch.ops.symm_mem.one_shot_all_reduce_out(symmetric, "sum", group, y),
-    }
-    if elements * 2 >= 8192:
-        made["symm_mem two-shot"] = lambda: torch.ops.symm_mem.two_shot_all_reduce_(symmetric, "sum", group)
-    del commsir
-    return made
-
-
 def speed(report: dict[str, Any]) -> None:
-    import commsir.torch.ops  # noqa: F401
+    """As python -m commsir.bench has it; and an op that does nothing, to which calls of ours compare."""
+    from commsir.torch import bench
 
-    group = dist.group.WORLD.group_name
     for size in SIZES:
-        calls = contenders(size // 2, group)
-        row: dict[str, dict[str, float]] = {}
-        graphs_of: dict[str, Callable[[], float]] = {}
-        for name, call in calls.items():
-            try:
-                for _ in range(5):
-                    call()
-                torch.cuda.synchronize()
-                graphs_of[name] = graph_us(call)
-            except Exception as error:
-                say(f"{size} {name}: {error}")
-        rounds: dict[str, list[tuple[float, float, float]]] = {name: [] for name in graphs_of}
-        for _ in range(ROUNDS):
-            for name, replay in graphs_of.items():
-                rounds[name].append((eager_us(calls[name]), stream_us(calls[name]), replay()))
-        for name, values in rounds.items():
-            host, stream, graph = (median([value[i] for value in values]) for i in range(3))
-            row[name] = {"host": host, "eager": stream, "graph": graph}
-            say(f"{size:9} {name:20} host {host:7.2f} us  eager {stream:7.2f} us  graph {graph:7.2f} us")
-        report[str(size)] = row
+        entries = bench.measure("all_reduce", size, torch.bfloat16, ROUNDS)
+        for entry in entries:
+            said = entry.get("message") or "  ".join(f"{way} {us:7.2f} us" for way, us in entry["us"].items())
+            say(f"{size:9} {entry['contender']:24} {said}")
+        report[str(size)] = {entry["contender"]: entry["us"] for entry in entries if entry["status"] == "ok"}
+    group = dist.distributed_c10d._get_default_group().group_name
     x = torch.randn(512, device="cuda").bfloat16()
-    empty = median([eager_us(lambda: torch.ops.commsir._nothing(x, "sum", group), 1000) for _ in range(ROUNDS)])
-    report["empty op, host"] = empty
-    say(f"an op that does nothing but allocate: host {empty:.2f} us")
+    nothing = [bench.eager_us(lambda: torch.ops.commsir._nothing(x, "sum", group), 1000) for _ in range(ROUNDS)]
+    report["empty op, host"] = bench.median(nothing)
+    say(f"an op that does nothing but allocate: host {report['empty op, host']:.2f} us")
 
 
 def main() -> int:

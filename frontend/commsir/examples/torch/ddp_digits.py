@@ -1,6 +1,6 @@
 """Data-parallel training on the digits that scikit-learn ships; an ordinary PyTorch program.
 
-torchrun --standalone --nproc-per-node 4 ddp_digits.py --backend commsir
+torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.ddp_digits --backend commsir
 """
 
 from __future__ import annotations

@@ -6,12 +6,15 @@ torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.own_collectiv
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
-import torch.distributed as dist
+import torch.distributed
 
 import commsir
 from commsir.examples.one_shot import one_shot
+
+dist: Any = torch.distributed
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, int]:

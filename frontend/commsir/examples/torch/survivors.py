@@ -10,6 +10,7 @@ in the same step. So those left first agree, through the store, on who they are 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing as mp
 import os
 import signal
@@ -19,8 +20,10 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-import torch.distributed as dist
+import torch.distributed
 from sklearn.datasets import load_digits
+
+dist: Any = torch.distributed
 
 #: Seconds that the others wait for one that has not said that it lives.
 GRACE = 6
@@ -55,7 +58,7 @@ def average_gradients(model: torch.nn.Module) -> None:
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     flat = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(flat)
-    for gradient, part in zip(gradients, flat.split([one.numel() for one in gradients]), strict=True):
+    for gradient, part in zip(gradients, torch.split(flat, [one.numel() for one in gradients]), strict=True):
         gradient.copy_(part.view_as(gradient) / dist.get_world_size())
 
 
@@ -110,6 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[int, dict[str, Any]]:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--victim", type=int, default=2, help="the rank that is killed half-way")
+    parser.add_argument("--report", help="file for what each survivor has seen, as JSON")
     options = parser.parse_args(arguments)
 
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
@@ -122,13 +126,17 @@ def main(arguments: Sequence[str] | None = None) -> dict[int, dict[str, Any]]:
     ]
     for worker in workers:
         worker.start()
-    ended = dict(results.get(timeout=240) for _ in range(options.ranks - 1))
     for worker in workers:
         worker.join()
-    assert workers[options.victim].exitcode == -signal.SIGKILL
+    codes = [worker.exitcode for worker in workers]
+    assert codes == [-signal.SIGKILL if rank == options.victim else 0 for rank in range(options.ranks)], codes
+    ended = dict(results.get() for _ in range(options.ranks - 1))
     for own, result in sorted(ended.items()):
         losses = result["losses"]
         print(f"rank {own}, one of {result['ranks']}: loss {losses[0]:.3f} to {losses[-1]:.3f}")
+    if options.report:
+        with open(options.report, "w") as file:
+            json.dump(ended, file)
     return ended
 
 

@@ -27,15 +27,16 @@ def generate(model: torch.nn.Module, tokens: torch.Tensor, count: int) -> torch.
 def main(arguments: Sequence[str] | None = None) -> tuple[float, list[str]]:
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", default="commsir")
+    parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--compile", action="store_true")
     options = parser.parse_args(arguments)
 
     dist.init_process_group(options.backend)
     ranks = dist.get_world_size()
     torch.manual_seed(0)
-    whole = Transformer()
+    whole = Transformer(layers=options.layers)
     torch.manual_seed(0)
-    model: torch.nn.Module = Transformer()
+    model: torch.nn.Module = Transformer(layers=options.layers)
     mesh = init_device_mesh("cpu", (ranks,))
     for block in model.blocks:  # type: ignore[union-attr]
         parallelize_module(block, mesh, PLAN)

@@ -1,4 +1,4 @@
-"""Programs that know nothing of CommsIR but a backend's name, run by torchrun with four ranks."""
+"""Programs that know nothing of CommsIR but a backend's name, run as users run them, with four ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-HERE = Path(__file__).resolve().parent
+PROGRAMS = Path(__file__).resolve().parents[4] / "frontend" / "commsir" / "examples" / "torch"
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +34,7 @@ def torchrun(environment: dict[str, str], program: str, *arguments: str, ranks: 
             "torch.distributed.run",
             "--standalone",
             f"--nproc-per-node={ranks}",
-            str(HERE / program),
+            str(PROGRAMS / program),
             *arguments,
         ],
         env=environment,
@@ -67,3 +67,18 @@ def test_data_parallel_training(installed: dict[str, str], tmp_path: Path, imple
     assert "all_reduce" in {call["op"] for call in ours["calls"]}
     if implementation == "cpp":
         assert losses("gloo")["losses"] == pytest.approx(ours["losses"], abs=1e-3)
+
+
+def test_survivors_of_a_dead_rank_go_on(installed: dict[str, str], tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    command = [sys.executable, str(PROGRAMS / "survivors.py"), "--steps", "16", "--report", str(report)]
+    done = subprocess.run(command, env=installed, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    ended = json.loads(report.read_text())
+    assert sorted(ended) == ["0", "1", "3"]
+    for rank, result in ended.items():
+        assert result["ranks"] == [0, 1, 3]
+        assert "rank 2" in result["said"] and "has died" in result["said"], f"rank {rank}: {result['said']}"
+        losses = result["losses"]
+        assert len(losses) >= 15 and sum(losses[-3:]) < 0.8 * sum(losses[5:8]), losses
+    assert len({result["weights"] for result in ended.values()}) == 1, "the survivors' models differ"

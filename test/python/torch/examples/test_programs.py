@@ -1,0 +1,71 @@
+"""The programs of commsir.examples.torch with four ranks, beside Gloo where that can do the same."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "c10d"), str(Path(__file__).resolve().parent)]
+
+import programs  # noqa: E402
+from harness import World  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    made = World(4, "cpp")
+    yield made
+    made.stop()
+
+
+def run(world: World, name: str, *arguments: str) -> tuple[Any, set[str]]:
+    """What rank 0's `main` returns, and the collectives that all ranks ran; all by CommsIR."""
+    answers = world.run(programs.program, backend="", name=name, arguments=list(arguments))
+    calls = [call for _, counted in answers for call in counted]
+    assert {call["path"] for call in calls} <= {"commsir"}, calls
+    return answers[0][0], {call["op"] for call in calls}
+
+
+def test_fsdp(world: World) -> None:
+    (losses, accuracy), ops = run(world, "fsdp_digits", "--epochs", "4")
+    assert losses[-1] < 0.3 * losses[0] and accuracy > 0.85
+    assert {"all_gather_into_tensor", "reduce_scatter_tensor"} <= {op.removeprefix("_") for op in ops}, ops
+    (gloo, _), none = run(world, "fsdp_digits", "--epochs", "1", "--backend", "gloo")
+    assert not none
+    # Sums of four ranks in another order: float32 rounds differently, and steps of Adam grow that.
+    assert losses[: len(gloo)] == pytest.approx(gloo, rel=1e-5)
+
+
+def test_fsdp_and_tensor_parallel(world: World) -> None:
+    """Every sum is one of two ranks, which is the same in either order: the loss curves have the same bits."""
+    ours, ops = run(world, "fsdp_tp", "--steps", "50")
+    assert ops and len(ours) == 50 and ours[-1] < 0.5 * ours[0]
+    gloo, none = run(world, "fsdp_tp", "--steps", "50", "--backend", "gloo")
+    assert not none and ours == gloo
+
+
+def test_tensor_parallel_inference(world: World) -> None:
+    (off, _), ops = run(world, "tensor_parallel")
+    assert off < 1e-5 and "all_reduce" in ops
+
+
+def test_tensor_parallel_inference_compiled(world: World) -> None:
+    (off, fused), ops = run(world, "tensor_parallel", "--compile", "--layers", "1")
+    assert off < 1e-5
+    assert len(fused) == 2 and all(": fused with aten.add" in one and "aten.rsqrt" in one for one in fused), fused
+    assert "all_reduce" not in ops, "a sum was not fused"
+
+
+def test_own_collective(world: World) -> None:
+    stats, _ = run(world, "own_collective")
+    assert stats["launches"] == 5
+
+
+def test_quantised_all_reduce(world: World) -> None:
+    error, ops = run(world, "quantised_backend")
+    assert 1e-3 < error < 0.05, "numbers have not been through fp8"
+    assert "quantised_all_reduce" in ops
