@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     import tvm_ffi
 
+    from commsir.window import GroupWindow
+
 __all__ = ["Group", "GroupKernel", "Store"]
 
 
@@ -201,6 +203,23 @@ class Group:
         if to is not None:
             return to(tensor)
         return tensor if self._ordinal >= 0 else _numpy(tensor, sizes, kind)
+
+    def window(
+        self,
+        shape: int | Sequence[int],
+        dtype: Any = "f32",
+        *,
+        signals: int = 8,
+        to: Callable[[Any], Any] | None = None,
+    ) -> GroupWindow:
+        """A zeroed array on each rank that the others put to and get from, with `signals` cells: all ranks call this.
+
+        See GroupWindow. `to` as in `allocate`.
+        """
+        from commsir.window import GroupWindow
+
+        array = self.allocate(shape, dtype, to=to)
+        return GroupWindow(self, array, int(_ask("signals_reserve", self._handle, signals)), signals, to)
 
     def release(self, array: Array) -> None:
         """Gives memory of `allocate` back: all ranks call this."""

@@ -208,27 +208,12 @@ struct WindowTensor {
 };
 } // namespace
 
-/// [0, tensor]; the window is `bytes` long, the tensor `shape` of them.
-static Array<Any> windowAllocate(int64_t handle, int64_t device,
-                                 Array<int64_t> shape, DLDataType type) {
-  Interruptible inside;
-  auto held = find(handle);
-  if (!held)
-    return closed();
+/// A tensor of `shape` at `base`, which keeps the group.
+static ffi::Tensor tensorOver(std::shared_ptr<Held> held, void *base,
+                              int64_t device, const Array<int64_t> &shape,
+                              DLDataType type) {
   auto made = std::make_unique<WindowTensor>();
-  int64_t elements = 1;
-  for (int64_t size : shape) {
-    made->shape.push_back(size);
-    if (size < 0 || __builtin_mul_overflow(elements, size, &elements) ||
-        elements > INT64_MAX / 8)
-      return {int64_t(COMMSIR_USAGE),
-              String(R"({"message": "no array has that shape"})")};
-  }
-  void *base = nullptr;
-  commsir_status status = commsir_window_allocate(
-      held->group, size_t(elements) * ((type.bits + 7) / 8), &base);
-  if (status != COMMSIR_OK)
-    return answer(status);
+  made->shape.assign(shape.begin(), shape.end());
   DLTensor &tensor = made->tensor.dl_tensor;
   tensor = {};
   tensor.data = base;
@@ -242,8 +227,29 @@ static Array<Any> windowAllocate(int64_t handle, int64_t device,
   made->tensor.deleter = [](DLManagedTensor *self) {
     delete static_cast<WindowTensor *>(self->manager_ctx);
   };
+  return ffi::Tensor::FromDLPack(&made.release()->tensor);
+}
+
+/// [0, tensor]; the window is as long as the tensor.
+static Array<Any> windowAllocate(int64_t handle, int64_t device,
+                                 Array<int64_t> shape, DLDataType type) {
+  Interruptible inside;
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  int64_t elements = 1;
+  for (int64_t size : shape)
+    if (size < 0 || __builtin_mul_overflow(elements, size, &elements) ||
+        elements > INT64_MAX / 8)
+      return {int64_t(COMMSIR_USAGE),
+              String(R"({"message": "no array has that shape"})")};
+  void *base = nullptr;
+  commsir_status status = commsir_window_allocate(
+      held->group, size_t(elements) * ((type.bits + 7) / 8), &base);
+  if (status != COMMSIR_OK)
+    return answer(status);
   return {int64_t(COMMSIR_OK),
-          ffi::Tensor::FromDLPack(&made.release()->tensor)};
+          tensorOver(std::move(held), base, device, shape, type)};
 }
 
 static Array<Any> windowRelease(int64_t handle, int64_t address) {
@@ -259,6 +265,110 @@ static bool windowContains(int64_t handle, int64_t address, int64_t bytes) {
   return held &&
          commsir_window_contains(held->group, reinterpret_cast<void *>(address),
                                  size_t(bytes));
+}
+
+/// [0, tensor] over rank `peer`'s copy of what lies at `address` in a window.
+static Array<Any> windowPeer(int64_t handle, int64_t device, int64_t address,
+                             int64_t peer, Array<int64_t> shape,
+                             DLDataType type) {
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  void *base =
+      commsir_window_peer(held->group, reinterpret_cast<void *>(address), peer);
+  if (!base)
+    return {int64_t(COMMSIR_USAGE),
+            String(R"({"message": "the window of that rank is out of this )"
+                   R"(rank's reach, or there is no such rank"})")};
+  return {int64_t(COMMSIR_OK),
+          tensorOver(std::move(held), base, device, shape, type)};
+}
+
+//===----------------------------------------------------------------------===//
+// One-sided access. Memory is given by its address.
+//===----------------------------------------------------------------------===//
+
+static void *at(int64_t address) { return reinterpret_cast<void *>(address); }
+
+/// Of a put, `own` is where it goes to in this rank's part; of a get, where it
+/// comes from.
+static Array<Any> windowPut(int64_t handle, int64_t peer, int64_t own,
+                            int64_t from, int64_t bytes, int64_t stream) {
+  auto held = find(handle);
+  return held ? answer(commsir_put(held->group, peer, at(own), at(from),
+                                   size_t(bytes), at(stream)))
+              : closed();
+}
+
+static Array<Any> windowGet(int64_t handle, int64_t peer, int64_t own,
+                            int64_t to, int64_t bytes, int64_t stream) {
+  auto held = find(handle);
+  return held ? answer(commsir_get(held->group, peer, at(own), at(to),
+                                   size_t(bytes), at(stream)))
+              : closed();
+}
+
+static Array<Any> windowPutSignal(int64_t handle, int64_t peer, int64_t own,
+                                  int64_t from, int64_t bytes, int64_t cell,
+                                  int64_t kind, int64_t value, int64_t stream) {
+  auto held = find(handle);
+  return held ? answer(commsir_put_signal(held->group, peer, at(own), at(from),
+                                          size_t(bytes), cell, int32_t(kind),
+                                          value, at(stream)))
+              : closed();
+}
+
+static Array<Any> signalsReserve(int64_t handle, int64_t count) {
+  Interruptible inside;
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  int64_t first = 0;
+  commsir_status status = commsir_signals_reserve(held->group, count, &first);
+  if (status != COMMSIR_OK)
+    return answer(status);
+  return {int64_t(COMMSIR_OK), first};
+}
+
+static Array<Any> signalsRelease(int64_t handle, int64_t first) {
+  Interruptible inside;
+  auto held = find(handle);
+  return held ? answer(commsir_signals_release(held->group, first)) : closed();
+}
+
+static Array<Any> signalSend(int64_t handle, int64_t peer, int64_t cell,
+                             int64_t kind, int64_t value, int64_t stream) {
+  auto held = find(handle);
+  return held ? answer(commsir_signal(held->group, peer, cell, int32_t(kind),
+                                      value, at(stream)))
+              : closed();
+}
+
+static Array<Any> signalWait(int64_t handle, int64_t cell, int64_t kind,
+                             int64_t value, int64_t source, double timeout,
+                             int64_t stream) {
+  Interruptible inside;
+  auto held = find(handle);
+  return held ? answer(commsir_wait_signal(held->group, cell, int32_t(kind),
+                                           value, source, timeout, at(stream)))
+              : closed();
+}
+
+static Array<Any> signalRead(int64_t handle, int64_t cell) {
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  int64_t value = 0;
+  commsir_status status = commsir_read_signal(held->group, cell, &value);
+  if (status != COMMSIR_OK)
+    return answer(status);
+  return {int64_t(COMMSIR_OK), value};
+}
+
+static Array<Any> signalReset(int64_t handle, int64_t cell, int64_t stream) {
+  auto held = find(handle);
+  return held ? answer(commsir_reset_signal(held->group, cell, at(stream)))
+              : closed();
 }
 
 //===----------------------------------------------------------------------===//
@@ -345,3 +455,13 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(kernel_launch, kernelLaunch);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_allocate, windowAllocate);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_release, windowRelease);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_contains, windowContains);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_peer, windowPeer);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_put, windowPut);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_get, windowGet);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_put_signal, windowPutSignal);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(signals_reserve, signalsReserve);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(signals_release, signalsRelease);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_send, signalSend);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_wait, signalWait);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_read, signalRead);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_reset, signalReset);

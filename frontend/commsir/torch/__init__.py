@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from commsir.torch.interop import adopt_symmetric_memory, nccl_communicator, window_tensor
     from commsir.torch.ops import fused_collective
     from commsir.torch.process_group import ProcessGroup
+    from commsir.torch.windows import window
 
 __all__ = [
     "CollectivePass",
@@ -30,6 +31,7 @@ __all__ = [
     "register",
     "register_backend",
     "stats",
+    "window",
     "window_tensor",
 ]
 
@@ -46,6 +48,7 @@ _LAZY = {
     "nccl_communicator": "interop",
     "recent_calls": "backend",
     "stats": "counts",
+    "window": "windows",
     "window_tensor": "interop",
 }
 

@@ -1,0 +1,207 @@
+"""Symmetric memory that one rank reads and writes at another, which need not be in any call."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from commsir import _native, errors
+from commsir._arrays import Array, dlpack_name, raw_numpy_type
+
+if TYPE_CHECKING:
+    from commsir.group import Group
+
+__all__ = ["Place", "GroupWindow"]
+
+Place = int | tuple[int, ...]
+"""A place in a window, as NumPy's: `array[at]`."""
+
+_SIGNALS = {"set": 0, "add": 1}
+_COMPARISONS = {"eq": 0, "ge": 1}
+
+
+def _choose(choices: dict[str, int], name: str, what: str) -> int:
+    if name not in choices:
+        raise errors.UsageError(f"there is no {what} '{name}': it is one of {', '.join(choices)}")
+    return choices[name]
+
+
+class GroupWindow:
+    """An array on each rank, and cells of signals beside it. Made by all ranks together, by `Group.window`.
+
+    What a rank puts comes before what it signals then, and that before what the other does after its wait. Access
+    that no signals order is a race, as between threads.
+    """
+
+    def __init__(self, group: Group, array: Array, first: int, signals: int, to: Any = None) -> None:
+        seen = group._view(array)
+        self.group, self.array, self.signals = group, array, signals
+        self.type, self.shape = seen.type, seen.shape
+        self._tensor, self._first, self._to = seen.tensor, first, to
+        self._base = int(seen.tensor.data_ptr())
+        self._itemsize = (int(seen.tensor.dtype.bits) + 7) // 8
+        library = _native.library()
+        self._put, self._get = library.get_function("window_put"), library.get_function("window_get")
+        self._put_signal = library.get_function("window_put_signal")
+        self._signal, self._wait = library.get_function("signal_send"), library.get_function("signal_wait")
+        self._read = library.get_function("signal_read")
+
+    @property
+    def tensor(self) -> Array:
+        """`array`, where that is a tensor of torch."""
+        return self.array
+
+    def __repr__(self) -> str:
+        return f"<window {self.type} {self.shape} of rank {self.group.rank} of {self.group.ranks}>"
+
+    def release(self) -> None:
+        """Gives the memory and the cells back: all ranks call this."""
+        _check(_native.call("signals_release", self.group._handle, self._first))
+        _check(_native.call("window_release", self.group._handle, self._base))
+
+    # --- data ---
+
+    def peer(self, rank: int) -> Array:
+        """The array of another rank, in place: what is written there, that rank reads."""
+        made = _check(
+            _native.call(
+                "window_peer",
+                self.group._handle,
+                self.group._ordinal,
+                self._base,
+                rank,
+                list(self.shape),
+                dlpack_name(self.type),
+            )
+        )
+        if self._to is not None:
+            return self._to(made)
+        if self.group._ordinal >= 0:
+            return made
+        from commsir.group import _numpy
+
+        return _numpy(made, self.shape, self.type)
+
+    def put(self, array: Array, peer: int, *, at: Place = (), stream: int | None = None) -> None:
+        """Copies `array` to the peer's, from index `at` on. On a GPU, in the stream (torch's current one)."""
+        own, source, size = self._sides(array, at, "put", written=False)
+        _check(self._put(self.group._handle, peer, own, source, size, self._stream(stream)))
+
+    def get(self, peer: int, *, at: Place = (), out: Array | None = None, stream: int | None = None) -> Array:
+        """Copies from the peer's array, from index `at` on, to `out`; without it, all of `array[at]` to a new one."""
+        target = self._empty(at) if out is None else out
+        own, address, size = self._sides(target, at, "get", written=True)
+        _check(self._get(self.group._handle, peer, own, address, size, self._stream(stream)))
+        return target
+
+    # --- signals ---
+
+    def signal(self, peer: int, value: int = 1, *, cell: int = 0, op: str = "set", stream: int | None = None) -> None:
+        """Sets the peer's cell, or adds to it ("add"), after all that was put before."""
+        kind = _choose(_SIGNALS, op, "op of a signal")
+        _check(self._signal(self.group._handle, peer, self._cell(cell), kind, value, self._stream(stream)))
+
+    def put_signal(
+        self,
+        array: Array,
+        peer: int,
+        value: int = 1,
+        *,
+        at: Place = (),
+        cell: int = 0,
+        op: str = "set",
+        stream: int | None = None,
+    ) -> None:
+        """Puts, then signals: who has waited for the signal sees the data."""
+        kind = _choose(_SIGNALS, op, "op of a signal")
+        own, source, size = self._sides(array, at, "put_signal", written=False)
+        number, used = self._cell(cell), self._stream(stream)
+        _check(self._put_signal(self.group._handle, peer, own, source, size, number, kind, value, used))
+
+    def wait(
+        self,
+        value: int = 1,
+        *,
+        cell: int = 0,
+        compare: str = "ge",
+        source: int | None = None,
+        timeout: float | None = None,
+        stream: int | None = None,
+    ) -> None:
+        """Waits until a cell of this rank is at least `value` ("ge"), or equals it ("eq").
+
+        `source` is the rank that has to signal; when it is gone, or after `timeout` seconds (the group's), this raises
+        DeadlockError, and the group can still be used. On a GPU the stream waits, for as long as it takes, or, with a
+        timeout, this call does.
+        """
+        kind = _choose(_COMPARISONS, compare, "comparison")
+        if timeout is not None and not timeout > 0:
+            raise errors.UsageError(f"the timeout is {timeout} seconds, but must be more than 0")
+        number, used = self._cell(cell), self._stream(stream)
+        _check(
+            self._wait(
+                self.group._handle, number, kind, value, -1 if source is None else source, float(timeout or 0), used
+            )
+        )
+
+    def read_signal(self, cell: int = 0) -> int:
+        """What a cell of this rank holds now."""
+        return int(_check(self._read(self.group._handle, self._cell(cell))))
+
+    def reset_signal(self, cell: int = 0, *, stream: int | None = None) -> None:
+        """Makes a cell of this rank 0."""
+        _check(_native.call("signal_reset", self.group._handle, self._cell(cell), self._stream(stream)))
+
+    # --- arguments ---
+
+    def _stream(self, stream: int | None) -> int:
+        return self.group._stream(stream)
+
+    def _cell(self, cell: int) -> int:
+        if not 0 <= cell < self.signals:
+            raise errors.UsageError(
+                f"the window has cells 0 to {self.signals - 1}, but not {cell}: make it with more `signals`"
+            )
+        return self._first + cell
+
+    def _offset(self, at: Place) -> int:
+        """Elements before index `at`."""
+        index: Sequence[int] = (at,) if isinstance(at, int) else at
+        if len(index) > len(self.shape) or not all(0 <= i < n for i, n in zip(index, self.shape, strict=False)):
+            raise errors.BoundsError(f"index {at} is none of a window of shape {self.shape}")
+        return sum(i * math.prod(self.shape[axis + 1 :]) for axis, i in enumerate(index))
+
+    def _sides(self, array: Array, at: Place, what: str, *, written: bool) -> tuple[int, int, int]:
+        """Where the copy is in the window, where it is in `array`, and its bytes."""
+        seen = self.group._view(array, f"the array of {what}")
+        if seen.type != self.type:
+            raise errors.UsageError(f"{what}: the array is {seen.type}, but the window {self.type}")
+        if written and seen.copy is not None:
+            raise errors.UsageError(f"{what}: the array is read-only: pass one that can be written")
+        offset, count = self._offset(at), math.prod(seen.shape)
+        if offset + count > math.prod(self.shape):
+            raise errors.BoundsError(
+                f"{what}: an array of {seen.shape} does not fit a window of {self.shape} from index {at} on"
+            )
+        return self._base + offset * self._itemsize, int(seen.tensor.data_ptr()), count * self._itemsize
+
+    def _empty(self, at: Place) -> Array:
+        self._offset(at)
+        shape = self.shape[1 if isinstance(at, int) else len(at) :]
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(self.array, torch.Tensor):
+            return torch.empty(shape, dtype=self.array.dtype, device=self.array.device)
+        if self.group._ordinal >= 0:
+            raise errors.UsageError("get needs `out` here: on a GPU there is no library to make an array with")
+        import numpy as np
+
+        return np.empty(shape, getattr(self.array, "dtype", None) or raw_numpy_type(self.type))
+
+
+def _check(answer: Any) -> Any:
+    """[status, result] of the binding."""
+    if int(answer[0]) != 0:
+        raise errors.from_json(int(answer[0]), str(answer[1]))
+    return answer[1]
