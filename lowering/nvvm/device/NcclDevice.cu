@@ -23,7 +23,13 @@
 #define __CUDACC__ 1
 #endif
 
+#ifdef COMMSIR_KERNELS_ONLY
+// Windows alone, without the adapters that later releases bring along.
+#include <nccl_device/impl/core__funcs.h>
+#include <nccl_device/impl/ptr__funcs.h>
+#else
 #include <nccl_device.h>
+#endif
 
 #include <stdint.h>
 

@@ -56,6 +56,9 @@ template <typename T> struct CommsirObject {
 template <typename T> struct CommsirObject<T &> {
   using Type = T;
 };
+template <typename T> struct CommsirObject<T &&> {
+  using Type = T;
+};
 template <typename T>
 using CommsirTypeOf = typename CommsirObject<T>::Type;
 #define typeof(object) CommsirTypeOf<decltype(object)>

@@ -93,7 +93,7 @@ static std::string moveAttributes(std::string text) {
 /// An array of sizeof(T)/8 elements is one of none for small T, in a branch
 /// that is not taken: NVRTC refuses it all the same.
 static std::string growArrays(StringRef text) {
-  static const Regex array("\\[(sizeof\\(T\\)/[0-9]+)\\];");
+  static const Regex array("\\[(sizeof\\(T\\) ?/ ?[0-9]+)\\];");
   std::string result;
   SmallVector<StringRef> match;
   while (array.match(text, &match)) {
@@ -175,7 +175,7 @@ Error HeaderReader::read(const std::string &name) {
 }
 
 Error HeaderReader::run(NcclHeaders &result) {
-  pending = {"nccl_device.h", "nccl.h"};
+  pending = {"nccl_device.h", "nccl_device/impl/core__funcs.h", "nccl.h"};
   while (!pending.empty()) {
     std::string name = pending.front();
     pending.pop_front();
