@@ -64,10 +64,10 @@ def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: C
 
 
 class World:
-    """`size` ranks whose backend is "cpp" or "python"."""
+    """`size` ranks whose backend is "cpp" or "python"; what they all `import` is imported once."""
 
-    def __init__(self, size: int, implementation: str) -> None:
-        self.size, self.implementation = size, implementation
+    def __init__(self, size: int, implementation: str, imports: tuple[str, ...] = ()) -> None:
+        self.size, self.implementation, self.imports = size, implementation, imports
         self._processes: list[Any] = []
         self._pipes: list[Connection] = []
         self._number = 0
@@ -77,7 +77,7 @@ class World:
 
         dist: Any = torch.distributed
         context = mp.get_context("forkserver")
-        context.set_forkserver_preload(["torch", "torch.distributed"])
+        context.set_forkserver_preload(["torch", "torch.distributed", *self.imports])
         self._store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         environment = {
             "COMMSIR_TORCH_BACKEND": self.implementation,

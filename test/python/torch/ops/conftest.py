@@ -22,6 +22,6 @@ def world() -> Iterator[World]:
 
 @pytest.fixture(scope="session")
 def pair() -> Iterator[World]:
-    made = World(2, "cpp")
+    made = World(2, "cpp", ("torch._dynamo", "torch._inductor.compile_fx"))
     yield made
     made.stop()
