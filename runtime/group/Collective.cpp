@@ -29,6 +29,11 @@ using Kind = GroupError::Kind;
 static constexpr unsigned kUsesOfOwn = 4;
 /// GPU: bytes of an array from which it is not copied, whatever its size is.
 static constexpr int64_t kLargestCopy = int64_t(256) << 20;
+/// CPU: bytes of an output from which ranks ask each other whether they can
+/// write to it: that costs a small collective.
+static constexpr int64_t kDirectBytes = int64_t(4) << 20;
+/// Uses of a size that is to have no such kernel.
+static constexpr unsigned kNever = ~0u;
 /// Sizes whose uses are counted.
 static constexpr size_t kSizes = 4096;
 /// Descriptions of calls that are remembered.
@@ -138,9 +143,15 @@ struct Collectives::Impl {
   }
   llvm::Expected<char *> take(Scratch::Use use, size_t bytes, uint64_t capture);
   bool deservesOwn(const Shape &shape, int64_t elements, uint64_t capture);
+  unsigned &usesOf(const Shape &shape, const std::string &key);
+  bool mayBeDirect(const Shape &shape);
+  llvm::Expected<bool> agreeOnWindow(Collectives &collectives,
+                                     const Shape &shape);
+  llvm::Expected<bool> runDirectly(const Shape &shape);
   llvm::Error runPiece(PlainPlan &plan, int64_t first, int64_t count,
                        uint64_t capture, void *stream);
   llvm::Error runWhole(PlainPlan &plan, void *stream);
+  llvm::Error runPlan(PlainPlan &plan, bool isDirect, void *stream);
   llvm::Error launch(const Shape &shape, int64_t elements, GroupKernel &kernel,
                      void *input, void *output, void *stream);
   llvm::Error runVarying(Collectives &collectives, const CollectiveCall &call,
@@ -326,12 +337,7 @@ bool Collectives::Impl::deservesOwn(const Shape &shape, int64_t elements,
   if (group.onGpu() &&
       elements * parts * int64_t(shape.elementBytes) >= kLargestCopy)
     return true;
-  if (shelf.sizes.size() >= kSizes) {
-    ++age;
-    shelf.sizes.clear();
-    shelf.owned.clear();
-  }
-  unsigned &uses = shelf.sizes[key];
+  unsigned &uses = usesOf(shape, key);
   if (uses == 0 && group.onGpu() && shelf.owned[family] < limits.ownSizes) {
     ++shelf.owned[family];
     uses = kUsesOfOwn;
@@ -339,6 +345,88 @@ bool Collectives::Impl::deservesOwn(const Shape &shape, int64_t elements,
   if (uses >= kUsesOfOwn)
     return true;
   ++uses;
+  return false;
+}
+
+unsigned &Collectives::Impl::usesOf(const Shape &shape,
+                                    const std::string &key) {
+  Shelf &shelf = shelfOf(shape.members);
+  if (shelf.sizes.size() >= kSizes) {
+    ++age;
+    shelf.sizes.clear();
+    shelf.owned.clear();
+  }
+  return shelf.sizes[key];
+}
+
+static std::string directKey(const Shape &shape) {
+  return "direct " + shape.key() + " " + std::to_string(shape.elements);
+}
+
+/// Whether the call is one that crosses memory once where outputs are windows:
+/// a large copy, of a size that is used often enough to get a kernel.
+bool Collectives::Impl::mayBeDirect(const Shape &shape) {
+  bool copies = shape.op == "all_gather" || shape.op == "all_to_all";
+  int64_t bytes =
+      shape.elements * shape.outputParts * int64_t(shape.elementBytes);
+  if (group.onGpu() || !copies || !shape.isChosen || shape.ranks < 2 ||
+      bytes < kDirectBytes)
+    return false;
+  unsigned &uses = usesOf(shape, directKey(shape));
+  if (uses >= kUsesOfOwn)
+    return uses != kNever;
+  ++uses;
+  return false;
+}
+
+/// Whether all ranks have their outputs at one place in symmetric memory, and
+/// nothing in them that is to be read.
+llvm::Expected<bool> Collectives::Impl::agreeOnWindow(Collectives &collectives,
+                                                      const Shape &shape) {
+  size_t part = shape.elements * shape.elementBytes;
+  size_t bytes = part * shape.outputParts;
+  char *gathered = shape.output + group.options().rank * part;
+  bool isApart = shape.input + part * shape.inputParts <= shape.output ||
+                 shape.output + bytes <= shape.input ||
+                 (shape.op == "all_gather" && shape.input == gathered);
+  uint64_t place = isApart ? group.symmetricPlace(shape.output, bytes) : 0;
+  auto own = static_cast<int64_t>(place);
+  // The most of both is their own only when all are equal.
+  // As many as have a kernel: see sizeClass.
+  int64_t said[16] = {own, ~own}, heard[16];
+  CollectiveCall call;
+  call.op = "all_reduce";
+  call.reduction = "max";
+  call.elementType = "i64";
+  call.input = {said, std::size(said)};
+  call.output = {heard, std::size(heard)};
+  StagingCounts before = counted;
+  if (llvm::Error error = collectives.run(call, nullptr))
+    return std::move(error);
+  counted = before;
+  return heard[0] != 0 && heard[0] == ~heard[1];
+}
+
+/// False: there is no memory for such a kernel, on any rank.
+llvm::Expected<bool> Collectives::Impl::runDirectly(const Shape &shape) {
+  auto kept = find(shelfOf({}), directKey(shape), {}, shape.text, nullptr, [&] {
+    return shape.write(shape.elements, /*direct=*/true);
+  });
+  if (kept) {
+    if (llvm::Error error = launch(shape, shape.elements, *(*kept)->kernel,
+                                   shape.input, shape.output, nullptr))
+      return std::move(error);
+    return true;
+  }
+  bool isLimit = false;
+  llvm::Error rest = llvm::handleErrors(
+      kept.takeError(), [&](std::unique_ptr<GroupError> error) -> llvm::Error {
+        isLimit = error->getKind() == Kind::Limit;
+        return isLimit ? llvm::Error::success() : llvm::Error(std::move(error));
+      });
+  if (rest)
+    return std::move(rest);
+  usesOf(shape, directKey(shape)) = kNever;
   return false;
 }
 
@@ -356,6 +444,16 @@ llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
                      capture, stream))
       return error;
   return llvm::Error::success();
+}
+
+llvm::Error Collectives::Impl::runPlan(PlainPlan &plan, bool isDirect,
+                                       void *stream) {
+  if (isDirect) {
+    auto done = runDirectly(plan.shape);
+    if (!done || *done)
+      return done.takeError();
+  }
+  return runWhole(plan, stream);
 }
 
 /// The plan of such a call, with the call's own arrays.
@@ -488,6 +586,7 @@ llvm::Expected<int64_t> Collectives::Impl::exchangeSizes(
   most.elementType = "i64";
   most.input = {place(2), 1};
   most.output = {place(3), 1};
+  StagingCounts before = counted;
   llvm::Error error = copy(place(0), sizes.data(), bytes);
   if (!error)
     error = copy(place(2), &own, sizeof own);
@@ -501,6 +600,7 @@ llvm::Expected<int64_t> Collectives::Impl::exchangeSizes(
     error = copy(&largest, place(3), sizeof largest);
   if (!error)
     error = group.finish(stream);
+  counted = before;
   if (error)
     return std::move(error);
   return largest;
@@ -512,12 +612,23 @@ llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
   auto plan = impl->planOf(call);
   if (!plan)
     return plan.takeError();
-  const Shape &shape = (*plan)->shape;
-  if (shape.elements == 0)
+  if ((*plan)->shape.elements == 0)
     return llvm::Error::success();
+  bool isDirect = false;
+  if (impl->mayBeDirect((*plan)->shape)) {
+    auto agreed = impl->agreeOnWindow(*this, (*plan)->shape);
+    if (!agreed)
+      return agreed.takeError();
+    isDirect = *agreed;
+    // That was a call, too, which may have dropped plans.
+    plan = impl->planOf(call);
+    if (!plan)
+      return plan.takeError();
+  }
+  const Shape &shape = (*plan)->shape;
   impl->staged = false;
   impl->group.announce((*plan)->digest, shape.text);
-  llvm::Error error = impl->runWhole(**plan, stream);
+  llvm::Error error = impl->runPlan(**plan, isDirect, stream);
   impl->group.announce(0, "");
   ++(impl->staged ? impl->counted.staged : impl->counted.inPlace);
   return error;

@@ -129,7 +129,7 @@ llvm::Error CpuGroup::noSignal(const CellWait &wait,
   return makeError(
       Kind::Peer,
       llvm::formatv("rank {0} of group '{1}' waits in vain for a signal of "
-                    "{2}: {3}\n  cell {4} holds {5}, not {6} {7}",
+                    "{2}: {3}\n  cell {4} of the group holds {5}, not {6} {7}",
                     settings.rank, settings.name, whose, why, wait.number,
                     cellAt(wait.cell).load(std::memory_order_relaxed), kind,
                     wait.value)

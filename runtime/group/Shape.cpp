@@ -160,16 +160,20 @@ static llvm::Error measure(const CollectiveCall &call, const Operation &kind,
 /// Bytes of the arrays of one launch on the CPU: what a chunk touches stays in
 /// the caches, and the time to meet is small beside the time to copy.
 static constexpr int64_t kChunkBytes = 512 << 10;
-/// Bytes up to which all ranks reduce all.
-static constexpr int64_t kOneShotBytes = 16 << 10;
+/// Bytes of all ranks' arrays together up to which all ranks reduce all. Four
+/// processes on two cores are quicker so up to 300 KiB each, eight up to 150
+/// KiB; with a core each, that every rank reads all counts for more.
+static constexpr int64_t kOneShotBytes = 512 << 10;
 
 /// On the CPU all channels are read where their senders wrote them.
 static void chooseForCpu(Shape &shape) {
+  shape.isChosen = shape.algorithm.empty() && shape.protocol.empty();
   int64_t parts = std::max(shape.inputParts, shape.outputParts);
   shape.chunk =
       std::max<int64_t>(kChunkBytes / parts / int64_t(shape.elementBytes), 16);
   int64_t bytes = shape.elements * int64_t(shape.elementBytes);
-  bool twoShot = shape.op == "all_reduce" && bytes > kOneShotBytes;
+  bool twoShot =
+      shape.op == "all_reduce" && bytes * shape.ranks > kOneShotBytes;
   if (shape.algorithm.empty())
     shape.algorithm = twoShot ? "two_shot" : "one_shot";
   if (shape.protocol.empty())
@@ -265,11 +269,11 @@ static std::string detail(const Shape &shape) {
   return text + (shape.sendsUp ? "from 0 to 1 " : "from 1 to 0 ");
 }
 
-KernelRequest Shape::write(int64_t elements) const {
+KernelRequest Shape::write(int64_t elements, bool direct) const {
   constexpr const char *text =
-      R"(comms.kernel @{0}(%x: memref<{1}>, %y: memref<{2}>) {{
+      R"(comms.kernel @{0}(%x: memref<{1}>, %y: {4}<{2}>) {{
   %team = comms.team world
-  comms.{0} {3}ins(%x : memref<{1}>) outs(%y : memref<{2}>)
+  comms.{0} {3}ins(%x : memref<{1}>) outs(%y : {4}<{2}>)
   comms.return
 }
 )";
@@ -277,10 +281,13 @@ KernelRequest Shape::write(int64_t elements) const {
     return std::to_string(elements * parts) + "x" + elementType;
   };
   KernelRequest request;
-  request.source = llvm::formatv(text, op, arrayOf(inputParts),
-                                 arrayOf(outputParts), detail(*this));
+  request.source =
+      llvm::formatv(text, op, arrayOf(inputParts), arrayOf(outputParts),
+                    detail(*this), direct ? "!comms.window" : "memref");
   request.name = op;
-  request.algorithm = op == "send_recv" ? "" : algorithm;
+  request.algorithm = direct              ? "permutation"
+                      : op == "send_recv" ? ""
+                                          : algorithm;
   request.protocol = protocol;
   request.blocks = onGpu ? 0 : 1;
   return request;

@@ -30,6 +30,8 @@ struct Shape {
   /// Elements of a part that one launch takes; all, on GPUs.
   int64_t chunk = 0;
   std::string algorithm, protocol;
+  /// Algorithm and protocol are this library's choice.
+  bool isChosen = false;
   /// For the other ranks: the same on all of them.
   std::string text;
   int64_t ranks = 0;
@@ -37,8 +39,9 @@ struct Shape {
 
   /// All that a kernel's text depends on, but for the elements.
   std::string key() const;
-  /// A kernel for parts of `elements` elements.
-  KernelRequest write(int64_t elements) const;
+  /// A kernel for parts of `elements` elements; `direct`: that writes into the
+  /// outputs of peers, which are windows.
+  KernelRequest write(int64_t elements, bool direct = false) const;
 };
 
 llvm::Expected<Shape> resolveShape(const CollectiveCall &call,

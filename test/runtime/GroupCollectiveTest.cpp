@@ -268,6 +268,62 @@ TEST(GroupCollectiveTest, SizesOfPairsMayDiffer) {
 }
 
 /// The same bits as in a world of fibers, of sums that rounding changes.
+/// Large outputs in windows are written by the peers, from the fifth use on;
+/// whenever a rank's output is none, as ever.
+TEST(GroupCollectiveTest, LargeOutputsInWindows) {
+  runRanks(3, [](Member &member) {
+    group::Collectives collectives(*member.group);
+    int64_t ranks = member.ranks, part = (2 << 20) / 4 + 13;
+    size_t bytes = part * ranks * sizeof(int32_t);
+    auto window = member.group->allocate(bytes);
+    auto other = member.group->allocate(bytes);
+    if (!window || !other)
+      return member.complain("no windows");
+    std::vector<int32_t> array(part * ranks), plain(part * ranks);
+    auto valueOf = [&](int turn, int64_t rank, int64_t to, int64_t i) {
+      return int32_t(turn * 7919 + rank * 101 + to * 13 + i % 1009);
+    };
+    auto run = [&](const char *op, int turn, int32_t *in, int32_t *out) {
+      bool gathers = op == std::string("all_gather");
+      for (int64_t to = 0; to < (gathers ? 1 : ranks); ++to)
+        for (int64_t i = 0; i < part; ++i)
+          in[to * part + i] = valueOf(turn, member.rank, to, i);
+      group::CollectiveCall call;
+      call.op = op;
+      call.elementType = "i32";
+      call.input = {in, gathers ? part : part * ranks};
+      call.output = {out, part * ranks};
+      if (!member.good(collectives.run(call, nullptr)))
+        return;
+      for (int64_t from = 0; from < ranks; ++from)
+        for (int64_t i = 0; i < part; ++i)
+          if (out[from * part + i] !=
+              valueOf(turn, from, gathers ? 0 : member.rank, i))
+            return member.complain(std::string(op) + " in turn " +
+                                   llvm::Twine(turn) + ": wrong part " +
+                                   llvm::Twine(from));
+    };
+    auto *out = static_cast<int32_t *>(*window);
+    auto *apart = static_cast<int32_t *>(*other);
+    for (const char *op : {"all_gather", "all_to_all"}) {
+      for (int turn = 0; turn < 4; ++turn)
+        run(op, turn, array.data(), out);
+      uint64_t staged = collectives.counts().staged;
+      for (int turn = 4; turn < 7; ++turn)
+        run(op, turn, array.data(), turn % 2 ? out : apart);
+      if (collectives.counts().staged != staged)
+        member.complain(std::string(op) + " is copied still");
+      // Not all in windows, and not all in the same.
+      run(op, 7, array.data(), member.rank == 1 ? plain.data() : out);
+      run(op, 8, array.data(), member.rank == 1 ? apart : out);
+      if (collectives.counts().staged == staged)
+        member.complain(std::string(op) + " without windows is not copied");
+    }
+    // In place: the input is this rank's part of the output.
+    run("all_gather", 9, out + member.rank * part, out);
+  });
+}
+
 TEST(GroupCollectiveTest, SameBitsAsTheWorld) {
   constexpr int64_t ranks = 4;
   auto fill = [](Element element, int64_t rank,

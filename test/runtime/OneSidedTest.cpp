@@ -245,7 +245,7 @@ TEST(OneSidedTest, TheDeathOfTheSourceEndsAWait) {
         window.signal(1, 6, 1, SignalKind::Add);
         member.expect(window.failWait(2, 5, 1), Kind::Peer,
                       {"waits in vain for a signal of rank 1", "has died",
-                       "cell 2 holds 0, not ge 5"});
+                       "cell 2 of the group holds 0, not ge 5"});
         member.expect(window.failWait(2, 5), Kind::Peer,
                       {"a signal of any rank", "rank 1", "has died"});
         // The others go on.
@@ -311,7 +311,7 @@ TEST(OneSidedTest, WaitsEndByTimeAndAbort) {
       member.expect(window.failWait(1, 2, 1, 0.05), Kind::Peer,
                     {"rank 0 of group 'world' waits in vain for a signal of "
                      "rank 1: 0.1 s are over",
-                     "cell 1 holds 0, not ge 2"});
+                     "cell 1 of the group holds 0, not ge 2"});
       // The group is as it was.
       window.signal(1, 0);
       window.wait(0, 1, 1);
