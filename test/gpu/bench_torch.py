@@ -123,12 +123,14 @@ class Bench:
 
     def __init__(self, options: argparse.Namespace) -> None:
         import torch
-        import torch.distributed as dist
+        import torch.distributed
 
-        self.torch, self.dist, self.options = torch, dist, options
-        self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
+        self.torch: Any = torch
+        self.dist: Any = torch.distributed
+        self.options = options
+        self.rank, self.ranks = self.dist.get_rank(), self.dist.get_world_size()
         self.device = torch.device("cuda", torch.cuda.current_device())
-        self.stream = torch.cuda.Stream()
+        self.stream = self.torch.cuda.Stream()
         self.types = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 
     def make_inputs(self, count: int, kind: str) -> list[Any]:

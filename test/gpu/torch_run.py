@@ -16,6 +16,7 @@ import pathlib
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
@@ -93,9 +94,9 @@ def check_ops(rank: int, size: int, failed: list[str]) -> None:
     import ops_checks
 
     for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int32, torch.int64):
-        attempt(f"plain {dtype}", lambda dtype=dtype: ops_checks.plain(rank, size, dtype, (2 * size, 33)), failed)
+        attempt(f"plain {dtype}", partial(ops_checks.plain, rank, size, dtype, (2 * size, 33)), failed)
     for one in (ops_checks.strided, ops_checks.gradients, ops_checks.fused, ops_checks.mistakes, graphs, many_sizes):
-        attempt(one.__name__, lambda one=one: one(rank, size), failed)
+        attempt(one.__name__, partial(one, rank, size), failed)
     if size >= 4:
         attempt("subgroups", lambda: ops_checks.subgroups(rank, size), failed)
 
@@ -104,9 +105,7 @@ def check_compile(rank: int, size: int, failed: list[str]) -> None:
     import compile_checks
 
     for name in compile_checks.FUSED:
-        said = attempt(
-            f"compile {name}", lambda name=name: compile_checks.fuses(rank, size, name, torch.bfloat16), failed
-        )
+        said = attempt(f"compile {name}", partial(compile_checks.fuses, rank, size, name, torch.bfloat16), failed)
         say("      ", said)
     counts = attempt("profile", lambda: compile_checks.kernels(rank, size), failed)
     say("       ops and kernels of one call:", {k: v for k, v in (counts or {}).items() if v and "cuda" not in k})

@@ -56,7 +56,8 @@ def test_all_reduce(
     x = [_random(rng, (rows, columns), dtype) for _ in range(ranks)]
     report = module.k.simulate(ranks, {"x": x}, blocks=blocks, algorithm=algorithm, protocol=protocol)
     wide = np.stack(x).astype(np.float64 if dtype[0] in "fb" else np.int64)
-    wanted = {"sum": wide.sum, "max": wide.max, "min": wide.min, "avg": wide.mean}[op](axis=0)
+    reductions: dict[str, Any] = {"sum": wide.sum, "max": wide.max, "min": wide.min, "avg": wide.mean}
+    wanted = reductions[op](axis=0)
     if op == "avg" and dtype[0] == "i":
         wanted = np.trunc(wanted)
     for y in report["y"]:
@@ -64,8 +65,8 @@ def test_all_reduce(
         np.testing.assert_allclose(y.astype(np.float64), wanted, rtol=TOLERANCE.get(dtype, 0), atol=atol)
 
 
-OTHERS = {
-    "reduce_scatter": ("8, 16", "2, 16", "reduce_scatter(x, outs=y)", lambda x, r: sum(x)[2 * r : 2 * r + 2]),
+OTHERS: dict[str, tuple[str, str, str, Callable[..., Any]]] = {
+    "reduce_scatter": ("8, 16", "2, 16", "reduce_scatter(x, outs=y)", lambda x, r: np.sum(x, 0)[2 * r : 2 * r + 2]),
     "all_gather": ("2, 16", "8, 16", "all_gather(x, outs=y)", lambda x, r: np.concatenate(x)),
     "all_to_all": (
         "8, 16",

@@ -8,11 +8,13 @@ from typing import Any
 
 import commsir.torch.compile as fusing
 import torch
-import torch.distributed as dist
+import torch.distributed
 import torch.distributed._functional_collectives as funcol
 
 COLUMNS = 96
 DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
+#: Much of it is without types.
+dist: Any = torch.distributed
 
 
 def _tensor(rank: int, *shape: int, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
@@ -137,7 +139,7 @@ def traced(rank: int, size: int) -> None:
     x = _tensor(rank, 8, 16, dtype=torch.float32).requires_grad_()
     torch._dynamo.reset()
     # No kernels of Inductor's own on the CPU: a C++ compiler would take longer than all else.
-    loss = torch.compile(function, fullgraph=True, options={"fallback_by_default": DEVICE == "cpu"})(x)
+    loss: Any = torch.compile(function, fullgraph=True, options={"fallback_by_default": DEVICE == "cpu"})(x)
     loss.backward()
     torch.testing.assert_close(x.grad, torch.cos(x.detach()) * 2 * size)
     torch.library.opcheck(
@@ -150,7 +152,7 @@ def traced(rank: int, size: int) -> None:
 def kernels(rank: int, size: int) -> dict[str, int]:
     """How often each op runs in one call of the compiled function."""
     torch._dynamo.reset()
-    compiled = torch.compile(residual_rms_norm, fullgraph=True, options=fusing.compile_options())
+    compiled: Any = torch.compile(residual_rms_norm, fullgraph=True, options=fusing.compile_options())
     arguments = [_tensor(rank, 4, COLUMNS, dtype=torch.bfloat16) for _ in range(2)]
     weight = _tensor(0, COLUMNS, dtype=torch.bfloat16)
     compiled(*arguments, weight)

@@ -7,9 +7,11 @@ from typing import Any
 
 import commsir.torch.ops as ops
 import torch
-import torch.distributed as dist
+import torch.distributed
 
 DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
+#: Much of it is without types.
+dist: Any = torch.distributed
 
 
 def _input(rank: int, shape: tuple[int, ...], dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
@@ -70,24 +72,28 @@ def strided(rank: int, size: int) -> None:
         raise AssertionError("an output with strides was taken")
 
 
+def _differentiate(loss: Any) -> None:
+    loss.backward()
+
+
 def gradients(rank: int, size: int) -> None:
     """Derivatives, by what the sum over ranks of each rank's loss says."""
     x = _input(rank, (size * 2, 3), torch.float32).requires_grad_()
     weights = [_input(r, (size * 2, 3), torch.float32, seed=7) for r in range(size)]
-    (ops.all_reduce(x) * weights[rank]).sum().backward()
+    _differentiate((ops.all_reduce(x) * weights[rank]).sum())
     torch.testing.assert_close(x.grad, sum(weights))
     x.grad = None
-    (ops.reduce_scatter(x) * weights[rank][:2]).sum().backward()
+    _differentiate((ops.reduce_scatter(x) * weights[rank][:2]).sum())
     torch.testing.assert_close(x.grad, torch.cat([w[:2] for w in weights]))
     x.grad = None
     long = [_input(r, (size * size * 2, 3), torch.float32, seed=8) for r in range(size)]
-    (ops.all_gather(x) * long[rank]).sum().backward()
+    _differentiate((ops.all_gather(x) * long[rank]).sum())
     torch.testing.assert_close(x.grad, sum(w[rank * size * 2 : (rank + 1) * size * 2] for w in long))
     x.grad = None
-    (ops.all_to_all(x) * weights[rank]).sum().backward()
+    _differentiate((ops.all_to_all(x) * weights[rank]).sum())
     torch.testing.assert_close(x.grad, torch.cat([w[rank * 2 : rank * 2 + 2] for w in weights]))
     x.grad = None
-    (ops.broadcast(x, 2) * weights[rank]).sum().backward()
+    _differentiate((ops.broadcast(x, 2) * weights[rank]).sum())
     torch.testing.assert_close(x.grad, sum(weights) if rank == 2 else torch.zeros_like(x))
 
 
