@@ -97,7 +97,8 @@ const std::set<std::string> needContext = {
     "CtxSynchronize",  "ModuleLoadDataEx", "LaunchKernelEx", "MemAlloc",
     "MemHostAlloc",    "MemcpyHtoD",       "MemcpyDtoH",     "MemsetD8",
     "MemsetD16",       "StreamCreate",     "EventCreate",    "MemGetInfo",
-    "MemcpyHtoDAsync", "MemcpyDtoHAsync", "MemcpyAsync",  "MemsetD8Async",  "MemsetD16Async"};
+    "MemcpyHtoDAsync", "MemcpyDtoHAsync",  "MemcpyAsync",    "MemsetD8Async",
+    "MemsetD16Async"};
 
 /// Counts the call; how it fails, if it is to.
 CUresult enter(const char *function) {
@@ -302,8 +303,7 @@ uint64_t *cellAt(CUdeviceptr cell) {
 void addTo(CUstream stream, void **arguments) {
   auto *cell = cellAt(*static_cast<CUdeviceptr *>(arguments[0]));
   uint64_t value = *static_cast<uint64_t *>(arguments[1]);
-  operate(stream,
-          [=] { __atomic_fetch_add(cell, value, __ATOMIC_RELEASE); });
+  operate(stream, [=] { __atomic_fetch_add(cell, value, __ATOMIC_RELEASE); });
 }
 
 /// This driver's streams do what they are given at once: so waits last.
@@ -516,7 +516,8 @@ END FAKE(StreamWaitEvent, CUstream, CUevent, unsigned) END
             new Graph(*reinterpret_cast<Graph *>(graph)));
 END FAKE(GraphLaunch, CUgraphExec exec,
          CUstream stream) for (const Launch &launch :
-                               reinterpret_cast<Graph *>(exec) -> launches) if (launch.bytes)
+                               reinterpret_cast<Graph *>(exec)
+                                   -> launches) if (launch.bytes)
     copy(nullptr, launch.to, launch.from, launch.bytes);
 else if (launch.cell) launch.cell();
 else runKernel(*reinterpret_cast<Stream *>(stream), launch.params.data());
