@@ -47,11 +47,11 @@ namespace commsir {
 __device__ __forceinline__ void fence(memory_order order, thread_scope scope) {
 #define COMMSIR_TEXT(scope) "fence.sc." scope ";"
   if (order == memory_order_seq_cst)
-    COMMSIR_SCOPED(scope, COMMSIR_TEXT, ::: "memory");
+    COMMSIR_SCOPED(scope, COMMSIR_TEXT, :: : "memory");
 #undef COMMSIR_TEXT
 #define COMMSIR_TEXT(scope) "fence.acq_rel." scope ";"
   else if (order != memory_order_relaxed)
-    COMMSIR_SCOPED(scope, COMMSIR_TEXT, ::: "memory");
+    COMMSIR_SCOPED(scope, COMMSIR_TEXT, :: : "memory");
 #undef COMMSIR_TEXT
 }
 
@@ -64,7 +64,8 @@ inline constexpr bool releases(memory_order order) {
 }
 
 /// Instructions on words of one size.
-template <unsigned bytes> struct Word;
+template <unsigned bytes>
+struct Word;
 
 #define COMMSIR_LOAD_RELAXED_32(scope) "ld.relaxed." scope ".b32 %0, [%1];"
 #define COMMSIR_LOAD_ACQUIRE_32(scope) "ld.acquire." scope ".b32 %0, [%1];"
@@ -79,53 +80,48 @@ template <unsigned bytes> struct Word;
 #define COMMSIR_ADD_64(scope) "atom.relaxed." scope ".add.u64 %0, [%1], %2;"
 #define COMMSIR_MAX_64(scope) "atom.relaxed." scope ".max.u64 %0, [%1], %2;"
 
-#define COMMSIR_WORD(bytes, bits, type, constraint)                            \
-  template <> struct Word<bytes> {                                             \
-    using Type = type;                                                         \
-    static __device__ __forceinline__ type load(void const *p, bool acquire,   \
-                                                thread_scope scope) {          \
-      type value;                                                              \
-      if (acquire)                                                             \
-        COMMSIR_SCOPED(scope, COMMSIR_LOAD_ACQUIRE_##bits,                     \
-                       : "=" constraint(value)                                 \
-                       : "l"(p)                                                \
-                       : "memory");                                            \
-      else                                                                     \
-        COMMSIR_SCOPED(scope, COMMSIR_LOAD_RELAXED_##bits,                     \
-                       : "=" constraint(value)                                 \
-                       : "l"(p)                                                \
-                       : "memory");                                            \
-      return value;                                                            \
-    }                                                                          \
-    static __device__ __forceinline__ void                                     \
-    store(void *p, type value, bool release, thread_scope scope) {             \
-      if (release)                                                             \
-        COMMSIR_SCOPED(scope, COMMSIR_STORE_RELEASE_##bits, ::"l"(p),          \
-                       constraint(value)                                       \
-                       : "memory");                                            \
-      else                                                                     \
-        COMMSIR_SCOPED(scope, COMMSIR_STORE_RELAXED_##bits, ::"l"(p),          \
-                       constraint(value)                                       \
-                       : "memory");                                            \
-    }                                                                          \
-    static __device__ __forceinline__ type add(void *p, type value,            \
-                                               thread_scope scope) {           \
-      type before;                                                             \
-      COMMSIR_SCOPED(scope, COMMSIR_ADD_##bits,                                \
-                     : "=" constraint(before)                                  \
-                     : "l"(p), constraint(value)                               \
-                     : "memory");                                              \
-      return before;                                                           \
-    }                                                                          \
-    static __device__ __forceinline__ type max(void *p, type value,            \
-                                               thread_scope scope) {           \
-      type before;                                                             \
-      COMMSIR_SCOPED(scope, COMMSIR_MAX_##bits,                                \
-                     : "=" constraint(before)                                  \
-                     : "l"(p), constraint(value)                               \
-                     : "memory");                                              \
-      return before;                                                           \
-    }                                                                          \
+#define COMMSIR_WORD(bytes, bits, type, constraint)                                    \
+  template <>                                                                          \
+  struct Word<bytes> {                                                                 \
+    using Type = type;                                                                 \
+    static __device__ __forceinline__ type load(void const *p, bool acquire,           \
+                                                thread_scope scope) {                  \
+      type value;                                                                      \
+      if (acquire)                                                                     \
+        COMMSIR_SCOPED(                                                                \
+            scope,                                                                     \
+            COMMSIR_LOAD_ACQUIRE_##bits, : "=" constraint(value) : "l"(p) : "memory"); \
+      else                                                                             \
+        COMMSIR_SCOPED(                                                                \
+            scope,                                                                     \
+            COMMSIR_LOAD_RELAXED_##bits, : "=" constraint(value) : "l"(p) : "memory"); \
+      return value;                                                                    \
+    }                                                                                  \
+    static __device__ __forceinline__ void                                             \
+    store(void *p, type value, bool release, thread_scope scope) {                     \
+      if (release)                                                                     \
+        COMMSIR_SCOPED(scope, COMMSIR_STORE_RELEASE_##bits, ::"l"(p),                  \
+                       constraint(value) : "memory");                                  \
+      else                                                                             \
+        COMMSIR_SCOPED(scope, COMMSIR_STORE_RELAXED_##bits, ::"l"(p),                  \
+                       constraint(value) : "memory");                                  \
+    }                                                                                  \
+    static __device__ __forceinline__ type add(void *p, type value,                    \
+                                               thread_scope scope) {                   \
+      type before;                                                                     \
+      COMMSIR_SCOPED(scope,                                                            \
+                     COMMSIR_ADD_##bits, : "=" constraint(before) : "l"(p),            \
+                     constraint(value) : "memory");                                    \
+      return before;                                                                   \
+    }                                                                                  \
+    static __device__ __forceinline__ type max(void *p, type value,                    \
+                                               thread_scope scope) {                   \
+      type before;                                                                     \
+      COMMSIR_SCOPED(scope,                                                            \
+                     COMMSIR_MAX_##bits, : "=" constraint(before) : "l"(p),            \
+                     constraint(value) : "memory");                                    \
+      return before;                                                                   \
+    }                                                                                  \
   };
 COMMSIR_WORD(4, 32, unsigned, "r")
 COMMSIR_WORD(8, 64, unsigned long, "l")
