@@ -50,13 +50,16 @@ typedef struct CUevent_st *cudaEvent_t;
 typedef enum CUmemLocationType_enum : int32_t {} CUmemLocationType;
 
 // An extension of C, of which NVRTC knows nothing.
-template <typename T> struct CommsirObject {
+template <typename T>
+struct CommsirObject {
   using Type = T;
 };
-template <typename T> struct CommsirObject<T &> {
+template <typename T>
+struct CommsirObject<T &> {
   using Type = T;
 };
-template <typename T> struct CommsirObject<T &&> {
+template <typename T>
+struct CommsirObject<T &&> {
   using Type = T;
 };
 template <typename T>
