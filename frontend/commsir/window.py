@@ -54,7 +54,8 @@ class GroupWindow:
         return self.array
 
     def __repr__(self) -> str:
-        return f"<window {self.type} {self.shape} of rank {self.group.rank} of {self.group.ranks}>"
+        cells = f"cells {self._first} to {self._first + self.signals - 1} of the group"
+        return f"<window {self.type} {self.shape} of rank {self.group.rank} of {self.group.ranks}, {cells}>"
 
     def release(self) -> None:
         """Gives the memory and the cells back: all ranks call this."""

@@ -1271,14 +1271,14 @@ llvm::Error CudaGroup::waitOnHost(const CellWait &wait) {
     if (!why.empty())
       return makeError(
           Kind::Peer,
-          llvm::formatv("rank {0} of group '{1}' waits in vain for a signal of "
-                        "{2}: {3}\n  cell {4} holds {5}, not {6} {7}",
-                        settings.rank, settings.name,
-                        wait.source < 0
-                            ? std::string("any rank")
-                            : llvm::formatv("rank {0}", wait.source).str(),
-                        why, wait.number, *value,
-                        wait.kind == WaitKind::Equal ? "eq" : "ge", wait.value)
+          llvm::formatv(
+              "rank {0} of group '{1}' waits in vain for a signal of "
+              "{2}: {3}\n  cell {4} of the group holds {5}, not {6} {7}",
+              settings.rank, settings.name,
+              wait.source < 0 ? std::string("any rank")
+                              : llvm::formatv("rank {0}", wait.source).str(),
+              why, wait.number, *value,
+              wait.kind == WaitKind::Equal ? "eq" : "ge", wait.value)
               .str());
     if (group::isInterrupted())
       return makeError(Kind::Aborted, "interrupted while it waited");

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import torch.distributed
+import torch.utils.dlpack
 
 import commsir
 from commsir.window import GroupWindow
@@ -57,4 +58,4 @@ def window(
     window.
     """
     used = dist.distributed_c10d._get_default_group() if group is None else group
-    return _group(used, device, timeout).window(shape, dtype, signals=signals, to=torch.from_dlpack)
+    return _group(used, device, timeout).window(shape, dtype, signals=signals, to=torch.utils.dlpack.from_dlpack)

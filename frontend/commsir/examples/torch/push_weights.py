@@ -1,0 +1,100 @@
+"""A trainer pushes its weights to samplers, which take part in nothing and never wait for it.
+
+Rank 0 trains; each other rank samples with the newest weights that have come. A sampler has two copies, looks at the
+version before each batch, and says which it uses: the trainer then writes the other one, or, where a sampler is slow,
+skips it this time.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed
+from torch import Tensor, nn
+
+import commsir.torch
+from commsir.window import GroupWindow
+
+dist: Any = torch.distributed
+
+TRAINER = 0
+#: Cells of samplers: the version that has come, and the number of the last one, once it is known. Cell r of the
+#: trainer: what rank r uses.
+VERSION, LAST = 0, 1
+FEATURES, STEPS = 32, 200
+
+
+def model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(FEATURES, 64), nn.Tanh(), nn.Linear(64, 1))
+
+
+def flat(net: nn.Module) -> Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in net.parameters()]).to(torch.bfloat16)
+
+
+def batch(seed: int) -> tuple[Tensor, Tensor]:
+    x = torch.randn(256, FEATURES, generator=torch.Generator().manual_seed(seed))
+    return x, torch.sin(x.sum(1, keepdim=True) / 4)
+
+
+def train(window: GroupWindow, ranks: int) -> float:
+    net = model()
+    optimiser = torch.optim.Adam(net.parameters(), lr=3e-3)
+    used = [0] * ranks
+    for number in range(1, STEPS + 1):
+        x, y = batch(number)
+        loss = nn.functional.mse_loss(net(x), y)
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        weights = flat(net)
+        for sampler in range(1, ranks):
+            # Version n + 1 takes the place of n - 1.
+            free, version = used[sampler] - 1, used[sampler] + 1
+            if number == STEPS:  # This one has to arrive.
+                window.wait(max(free, 0), cell=sampler, source=sampler)
+                window.signal(sampler, version, cell=LAST)
+            if window.read_signal(sampler) >= free:
+                window.put_signal(weights, sampler, version, at=version % 2, cell=VERSION)
+                used[sampler] = version
+    return float(loss.detach())
+
+
+def sample(window: GroupWindow, rank: int) -> tuple[int, float]:
+    net, version, loss = model(), 0, 0.0
+    window.wait(1, cell=VERSION, source=TRAINER)
+    x, y = batch(0)
+    while version == 0 or version != window.read_signal(LAST):
+        newest = window.read_signal(VERSION)
+        if newest > version:
+            version = newest
+            weights = window.tensor[version % 2].clone()
+            window.signal(TRAINER, version, cell=rank)
+            nn.utils.vector_to_parameters(weights.float(), net.parameters())
+        with torch.no_grad():
+            loss = float(nn.functional.mse_loss(net(x), y))
+    return version, loss
+
+
+def main(arguments: list[str] | None = None) -> None:
+    dist.init_process_group("gloo", timeout=timedelta(seconds=120))
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    torch.set_num_threads(1)
+    window = commsir.torch.window((2, flat(model()).numel()), torch.bfloat16, signals=max(ranks, 2), device="cpu")
+    if rank == TRAINER:
+        print(f"trainer: loss {train(window, ranks):.4f} after {STEPS} steps", flush=True)
+    else:
+        version, loss = sample(window, rank)
+        assert version > 1 and loss < 0.2, f"version {version}, loss {loss}"
+        print(f"sampler {rank}: {version} versions, loss {loss:.4f} with the last", flush=True)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()
