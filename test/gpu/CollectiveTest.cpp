@@ -34,10 +34,12 @@ namespace {
 /// A group of one GPU, in a process of its own.
 class Calls {
 public:
-  explicit Calls(const std::string &folder, CollectiveLimits limits)
+  Calls(const std::string &folder, CollectiveLimits limits, int rank, int ranks)
       : store(llvm::cantFail(createFileStore(folder))) {
     GroupOptions options;
-    options.device = 0;
+    options.rank = rank;
+    options.ranks = ranks;
+    options.device = rank;
     options.windows = "plain";
     options.timeout = 20;
     group = llvm::cantFail(createCudaGroup(options, *store));
@@ -107,38 +109,53 @@ private:
 
 class CollectiveTest : public testing::Test {
 protected:
-  /// Runs `work` in a process of its own, which says "" when all is well.
+  /// Runs `work` as each rank, in a process of its own, which says "" when all
+  /// is well.
   static void run(CollectiveLimits limits,
-                  const std::function<std::string(Calls &)> &work) {
+                  const std::function<std::string(Calls &)> &work,
+                  int ranks = 1) {
     llvm::SmallString<128> folder;
     ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("commsir-calls", folder));
-    int ends[2];
-    ASSERT_EQ(pipe(ends), 0);
-    pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      setenv("COMMSIR_FAKE_GPUS", "1", 1);
-      std::string cache = testing::TempDir() + "/commsir-group-cache";
-      setenv("COMMSIR_CACHE_DIR", cache.c_str(), 1);
-      std::string said;
-      {
-        Calls calls(folder.str().str(), limits);
-        said = work(calls);
-      }
-      ssize_t written = write(ends[1], said.data(), said.size());
-      _exit(written == ssize_t(said.size()) ? 0 : 1);
+    std::vector<std::pair<pid_t, int>> children;
+    for (int rank = 0; rank < ranks; ++rank) {
+      int ends[2];
+      ASSERT_EQ(pipe(ends), 0);
+      pid_t child = fork();
+      ASSERT_GE(child, 0);
+      if (child == 0)
+        be(rank, ranks, folder.str().str(), limits, work, ends[1]);
+      close(ends[1]);
+      children.emplace_back(child, ends[0]);
     }
-    close(ends[1]);
-    std::string said;
-    char buffer[1024];
-    for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
-      said.append(buffer, got);
-    close(ends[0]);
-    int status = 0;
-    waitpid(child, &status, 0);
+    for (auto [child, end] : children) {
+      std::string said;
+      char buffer[1024];
+      for (ssize_t got; (got = read(end, buffer, sizeof buffer)) > 0;)
+        said.append(buffer, got);
+      close(end);
+      int status = 0;
+      waitpid(child, &status, 0);
+      EXPECT_EQ(said, "");
+      EXPECT_EQ(status, 0);
+    }
     llvm::sys::fs::remove_directories(folder);
-    EXPECT_EQ(said, "");
-    EXPECT_EQ(status, 0);
+  }
+
+private:
+  [[noreturn]] static void be(int rank, int ranks, const std::string &folder,
+                              CollectiveLimits limits,
+                              const std::function<std::string(Calls &)> &work,
+                              int out) {
+    setenv("COMMSIR_FAKE_GPUS", "8", 1);
+    std::string cache = testing::TempDir() + "/commsir-group-cache";
+    setenv("COMMSIR_CACHE_DIR", cache.c_str(), 1);
+    std::string said;
+    {
+      Calls calls(folder, limits, rank, ranks);
+      said = work(calls);
+    }
+    ssize_t written = write(out, said.data(), said.size());
+    _exit(written == ssize_t(said.size()) ? 0 : 1);
   }
 };
 
@@ -277,4 +294,36 @@ TEST_F(CollectiveTest, DifferentSizesAreExchanged) {
                ? ""
                : "in a capture: " + said;
   });
+}
+
+/// What one sends is the kernel that the other receives by; the driver's own
+/// kernels copy within a rank alone.
+TEST_F(CollectiveTest, TwoRanksSendAndReceive) {
+  auto work = [](Calls &calls) -> std::string {
+    Calls::expect(32);
+    int64_t rank = calls.group->options().rank;
+    for (int64_t source : {0, 1, 0}) {
+      CollectiveCall call = calls.make(source == rank ? "send" : "recv", 32);
+      call.peer = 1 - rank;
+      if (auto why = calls.collectives->whyNot(call))
+        return *why;
+      if (auto error = calls.collectives->run(call, nullptr))
+        return llvm::toString(std::move(error));
+    }
+    return calls.kernels() == 2 && calls.group->counts().launches == 3
+               ? ""
+               : "not one kernel for each direction";
+  };
+  run({}, work, 2);
+  // One rank has no other; of three, two make a group.
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        CollectiveCall call = calls.make("send", 32);
+        auto why = calls.collectives->whyNot(call);
+        return why && why->find("in a group of the two") != std::string::npos
+                   ? ""
+                   : why.value_or("a group of three sends");
+      },
+      3);
 }
