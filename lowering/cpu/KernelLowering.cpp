@@ -7,7 +7,6 @@
 
 #include "lowering/cpu/KernelLowering.h"
 
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -16,36 +15,11 @@ using namespace mlir::comms;
 using namespace mlir::comms::cpu;
 
 KernelLowering::KernelLowering(KernelOp kernel, const LLVMTypeConverter &types)
-    : kernel(kernel), types(types), rewriter(kernel.getContext()) {}
+    : KernelBase(kernel, types, "CPU", "a CPU kernel") {}
 
 //===----------------------------------------------------------------------===//
-// Constants, calls, sites
+// Calls
 //===----------------------------------------------------------------------===//
-
-/// Constants stand once, at the function's start.
-Value KernelLowering::constant(IntegerAttr value) {
-  Value &known = constants[value];
-  if (!known) {
-    Block &entry = function.getBody().front();
-    OpBuilder start(&entry, entry.begin());
-    known = arith::ConstantOp::create(start, function.getLoc(), value);
-  }
-  return known;
-}
-
-Value KernelLowering::constI64(int64_t value, ImplicitLocOpBuilder &b) {
-  return constant(b.getI64IntegerAttr(value));
-}
-
-Value KernelLowering::constIndex(int64_t value, ImplicitLocOpBuilder &b) {
-  return constant(b.getIndexAttr(value));
-}
-
-Value KernelLowering::toI64(Value index, ImplicitLocOpBuilder &b) {
-  if (!index.getType().isIndex())
-    return index;
-  return b.createOrFold<arith::IndexCastOp>(b.getI64Type(), index);
-}
 
 namespace {
 /// The type in LLVM of a parameter or result as the ABI writes it in C.
@@ -93,43 +67,6 @@ Value KernelLowering::callRuntime(ImplicitLocOpBuilder &b, StringRef name,
   llvm::append_range(all, operands);
   auto call = LLVM::CallOp::create(b, callee, all);
   return result ? call.getResult() : Value();
-}
-
-/// The first place in a file that `location` names; null: none.
-static FileLineColLoc findFile(Location location) {
-  FileLineColLoc found;
-  location->walk([&](Location inner) {
-    found = dyn_cast<FileLineColLoc>(inner);
-    return found ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  return found;
-}
-
-Value KernelLowering::siteOf(Operation *op, ImplicitLocOpBuilder &b,
-                             StringRef detail) {
-  std::string where = "unknown location";
-  if (FileLineColLoc file = findFile(op->getLoc()))
-    where = (file.getFilename().strref() + ":" + Twine(file.getLine()) + ":" +
-             Twine(file.getColumn()))
-                .str();
-  std::string name = op->getName().getStringRef().str();
-  auto [it, isNew] = siteIds.try_emplace(
-      name + "\n" + where + "\n" + detail.str(), int32_t(sites.size()));
-  if (isNew)
-    sites.push_back(rewriter.getStrArrayAttr({name, where, detail}));
-  return constant(b.getI32IntegerAttr(it->second));
-}
-
-void KernelLowering::replaceToken(Operation *op, Value number,
-                                  ImplicitLocOpBuilder &b) {
-  if (!op->use_empty()) {
-    if (!number)
-      number = constI64(0, b);
-    auto token = UnrealizedConversionCastOp::create(
-        b, TypeRange{op->getResult(0).getType()}, number);
-    op->getResult(0).replaceAllUsesWith(token.getResult(0));
-  }
-  rewriter.eraseOp(op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -238,74 +175,14 @@ LogicalResult KernelLowering::makeFunction() {
     argTypes.push_back(argument.getType());
     if (failed(bindArgument(index, argument, b)))
       return failure();
-    if (argument.use_empty()) {
-      entry.eraseArgument(1);
-      continue;
-    }
-    // A comms value: it stays as a name until no op uses it.
-    Value name = UnrealizedConversionCastOp::create(
-                     b, TypeRange{argument.getType()}, ValueRange{})
-                     .getResult(0);
-    symbolic[name] = index;
-    argument.replaceAllUsesWith(name);
-    symbolic.erase(argument);
-    entry.eraseArgument(1);
+    keepName(argument, index, b);
   }
   return success();
 }
 
 //===----------------------------------------------------------------------===//
-// Loops and roles
+// Loops
 //===----------------------------------------------------------------------===//
-
-/// Moves the body of a comms region into `block`, before its scf.yield.
-static void moveBody(IRRewriter &rewriter, Block *from, Block *to,
-                     ValueRange arguments) {
-  rewriter.eraseOp(from->getTerminator());
-  rewriter.inlineBlockBefore(from, to->getTerminator(), arguments);
-}
-
-LogicalResult KernelLowering::lowerPeerLoop(ForPeersOp op) {
-  FailureOr<TeamNumbers> team = getTeam(op.getTeam());
-  if (failed(team))
-    return failure();
-  rewriter.setInsertionPoint(op);
-  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-  Value one = constIndex(1, b);
-  Value mine = b.createOrFold<arith::DivUIOp>(
-      b.createOrFold<arith::SubIOp>(field(Field::Rank), team->first),
-      team->stride);
-  auto loop = scf::ForOp::create(b, one, team->size, one);
-  ImplicitLocOpBuilder inner(op.getLoc(), loop.getBody(),
-                             loop.getBody()->begin());
-  // rank ± step, wrapped by one addition or subtraction of the size.
-  Value step = loop.getInductionVar();
-  if (op.getReversed())
-    step = arith::SubIOp::create(inner, team->size, step);
-  Value sum = arith::AddIOp::create(inner, mine, step);
-  Value wrapped = arith::SubIOp::create(inner, sum, team->size);
-  Value wraps =
-      arith::CmpIOp::create(inner, arith::CmpIPredicate::uge, sum, team->size);
-  Value peer = arith::SelectOp::create(inner, wraps, wrapped, sum);
-  peersOf[peer] = op.getTeam();
-  moveBody(rewriter, &op.getBody().front(), loop.getBody(), peer);
-  rewriter.eraseOp(op);
-  return success();
-}
-
-void KernelLowering::lowerRole(RoleOp op) {
-  rewriter.setInsertionPoint(op);
-  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-  Value block = field(Field::Block);
-  Value from = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, block,
-                                     constIndex(op.getFirst(), b));
-  Value to = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, block,
-                                   constIndex(op.getLast(), b));
-  Value inside = arith::AndIOp::create(b, from, to);
-  auto branch = scf::IfOp::create(b, inside, /*withElseRegion=*/false);
-  moveBody(rewriter, &op.getBody().front(), branch.thenBlock(), {});
-  rewriter.eraseOp(op);
-}
 
 /// A loop that is not known to be short asks in each turn whether to stop, so
 /// that a limit in time holds for code that never waits. `op` is the loop, `at`
@@ -343,8 +220,11 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case<TeamOp, TeamSplitOp, RankOp, SizeOp, TranslateRankOp>(
           [&](auto) { return lowerTeamOp(op, b); })
-      .Case<ForPeersOp>([&](auto loop) { return lowerPeerLoop(loop); })
-      .Case<RoleOp>([&](auto role) { return lowerRole(role), success(); })
+      .Case<ForPeersOp>(
+          [&](auto loop) { return lowerPeerLoop(loop, field(Field::Rank)); })
+      .Case<RoleOp>([&](auto role) {
+        return lowerRole(role, field(Field::Block)), success();
+      })
       .Case<BlockIdOp>([&](auto) {
         rewriter.replaceOp(op, field(Field::Block));
         return success();
@@ -409,58 +289,10 @@ LogicalResult KernelLowering::lowerBody() {
   return success();
 }
 
-DictionaryAttr KernelLowering::describeArgument(unsigned index) {
-  Type type = argTypes[index];
-  StringRef kind;
-  Type element = rewriter.getI64Type();
-  SmallVector<int64_t> shape;
-  TypeSwitch<Type>(type)
-      .Case<WindowType>([&](auto window) {
-        kind = "window";
-        element = window.getElementType();
-        llvm::append_range(shape, window.getShape());
-      })
-      .Case<MemRefType>([&](auto memref) {
-        kind = "memory";
-        element = memref.getElementType();
-        llvm::append_range(shape, memref.getShape());
-      })
-      .Case<SignalType>([&](auto signal) {
-        kind = "signal";
-        shape.push_back(signal.getCount());
-      })
-      .Case<CounterType>([&](auto counter) {
-        kind = "counter";
-        shape.push_back(counter.getCount());
-      })
-      .Default([&](Type) {
-        kind = "scalar";
-        element = type;
-      });
-  int64_t bytes = element.isIndex()
-                      ? 8
-                      : llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
-  std::string elementText;
-  llvm::raw_string_ostream(elementText) << element;
-  auto init = kernel.getArgAttrOfType<StringAttr>(index, "comms.init");
-  bool hidden = kernel.getArgAttr(index, "comms.hidden") != nullptr;
-  NamedAttrList list;
-  list.set("name", rewriter.getStringAttr(kernel.getArgumentName(index)));
-  list.set("kind", rewriter.getStringAttr(kind));
-  list.set("element", rewriter.getStringAttr(elementText));
-  list.set("bytes", rewriter.getI64IntegerAttr(bytes));
-  list.set("shape", rewriter.getDenseI64ArrayAttr(shape));
-  if (hidden)
-    list.set("hidden", rewriter.getUnitAttr());
-  if (init && init.getValue() == "poison")
-    list.set("poisoned", rewriter.getUnitAttr());
-  return list.getDictionary(rewriter.getContext());
-}
-
 void KernelLowering::describe() {
   SmallVector<Attribute> args;
   for (unsigned i = 0; i < argTypes.size(); ++i)
-    args.push_back(describeArgument(i));
+    args.push_back(describeArgument(i).getDictionary(rewriter.getContext()));
   function->setAttr(kArgsAttr, rewriter.getArrayAttr(args));
   function->setAttr(kSitesAttr, rewriter.getArrayAttr(sites));
   function->setAttr(kArenaAttr, rewriter.getI64IntegerAttr(arenaBytes));
@@ -474,45 +306,13 @@ void KernelLowering::describe() {
   copy(kChoicesAttr, kernel->getAttr(kChoicesAttr));
 }
 
-/// Removes what was made for the case that it is needed: parts of the context,
-/// descriptors, bounds that folded.
-static void eraseDead(LLVM::LLVMFuncOp function) {
-  SmallVector<Operation *> ops;
-  function.getBody().walk<WalkOrder::PreOrder>(
-      [&](Operation *op) { ops.push_back(op); });
-  // Users come after what they use: backwards, one look at each is enough.
-  for (Operation *op : llvm::reverse(ops))
-    if (isOpTriviallyDead(op))
-      op->erase();
-}
-
-/// Removes the values of comms types, which nothing but each other uses now.
-static LogicalResult eraseNames(LLVM::LLVMFuncOp function) {
-  SmallVector<Operation *> names;
-  function.getBody().walk([&](Operation *op) {
-    bool isName =
-        isa<TeamOp, TeamSplitOp, MultimemOp>(op) ||
-        (isa<UnrealizedConversionCastOp>(op) && op->getNumOperands() == 0);
-    if (isName)
-      names.push_back(op);
-  });
-  for (Operation *op : llvm::reverse(names)) {
-    if (!op->use_empty())
-      return (*op->user_begin())->emitOpError("uses a value of type ")
-             << op->getResult(0).getType()
-             << " in a way that has no form on the CPU";
-    op->erase();
-  }
-  return success();
-}
-
 LogicalResult KernelLowering::run() {
   if (failed(makeFunction()) || failed(lowerBody()))
     return failure();
   describe();
-  if (failed(eraseNames(function)))
+  if (failed(eraseNames()))
     return failure();
-  eraseDead(function);
+  eraseDead();
   kernel.erase();
   return success();
 }

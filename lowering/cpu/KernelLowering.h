@@ -6,9 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Private to lowering/cpu. Rewrites the comms ops of one kernel as arith, scf
-// and LLVM ops; the rest of the body is left to the conversions of MLIR. Values
-// of comms types disappear: a team becomes three numbers, a window or signal
-// the number of the argument it is.
+// and LLVM ops; the rest of the body is left to the conversions of MLIR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +14,8 @@
 #define COMMSIR_LOWERING_CPU_KERNELLOWERING_H
 
 #include "dialect/Comms.h"
-#include "lowering/TeamNumbers.h"
 #include "lowering/cpu/Abi.h"
+#include "lowering/target/KernelBase.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -36,7 +34,7 @@ struct ByteRange {
   Value bytes;   // i64
 };
 
-class KernelLowering {
+class KernelLowering : target::KernelBase {
 public:
   KernelLowering(KernelOp kernel, const LLVMTypeConverter &types);
 
@@ -49,31 +47,22 @@ private:
   LogicalResult makeFunction();
   LogicalResult bindArgument(unsigned index, BlockArgument argument,
                              OpBuilder &builder);
-  LogicalResult lowerPeerLoop(ForPeersOp op);
-  void lowerRole(RoleOp op);
   void addInterrupt(Operation *op);
   void addInterrupt(Operation *op, Block *block, Block::iterator at);
   LogicalResult lowerOp(Operation *op);
   LogicalResult lowerBody();
   void describe();
-  DictionaryAttr describeArgument(unsigned index);
 
   // Teams: TeamLowering.cpp.
-  FailureOr<TeamNumbers> getTeam(Value team);
-  FailureOr<Value> worldRank(Value team, Value rank, ImplicitLocOpBuilder &b);
   FailureOr<Value> checkedWorldRank(Operation *op, Value team, Value rank,
                                     ImplicitLocOpBuilder &b);
   bool isKnownMember(Value team, Value rank);
   LogicalResult lowerTeamOp(Operation *op, ImplicitLocOpBuilder &b);
 
   // Memory: MemoryLowering.cpp.
-  FailureOr<unsigned> getArgument(Operation *op, Value value);
   Value partAddress(unsigned argument, Value worldRank,
                     ImplicitLocOpBuilder &b);
   Value makeMemRef(MemRefType type, Value address, ImplicitLocOpBuilder &b);
-  Value elementAddress(Value memref, Value offset, ImplicitLocOpBuilder &b);
-  Value addBytes(Value pointer, Value bytes, ImplicitLocOpBuilder &b);
-  Value scale(Value elements, Type elementType, ImplicitLocOpBuilder &b);
   FailureOr<int64_t> reserveArena(Operation *op, MemRefType type);
   LogicalResult lowerWindowOp(Operation *op, ImplicitLocOpBuilder &b);
   LogicalResult lowerScratch(Operation *op, MemRefType type,
@@ -126,36 +115,16 @@ private:
   Value narrow(Value tile, Type element, ImplicitLocOpBuilder &b);
   Value combine(ReductionKind kind, Value a, Value b2, ImplicitLocOpBuilder &b);
 
-  // Calls and constants.
+  // Calls.
   Value callRuntime(ImplicitLocOpBuilder &b, llvm::StringRef name,
                     ValueRange operands, Type result = {});
-  Value siteOf(Operation *op, ImplicitLocOpBuilder &b,
-               llvm::StringRef detail = {});
-  Value toI64(Value index, ImplicitLocOpBuilder &b);
-  Value constant(IntegerAttr value);
-  Value constI64(int64_t value, ImplicitLocOpBuilder &b);
-  Value constIndex(int64_t value, ImplicitLocOpBuilder &b);
   Value field(Field f) const { return fields[static_cast<int64_t>(f)]; }
-  /// Replaces the token that `op` gives by `number` (i64), or by zero.
-  void replaceToken(Operation *op, Value number, ImplicitLocOpBuilder &b);
 
-  KernelOp kernel;
-  const LLVMTypeConverter &types;
-  IRRewriter rewriter;
-  LLVM::LLVMFuncOp function;
   Value context;
   /// The context's fields: index values, but pointers for the last four.
   llvm::SmallVector<Value> fields;
   /// Base (pointer) and stride (i64) of each argument.
   llvm::SmallVector<std::pair<Value, Value>> parts;
-  llvm::SmallVector<Type> argTypes;
-  llvm::DenseMap<Value, unsigned> symbolic;
-  TeamTable teams{"a CPU kernel"};
-  /// Ranks that a loop over the peers of a team gives.
-  llvm::DenseMap<Value, Value> peersOf;
-  llvm::DenseMap<IntegerAttr, Value> constants;
-  llvm::SmallVector<Attribute> sites;
-  llvm::StringMap<int32_t> siteIds;
   int64_t arenaBytes = 0;
 };
 

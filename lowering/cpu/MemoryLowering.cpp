@@ -8,46 +8,13 @@
 #include "lowering/cpu/KernelLowering.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
-#include "mlir/IR/Matchers.h"
 
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::cpu;
-
-/// Bytes of one element in memory: whole bytes, 8 for an index.
-static int64_t getElementBytes(Type type) {
-  return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
-}
-
-FailureOr<unsigned> KernelLowering::getArgument(Operation *op, Value value) {
-  auto it = symbolic.find(value);
-  if (it != symbolic.end())
-    return it->second;
-  return op->emitOpError("takes a value of type ")
-         << value.getType()
-         << " that is no argument of the kernel: use the argument itself";
-}
-
-Value KernelLowering::addBytes(Value pointer, Value bytes,
-                               ImplicitLocOpBuilder &b) {
-  LLVM::GEPArg offset(bytes);
-  if (APInt known;
-      matchPattern(bytes, m_ConstantInt(&known)) && known.isSignedIntN(32)) {
-    if (known.isZero())
-      return pointer;
-    offset = LLVM::GEPArg(static_cast<int32_t>(known.getSExtValue()));
-  }
-  return LLVM::GEPOp::create(b, pointer.getType(), b.getI8Type(), pointer,
-                             ArrayRef<LLVM::GEPArg>{offset});
-}
-
-Value KernelLowering::scale(Value elements, Type elementType,
-                            ImplicitLocOpBuilder &b) {
-  Value bytes = constI64(getElementBytes(elementType), b);
-  return b.createOrFold<arith::MulIOp>(toI64(elements, b), bytes);
-}
+using mlir::comms::target::getElementBytes;
 
 Value KernelLowering::partAddress(unsigned argument, Value worldRank,
                                   ImplicitLocOpBuilder &b) {
@@ -62,26 +29,6 @@ Value KernelLowering::makeMemRef(MemRefType type, Value address,
       MemRefDescriptor::fromStaticShape(b, b.getLoc(), types, type, address);
   return UnrealizedConversionCastOp::create(b, TypeRange{type}, descriptor)
       .getResult(0);
-}
-
-/// Address of element `offset`, counted in row-major order from the first.
-Value KernelLowering::elementAddress(Value memref, Value offset,
-                                     ImplicitLocOpBuilder &b) {
-  auto type = cast<MemRefType>(memref.getType());
-  Type converted = types.convertType(type);
-  Value cast =
-      UnrealizedConversionCastOp::create(b, TypeRange{converted}, memref)
-          .getResult(0);
-  MemRefDescriptor descriptor(cast);
-  Value pointer = descriptor.alignedPtr(b, b.getLoc());
-  auto [strides, start] = type.getStridesAndOffset();
-  Value elements = toI64(offset, b);
-  if (start != 0)
-    elements = b.createOrFold<arith::AddIOp>(elements,
-                                             descriptor.offset(b, b.getLoc()));
-  Value bytes = b.createOrFold<arith::MulIOp>(
-      elements, constI64(getElementBytes(type.getElementType()), b));
-  return addBytes(pointer, bytes, b);
 }
 
 FailureOr<int64_t> KernelLowering::reserveArena(Operation *op,

@@ -15,21 +15,12 @@ using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::cpu;
 
-FailureOr<TeamNumbers> KernelLowering::getTeam(Value team) {
-  return teams.get(team);
-}
-
 LogicalResult KernelLowering::lowerTeamOp(Operation *op,
                                           ImplicitLocOpBuilder &b) {
   ThisRank me = {field(Field::Rank), field(Field::Ranks),
                  field(Field::LsaSize)};
   auto constant = [&](int64_t value) { return constIndex(value, b); };
   return teams.lower(op, me, constant, rewriter, b);
-}
-
-FailureOr<Value> KernelLowering::worldRank(Value team, Value rank,
-                                           ImplicitLocOpBuilder &b) {
-  return teams.worldRank(team, rank, b);
 }
 
 /// Whether `rank` is certainly a member's number: a constant below a constant

@@ -20,44 +20,14 @@ using namespace mlir::comms::nvvm;
 
 KernelLowering::KernelLowering(KernelOp kernel, const LLVMTypeConverter &types,
                                const Target &target)
-    : kernel(kernel), types(types), target(target),
-      rewriter(kernel.getContext()),
+    : KernelBase(kernel, types, "GPU", "a GPU kernel"), target(target),
       generic(LLVM::LLVMPointerType::get(kernel.getContext())),
       global(LLVM::LLVMPointerType::get(kernel.getContext(), 1)),
       shared(LLVM::LLVMPointerType::get(kernel.getContext(), 3)) {}
 
 //===----------------------------------------------------------------------===//
-// Constants and sites
+// Numbers and tokens
 //===----------------------------------------------------------------------===//
-
-/// Constants stand once, at the function's start.
-Value KernelLowering::constant(IntegerAttr value) {
-  Value &known = constants[value];
-  if (!known) {
-    Block &entry = function.getBody().front();
-    OpBuilder start(&entry, entry.begin());
-    known = arith::ConstantOp::create(start, function.getLoc(), value);
-  }
-  return known;
-}
-
-Value KernelLowering::constI64(int64_t value, ImplicitLocOpBuilder &b) {
-  return constant(b.getI64IntegerAttr(value));
-}
-
-Value KernelLowering::constI32(int64_t value, ImplicitLocOpBuilder &b) {
-  return constant(b.getI32IntegerAttr(static_cast<int32_t>(value)));
-}
-
-Value KernelLowering::constIndex(int64_t value, ImplicitLocOpBuilder &b) {
-  return constant(b.getIndexAttr(value));
-}
-
-Value KernelLowering::toI64(Value index, ImplicitLocOpBuilder &b) {
-  if (!index.getType().isIndex())
-    return index;
-  return b.createOrFold<arith::IndexCastOp>(b.getI64Type(), index);
-}
 
 Value KernelLowering::toI32(Value index, ImplicitLocOpBuilder &b) {
   if (index.getType().isInteger(32))
@@ -72,44 +42,15 @@ Value KernelLowering::toIndex(Value integer, ImplicitLocOpBuilder &b) {
   return b.createOrFold<arith::IndexCastUIOp>(b.getIndexType(), integer);
 }
 
-/// The first place in a file that `location` names; null: none.
-static FileLineColLoc findFile(Location location) {
-  FileLineColLoc found;
-  location->walk([&](Location inner) {
-    found = dyn_cast<FileLineColLoc>(inner);
-    return found ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  return found;
-}
-
-Value KernelLowering::siteOf(Operation *op, ImplicitLocOpBuilder &b,
-                             StringRef detail) {
-  std::string where = "unknown location";
-  if (FileLineColLoc file = findFile(op->getLoc()))
-    where = (file.getFilename().strref() + ":" + Twine(file.getLine()) + ":" +
-             Twine(file.getColumn()))
-                .str();
-  std::string name = op->getName().getStringRef().str();
-  auto [it, isNew] = siteIds.try_emplace(
-      name + "\n" + where + "\n" + detail.str(), int32_t(sites.size()));
-  if (isNew)
-    sites.push_back(rewriter.getStrArrayAttr({name, where, detail}));
-  return constI32(it->second, b);
-}
-
 void KernelLowering::replaceToken(Operation *op, Value number,
                                   ImplicitLocOpBuilder &b) {
-  if (!op->use_empty()) {
-    if (!number)
-      number = constI64(0, b);
-    auto token = UnrealizedConversionCastOp::create(
-        b, TypeRange{op->getResult(0).getType()}, number);
-    auto arrival = arrivals.find(op->getResult(0));
-    if (arrival != arrivals.end())
-      arrivals[token.getResult(0)] = arrival->second;
-    op->getResult(0).replaceAllUsesWith(token.getResult(0));
-  }
-  rewriter.eraseOp(op);
+  // A barrier's new token stands for the same arrival.
+  std::optional<std::pair<Value, BarrierExtent>> known;
+  if (op->getNumResults() && arrivals.contains(op->getResult(0)))
+    known = arrivals.at(op->getResult(0));
+  Value token = KernelBase::replaceToken(op, number, b);
+  if (token && known)
+    arrivals[token] = *known;
 }
 
 //===----------------------------------------------------------------------===//
@@ -331,16 +272,7 @@ LogicalResult KernelLowering::makeFunction() {
     argTypes.push_back(argument.getType());
     if (failed(bindArgument(index, argument, b)))
       return failure();
-    if (!argument.use_empty()) {
-      // A comms value: it stays as a name until no op uses it.
-      Value name = UnrealizedConversionCastOp::create(
-                       b, TypeRange{argument.getType()}, ValueRange{})
-                       .getResult(0);
-      symbolic[name] = index;
-      argument.replaceAllUsesWith(name);
-    }
-    symbolic.erase(argument);
-    entry.eraseArgument(1);
+    keepName(argument, index, b);
   }
   return success();
 }
@@ -400,57 +332,6 @@ void KernelLowering::lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) {
 }
 
 //===----------------------------------------------------------------------===//
-// Loops and roles
-//===----------------------------------------------------------------------===//
-
-/// Moves the body of a comms region into `block`, before its scf.yield.
-static void moveBody(IRRewriter &rewriter, Block *from, Block *to,
-                     ValueRange arguments) {
-  rewriter.eraseOp(from->getTerminator());
-  rewriter.inlineBlockBefore(from, to->getTerminator(), arguments);
-}
-
-LogicalResult KernelLowering::lowerPeerLoop(ForPeersOp op) {
-  FailureOr<TeamNumbers> team = getTeam(op.getTeam());
-  if (failed(team))
-    return failure();
-  rewriter.setInsertionPoint(op);
-  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-  Value one = constIndex(1, b);
-  Value mine = b.createOrFold<arith::DivUIOp>(
-      b.createOrFold<arith::SubIOp>(rank, team->first), team->stride);
-  auto loop = scf::ForOp::create(b, one, team->size, one);
-  ImplicitLocOpBuilder inner(op.getLoc(), loop.getBody(),
-                             loop.getBody()->begin());
-  // rank ± step, wrapped by one subtraction of the size.
-  Value step = loop.getInductionVar();
-  if (op.getReversed())
-    step = arith::SubIOp::create(inner, team->size, step);
-  Value sum = arith::AddIOp::create(inner, mine, step);
-  Value wrapped = arith::SubIOp::create(inner, sum, team->size);
-  Value wraps =
-      arith::CmpIOp::create(inner, arith::CmpIPredicate::uge, sum, team->size);
-  Value peer = arith::SelectOp::create(inner, wraps, wrapped, sum);
-  peersOf[peer] = op.getTeam();
-  moveBody(rewriter, &op.getBody().front(), loop.getBody(), peer);
-  rewriter.eraseOp(op);
-  return success();
-}
-
-void KernelLowering::lowerRole(RoleOp op) {
-  rewriter.setInsertionPoint(op);
-  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-  Value from = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, block,
-                                     constIndex(op.getFirst(), b));
-  Value to = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, block,
-                                   constIndex(op.getLast(), b));
-  Value inside = arith::AndIOp::create(b, from, to);
-  auto branch = scf::IfOp::create(b, inside, /*withElseRegion=*/false);
-  moveBody(rewriter, &op.getBody().front(), branch.thenBlock(), {});
-  rewriter.eraseOp(op);
-}
-
-//===----------------------------------------------------------------------===//
 // All ops
 //===----------------------------------------------------------------------===//
 
@@ -472,8 +353,9 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case<TeamOp, TeamSplitOp, RankOp, SizeOp, TranslateRankOp>(
           [&](auto) { return lowerTeamOp(op, b); })
-      .Case<ForPeersOp>([&](auto loop) { return lowerPeerLoop(loop); })
-      .Case<RoleOp>([&](auto role) { return lowerRole(role), success(); })
+      .Case<ForPeersOp>([&](auto loop) { return lowerPeerLoop(loop, rank); })
+      .Case<RoleOp>(
+          [&](auto role) { return lowerRole(role, block), success(); })
       .Case<BlockIdOp>([&](auto) {
         rewriter.replaceOp(op, block);
         return success();
@@ -537,59 +419,14 @@ LogicalResult KernelLowering::lowerBody(Operation *entrance) {
   return success();
 }
 
-DictionaryAttr KernelLowering::describeArgument(unsigned index) {
-  Type type = argTypes[index];
-  StringRef kind;
-  Type element = rewriter.getI64Type();
-  SmallVector<int64_t> shape;
-  TypeSwitch<Type>(type)
-      .Case<WindowType>([&](auto window) {
-        kind = "window";
-        element = window.getElementType();
-        llvm::append_range(shape, window.getShape());
-      })
-      .Case<MemRefType>([&](auto memref) {
-        kind = "memory";
-        element = memref.getElementType();
-        llvm::append_range(shape, memref.getShape());
-      })
-      .Case<SignalType>([&](auto signal) {
-        kind = "signal";
-        shape.push_back(signal.getCount());
-      })
-      .Case<CounterType>([&](auto counter) {
-        kind = "counter";
-        shape.push_back(counter.getCount());
-      })
-      .Default([&](Type) {
-        kind = "scalar";
-        element = type;
-      });
-  int64_t bytes = element.isIndex()
-                      ? 8
-                      : llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
-  std::string elementText;
-  llvm::raw_string_ostream(elementText) << element;
-  auto init = kernel.getArgAttrOfType<StringAttr>(index, "comms.init");
-  NamedAttrList list;
-  list.set("name", rewriter.getStringAttr(kernel.getArgumentName(index)));
-  list.set("kind", rewriter.getStringAttr(kind));
-  list.set("element", rewriter.getStringAttr(elementText));
-  list.set("bytes", rewriter.getI64IntegerAttr(bytes));
-  list.set("shape", rewriter.getDenseI64ArrayAttr(shape));
-  if (kernel.getArgAttr(index, "comms.hidden"))
-    list.set("hidden", rewriter.getUnitAttr());
-  if (init && init.getValue() == "poison")
-    list.set("poisoned", rewriter.getUnitAttr());
-  if (multicast[index] >= 0)
-    list.set("multimem", rewriter.getUnitAttr());
-  return list.getDictionary(rewriter.getContext());
-}
-
 void KernelLowering::describe() {
   SmallVector<Attribute> args;
-  for (unsigned i = 0; i < argTypes.size(); ++i)
-    args.push_back(describeArgument(i));
+  for (unsigned i = 0; i < argTypes.size(); ++i) {
+    NamedAttrList list = describeArgument(i);
+    if (multicast[i] >= 0)
+      list.set("multimem", rewriter.getUnitAttr());
+    args.push_back(list.getDictionary(rewriter.getContext()));
+  }
   function->setAttr(kArgsAttr, rewriter.getArrayAttr(args));
   function->setAttr(kSitesAttr, rewriter.getArrayAttr(sites));
   function->setAttr(kParamsAttr, rewriter.getI64IntegerAttr(paramBytes));
@@ -633,35 +470,6 @@ LogicalResult KernelLowering::makeShared() {
   return success();
 }
 
-/// Removes what was made for the case that it is needed.
-static void eraseDead(LLVM::LLVMFuncOp function) {
-  SmallVector<Operation *> ops;
-  function.getBody().walk<WalkOrder::PreOrder>(
-      [&](Operation *op) { ops.push_back(op); });
-  // Users come after what they use: backwards, one look at each is enough.
-  for (Operation *op : llvm::reverse(ops))
-    if (isOpTriviallyDead(op))
-      op->erase();
-}
-
-/// Removes the values of comms types, which nothing but each other uses now.
-static LogicalResult eraseNames(LLVM::LLVMFuncOp function) {
-  SmallVector<Operation *> names;
-  function.getBody().walk([&](Operation *op) {
-    if (isa<TeamOp, TeamSplitOp, MultimemOp>(op) ||
-        (isa<UnrealizedConversionCastOp>(op) && op->getNumOperands() == 0))
-      names.push_back(op);
-  });
-  for (Operation *op : llvm::reverse(names)) {
-    if (!op->use_empty())
-      return (*op->user_begin())->emitOpError("uses a value of type ")
-             << op->getResult(0).getType()
-             << " in a way that has no form on the GPU";
-    op->erase();
-  }
-  return success();
-}
-
 LogicalResult KernelLowering::run() {
   if (failed(checkShape()))
     return failure();
@@ -671,9 +479,9 @@ LogicalResult KernelLowering::run() {
       failed(lowerBody(entrance)) || failed(makeShared()))
     return failure();
   describe();
-  if (failed(eraseNames(function)))
+  if (failed(eraseNames()))
     return failure();
-  eraseDead(function);
+  eraseDead();
   kernel.erase();
   return success();
 }

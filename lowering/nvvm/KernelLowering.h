@@ -18,9 +18,9 @@
 #define COMMSIR_LOWERING_NVVM_KERNELLOWERING_H
 
 #include "dialect/Comms.h"
-#include "lowering/TeamNumbers.h"
 #include "lowering/nvvm/Abi.h"
 #include "lowering/nvvm/Ptx.h"
+#include "lowering/target/KernelBase.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -82,7 +82,7 @@ void hoistPolls(KernelOp kernel);
 /// Largest power of two, at most 2^20, that certainly divides an index.
 int64_t getDivisor(Value index);
 
-class KernelLowering {
+class KernelLowering : target::KernelBase {
 public:
   KernelLowering(KernelOp kernel, const LLVMTypeConverter &types,
                  const Target &target);
@@ -98,25 +98,19 @@ private:
   LogicalResult makeFunction();
   LogicalResult bindArgument(unsigned index, BlockArgument argument,
                              ImplicitLocOpBuilder &b);
-  LogicalResult lowerPeerLoop(ForPeersOp op);
-  void lowerRole(RoleOp op);
   void lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b);
   LogicalResult lowerOp(Operation *op);
   /// `entrance`: the op before which the block's channels are marked busy.
   LogicalResult lowerBody(Operation *entrance);
   void describe();
-  DictionaryAttr describeArgument(unsigned index);
   LogicalResult makeShared();
 
   // Teams: TeamLowering.cpp.
-  FailureOr<TeamNumbers> getTeam(Value team);
-  FailureOr<Value> worldRank(Value team, Value rank, ImplicitLocOpBuilder &b);
   FailureOr<Value> checkedWorldRank(Operation *op, Value team, Value rank,
                                     ImplicitLocOpBuilder &b);
   LogicalResult lowerTeamOp(Operation *op, ImplicitLocOpBuilder &b);
 
   // Memory: MemoryLowering.cpp.
-  FailureOr<unsigned> getArgument(Operation *op, Value value);
   Value parameter(int64_t offset, Type type, ImplicitLocOpBuilder &b);
   Value partAddress(unsigned argument, Value worldRank,
                     ImplicitLocOpBuilder &b);
@@ -124,14 +118,10 @@ private:
                     ImplicitLocOpBuilder &b);
   Value makeMemRef(MemRefType type, Value address, int64_t alignment,
                    ImplicitLocOpBuilder &b);
-  Value elementAddress(Value memref, Value offset, ImplicitLocOpBuilder &b);
   /// Like elementAddress, in address space 1.
   Value globalAddress(Value memref, Value offset, ImplicitLocOpBuilder &b);
   int64_t getAlignment(Value memref);
   int64_t getAlignment(Value memref, Value offset);
-  Value addBytes(Value pointer, Value bytes, ImplicitLocOpBuilder &b);
-  Value addBytes(Value pointer, int64_t bytes, ImplicitLocOpBuilder &b);
-  Value scale(Value elements, Type elementType, ImplicitLocOpBuilder &b);
   LogicalResult lowerWindowOp(Operation *op, ImplicitLocOpBuilder &b);
   LogicalResult lowerScratch(Operation *op, MemRefType type,
                              ImplicitLocOpBuilder &b);
@@ -202,24 +192,13 @@ private:
   Poll pollPoison(PoisonLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
   LogicalResult lowerMultimem(Operation *op, ImplicitLocOpBuilder &b);
 
-  // Constants, sites.
-  Value siteOf(Operation *op, ImplicitLocOpBuilder &b,
-               llvm::StringRef detail = {});
-  Value toI64(Value index, ImplicitLocOpBuilder &b);
+  // Numbers and tokens.
   Value toI32(Value index, ImplicitLocOpBuilder &b);
   Value toIndex(Value integer, ImplicitLocOpBuilder &b);
-  Value constant(IntegerAttr value);
-  Value constI64(int64_t value, ImplicitLocOpBuilder &b);
-  Value constI32(int64_t value, ImplicitLocOpBuilder &b);
-  Value constIndex(int64_t value, ImplicitLocOpBuilder &b);
   /// Replaces the token that `op` gives by `number` (i64), or by zero.
   void replaceToken(Operation *op, Value number, ImplicitLocOpBuilder &b);
 
-  KernelOp kernel;
-  const LLVMTypeConverter &types;
   Target target;
-  IRRewriter rewriter;
-  LLVM::LLVMFuncOp function;
   LLVM::LLVMPointerType generic, global, shared;
   int64_t ranks = 1, lsaSize = 1;
   /// The parameter struct; the state in global memory.
@@ -241,18 +220,11 @@ private:
   int64_t paramBytes = 0;
   /// Number of the barrier window; -1: none.
   int64_t barrierArgument = -1;
-  llvm::SmallVector<Type> argTypes;
-  llvm::DenseMap<Value, unsigned> symbolic;
-  TeamTable teams{"a GPU kernel"};
-  llvm::DenseMap<Value, Value> peersOf;
   /// Alignment in bytes of memrefs that were made here.
   llvm::DenseMap<Value, int64_t> alignments;
   /// Team and extent of each barrier that has arrived.
   llvm::DenseMap<Value, std::pair<Value, BarrierExtent>> arrivals;
   llvm::DenseSet<Operation *> done;
-  llvm::DenseMap<IntegerAttr, Value> constants;
-  llvm::SmallVector<Attribute> sites;
-  llvm::StringMap<int32_t> siteIds;
   int64_t sharedBytes = 0;
   LLVM::GlobalOp sharedMemory;
 };

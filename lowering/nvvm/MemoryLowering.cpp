@@ -17,50 +17,11 @@
 using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::nvvm;
-
-/// Bytes of one element in memory: whole bytes, 8 for an index.
-static int64_t getElementBytes(Type type) {
-  return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
-}
-
-FailureOr<unsigned> KernelLowering::getArgument(Operation *op, Value value) {
-  auto it = symbolic.find(value);
-  if (it != symbolic.end())
-    return it->second;
-  return op->emitOpError("takes a value of type ")
-         << value.getType()
-         << " that is no argument of the kernel: use the argument itself";
-}
+using mlir::comms::target::getElementBytes;
 
 //===----------------------------------------------------------------------===//
 // Addresses
 //===----------------------------------------------------------------------===//
-
-Value KernelLowering::addBytes(Value pointer, Value bytes,
-                               ImplicitLocOpBuilder &b) {
-  APInt known;
-  if (matchPattern(bytes, m_ConstantInt(&known)) && known.isSignedIntN(31))
-    return addBytes(pointer, known.getSExtValue(), b);
-  return LLVM::GEPOp::create(b, pointer.getType(), b.getI8Type(), pointer,
-                             ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(bytes)});
-}
-
-Value KernelLowering::addBytes(Value pointer, int64_t bytes,
-                               ImplicitLocOpBuilder &b) {
-  if (bytes == 0)
-    return pointer;
-  LLVM::GEPArg offset(static_cast<int32_t>(bytes));
-  if (!llvm::isInt<31>(bytes))
-    offset = LLVM::GEPArg(constI64(bytes, b));
-  return LLVM::GEPOp::create(b, pointer.getType(), b.getI8Type(), pointer,
-                             ArrayRef<LLVM::GEPArg>{offset});
-}
-
-Value KernelLowering::scale(Value elements, Type elementType,
-                            ImplicitLocOpBuilder &b) {
-  Value bytes = constI64(getElementBytes(elementType), b);
-  return b.createOrFold<arith::MulIOp>(toI64(elements, b), bytes);
-}
 
 /// Parameters never change while the kernel runs.
 static Value loadParameter(Value address, Type type, ImplicitLocOpBuilder &b) {
@@ -107,26 +68,6 @@ Value KernelLowering::makeMemRef(MemRefType type, Value address,
           .getResult(0);
   alignments[memref] = alignment;
   return memref;
-}
-
-/// Address of element `offset`, counted in row-major order from the first.
-Value KernelLowering::elementAddress(Value memref, Value offset,
-                                     ImplicitLocOpBuilder &b) {
-  auto type = cast<MemRefType>(memref.getType());
-  Type converted = types.convertType(type);
-  Value cast =
-      UnrealizedConversionCastOp::create(b, TypeRange{converted}, memref)
-          .getResult(0);
-  MemRefDescriptor descriptor(cast);
-  Value pointer = descriptor.alignedPtr(b, b.getLoc());
-  auto [strides, start] = type.getStridesAndOffset();
-  Value elements = toI64(offset, b);
-  if (start != 0)
-    elements = b.createOrFold<arith::AddIOp>(elements,
-                                             descriptor.offset(b, b.getLoc()));
-  Value bytes = b.createOrFold<arith::MulIOp>(
-      elements, constI64(getElementBytes(type.getElementType()), b));
-  return addBytes(pointer, bytes, b);
 }
 
 Value KernelLowering::globalAddress(Value memref, Value offset,

@@ -15,20 +15,11 @@ using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::nvvm;
 
-FailureOr<TeamNumbers> KernelLowering::getTeam(Value team) {
-  return teams.get(team);
-}
-
 LogicalResult KernelLowering::lowerTeamOp(Operation *op,
                                           ImplicitLocOpBuilder &b) {
   ThisRank me = {rank, constIndex(ranks, b), constIndex(lsaSize, b)};
   auto constant = [&](int64_t value) { return constIndex(value, b); };
   return teams.lower(op, me, constant, rewriter, b);
-}
-
-FailureOr<Value> KernelLowering::worldRank(Value team, Value rank,
-                                           ImplicitLocOpBuilder &b) {
-  return teams.worldRank(team, rank, b);
 }
 
 /// Whether `rank` is certainly a member's number: its range ends below a
