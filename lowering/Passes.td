@@ -539,6 +539,51 @@ def ConvertCommsToCPU : Pass<"convert-comms-to-cpu", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def CallNccl : Pass<"comms-call-nccl", "::mlir::ModuleOp"> {
+  let summary = "Make operations that NCCL does calls into its device library";
+  let description = [{
+    Operations with `gin`, and waits on the cells that they change, become calls
+    of the functions of `lowering/nvvm/device/NcclDevice.cu`; without
+    `only-gin` also this rank's and peers' parts of windows, and barriers, for
+    comparison with generated code. The Spec has the table. The communicator,
+    windows and first signals are further arguments of the kernel. NCCL's waits
+    have neither a timeout nor an abort: a kernel that calls them can hang.
+
+    Refused are what NCCL 2.28 cannot do (a get over GIN, a wait for one value,
+    barriers of a grid or of a part of a team), and clusters.
+
+    Before:
+
+    ```mlir
+    comms.kernel @tell(%cells: !comms.signal<4>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+      %c0 = arith.constant 0 : index
+      %team = comms.team world
+      comms.signal inc %cells[%c0] at %c0 of %team gin <> : !comms.signal<4>
+      comms.return
+    }
+    ```
+
+    After, canonicalised:
+
+    ```mlir
+    llvm.func @commsir_nccl_gin_signal_inc(!llvm.ptr, i32, i32, i32)
+    comms.kernel @tell(%cells: !comms.signal<4>, %nccl.first.cells: i64, %nccl.comm: i64) attributes {…} {
+      …
+      comms.fence acq_rel sys
+      scf.if %first {
+        llvm.call @commsir_nccl_gin_signal_inc(%comm, %c0_i32, %peer, %signal) : (!llvm.ptr, i32, i32, i32) -> ()
+      }
+      comms.return
+    }
+    ```
+  }];
+  let options = [
+    Option<"onlyGin", "only-gin", "bool", "false", "Leave windows and barriers to generated code">,
+  ];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "Convert kernels to LLVM functions for NVIDIA GPUs";
   let description = [{

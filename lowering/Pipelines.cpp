@@ -93,6 +93,9 @@ void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
   pin.chip = options.chip;
   kernels.addPass(createPinArithmetic(pin));
   addCleanup(kernels);
+  CallNcclOptions nccl;
+  nccl.onlyGin = options.impl != "nccl";
+  manager.addPass(createCallNccl(nccl));
   ConvertCommsToNVVMOptions convert;
   convert.threads = options.threads;
   convert.cluster = options.cluster;

@@ -70,6 +70,10 @@ struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions> {
       llvm::cl::desc("CTAs of a block: a power of two up to 16")};
   Option<std::string> chip{*this, "chip", llvm::cl::init("sm_90"),
                            llvm::cl::desc("sm_80, sm_90, sm_100 or later")};
+  Option<std::string> impl{
+      *this, "impl", llvm::cl::init(""),
+      llvm::cl::desc("nccl: windows and barriers are NCCL's own; else they are "
+                     "generated, and only GIN calls NCCL")};
   Option<std::string> algorithm{
       *this, "algorithm", llvm::cl::init(""),
       llvm::cl::desc("Algorithm for all collectives; empty: each op's own, "

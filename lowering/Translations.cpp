@@ -21,6 +21,7 @@
 #include "mlir/Tools/mlir-translate/Translation.h"
 
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -77,10 +78,20 @@ static FailureOr<PtxOptions> lowerForGPU(Operation *op, StringRef text,
 }
 
 static LogicalResult printPTX(Operation *op, StringRef text, int64_t ranks,
-                              raw_ostream &output) {
+                              StringRef library, raw_ostream &output) {
   FailureOr<PtxOptions> target = lowerForGPU(op, text, ranks);
   if (failed(target))
     return failure();
+  std::unique_ptr<llvm::MemoryBuffer> bitcode;
+  if (!library.empty()) {
+    auto file = llvm::MemoryBuffer::getFile(library, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+    if (!file)
+      return op->emitError("--device-library: '")
+             << library << "' cannot be read: " << file.getError().message();
+    bitcode = std::move(*file);
+    target->deviceLibrary = bitcode->getBuffer();
+  }
   FailureOr<std::string> ptx = emitPTX(cast<ModuleOp>(op), *target);
   if (failed(ptx))
     return failure();
@@ -112,6 +123,10 @@ void mlir::comms::registerTranslations() {
       "gpu", llvm::cl::init(""),
       llvm::cl::desc("Options of the pipeline comms-to-nvvm: \"blocks=8 "
                      "threads=128 chip=sm_90\""));
+  static llvm::cl::opt<std::string> deviceLibrary(
+      "device-library", llvm::cl::init(""),
+      llvm::cl::desc("Bitcode of NCCL's device library, for --comms-to-ptx of "
+                     "kernels that call it"));
   auto registerGPU = [](DialectRegistry &registry) {
     registerAllDialects(registry);
     registerLLVMIRTranslationInterfaces(registry);
@@ -119,7 +134,7 @@ void mlir::comms::registerTranslations() {
   static TranslateFromMLIRRegistration toPTX(
       "comms-to-ptx", "Kernels, by the pipeline comms-to-nvvm, as PTX",
       [](Operation *op, raw_ostream &output) -> LogicalResult {
-        return printPTX(op, gpu, ranks, output);
+        return printPTX(op, gpu, ranks, deviceLibrary, output);
       },
       registerGPU);
   static TranslateFromMLIRRegistration toNVPTX(

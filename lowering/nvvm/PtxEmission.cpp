@@ -14,11 +14,13 @@
 
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Linker/Linker.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -94,6 +96,57 @@ static LogicalResult checkRules(ModuleOp module, llvm::Module &llvmModule) {
   return success();
 }
 
+/// A function of the device library that is called; null: there is none.
+static llvm::Function *findDeviceCall(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    if (function.isDeclaration() &&
+        function.getName().starts_with("commsir_nccl_"))
+      return &function;
+  return nullptr;
+}
+
+/// Links what is called of the device library, to be inlined.
+static LogicalResult linkDeviceLibrary(ModuleOp lowered, llvm::Module &module,
+                                       StringRef bitcode) {
+  if (bitcode.empty() || !findDeviceCall(module))
+    return success();
+  auto fail = [&](const Twine &why) {
+    return lowered.emitError("NCCL's device library cannot be linked: ") << why;
+  };
+  llvm::Expected<std::unique_ptr<llvm::Module>> library =
+      llvm::parseBitcodeFile({bitcode, "NCCL's device library"},
+                             module.getContext());
+  if (!library)
+    return fail(llvm::toString(library.takeError()));
+  // They keep functions that nobody calls.
+  for (StringRef name : {"llvm.used", "llvm.compiler.used"})
+    if (llvm::GlobalVariable *list = (*library)->getNamedGlobal(name))
+      list->eraseFromParent();
+  SmallVector<std::string> linked;
+  for (llvm::Function &function : **library) {
+    if (function.isDeclaration())
+      continue;
+    linked.push_back(function.getName().str());
+    // Of the chip that the bitcode was made for: the kernel's counts.
+    for (const char *attribute : {"target-cpu", "target-features"})
+      function.removeFnAttr(attribute);
+    function.removeFnAttr(llvm::Attribute::NoInline);
+    function.addFnAttr(llvm::Attribute::AlwaysInline);
+  }
+  (*library)->setDataLayout(module.getDataLayout());
+  (*library)->setTargetTriple(module.getTargetTriple());
+  if (llvm::Linker::linkModules(module, std::move(*library),
+                                llvm::Linker::LinkOnlyNeeded))
+    return fail("LLVM's linker refuses it");
+  for (const std::string &name : linked)
+    if (llvm::Function *function = module.getFunction(name);
+        function && !function->isDeclaration())
+      function->setLinkage(llvm::GlobalValue::InternalLinkage);
+  if (llvm::Function *missing = findDeviceCall(module))
+    return fail("it has no " + missing->getName());
+  return success();
+}
+
 static void optimise(llvm::Module &module, llvm::TargetMachine &machine,
                      unsigned level) {
   if (level == 0)
@@ -139,7 +192,8 @@ mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
   }
   module->setTargetTriple(machine->getTargetTriple());
   module->setDataLayout(machine->createDataLayout());
-  if (failed(checkRules(lowered, *module)))
+  if (failed(checkRules(lowered, *module)) ||
+      failed(linkDeviceLibrary(lowered, *module, options.deviceLibrary)))
     return nullptr;
   optimise(*module, *machine, options.optLevel);
   return module;
@@ -152,6 +206,14 @@ FailureOr<std::string> mlir::comms::emitPTX(ModuleOp lowered,
       translateToNVPTX(lowered, context, options);
   if (!module)
     return failure();
+  if (llvm::Function *missing = findDeviceCall(*module)) {
+    lowered.emitError("the code calls '")
+        << missing->getName().str()
+        << "' of NCCL's device library, which was not given: it is built for "
+           "one release of NCCL (--device-library of comms-translate), or "
+           "leave out impl=nccl and `gin`";
+    return failure();
+  }
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine =
       makeTargetMachine(options, error);

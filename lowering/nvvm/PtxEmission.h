@@ -29,6 +29,9 @@ struct PtxOptions {
   std::string features;
   /// 0: as it stands, 2: optimised.
   unsigned optLevel = 2;
+  /// Bitcode of NCCL's device library, which is linked and inlined where it is
+  /// called; empty: there is none, and calls of it stay calls.
+  StringRef deviceLibrary;
 };
 
 /// Translates a module that convert-comms-to-nvvm made to LLVM IR for NVPTX.
@@ -42,7 +45,8 @@ std::unique_ptr<llvm::Module> translateToNVPTX(ModuleOp lowered,
 /// The PTX text of a module that the pipeline comms-to-nvvm lowered. One entry
 /// for each kernel, of the kernel's name. Registers what it needs with the
 /// module's context, so no other thread may use that at the time. Emits a
-/// diagnostic and fails on an unknown chip or on what NVPTX cannot select.
+/// diagnostic and fails on an unknown chip, on what NVPTX cannot select, and on
+/// calls of NCCL's device library where there is none.
 FailureOr<std::string> emitPTX(ModuleOp lowered, const PtxOptions &options);
 
 } // namespace mlir::comms

@@ -23,6 +23,13 @@
 #define __CUDACC__ 1
 #endif
 
+#ifdef __clang__
+// Of CUDA's own bitcode library, which a machine that runs kernels lacks.
+extern "C" __device__ unsigned int __nv_umulhi(unsigned int a, unsigned int b) {
+  return (static_cast<unsigned long long>(a) * b) >> 32;
+}
+#endif
+
 #ifdef COMMSIR_KERNELS_ONLY
 // Windows alone, without the adapters that later releases bring along.
 #include <nccl_device/impl/core__funcs.h>

@@ -55,9 +55,26 @@ static LaunchShape readShape(mlir::LLVM::LLVMFuncOp function) {
   return shape;
 }
 
+/// What kernels that call NCCL's device library take of the host, a launch does
+/// not hand over.
+static Error refuseNccl(mlir::ModuleOp module, StringRef name) {
+  for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>())
+    if (function.isExternal() &&
+        function.getName().starts_with("commsir_nccl_"))
+      return failCompilation(
+          CompileError::Stage::Lowering,
+          "kernel @" + name + " calls '" + function.getName() +
+              "' of NCCL's device library, for which a launch has no device "
+              "communicator: drop `gin` for peers in load/store reach, or run "
+              "the kernel on the CPU world");
+  return Error::success();
+}
+
 Expected<PtxKernel> commsir::jit::makePtx(mlir::ModuleOp module, StringRef name,
                                           const CudaOptions &options) {
   if (Error error = lower(module, options))
+    return std::move(error);
+  if (Error error = refuseNccl(module, name))
     return std::move(error);
   mlir::LLVM::LLVMFuncOp function;
   module.walk([&](mlir::LLVM::LLVMFuncOp candidate) {

@@ -1,0 +1,71 @@
+// RUN: comms-opt %s --comms-call-nccl -split-input-file -verify-diagnostics
+
+comms.kernel @grid() attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %team = comms.team world
+  // expected-error @+1 {{is a barrier of the whole grid, which NCCL does not have}}
+  comms.barrier %team grid
+  comms.return
+}
+
+// -----
+
+comms.kernel @get(%w: !comms.window<64xf32>, %v: !comms.window<64xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  %mine = comms.local %v : !comms.window<64xf32> -> memref<64xf32>
+  // expected-error @+1 {{travels by GIN, whose device API has no get in NCCL 2.28}}
+  comms.get %w[%c0] to %mine[%c0] count %c0 at %c0 of %team gin <> : !comms.window<64xf32>, memref<64xf32>
+  comms.return
+}
+
+// -----
+
+comms.kernel @equal(%s: !comms.signal<1>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : i64
+  comms.signal inc %s[%c0] at %c0 of %team gin <> : !comms.signal<1>
+  // expected-error @+1 {{of which NCCL can only wait for the least: use `ge`}}
+  %t = comms.wait_signal %s[%c0] eq %one : !comms.signal<1>
+  comms.return
+}
+
+// -----
+
+comms.kernel @mixed(%s: !comms.signal<1>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  comms.signal inc %s[%c0] at %c0 of %team gin <> : !comms.signal<1>
+  // expected-error @+1 {{changes by a store what other operations of the kernel change by GIN}}
+  comms.signal inc %s[%c0] at %c0 of %team : !comms.signal<1>
+  comms.return
+}
+
+// -----
+
+// expected-error @+1 {{calls NCCL's device library, whose barriers and waits are of one CTA, in clusters of 2: set cluster=1}}
+comms.kernel @cluster() attributes {ranks = 2 : i64, blocks = 1 : i64, "comms.cluster" = 2 : i64} {
+  %team = comms.team world
+  comms.barrier %team block
+  comms.return
+}
+
+// -----
+
+comms.kernel @half() attributes {ranks = 8 : i64, lsa_size = 4 : i64, blocks = 1 : i64} {
+  %team = comms.team rail
+  %t = comms.barrier_arrive %team block
+  // expected-error @+1 {{is half a barrier through an adapter, which NCCL does not have}}
+  %u = comms.barrier_wait %t
+  comms.return
+}
+
+// -----
+
+comms.kernel @split() attributes {ranks = 8 : i64, blocks = 1 : i64} {
+  %team = comms.team world
+  %half = comms.team_split %team inner 4
+  // expected-error @+1 {{is a barrier of a part of a team, which NCCL does not have}}
+  comms.barrier %half block
+  comms.return
+}
