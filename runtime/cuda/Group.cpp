@@ -1138,9 +1138,8 @@ uint64_t CudaGroup::captureOf(void *stream) const {
   CUresult known =
       cu.StreamGetCaptureInfo(static_cast<CUstream>(stream), &status, &id,
                               nullptr, nullptr, nullptr, nullptr);
-  return known == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE
-             ? id
-             : 0;
+  return known == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id
+                                                                            : 0;
 }
 
 llvm::Error CudaGroup::copy(void *to, size_t toPitch, const void *from,
