@@ -605,8 +605,8 @@ def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
     - What LLVM cannot say is inline PTX of one table (`lowering/nvvm/Ptx.inc`),
       always with side effects and a memory clobber; there is no atomicrmw.
 
-    Operations that travel by GIN are refused, and multimem instructions where
-    the chip has none.
+    Operations that travel by GIN are refused (`comms-call-nccl` leaves none),
+    and multimem instructions where the chip has none.
 
     Before:
 

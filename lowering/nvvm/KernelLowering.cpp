@@ -335,14 +335,14 @@ void KernelLowering::lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) {
 // All ops
 //===----------------------------------------------------------------------===//
 
-/// Ops that may travel by GIN. Load/store reach is all there is here.
+/// Ops that travel by GIN: comms-call-nccl has left none.
 static LogicalResult refuseGin(Operation *op) {
   if (!op->hasAttr("gin"))
     return success();
   return op->emitOpError(
-      "travels by GIN, for which comms-to-nvvm has no code yet: it lacks the "
-      "NCCL device library's ncclGin calls; drop `gin` for peers in load/store "
-      "reach, or run the kernel on the CPU world");
+      "travels by GIN, for which the NCCL device library's ncclGin calls are "
+      "needed: run comms-call-nccl first, as the pipeline comms-to-nvvm does, "
+      "or drop `gin` for peers in load/store reach");
 }
 
 LogicalResult KernelLowering::lowerOp(Operation *op) {

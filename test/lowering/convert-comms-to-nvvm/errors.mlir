@@ -23,7 +23,7 @@ comms.kernel @blocks() attributes {ranks = 2 : i64} {
 comms.kernel @gin(%s: !comms.signal<1>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
   %c0 = arith.constant 0 : index
   %team = comms.team world
-  // expected-error @+1 {{travels by GIN, for which comms-to-nvvm has no code yet: it lacks the NCCL device library's ncclGin calls}}
+  // expected-error @+1 {{travels by GIN, for which the NCCL device library's ncclGin calls are needed: run comms-call-nccl first}}
   comms.signal inc %s[%c0] at %c0 of %team gin <context_id = 0> : !comms.signal<1>
   comms.return
 }
