@@ -22,12 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> list[float]:
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", default="commsir")
     parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--layers", type=int, default=2)
     options = parser.parse_args(arguments)
 
     dist.init_process_group(options.backend)
     torch.manual_seed(0)
     mesh = init_device_mesh("cpu", (2, dist.get_world_size() // 2), mesh_dim_names=("data", "tensor"))
-    model: Any = Transformer()
+    model: Any = Transformer(layers=options.layers)
     parallelize_module(model, mesh["tensor"], ENDS_PLAN)
     for block in model.blocks:
         parallelize_module(block, mesh["tensor"], SEQUENCE_PLAN)
