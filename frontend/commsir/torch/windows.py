@@ -58,4 +58,9 @@ def window(
     window.
     """
     used = dist.distributed_c10d._get_default_group() if group is None else group
-    return _group(used, device, timeout).window(shape, dtype, signals=signals, to=torch.utils.dlpack.from_dlpack)
+
+    def tensor(memory: Any) -> torch.Tensor:
+        # Integers have no sign in a window.
+        return torch.utils.dlpack.from_dlpack(memory).view(dtype)
+
+    return _group(used, device, timeout).window(shape, dtype, signals=signals, to=tensor)

@@ -125,10 +125,11 @@ def test_waits_end(tmp_path: pathlib.Path, body: object, target: int, number: in
         assert children[target].is_alive()
         time.sleep(0.01)
     time.sleep(0.2)
-    assert children[target].pid is not None
-    os.kill(children[target].pid, number)
+    pid = children[target].pid
+    assert pid is not None
+    os.kill(pid, number)
     for child in children:
-        child.join(timeout=30)
+        child.join(timeout=100)
     if number == signal.SIGINT:
         assert [child.exitcode for child in children] == [0, 0]
         return

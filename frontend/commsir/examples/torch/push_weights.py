@@ -80,10 +80,8 @@ def sample(window: GroupWindow, rank: int) -> tuple[int, float]:
     return version, loss
 
 
-def main(arguments: list[str] | None = None) -> None:
-    dist.init_process_group("gloo", timeout=timedelta(seconds=120))
+def run() -> None:
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    torch.set_num_threads(1)
     window = commsir.torch.window((2, flat(model()).numel()), torch.bfloat16, signals=max(ranks, 2), device="cpu")
     if rank == TRAINER:
         print(f"trainer: loss {train(window, ranks):.4f} after {STEPS} steps", flush=True)
@@ -92,6 +90,12 @@ def main(arguments: list[str] | None = None) -> None:
         assert version > 1 and loss < 0.2, f"version {version}, loss {loss}"
         print(f"sampler {rank}: {version} versions, loss {loss:.4f} with the last", flush=True)
     dist.barrier()
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", timeout=timedelta(seconds=120))
+    run()
     dist.destroy_process_group()
 
 
