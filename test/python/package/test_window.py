@@ -106,8 +106,8 @@ def _interrupted(rank: int, folder: str) -> None:
     group = commsir.Group(rank, 2, folder=folder, timeout=60)
     window = group.window(4)
     if rank == 0:
-        pathlib.Path(folder, "ready").write_text("yes")
         with pytest.raises(KeyboardInterrupt):
+            pathlib.Path(folder, "ready").write_text("yes")
             window.wait(source=1)
         window.signal(1)  # It can go on.
     else:
