@@ -1,0 +1,17 @@
+"""Windows as tensors: over Gloo's process groups and ours, and the example that pushes weights."""
+
+from __future__ import annotations
+
+import pytest
+import windows_checks
+from harness import World
+
+
+@pytest.mark.parametrize("backend", ["gloo", "commsir"])
+@pytest.mark.parametrize("check", ["tensors", "groups", "refused"])
+def test_window(world: World, check: str, backend: str) -> None:
+    world.run(getattr(windows_checks, check), backend)
+
+
+def test_weights_are_pushed(world: World) -> None:
+    world.run(windows_checks.push_weights, "gloo")

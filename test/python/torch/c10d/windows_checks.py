@@ -1,0 +1,89 @@
+"""Windows as tensors over process groups, on all ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import commsir
+import commsir.torch
+import torch
+import torch.distributed
+
+dist: Any = torch.distributed
+
+TYPES = [torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.uint8]
+
+
+def tensors(rank: int, size: int) -> None:
+    """Each rank puts a row to the next, which the signal orders, and gets one from the rank before."""
+    after, before = (rank + 1) % size, (rank - 1) % size
+    for dtype in TYPES:
+        window = commsir.torch.window((4, 33), dtype)
+        assert window.tensor.dtype == dtype and window.tensor.shape == (4, 33)
+        window.tensor[0] = rank
+        window.put_signal(torch.full((2, 33), 10 + rank).to(dtype), after, at=2)
+        window.wait(source=before, timeout=60)
+        assert (window.tensor[2:] == 10 + before).all() and (window.tensor[:2].sum() == 33 * rank)
+        row = window.get(before, at=0)
+        assert row.dtype == dtype and row.shape == (33,) and (row == before).all()
+        one = window.get(before, at=(0, 32))
+        assert one.shape == () and one == before
+        # The peer's own memory.
+        there = window.peer(before)
+        assert there.dtype == dtype and (there[0] == before).all()
+        dist.barrier()
+        there[1, 5] = 7
+        dist.barrier()
+        assert window.tensor[1, 5] == 7
+        window.release()
+
+
+def groups(rank: int, size: int) -> None:
+    """Sub-groups have windows of their own, beside those of the world."""
+    world = commsir.torch.window(8)
+    part: Any = dist.new_group([rank // 2 * 2, rank // 2 * 2 + 1], use_local_synchronization=True)
+    window = commsir.torch.window(8, torch.int32, group=part, signals=2)
+    assert window.group.ranks == 2 and world.group.ranks == size
+    peer = 1 - window.group.rank
+    window.put_signal(torch.full((8,), rank, dtype=torch.int32), peer, 5, cell=1)
+    window.wait(5, cell=1, compare="eq")
+    assert (window.tensor == rank // 2 * 2 + peer).all() and not world.tensor.any()
+    dist.barrier()
+
+
+def refused(rank: int, size: int) -> None:
+    window = commsir.torch.window((2, 4), torch.bfloat16, signals=2)
+    row = torch.zeros(4, dtype=torch.bfloat16)
+    for error, parts, call in [
+        (commsir.UsageError, "the array is f32, but the window bf16", lambda: window.put(torch.zeros(4), 0)),
+        (
+            commsir.BoundsError,
+            "does not fit a window of (2, 4) from index (1, 1) on",
+            lambda: window.put(row, 0, at=(1, 1)),
+        ),
+        (commsir.BoundsError, "index 2 is none", lambda: window.get(0, at=2)),
+        (commsir.UsageError, "rank 9 is none of a group", lambda: window.put(row, 9)),
+        (commsir.UsageError, "cells 0 to 1, but not 2", lambda: window.signal(0, cell=2)),
+        (commsir.UsageError, "not contiguous", lambda: window.put(torch.zeros(8, dtype=torch.bfloat16)[::2], 0)),
+        (commsir.DeadlockError, "waits in vain for a signal of rank 0", lambda: window.wait(source=0, timeout=0.01)),
+    ]:
+        try:
+            call()
+        except error as raised:
+            assert parts in str(raised), f"'{raised}' does not say '{parts}'"
+        else:
+            raise AssertionError(f"nothing says '{parts}'")
+    if commsir.torch.windows._groups[dist.group.WORLD].device == "cpu":
+        try:
+            commsir.torch.window(1, device="cuda")
+        except ValueError as raised:
+            assert "are on cpu" in str(raised)
+        else:
+            raise AssertionError("a second device is not refused")
+    dist.barrier()
+
+
+def push_weights(rank: int, size: int) -> None:
+    from commsir.examples.torch import push_weights as example
+
+    example.run()
