@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import commsir
@@ -54,6 +55,7 @@ def groups(rank: int, size: int) -> None:
 def refused(rank: int, size: int) -> None:
     window = commsir.torch.window((2, 4), torch.bfloat16, signals=2)
     row = torch.zeros(4, dtype=torch.bfloat16)
+    call: Callable[[], Any]
     for error, parts, call in [
         (commsir.UsageError, "the array is f32, but the window bf16", lambda: window.put(torch.zeros(4), 0)),
         (
