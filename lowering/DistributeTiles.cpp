@@ -762,7 +762,7 @@ struct DistributeTilesPass
         return signalPassFailure();
       block.emplace(kernel, threads, cluster);
       if (block->reduces())
-        block->awaitCluster();
+        block->awaitCluster(countArrivals);
       Builder builder(&getContext());
       kernel->setAttr(kThreadsAttr, builder.getI64IntegerAttr(threads));
       kernel->setAttr(kClusterAttr, builder.getI64IntegerAttr(cluster));

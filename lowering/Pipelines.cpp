@@ -85,6 +85,7 @@ void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
   if (options.threads > 1) {
     distribute.threads = options.threads;
     distribute.cluster = options.cluster;
+    distribute.countArrivals = options.countArrivals;
   } else {
     distribute.lanes = 8;
   }

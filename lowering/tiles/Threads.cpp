@@ -249,11 +249,11 @@ Value Threads::getArrival(OpBuilder &builder, RowReduceOp reduce) {
   return getCell(b, arrivals, it - reductions.begin());
 }
 
-void Threads::awaitCluster() {
+void Threads::awaitCluster(bool countArrivals) {
   if (cluster == 1)
     return;
   getNumber();
-  if (!reducesInLoop && !mayLeave)
+  if (countArrivals && !reducesInLoop && !mayLeave)
     expectReductions();
   Location loc = kernel.getLoc();
   OpBuilder builder = atEntry();

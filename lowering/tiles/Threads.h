@@ -82,7 +82,7 @@ public:
   /// Makes the CTAs of the cluster meet at the start of the kernel, where any
   /// row is reduced: they must run before others reach their shared memory.
   /// Before everything else.
-  void awaitCluster();
+  void awaitCluster(bool countArrivals);
   bool reduces() const { return reduced; }
   /// The number (i32) of shared memory where the bytes of `reduce` are counted
   /// as they come, on every CTA: there no barrier is needed. Null where

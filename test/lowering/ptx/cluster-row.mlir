@@ -1,8 +1,8 @@
 // REQUIRES: ptxas
-// RUN: %python %S/sweep.py %ptxas %s --each "ranks=4 blocks=4 check=false" --each "threads=128 cluster=8|threads=1024" | FileCheck %s
-// RUN: comms-translate --comms-to-ptx %s --gpu="ranks=4 blocks=4 check=false algorithm=one_shot protocol=lamport threads=128 cluster=8" \
+// RUN: %python %S/sweep.py %ptxas %s --each "ranks=4 blocks=4 check=false" --each "threads=128 cluster=8|threads=128 cluster=8 count-arrivals=true|threads=1024" | FileCheck %s
+// RUN: comms-translate --comms-to-ptx %s --gpu="ranks=4 blocks=4 check=false algorithm=one_shot protocol=lamport threads=128 cluster=8 count-arrivals=true" \
 // RUN:   | FileCheck %s --check-prefix=PTX
-// CHECK: 2 variants assemble
+// CHECK: 3 variants assemble
 
 // A row over a cluster: registers, shuffles, one value a warp to every CTA, where
 // its bytes are counted; no barrier of the cluster between start and end, nothing
