@@ -76,7 +76,8 @@ class Writer:
         elif kind == 2:
             self.emit(indent, f"{target} {r.choice(['+', '-'])}= {self.expression(1)}")
         elif kind == 3:
-            other = r.choice(["a", "b", "c"])
+            # Two names: Python 3.11.2 stores the wrong value by `b, b = x, y`.
+            other = r.choice([name for name in "abc" if name != target])
             self.emit(indent, f"{target}, {other} = {self.expression(1)}, {self.expression(1)}")
         elif kind <= 6:
             self.emit(indent, f"if {self.condition(2)}:")
