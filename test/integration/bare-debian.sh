@@ -28,6 +28,8 @@ cleanup
 rm -rf --one-file-system "$root"
 cp -a "$dir/base" "$root"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
+# Debian's installer writes one, debootstrap does not: torchrun asks for this machine's name.
+cp /etc/hosts "$root/etc/hosts"
 # How this machine reaches Debian and PyPI is part of the machine, not of the test.
 cp -r /etc/apt/apt.conf.d "$root/etc/apt/"
 [ -e /etc/pip.conf ] && cp /etc/pip.conf "$root/etc/pip.conf"
