@@ -60,6 +60,12 @@ struct DeviceLibrary : testing::Test {
     CacheSettings settings;
     settings.folder = (folder + "/cache").str();
     cache = std::make_unique<Cache>(settings);
+    // What `make setup` has brought is found after what the user names.
+    StringRef path =
+        ::getenv("LD_LIBRARY_PATH") ? ::getenv("LD_LIBRARY_PATH") : "";
+    if (!path.contains(COMMSIR_CUDA_LIBRARIES))
+      ::setenv("LD_LIBRARY_PATH",
+               (path + ":" COMMSIR_CUDA_LIBRARIES).str().c_str(), 1);
     llvm::Expected<std::string> nvrtc = describeNvrtc();
     hasNvrtc = bool(nvrtc);
     if (!nvrtc)

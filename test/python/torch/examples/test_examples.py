@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -27,13 +28,21 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
 
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
 def torchrun(environment: dict[str, str], program: str, *arguments: str, ranks: int = 4) -> str:
     done = subprocess.run(
         [
             sys.executable,
             "-m",
             "torch.distributed.run",
-            "--standalone",
+            # By address: what a machine calls itself takes long to look up where nobody knows.
+            "--master-addr=127.0.0.1",
+            f"--master-port={_free_port()}",
             f"--nproc-per-node={ranks}",
             str(PROGRAMS / program),
             *arguments,
