@@ -10,7 +10,9 @@
 #include "runtime/jit/cuda/Libraries.h"
 
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 
 #include <dlfcn.h>
 #include <map>
@@ -48,7 +50,19 @@ struct Nvrtc {
 };
 } // namespace
 
+/// NVRTC opens its builtins by name when it compiles, and does not look beside
+/// itself: what has been opened by then is found.
+static void openBuiltins(StringRef library) {
+  std::error_code error;
+  for (sys::fs::directory_iterator it(sys::path::parent_path(library), error),
+       end;
+       !error && it != end; it.increment(error))
+    if (sys::path::filename(it->path()).starts_with("libnvrtc-builtins.so"))
+      ::dlopen(it->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 bool Nvrtc::load(const std::string &library, std::string &why) {
+  openBuiltins(library);
   void *opened = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!opened) {
     const char *error = ::dlerror();
