@@ -52,6 +52,8 @@ class Collective(ctypes.Structure):
         ("output_elements", ctypes.c_int64),
         ("algorithm", ctypes.c_char_p),
         ("protocol", ctypes.c_char_p),
+        ("send_counts", ctypes.c_void_p),
+        ("recv_counts", ctypes.c_void_p),
     ]
 
 
