@@ -352,10 +352,10 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
     together. Tiles of one element are computed by all threads and stored by one.
     Each warp gives one value of a row to the `#comms.space<shared>` memory of
     every CTA (by shuffles, and stores through `mapa`); after one barrier all
-    threads combine these; in loops two halves of the memory alternate. With
-    `count-arrivals`, where a row is reduced once in a kernel, CTAs of a cluster
-    need no barrier, which would fence all memory: an mbarrier of each counts the
-    bytes that come. A
+    threads combine these; in loops two halves of the memory alternate. Where
+    a row is reduced once in a kernel, CTAs of a cluster need no barrier, which
+    would fence all memory: an mbarrier of each counts the bytes that come
+    (`count-arrivals=false` has the barrier there too). A
     barrier of the threads also stands where an element changes its owner: where
     another thread may touch what one has written, or write what one has read.
 
@@ -418,7 +418,7 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
     Option<"lanes", "lanes", "int64_t", "16", "Elements of a vector of one thread, at most 16; with `threads`, 16 bytes decide">,
     Option<"threads", "threads", "int64_t", "0", "Threads of a CTA, a power of two from 32 to 1024; 0: a block is one thread">,
     Option<"cluster", "cluster", "int64_t", "1", "CTAs of a block: a power of two up to 16">,
-    Option<"countArrivals", "count-arrivals", "bool", "false", "Rows over a cluster wait for bytes that an mbarrier counts, not for a barrier (not run on GPUs yet)">,
+    Option<"countArrivals", "count-arrivals", "bool", "true", "Rows over a cluster wait for bytes that an mbarrier counts, not for a barrier">,
   ];
 }
 

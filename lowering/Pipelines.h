@@ -69,9 +69,9 @@ struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions> {
       *this, "cluster", llvm::cl::init(1),
       llvm::cl::desc("CTAs of a block: a power of two up to 16")};
   Option<bool> countArrivals{
-      *this, "count-arrivals", llvm::cl::init(false),
+      *this, "count-arrivals", llvm::cl::init(true),
       llvm::cl::desc("Rows over a cluster wait for bytes that an mbarrier "
-                     "counts (not run on GPUs yet)")};
+                     "counts, not for a barrier")};
   Option<std::string> chip{*this, "chip", llvm::cl::init("sm_90"),
                            llvm::cl::desc("sm_80, sm_90, sm_100 or later")};
   Option<std::string> impl{

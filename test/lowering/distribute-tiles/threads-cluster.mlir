@@ -1,4 +1,4 @@
-// RUN: comms-opt %s -comms-distribute-tiles="threads=128 cluster=8 count-arrivals" -canonicalize -cse -split-input-file | FileCheck %s
+// RUN: comms-opt %s -comms-distribute-tiles="threads=128 cluster=8" -canonicalize -cse -split-input-file | FileCheck %s
 
 // A row of 8192 bf16 is one vector of each of 1024 threads. Lane c of each warp writes to CTA c, where
 // the bytes are counted: 4 of each of 32 warps. Who has them combines the 32 values; nothing is fenced
