@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -278,34 +278,70 @@ def _named(group: Any) -> str:
     return str(used.group_name)
 
 
+def _ranks(group: Any) -> int:
+    return _size(_named(group).encode()) if group is None or isinstance(group, str) else int(group.size())
+
+
+def _is_eager(input: torch.Tensor) -> bool:  # noqa: A002
+    """Nothing traces or differentiates the call: the out form will do, which has no Python of autograd in its way."""
+    return not (torch.compiler.is_compiling() or (input.requires_grad and torch.is_grad_enabled()))
+
+
+_all_reduce_out = _OPS.commsir.all_reduce.out
+_all_gather_out = _OPS.commsir.all_gather.out
+_reduce_scatter_out = _OPS.commsir.reduce_scatter.out
+_all_to_all_out = _OPS.commsir.all_to_all.out
+_broadcast_out = _OPS.commsir.broadcast.out
+
+
 def all_reduce(input: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:  # noqa: A002
     """The reduction of all ranks' `input`, on every rank."""
-    result: torch.Tensor = _OPS.commsir.all_reduce(input, op, _named(group))
-    return result
+    name = _named(group)
+    if not _is_eager(input):
+        return cast(torch.Tensor, _OPS.commsir.all_reduce(input, op, name))
+    out = _like(input)
+    _all_reduce_out(input, op, name, out=out)
+    return out
 
 
 def all_gather(input: torch.Tensor, group: Any = None) -> torch.Tensor:  # noqa: A002
     """All ranks' `input`, one after the other along dimension 0."""
-    result: torch.Tensor = _OPS.commsir.all_gather(input, _named(group))
-    return result
+    name = _named(group)
+    if not _is_eager(input):
+        return cast(torch.Tensor, _OPS.commsir.all_gather(input, name))
+    out = _rows(input, _ranks(group), 1)
+    _all_gather_out(input, name, out=out)
+    return out
 
 
 def reduce_scatter(input: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:  # noqa: A002
     """This rank's part, along dimension 0, of the reduction of all ranks' `input`."""
-    result: torch.Tensor = _OPS.commsir.reduce_scatter(input, op, _named(group))
-    return result
+    name = _named(group)
+    if not _is_eager(input):
+        return cast(torch.Tensor, _OPS.commsir.reduce_scatter(input, op, name))
+    out = _rows(input, 1, _ranks(group))
+    _reduce_scatter_out(input, op, name, out=out)
+    return out
 
 
 def all_to_all(input: torch.Tensor, group: Any = None) -> torch.Tensor:  # noqa: A002
     """Part p of `input`, along dimension 0, goes to rank p; what comes is in rank order."""
-    result: torch.Tensor = _OPS.commsir.all_to_all(input, _named(group))
-    return result
+    name = _named(group)
+    if not _is_eager(input):
+        return cast(torch.Tensor, _OPS.commsir.all_to_all(input, name))
+    out = _like(input)
+    _all_to_all_out(input, name, out=out)
+    return out
 
 
 def broadcast(input: torch.Tensor, root: int = 0, group: Any = None) -> torch.Tensor:  # noqa: A002
     """The `input` of rank `root` of the group, on every rank."""
-    result: torch.Tensor = _OPS.commsir.broadcast(input, root, _named(group))
-    return result
+    name = _named(group)
+    if not _is_eager(input):
+        return cast(torch.Tensor, _OPS.commsir.broadcast(input, root, name))
+    out = _like(input)
+    _broadcast_out(input, root, name, out=out)
+    return out
 
 
 def fused_collective(

@@ -140,6 +140,28 @@ static void run(const char *op, const Tensor &input, const std::string &reduce,
   check(commsir_group_collective(used.group, &call, streamOf(in)));
 }
 
+/// On the device of `like`. torch::stable::new_empty costs some 10 µs, on its
+/// way through the dispatcher; this is about one.
+static Tensor emptyOf(const Tensor &like, const std::vector<int64_t> &shape,
+                      std::optional<ScalarType> type = {}) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * std::max<int64_t>(shape[i], 1);
+  int32_t device = 0, dtype = 0;
+  STD_TORCH_CHECK(aoti_torch_get_device_type(like.get(), &device) == 0 &&
+                      aoti_torch_get_dtype(like.get(), &dtype) == 0,
+                  "commsir: torch does not tell where a tensor lies");
+  if (type)
+    dtype =
+        torch::stable::detail::to<int32_t>(torch::stable::detail::from(*type));
+  AtenTensorHandle made = nullptr;
+  STD_TORCH_CHECK(aoti_torch_empty_strided(shape.size(), shape.data(),
+                                           strides.data(), dtype, device,
+                                           like.get_device_index(), &made) == 0,
+                  "commsir: torch has no memory for a result");
+  return Tensor(made);
+}
+
 /// Like `input`, with `numerator / denominator` times the rows.
 static Tensor emptyRows(const Tensor &input, int64_t numerator,
                         int64_t denominator) {
@@ -151,12 +173,11 @@ static Tensor emptyRows(const Tensor &input, int64_t numerator,
                              " rows cannot be shared out to " +
                              std::to_string(denominator) + " ranks");
   shape[0] = shape[0] / denominator * numerator;
-  return torch::stable::new_empty(input, shape);
+  return emptyOf(input, shape);
 }
 
 static Tensor empty(const Tensor &like) {
-  std::vector<int64_t> shape(like.sizes().begin(), like.sizes().end());
-  return torch::stable::new_empty(like, shape);
+  return emptyOf(like, {like.sizes().begin(), like.sizes().end()});
 }
 
 static void allReduceOut(Tensor input, std::string reduce, std::string group,
@@ -303,7 +324,7 @@ static std::vector<Tensor> fused(std::string op, Tensor input,
       shape.insert(shape.begin(), 1);
     shape.front() = resultRows(op, shape.front(), ranks);
     shape.back() = outColumns[i];
-    outs.push_back(torch::stable::new_empty(input, shape, typeNamed(types[i])));
+    outs.push_back(emptyOf(input, shape, typeNamed(types[i])));
   }
   fusedOut(op, input, args, reduce, consume, symmetric, group, outs);
   return outs;

@@ -93,8 +93,9 @@ def gradients(rank: int, size: int) -> None:
     _differentiate((ops.all_to_all(x) * weights[rank]).sum())
     torch.testing.assert_close(x.grad, torch.cat([w[rank * 2 : rank * 2 + 2] for w in weights]))
     x.grad = None
-    _differentiate((ops.broadcast(x, 2) * weights[rank]).sum())
-    torch.testing.assert_close(x.grad, sum(weights) if rank == 2 else torch.zeros_like(x))
+    root = size - 1
+    _differentiate((ops.broadcast(x, root) * weights[rank]).sum())
+    torch.testing.assert_close(x.grad, sum(weights) if rank == root else torch.zeros_like(x))
 
 
 def subgroups(rank: int, size: int) -> None:
