@@ -546,10 +546,12 @@ def CallNccl : Pass<"comms-call-nccl", "::mlir::ModuleOp"> {
   let description = [{
     Operations with `gin`, and waits on the cells that they change, become calls
     of the functions of `lowering/nvvm/device/NcclDevice.cu`; without
-    `only-gin` also this rank's and peers' parts of windows, and barriers, for
-    comparison with generated code. The Spec has the table. The communicator,
-    windows and first signals are further arguments of the kernel. NCCL's waits
-    have neither a timeout nor an abort: a kernel that calls them can hang.
+    `only-gin` also numbers of teams, parts of windows, their multicast
+    addresses, and barriers, for comparison with generated code. The Spec has
+    the table. The communicator, windows and first signals are further arguments
+    of the kernel, whose attribute `comms.nccl` says what the communicator must
+    have. NCCL's waits have neither a timeout nor an abort: a kernel that calls
+    them can hang.
 
     Refused are what NCCL 2.28 cannot do (a get over GIN, a wait for one value,
     barriers of a grid or of a part of a team), and clusters.
@@ -569,7 +571,8 @@ def CallNccl : Pass<"comms-call-nccl", "::mlir::ModuleOp"> {
 
     ```mlir
     llvm.func @commsir_nccl_gin_signal_inc(!llvm.ptr, i32, i32, i32)
-    comms.kernel @tell(%cells: !comms.signal<4>, %nccl.first.cells: i64, %nccl.comm: i64) attributes {…} {
+    comms.kernel @tell(%cells: !comms.signal<4>, %nccl.first.cells: i64 {comms.nccl}, %nccl.comm: i64 {comms.nccl})
+        attributes {comms.nccl = {contexts = 1 : i64, signals = 4 : i64, …}, …} {
       …
       comms.fence acq_rel sys
       scf.if %first {
@@ -580,7 +583,7 @@ def CallNccl : Pass<"comms-call-nccl", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"onlyGin", "only-gin", "bool", "false", "Leave windows and barriers to generated code">,
+    Option<"onlyGin", "only-gin", "bool", "false", "Leave teams, windows and barriers to generated code">,
   ];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];

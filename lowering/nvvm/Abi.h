@@ -144,6 +144,19 @@ constexpr int64_t getStateBytes(int64_t blocks) {
 /// rank r, cell [blocks + 1][0] counts the blocks of this rank that have come.
 inline constexpr const char kBarrierName[] = "barrier";
 
+/// Names of the hidden scalars that kernels which call NCCL take, each i64: the
+/// address of the device communicator in device memory; for a window NCCL's
+/// handle, and where in NCCL's window the argument begins, in bytes; for a
+/// signal or counter the number of its first cell.
+inline constexpr const char kNcclComm[] = "nccl.comm";
+inline constexpr const char kNcclWindow[] = "nccl.window.";
+inline constexpr const char kNcclOffset[] = "nccl.offset.";
+inline constexpr const char kNcclFirst[] = "nccl.first.";
+
+/// Of a cast to a memref whose address is not of the parameters: its alignment
+/// in bytes, i64.
+inline constexpr const char kAlignmentAttr[] = "comms.alignment";
+
 /// Alignment of every argument's part, in bytes.
 inline constexpr int64_t kAlignment = 256;
 
@@ -170,6 +183,11 @@ inline constexpr const char kChoicesAttr[] = "comms.choices";
 /// a launch may begin while the one before it in its stream ends (programmatic
 /// dependent launch).
 inline constexpr const char kLaunchAttr[] = "comms.launch";
+/// Of kernels that call NCCL's device library: what their device communicator
+/// must have, {lsa_barriers, rail_barriers, contexts, signals, counters} as
+/// i64, and the unit attribute `multimem`. Also, as a unit attribute, of the
+/// kernel's arguments that kNcclComm and so on name.
+inline constexpr const char kNcclAttr[] = "comms.nccl";
 /// Size of the parameter struct in bytes, i64.
 inline constexpr const char kParamsAttr[] = "comms.param_bytes";
 

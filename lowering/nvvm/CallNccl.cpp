@@ -7,12 +7,14 @@
 //
 // The calls are to the functions of lowering/nvvm/device/NcclDevice.cu. What
 // they take of the host (the communicator, windows, first signals and counters)
-// are further arguments of the kernel.
+// are further, hidden arguments of the kernel; what a communicator must have
+// for them is the attribute comms.nccl (lowering/nvvm/Abi.h).
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Comms.h"
 #include "lowering/Passes.h"
+#include "lowering/nvvm/Abi.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -63,10 +65,15 @@ private:
   LogicalResult lowerBarrier(Operation *op, Value team, BarrierExtent extent,
                              MemoryOrder order, StringRef suffix);
   LogicalResult lowerPart(Operation *op, Value window, Value team, Value peer);
+  LogicalResult lowerMultimem(MultimemOp op);
+  void lowerNumber(Operation *op, TeamKind kind, StringRef what);
+  void tellNeeds();
 
-  Value extra(StringRef name);
-  Value comm() { return toPointer(extra("nccl.comm")); }
+  Value extra(const Twine &name);
+  Value comm() { return toPointer(extra(nvvm::kNcclComm)); }
   Value handle(Value window);
+  Value offset(Value window);
+  Value view(Value address, MemRefType type);
   FailureOr<Value> cell(Operation *op, Value cells, Value index);
   Value toPointer(Value word) {
     return LLVM::IntToPtrOp::create(*b, pointer, word);
@@ -88,6 +95,9 @@ private:
   ImplicitLocOpBuilder *b = nullptr;
   /// Signals and counters that adapters change.
   llvm::SetVector<Value> overGin;
+  /// What the calls need of the device communicator.
+  bool usesLsaBarrier = false, usesRailBarrier = false, usesMultimem = false;
+  int64_t contexts = 0;
   llvm::SmallVector<Operation *> ops;
   llvm::DenseSet<Operation *> waits, parts;
   llvm::StringMap<Value> arguments;
@@ -105,12 +115,14 @@ struct CallNccl : comms::impl::CallNcclBase<CallNccl> {
 //===----------------------------------------------------------------------===//
 
 /// A scalar argument, added when it is first asked for.
-Value Caller::extra(StringRef name) {
+Value Caller::extra(const Twine &what) {
+  std::string name = what.str();
   Value &known = arguments[name];
   if (known)
     return known;
   auto attributes = builder.getDictionaryAttr(
-      builder.getNamedAttr("comms.name", builder.getStringAttr(name)));
+      {builder.getNamedAttr("comms.name", builder.getStringAttr(name)),
+       builder.getNamedAttr(nvvm::kNcclAttr, builder.getUnitAttr())});
   unsigned index = kernel.getNumArguments();
   if (failed(kernel.insertArgument(index, builder.getI64Type(), attributes,
                                    kernel.getLoc())))
@@ -127,7 +139,13 @@ static std::string nameOf(KernelOp kernel, Value value) {
 }
 
 Value Caller::handle(Value window) {
-  return toPointer(extra("nccl.window." + nameOf(kernel, window)));
+  return toPointer(extra(nvvm::kNcclWindow + nameOf(kernel, window)));
+}
+
+/// i64: bytes from the start of NCCL's window to that of the argument, which
+/// can be a part of it.
+Value Caller::offset(Value window) {
+  return extra(nvvm::kNcclOffset + nameOf(kernel, window));
 }
 
 /// i32: number of the signal or counter that the cell is for NCCL.
@@ -136,7 +154,7 @@ FailureOr<Value> Caller::cell(Operation *op, Value cells, Value index) {
   if (name.empty())
     return op->emitOpError("uses cells that are no argument of the kernel: use "
                            "the argument itself");
-  Value first = extra("nccl.first." + name);
+  Value first = extra(nvvm::kNcclFirst + name);
   return toI32(arith::AddIOp::create(*b, first, toI64(index)));
 }
 
@@ -160,6 +178,7 @@ Value Caller::worldRank(Value team, Value peer) {
 
 Value Caller::context(Attribute gin) {
   int64_t number = cast<GinAttr>(gin).getContextId();
+  contexts = std::max(contexts, number + 1);
   return arith::ConstantIntOp::create(*b, number, 32);
 }
 
@@ -227,13 +246,17 @@ LogicalResult Caller::lowerTransfer(Operation *op, Value source,
                            "arguments of the kernel: use the arguments "
                            "themselves");
   Type element = cast<WindowType>(window.getType()).getElementType();
+  auto inWindow = [&](Value whole, Value elements) -> Value {
+    return arith::AddIOp::create(*b, this->offset(whole),
+                                 bytes(elements, element));
+  };
   SmallVector<Value> operands = {comm(),
                                  context(op->getAttr("gin")),
                                  worldRank(team, peer),
                                  handle(window),
-                                 bytes(offset, element),
+                                 inWindow(window, offset),
                                  handle(local.getWindow()),
-                                 bytes(sourceOffset, element),
+                                 inWindow(local.getWindow(), sourceOffset),
                                  bytes(count, element)};
   llvm::append_range(operands, more);
   byLeader([&] { call(name, operands); }, /*fenced=*/true);
@@ -328,18 +351,64 @@ LogicalResult Caller::lowerPart(Operation *op, Value window, Value team,
   if (nameOf(kernel, window).empty() || !type.hasStaticShape())
     return op->emitOpError("needs a window of static shape that is an argument "
                            "of the kernel");
-  Value zero = arith::ConstantIntOp::create(*b, 0, 64);
+  SmallVector<Value> operands = {handle(window), offset(window)};
+  if (peer)
+    operands.push_back(worldRank(team, peer));
   Value address =
-      peer ? call("peer_pointer", {handle(window), zero, worldRank(team, peer)},
-                  pointer)
-           : call("local_pointer", {handle(window), zero}, pointer);
+      call(peer ? "peer_pointer" : "local_pointer", operands, pointer);
+  op->getResult(0).replaceAllUsesWith(view(address, type));
+  op->erase();
+  return success();
+}
+
+/// A memref at `address`, which is aligned as all arguments are.
+Value Caller::view(Value address, MemRefType type) {
   Value descriptor =
       MemRefDescriptor::fromStaticShape(*b, b->getLoc(), types, type, address);
   auto memref =
       UnrealizedConversionCastOp::create(*b, TypeRange{type}, descriptor);
-  op->getResult(0).replaceAllUsesWith(memref.getResult(0));
+  memref->setAttr(nvvm::kAlignmentAttr,
+                  builder.getI64IntegerAttr(nvvm::kAlignment));
+  return memref.getResult(0);
+}
+
+/// The accesses themselves stay: the lowering of tiles finds their address in
+/// the cast.
+LogicalResult Caller::lowerMultimem(MultimemOp op) {
+  auto known = op.getTeam().getDefiningOp<TeamOp>();
+  bool isReach =
+      known &&
+      (known.getKind() == TeamKind::Lsa ||
+       (known.getKind() == TeamKind::World &&
+        kernel.getLsaSize().value_or(*kernel.getRanks()) == kernel.getRanks()));
+  if (!isReach)
+    return op->emitOpError("is of a team that is not the ranks in load/store "
+                           "reach, of which alone NCCL has one address: take "
+                           "lsa");
+  if (nameOf(kernel, op.getWindow()).empty())
+    return op->emitOpError("needs a window that is an argument of the kernel");
+  usesMultimem = true;
+  Value address =
+      call("multimem_pointer",
+           {handle(op.getWindow()), offset(op.getWindow()), comm()}, pointer);
+  Value word = LLVM::PtrToIntOp::create(*b, b->getI64Type(), address);
+  auto memref = UnrealizedConversionCastOp::create(
+      *b, TypeRange{op.getResult().getType()}, word);
+  op.getResult().replaceAllUsesWith(memref.getResult(0));
   op->erase();
   return success();
+}
+
+/// This rank's number in a team, or the team's size.
+void Caller::lowerNumber(Operation *op, TeamKind kind, StringRef what) {
+  StringRef name = kind == TeamKind::World ? "world_"
+                   : kind == TeamKind::Lsa ? "lsa_"
+                                           : "rail_";
+  Value number = call((name + what).str(), {comm()}, b->getI32Type());
+  Value index =
+      arith::IndexCastUIOp::create(*b, b->getIndexType(), number).getResult();
+  op->getResult(0).replaceAllUsesWith(index);
+  op->erase();
 }
 
 LogicalResult Caller::lowerBarrier(Operation *op, Value team,
@@ -366,7 +435,9 @@ LogicalResult Caller::lowerBarrier(Operation *op, Value team,
                                                           : "rail_barrier";
   Value block = toI32(BlockIdOp::create(*b, b->getIndexType()));
   Value orders =
-      arith::ConstantIntOp::create(*b, order != MemoryOrder::Relaxed, 1);
+      arith::ConstantIntOp::create(*b, order != MemoryOrder::Relaxed, 32);
+  usesLsaBarrier |= name != "rail_barrier";
+  usesRailBarrier |= !isReach;
   call(name + suffix.str(), {comm(), block, orders});
   replaceToken(op);
   return success();
@@ -398,10 +469,12 @@ LogicalResult Caller::collect() {
                       "arguments");
       return WalkResult::interrupt();
     }
-    bool isNccl =
-        !onlyGin &&
-        isa<LocalOp, PeerOp, BarrierOp, BarrierArriveOp, BarrierWaitOp>(op);
-    if (isGin || isNccl)
+    bool isNccl = !onlyGin && isa<LocalOp, PeerOp, MultimemOp, BarrierOp,
+                                  BarrierArriveOp, BarrierWaitOp>(op);
+    // Those of other teams are computed from NCCL's by generated code.
+    bool isNumber = !onlyGin && isa<RankOp, SizeOp>(op) &&
+                    op->getOperand(0).getDefiningOp<TeamOp>();
+    if (isGin || isNccl || isNumber)
       ops.push_back(op);
     if (isa<BarrierWaitOp>(op))
       waits.insert(op);
@@ -413,9 +486,9 @@ LogicalResult Caller::collect() {
 }
 
 LogicalResult Caller::checkShape() {
-  if (!kernel.getRanks())
-    return kernel.emitOpError("needs a known number of ranks: give the "
-                              "pipeline the option ranks=N");
+  if (!kernel.getRanks() || !kernel.getBlocks())
+    return kernel.emitOpError("needs known numbers of ranks and blocks: give "
+                              "the pipeline the options ranks=N and blocks=N");
   auto cluster = kernel->getAttrOfType<IntegerAttr>("comms.cluster");
   if (cluster && cluster.getInt() > 1)
     return kernel.emitOpError("calls NCCL's device library, whose barriers and "
@@ -491,6 +564,12 @@ LogicalResult Caller::lower(Operation *op) {
       .Case<PeerOp>([&](PeerOp peer) -> LogicalResult {
         return lowerPart(op, peer.getWindow(), peer.getTeam(), peer.getPeer());
       })
+      .Case<RankOp, SizeOp>([&](auto number) {
+        auto team = number.getTeam().template getDefiningOp<TeamOp>();
+        lowerNumber(op, team.getKind(), isa<RankOp>(op) ? "rank" : "size");
+        return success();
+      })
+      .Case<MultimemOp>([&](MultimemOp all) { return lowerMultimem(all); })
       .Case<BarrierOp>([&](BarrierOp barrier) {
         return lowerBarrier(op, barrier.getTeam(), barrier.getExtent(),
                             barrier.getOrder(), "");
@@ -514,6 +593,34 @@ LogicalResult Caller::lower(Operation *op) {
       });
 }
 
+/// Says of the kernel what its communicator must have.
+void Caller::tellNeeds() {
+  int64_t signals = 0, counters = 0;
+  for (auto [i, argument] : llvm::enumerate(kernel.getBody().getArguments())) {
+    std::string name = kernel.getArgumentName(i);
+    if (!arguments.contains(nvvm::kNcclFirst + name))
+      continue;
+    if (auto cells = dyn_cast<SignalType>(argument.getType()))
+      signals += cells.getCount();
+    if (auto cells = dyn_cast<CounterType>(argument.getType()))
+      counters += cells.getCount();
+  }
+  // Block b of every rank meets in barrier b.
+  int64_t blocks = kernel.getBlocks().value_or(0);
+  auto number = [&](StringRef name, int64_t value) {
+    return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
+  };
+  // NCCL numbers signals and counters from 0 on, argument after argument.
+  SmallVector<NamedAttribute> needs = {
+      number("lsa_barriers", usesLsaBarrier ? blocks : 0),
+      number("rail_barriers", usesRailBarrier ? blocks : 0),
+      number("contexts", contexts), number("signals", signals),
+      number("counters", counters)};
+  if (usesMultimem)
+    needs.push_back(builder.getNamedAttr("multimem", builder.getUnitAttr()));
+  kernel->setAttr(nvvm::kNcclAttr, builder.getDictionaryAttr(needs));
+}
+
 LogicalResult Caller::run() {
   if (kernel.getBody().empty() || failed(collect()))
     return failure(!kernel.getBody().empty());
@@ -535,6 +642,7 @@ LogicalResult Caller::run() {
       if (failed(lower(op)))
         return failure();
     }
+  tellNeeds();
   return success();
 }
 

@@ -425,6 +425,8 @@ void KernelLowering::describe() {
     NamedAttrList list = describeArgument(i);
     if (multicast[i] >= 0)
       list.set("multimem", rewriter.getUnitAttr());
+    if (kernel.getArgAttr(i, kNcclAttr))
+      list.set("hidden", rewriter.getUnitAttr());
     args.push_back(list.getDictionary(rewriter.getContext()));
   }
   function->setAttr(kArgsAttr, rewriter.getArrayAttr(args));
@@ -433,8 +435,9 @@ void KernelLowering::describe() {
   function->setAttr(kRanksAttr, rewriter.getI64IntegerAttr(ranks));
   function->setAttr(kLsaSizeAttr, rewriter.getI64IntegerAttr(lsaSize));
   function->setAttr(kBlocksAttr, rewriter.getI64IntegerAttr(target.blocks));
-  if (Attribute choices = kernel->getAttr(kChoicesAttr))
-    function->setAttr(kChoicesAttr, choices);
+  for (const char *name : {kChoicesAttr, kNcclAttr})
+    if (Attribute value = kernel->getAttr(name))
+      function->setAttr(name, value);
   auto number = [&](const char *name, int64_t value) {
     return rewriter.getNamedAttr(name, rewriter.getI64IntegerAttr(value));
   };

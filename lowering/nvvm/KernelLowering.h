@@ -190,6 +190,8 @@ private:
   void lowerPoisonFill(PoisonFillOp op, ImplicitLocOpBuilder &b);
   Poll pollPackets(PacketLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
   Poll pollPoison(PoisonLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
+  FailureOr<Value> multicastAddress(Operation *op, Value memref,
+                                    ImplicitLocOpBuilder &b);
   LogicalResult lowerMultimem(Operation *op, ImplicitLocOpBuilder &b);
 
   // Numbers and tokens.

@@ -206,7 +206,8 @@ FailureOr<std::string> mlir::comms::emitPTX(ModuleOp lowered,
       translateToNVPTX(lowered, context, options);
   if (!module)
     return failure();
-  if (llvm::Function *missing = findDeviceCall(*module)) {
+  if (llvm::Function *missing =
+          options.keepDeviceCalls ? nullptr : findDeviceCall(*module)) {
     lowered.emitError("the code calls '")
         << missing->getName().str()
         << "' of NCCL's device library, which was not given: it is built for "

@@ -32,6 +32,8 @@ struct PtxOptions {
   /// Bitcode of NCCL's device library, which is linked and inlined where it is
   /// called; empty: there is none, and calls of it stay calls.
   StringRef deviceLibrary;
+  /// Calls of the device library may stay: who links the PTX has it.
+  bool keepDeviceCalls = false;
 };
 
 /// Translates a module that convert-comms-to-nvvm made to LLVM IR for NVPTX.

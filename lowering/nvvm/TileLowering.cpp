@@ -616,6 +616,24 @@ LogicalResult KernelLowering::lowerPollGroup(Operation *first) {
 // Multimem
 //===----------------------------------------------------------------------===//
 
+/// The multicast address that `memref` stands for: a parameter, or what NCCL
+/// said (comms-call-nccl).
+FailureOr<Value> KernelLowering::multicastAddress(Operation *op, Value memref,
+                                                  ImplicitLocOpBuilder &b) {
+  auto cast = memref.getDefiningOp<UnrealizedConversionCastOp>();
+  if (cast && cast.getNumOperands() == 1 &&
+      cast.getOperand(0).getType().isInteger(64))
+    return Value(LLVM::IntToPtrOp::create(b, global, cast.getOperand(0)));
+  auto view = memref.getDefiningOp<MultimemOp>();
+  if (!view)
+    return op->emitOpError(
+        "needs the result of comms.multimem itself, not a view of it");
+  FailureOr<unsigned> argument = getArgument(op, view.getWindow());
+  if (failed(argument))
+    return failure();
+  return parameter(multicast[*argument], global, b);
+}
+
 LogicalResult KernelLowering::lowerMultimem(Operation *op,
                                             ImplicitLocOpBuilder &b) {
   auto load = dyn_cast<MultimemLoadReduceOp>(op);
@@ -639,12 +657,8 @@ LogicalResult KernelLowering::lowerMultimem(Operation *op,
   FailureOr<VectorType> type = getTileType(op, tile);
   if (failed(type))
     return failure();
-  auto view = memref.getDefiningOp<MultimemOp>();
-  if (!view)
-    return op->emitOpError(
-        "needs the result of comms.multimem itself, not a view of it");
-  FailureOr<unsigned> argument = getArgument(op, view.getWindow());
-  if (failed(argument))
+  FailureOr<Value> base = multicastAddress(op, memref, b);
+  if (failed(base))
     return failure();
   Type element = type->getElementType();
   if (!store) {
@@ -667,8 +681,7 @@ LogicalResult KernelLowering::lowerMultimem(Operation *op,
     return op->emitOpError("moves ")
            << getBytes(*type) << " bytes at an alignment of " << alignment
            << ": multimem instructions need whole words of 4 bytes";
-  Value address = addBytes(parameter(multicast[*argument], global, b),
-                           scale(offset, element, b), b);
+  Value address = addBytes(*base, scale(offset, element, b), b);
   SmallVector<Value> words;
   if (!load) {
     words = packWords(tile, b);

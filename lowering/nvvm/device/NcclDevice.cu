@@ -7,7 +7,7 @@
 //
 // What generated code and the runtime know of NCCL's device API: functions with
 // C names, compiled for the headers of one release of NCCL (by clang to
-// bitcode, cmake/NcclDevice.cmake, or by NVRTC, runtime/jit/cuda), and two
+// bitcode, cmake/NcclDevice.cmake, or by NVRTC, runtime/jit/cuda), and a few
 // small kernels. The layouts that are compiled in here belong to that release;
 // the runtime compares it with the library that is loaded.
 //
@@ -81,29 +81,41 @@ COMMSIR_EXPORT void *commsir_nccl_multimem_pointer(void *window,
 // Teams
 //===----------------------------------------------------------------------===//
 
-COMMSIR_EXPORT int32_t commsir_nccl_rank(const Comm *comm) {
-  return comm->rank;
+COMMSIR_EXPORT int32_t commsir_nccl_world_rank(const Comm *comm) {
+  return ncclTeamWorld(*comm).rank;
 }
 
-COMMSIR_EXPORT int32_t commsir_nccl_ranks(const Comm *comm) {
-  return comm->nRanks;
+COMMSIR_EXPORT int32_t commsir_nccl_world_size(const Comm *comm) {
+  return ncclTeamWorld(*comm).nRanks;
 }
 
-COMMSIR_EXPORT int32_t commsir_nccl_lsa_ranks(const Comm *comm) {
-  return comm->lsaSize;
+COMMSIR_EXPORT int32_t commsir_nccl_lsa_rank(const Comm *comm) {
+  return ncclTeamLsa(*comm).rank;
+}
+
+COMMSIR_EXPORT int32_t commsir_nccl_lsa_size(const Comm *comm) {
+  return ncclTeamLsa(*comm).nRanks;
+}
+
+COMMSIR_EXPORT int32_t commsir_nccl_rail_rank(const Comm *comm) {
+  return ncclTeamRail(*comm).rank;
+}
+
+COMMSIR_EXPORT int32_t commsir_nccl_rail_size(const Comm *comm) {
+  return ncclTeamRail(*comm).nRanks;
 }
 
 //===----------------------------------------------------------------------===//
 // Barriers: CTA `index` of every rank of the team
 //===----------------------------------------------------------------------===//
 
-static __device__ cuda::memory_order orderOf(bool orders) {
+static __device__ cuda::memory_order orderOf(uint32_t orders) {
   return orders ? cuda::memory_order_acq_rel : cuda::memory_order_relaxed;
 }
 
 /// Ranks in load/store reach. Not `orders`: memory is not ordered.
 COMMSIR_EXPORT void commsir_nccl_lsa_barrier(const Comm *comm, uint32_t index,
-                                             bool orders) {
+                                             uint32_t orders) {
   ncclLsaBarrierSession<ncclCoopCta> session(ncclCoopCta(), *comm,
                                              ncclTeamTagLsa(), index);
   session.sync(ncclCoopCta(), orderOf(orders));
@@ -113,14 +125,15 @@ COMMSIR_EXPORT void commsir_nccl_lsa_barrier(const Comm *comm, uint32_t index,
 /// the same index may come between them.
 COMMSIR_EXPORT void commsir_nccl_lsa_barrier_arrive(const Comm *comm,
                                                     uint32_t index,
-                                                    bool orders) {
+                                                    uint32_t orders) {
   ncclLsaBarrierSession<ncclCoopCta> session(ncclCoopCta(), *comm,
                                              ncclTeamTagLsa(), index);
   session.arrive(ncclCoopCta(), orderOf(orders));
 }
 
 COMMSIR_EXPORT void commsir_nccl_lsa_barrier_wait(const Comm *comm,
-                                                  uint32_t index, bool orders) {
+                                                  uint32_t index,
+                                                  uint32_t orders) {
   ncclLsaBarrierSession<ncclCoopCta> session(ncclCoopCta(), *comm,
                                              ncclTeamTagLsa(), index);
   session.wait(ncclCoopCta(), orderOf(orders));
@@ -128,7 +141,7 @@ COMMSIR_EXPORT void commsir_nccl_lsa_barrier_wait(const Comm *comm,
 
 /// The ranks that have this rank's place in their load/store reach.
 COMMSIR_EXPORT void commsir_nccl_rail_barrier(const Comm *comm, uint32_t index,
-                                              bool orders) {
+                                              uint32_t orders) {
   ncclGinBarrierSession<ncclCoopCta> session(ncclCoopCta(), ncclGin(*comm, 0),
                                              ncclTeamTagRail(), index);
   session.sync(ncclCoopCta(), orderOf(orders), ncclGinFenceLevel::Relaxed);
@@ -136,7 +149,7 @@ COMMSIR_EXPORT void commsir_nccl_rail_barrier(const Comm *comm, uint32_t index,
 
 /// All ranks: those in reach have come, then those that speak for the others'.
 COMMSIR_EXPORT void commsir_nccl_world_barrier(const Comm *comm, uint32_t index,
-                                               bool orders) {
+                                               uint32_t orders) {
   commsir_nccl_lsa_barrier(comm, index, orders);
   commsir_nccl_rail_barrier(comm, index, orders);
 }
@@ -269,4 +282,58 @@ extern "C" __global__ void commsir_probe_window(void *const *table,
     out[rank] =
         part ? *reinterpret_cast<const volatile uint64_t *>(part + offset) : 0;
   }
+}
+
+// Host code cannot include the device API, so what the runtime has to know of
+// its structures, code that is compiled for the same release says.
+
+#if NCCL_VERSION_CODE >= 22807
+#define COMMSIR_HAS_GIN 1
+#endif
+
+/// What a device communicator must have (NcclNeeds of runtime/jit/cuda/Nccl.h).
+struct CommsirNeeds {
+  int32_t lsaBarriers, railBarriers, contexts, signals, counters;
+};
+
+/// Writes the structure that ncclDevCommCreate takes, and how large it and what
+/// ncclDevCommCreate fills are, in bytes.
+extern "C" __global__ void commsir_require(ncclDevCommRequirements *out,
+                                           uint64_t *sizes,
+                                           CommsirNeeds needs) {
+#ifdef NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER
+  ncclDevCommRequirements requirements = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
+#if NCCL_VERSION_CODE >= 22907
+  if (needs.contexts)
+    requirements.ginConnectionType = NCCL_GIN_CONNECTION_FULL;
+#endif
+#else
+  ncclDevCommRequirements requirements = {};
+#endif
+  requirements.lsaBarrierCount = needs.lsaBarriers;
+#ifdef COMMSIR_HAS_GIN
+  requirements.railGinBarrierCount = needs.railBarriers;
+  requirements.ginForceEnable = needs.contexts != 0;
+  requirements.ginContextCount = needs.contexts;
+  requirements.ginSignalCount = needs.signals;
+  requirements.ginCounterCount = needs.counters;
+#endif
+  *out = requirements;
+  sizes[0] = sizeof(ncclDevCommRequirements);
+  sizes[1] = sizeof(ncclDevComm);
+}
+
+/// What a device communicator says of itself: rank, ranks, ranks in load/store
+/// reach, contexts, signals and counters of GIN.
+extern "C" __global__ void commsir_describe_comm(const ncclDevComm *comm,
+                                                 int64_t *out) {
+  out[0] = comm->rank;
+  out[1] = comm->nRanks;
+  out[2] = comm->lsaSize;
+  out[3] = out[4] = out[5] = 0;
+#ifdef COMMSIR_HAS_GIN
+  out[3] = comm->ginContextCount;
+  out[4] = comm->ginSignalCount;
+  out[5] = comm->ginCounterCount;
+#endif
 }

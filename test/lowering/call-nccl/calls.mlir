@@ -26,14 +26,15 @@
 // LLVM: call void @commsir_nccl_gin_signal_inc
 
 // CHECK-LABEL: comms.kernel @windows
-// CHECK-SAME: %nccl.window.w: i64
+// CHECK-SAME: %nccl.comm: i64 {comms.nccl}, %nccl.window.w: i64 {comms.nccl}, %nccl.offset.w: i64 {comms.nccl}
+// CHECK-SAME: comms.nccl = {contexts = 0 : i64, counters = 0 : i64, lsa_barriers = 1 : i64, rail_barriers = 0 : i64, signals = 0 : i64}
 comms.kernel @windows(%w: !comms.window<256xf32>, %out: memref<256xf32>) attributes {ranks = 4 : i64, blocks = 1 : i64} {
   %team = comms.team world
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // CHECK: llvm.call @commsir_nccl_lsa_barrier(
   comms.barrier %team block
-  // CHECK: llvm.call @commsir_nccl_local_pointer(
+  // CHECK: llvm.call @commsir_nccl_local_pointer(%{{.*}}, %nccl.offset.w)
   %mine = comms.local %w : !comms.window<256xf32> -> memref<256xf32>
   // CHECK: llvm.call @commsir_nccl_peer_pointer(
   %theirs = comms.peer %w at %c1 of %team : !comms.window<256xf32> -> memref<256xf32>
@@ -47,7 +48,8 @@ comms.kernel @windows(%w: !comms.window<256xf32>, %out: memref<256xf32>) attribu
 }
 
 // CHECK-LABEL: comms.kernel @wide
-comms.kernel @wide() attributes {ranks = 8 : i64, lsa_size = 4 : i64, blocks = 1 : i64} {
+// CHECK-SAME: lsa_barriers = 2 : i64, rail_barriers = 2 : i64
+comms.kernel @wide(%n: memref<1xi64>) attributes {ranks = 8 : i64, lsa_size = 4 : i64, blocks = 2 : i64} {
   %world = comms.team world
   %lsa = comms.team lsa
   %rail = comms.team rail
@@ -55,14 +57,36 @@ comms.kernel @wide() attributes {ranks = 8 : i64, lsa_size = 4 : i64, blocks = 1
   comms.barrier %world block
   // CHECK: llvm.call @commsir_nccl_lsa_barrier(
   comms.barrier %lsa block
-  // CHECK: %[[NO:.*]] = arith.constant false
+  // CHECK: %[[NO:.*]] = arith.constant 0 : i32
   // CHECK: llvm.call @commsir_nccl_rail_barrier({{.*}}, {{.*}}, %[[NO]])
   comms.barrier %rail block order relaxed
+  // CHECK: llvm.call @commsir_nccl_world_rank(
+  %a = comms.rank %world
+  // CHECK: llvm.call @commsir_nccl_lsa_rank(
+  %b = comms.rank %lsa
+  // CHECK: llvm.call @commsir_nccl_rail_rank(
+  %c = comms.rank %rail
+  // CHECK: llvm.call @commsir_nccl_world_size(
+  %d = comms.size %world
+  // CHECK: llvm.call @commsir_nccl_lsa_size(
+  %e = comms.size %lsa
+  // CHECK: llvm.call @commsir_nccl_rail_size(
+  %f = comms.size %rail
+  %ab = arith.addi %a, %b : index
+  %abc = arith.addi %ab, %c : index
+  %abcd = arith.addi %abc, %d : index
+  %abcde = arith.addi %abcd, %e : index
+  %abcdef = arith.addi %abcde, %f : index
+  %all = arith.index_cast %abcdef : index to i64
+  %tile = comms.splat %all : i64 -> tensor<1xi64>
+  %c0 = arith.constant 0 : index
+  comms.tile_store %tile, %n[%c0] : tensor<1xi64>, memref<1xi64>
   comms.return
 }
 
 // CHECK-LABEL: comms.kernel @signals
 // CHECK-SAME: %nccl.first.s: i64
+// CHECK-SAME: comms.nccl = {contexts = 2 : i64, counters = 0 : i64, lsa_barriers = 0 : i64, rail_barriers = 0 : i64, signals = 4 : i64}
 comms.kernel @signals(%s: !comms.signal<4>, %n: memref<1xi64>) attributes {ranks = 4 : i64, blocks = 1 : i64} {
   %team = comms.team world
   %c0 = arith.constant 0 : index
@@ -89,6 +113,7 @@ comms.kernel @signals(%s: !comms.signal<4>, %n: memref<1xi64>) attributes {ranks
 }
 
 // CHECK-LABEL: comms.kernel @puts
+// CHECK-SAME: counters = 2 : i64{{.*}}signals = 4 : i64
 comms.kernel @puts(%from: !comms.window<64xf32>, %to: !comms.window<64xf32>, %s: !comms.signal<4>, %c: !comms.counter<2>, %n: memref<1xi64>) attributes {ranks = 4 : i64, blocks = 1 : i64} {
   %team = comms.team world
   %c0 = arith.constant 0 : index
@@ -96,6 +121,9 @@ comms.kernel @puts(%from: !comms.window<64xf32>, %to: !comms.window<64xf32>, %s:
   %c16 = arith.constant 16 : index
   %five = arith.constant 5 : i64
   %mine = comms.local %from : !comms.window<64xf32> -> memref<64xf32>
+  // Offsets count from the start of NCCL's window, not of the argument.
+  // CHECK: arith.addi %nccl.offset.to, %{{.*}} : i64
+  // CHECK: arith.addi %nccl.offset.from, %{{.*}} : i64
   // CHECK: llvm.call @commsir_nccl_gin_put(
   comms.put %mine[%c0] to %to[%c16] count %c16 at %c1 of %team gin <> : memref<64xf32>, !comms.window<64xf32>
   // CHECK: llvm.call @commsir_nccl_gin_put_counted(
@@ -114,5 +142,31 @@ comms.kernel @puts(%from: !comms.window<64xf32>, %to: !comms.window<64xf32>, %s:
   comms.tile_store %x, %n[%c0] : tensor<1xi64>, memref<1xi64>
   // CHECK: llvm.call @commsir_nccl_gin_reset_counter(
   comms.reset_counter %c[%c1] : !comms.counter<2>
+  comms.return
+}
+
+// The one address of all parts; what uses it stays until tiles are lowered.
+// CHECK-LABEL: comms.kernel @all
+// CHECK-SAME: %nccl.window.w: i64 {comms.nccl}
+// CHECK-SAME: multimem
+comms.kernel @all(%w: !comms.window<64xbf16>) attributes {ranks = 4 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %team = comms.team world
+  // CHECK: %[[ADDRESS:.*]] = llvm.call @commsir_nccl_multimem_pointer(%{{.*}}, %nccl.offset.w, %{{.*}}) : (!llvm.ptr, i64, !llvm.ptr) -> !llvm.ptr
+  // CHECK: %[[WORD:.*]] = llvm.ptrtoint %[[ADDRESS]]
+  // CHECK: %[[ALL:.*]] = builtin.unrealized_conversion_cast %[[WORD]] : i64 to memref<64xbf16, #comms.space<multimem>>
+  // CHECK: comms.multimem_load_reduce sum %[[ALL]]
+  // GIN-LABEL: comms.kernel @all
+  // GIN: comms.multimem %w of
+  // LLVM-LABEL: define {{.*}} @all
+  // LLVM: call ptr @commsir_nccl_multimem_pointer
+  // LLVM: multimem.ld_reduce
+  // PTX-LABEL: .entry all(
+  // PTX: multimem.ld_reduce.relaxed.sys.global.add.acc::f32.v4.bf16x2
+  // PTX: multimem.st.relaxed.sys.global.v4.f32
+  %all = comms.multimem %w of %team : !comms.window<64xbf16> -> memref<64xbf16, #comms.space<multimem>>
+  %sum = comms.multimem_load_reduce sum %all[%c0] : memref<64xbf16, #comms.space<multimem>> -> tensor<8xbf16>
+  comms.multimem_store %sum, %all[%c8] : tensor<8xbf16>, memref<64xbf16, #comms.space<multimem>>
   comms.return
 }

@@ -69,3 +69,21 @@ comms.kernel @split() attributes {ranks = 8 : i64, blocks = 1 : i64} {
   comms.barrier %half block
   comms.return
 }
+
+// -----
+
+comms.kernel @all(%w: !comms.window<64xbf16>) attributes {ranks = 8 : i64, lsa_size = 4 : i64, blocks = 1 : i64} {
+  %team = comms.team world
+  // expected-error @+1 {{is of a team that is not the ranks in load/store reach, of which alone NCCL has one address: take lsa}}
+  %all = comms.multimem %w of %team : !comms.window<64xbf16> -> memref<64xbf16, #comms.space<multimem>>
+  comms.return
+}
+
+// -----
+
+// expected-error @+1 {{needs known numbers of ranks and blocks: give the pipeline the options ranks=N and blocks=N}}
+comms.kernel @open() attributes {ranks = 2 : i64} {
+  %team = comms.team world
+  comms.barrier %team block
+  comms.return
+}
