@@ -367,6 +367,8 @@ static bool readOptions(llvm::StringRef text, group::KernelRequest &request,
     auto string = entry.getAsString();
     if (key == "algorithm" && string)
       request.algorithm = string->str();
+    else if (key == "impl" && string)
+      request.impl = string->str();
     else if (key == "protocol" && string)
       request.protocol = string->str();
     else if (key == "blocks" && number)
@@ -379,8 +381,8 @@ static bool readOptions(llvm::StringRef text, group::KernelRequest &request,
       request.check = *entry.getAsBoolean();
     else {
       bad = "'" + key.str() +
-            "' is unknown or of the wrong type; there are algorithm, protocol "
-            "(texts), blocks, threads, cluster (numbers) and check";
+            "' is unknown or of the wrong type; there are algorithm, protocol, "
+            "impl (texts), blocks, threads, cluster (numbers) and check";
       return false;
     }
   }

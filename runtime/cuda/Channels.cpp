@@ -70,6 +70,13 @@ ChannelPool::Piece ChannelPool::take(size_t bytes) {
   return piece;
 }
 
+const Window *ChannelPool::windowOf(CUdeviceptr own) const {
+  for (const Block &block : blocks)
+    if (own >= block.window->base() && own - block.window->base() < block.bytes)
+      return block.window.get();
+  return nullptr;
+}
+
 void ChannelPool::abandon() {
   for (Block &block : blocks)
     block.window->abandon();
@@ -92,7 +99,9 @@ llvm::Expected<Records::Place> Records::take(const Device &device) {
 }
 
 bool commsir::cuda::isGroups(const jit::ArgInfo &argument) {
-  return argument.hidden || argument.kind == jit::ArgKind::Signal ||
+  // Hidden scalars are words of the parameters.
+  bool isHidden = argument.hidden && argument.kind != jit::ArgKind::Scalar;
+  return isHidden || argument.kind == jit::ArgKind::Signal ||
          argument.kind == jit::ArgKind::Counter;
 }
 

@@ -44,6 +44,8 @@ public:
   llvm::Error reserve(size_t bytes);
   /// `bytes` that `reserve` or `has` has promised.
   Piece take(size_t bytes);
+  /// The window that a piece lies in.
+  const Window *windowOf(CUdeviceptr own) const;
   /// Bytes of its windows.
   uint64_t size() const { return total; }
   uint64_t getLimit() const { return limit; }
@@ -86,6 +88,8 @@ struct ChannelSet {
   /// visible argument.
   std::vector<uint64_t> params;
   std::vector<const void *> bound;
+  /// Of a kernel that calls NCCL's device library.
+  std::unique_ptr<DeviceComm> deviceComm;
   /// Number of the set of windows that `bound` was found in.
   uint64_t windowsVersion = 0;
   /// Capture that it belongs to; 0: launches that are not captured.

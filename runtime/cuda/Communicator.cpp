@@ -13,8 +13,11 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <cstring>
+#include <optional>
 #include <thread>
 
+using namespace commsir;
 using namespace commsir::cuda;
 using llvm::createStringError;
 
@@ -75,6 +78,11 @@ public:
     return cu.check(
         cu.ModuleGetFunction(&probe, module, "commsir_probe_window"),
         "commsir_probe_window");
+  }
+
+  /// Another of the kernels.
+  llvm::Error find(const char *name, CUfunction &function) {
+    return cu.check(cu.ModuleGetFunction(&function, module, name), name);
   }
 
   llvm::Error launch(CUfunction function, void **arguments,
@@ -193,6 +201,9 @@ public:
   }
 
   int reachFirst = 0, reachSize = 0;
+  uint64_t ncclHandle() const override {
+    return reinterpret_cast<uint64_t>(handle);
+  }
 
 private:
   /// Fills the table by the resolver kernel.
@@ -234,6 +245,148 @@ private:
   ncclComm_t comm;
   const Device &device;
   ncclWindow_t handle = nullptr;
+};
+
+/// What a device communicator says of itself (commsir_describe_comm).
+struct DeviceFacts {
+  int64_t rank, ranks, reach, contexts, signals, counters;
+};
+
+class NcclDeviceComm final : public DeviceComm {
+public:
+  NcclDeviceComm(const Nccl &nccl, ncclComm_t comm, const Device &device)
+      : nccl(nccl), comm(comm), device(device) {}
+  void abandon() override { made.clear(); }
+  ~NcclDeviceComm() override {
+    ContextGuard guard(device.driver(), device.context());
+    if (!made.empty())
+      nccl.DevCommDestroy(comm, made.data());
+  }
+
+  llvm::Error create(Resolver &resolver, const jit::NcclNeeds &needs, int rank,
+                     int ranks) {
+    if (!nccl.DevCommCreate || !nccl.DevCommDestroy)
+      return fail(nccl.path + " has no ncclDevCommCreate: it was built without "
+                              "the device API, which the kernel calls. Name "
+                              "another file in COMMSIR_NCCL_LIBRARY, or leave "
+                              "impl=nccl out");
+    std::vector<char> requirements;
+    size_t bytes = 0;
+    if (auto error = require(resolver, needs, requirements, bytes))
+      return error;
+    std::vector<char> filled(bytes);
+    ncclResult_t result =
+        nccl.DevCommCreate(comm, requirements.data(), filled.data());
+    if (auto error = nccl.check(result, "ncclDevCommCreate", comm)) {
+      if (!needs.usesGin())
+        return error;
+      return fail(llvm::toString(std::move(error)) +
+                  ". The kernel has operations with `gin`, for which NCCL "
+                  "needs a network adapter that GPUs can drive (InfiniBand or "
+                  "RoCE; NCCL_GIN_ENABLE is not 0; NCCL_DEBUG=INFO says "
+                  "more): drop `gin` for peers in load/store reach, or run "
+                  "the kernel on the CPU world");
+    }
+    made = std::move(filled);
+    if (auto error = upload())
+      return error;
+    return verify(resolver, needs, rank, ranks);
+  }
+
+private:
+  /// Code for NCCL's release writes the structure that it takes.
+  llvm::Error require(Resolver &resolver, const jit::NcclNeeds &needs,
+                      std::vector<char> &requirements, size_t &bytes) {
+    constexpr size_t most = 4096;
+    CUfunction function = nullptr;
+    if (auto error = resolver.find("commsir_require", function))
+      return error;
+    auto memory = Memory::allocate(device, 2 * sizeof(uint64_t) + most);
+    if (!memory)
+      return memory.takeError();
+    CUdeviceptr sizes = memory->address(), out = sizes + 2 * sizeof(uint64_t);
+    int32_t wanted[] = {int32_t(needs.lsaBarriers), int32_t(needs.railBarriers),
+                        int32_t(needs.contexts), int32_t(needs.signals),
+                        int32_t(needs.counters)};
+    void *arguments[] = {&out, &sizes, wanted};
+    const char *what = "writing what a device communicator needs";
+    if (auto error = resolver.launch(function, arguments, what))
+      return error;
+    std::vector<char> all(2 * sizeof(uint64_t) + most);
+    const Driver &cu = device.driver();
+    if (auto error =
+            cu.check(cu.MemcpyDtoH(all.data(), sizes, all.size()), what))
+      return error;
+    uint64_t known[2];
+    std::memcpy(known, all.data(), sizeof(known));
+    if (!known[0] || known[0] > most || !known[1] || known[1] > (1 << 20))
+      return fail(llvm::formatv("the kernel that describes NCCL's structures "
+                                "has not run: it says {0} and {1} bytes",
+                                known[0], known[1])
+                      .str());
+    requirements.assign(all.begin() + sizeof(known),
+                        all.begin() + sizeof(known) + known[0]);
+    bytes = known[1];
+    return llvm::Error::success();
+  }
+
+  llvm::Error upload() {
+    auto allocated = Memory::allocate(device, made.size());
+    if (!allocated)
+      return allocated.takeError();
+    memory.emplace(std::move(*allocated));
+    place = memory->address();
+    const Driver &cu = device.driver();
+    const char *what = "copying a device communicator";
+    if (auto error =
+            cu.check(cu.MemcpyHtoD(place, made.data(), made.size()), what))
+      return error;
+    return cu.check(cu.CtxSynchronize(), what);
+  }
+
+  /// Whether device code finds in it what was asked for.
+  llvm::Error verify(Resolver &resolver, const jit::NcclNeeds &needs, int rank,
+                     int ranks) {
+    CUfunction function = nullptr;
+    if (auto error = resolver.find("commsir_describe_comm", function))
+      return error;
+    auto out = Memory::allocate(device, sizeof(DeviceFacts));
+    if (!out)
+      return out.takeError();
+    CUdeviceptr address = out->address();
+    void *arguments[] = {&place, &address};
+    const char *what = "reading a device communicator";
+    if (auto error = resolver.launch(function, arguments, what))
+      return error;
+    DeviceFacts facts{};
+    const Driver &cu = device.driver();
+    if (auto error =
+            cu.check(cu.MemcpyDtoH(&facts, address, sizeof(facts)), what))
+      return error;
+    if (facts.rank != rank || facts.ranks != ranks)
+      return fail(llvm::formatv("NCCL's device communicator says that it is "
+                                "rank {0} of {1}, not {2} of {3}: its code is "
+                                "of another release",
+                                facts.rank, facts.ranks, rank, ranks)
+                      .str());
+    if (facts.contexts >= needs.contexts && facts.signals >= needs.signals &&
+        facts.counters >= needs.counters)
+      return llvm::Error::success();
+    return fail(
+        llvm::formatv("the kernel needs {0} GIN contexts, {1} signals and {2} "
+                      "counters; NCCL gives {3}, {4} and {5} "
+                      "(NCCL_GIN_NCONTEXTS raises the first)",
+                      needs.contexts, needs.signals, needs.counters,
+                      facts.contexts, facts.signals, facts.counters)
+            .str());
+  }
+
+  const Nccl &nccl;
+  ncclComm_t comm;
+  const Device &device;
+  /// The ncclDevComm; empty: there is none.
+  std::vector<char> made;
+  std::optional<Memory> memory;
 };
 
 class NcclCommunicator final : public Communicator {
@@ -301,6 +454,15 @@ public:
     reachFirst = window->reachFirst;
     reachSize = window->reachSize;
     return window;
+  }
+
+  llvm::Expected<std::unique_ptr<DeviceComm>>
+  createDeviceComm(const jit::NcclNeeds &needs) override {
+    ContextGuard guard(device->driver(), device->context());
+    auto made = std::make_unique<NcclDeviceComm>(nccl, comm, *device);
+    if (auto error = made->create(resolver, needs, rank, ranks))
+      return std::move(error);
+    return made;
   }
 
 private:
@@ -626,6 +788,20 @@ private:
 //===----------------------------------------------------------------------===//
 // Interface
 //===----------------------------------------------------------------------===//
+
+llvm::Expected<std::unique_ptr<DeviceComm>>
+Communicator::createDeviceComm(const jit::NcclNeeds &) {
+  return fail("the kernel calls NCCL's device library, and the windows are not "
+              "NCCL's: take them (--windows nccl), with two ranks or more, or "
+              "leave impl=nccl out");
+}
+
+llvm::Expected<jit::NcclInstallation> commsir::cuda::findNccl() {
+  auto nccl = Nccl::get();
+  if (!nccl)
+    return nccl.takeError();
+  return jit::NcclInstallation{(*nccl)->version, (*nccl)->path};
+}
 
 llvm::Error commsir::cuda::checkDeviceLibrary(const Nccl &nccl) {
   return commsir::jit::checkDeviceCode({nccl.version, nccl.path});

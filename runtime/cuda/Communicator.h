@@ -20,6 +20,7 @@
 #include "runtime/cuda/Mesh.h"
 #include "runtime/cuda/Nccl.h"
 #include "runtime/cuda/Parallel.h"
+#include "runtime/jit/cuda/Nccl.h"
 
 #include "llvm/ADT/ArrayRef.h"
 
@@ -40,11 +41,27 @@ public:
   /// Base of every world rank's part as kernels of this rank reach it; 0: out
   /// of reach.
   llvm::ArrayRef<CUdeviceptr> parts() const { return table; }
+  /// NCCL's handle of it, as its device API takes it; 0: it is not NCCL's.
+  virtual uint64_t ncclHandle() const { return 0; }
 
 protected:
   CUdeviceptr own = 0;
   size_t bytes = 0;
   std::vector<CUdeviceptr> table;
+};
+
+/// A device communicator of NCCL (ncclDevComm), for the launches of one kernel
+/// that follow each other: its barriers count them.
+class DeviceComm {
+public:
+  virtual ~DeviceComm() = default;
+  /// As Communicator::abandon.
+  virtual void abandon() {}
+  /// Of the ncclDevComm, in device memory.
+  CUdeviceptr address() const { return place; }
+
+protected:
+  CUdeviceptr place = 0;
 };
 
 /// One rank of a group. Its functions are called with the device's context
@@ -92,6 +109,12 @@ public:
   /// must go before the communicator.
   virtual llvm::Expected<std::unique_ptr<Window>> allocate(size_t bytes) = 0;
 
+  /// A device communicator that has what `needs` says. Collective; not while a
+  /// stream is captured. It must go before the communicator. Fails where
+  /// windows are not NCCL's, and where NCCL has no GIN that is needed.
+  virtual llvm::Expected<std::unique_ptr<DeviceComm>>
+  createDeviceComm(const jit::NcclNeeds &needs);
+
 protected:
   const Device *device = nullptr;
   int rank = 0, ranks = 1, reachFirst = 0, reachSize = 1;
@@ -101,6 +124,9 @@ protected:
 /// made (runtime/jit/cuda/DeviceLibrary.h); else an error that names both
 /// releases.
 llvm::Error checkDeviceLibrary(const Nccl &nccl);
+
+/// The NCCL that is loaded, as the compiler asks for it.
+llvm::Expected<jit::NcclInstallation> findNccl();
 
 } // namespace commsir::cuda
 

@@ -178,16 +178,18 @@ uint64_t digestOf(const KernelRequest &request, const jit::CudaKernel &kernel) {
     out << '\0' << choice.op << ' ' << choice.algorithm << ' '
         << choice.protocol << ' ' << choice.tileSize << ' ' << choice.tiles;
   jit::LaunchShape shape = kernel.shape();
-  out << '\0' << shape.blocks << ' ' << shape.threads << ' ' << shape.cluster;
+  out << '\0' << shape.blocks << ' ' << shape.threads << ' ' << shape.cluster
+      << ' ' << request.impl;
   return llvm::xxh3_64bits(text) | 1; // 0 says that it is not known.
 }
 
 /// Identity of a request within a group.
 std::string keyOf(const KernelRequest &request) {
-  return llvm::formatv("{0}\n{1}\n{2}\n{3} {4} {5} {6} {7}\n{8}", request.name,
-                       request.algorithm, request.protocol, request.blocks,
-                       request.threads, request.cluster, request.check,
-                       request.concurrent, request.source)
+  return llvm::formatv("{0}\n{1}\n{2}\n{3} {4} {5} {6} {7} {8}\n{9}",
+                       request.name, request.algorithm, request.protocol,
+                       request.blocks, request.threads, request.cluster,
+                       request.check, request.concurrent, request.impl,
+                       request.source)
       .str();
 }
 
@@ -244,7 +246,8 @@ void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
   wish.protocol = request.protocol;
   wish.blocks = request.blocks;
   wish.threads = request.threads;
-  wish.cluster = request.cluster;
+  // NCCL's barriers are of one CTA.
+  wish.cluster = request.impl.empty() ? request.cluster : 1;
   tune::KernelAnswer answer = tune::chooseForKernel(kernel, wish);
   if (!options.blocks && !kernel.getBlocks())
     options.blocks = answer.blocks;
@@ -263,6 +266,8 @@ compileRequest(const KernelRequest &request, int64_t ranks,
   options.blocks = request.blocks;
   options.threads = request.threads;
   options.cluster = request.cluster;
+  options.impl = request.impl;
+  options.nccl = findNccl;
   options.chip = device.getChip();
   options.algorithm = request.algorithm;
   options.protocol = request.protocol;
@@ -367,7 +372,10 @@ private:
 
   llvm::Error prepareOwn(const KernelRequest &request, CudaGroupKernel &made);
   llvm::Error comparePeers(const CudaGroupKernel &made);
-  llvm::Expected<ChannelSet *> makeSet(CudaGroupKernel &kernel);
+  llvm::Expected<ChannelSet *>
+  makeSet(CudaGroupKernel &kernel, std::unique_ptr<DeviceComm> deviceComm = {});
+  llvm::Expected<std::vector<std::unique_ptr<DeviceComm>>>
+  makeDeviceComms(const CudaGroupKernel &kernel, int count);
   llvm::Error fillSet(const CudaGroupKernel &kernel, const ChannelSet &set,
                       CUdeviceptr base);
   llvm::Expected<ChannelSet *> setFor(CudaGroupKernel &kernel,
@@ -599,6 +607,10 @@ CudaGroup::~CudaGroup() {
     for (auto &[base, range] : ranges)
       if (range.window)
         range.window->abandon();
+    for (CudaGroupKernel &kernel : kernels)
+      for (ChannelSet &set : kernel.sets)
+        if (set.deviceComm)
+          set.deviceComm->abandon();
     if (communicator)
       communicator->abandon();
   }
@@ -890,7 +902,9 @@ llvm::Error CudaGroup::fillSet(const CudaGroupKernel &kernel,
 }
 
 /// One more set of channels, from memory that the pool has.
-llvm::Expected<ChannelSet *> CudaGroup::makeSet(CudaGroupKernel &kernel) {
+llvm::Expected<ChannelSet *>
+CudaGroup::makeSet(CudaGroupKernel &kernel,
+                   std::unique_ptr<DeviceComm> deviceComm) {
   auto record = records.take(*device);
   if (!record)
     return record.takeError();
@@ -913,12 +927,41 @@ llvm::Expected<ChannelSet *> CudaGroup::makeSet(CudaGroupKernel &kernel) {
       *place = piece.own + offset;
     for (size_t peer = 0; shared && peer < piece.parts.size(); ++peer)
       place[peer] = piece.parts[peer] ? piece.parts[peer] + offset : 0;
+    if (const Window *window = pool->windowOf(piece.own))
+      kernel.code->bindNcclWindow(set.params.data(), unsigned(number),
+                                  window->ncclHandle(),
+                                  piece.own - window->base() + offset);
   }
+  if (deviceComm)
+    kernel.code->bindDeviceComm(set.params.data(), deviceComm->address());
+  set.deviceComm = std::move(deviceComm);
   if (auto error = fillSet(kernel, set, piece.own))
     return std::move(error);
   std::lock_guard lock(controlMutex);
   kernel.sets.push_back(std::move(set));
   return &kernel.sets.back();
+}
+
+/// For a kernel that calls NCCL's device library, one for each set of channels;
+/// null for others.
+llvm::Expected<std::vector<std::unique_ptr<DeviceComm>>>
+CudaGroup::makeDeviceComms(const CudaGroupKernel &kernel, int count) {
+  std::vector<std::unique_ptr<DeviceComm>> made(count);
+  if (!kernel.kernel->nccl())
+    return made;
+  llvm::Error error = llvm::Error::success();
+  for (std::unique_ptr<DeviceComm> &one : made)
+    if (!error) {
+      auto comm = communicator->createDeviceComm(*kernel.kernel->nccl());
+      if (comm)
+        one = std::move(*comm);
+      else
+        error = comm.takeError();
+    }
+  if (auto failed = mesh->agree("making NCCL's device communicators",
+                                asGroupError(std::move(error)), patience()))
+    return std::move(failed);
+  return made;
 }
 
 llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
@@ -951,6 +994,9 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
   if (auto failed = mesh->agree("making channel memory",
                                 asGroupError(std::move(error)), patience()))
     return std::move(failed);
+  auto deviceComms = makeDeviceComms(*made, spare ? 2 : 1);
+  if (!deviceComms)
+    return deviceComms.takeError();
   CudaGroupKernel *kernel;
   {
     std::lock_guard lock(controlMutex);
@@ -958,7 +1004,7 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
   }
   llvm::Error filled = llvm::Error::success();
   for (int i = 0; i < (spare ? 2 : 1) && !filled; ++i)
-    if (auto set = makeSet(*kernel); !set)
+    if (auto set = makeSet(*kernel, std::move((*deviceComms)[i])); !set)
       filled = set.takeError();
     else if (i == 0)
       kernel->eager = *set;
@@ -986,7 +1032,14 @@ llvm::Expected<ChannelSet *> CudaGroup::setFor(CudaGroupKernel &kernel,
   } else {
     OutsideCapture outside(cu);
     llvm::Error error = llvm::Error::success();
-    if (!pool->has(kernel.layout.bytes)) {
+    if (kernel.kernel->nccl()) {
+      error = makeError(
+          Kind::Limit,
+          kernel.describe() +
+              " calls NCCL's device library: it can be in one capture, because "
+              "no device communicator can be made while capturing. Leave "
+              "impl=nccl out");
+    } else if (!pool->has(kernel.layout.bytes)) {
       error = makeError(
           Kind::Limit,
           llvm::formatv("no channel memory is left for one more capture of {0} "
@@ -1053,6 +1106,12 @@ llvm::Error CudaGroup::bindOne(const CudaGroupKernel &kernel, ChannelSet &set,
                                address)
                      .str());
     uint64_t offset = address - range->base;
+    uint64_t handle = range->window ? range->window->ncclHandle() : 0;
+    if (kernel.kernel->nccl() && !handle)
+      return bad("is memory that NCCL has not registered for this group, which "
+                 "its device library does not reach: allocate it by the group");
+    kernel.code->bindNcclWindow(set.params.data(), kernel.numbers[i], handle,
+                                offset);
     for (auto [peer, part] : llvm::enumerate(range->parts))
       place[peer] = part ? part + offset : 0;
   }

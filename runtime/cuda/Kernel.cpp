@@ -11,6 +11,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cstring>
+#include <tuple>
 
 using namespace commsir;
 using namespace commsir::cuda;
@@ -163,7 +164,7 @@ llvm::Error KernelCode::layOut() {
     words += parts ? size_t(kernel.ranks()) : 1;
   }
   if (int64_t(words * sizeof(uint64_t)) == kernel.paramBytes())
-    return llvm::Error::success();
+    return findNcclArguments();
   return fail(llvm::formatv("kernel '{0}' takes {1} bytes of parameters where "
                             "its arguments give {2}: it needs multicast "
                             "addresses, which are off on this target; choose "
@@ -171,6 +172,75 @@ llvm::Error KernelCode::layOut() {
                             kernel.name(), kernel.paramBytes(),
                             words * sizeof(uint64_t))
                   .str());
+}
+
+llvm::Error KernelCode::findNcclArguments() {
+  if (!kernel.nccl())
+    return llvm::Error::success();
+  if (kernel.nccl()->multimem)
+    return fail("kernel '" + kernel.name() +
+                "' takes multicast addresses of NCCL (comms.multimem), and "
+                "NVLink multicast is off here, and not tried out: choose "
+                "another algorithm");
+  // Signals and counters are numbered each from 0 on.
+  uint64_t signals = 0, counters = 0;
+  for (auto [number, argument] : llvm::enumerate(kernel.args())) {
+    llvm::StringRef name = argument.name;
+    if (!argument.hidden || argument.kind != jit::ArgKind::Scalar)
+      continue;
+    NcclArgument found;
+    found.place = places[number];
+    if (name != abi::kNcclComm) {
+      found.kind = name.consume_front(abi::kNcclWindow)   ? NcclArgument::Window
+                   : name.consume_front(abi::kNcclOffset) ? NcclArgument::Offset
+                                                          : NcclArgument::First;
+      if (found.kind == NcclArgument::First)
+        name.consume_front(abi::kNcclFirst);
+      int of = kernel.findArg(name);
+      if (of < 0)
+        return fail("kernel '" + kernel.name() +
+                    "' takes an argument that nothing is known of: '" +
+                    argument.name + "'");
+      found.of = unsigned(of);
+    }
+    ncclArguments.push_back(found);
+  }
+  llvm::sort(ncclArguments, [](const NcclArgument &a, const NcclArgument &b) {
+    return std::tie(a.of, a.place) < std::tie(b.of, b.place);
+  });
+  for (NcclArgument &argument : ncclArguments) {
+    if (argument.kind != NcclArgument::First)
+      continue;
+    const jit::ArgInfo &cells = kernel.args()[argument.of];
+    uint64_t &next = cells.kind == jit::ArgKind::Signal ? signals : counters;
+    argument.first = next;
+    next += uint64_t(cells.elements());
+  }
+  return llvm::Error::success();
+}
+
+bool KernelCode::needsDeviceComm() const {
+  return llvm::any_of(ncclArguments, [](const NcclArgument &argument) {
+    return argument.kind == NcclArgument::Comm;
+  });
+}
+
+void KernelCode::bindDeviceComm(uint64_t *params, CUdeviceptr comm) const {
+  for (const NcclArgument &argument : ncclArguments)
+    if (argument.kind == NcclArgument::Comm)
+      params[argument.place] = comm;
+}
+
+void KernelCode::bindNcclWindow(uint64_t *params, unsigned arg, uint64_t handle,
+                                uint64_t offset) const {
+  for (const NcclArgument &argument : ncclArguments) {
+    if (argument.of != arg)
+      continue;
+    if (argument.kind == NcclArgument::Window)
+      params[argument.place] = handle;
+    else if (argument.kind == NcclArgument::Offset)
+      params[argument.place] = offset;
+  }
 }
 
 llvm::Expected<std::unique_ptr<KernelCode>>
@@ -199,6 +269,9 @@ std::vector<uint64_t> KernelCode::makeParams(int rank) const {
   launch.ranks = uint32_t(kernel.ranks());
   launch.lsaSize = uint32_t(kernel.lsaSize());
   std::memcpy(params.data(), &launch, sizeof(launch));
+  for (const NcclArgument &argument : ncclArguments)
+    if (argument.kind == NcclArgument::First)
+      params[argument.place] = argument.first;
   return params;
 }
 
@@ -297,6 +370,15 @@ void LoadedKernel::bindParts(unsigned arg, llvm::ArrayRef<CUdeviceptr> parts) {
 
 void LoadedKernel::bindBase(unsigned arg, CUdeviceptr base) {
   params[code->placeOf(arg)] = base;
+}
+
+void LoadedKernel::bindDeviceComm(CUdeviceptr comm) {
+  code->bindDeviceComm(params.data(), comm);
+}
+
+void LoadedKernel::bindNcclWindow(unsigned arg, uint64_t handle,
+                                  uint64_t offset) {
+  code->bindNcclWindow(params.data(), arg, handle, offset);
 }
 
 void LoadedKernel::bindScalar(unsigned arg, llvm::ArrayRef<char> bytes) {

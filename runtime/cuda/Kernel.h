@@ -28,6 +28,17 @@ struct PollLimits {
   uint64_t spin = 1024;
 };
 
+/// A hidden scalar of a kernel that calls NCCL (lowering/nvvm/Abi.h).
+struct NcclArgument {
+  enum Kind { Comm, Window, Offset, First } kind = Comm;
+  /// In the parameter struct.
+  size_t place = 0;
+  /// Number of the argument that it is of.
+  unsigned of = 0;
+  /// Value of a First.
+  uint64_t first = 0;
+};
+
 /// Machine code of a kernel, loaded on a GPU. Functions need the device's
 /// context current.
 class KernelCode {
@@ -46,6 +57,14 @@ public:
   static constexpr size_t kStatePlace =
       offsetof(mlir::comms::nvvm::Launch, state) / sizeof(uint64_t);
 
+  /// Whether launches take a device communicator.
+  bool needsDeviceComm() const;
+  /// Fills in its address.
+  void bindDeviceComm(uint64_t *params, CUdeviceptr comm) const;
+  /// Fills in where NCCL has window argument `arg`.
+  void bindNcclWindow(uint64_t *params, unsigned arg, uint64_t handle,
+                      uint64_t offset) const;
+
   /// Puts one launch into `stream`, which may be capturing.
   CUresult launch(const uint64_t *params, CUstream stream) const;
   /// The error of such a launch.
@@ -63,6 +82,7 @@ private:
   llvm::Error loadCode();
   llvm::Error checkResident();
   llvm::Error layOut();
+  llvm::Error findNcclArguments();
 
   const Device &device;
   const jit::CudaKernel &kernel;
@@ -74,6 +94,7 @@ private:
   int64_t resident = 0;
   std::vector<size_t> places;
   size_t words = 0;
+  std::vector<NcclArgument> ncclArguments;
 };
 
 /// What a kernel's state is at first.
@@ -99,6 +120,10 @@ public:
   void bindParts(unsigned arg, llvm::ArrayRef<CUdeviceptr> parts);
   /// Base of a memory or a counter.
   void bindBase(unsigned arg, CUdeviceptr base);
+  /// As KernelCode's.
+  bool needsDeviceComm() const { return code->needsDeviceComm(); }
+  void bindDeviceComm(CUdeviceptr comm);
+  void bindNcclWindow(unsigned arg, uint64_t handle, uint64_t offset);
   /// Value of a scalar, at most 8 bytes.
   void bindScalar(unsigned arg, llvm::ArrayRef<char> bytes);
 

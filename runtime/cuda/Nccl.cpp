@@ -79,6 +79,10 @@ llvm::Error load(Nccl &nccl) {
     return createStringError("%s has no ncclTeamLsa: it was built without the "
                              "device API",
                              nccl.path.c_str());
+  nccl.DevCommCreate = reinterpret_cast<decltype(nccl.DevCommCreate)>(
+      dlsym(handle, "ncclDevCommCreate"));
+  nccl.DevCommDestroy = reinterpret_cast<decltype(nccl.DevCommDestroy)>(
+      dlsym(handle, "ncclDevCommDestroy"));
   return llvm::Error::success();
 }
 

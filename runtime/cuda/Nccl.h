@@ -29,6 +29,11 @@ struct Nccl {
     int ranks, rank, stride;
   };
   Team (*TeamLsa)(ncclComm_t) = nullptr;
+  /// ncclDevCommCreate and ncclDevCommDestroy, over structures of which only
+  /// code for the same release knows more than the size; null: there are none.
+  ncclResult_t (*DevCommCreate)(ncclComm_t, const void *requirements,
+                                void *made) = nullptr;
+  ncclResult_t (*DevCommDestroy)(ncclComm_t, const void *made) = nullptr;
   /// As ncclGetVersion gives it: 22809 is 2.28.9.
   int version = 0;
   /// The file that was loaded.

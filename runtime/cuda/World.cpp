@@ -74,6 +74,7 @@ struct RankState {
   std::unique_ptr<Device> device;
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<Window> window;
+  std::unique_ptr<DeviceComm> deviceComm;
   std::optional<Memory> memory;
   std::unique_ptr<LoadedKernel> kernel;
   CUstream stream = nullptr;
@@ -105,6 +106,7 @@ llvm::Error RankState::destroy() {
       cu.StreamDestroy(stream);
     kernel.reset();
     memory.reset();
+    deviceComm.reset();
     window.reset();
     communicator.reset();
   }
@@ -192,6 +194,7 @@ struct World::Impl {
   llvm::Error useNccl();
   llvm::Error usePlain(const llvm::Twine &why);
   llvm::Error makeWindow(RankState &rank, int number);
+  llvm::Error makeDeviceComm(RankState &rank, int number);
   llvm::Error initialise(RankState &rank, int number);
   llvm::Error capture(RankState &rank);
   llvm::Error upload(RankState &rank);
@@ -346,6 +349,8 @@ llvm::Error World::Impl::makeCommunicators() {
     return usePlain("as asked for");
   if (options.windows == WindowKind::Nccl)
     return useNccl();
+  if (kernel.nccl()) // Which it has been compiled for.
+    return useNccl();
   if (ranks == 1)
     return usePlain("one rank");
   // Only what can be known beforehand falls back: a failure of NCCL itself is
@@ -392,7 +397,19 @@ llvm::Error World::Impl::makeWindow(RankState &rank, int number) {
       if (part)
         part += layout.offsets[i];
     rank.kernel->bindParts(i, parts);
+    rank.kernel->bindNcclWindow(i, rank.window->ncclHandle(),
+                                layout.offsets[i]);
   }
+  return llvm::Error::success();
+}
+
+/// Of a kernel that calls NCCL's device library.
+llvm::Error World::Impl::makeDeviceComm(RankState &rank, int) {
+  auto made = rank.communicator->createDeviceComm(*kernel.nccl());
+  if (!made)
+    return made.takeError();
+  rank.deviceComm = std::move(*made);
+  rank.kernel->bindDeviceComm(rank.deviceComm->address());
   return llvm::Error::success();
 }
 
@@ -458,6 +475,10 @@ llvm::Error World::Impl::create() {
   if (auto error =
           together("making windows", kSetupSeconds, bind(&Impl::makeWindow)))
     return error;
+  if (kernel.nccl())
+    if (auto error = together("making NCCL's device communicator",
+                              kSetupSeconds, bind(&Impl::makeDeviceComm)))
+      return error;
   return together("filling memory", kSetupSeconds, bind(&Impl::initialise));
 }
 

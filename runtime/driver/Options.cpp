@@ -302,6 +302,14 @@ static llvm::Error readWindows(Options &o, llvm::StringRef option,
   return llvm::Error::success();
 }
 
+static llvm::Error readImpl(Options &o, llvm::StringRef option,
+                            llvm::StringRef text) {
+  if (text != "nccl" && text != "generated")
+    return usage(option + ": '" + text + "' is neither generated nor nccl");
+  o.impl = text == "nccl" ? "nccl" : "";
+  return llvm::Error::success();
+}
+
 static llvm::Error readDevices(Options &o, llvm::StringRef option,
                                llvm::StringRef text) {
   llvm::SmallVector<llvm::StringRef> parts;
@@ -323,6 +331,10 @@ static const Option kTarget[] = {
     {"--threads", "T", "threads of a CTA, a power of two [chosen]",
      readThreads},
     {"--cluster", "C", "CTAs of a block [chosen]", readCluster},
+    {"--impl", "KIND",
+     "nccl: windows and barriers are calls of NCCL's device library; "
+     "generated: they are the compiler's own [generated]",
+     readImpl},
     {"--devices", "A,B,...", "GPU of each rank [0,1,...]", readDevices},
     {"--one-process", "",
      "ranks on GPUs are threads of this process, and not a process each [the "
@@ -421,6 +433,7 @@ static llvm::Error judgeTarget(const Options &options) {
                           {options.dumpIr, "--dump-ir"}};
   const Only cudaOnly[] = {{options.threads != 0, "--threads"},
                            {options.cluster != 0, "--cluster"},
+                           {!options.impl.empty(), "--impl"},
                            {!options.devices.empty(), "--devices"},
                            {options.windows != "auto", "--windows"},
                            {options.oneProcess, "--one-process"},
@@ -449,6 +462,9 @@ static llvm::Error judge(const Options &options) {
                  "(--help shows examples)");
   if (llvm::Error error = judgeTarget(options))
     return error;
+  if (options.impl == "nccl" && options.windows == "plain")
+    return usage("--impl nccl calls NCCL's device library, which works on "
+                 "NCCL's windows alone: leave out --windows plain");
   if (options.fast && (options.seeded || options.fuzzSchedules))
     return usage("--fast has no fixed order: it cannot be combined with --seed "
                  "or --fuzz-schedules");

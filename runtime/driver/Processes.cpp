@@ -111,14 +111,14 @@ std::string writeTask(const RankTask &task) {
                request.name, request.algorithm, request.protocol,
                std::to_string(request.blocks), std::to_string(request.threads),
                std::to_string(request.cluster), std::to_string(request.check),
-               std::to_string(request.checkEvents),
+               std::to_string(request.checkEvents), request.impl,
                std::to_string(task.launches), std::to_string(task.graph),
                seconds(task.timeLimit), task.rendezvous});
 }
 
 std::optional<RankTask> readTask(llvm::StringRef bytes) {
   std::vector<std::string> fields = split(bytes);
-  if (fields.size() != 17)
+  if (fields.size() != 18)
     return std::nullopt;
   RankTask task;
   task.group.name = fields[0];
@@ -134,10 +134,11 @@ std::optional<RankTask> readTask(llvm::StringRef bytes) {
   task.request.cluster = toNumber(fields[10]);
   task.request.check = fields[11] == "1";
   task.request.checkEvents = toNumber(fields[12]);
-  task.launches = toNumber(fields[13]);
-  task.graph = fields[14] == "1";
-  task.timeLimit = toSeconds(fields[15]);
-  task.rendezvous = fields[16];
+  task.request.impl = fields[13];
+  task.launches = toNumber(fields[14]);
+  task.graph = fields[15] == "1";
+  task.timeLimit = toSeconds(fields[16]);
+  task.rendezvous = fields[17];
   return task;
 }
 

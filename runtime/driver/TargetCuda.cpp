@@ -8,6 +8,7 @@
 #ifdef COMMSIR_CUDA
 
 #include "lowering/Pipelines.h"
+#include "runtime/cuda/Communicator.h"
 #include "runtime/cuda/Cuda.h"
 #include "runtime/cuda/World.h"
 #include "runtime/driver/Processes.h"
@@ -107,6 +108,8 @@ public:
     request.chip = chip;
     request.algorithm = options.algorithm;
     request.protocol = options.protocol;
+    request.impl = options.impl;
+    request.nccl = cuda::findNccl;
     tune::Question machine;
     mlir::OwningOpRef<mlir::ModuleOp> spare;
     if (auto kernelOp = findKernel(*module, name)) {
@@ -203,6 +206,7 @@ private:
     task.request.blocks = settled.blocks;
     task.request.threads = settled.threads;
     task.request.cluster = settled.cluster;
+    task.request.impl = settled.impl;
     task.request.check = settled.check;
     task.request.checkEvents = settled.checkEvents;
     task.group.name = "comms-run";
@@ -237,7 +241,8 @@ private:
     wish.protocol = options.protocol;
     wish.blocks = options.blocks;
     wish.threads = options.threads;
-    wish.cluster = options.cluster;
+    // NCCL's barriers are of one CTA.
+    wish.cluster = options.impl.empty() ? options.cluster : 1;
     tune::KernelAnswer answer = chooseWays(kernel, wish, options);
     if (answer.blocks && !options.blocks && !kernel.getBlocks())
       request.blocks = answer.blocks;

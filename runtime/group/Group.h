@@ -70,6 +70,9 @@ struct KernelRequest {
   /// Empty and 0: the measured table's choice, else the compiler's.
   std::string algorithm, protocol;
   int64_t blocks = 0, threads = 0, cluster = 0;
+  /// GPU: "nccl": windows and barriers are calls of NCCL's device library;
+  /// empty: they are generated.
+  std::string impl;
   bool check = true;
   /// Budget of events of the checker; 0: its default.
   int64_t checkEvents = 0;

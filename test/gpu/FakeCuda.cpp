@@ -17,6 +17,10 @@
 //   exchange N  the same, by ranks that run on their own: they meet before and
 //             after, over the barrier of one_shot/pull, mark their channels
 //             busy, and give up as real kernels do
+//   nccl N,A,B,C,D,E  the same as sum, by kernels that call NCCL: the words of
+//             the parameters that hold the device communicator, x's window and
+//             offset, and y's, are A to E; they meet before and after over the
+//             device communicator (FakeNccl.cpp)
 //   identity N,M,…  two arrays x, y of N bytes in the first launch, of M in the
 //             next, and so on in turns: y is x, as for a group of one rank
 //   timeout   reports that it waited, and ends
@@ -30,8 +34,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/nvvm/Abi.h"
+#include "test/gpu/FakeNccl.h"
 
 #include <cuda.h>
+#include <nccl.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -143,6 +149,66 @@ void probe(void **arguments) {
   auto *out = argument<uint64_t *>(arguments, 2);
   for (int32_t i = 0; i < argument<int32_t>(arguments, 3); ++i)
     std::memcpy(out + i, table[i] + offset, sizeof(uint64_t));
+}
+
+/// The kernels of the device library that know NCCL's structures.
+void resolve(void **arguments) {
+  const auto &window = *argument<commsir::fake::FakeWindow *>(arguments, 0);
+  auto **table = argument<char **>(arguments, 1);
+  auto ranks = argument<int32_t>(arguments, 2);
+  for (int32_t rank = 0; rank < ranks; ++rank)
+    table[rank] = window.parts[rank];
+  table[ranks] = reinterpret_cast<char *>(uint64_t(NCCL_VERSION_CODE));
+}
+
+void require(void **arguments) {
+  auto *out = argument<commsir::fake::Requirements *>(arguments, 0);
+  auto *sizes = argument<uint64_t *>(arguments, 1);
+  const auto *needs = static_cast<const int32_t *>(arguments[2]);
+  *out = {commsir::fake::kRequirementsMark, needs[0], needs[1], needs[2],
+          needs[3], needs[4]};
+  sizes[0] = sizeof(commsir::fake::Requirements);
+  sizes[1] = sizeof(commsir::fake::DevComm);
+}
+
+void describeComm(void **arguments) {
+  const auto &comm = *argument<commsir::fake::DevComm *>(arguments, 0);
+  auto *out = argument<int64_t *>(arguments, 1);
+  int64_t facts[] = {comm.rank,         comm.ranks,       comm.ranks,
+                     comm.has.contexts, comm.has.signals, comm.has.counters};
+  std::memcpy(out, facts, sizeof(facts));
+}
+
+/// Of a kernel that calls NCCL; `numbers` are those of COMMSIR_FAKE_KERNEL.
+void sumByNccl(const abi::Launch &launch, const char *params,
+               const std::string &numbers) {
+  std::vector<size_t> n;
+  for (const char *next = numbers.c_str(); n.size() < 6; ++next) {
+    char *end = nullptr;
+    n.push_back(std::strtoull(next, &end, 10));
+    next = end;
+  }
+  auto word = [&](size_t place) {
+    return reinterpret_cast<const uint64_t *>(params)[place];
+  };
+  auto *comm = reinterpret_cast<commsir::fake::DevComm *>(word(n[1]));
+  auto *x = reinterpret_cast<commsir::fake::FakeWindow *>(word(n[2]));
+  auto *y = reinterpret_cast<commsir::fake::FakeWindow *>(word(n[4]));
+  uint64_t offset = word(n[3]), target = word(n[5]);
+  bool fits = comm->mark == commsir::fake::kDevCommMark &&
+              x->mark == commsir::fake::kWindowMark &&
+              y->mark == commsir::fake::kWindowMark &&
+              comm->rank == int(launch.rank) &&
+              comm->ranks == int(launch.ranks);
+  if (!fits || !meet(*comm->meeting, comm->ranks))
+    return;
+  for (size_t i = 0; i < n[0]; ++i) {
+    float total = 0;
+    for (uint32_t rank = 0; rank < launch.ranks; ++rank)
+      total += reinterpret_cast<float *>(x->parts[rank] + offset)[i];
+    reinterpret_cast<float *>(y->parts[launch.rank] + target)[i] = total;
+  }
+  meet(*comm->meeting, comm->ranks);
 }
 
 void sum(const abi::Launch &launch, const char *params, size_t count) {
@@ -260,8 +326,11 @@ void exchange(const abi::Launch &launch, abi::State &state, const char *params,
 size_t paramBytes(const char *params) {
   abi::Launch launch;
   std::memcpy(&launch, params, sizeof(launch));
-  bool four = environment("COMMSIR_FAKE_KERNEL").rfind("exchange ", 0) == 0;
-  return abi::kArgumentsOffset + 8 * size_t(launch.ranks) * (four ? 4 : 2);
+  std::string what = environment("COMMSIR_FAKE_KERNEL");
+  bool isNccl = what.rfind("nccl ", 0) == 0;
+  bool four = isNccl || what.rfind("exchange ", 0) == 0;
+  return abi::kArgumentsOffset + 8 * size_t(launch.ranks) * (four ? 4 : 2) +
+         (isNccl ? 64 : 0);
 }
 
 void runKernel(Stream &stream, const char *params) {
@@ -273,6 +342,8 @@ void runKernel(Stream &stream, const char *params) {
     return;
   if (what.rfind("sum ", 0) == 0)
     sum(launch, params, std::strtoull(what.c_str() + 4, nullptr, 10));
+  else if (what.rfind("nccl ", 0) == 0)
+    sumByNccl(launch, params, what.substr(5));
   else if (what.rfind("identity ", 0) == 0)
     identity(params, what.substr(9));
   else if (what.rfind("exchange ", 0) == 0)
@@ -373,9 +444,12 @@ END FAKE(ModuleUnload, CUmodule)
 END FAKE(ModuleGetFunction, CUfunction *function, CUmodule,
          const char *name) *function =
     reinterpret_cast<CUfunction>(
-        uintptr_t(!std::strcmp(name, "commsir_probe_window") ? 2
-                  : !std::strcmp(name, "commsir_add_signal") ? 4
-                                                             : 3));
+        uintptr_t(!std::strcmp(name, "commsir_probe_window")     ? 2
+                  : !std::strcmp(name, "commsir_add_signal")     ? 4
+                  : !std::strcmp(name, "commsir_resolve_window") ? 5
+                  : !std::strcmp(name, "commsir_require")        ? 6
+                  : !std::strcmp(name, "commsir_describe_comm")  ? 7
+                                                                 : 3));
 END FAKE(FuncLoad, CUfunction)
 END FAKE(FuncGetAttribute, int *value, CUfunction_attribute,
          CUfunction) *value = 40;
@@ -388,6 +462,18 @@ END FAKE(LaunchKernelEx, const CUlaunchConfig *config, CUfunction function,
          void **arguments,
          void **) if (function == reinterpret_cast<CUfunction>(2)) {
   probe(arguments);
+  return CUDA_SUCCESS;
+}
+if (function == reinterpret_cast<CUfunction>(5)) {
+  resolve(arguments);
+  return CUDA_SUCCESS;
+}
+if (function == reinterpret_cast<CUfunction>(6)) {
+  require(arguments);
+  return CUDA_SUCCESS;
+}
+if (function == reinterpret_cast<CUfunction>(7)) {
+  describeComm(arguments);
   return CUDA_SUCCESS;
 }
 if (function == reinterpret_cast<CUfunction>(4)) {

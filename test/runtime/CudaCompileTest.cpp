@@ -9,6 +9,7 @@
 
 #include "Compiled.h"
 
+#include "runtime/cuda/NcclDevice.h"
 #include "runtime/jit/cuda/Backend.h"
 
 #include "llvm/ADT/SmallString.h"
@@ -381,7 +382,13 @@ TEST_F(CudaCompile, EverythingThatCountsIsInTheKey) {
   expectNew("tile");
   options.assertBounds = false;
   expectNew("bounds");
-  options.ncclVersion = "2.28.9";
+  options.impl = "nccl";
+  expectNew("impl");
+  int release = 0;
+  options.nccl = [&]() -> llvm::Expected<NcclInstallation> {
+    return NcclInstallation{release, "/nowhere/libnccl.so.2"};
+  };
+  release = cuda::getNcclDeviceVersion();
   expectNew("NCCL");
   if (havePtxas()) {
     options.linker = "ptxas";

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/jit/cuda/Backend.h"
+#include "runtime/jit/cuda/DeviceLibrary.h"
 
 #include "lowering/Pipelines.h"
 #include "lowering/nvvm/Abi.h"
@@ -28,6 +29,7 @@ static Error lower(mlir::ModuleOp module, const CudaOptions &options) {
   pipeline.chip = options.chip;
   pipeline.algorithm = options.algorithm;
   pipeline.protocol = options.protocol;
+  pipeline.impl = options.impl;
   pipeline.tileSize = options.tileSize;
   pipeline.check = options.check;
   pipeline.checkEvents = options.checkEvents;
@@ -55,26 +57,50 @@ static LaunchShape readShape(mlir::LLVM::LLVMFuncOp function) {
   return shape;
 }
 
-/// What kernels that call NCCL's device library take of the host, a launch does
-/// not hand over.
-static Error refuseNccl(mlir::ModuleOp module, StringRef name) {
-  for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>())
-    if (function.isExternal() &&
-        function.getName().starts_with("commsir_nccl_"))
-      return failCompilation(
-          CompileError::Stage::Lowering,
-          "kernel @" + name + " calls '" + function.getName() +
-              "' of NCCL's device library, for which a launch has no device "
-              "communicator: drop `gin` for peers in load/store reach, or run "
-              "the kernel on the CPU world");
-  return Error::success();
+static std::optional<NcclNeeds> readNeeds(mlir::LLVM::LLVMFuncOp function) {
+  auto entry =
+      function->getAttrOfType<mlir::DictionaryAttr>(comms::nvvm::kNcclAttr);
+  if (!entry)
+    return std::nullopt;
+  auto read = [&](StringRef name) {
+    auto number = entry.getAs<mlir::IntegerAttr>(name);
+    return number ? number.getInt() : 0;
+  };
+  NcclNeeds needs;
+  needs.lsaBarriers = read("lsa_barriers");
+  needs.railBarriers = read("rail_barriers");
+  needs.contexts = read("contexts");
+  needs.signals = read("signals");
+  needs.counters = read("counters");
+  needs.multimem = entry.contains("multimem");
+  return needs;
+}
+
+/// The functions of NCCL's device library, for a kernel that calls them.
+static Expected<DeviceCode> findFunctions(StringRef name,
+                                          const CudaOptions &options) {
+  auto fail = [&](const Twine &why) {
+    return failCompilation(CompileError::Stage::CodeGeneration,
+                           "kernel @" + name +
+                               " calls NCCL's device library: " + why);
+  };
+  if (!options.nccl)
+    return fail("no NCCL is at hand. Leave impl=nccl out and drop `gin` for "
+                "peers in load/store reach, or run the kernel on the CPU "
+                "world");
+  Expected<NcclInstallation> nccl = options.nccl();
+  if (!nccl)
+    return fail(toString(nccl.takeError()));
+  Expected<DeviceCode> code = getDeviceCode(*nccl, DevicePart::Functions,
+                                            options.chip, Cache::shared());
+  if (!code)
+    return fail(toString(code.takeError()));
+  return code;
 }
 
 Expected<PtxKernel> commsir::jit::makePtx(mlir::ModuleOp module, StringRef name,
                                           const CudaOptions &options) {
   if (Error error = lower(module, options))
-    return std::move(error);
-  if (Error error = refuseNccl(module, name))
     return std::move(error);
   mlir::LLVM::LLVMFuncOp function;
   module.walk([&](mlir::LLVM::LLVMFuncOp candidate) {
@@ -94,6 +120,19 @@ Expected<PtxKernel> commsir::jit::makePtx(mlir::ModuleOp module, StringRef name,
   comms::PtxOptions emission;
   emission.chip = options.chip;
   emission.optLevel = options.optLevel;
+  kernel.nccl = readNeeds(function);
+  DeviceCode functions;
+  if (kernel.nccl) {
+    Expected<DeviceCode> found = findFunctions(name, options);
+    if (!found)
+      return found.takeError();
+    functions = std::move(*found);
+    if (functions.isBitcode)
+      emission.deviceLibrary = functions.code;
+    else
+      kernel.library = functions.code;
+    emission.keepDeviceCalls = !functions.isBitcode;
+  }
   mlir::FailureOr<std::string> ptx = comms::emitPTX(module, emission);
   if (mlir::failed(ptx))
     return failCompilation(CompileError::Stage::CodeGeneration,

@@ -25,6 +25,9 @@ struct PtxKernel {
   Description description;
   LaunchShape shape;
   int64_t paramBytes = 0;
+  std::optional<NcclNeeds> nccl;
+  /// PTX of functions that `ptx` calls; empty: none.
+  std::string library;
 };
 
 /// Lowers the one kernel of `module` by the pipeline comms-to-nvvm and makes
@@ -40,6 +43,9 @@ struct KernelContents {
   LaunchShape shape;
   int64_t paramBytes = 0;
   CubinFacts facts;
+  std::optional<NcclNeeds> nccl;
+  /// The device library that is in the code (identifyDeviceCode); empty: none.
+  std::string ncclCode;
 };
 
 /// Writes contents and code as bytes; the code comes first, at a multiple

@@ -8,6 +8,7 @@
 #include "runtime/jit/cuda/Compile.h"
 
 #include "runtime/jit/cuda/Backend.h"
+#include "runtime/jit/cuda/DeviceLibrary.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 
@@ -57,6 +58,9 @@ int64_t CudaKernel::lsaSize() const {
 }
 LaunchShape CudaKernel::shape() const { return data->contents.shape; }
 int64_t CudaKernel::paramBytes() const { return data->contents.paramBytes; }
+const std::optional<NcclNeeds> &CudaKernel::nccl() const {
+  return data->contents.nccl;
+}
 unsigned CudaKernel::registers() const {
   return data->contents.facts.registers;
 }
@@ -101,8 +105,10 @@ static bool isKernel(StringRef bytes) {
 // Keys
 //===----------------------------------------------------------------------===//
 
+/// `nccl`: the device library that becomes part of the code, if any does.
 static CacheKey makeKey(StringRef what, StringRef module, StringRef variant,
-                        StringRef name, const CudaOptions &options) {
+                        StringRef name, const CudaOptions &options,
+                        StringRef nccl) {
   CacheKeyBuilder key;
   key.add("what", what).add("module", module).add("variant", variant);
   key.add("name", name);
@@ -115,8 +121,30 @@ static CacheKey makeKey(StringRef what, StringRef module, StringRef variant,
   key.add("assertBounds", options.assertBounds);
   key.add("optLevel", options.optLevel);
   key.add("linker", identifyLinker(options.linker));
-  key.add("nccl", options.ncclVersion);
+  key.add("impl", options.impl);
+  key.add("nccl", nccl);
   return key.finish();
+}
+
+/// Whether the code will call NCCL's device library.
+static bool callsNccl(mlir::ModuleOp module, const CudaOptions &options) {
+  return options.impl == "nccl" ||
+         module
+             .walk([](mlir::Operation *op) {
+               return op->hasAttr("gin") ? mlir::WalkResult::interrupt()
+                                         : mlir::WalkResult::advance();
+             })
+             .wasInterrupted();
+}
+
+/// The device library that such a kernel gets.
+static Expected<std::string> identifyNccl(const CudaOptions &options) {
+  if (!options.nccl)
+    return "";
+  Expected<NcclInstallation> nccl = options.nccl();
+  if (!nccl)
+    return nccl.takeError();
+  return identifyDeviceCode(*nccl);
 }
 
 /// The module as bytecode: the same for the same module, however it was written
@@ -148,7 +176,7 @@ static std::thread startThread(Work work) {
 /// Machine code of a prepared module, as an entry of the cache.
 static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
                                          const CudaOptions &options,
-                                         PtxMaker maker) {
+                                         StringRef nccl, PtxMaker maker) {
   // Opening the linker's 90 MB takes 8 ms, which fit beside the passes.
   std::thread loading = startThread([&] { preloadLinker(options.linker); });
   Expected<PtxKernel> ptx = maker(module, name, options);
@@ -156,8 +184,9 @@ static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
     loading.join();
   if (!ptx)
     return ptx.takeError();
-  Expected<Linked> linked = linkPtx(ptx->ptx, ptx->entry, options.chip,
-                                    options.optLevel, options.linker);
+  Expected<Linked> linked =
+      linkPtx(ptx->ptx, ptx->entry, options.chip, options.optLevel,
+              options.linker, ptx->library);
   if (!linked)
     return failCompilation(CompileError::Stage::CodeGeneration,
                            "no machine code could be made of kernel @" + name +
@@ -172,6 +201,8 @@ static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
   contents.shape = ptx->shape;
   contents.paramBytes = ptx->paramBytes;
   contents.facts = linked->facts;
+  contents.nccl = ptx->nccl;
+  contents.ncclCode = nccl.str();
   return encodeKernel(contents, linked->code);
 }
 
@@ -196,13 +227,23 @@ static Expected<Place> compileInto(mlir::ModuleOp module, StringRef name,
   Expected<std::string> bytecode = makeBytecode(module);
   if (!bytecode)
     return bytecode.takeError();
+  std::string nccl;
+  if (callsNccl(module, options)) {
+    Expected<std::string> known = identifyNccl(options);
+    if (!known)
+      return failCompilation(
+          CompileError::Stage::CodeGeneration,
+          "kernel @" + chosen +
+              " calls NCCL's device library: " + toString(known.takeError()));
+    nccl = *known;
+  }
   Place place;
-  place.key = makeKey("kernel", *bytecode, "", chosen, options);
+  place.key = makeKey("kernel", *bytecode, "", chosen, options, nccl);
   bool built = false;
   Expected<Cache::Entry> entry =
       cache.get(place.key, "kernel @" + chosen, isKernel, [&] {
         built = true;
-        return buildKernel(module, chosen, options, maker);
+        return buildKernel(module, chosen, options, nccl, maker);
       });
   if (!entry)
     return entry.takeError();
@@ -235,11 +276,27 @@ Expected<std::unique_ptr<CudaKernel>> commsir::jit::compileCudaSourceWith(
     const CudaOptions &options,
     function_ref<Expected<mlir::OwningOpRef<mlir::ModuleOp>>()> parse,
     Cache &cache, PtxMaker maker) {
-  CacheKey sourceKey = makeKey("source", source, variant, name, options);
+  // Whether the source calls NCCL is not known before it is parsed: the kernel
+  // says for which it was made.
+  CacheKey sourceKey = makeKey("source", source, variant, name, options, "");
+  auto isForNccl = [&](StringRef bytes) {
+    KernelContents contents;
+    StringRef code;
+    if (!decodeKernel(bytes, contents, code))
+      return false;
+    if (!contents.nccl)
+      return true;
+    Expected<std::string> nccl = identifyNccl(options);
+    if (nccl)
+      return *nccl == contents.ncclCode;
+    consumeError(nccl.takeError()); // Compiling says it.
+    return false;
+  };
   if (Cache::Entry reference = cache.find(sourceKey, isReference)) {
     CacheKey key;
     std::copy(reference->begin(), reference->end(), key.begin());
-    if (Cache::Entry entry = cache.find(key, isKernel))
+    if (Cache::Entry entry = cache.find(key, isKernel);
+        entry && isForNccl(*entry))
       if (auto kernel = CudaKernelFactory::make(std::move(entry), true))
         return kernel;
   }

@@ -14,8 +14,12 @@
 #define COMMSIR_RUNTIME_JIT_CUDA_COMPILE_H
 
 #include "runtime/jit/Compile.h"
+#include "runtime/jit/cuda/Nccl.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <functional>
+#include <optional>
 
 namespace commsir::jit {
 
@@ -45,8 +49,12 @@ struct CudaOptions {
   /// "nvjitlink", "ptxas", "driver" (PTX stays PTX: for a driver that is older
   /// than the linker); empty: see linkPtx.
   std::string linker;
-  /// Version of the NCCL that the kernel's code depends on; empty: of none.
-  std::string ncclVersion;
+  /// "nccl": windows and barriers are NCCL's own, too; empty: generated, and
+  /// only GIN calls NCCL.
+  std::string impl;
+  /// Finds the NCCL that is loaded, for kernels that call its device library;
+  /// not called for others. Null: there is none.
+  std::function<llvm::Expected<NcclInstallation>()> nccl;
 };
 
 /// Grid of a kernel: blocks * cluster CTAs of `threads` threads.
@@ -80,6 +88,8 @@ public:
   LaunchShape shape() const;
   /// Size of the parameter struct of lowering/nvvm/Abi.h.
   int64_t paramBytes() const;
+  /// Of a kernel that calls NCCL's device library.
+  const std::optional<NcclNeeds> &nccl() const;
   /// Registers of a thread; 0: not known.
   unsigned registers() const;
   /// Static shared memory of a CTA in bytes, with what the system takes of it;

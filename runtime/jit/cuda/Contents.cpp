@@ -34,6 +34,22 @@ static void visitContents(Archive &archive, KernelContents &contents) {
   archive.number(contents.facts.registers);
   archive.number(contents.facts.sharedBytes);
   archive.number(contents.facts.stackBytes);
+  bool calls = contents.nccl.has_value();
+  archive.number(calls);
+  if (!calls) {
+    contents.nccl.reset();
+    return;
+  }
+  if (!contents.nccl)
+    contents.nccl.emplace();
+  NcclNeeds &needs = *contents.nccl;
+  archive.number(needs.lsaBarriers);
+  archive.number(needs.railBarriers);
+  archive.number(needs.contexts);
+  archive.number(needs.signals);
+  archive.number(needs.counters);
+  archive.number(needs.multimem);
+  archive.text(contents.ncclCode);
 }
 
 std::string commsir::jit::encodeKernel(const KernelContents &contents,

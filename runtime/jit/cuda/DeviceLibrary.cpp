@@ -358,6 +358,16 @@ Expected<DeviceCode> commsir::jit::getDeviceCode(const NcclInstallation &nccl,
   return result;
 }
 
+Expected<std::string>
+commsir::jit::identifyDeviceCode(const NcclInstallation &nccl) {
+  if (usesEmbedded(nccl))
+    return std::to_string(nccl.version);
+  Expected<NcclHeaders> headers = findNcclHeaders(nccl);
+  if (!headers)
+    return explain(nccl, headers.takeError());
+  return std::to_string(nccl.version) + " " + headers->digest;
+}
+
 Error commsir::jit::checkDeviceCode(const NcclInstallation &nccl) {
   if (usesEmbedded(nccl))
     return Error::success();

@@ -18,6 +18,7 @@
 #define COMMSIR_RUNTIME_JIT_CUDA_DEVICELIBRARY_H
 
 #include "runtime/jit/Cache.h"
+#include "runtime/jit/cuda/Nccl.h"
 #include "runtime/jit/cuda/Nvrtc.h"
 
 #include <string>
@@ -25,19 +26,12 @@
 
 namespace commsir::jit {
 
-/// An NCCL: its release as ncclGetVersion gives it (22809 is 2.28.9), and the
-/// file that is loaded.
-struct NcclInstallation {
-  int version = 0;
-  std::string path;
-};
-
 /// "2.28.9".
 std::string formatNcclVersion(int version);
 
 /// What of the device library is wanted.
 enum class DevicePart {
-  /// The runtime's kernels: commsir_resolve_window, commsir_probe_window.
+  /// The runtime's kernels: commsir_resolve_window, commsir_require, …
   Kernels,
   /// All functions, to be linked with a kernel that calls them.
   Functions,
@@ -77,6 +71,10 @@ llvm::Expected<NcclHeaders> findNcclHeaders(const NcclInstallation &nccl);
 llvm::Expected<DeviceCode> getDeviceCode(const NcclInstallation &nccl,
                                          DevicePart part, llvm::StringRef chip,
                                          Cache &cache);
+
+/// Tells apart what `getDeviceCode` gives, in keys of the cache: "22809", or a
+/// release and the digest of its headers.
+llvm::Expected<std::string> identifyDeviceCode(const NcclInstallation &nccl);
 
 /// Whether `getDeviceCode` has all that it needs for `nccl`; compiles nothing.
 llvm::Error checkDeviceCode(const NcclInstallation &nccl);
