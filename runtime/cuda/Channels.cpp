@@ -9,6 +9,7 @@
 
 #include "runtime/group/Error.h"
 
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -25,7 +26,11 @@ static constexpr size_t kLeastWindow = size_t(32) << 20;
 static constexpr size_t kRecordsPerPage = 64;
 
 bool ChannelPool::has(size_t bytes) const {
-  return !blocks.empty() && blocks.back().bytes - blocks.back().used >= bytes;
+  for (const Block &block : blocks)
+    for (auto [offset, size] : block.spans)
+      if (size >= bytes)
+        return true;
+  return false;
 }
 
 llvm::Error ChannelPool::reserve(size_t bytes) {
@@ -55,19 +60,55 @@ llvm::Error ChannelPool::reserve(size_t bytes) {
   if (auto error = cu.check(cu.CtxSynchronize(), "zeroing channel memory"))
     return error;
   total += (*window)->size();
-  blocks.push_back({std::move(*window), wanted, 0});
+  blocks.push_back({std::move(*window), wanted, 0, {{0, wanted}}});
   return llvm::Error::success();
 }
 
 ChannelPool::Piece ChannelPool::take(size_t bytes) {
-  Block &block = blocks.back();
-  Piece piece;
-  piece.own = block.window->base() + block.used;
-  for (CUdeviceptr part : block.window->parts())
-    piece.parts.push_back(part ? part + block.used : 0);
-  block.used += llvm::alignTo(bytes, abi::kAlignment);
-  block.used = std::min(block.used, block.bytes);
-  return piece;
+  for (Block &block : blocks)
+    for (auto [offset, size] : block.spans) {
+      if (size < bytes)
+        continue;
+      // Only the last span of a block can be shorter than that.
+      size_t taken = std::min(llvm::alignTo(bytes, abi::kAlignment), size);
+      Piece piece;
+      piece.own = block.window->base() + offset;
+      for (CUdeviceptr part : block.window->parts())
+        piece.parts.push_back(part ? part + offset : 0);
+      piece.isUsed = offset < block.touched;
+      block.touched = std::max(block.touched, offset + taken);
+      size_t rest = offset + taken, left = size - taken;
+      block.spans.erase(offset);
+      if (left)
+        block.spans[rest] = left;
+      return piece;
+    }
+  llvm_unreachable("take without reserve");
+}
+
+void ChannelPool::give(CUdeviceptr own, size_t bytes) {
+  for (Block &block : blocks) {
+    CUdeviceptr base = block.window->base();
+    if (own < base || own - base >= block.bytes)
+      continue;
+    size_t offset = own - base;
+    size_t end =
+        std::min(offset + llvm::alignTo(bytes, abi::kAlignment), block.bytes);
+    auto after = block.spans.lower_bound(offset);
+    if (after != block.spans.end() && after->first == end) {
+      end += after->second;
+      after = block.spans.erase(after);
+    }
+    if (after != block.spans.begin()) {
+      auto before = std::prev(after);
+      if (before->first + before->second == offset) {
+        offset = before->first;
+        block.spans.erase(before);
+      }
+    }
+    block.spans[offset] = end - offset;
+    return;
+  }
 }
 
 const Window *ChannelPool::windowOf(CUdeviceptr own) const {
@@ -83,6 +124,8 @@ void ChannelPool::abandon() {
 }
 
 llvm::Expected<Records::Place> Records::take(const Device &device) {
+  if (!free.empty())
+    return free.pop_back_val();
   if (pages.empty() || used == kRecordsPerPage) {
     auto page = Memory::allocate(device, kRecordsPerPage * sizeof(ErrorRecord),
                                  Memory::Place::PinnedHost);

@@ -19,11 +19,13 @@
 #include "runtime/cuda/Kernel.h"
 
 #include <deque>
+#include <map>
 
 namespace commsir::cuda {
 
-/// Symmetric memory that is handed out from windows, zeroed, and never taken
-/// back.
+/// Symmetric memory that is handed out from windows, which it keeps. All ranks
+/// take and give the same, in the same order, so that every part of a piece
+/// lies at the same offset.
 class ChannelPool {
 public:
   ChannelPool(Communicator &communicator, uint64_t limit)
@@ -33,6 +35,8 @@ public:
   struct Piece {
     CUdeviceptr own = 0;
     std::vector<CUdeviceptr> parts;
+    /// Another had it before: it is not zero.
+    bool isUsed = false;
   };
   /// Whether `bytes` are there, without a new window.
   bool has(size_t bytes) const;
@@ -44,6 +48,8 @@ public:
   llvm::Error reserve(size_t bytes);
   /// `bytes` that `reserve` or `has` has promised.
   Piece take(size_t bytes);
+  /// Takes back a piece of `bytes`, which no rank uses any more.
+  void give(CUdeviceptr own, size_t bytes);
   /// The window that a piece lies in.
   const Window *windowOf(CUdeviceptr own) const;
   /// Bytes of its windows.
@@ -58,7 +64,10 @@ private:
     std::unique_ptr<Window> window;
     /// What was asked for; behind it lies a mark that peers may still read.
     size_t bytes = 0;
-    size_t used = 0;
+    /// Behind it nothing was ever handed out.
+    size_t touched = 0;
+    /// What nobody has: offsets and bytes. No two of them touch.
+    std::map<size_t, size_t> spans;
   };
   std::vector<Block> blocks;
 };
@@ -72,10 +81,13 @@ public:
     CUdeviceptr device = 0;
   };
   llvm::Expected<Place> take(const Device &device);
+  /// Takes back one that nothing was written to.
+  void give(Place place) { free.push_back(place); }
 
 private:
   std::deque<Memory> pages;
   size_t used = 0;
+  llvm::SmallVector<Place> free;
 };
 
 /// One instance of a kernel's channels.

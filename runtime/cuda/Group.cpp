@@ -30,6 +30,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <list>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -152,6 +153,8 @@ public:
   ChannelLayout layout;
   uint64_t digest = 0;
   bool concurrent = false;
+  /// How often it was prepared and not discarded.
+  unsigned users = 1;
   /// Arguments of `launch`, and their numbers in the kernel.
   std::vector<jit::ArgInfo> visible;
   std::vector<unsigned> numbers;
@@ -315,6 +318,7 @@ public:
   bool isSymmetric(const void *data, size_t bytes) const override;
   void *peerAddress(const void *data, int64_t peer) const override;
   llvm::Expected<GroupKernel *> prepare(const KernelRequest &request) override;
+  llvm::Error discard(GroupKernel &which) override;
   llvm::Expected<void *> allocateOwn(size_t bytes) override;
   void releaseOwn(void *memory) override;
   llvm::Error copy(void *to, size_t toPitch, const void *from, size_t fromPitch,
@@ -376,8 +380,9 @@ private:
   makeSet(CudaGroupKernel &kernel, std::unique_ptr<DeviceComm> deviceComm = {});
   llvm::Expected<std::vector<std::unique_ptr<DeviceComm>>>
   makeDeviceComms(const CudaGroupKernel &kernel, int count);
+  llvm::Expected<bool> awaitLaunches(const CudaGroupKernel &kernel);
   llvm::Error fillSet(const CudaGroupKernel &kernel, const ChannelSet &set,
-                      CUdeviceptr base);
+                      const ChannelPool::Piece &piece);
   llvm::Expected<ChannelSet *> setFor(CudaGroupKernel &kernel,
                                       unsigned long long capture);
   llvm::Error bind(const CudaGroupKernel &kernel, ChannelSet &set,
@@ -419,8 +424,8 @@ private:
   uint64_t windowsVersion = 1;
 
   llvm::StringMap<CudaGroupKernel *> byRequest;
-  /// Added to under `controlMutex`.
-  std::deque<CudaGroupKernel> kernels;
+  /// Changed under `controlMutex`.
+  std::list<CudaGroupKernel> kernels;
   Last eagerLast, captureLast;
   unsigned long long captureId = 0;
 
@@ -875,10 +880,17 @@ llvm::Error CudaGroup::waitForControl(const llvm::Twine &what, double seconds) {
   }
 }
 
-/// Poison and the state; zeros are there.
+/// Zeros where another kernel was, poison, and the state.
 llvm::Error CudaGroup::fillSet(const CudaGroupKernel &kernel,
-                               const ChannelSet &set, CUdeviceptr base) {
+                               const ChannelSet &set,
+                               const ChannelPool::Piece &piece) {
   std::lock_guard lock(controlMutex);
+  CUdeviceptr base = piece.own;
+  if (piece.isUsed)
+    if (auto error =
+            cu.check(cu.MemsetD8Async(base, 0, kernel.layout.bytes, control),
+                     "zeroing channels"))
+      return error;
   for (auto [number, argument] : llvm::enumerate(kernel.kernel->args())) {
     if (!isGroups(argument) || !argument.poisoned || !argument.bytes())
       continue;
@@ -935,7 +947,7 @@ CudaGroup::makeSet(CudaGroupKernel &kernel,
   if (deviceComm)
     kernel.code->bindDeviceComm(set.params.data(), deviceComm->address());
   set.deviceComm = std::move(deviceComm);
-  if (auto error = fillSet(kernel, set, piece.own))
+  if (auto error = fillSet(kernel, set, piece))
     return std::move(error);
   std::lock_guard lock(controlMutex);
   kernel.sets.push_back(std::move(set));
@@ -969,8 +981,10 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
     return usage("a group of GPUs has no kernels for a part of its ranks: make "
                  "a group of those ranks");
   std::string key = keyOf(request);
-  if (auto known = byRequest.find(key); known != byRequest.end())
+  if (auto known = byRequest.find(key); known != byRequest.end()) {
+    ++known->second->users;
     return known->second;
+  }
   if (isStopped)
     return stopped();
   Current current(cu, device->context());
@@ -1016,6 +1030,66 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
     return std::move(failed);
   byRequest[key] = kernel;
   return kernel;
+}
+
+/// Whether all that was launched on the kernel's own channels has ended, on all
+/// ranks; false: that cannot be known.
+llvm::Expected<bool> CudaGroup::awaitLaunches(const CudaGroupKernel &kernel) {
+  // Launches follow each other, but for concurrent ones. A stream that is
+  // captured by now cannot be asked.
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  bool isKnown =
+      !kernel.concurrent &&
+      (!eagerLast.any ||
+       (cu.StreamIsCapturing(eagerLast.stream, &status) == CUDA_SUCCESS &&
+        status == CU_STREAM_CAPTURE_STATUS_NONE &&
+        cu.EventRecord(order, eagerLast.stream) == CUDA_SUCCESS &&
+        cu.EventSynchronize(order) == CUDA_SUCCESS));
+  auto all = mesh->all("discarding kernel '" + kernel.name().str() + "'",
+                       isKnown ? "yes" : "no", patience());
+  if (!all)
+    return all.takeError();
+  return llvm::all_of(*all, [](llvm::StringRef said) { return said == "yes"; });
+}
+
+/// Graphs may be replayed for as long as the group lives: what they launch is
+/// kept.
+llvm::Error CudaGroup::discard(GroupKernel &which) {
+  auto &kernel = static_cast<CudaGroupKernel &>(which);
+  if (isStopped)
+    return stopped();
+  if (--kernel.users)
+    return llvm::Error::success();
+  Current current(cu, device->context());
+  OutsideCapture outside(cu);
+  for (auto it = byRequest.begin(); it != byRequest.end(); ++it)
+    if (it->second == &kernel) {
+      byRequest.erase(it);
+      break;
+    }
+  auto idle = awaitLaunches(kernel);
+  if (!idle)
+    return idle.takeError();
+  if (!*idle)
+    return llvm::Error::success();
+  std::list<CudaGroupKernel> gone;
+  std::lock_guard lock(controlMutex);
+  std::deque<ChannelSet> captured;
+  for (ChannelSet &set : kernel.sets)
+    if (set.capture) {
+      captured.push_back(std::move(set));
+    } else {
+      pool->give(set.state, kernel.layout.bytes);
+      records.give(set.record);
+    }
+  kernel.sets = std::move(captured);
+  kernel.eager = nullptr;
+  kernel.spares.clear();
+  if (kernel.sets.empty())
+    gone.splice(gone.begin(), kernels, llvm::find_if(kernels, [&](auto &one) {
+                  return &one == &kernel;
+                }));
+  return llvm::Error::success();
 }
 
 /// The channels of a capture, its own: a graph is replayed beside launches that

@@ -137,7 +137,9 @@ struct Collectives::Impl {
   llvm::Expected<Shelf::Kept *>
   find(Shelf &shelf, llvm::StringRef key, llvm::ArrayRef<int64_t> members,
        llvm::StringRef text, void *stream,
-       llvm::function_ref<llvm::Expected<KernelRequest>()> write);
+       llvm::function_ref<llvm::Expected<KernelRequest>()> write,
+       bool makesRoom = true);
+  llvm::Error discardOldest(Shelf &shelf);
   Shelf &shelfOf(llvm::ArrayRef<int64_t> members) {
     return shelves[members.vec()];
   }
@@ -199,11 +201,31 @@ Collectives::Impl::~Impl() {
     group.releaseOwn(memory);
 }
 
+llvm::Error Collectives::Impl::discardOldest(Shelf &shelf) {
+  ++age;
+  auto oldest = shelf.kernels.find(shelf.uses.back());
+  if (llvm::Error error = group.discard(*oldest->second.kernel))
+    return error;
+  shelf.kernels.erase(oldest);
+  shelf.uses.pop_back();
+  return llvm::Error::success();
+}
+
+/// Whether there is too little memory.
+static bool isLimit(const llvm::Error &error) {
+  bool found = false;
+  llvm::visitErrors(error, [&](const llvm::ErrorInfoBase &one) {
+    if (one.isA<GroupError>())
+      found |= static_cast<const GroupError &>(one).getKind() == Kind::Limit;
+  });
+  return found;
+}
+
 /// The kernel of that key; where there is none, of the text that `write` makes.
 llvm::Expected<Shelf::Kept *> Collectives::Impl::find(
     Shelf &shelf, llvm::StringRef key, llvm::ArrayRef<int64_t> members,
     llvm::StringRef text, void *stream,
-    llvm::function_ref<llvm::Expected<KernelRequest>()> write) {
+    llvm::function_ref<llvm::Expected<KernelRequest>()> write, bool makesRoom) {
   auto it = shelf.kernels.find(key);
   if (it != shelf.kernels.end()) {
     shelf.touch(it->second);
@@ -214,19 +236,25 @@ llvm::Expected<Shelf::Kept *> Collectives::Impl::find(
                      text + ": there is no kernel for this call yet, and none "
                             "is compiled while a stream is captured: make the "
                             "call once, on all ranks, before capturing");
-  if (shelf.kernels.size() >= limits.kernels) {
-    ++age;
-    auto oldest = shelf.kernels.find(shelf.uses.back());
-    if (llvm::Error error = group.discard(*oldest->second.kernel))
+  if (shelf.kernels.size() >= limits.kernels)
+    if (llvm::Error error = discardOldest(shelf))
       return std::move(error);
-    shelf.kernels.erase(oldest);
-    shelf.uses.pop_back();
-  }
   auto request = write();
   if (!request)
     return request.takeError();
   request->members = members.vec();
   auto kernel = group.prepare(*request);
+  // The kernels used longest ago make room for it: all ranks are told of the
+  // limit, and have used the same.
+  while (!kernel && makesRoom && !shelf.kernels.empty()) {
+    llvm::Error error = kernel.takeError();
+    if (!isLimit(error))
+      return std::move(error);
+    llvm::consumeError(std::move(error));
+    if (llvm::Error error = discardOldest(shelf))
+      return std::move(error);
+    kernel = group.prepare(*request);
+  }
   if (!kernel)
     return kernel.takeError();
   shelf.uses.push_front(key.str());
@@ -409,23 +437,20 @@ llvm::Expected<bool> Collectives::Impl::agreeOnWindow(Collectives &collectives,
 
 /// False: there is no memory for such a kernel, on any rank.
 llvm::Expected<bool> Collectives::Impl::runDirectly(const Shape &shape) {
-  auto kept = find(shelfOf({}), directKey(shape), {}, shape.text, nullptr, [&] {
-    return shape.write(shape.elements, /*direct=*/true);
-  });
+  auto kept = find(
+      shelfOf({}), directKey(shape), {}, shape.text, nullptr,
+      [&] { return shape.write(shape.elements, /*direct=*/true); },
+      /*makesRoom=*/false);
   if (kept) {
     if (llvm::Error error = launch(shape, shape.elements, *(*kept)->kernel,
                                    shape.input, shape.output, nullptr))
       return std::move(error);
     return true;
   }
-  bool isLimit = false;
-  llvm::Error rest = llvm::handleErrors(
-      kept.takeError(), [&](std::unique_ptr<GroupError> error) -> llvm::Error {
-        isLimit = error->getKind() == Kind::Limit;
-        return isLimit ? llvm::Error::success() : llvm::Error(std::move(error));
-      });
-  if (rest)
-    return std::move(rest);
+  llvm::Error error = kept.takeError();
+  if (!isLimit(error))
+    return std::move(error);
+  llvm::consumeError(std::move(error));
   usesOf(shape, directKey(shape)) = kNever;
   return false;
 }

@@ -223,6 +223,28 @@ TEST_F(CollectiveTest, KernelsAreDropped) {
   });
 }
 
+/// Where channel memory ends, kernels that were used longest ago make room.
+TEST_F(CollectiveTest, KernelsMakeRoom) {
+  setenv("COMMSIR_CHANNEL_BYTES", "8192", 1);
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        for (int turn = 0; turn < 2; ++turn)
+          for (int64_t count = 17; count < 29; ++count) {
+            Calls::expect(count);
+            if (auto error = calls.collectives->run(
+                    calls.make("all_reduce", count), nullptr))
+              return llvm::toString(std::move(error));
+          }
+        if (calls.kernels() <= 12)
+          return std::to_string(calls.kernels()) +
+                 " kernels have found room: the test shows nothing";
+        return "";
+      },
+      2);
+  unsetenv("COMMSIR_CHANNEL_BYTES");
+}
+
 TEST_F(CollectiveTest, CapturesNeedPreparedCalls) {
   CollectiveLimits limits;
   limits.ownSizes = 1;

@@ -615,6 +615,85 @@ TEST_F(GroupTest, ChannelMemoryIsBounded) {
     EXPECT_TRUE(has(end.said, "and the group's limit is 4 MiB")) << end.said;
 }
 
+/// What kernels leave behind is zeroed for the next ones, and pieces that lie
+/// beside each other become one.
+TEST_F(GroupTest, ChannelMemoryIsUsedAgain) {
+  expectWell(2, [](Rank &me) -> std::string {
+    me.options.channelBytes = 96 << 20;
+    me.start();
+    auto makeLarge = [](const char *name) {
+      KernelRequest large = sumRequest();
+      large.source = sumSource(name);
+      for (size_t at; (at = large.source.find("24xf32")) != std::string::npos;)
+        large.source.replace(at, 6, "4194304xf32");
+      large.check = false;
+      return large;
+    };
+    GroupKernel *first = me.take(me.group->prepare(makeLarge("first")));
+    uint64_t bytes = me.group->counts().channelBytes;
+    for (const char *name : {"second", "first", "third"}) {
+      auto refused = me.group->prepare(makeLarge("another"));
+      if (refused)
+        return "more than the limit was given out";
+      std::string said = llvm::toString(refused.takeError());
+      if (!has(said, "and the group's limit is 96 MiB"))
+        return said;
+      me.leaveIf(me.group->discard(*first));
+      first = me.take(me.group->prepare(makeLarge(name)));
+    }
+    if (me.group->counts().channelBytes != bytes)
+      return "there is more channel memory than before";
+    // Launches of a kernel that is prepared anew begin at the first again.
+    for (int turn = 0; turn < 3; ++turn) {
+      for (int launch = 0; launch < 3; ++launch)
+        if (std::string wrong = me.sum(launch); !wrong.empty())
+          return wrong;
+      me.leaveIf(me.group->discard(*me.kernel));
+      me.prepare();
+    }
+    return "";
+  });
+}
+
+TEST_F(GroupTest, WhatGraphsLaunchIsKept) {
+  expectWell(2, [](Rank &me) -> std::string {
+    me.start();
+    const cuda::Driver &cu = cuda::getDevice(*me.group).driver();
+    CUstream stream = me.makeStream();
+    GroupKernel *captured = me.kernel;
+    if (cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL))
+      return "no capture";
+    me.leaveIf(me.launch(stream));
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    if (cu.StreamEndCapture(stream, &graph) ||
+        cu.GraphInstantiate(&exec, graph, 0))
+      return "no graph";
+    // Prepared twice: the first discard takes nothing away.
+    me.prepare();
+    me.leaveIf(me.group->discard(*captured));
+    me.prepare();
+    if (me.kernel != captured)
+      return "a kernel that is used elsewhere was discarded";
+    me.leaveIf(me.group->discard(*captured));
+    me.leaveIf(me.group->discard(*captured));
+    me.prepare();
+    if (me.kernel == captured)
+      return "the kernel was not discarded";
+    for (int turn = 0; turn < 3; ++turn) {
+      if (std::string wrong = me.sum(turn); !wrong.empty())
+        return "eager: " + wrong;
+      me.fill(turn + 5);
+      if (cu.GraphLaunch(exec, stream))
+        return "no launch of the graph";
+      me.leaveIf(me.group->poll());
+      if (std::string wrong = me.check(turn + 5, 2, 3); !wrong.empty())
+        return "in a graph: " + wrong;
+    }
+    return "";
+  });
+}
+
 TEST_F(GroupTest, ARankThatDoesNotComeIsNamed) {
   auto ended = run(2, [](Rank &me) -> std::string {
     if (me.rank == 1)
