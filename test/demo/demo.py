@@ -1,15 +1,16 @@
-"""The main job of CommsIR, on a machine with no GPU.
+"""The main job of CommsIR: on 8 ranks of the CPU world, and on this machine's GPUs where there are two or more.
 
-1. Cuts the handwritten digits that scikit-learn ships into one shard for each of 8 ranks.
-2. Runs all-reduce + residual add + RMSNorm, as one kernel, on the 8 ranks, and compares every
-   rank's result with NumPy in float64.
+1. Cuts the handwritten digits that scikit-learn ships into one shard for each rank.
+2. Runs all-reduce + residual add + RMSNorm, as one kernel, on the ranks, and compares every
+   rank's result with NumPy in float64. With GPUs, the same file runs there too, a rank a GPU.
 3. Hands a kernel with a missing signal to the checker, and then runs it, to show how a deadlock
    is told.
 
-Usage: demo.py --bin build/bin
+Usage: demo.py --bin build/bin [--gpus N]
 """
 
 import argparse
+import ctypes
 import pathlib
 import shutil
 import subprocess
@@ -32,14 +33,33 @@ BF16 = ml_dtypes.bfloat16
 REFUSED, DEADLOCK = 4, 5
 
 
-def heading(number: int, text: str) -> None:
-    print(f"\n{number}. {text}\n{'-' * (len(text) + 3)}", flush=True)
+class Steps:
+    """Numbers the headings."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def heading(self, text: str) -> None:
+        self.number += 1
+        print(f"\n{self.number}. {text}\n{'-' * (len(text) + 3)}", flush=True)
 
 
-def save_digits(folder: pathlib.Path) -> None:
+def count_gpus() -> int:
+    """GPUs that the driver shows; 0 where there is no driver."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int()
+    if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
+        return 0
+    return count.value
+
+
+def save_digits(folder: pathlib.Path, ranks: int) -> None:
     """Each rank's shard, the residual, the weight, and the reference, as .npy files."""
     pixels = load_digits().data / 16.0
-    shards: list[Array] = [pixels[rank * ROWS : (rank + 1) * ROWS].astype(BF16) for rank in range(RANKS)]
+    shards: list[Array] = [pixels[rank * ROWS : (rank + 1) * ROWS].astype(BF16) for rank in range(ranks)]
     residual = pixels[RANKS * ROWS : (RANKS + 1) * ROWS].astype(BF16)
     weight = (0.5 + pixels.mean(axis=0)).astype(BF16)
     for rank, shard in enumerate(shards):
@@ -66,29 +86,39 @@ def run(binaries: pathlib.Path, folder: pathlib.Path, arguments: list[str], expe
     return False
 
 
-def fused_kernel(binaries: pathlib.Path, folder: pathlib.Path) -> bool:
-    heading(1, f"{RANKS} shards of handwritten digits")
-    save_digits(folder)
+def fused_kernel(steps: Steps, binaries: pathlib.Path, folder: pathlib.Path) -> bool:
+    steps.heading(f"{RANKS} shards of handwritten digits")
+    save_digits(folder, RANKS)
     print(f"   {RANKS} ranks, {ROWS} images each, 64 pixels an image, bf16, as .npy files")
 
-    heading(2, "All-reduce + residual add + RMSNorm: one kernel, 8 ranks")
+    steps.heading(f"All-reduce + residual add + RMSNorm: one kernel, {RANKS} ranks")
     print("   The kernel is test/demo/rmsnorm.mlir; the reference is NumPy in float64.\n")
     shutil.copy(HERE / "rmsnorm.mlir", folder)
-    arguments = ["rmsnorm.mlir", f"--ranks={RANKS}", "--blocks=2", "--input=x=x-%r.npy"]
+    return run_fused(binaries, folder, [f"--ranks={RANKS}", "--blocks=2"])
+
+
+def on_gpus(steps: Steps, binaries: pathlib.Path, folder: pathlib.Path, gpus: int) -> bool:
+    steps.heading(f"The same file on {gpus} GPUs of this machine, a rank each")
+    save_digits(folder, gpus)
+    return run_fused(binaries, folder, ["--target=cuda", f"--ranks={gpus}"])
+
+
+def run_fused(binaries: pathlib.Path, folder: pathlib.Path, flags: list[str]) -> bool:
+    arguments = ["rmsnorm.mlir", *flags, "--input=x=x-%r.npy"]
     arguments += [f"--input={name}={name}.npy" for name in ("residual", "weight")]
     arguments += [f"--expect={name}={name}.npy" for name in ("y", "next")]
     return run(binaries, folder, arguments, 0)
 
 
-def deadlock(binaries: pathlib.Path, folder: pathlib.Path) -> bool:
+def deadlock(steps: Steps, binaries: pathlib.Path, folder: pathlib.Path) -> bool:
     shutil.copy(HERE / "deadlock.mlir", folder)
     kernel = "deadlock.mlir"
-    heading(3, "A kernel with a missing signal: refused before it runs")
+    steps.heading("A kernel with a missing signal: refused before it runs")
     if not run(binaries, folder, [kernel, "--ranks=4"], REFUSED):
         return False
     print("\n   The checker followed every rank, and found a wait that nobody ends (status 4).")
 
-    heading(4, "The same kernel, run all the same: a report, not a hang")
+    steps.heading("The same kernel, run all the same: a report, not a hang")
     if not run(binaries, folder, [kernel, "--ranks=4", "--no-check"], DEADLOCK):
         return False
     print("\n   Each waiting rank, its source line, and what it waits for (status 5).")
@@ -98,10 +128,17 @@ def deadlock(binaries: pathlib.Path, folder: pathlib.Path) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of comms-run")
+    parser.add_argument("--gpus", type=int, default=-1, help="GPUs to run on as well, at most 8; fewer than 2: none")
     options = parser.parse_args()
+    # There are shards for so many ranks.
+    gpus = min(count_gpus() if options.gpus < 0 else options.gpus, RANKS)
+    steps = Steps()
     with tempfile.TemporaryDirectory(prefix="commsir-demo-") as name:
         folder = pathlib.Path(name)
-        if not fused_kernel(options.bin, folder) or not deadlock(options.bin, folder):
+        good = fused_kernel(steps, options.bin, folder)
+        if good and gpus >= 2:
+            good = on_gpus(steps, options.bin, folder, gpus)
+        if not good or not deadlock(steps, options.bin, folder):
             return 1
     print(
         "\nNext:\n"
