@@ -120,11 +120,11 @@ class Kernel:
 
     def explain(self, ranks: int | None = None, **options: Any) -> dict[str, Any]:
         """What was chosen for the kernel, and why."""
-        return self._with(ranks)._ask(_native.explain, **options)
+        return self._with(ranks, options.pop("blocks", None))._ask(_native.explain, **options)
 
     def check(self, ranks: int | None = None, **options: Any) -> _native.CheckReport:
         """Proves that the kernel neither hangs nor races; raises CheckError, with its lines, where it could."""
-        return self._with(ranks)._ask(_native.check, **options)
+        return self._with(ranks, options.pop("blocks", None))._ask(_native.check, **options)
 
     def simulate(
         self,
@@ -159,8 +159,9 @@ class Kernel:
             **options,
         )
 
-    def _with(self, ranks: int | None) -> Kernel:
-        return self if ranks is None else self.specialise(ranks=ranks)
+    def _with(self, ranks: int | None, blocks: int | None = None) -> Kernel:
+        given = {"ranks": ranks, "blocks": blocks}
+        return self.specialise(**{name: number for name, number in given.items() if number is not None})
 
     def _ask(self, function: Callable[..., T], **options: Any) -> T:
         """Calls the library; what it says of the source shows the lines of Python."""

@@ -85,14 +85,27 @@ bool ThreadOrder::mustMeetBefore(ArrayRef<Operation *> ops) {
   for (Operation *op : ops)
     addTouches(op, touches);
   bool found = llvm::any_of(touches, [&](const Touch &touch) {
-    return llvm::any_of(pending, [&](const Touch &before) {
-      return conflict(before, touch, /*oneIteration=*/true);
+    return llvm::any_of(pending, [&](const Pending &before) {
+      return conflict(before.touch, touch, /*oneIteration=*/true);
     });
   });
   if (found)
     meet();
-  pending.append(touches);
+  for (const Touch &touch : touches)
+    pending.push_back({numbers++, touch});
   return found;
+}
+
+void ThreadOrder::join(const ThreadOrder &other) {
+  if (meetings == other.meetings) // Then it is here already.
+    return;
+  SmallVector<Pending> both;
+  std::set_union(other.pending.begin(), other.pending.end(), pending.begin(),
+                 pending.end(), std::back_inserter(both),
+                 [](const Pending &a, const Pending &b) {
+                   return a.number < b.number;
+                 });
+  pending = std::move(both);
 }
 
 bool ThreadOrder::mustMeetInside(Operation *loop) {

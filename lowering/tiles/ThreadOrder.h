@@ -35,14 +35,17 @@ public:
   }
   /// A path from `other`, a copy made before, to here may not be taken: then
   /// what was touched before still is.
-  void join(const ThreadOrder &other) {
-    if (meetings != other.meetings) // Else it is here already.
-      pending.append(other.pending);
-  }
+  void join(const ThreadOrder &other);
 
 private:
-  SmallVector<Touch> pending;
-  unsigned meetings = 0;
+  /// By the order of what is lowered: of the paths that join, each may have
+  /// what the others have.
+  struct Pending {
+    unsigned number;
+    Touch touch;
+  };
+  SmallVector<Pending> pending;
+  unsigned meetings = 0, numbers = 0;
 };
 
 /// Whether all threads meet at `op`, by what it is lowered to.

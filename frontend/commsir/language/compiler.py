@@ -95,6 +95,8 @@ class Compiler(Flow):
         self.locals: dict[str, Memory] = {}
         self.channels = 0
         self.in_region = False
+        # Whether blocks do different things: by their number, in roles, or in collectives, which share out tiles.
+        self.tells_blocks_apart = False
         self.calls: list[tuple[Any, Place]] = []
         self.parameters: Mapping[str, Parameter] = {}
         self.arguments: dict[str, Value] = {}
@@ -135,6 +137,9 @@ class Compiler(Flow):
         start = self.place
         self.calls = []
         self._run(body)
+        if not self.tells_blocks_apart:
+            # More blocks would all do the same, over one another: one runs wherever the number is left open.
+            attributes = {"blocks": 1, **attributes}
         extra = ", ".join(f"{k} = {v}" for k, v in attributes.items())
         header = f"comms.kernel @{name}({', '.join(declared)})" + (f" attributes {{{extra}}}" if extra else "")
         return self.emitter.render(header, start, set(parameters), locations)
@@ -327,6 +332,7 @@ class Compiler(Flow):
             self.fail(
                 "a role has a name and two numbers of blocks that are known", 'as in: with role("send", 0, 2):', s
             )
+        self.tells_blocks_apart = True
         before, lines = dict(self.frame.variables), list[Line]()
         place = self.at(s)
         with self.emitter.into(lines, 1):
@@ -814,10 +820,13 @@ class Compiler(Flow):
         return Scalar(self.result(f"memref.load {memory.name}[{at}] : {memory.type}", ""), memory.dtype)
 
     def _store_element(self, memory: Memory, place: View, value: Scalar) -> None:
-        if memory.shared:
-            return self.store_tile(memory, self._offset(memory, place.indices), self.tile(value, 1), None)
-        at = self._indices(memory, place)
-        return self.emitter.emit(f"memref.store {value.name}, {memory.name}[{at}] : {memory.type}", self.place)
+        # A block is many threads on a GPU, of which one stores a tile of one element.
+        for axis, index in enumerate(place.indices[1:], 1):
+            if not isinstance(index, Const):
+                what = f"dimension {axis} of {memory.label}"
+                limit = self.index(self.extent(memory, axis), "the limit")
+                self._check(what, self.index(index, "a subscript"), self.constant(1, INDEX), limit)
+        self.store_tile(memory, self._offset(memory, place.indices), self.tile(value, 1), None)
 
     def _indices(self, memory: Memory, view: View) -> str:
         """The subscripts of one element."""

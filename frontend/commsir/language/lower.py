@@ -289,11 +289,13 @@ def _translate_method(c: Compiler, team: Team, rank: Value, to: Value) -> Value 
 
 @lowers(f.block_id)
 def _block_id(c: Compiler) -> Value:
+    c.tells_blocks_apart = True
     return Scalar(c.result("comms.block_id", ""), INDEX, True)
 
 
 @lowers(f.num_blocks)
 def _num_blocks(c: Compiler) -> Value:
+    c.tells_blocks_apart = True
     return Scalar(c.result("comms.num_blocks", ""), INDEX, True)
 
 
@@ -900,7 +902,7 @@ def _at(c: Compiler, memory: Value, offset: Value) -> tuple[Memory, str]:
 
 
 def _assumes(c: Compiler, assumes: Value) -> str:
-    text = c.choice(assumes, "the assumption", ("store8_whole", "store16_whole"))
+    text = c.choice(assumes, "the assumption", ("store8_whole", "store16_whole", "store128_whole"))
     return "" if text == "store8_whole" else f" assumes {text}"
 
 

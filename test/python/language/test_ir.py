@@ -21,7 +21,7 @@ CASES = {
     "split": ("t = team().inner(2)\n    y[0, 0] = t.rank", ["comms.team_split %world inner 2", "comms.rank %t"]),
     "split-op": ("t = team_split(team(), 'outer', 2)\n    barrier(t)", ["team_split %world outer 2", "comms.barrier %t"]),
     "translate": ("y[0, 0] = team('lsa').translate(0, team())", ["comms.translate_rank %c0 from %lsa to %world"]),
-    "ids": ("y[block_id(), num_blocks()] = epoch()", ["comms.epoch", "comms.block_id", "comms.num_blocks", "memref.store"]),
+    "ids": ("y[block_id(), num_blocks()] = epoch()", ["comms.epoch", "comms.block_id", "comms.num_blocks", "comms.check_bounds", "comms.tile_store"]),
     "local": ("y[:] = 0\n    a = local(x)\n    y[0] = a[1]", ["comms.local %x", "comms.tile_load %x_local[%c64]"]),
     "peer": ("a = x.peer(1)\n    y[0] = a[2]", ["comms.peer %x at %c1 of %world", "comms.tile_load"]),
     "multimem": (
@@ -36,8 +36,8 @@ CASES = {
     "row": ("y[3] = x[i]", ["arith.muli %i, %c64", "comms.tile_load", "comms.tile_store %", "%y[%c192]"]),
     "part-of-row": ("y[1, 0:16] = x[2, i:i + 16]", ["arith.addi %c128, %i", "-> tensor<16xf32>", "%y[%c64]"]),
     "tile-number": ("y[i * 2:(i + 1) * 2] = 1.0", ["dense<1.0> : tensor<128xf32>", "comms.tile_store"]),
-    "element": ("y[1, 2] = y[i, 3] + v", ["memref.load %y[%", "arith.addf", "memref.store %", "%y[%c1, %c2]"]),
-    "negative": ("q[-1] = 5", ["arith.constant 5 : i32", "memref.store %0, %q[%c63]"]),
+    "element": ("y[1, 2] = y[i, 3] + v", ["memref.load %y[%", "arith.addf", "comms.tile_store %", "%y[%c66]"]),
+    "negative": ("q[-1] = 5", ["arith.constant 5 : i32", "comms.tile_store %", "%q[%c63]"]),
     "promotion": (
         "t = h[:] + v\n    y[0] = t * 2\n    q[:] = q[:] + 1",
         ["arith.extf", "to tensor<64xf32>", "comms.splat %v", "arith.addf", "dense<2.0> : tensor<64xf32>", "arith.mulf", "dense<1> : tensor<64xi32>", "arith.addi"],
@@ -54,7 +54,7 @@ CASES = {
     ),
     "where": ("y[0] = where(x[0] > 0, x[0], 0.0)", ["arith.cmpf ogt", "arith.select %", ": tensor<64xi1>, tensor<64xf32>"]),
     "reduce": ("y[0] = x[0] - x[0].max() / row_reduce('sum', x[1])", ["comms.row_reduce max", "comms.row_reduce sum", "arith.divf", "comms.broadcast_row"]),
-    "item": ("y[0, 0] = x[0].mean().item() * v", ["comms.row_reduce avg", "tensor.extract %", "memref.store"]),
+    "item": ("y[0, 0] = x[0].mean().item() * v", ["comms.row_reduce avg", "tensor.extract %", "comms.tile_store"]),
     "iota": ("q[:] = iota(64) + np.arange(64)", ["comms.iota : tensor<64xi32>", "arith.addi"]),
     "bits": ("q[:] = bitcast(x[0], i32) & ~7 ^ (q[:] << 2) | 1", ["arith.bitcast", "dense<-8>", "arith.andi", "arith.shli", "arith.xori", "arith.ori"]),
     "fma": ("y[0] = fma(x[0], x[1], 1.0)", ["math.fma"]),
