@@ -3,6 +3,8 @@
 BUILD := build
 PYTHON := .venv/bin/python
 JOBS := $(shell cmake/jobs.sh)
+BIN :=
+LEVEL := quick
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-gpu bench bundle wheel docs lint format clean
@@ -24,15 +26,19 @@ demo: build ## Run the main job on 8 ranks, then a kernel that deadlocks
 test: build ## Run every test
 	@cd $(BUILD) && ctest --output-on-failure --no-tests=error -j 2
 
-test-gpu: build ## Run everything shipped on this machine's GPUs, against the CPU world
-	@$(PYTHON) test/gpu/run.py --bin $(BUILD)/bin
-	@$(PYTHON) test/gpu/processes.py --bin $(BUILD)/bin
+# BIN=FOLDER: programs that were built elsewhere, on a host that builds nothing.
+# LEVEL=full: the numbers of the project's targets; hours.
+test-gpu: $(if $(BIN),,build) ## Run everything shipped on this machine's GPUs, against the CPU world
+	@$(PYTHON) test/gpu/run.py --bin $(or $(BIN),$(BUILD)/bin) --level $(LEVEL)
+	@$(PYTHON) test/gpu/processes.py --bin $(or $(BIN),$(BUILD)/bin) --level $(LEVEL)
+	@$(PYTHON) test/gpu/processes.py --bin $(or $(BIN),$(BUILD)/bin) --sanitizer
 
 bench: build ## Measure compile time and speed (results as in docs/Benchmarks.md)
 	@$(PYTHON) test/benchmark/bench.py --bin $(BUILD)/bin
 
 bundle: build ## Pack programs that run without LLVM: build/commsir-bundle.tar.xz
 	@cmake --build $(BUILD) --target bundle -j $(JOBS)
+	@test/integration/bundle.sh $(BUILD)/commsir-bundle.tar.xz
 
 wheel: build ## Make the Python wheel (build/wheel), and check it in fresh environments
 	@cmake --build $(BUILD) --target wheel -j $(JOBS)

@@ -22,7 +22,9 @@ foreach(tool comms-run comms-opt comms-bench gpu-processes)
   if(tool STREQUAL gpu-processes AND NOT (COMMSIR_BUILD_TESTS AND COMMSIR_CUDA))
     continue()
   endif()
-  add_executable(${tool}-static EXCLUDE_FROM_ALL $<TARGET_OBJECTS:${tool}>)
+  # With what a glibc older than that of LLVM's archives lacks.
+  add_executable(${tool}-static EXCLUDE_FROM_ALL $<TARGET_OBJECTS:${tool}>
+    "${PROJECT_SOURCE_DIR}/runtime/capi/Glibc.c")
   set_target_properties(${tool}-static PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${tool}
     RUNTIME_OUTPUT_DIRECTORY "${folder}/bin" POSITION_INDEPENDENT_CODE OFF)
   # Not relocatable, because Debian's archive of Boost.Context is not.
