@@ -132,7 +132,46 @@ ALGORITHMS = {
     "broadcast": ["one_shot", "two_shot", "ring", "permutation"],
 }
 SUMS = ("all_reduce", "reduce_scatter")
-PROTOCOLS = ["pull", "push", "ll", "lamport"]
+PROTOCOLS = ["pull", "push", "ll", "ll128", "lamport"]
+
+
+# Every block of a rank writes its cell of the window; after a barrier, in one piece and in halves, the next rank reads
+# it. Before the next launch all have read.
+RING = """
+comms.kernel @ring(%x: !comms.window<3x256xf32>, %y: memref<3x256xf32>) {
+  %team = comms.team world
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  %me = comms.rank %team
+  %n = comms.size %team
+  %block = comms.block_id
+  %up = arith.addi %me, %c1 : index
+  %next = arith.remui %up, %n : index
+  %at = arith.muli %block, %c256 : index
+  %own = comms.local %x : !comms.window<3x256xf32> -> memref<3x256xf32>
+  %old = comms.tile_load %own[%at] : memref<3x256xf32> -> tensor<256xf32>
+  %two = arith.constant dense<2.0> : tensor<256xf32>
+  %new = arith.divf %old, %two : tensor<256xf32>
+  comms.tile_store %new, %own[%at] : tensor<256xf32>, memref<3x256xf32>
+  comms.barrier %team block
+  %view = comms.peer %x at %next of %team : !comms.window<3x256xf32> -> memref<3x256xf32>
+  %seen = comms.tile_load %view[%at] : memref<3x256xf32> -> tensor<256xf32>
+  comms.tile_store %seen, %y[%at] : tensor<256xf32>, memref<3x256xf32>
+  %arrived = comms.barrier_arrive %team block
+  %all = comms.barrier_wait %arrived
+  comms.return
+}
+"""
+MULTIMEM = """
+comms.kernel @all(%x: !comms.window<64xbf16>) {
+  %zero = arith.constant 0 : index
+  %team = comms.team world
+  %all = comms.multimem %x of %team : !comms.window<64xbf16> -> memref<64xbf16, #comms.space<multimem>>
+  %sum = comms.multimem_load_reduce sum %all[%zero] : memref<64xbf16, #comms.space<multimem>> -> tensor<8xbf16>
+  comms.multimem_store %sum, %all[%zero] : tensor<8xbf16>, memref<64xbf16, #comms.space<multimem>>
+  comms.return
+}
+"""
 
 
 class Cases:
@@ -282,6 +321,52 @@ class Cases:
                         common=["--algorithm", "one_shot", "--protocol", protocol, "--launches", "50"],
                         cuda=["--windows", "nccl", *extra],
                     )
+
+    def nccl(self) -> None:
+        """Kernels that call NCCL's device library for teams, windows and barriers."""
+        flags = ["--impl", "nccl", "--windows", "nccl"]
+        number = 0
+        for ranks in self.ranks:
+            for op in ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast"]:
+                for algorithm in ALGORITHMS[op]:
+                    # Barriers; what has none differs in the windows alone.
+                    every = self.full or (op == "all_reduce" and algorithm == "one_shot")
+                    for protocol in PROTOCOLS if every else ["pull"]:
+                        number += 1
+                        element = ["f32", "bf16", "i32"][number % 3]
+                        columns = [129, 4097, 65536, 20011][number % 4]
+                        self.one(op, algorithm, protocol, element, columns, 0, ranks, ["--blocks", "4"], number)
+                        case = self.all[-1]
+                        case.name = f"NCCL's device library: {case.name}"
+                        case.group = "NCCL's device library"
+                        case.cuda = [*case.cuda, *flags]
+            self.add(
+                name=f"NCCL's device library: windows and barriers r{ranks}",
+                group="NCCL's device library",
+                source=self.source(RING),
+                ranks=ranks,
+                inputs=["x=random:3"],
+                outputs=["x", "y"],
+                common=["--blocks", "3", "--launches", "20"],
+                cuda=[*flags, "--graph"],
+            )
+        for name, source, extra, says in (
+            ("a barrier of the grid", RING.replace("%team block", "%team grid"), flags, "barrier of the whole grid"),
+            ("multicast, which is off", MULTIMEM, flags, "multicast is off here"),
+            ("plain windows", RING, ["--impl", "nccl", "--windows", "plain"], "leave out --windows plain"),
+        ):
+            self.add(
+                name=f"NCCL's device library: {name} is refused",
+                group="NCCL's device library",
+                source=self.source(source),
+                ranks=self.ranks[0],
+                inputs=["x=1"],
+                common=["--blocks", "3"],
+                cuda=[*extra, "--no-check"],
+                gpu_status=3 if "grid" in name else 2,
+                error_says=says,
+                cpu=False,
+            )
 
     def failures(self, gpus: int) -> None:
         """What has to fail, with which status and words."""
@@ -592,6 +677,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="commsir-gpu-") as folder:
         made = Cases(pathlib.Path(folder), options.level, ranks)
         made.windows()
+        made.nccl()
         made.shipped()
         made.specials()
         made.failures(gpus)

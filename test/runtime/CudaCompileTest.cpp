@@ -89,6 +89,8 @@ struct StandIn {
     kernel.description.blocks = 3;
     kernel.shape = {3, 64, 1, 0, true};
     kernel.paramBytes = 40;
+    if (options.impl == "nccl")
+      kernel.nccl = NcclNeeds{3, 0, 1, 4, 2, true};
     return kernel;
   }
 };
@@ -175,6 +177,15 @@ void expectSame(const CudaKernel &a, const CudaKernel &b) {
   EXPECT_EQ(a.shape().dynamicShared, b.shape().dynamicShared);
   EXPECT_EQ(a.shape().overlap, b.shape().overlap);
   EXPECT_EQ(a.paramBytes(), b.paramBytes());
+  ASSERT_EQ(a.nccl().has_value(), b.nccl().has_value());
+  if (a.nccl()) {
+    EXPECT_EQ(a.nccl()->lsaBarriers, b.nccl()->lsaBarriers);
+    EXPECT_EQ(a.nccl()->railBarriers, b.nccl()->railBarriers);
+    EXPECT_EQ(a.nccl()->contexts, b.nccl()->contexts);
+    EXPECT_EQ(a.nccl()->signals, b.nccl()->signals);
+    EXPECT_EQ(a.nccl()->counters, b.nccl()->counters);
+    EXPECT_EQ(a.nccl()->multimem, b.nccl()->multimem);
+  }
   EXPECT_EQ(a.registers(), b.registers());
   EXPECT_EQ(a.sharedBytes(), b.sharedBytes());
   EXPECT_EQ(a.stackBytes(), b.stackBytes());
@@ -190,6 +201,8 @@ TEST(KernelBytes, NoBytesHarm) {
   contents.description.args.resize(3);
   contents.description.args[1].shape = {-1, 1LL << 62};
   contents.description.sites.resize(2);
+  contents.nccl.emplace();
+  contents.ncclCode = "22809";
   std::string bytes = encodeKernel(contents, "code");
   KernelContents read;
   StringRef code;
@@ -401,6 +414,63 @@ TEST_F(CudaCompile, EverythingThatCountsIsInTheKey) {
   EXPECT_EQ(maker.made, made);
   expect(cache, "\n" + alone);
   EXPECT_EQ(maker.made, made + 1);
+}
+
+/// A source does not say whether its kernel calls NCCL; the kernel does.
+TEST_F(CudaCompile, KernelsForAnotherNcclAreNotTaken) {
+  auto parse = [&] {
+    return llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>(
+        source.parse(kModule));
+  };
+  auto compileFrom = [&](Cache &cache) {
+    auto kernel = compileCudaSourceWith(kModule, "", "copy", options, parse,
+                                        cache, maker);
+    if (!kernel)
+      ADD_FAILURE() << toString(kernel.takeError());
+    return kernel ? std::move(*kernel) : nullptr;
+  };
+  int asked = 0;
+  options.nccl = [&]() -> llvm::Expected<NcclInstallation> {
+    ++asked;
+    return NcclInstallation{cuda::getNcclDeviceVersion(), "/nowhere/lib/n.so"};
+  };
+  Cache cache(settings);
+  compileFrom(cache);
+  EXPECT_EQ(asked, 0); // The kernel does not call it.
+  options.impl = "nccl";
+  auto cold = compileFrom(cache), warm = compileFrom(cache);
+  ASSERT_TRUE(cold && warm);
+  expectSame(*cold, *warm);
+  ASSERT_TRUE(cold->nccl());
+  EXPECT_TRUE(warm->cached());
+  EXPECT_EQ(maker.made, 2);
+  // The same release, whose code comes from its headers.
+  ::setenv("COMMSIR_NCCL_DEVICE", "nvrtc", 1);
+  ::setenv("COMMSIR_NCCL_INCLUDE", COMMSIR_NCCL_HEADERS, 1);
+  auto other = compileFrom(cache);
+  EXPECT_EQ(maker.made, 3);
+  compileFrom(cache);
+  EXPECT_EQ(maker.made, 3);
+  ::unsetenv("COMMSIR_NCCL_DEVICE");
+  ::unsetenv("COMMSIR_NCCL_INCLUDE");
+  // What was made for the first is there, but is not what the source names.
+  EXPECT_TRUE(compileFrom(cache)->cached());
+  EXPECT_EQ(maker.made, 3);
+}
+
+TEST_F(CudaCompile, KernelsThatCallNcclNeedOne) {
+  options.impl = "nccl";
+  options.nccl = []() -> llvm::Expected<NcclInstallation> {
+    return llvm::createStringError("NCCL could not be loaded");
+  };
+  Cache cache(settings);
+  std::string text = expectError(cache);
+  EXPECT_TRUE(StringRef(text).contains("calls NCCL's device library: NCCL "
+                                       "could not be loaded"))
+      << text;
+  options.impl = "mpi";
+  text = expectError(cache);
+  EXPECT_TRUE(StringRef(text).contains("impl is 'mpi'")) << text;
 }
 
 TEST_F(CudaCompile, SourcesNeedNoParser) {

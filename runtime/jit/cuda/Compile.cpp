@@ -219,6 +219,10 @@ static Expected<Place> compileInto(mlir::ModuleOp module, StringRef name,
                                    PtxMaker maker) {
   if (!module)
     return failCompilation(CompileError::Stage::Input, "there is no module");
+  if (!options.impl.empty() && options.impl != "nccl")
+    return failCompilation(CompileError::Stage::Input,
+                           "impl is '" + options.impl +
+                               "'; it can be nccl, or empty");
   Expected<comms::KernelOp> kernel =
       prepareKernel(module, name, options.ranks, options.blocks);
   if (!kernel)
