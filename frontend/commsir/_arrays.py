@@ -148,8 +148,10 @@ def _from_dlpack(array: Array) -> tvm_ffi.Tensor:
 
 def view(array: Array, what: str = "the array", device: str = "cpu:0") -> View:
     """`array`, which lies on `device`, for a call into the library. `what` names it in errors."""
-    if not hasattr(array, "__dlpack__") or not hasattr(array, "dtype"):
+    if not hasattr(array, "__dlpack__"):
         raise UsageError(f"{what} is a {type(array).__name__}, which is no array: pass one of NumPy, torch or JAX")
+    if not hasattr(array, "dtype"):
+        array = _share(array, "", what)  # That is all that DLPack asks for.
     name = dtype_name(array.dtype)
     shape = tuple(array.shape)
     frozen = copy = None

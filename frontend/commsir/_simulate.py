@@ -90,6 +90,9 @@ def _is_array(parameter: Parameter) -> bool:
 
 
 def _know_names(kernel: Kernel, inputs: Mapping[str, Any]) -> None:
+    if not isinstance(inputs, Mapping):
+        known = ", ".join(f'"{name}": …' for name in kernel.parameters)
+        raise errors.UsageError(f"inputs is a {type(inputs).__name__}; it is a dict by parameter: {{{known}}}")
     for name in inputs:
         spec = kernel.parameters.get(name)
         if spec is None:
@@ -104,12 +107,14 @@ def _is_per_rank(value: Any) -> bool:
     return (
         isinstance(value, Sequence)
         and not isinstance(value, str)
-        and any(hasattr(v, "shape") and v.shape or isinstance(v, Sequence) for v in value)
+        and any(getattr(v, "shape", hasattr(v, "__dlpack__")) or isinstance(v, Sequence) for v in value)
     )
 
 
 def _count_ranks(kernel: Kernel, ranks: int | None, inputs: Mapping[str, Any]) -> int:
     lengths = {n: len(v) for n, v in inputs.items() if _is_array(kernel.parameters[n]) and _is_per_rank(v)}
+    if ranks is not None and (isinstance(ranks, bool) or not hasattr(ranks, "__index__")):
+        raise errors.UsageError(f"ranks is {ranks!r}, not a number of ranks")
     count = ranks or kernel.attributes.get("ranks") or next(iter(lengths.values()), 0)
     if count < 1:
         raise errors.UsageError(
@@ -148,6 +153,12 @@ def _bits(what: str, dtype: DType, value: Any) -> Bits:
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
         raise errors.UsageError(f"{what}: {error}") from error
     source = BY_NAME.get(name)
+    # Unsigned integers that hold the bits of floats are no numbers.
+    if raw.dtype.kind == "u" and dtype.is_integer and raw.size and raw.max() > np.iinfo(dtype.numpy).max:
+        raise errors.UsageError(
+            f"{what} has numbers that do not fit {dtype.name}: integers of kernels have a sign; "
+            f"pass its .view({str(dtype.numpy)!r}) if bits are meant"
+        )
     if source is dtype:
         return (
             np.array(raw, dtype=dtype.numpy, order="C")

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from . import dtypes
 from .dtypes import BOOL, F32, F64, I32, I64, INDEX, DType, promote
 from .emit import Emitter, Place
-from .values import Const, Memory, Scalar, Seq, Tile, Value, View, Window
+from .values import Cell, Cells, Const, Memory, Scalar, Seq, Tile, Value, View, Window
 
 Number = Scalar | Tile
 
@@ -127,6 +127,10 @@ class Arithmetic:
             hint = f"load it first: {value.label}[:] or {value.label}.load(offset, length)"
         elif isinstance(value, Const) and callable(value.py):
             hint = "call it"
+        elif isinstance(value, Cell | Cells):
+            cell = f"{value.cells.label}[…]" if isinstance(value, Cell) else f"{value.label}[…]"
+            signal = (value.cells if isinstance(value, Cell) else value).kind == "signal"
+            hint = f"wait_signal({cell}, ge=…) waits, read_signal({cell}) reads" if signal else f"read_counter({cell})"
         self.fail(f"{what} is {value.describe()}, which is no number", hint)
 
     def scalar(self, value: Value, dtype: DType | None = None, what: str = "this") -> Scalar:

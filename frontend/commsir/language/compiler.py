@@ -238,6 +238,8 @@ class Compiler(Flow):
             value = Seq(tuple(map(Const, value.py)))
         if not isinstance(value, Seq):
             self.fail(f"{value.describe()} cannot be unpacked", node=target)
+        if any(isinstance(element, ast.Starred) for element in target.elts):
+            self.fail("a name with a star cannot be compiled", "give each value a name of its own", target)
         if len(value.items) != len(target.elts):
             self.fail(f"{len(value.items)} values for {len(target.elts)} names", node=target)
         for element, item in zip(target.elts, value.items, strict=True):
@@ -419,7 +421,18 @@ class Compiler(Flow):
             return value.items
         if isinstance(value, Const) and isinstance(value.py, tuple | list | range):
             return tuple(map(Const, value.py))
-        self.fail(f"{value.describe()} has no elements that are known", "write a tuple", node)
+        if isinstance(value, Range):
+            bounds = [v.py for v in (value.start, value.stop, value.step) if isinstance(v, Const)]
+            if len(bounds) == 3 and all(isinstance(b, int) for b in bounds):
+                return tuple(map(Const, range(*bounds)))
+        loops = isinstance(value, Range | Peers)
+        self.fail(
+            f"{value.describe()} has no elements that are known",
+            "loop over it alone, and count in a variable: i = 0 before the loop, i += 1 in it"
+            if loops
+            else "write a tuple",
+            node if hasattr(node, "lineno") else None,
+        )
 
     def _NamedExpr(self, node: ast.NamedExpr) -> Value:
         value = self.expression(node.value)
@@ -580,6 +593,8 @@ class Compiler(Flow):
                 return Method(value, node.attr)
         known = [name for kind, name in [*ATTRIBUTES, *METHODS] if kind in kinds]
         hint = diagnostics.did_you_mean(node.attr, known) or (f"it has {', '.join(sorted(known))}" if known else "")
+        if isinstance(value, Seq):
+            hint = "tuples and lists do not change: sum up in a variable, or store in an array"
         self.fail(f"{value.describe()} has no attribute '{node.attr}'", hint, node)
 
     def _python_attribute(self, value: Const, node: ast.Attribute) -> Value:
@@ -962,7 +977,7 @@ class Compiler(Flow):
                 self.fail(f"{name}: {error}", node=node)
         self.fail(
             f"'{name}' is not known to kernels",
-            diagnostics.did_you_mean(name, FUNCTION_NAMES)
+            (diagnostics.did_you_mean(name, FUNCTION_NAMES) if isinstance(function, FunctionType) else "")
             or "functions written in Python can be called, and those that docs/PythonKernels.md lists",
             node,
         )
@@ -1056,7 +1071,8 @@ class Compiler(Flow):
         )
         unknown = [k for k in keywords if k not in shown.parameters]
         if unknown:
-            self.fail(f"{name} has no parameter '{unknown[0]}'", diagnostics.did_you_mean(unknown[0], shown.parameters))
+            hint = diagnostics.did_you_mean(unknown[0], shown.parameters) or f"it takes ({', '.join(shown.parameters)})"
+            self.fail(f"{name} has no parameter '{unknown[0]}'", hint)
         try:
             bound = inspect.Signature(parameters).bind(*args, **keywords)
         except TypeError as error:
@@ -1095,8 +1111,8 @@ class Compiler(Flow):
     def choice(self, value: Value, what: str, known: Sequence[str]) -> str:
         text = value.py if isinstance(value, Const) else None
         if text not in known:
-            hint = diagnostics.did_you_mean(str(text), known) or f"it is one of {', '.join(known)}"
-            self.fail(f"{what} is {value.describe()}", hint)
+            close = diagnostics.did_you_mean(str(text), known, 0.75)
+            self.fail(f"{what} is {value.describe()}", f"{close} it is one of {', '.join(known)}".strip())
         return str(text)
 
     def element_type(self, value: Value, what: str = "the type of the elements") -> DType:
@@ -1180,7 +1196,7 @@ def _is_harmless(line: str) -> bool:
 
 def _name_of(function: Any) -> str:
     return str(
-        getattr(function, "co_name", None) or getattr(function, "name", None) or getattr(function, "__name__", "this")
+        getattr(function, "co_name", None) or getattr(function, "name", None) or getattr(function, "__name__", "lambda")
     )
 
 

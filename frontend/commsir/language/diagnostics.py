@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Iterable
 
 from ..errors import CommsError, CompileError, Diagnostic
 from . import source
 from .emit import Place
+
+# What a run that left bounds says, and what an assert becomes that is no check of bounds.
+_CHECKED = re.compile(r"(.+?):(\d+):(\d+): (rank \d+, .+)", re.DOTALL)
+_ASSERTED = re.compile(r"(.+) covers \[1, 1 \+ 0\), but the limit is 0", re.DOTALL)
 
 
 def excerpt(file: str, line: int, column: int) -> str:
@@ -42,10 +47,16 @@ def with_source(error: CommsError) -> CommsError:
         if rest.isdigit() and column.isdigit():
             what = f"rank {waiting.rank} block {waiting.block} waits here in {waiting.op}"
             said.append(Diagnostic("note", what, file, int(rest), int(column)))
-    error.diagnostics = tuple(map(show, said))
+    if not said and (found := _CHECKED.fullmatch(error.message)):
+        file, line, column, what = found.groups()
+        said.append(Diagnostic("error", what, file, int(line), int(column)))
+        error.message = "a check of the kernel failed in the run"
+    error.diagnostics = tuple(
+        show(dataclasses.replace(d, message=_ASSERTED.sub(r"\1 does not hold", d.message))) for d in said
+    )
     return error
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), 1, 0.6)
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    close = difflib.get_close_matches(name, list(known), 1, cutoff)
     return f"did you mean '{close[0]}'?" if close else ""

@@ -277,7 +277,8 @@ class Flow(Arithmetic):
                 return Undefined(f"'{name}' is a token of one branch of the if at line {self.place[1]}")
             return Undefined(
                 f"'{name}' is {a.describe()} or {b.describe()}, decided at run time by the if at line {self.place[1]}; "
-                "only numbers and tiles may depend on a run-time condition"
+                "only numbers and tiles may depend on a run-time condition: "
+                + ("let a number such as -1 stand for None" if Const(None) in (a, b) else "use each in its own branch")
             )
         if not same_structure(a, b):
             self.fail(f"'{name}' is {a.describe()} in one branch and {b.describe()} in the other")

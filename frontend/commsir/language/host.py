@@ -15,7 +15,7 @@ from commsir._kernel import Kernel
 from . import functions as f
 from .compiler import FUNCTIONS, Compiler, argument
 from .control import Liveness
-from .dtypes import BY_NAME, DType, as_dtype
+from .dtypes import BOOL, BY_NAME, DType, as_dtype
 from .emit import Place
 from .flow import Frame
 from .parameters import Parameter
@@ -36,7 +36,7 @@ def collective(name: str, arguments: dict[str, Any]) -> Any:
         raise errors.UsageError(
             f"the team of commsir.{name} is {arguments['team']!r}; outside a kernel it is left out: the world"
         )
-    inputs = [list(a) for a in (x if _is_ranks(x[0]) else [x])]
+    inputs = [_alike(name, list(a)) for a in (x if _is_ranks(x[0]) else [x])]
     ranks = len(inputs[0])
     arrays: dict[str, tuple[str, list[Any]]] = {f"x{i}": ("window", a) for i, a in enumerate(inputs)}
     args = arguments.get("args") or ()
@@ -44,7 +44,10 @@ def collective(name: str, arguments: dict[str, Any]) -> Any:
         arrays[f"a{i}"] = ("array", list(a) if _is_ranks(a) else [a] * ranks)
     for key in ("send_rows", "recv_rows"):
         if key in arguments:
-            arrays[key] = ("array", list(arguments[key]))
+            numbers = [np.asarray(part) for part in arguments[key]]
+            if any(part.dtype.kind not in "iu" for part in numbers):
+                raise errors.UsageError(f"commsir.{name}: {key} are whole numbers: one for each rank, on each rank")
+            arrays[key] = ("array", [part.astype(np.int32) for part in numbers])
     parameters: dict[str, Parameter] = {}
     for key, (kind, parts) in arrays.items():
         if len(parts) != ranks:
@@ -57,6 +60,11 @@ def collective(name: str, arguments: dict[str, Any]) -> Any:
     given = {key: parts for key, (_, parts) in arrays.items()}
     report = _simulate.run(made, ranks, given, seed=None, fuzz=0, blocks=None, launches=1, trace=None, target="cpu")
     results = [report.outputs[key] for key in outs]
+    if arguments.get("outs") is None and arguments.get("consume") is None:
+        # The bits of integers without a sign, which kernels do not know.
+        unsigned = [np.asarray(parts[0]).dtype for parts in inputs if isinstance(parts[0], np.ndarray)]
+        if len(unsigned) == len(results) and all(d.kind == "u" for d in unsigned):
+            results = [[part.view(d) for part in parts] for parts, d in zip(results, unsigned, strict=True)]
     return results[0] if len(results) == 1 else [list(parts) for parts in zip(*results, strict=True)]
 
 
@@ -64,9 +72,27 @@ def _is_ranks(x: Any) -> bool:
     return isinstance(x, Sequence) and not isinstance(x, str) and len(x) > 0 and not isinstance(x[0], int | float)
 
 
+def _alike(name: str, parts: list[Any]) -> list[Any]:
+    """The arrays of all ranks, which are of one type and have dimensions."""
+    parts = [
+        p if hasattr(p, "dtype") else np.from_dlpack(p) if hasattr(p, "__dlpack__") else np.asarray(p, np.float32)
+        for p in parts
+    ]
+    types = [element_type(p) for p in parts]
+    for rank, (part, type_) in enumerate(zip(parts, types, strict=True)):
+        if type_ != types[0]:
+            raise errors.UsageError(
+                f"commsir.{name}: {types[0]} on rank 0 and {type_} on rank {rank}; ranks have one type"
+            )
+        if not part.shape:
+            raise errors.UsageError(f"commsir.{name}: rank {rank} has a number, not an array; reshape it: x.reshape(1)")
+    return parts
+
+
 def _known_type(name: str) -> DType:
-    if name not in BY_NAME:
-        raise errors.UsageError(f"arrays of {name} are not known to kernels")
+    if name not in BY_NAME or BY_NAME[name] is BOOL:
+        instead = "int8" if name == "i1" else "another type"
+        raise errors.UsageError(f"arrays of {name} are not known to kernels; convert them to {instead}")
     return BY_NAME[name]
 
 

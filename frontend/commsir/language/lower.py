@@ -169,7 +169,7 @@ def _valid(c: Compiler, valid: Value) -> str:
 
 def _length(c: Compiler, length: Value) -> int:
     n = c.known(
-        length, "the length of a tile", int, "tiles have a length that is known: a number, a constant, x.shape[1]"
+        length, "the length of a tile", int, "a number, a constant, or a dimension that is fixed: k.specialise(n=64)"
     )
     if n < 1:
         c.fail(f"a tile of {n} elements", "a tile has at least one element")
@@ -699,8 +699,11 @@ FUNCTIONS[zip] = (_VALUES, _zip_of)
 
 @lowers(reversed)
 def _reversed(c: Compiler, values: Value) -> Value:
-    if isinstance(values, Range):
-        c.fail("reversed of a range", "write range(stop - 1, start - 1, -1)")
+    if isinstance(values, Peers):
+        return Peers(values.team, not values.reversed)
+    if isinstance(values, Range) and values.step == Const(1):
+        before = [c.binary(ast.Sub(), v, Const(1)) for v in (values.stop, values.start)]
+        return Range(before[0], before[1], Const(-1))
     return Seq(c._items(values, ast.Pass())[::-1])
 
 

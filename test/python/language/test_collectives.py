@@ -207,3 +207,42 @@ def test_other_libraries() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     result = commsir.all_reduce([np.full((2, 8), 0.5, ml_dtypes.bfloat16)] * 2)
     assert (result[1] == 1).all()
+
+
+class Foreign:
+    """An array of a library of which DLPack is all that is known."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **wishes: object) -> object:
+        return self.array.__dlpack__(**wishes)  # type: ignore[arg-type]
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+def test_dlpack_is_enough() -> None:
+    x = [Foreign(np.full((2, 4), r + 1, np.int32)) for r in range(3)]
+    assert commsir.all_reduce(x)[1].tolist() == [[6] * 4] * 2
+    text = """comms.kernel @sum(%x: !comms.window<4xf32>, %y: memref<4xf32>) {
+      %team = comms.team world
+      comms.all_reduce sum %team ins(%x : !comms.window<4xf32>) outs(%y : memref<4xf32>)
+      comms.return
+    }"""
+    ones, y = [Foreign(np.ones(4, np.float32)) for _ in range(2)], [Foreign(np.zeros(4, np.float32)) for _ in range(2)]
+    commsir.simulate(text, ranks=2, arrays={"x": ones, "y": y})
+    assert y[1].array.tolist() == [2] * 4
+
+
+def test_unsigned_integers_keep_their_type() -> None:
+    total = commsir.all_reduce([np.array([100, 3], np.uint8)] * 2)[0]
+    assert total.dtype == np.uint8 and total.tolist() == [200, 6]
+
+
+def test_rows_are_whole_numbers() -> None:
+    x = [np.arange(8, dtype=np.float32).reshape(4, 2) + 10 * r for r in range(2)]
+    y = commsir.all_to_all_v(x, send_rows=[[1, 3], [3, 1]], recv_rows=[[1, 3], [3, 1]])
+    np.testing.assert_array_equal(y[0], np.concatenate([x[0][:1], x[1][:3]]))
+    with pytest.raises(commsir.UsageError, match="send_rows are whole numbers"):
+        commsir.all_to_all_v(x, send_rows=[[0.5, 3], [3, 1]], recv_rows=[[1, 3], [3, 1]])

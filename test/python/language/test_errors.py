@@ -43,6 +43,16 @@ CASES: dict[str, tuple[str, int, str]] = {
     "missing-argument": ("put(y, x)", 1, "missing a required argument: 'peer'"),
     "unknown-choice": ("barrier(extent='grids')", 1, "the extent is the string 'grids'.*did you mean 'grid'"),
     "unknown-reduction": ("all_reduce(x, outs=y, op='sums')", 1, "op is the string 'sums'.*did you mean 'sum'"),
+    "other-reduction": ("all_reduce(x, outs=y, op='add')", 1, "op is the string 'add' [^?]*it is one of sum, prod"),
+    "append": ("a = []\nfor k in range(3):\n    a.append(k)", 3, "no attribute 'append'.*store in an array"),
+    "star": ("a, *b = (1, 2, 3)", 1, "a name with a star cannot.*name of its own"),
+    "enumerate-peers": ("for k, p in enumerate(for_peers()):\n    y[k] = p", 1, "the peers of a team.*i = 0 before the loop"),
+    "compare-cell": ("while s[0] < 3:\n    pass", 1, r"a cell of the signal 's', which is no number.*read_signal\(s\[…\]\)"),
+    "none-at-run-time": ("a = None\nif n > 0:\n    a = 1\nif a is None:\n    y[0] = 1", 4, "'a' is .* or None.*a number such as -1"),
+    "array-at-run-time": ("a = y if n > 0 else q\na[0] = 1", 1, "the array 'y' or the array 'q'.*each in its own branch"),
+    "numpy-function": ("y[0] = np.sort(y[0])", 1, "'sort' is not known to kernels.*functions written in Python"),
+    "keyword-of-helper": ("def h(a, *, b):\n    return a + b\ny[0] = h(y[0], c=1)", 3, r"h has no parameter 'c'.*it takes \(a, b\)"),
+    "length-of-open-dimension": ("y.store(x.load(0, n), 0)", 1, r"the length of a tile.*k.specialise\(n=64\)"),
     "unknown-python": ("a = sorted((n, 1))", 1, "sorted cannot.*outside"),
     "array-outside": ("a = OUTSIDE[0]", 1, "an array from outside cannot.*argument"),
     "lengths": ("y[0] = x[0] + q[0:32]", 1, r"'\+' of tiles of 64 and 32 elements"),
@@ -250,3 +260,41 @@ def test_failing_run_is_saved(load: Load, tmp_path: object) -> None:
     path = caught.value.save(f"{tmp_path}/run.zip")
     with pytest.raises(commsir.DeadlockError):
         commsir.replay(path)
+
+
+def test_asserts_at_run_time(load: Load) -> None:
+    kernel = load("@kernel\ndef k(x: f32[Array, 4], i: i64):\n    assert i != 2, 'never two'\n    x[i] = 1.0\n").k
+    with pytest.raises(commsir.BoundsError, match="never two does not hold") as caught:
+        kernel.simulate(1, {"i": 2})
+    assert caught.value.line == 7 and "assert i != 2" in str(caught.value)
+    with pytest.raises(commsir.BoundsError, match=r"write of x covers \[4, 4 \+ 1\), but the limit is 4") as caught:
+        kernel.simulate(1, {"i": 4})
+    assert caught.value.line == 8 and "x[i] = 1.0" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "inputs", "words"),
+    [
+        ("2", {}, "ranks is '2', not a number of ranks"),
+        (True, {}, "ranks is True"),
+        (2, [np.zeros(4)], 'inputs is a list; it is a dict by parameter: {"x": …, "i": …}'),
+    ],
+)
+def test_arguments_of_simulate(load: Load, ranks: object, inputs: object, words: str) -> None:
+    kernel = load("@kernel\ndef k(x: f32[Array, 4], i: i64):\n    x[i] = 1.0\n").k
+    with pytest.raises(commsir.UsageError, match=re.escape(words)):
+        kernel.simulate(ranks, inputs)
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        ([np.ones(4, np.float32), np.ones(4)], "f32 on rank 0 and f64 on rank 1"),
+        ([np.float32(1), np.float32(2)], r"rank 0 has a number, not an array; reshape it"),
+        ([np.ones(4, bool)] * 2, "arrays of i1 are not known to kernels; convert them to int8"),
+        ([np.array([200, 1], np.uint8)] * 2, r"numbers that do not fit i8: .*view\('int8'\)"),
+    ],
+)
+def test_arrays_of_collectives(x: list[object], words: str) -> None:
+    with pytest.raises(commsir.UsageError, match=words):
+        commsir.all_reduce(x, op="max")

@@ -237,3 +237,22 @@ def test_stores_out_of_bounds(at: tuple[int, int]) -> None:
     assert scatters.simulate(1, {"at": [3, 7]})["y"][0][3, 7] == 1
     with pytest.raises(commsir.BoundsError, match="y"):
         scatters.simulate(1, {"at": list(at)})
+
+
+@commsir.kernel
+def backwards(order: i64[Array, 8], y: i64[Array, n]) -> None:
+    at = 0
+    for p in reversed(for_peers()):
+        order[at] = p
+        at += 1
+    for i in reversed(range(1, n)):
+        y[i] = at
+        at += 1
+    for i, j in zip(range(2), reversed(range(2))):  # noqa: B905
+        y[i] += 10 * j
+
+
+def test_loops_backwards() -> None:
+    report = backwards.simulate(3, {"y": np.zeros(4, int)})
+    assert report["order"][0][:2].tolist() == [2, 1]
+    assert report["y"][0].tolist() == [10, 4, 3, 2]
