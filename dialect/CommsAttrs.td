@@ -82,7 +82,8 @@ def Comms_MemorySpaceAttr : Comms_EnumAttr<Comms_MemorySpace, "space"> {
 def Comms_Assumption : Comms_Enum<"Assumption",
     "hardware behaviour beyond PTX's promise that a program relies on", [
   I32EnumAttrCase<"Store16Whole", 0, "store16_whole">,
-  I32EnumAttrCase<"Store8Whole", 1, "store8_whole">]>;
+  I32EnumAttrCase<"Store8Whole", 1, "store8_whole">,
+  I32EnumAttrCase<"Store128Whole", 2, "store128_whole">]>;
 def Comms_AssumptionAttr : Comms_EnumAttr<Comms_Assumption, "assumption">;
 
 def Comms_AccessKind : Comms_Enum<"AccessKind", "how memory is touched", [

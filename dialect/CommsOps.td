@@ -443,11 +443,16 @@ def Comms_BarrierWaitOp : Comms_SyncOp<"barrier_wait"> {
 //===----------------------------------------------------------------------===//
 
 def Comms_PacketStoreOp : Comms_SyncOp<"packet_store", [DeclareOpInterfaceMethods<TileOpInterface, ["getTileValue"]>]> {
-  let summary = "Writes each 32-bit word of a tile together with a flag, in one store.";
+  let summary = "Writes a tile in packets, each together with a flag in one store.";
   let description = [{
     Packet memory is `memref<?xi64>`: word i of the tile goes to packet
     `offset + i` as (flag << 32 | word). Elements narrower than 32 bits are
     packed, low element first; a tile's last word is padded with zeros.
+
+    With `assumes store128_whole` a packet is a line of 16 i64: bytes 8i to
+    8i + 7 of the tile go to i64 `offset + i`, but the last i64 of each line is
+    its flag, and what would lie there goes to the line's rest, an i64 of data
+    and one of flag behind all lines of the memory.
   }];
   let arguments = (ins Comms_Tile:$tile, AnyMemRef:$memref, Index:$offset, I32:$flag,
                        Optional<Index>:$valid,

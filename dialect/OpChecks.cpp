@@ -63,8 +63,15 @@ LogicalResult checks::sameElement(Operation *op, StringRef constraint,
 LogicalResult checks::inRange(Operation *op, StringRef constraint, Value memory,
                               StringRef name, Value offset,
                               std::optional<int64_t> count) {
-  std::optional<int64_t> first = getConstant(offset),
-                         limit = getElements(memory.getType());
+  return inRange(op, constraint, name, offset, count,
+                 getElements(memory.getType()));
+}
+
+LogicalResult checks::inRange(Operation *op, StringRef constraint,
+                              StringRef name, Value offset,
+                              std::optional<int64_t> count,
+                              std::optional<int64_t> limit) {
+  std::optional<int64_t> first = getConstant(offset);
   if (first && *first < 0)
     return op->emitOpError() << constraint << ": offset " << *first
                              << " in the " << name << " is negative";

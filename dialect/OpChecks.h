@@ -43,6 +43,11 @@ LogicalResult inRange(Operation *op, StringRef constraint, Value memory,
                       StringRef name, Value offset,
                       std::optional<int64_t> count);
 
+/// The same for a part of the memory, of `limit` elements where known.
+LogicalResult inRange(Operation *op, StringRef constraint, StringRef name,
+                      Value offset, std::optional<int64_t> count,
+                      std::optional<int64_t> limit);
+
 /// A constant number of elements is not negative.
 LogicalResult isCount(Operation *op, StringRef constraint, Value count);
 

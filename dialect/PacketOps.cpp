@@ -7,6 +7,7 @@
 
 #include "dialect/Comms.h"
 #include "dialect/OpChecks.h"
+#include "dialect/Packets.h"
 
 using namespace mlir;
 using namespace mlir::comms;
@@ -16,18 +17,41 @@ using namespace mlir::comms::checks;
 // Packets
 //===----------------------------------------------------------------------===//
 
-/// Packets that so many elements fill; nothing when it is not known.
-static std::optional<int64_t> getPackets(std::optional<int64_t> elements,
-                                         unsigned width) {
+/// The i64 that so many elements fill; nothing when it is not known.
+static std::optional<int64_t> getUnits(std::optional<int64_t> elements,
+                                       unsigned width, int64_t unitBits) {
   if (!elements || *elements < 0)
     return std::nullopt;
-  int64_t packets;
-  if (width > 32)
-    return __builtin_mul_overflow(*elements, int64_t(width / 32), &packets)
-               ? std::nullopt
-               : std::optional<int64_t>(packets);
-  int64_t perPacket = 32 / width;
-  return *elements / perPacket + (*elements % perPacket != 0);
+  int64_t bits;
+  if (__builtin_mul_overflow(*elements, int64_t(width), &bits))
+    return std::nullopt;
+  return bits / unitBits + (bits % unitBits != 0);
+}
+
+/// Lines of 128 bytes. Vectors have been made of a tile that kept the rules of
+/// lines.
+template <typename PacketOp>
+static LogicalResult verifyLines(PacketOp op, unsigned width) {
+  constexpr int64_t memoryUnits = kLineUnits + kRestUnits;
+  std::optional<int64_t> memory = getElements(op.getMemref().getType());
+  if (!memory || *memory % memoryUnits != 0)
+    return op.emitOpError()
+           << "C6: lines lie in memory of a static number of i64, a multiple "
+           << "of " << memoryUnits << ", not " << op.getMemref().getType();
+  auto tile = dyn_cast<RankedTensorType>(op.getTile().getType());
+  if (!tile)
+    return success();
+  int64_t elements = kLineBits / width;
+  if (tile.hasStaticShape() && tile.getNumElements() % elements != 0)
+    return op.emitOpError()
+           << "C7: a tile of " << tile.getNumElements() << " elements of "
+           << tile.getElementType() << " fills no whole number of lines; use a "
+           << "multiple of " << elements << ", and `valid` for what exists";
+  std::optional<int64_t> offset = getConstant(op.getOffset());
+  if (offset && *offset % kLineUnits != 0)
+    return op.emitOpError() << "C8: offset " << *offset << " is no line's "
+                            << "first; use a multiple of " << kLineUnits;
+  return success();
 }
 
 template <typename PacketOp>
@@ -46,10 +70,17 @@ static LogicalResult verifyPacket(PacketOp op) {
            << getElementType(tile) << " does not; convert the tile";
   if (failed(isValid(op, "C3", op.getValid(), tile)))
     return failure();
-  if (failed(inRange(op, "C4", op.getMemref(), "packet memory", op.getOffset(),
-                     getPackets(getExtent(op.getValid(), tile), width))))
+  Assumption assumes = op.getAssumes();
+  std::optional<int64_t> limit = getElements(memory);
+  if (limit)
+    limit = countUnits(*limit, assumes);
+  if (failed(inRange(
+          op, "C4", "packet memory", op.getOffset(),
+          getUnits(getExtent(op.getValid(), tile), width, getUnitBits(assumes)),
+          limit)) ||
+      failed(verifyStaticTile(op, "C5", tile)))
     return failure();
-  return verifyStaticTile(op, "C5", tile);
+  return areLines(assumes) ? verifyLines(op, width) : success();
 }
 
 LogicalResult PacketStoreOp::verify() { return verifyPacket(*this); }

@@ -7,6 +7,8 @@
 
 #include "lowering/Accesses.h"
 
+#include "dialect/Packets.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -17,9 +19,6 @@
 
 using namespace mlir;
 using namespace mlir::comms;
-
-/// Bits of a packet that carry the tile; the others are the flag.
-static constexpr unsigned packetPayloadBits = 32;
 
 //===----------------------------------------------------------------------===//
 // Roots
@@ -123,6 +122,12 @@ std::optional<int64_t> Access::getMaximumCount() const {
 
 std::optional<int64_t> Access::getConstantOffset() const {
   return offset ? getConstantIntValue(offset) : std::optional<int64_t>(0);
+}
+
+std::optional<int64_t> Access::getLimit() const {
+  std::optional<int64_t> elements = getStaticElements(memory.getType());
+  return elements && inLines ? countUnits(*elements, Assumption::Store128Whole)
+                             : elements;
 }
 
 /// Emits the number of elements of a memref, multiplying dynamic dimensions.
@@ -282,13 +287,14 @@ public:
   /// All of the memory.
   void whole(AccessKind kind, Value memory) { range(kind, memory, {}, {}); }
 
-  /// A tile in packets: 32 bits of tile in each i64 of memory.
+  /// A tile in packets: 32 bits of tile in each i64 of memory, or in lines.
   void packets(AccessKind kind, Value tileValue, Value memory, Value offset,
-               Value valid) {
+               Value valid, Assumption assumes) {
     Access &access = tile(kind, tileValue, memory, offset, valid);
     access.tileBits =
         cast<ShapedType>(tileValue.getType()).getElementTypeBitWidth();
-    access.unitBits = packetPayloadBits;
+    access.unitBits = getUnitBits(assumes);
+    access.inLines = areLines(assumes);
     access.synchronises = true;
   }
 
@@ -350,11 +356,11 @@ void mlir::comms::getAccesses(Operation *op,
       })
       .Case<PacketLoadOp>([&](auto o) {
         collector.packets(read, o.getTile(), o.getMemref(), o.getOffset(),
-                          o.getValid());
+                          o.getValid(), o.getAssumes());
       })
       .Case<PacketStoreOp>([&](auto o) {
         collector.packets(write, o.getTile(), o.getMemref(), o.getOffset(),
-                          o.getValid());
+                          o.getValid(), o.getAssumes());
       })
       .Case<PoisonLoadOp>([&](auto o) {
         collector

@@ -79,8 +79,11 @@ struct Access {
   /// `dynamicCount`: all of the memory.
   int64_t staticCount = -1;
   /// Bits of one tile element and of one memory element: they differ for
-  /// packets, where `memory` holds 32 bits of tile in each of its elements.
+  /// packets, where `memory` holds 32 bits of tile in each of its elements, or
+  /// (lines) 64.
   unsigned tileBits = 1, unitBits = 1;
+  /// The memory holds lines: behind those that offsets count lie their rests.
+  bool inLines = false;
   /// Rank in `team` whose memory it is, for one-sided ops on windows; null:
   /// what getMemoryRoot(memory) says.
   Value peer, team;
@@ -104,6 +107,8 @@ struct Access {
   std::optional<int64_t> getMaximumCount() const;
   /// The first element, when it is a constant.
   std::optional<int64_t> getConstantOffset() const;
+  /// The number of elements that offsets may name, when it is a constant.
+  std::optional<int64_t> getLimit() const;
   /// Memory elements for `tileElements` elements of the tile; nullopt when that
   /// overflows or is negative.
   std::optional<int64_t> toUnits(int64_t tileElements) const;

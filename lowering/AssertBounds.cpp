@@ -610,7 +610,7 @@ LogicalResult AssertBounds::visitAccess(Prover &prover, Operation *op,
   bound.what =
       (access.isRead() ? "read of " : "write of ") + describe(access.memory);
   bound.offset = access.offset;
-  std::optional<int64_t> limit = getStaticElements(access.memory.getType());
+  std::optional<int64_t> limit = access.getLimit();
   bound.constantLimit = limit.value_or(0);
   // Often a whole tile fits, and always where slots are as large as tiles.
   std::optional<int64_t> most = access.getMaximumCount();

@@ -767,7 +767,16 @@ struct DistributeTilesPass
       kernel->setAttr(kThreadsAttr, builder.getI64IntegerAttr(threads));
       kernel->setAttr(kClusterAttr, builder.getI64IntegerAttr(cluster));
     }
-    if (failed(Distributor(kernel, lanes, block ? &*block : nullptr).run()) ||
+    // Whole i64 of lines: eight elements have eight bytes or more.
+    constexpr int64_t lanesOfLines = 8;
+    bool lines = kernel
+                     .walk([](Operation *op) {
+                       return movesLines(op) ? WalkResult::interrupt()
+                                             : WalkResult::advance();
+                     })
+                     .wasInterrupted();
+    int64_t most = lines ? std::max<int64_t>(lanes, lanesOfLines) : lanes;
+    if (failed(Distributor(kernel, most, block ? &*block : nullptr).run()) ||
         failed(walkAll(kernel, checkDistributed)))
       signalPassFailure();
   }

@@ -96,13 +96,30 @@ select(Operation *op, StringRef what, StringRef name, ArrayRef<const T *> all) {
   return failure();
 }
 
+/// Elements of which the tiles of the collective have to be a multiple.
+static int64_t getTileStep(const Protocol &protocol, const Problem &problem) {
+  int64_t step = 1;
+  for (const WireTile &wire : problem.wires)
+    for (Type type : {wire.elementType, getPartialType(wire.elementType)})
+      step = std::max(step, protocol.getTileStep(type));
+  return step;
+}
+
 /// Whether all tiles of the collective can travel by `protocol`.
 static bool canTravel(const Protocol &protocol, const Problem &problem,
                       std::string &why) {
   for (const WireTile &wire : problem.wires)
-    for (Type type : {wire.elementType, getPartialType(wire.elementType)})
+    for (Type type : {wire.elementType, getPartialType(wire.elementType)}) {
       if (!protocol.supports(type, problem.reduction.has_value(), why))
         return false;
+      int64_t step = protocol.getTileStep(type);
+      if (problem.flat || wire.length % step == 0)
+        continue;
+      why = llvm::formatv("rows of {0} elements are no multiple of the {1} "
+                          "that it moves at a time; use 'll'",
+                          wire.length, step);
+      return false;
+    }
   return true;
 }
 
@@ -350,7 +367,8 @@ LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
   int64_t wantedSize = tileSize;
   if (tileSize == 0 && threads > 1)
     wantedSize = getTileSizeFor(*problem, threads * cluster, pieces);
-  chooseTiles(*problem, pieces, wantedSize);
+  chooseTiles(*problem, pieces, wantedSize,
+              getTileStep(*choice->protocol, *problem));
   constexpr int64_t maxSlots = int64_t(1) << 40;
   if (problem->tiles > maxSlots / problem->ranks)
     return op->emitOpError("is cut into ")

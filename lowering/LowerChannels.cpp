@@ -60,6 +60,14 @@ static const Protocol *chooseProtocol(ChannelOp channel) {
                           << name << "' cannot be used: " << why;
     return nullptr;
   }
+  int64_t step = protocol->getTileStep(type.getElementType());
+  if (type.getTileSize() % step != 0) {
+    channel.emitOpError() << "of tiles of " << type.getTileSize() << " "
+                          << type.getElementType() << ": protocol '" << name
+                          << "' cannot be used: its tiles are multiples of "
+                          << step << " elements; use 'll', or `valid`";
+    return nullptr;
+  }
   if (channel.getReused() && !protocol->reusable) {
     channel.emitOpError() << "is `reused`, which protocol '" << name
                           << "' cannot be: its receivers tell tiles by the "
@@ -72,7 +80,8 @@ static const Protocol *chooseProtocol(ChannelOp channel) {
 /// Whether `memory` fits in 2^63 bytes and has room for at least one slot.
 static bool fits(const ChannelMemory &memory) {
   int64_t bytes = memory.elementType.getIntOrFloatBitWidth() / 8;
-  for (int64_t dim : {memory.buffers, memory.rows, memory.slots, memory.units})
+  for (int64_t dim :
+       {memory.buffers, memory.rows, memory.slots, memory.units + memory.rest})
     if (dim < 1 || __builtin_mul_overflow(bytes, dim, &bytes))
       return false;
   return true;
@@ -85,16 +94,16 @@ static FailureOr<Value> addWindow(KernelOp kernel, ChannelOp channel,
   if (!fits(memory)) {
     channel.emitOpError()
         << "needs " << memory.buffers << " x " << memory.rows << " x "
-        << memory.slots << " x " << memory.units << " elements of "
-        << memory.elementType
+        << memory.slots << " x " << memory.units + memory.rest
+        << " elements of " << memory.elementType
         << ", which is not between 1 and 2^63 bytes; use fewer slots";
     return failure();
   }
   Builder builder(kernel.getContext());
-  auto window =
-      WindowType::get(kernel.getContext(),
-                      {memory.buffers, memory.rows, memory.slots, memory.units},
-                      memory.elementType);
+  auto window = WindowType::get(
+      kernel.getContext(),
+      {memory.buffers, memory.rows, memory.slots, memory.units + memory.rest},
+      memory.elementType);
   std::string name =
       ("channel" + Twine(int64_t(channel.getId())) + "." + protocol.name).str();
   auto attributes = builder.getDictionaryAttr({
@@ -267,6 +276,57 @@ void mlir::comms::emitForEachDestination(
         body(inner, arith::RemUIOp::create(inner, loc, sum, size));
         scf::YieldOp::create(inner, loc);
       });
+}
+
+int64_t Protocol::getTileStep(Type elementType) const {
+  int64_t bits = elementType.isIntOrFloat()
+                     ? std::max<int64_t>(elementType.getIntOrFloatBitWidth(), 8)
+                     : 8;
+  return std::max<int64_t>(tileBytes * 8 / bits, 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Packets
+//===----------------------------------------------------------------------===//
+
+void mlir::comms::beginPackets(OpBuilder &builder, ChannelContext &context,
+                               const ChannelMemory &memory) {
+  Location loc = context.channel.getLoc();
+  context.rank = RankOp::create(builder, loc, context.channel.getTeam());
+  context.buffer = emitBuffer(builder, loc, memory);
+  context.ownRow = emitRow(builder, loc, memory, context.buffer,
+                           memory.rows == 1 ? Value() : context.rank);
+  Value epoch = EpochOp::create(builder, loc);
+  context.flag =
+      arith::IndexCastOp::create(builder, loc, builder.getI32Type(), epoch);
+  auto window = cast<WindowType>(context.window.getType());
+  context.local =
+      LocalOp::create(builder, loc, window.getLocalType(), context.window);
+}
+
+void mlir::comms::sendPackets(OpBuilder &builder, const ChannelContext &context,
+                              const ChannelMemory &memory, SendOp op,
+                              Assumption assumes) {
+  Value offset =
+      emitSlot(builder, op.getLoc(), memory, context.ownRow, op.getSlot());
+  emitForEachDestination(
+      builder, context, op, [&](OpBuilder &inner, Value peer) {
+        Value memref = emitPeer(inner, op.getLoc(), context, peer);
+        PacketStoreOp::create(inner, op.getLoc(), op.getTile(), memref, offset,
+                              context.flag, op.getValid(), assumes);
+      });
+}
+
+Value mlir::comms::recvPackets(OpBuilder &builder,
+                               const ChannelContext &context,
+                               const ChannelMemory &memory, RecvOp op,
+                               Assumption assumes) {
+  Value row = emitRow(builder, op.getLoc(), memory, context.buffer,
+                      memory.rows == 1 ? Value() : op.getPeer());
+  Value offset = emitSlot(builder, op.getLoc(), memory, row, op.getSlot());
+  return PacketLoadOp::create(builder, op.getLoc(), op.getTile().getType(),
+                              context.local, offset, context.flag,
+                              op.getValid(), assumes);
 }
 
 //===----------------------------------------------------------------------===//

@@ -669,13 +669,13 @@ int64_t mlir::comms::getTileSizeFor(const Problem &problem, int64_t threads,
 }
 
 void mlir::comms::chooseTiles(Problem &problem, int64_t pieces,
-                              int64_t tileSize) {
+                              int64_t tileSize, int64_t step) {
   if (!problem.flat)
     return;
   // Many tiles keep many blocks busy; small ones pay for their loop and their
   // poll more often, so 256 elements are the least unless ranks would idle.
-  constexpr int64_t smallest = smallestTile, small = 256, largest = 4096,
-                    wanted = 64;
+  constexpr int64_t small = 256, largest = 4096, wanted = 64;
+  int64_t smallest = std::max(smallestTile, step);
   int64_t whole = std::max<int64_t>(
       llvm::alignTo(problem.partElements, smallest), smallest);
   auto cut = [&](int64_t count) {
@@ -688,7 +688,7 @@ void mlir::comms::chooseTiles(Problem &problem, int64_t pieces,
   if (tileSize <= 0)
     tileSize = std::clamp(cut(std::max(pieces, wanted)),
                           std::min(small, cut(pieces)), largest);
-  tileSize = std::min(tileSize, whole);
+  tileSize = std::min<int64_t>(llvm::alignTo(tileSize, step), whole);
   problem.tileSize = tileSize;
   problem.tiles = llvm::divideCeil(problem.partElements, tileSize);
   for (SmallVector<TileArray> *arrays :

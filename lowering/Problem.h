@@ -131,9 +131,10 @@ const CollectiveKind *findCollectiveKind(llvm::StringRef name);
 FailureOr<Problem> readProblem(Operation *op);
 
 /// Cuts flat parts into at least `pieces` tiles of at least 16 elements; or
-/// into tiles of `tileSize` elements when that is not 0. Row tiling is left
-/// alone.
-void chooseTiles(Problem &problem, int64_t pieces, int64_t tileSize);
+/// into tiles of `tileSize` elements when that is not 0. Tiles are multiples of
+/// `step`, a power of two. Row tiling is left alone.
+void chooseTiles(Problem &problem, int64_t pieces, int64_t tileSize,
+                 int64_t step = 1);
 
 /// Elements of a flat tile of which each of `threads` threads of a GPU has one
 /// vector: 16 bytes of the narrowest elements that are moved. Fewer where that

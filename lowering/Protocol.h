@@ -53,9 +53,9 @@ struct ChannelContext {
 /// [buffers, rows, slots, units]. Launches take the buffers in turn. A row
 /// belongs to one source or destination of the team; there is one row where
 /// every tile of a slot is the same for all, or has one source. A slot is
-/// `units` elements.
+/// `units` elements, and `rest` more behind all slots of the window.
 struct ChannelMemory {
-  int64_t buffers = 1, rows = 1, slots = 1, units = 1;
+  int64_t buffers = 1, rows = 1, slots = 1, units = 1, rest = 0;
   Type elementType;
   /// Filled with poison rather than zero before the first launch.
   bool poisoned = false;
@@ -90,6 +90,11 @@ struct Protocol {
   /// before has been received and the sender knows: channels that are `reused`.
   /// Not where a receiver tells a new tile by the number of the launch.
   bool reusable = false;
+  /// Tiles are whole multiples of so many bytes.
+  int64_t tileBytes = 1;
+
+  /// Elements of which tiles of elements of this type are a multiple.
+  int64_t getTileStep(Type elementType) const;
 };
 
 /// All protocols, in the order of their file names.
@@ -125,6 +130,16 @@ Value emitPeer(OpBuilder &builder, Location loc, const ChannelContext &context,
 void emitForEachDestination(
     OpBuilder &builder, const ChannelContext &context, SendOp op,
     llvm::function_ref<void(OpBuilder &, Value peer)> body);
+
+// Protocols whose receivers wait for packets: `begin`, `send` and `recv`. The
+// flag is the launch's number; `assumes` says how packets lie.
+
+void beginPackets(OpBuilder &builder, ChannelContext &context,
+                  const ChannelMemory &memory);
+void sendPackets(OpBuilder &builder, const ChannelContext &context,
+                 const ChannelMemory &memory, SendOp op, Assumption assumes);
+Value recvPackets(OpBuilder &builder, const ChannelContext &context,
+                  const ChannelMemory &memory, RecvOp op, Assumption assumes);
 
 /// Whether `op` runs in every launch alike, with the same operands: they and
 /// the control flow around it depend on constants, on who and where the block

@@ -7,6 +7,8 @@
 
 #include "lowering/check/Machine.h"
 
+#include "dialect/Packets.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -270,14 +272,30 @@ std::optional<Machine::Bounds> Machine::mailBounds(Thread &thread,
     if (!some && !isTile)
       return std::nullopt;
     count = some.value_or(count);
-    if (some && isTile && !bounds(thread, action, range) &&
-        *some > range.fixedCount)
+    if (some && isTile && (*some < 0 || *some > range.fixedCount)) {
+      (void)bounds(thread, action, range); // Says so.
       return std::nullopt;
+    }
   }
-  if (packets)
+  if (packets) {
+    int64_t unit = getUnitBits(action.assumes);
     count = count > 0 && count < (int64_t(1) << 40)
-                ? (count * action.elementBits + 31) / 32
+                ? (count * action.elementBits + unit - 1) / unit
                 : 0;
+    // A line is stored and looked at as a whole.
+    if (areLines(action.assumes)) {
+      count = llvm::alignTo(count, kLineUnits);
+      if (*offset % kLineUnits != 0) {
+        fatal = true;
+        if (auto diag = report(action)) {
+          *diag << "begins at " << *offset << " on " << when(thread)
+                << ", which is no line's first";
+          diag->attachNote() << "use a multiple of " << kLineUnits;
+        }
+        return std::nullopt;
+      }
+    }
+  }
   words.count = noRegister;
   words.fixedCount = count;
   auto result = bounds(thread, action, words);
@@ -311,9 +329,9 @@ void Machine::store(Thread &thread, int32_t index, Mailbox &box, Bounds bounds,
       }
     } else if (!poison && run.flag == flag) {
       if (auto diag = report(action)) {
-        *diag << "writes flag " << flag << " to [" << begin << ", " << run.end
-              << ") on " << when(thread) << ", where packets of launch "
-              << run.store.launch
+        *diag << "writes flag " << (flag & 0xffffffff) << " to [" << begin
+              << ", " << run.end << ") on " << when(thread)
+              << ", where packets of launch " << run.store.launch
               << " have that flag already: a reader cannot tell them apart";
         for (const Touch &read : run.reads)
           reported.insert(program.actions[read.action].op);
@@ -369,6 +387,10 @@ bool Machine::doMail(Thread &thread, int32_t index) {
       return true;
     flag = *value & 0xffffffff;
   }
+  bool isEmpty = flag == 0;
+  // Whoever looks for packets of 8 bytes finds no line, and the reverse.
+  if (packets && areLines(action.assumes))
+    flag |= int64_t(1) << 32;
   auto boxOf = [&](int64_t rank) -> Mailbox & {
     return mailboxes[size_t(memory.argument) * shape.followed.size() +
                      rankIndex[rank]];
@@ -388,7 +410,7 @@ bool Machine::doMail(Thread &thread, int32_t index) {
       store(thread, index, boxOf(rank), *piece, flag);
     return true;
   }
-  if (packets && flag == 0) {
+  if (packets && isEmpty) {
     if (auto diag = report(action)) {
       *diag << "waits for flag 0 on " << when(thread)
             << ", which memory holds before anything is stored";

@@ -214,7 +214,7 @@ Waiting Machine::describe(int32_t id) const {
       result.mismatch = seen >= 0;
       result.details.push_back(
           seen < 0 ? std::string("nothing has been stored there")
-                   : formatv("the flag there is {0}", seen).str());
+                   : formatv("the flag there is {0}", seen & 0xffffffff).str());
     }
     for (int64_t rank = 0; rank < shape.ranks; ++rank)
       await(rank, thread.block);

@@ -7,6 +7,7 @@
 
 #include "lowering/check/Program.h"
 
+#include "dialect/Packets.h"
 #include "lowering/Accesses.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -1033,6 +1034,13 @@ LogicalResult ProgramBuilder::tileAction(Operation *op, Action &action) {
     action.ranges[0] = range(access.getMemref(), access.getOffset(),
                              access.getValid(), tile, write);
   };
+  auto packets = [&](auto packet) {
+    action.value = reg(packet.getFlag());
+    action.assumes = packet.getAssumes();
+    int64_t &limit = action.ranges[0].memory.limit;
+    if (limit >= 0)
+      limit = countUnits(limit, action.assumes);
+  };
   llvm::TypeSwitch<Operation *>(op)
       .Case<TileLoadOp, MultimemLoadReduceOp>(
           [&](auto o) { at(o, ActionKind::Access, false); })
@@ -1040,11 +1048,11 @@ LogicalResult ProgramBuilder::tileAction(Operation *op, Action &action) {
           [&](auto o) { at(o, ActionKind::Access, true); })
       .Case<PacketStoreOp>([&](auto o) {
         at(o, ActionKind::PacketStore, true);
-        action.value = reg(o.getFlag());
+        packets(o);
       })
       .Case<PacketLoadOp>([&](auto o) {
         at(o, ActionKind::PacketLoad, false);
-        action.value = reg(o.getFlag());
+        packets(o);
       })
       .Case<PoisonStoreOp>(
           [&](auto o) { at(o, ActionKind::PoisonStore, true); })

@@ -179,6 +179,8 @@ struct Action {
   /// Elements of a tile, and bits of each.
   int64_t tileSize = 0;
   int64_t elementBits = 0;
+  /// Packets: how they lie in memory.
+  Assumption assumes = Assumption::Store8Whole;
 };
 
 struct ChannelPlan {

@@ -66,6 +66,9 @@ inline constexpr int64_t kAlignment = 64;
 inline constexpr uint16_t kPoison16 = 0xFFFA;
 inline constexpr uint32_t kPoison32 = 0xFFFAFFFA;
 
+/// A line of packets, and its rest, which lies behind all lines.
+inline constexpr int64_t kLineBytes = 128, kRestBytes = 16;
+
 /// Attributes that convert-comms-to-cpu leaves on the function: what the JIT
 /// has to know of the kernel.
 inline constexpr const char kArgsAttr[] = "comms.args";
@@ -99,6 +102,8 @@ inline constexpr const char kChoicesAttr[] = "comms.choices";
   X(stored, void, (Context *, char *address, int64_t bytes))                   \
   X(wait_packets, void,                                                        \
     (Context *, int32_t site, char *address, int64_t packets, int32_t flag))   \
+  X(wait_line, void,                                                           \
+    (Context *, int32_t site, char *flagAddress, int32_t flag))                \
   X(wait_poison, void,                                                         \
     (Context *, int32_t site, char *address, int64_t elements,                 \
      int64_t elementBytes))                                                    \

@@ -34,6 +34,13 @@ struct ByteRange {
   Value bytes;   // i64
 };
 
+/// A vector of a line of packets: where its first and last i64 lie, the line's
+/// flag and its rest. `isLast` (i1): it ends the line, and the flag stands
+/// where its last i64 would, which is in the rest.
+struct LinePart {
+  Value first, last, flag, rest, isLast;
+};
+
 class KernelLowering : target::KernelBase {
 public:
   KernelLowering(KernelOp kernel, const LLVMTypeConverter &types);
@@ -100,6 +107,13 @@ private:
   Value packWords(Value tile, ImplicitLocOpBuilder &b);
   Value unpackWords(Value words, VectorType tile, ImplicitLocOpBuilder &b);
   Value countWords(VectorType tile, Value valid, ImplicitLocOpBuilder &b);
+  LogicalResult checkLines(Operation *op, VectorType type);
+  LinePart findLine(Value memref, Value offset, int64_t units,
+                    ImplicitLocOpBuilder &b);
+  LogicalResult lowerLineStore(PacketStoreOp op, VectorType type,
+                               ImplicitLocOpBuilder &b);
+  LogicalResult lowerLineLoad(PacketLoadOp op, VectorType type,
+                              ImplicitLocOpBuilder &b);
   void lowerPacketStore(PacketStoreOp op, VectorType type,
                         ImplicitLocOpBuilder &b);
   void lowerPacketLoad(PacketLoadOp op, VectorType type,

@@ -11,6 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Packets.h"
+
 #include "lowering/cpu/KernelLowering.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -266,6 +268,111 @@ void KernelLowering::lowerPacketLoad(PacketLoadOp op, VectorType type,
 }
 
 //===----------------------------------------------------------------------===//
+// Lines of packets
+//===----------------------------------------------------------------------===//
+
+static_assert(kLineBytes == 8 * kLineUnits && kRestBytes == 8 * kRestUnits);
+
+/// Vectors are parts of one line each.
+LogicalResult KernelLowering::checkLines(Operation *op, VectorType type) {
+  int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
+  if (bits % 64 == 0 && kLineBits % bits == 0)
+    return success();
+  return op->emitOpError("moves ")
+         << bits / 8 << " bytes of a line, not 8, 16, 32, 64 or 128: run "
+         << "comms-distribute-tiles first";
+}
+
+/// Where `units` i64 of a line lie, which begin at `offset`.
+LinePart KernelLowering::findLine(Value memref, Value offset, int64_t units,
+                                  ImplicitLocOpBuilder &b) {
+  LinePart part;
+  auto index = [&](int64_t value) { return constIndex(value, b); };
+  Value line = arith::DivUIOp::create(b, offset, index(kLineUnits));
+  Value first = arith::MulIOp::create(b, line, index(kLineUnits));
+  part.first = elementAddress(memref, offset, b);
+  part.last = addBytes(part.first, 8 * (units - 1), b);
+  part.flag = elementAddress(
+      memref, arith::AddIOp::create(b, first, index(kLineUnits - 1)), b);
+  int64_t elements = cast<MemRefType>(memref.getType()).getNumElements();
+  Value rest = arith::MulIOp::create(b, line, index(kRestUnits));
+  rest = arith::AddIOp::create(
+      b, rest, index(countUnits(elements, Assumption::Store128Whole)));
+  part.rest = elementAddress(memref, rest, b);
+  Value end = arith::AddIOp::create(b, arith::SubIOp::create(b, offset, first),
+                                    index(units));
+  part.isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, end,
+                                      index(kLineUnits));
+  return part;
+}
+
+/// The data comes before the flags: the rest's, and the line's, which alone is
+/// waited for. Vectors of a line are stored in order, so the last has the flag.
+LogicalResult KernelLowering::lowerLineStore(PacketStoreOp op, VectorType type,
+                                             ImplicitLocOpBuilder &b) {
+  if (failed(checkLines(op, type)))
+    return failure();
+  int64_t units = type.getNumElements() * type.getElementTypeBitWidth() / 64;
+  auto words = VectorType::get({units}, b.getI64Type());
+  Value data = bitcast(
+      toIntegers(clearInvalid(op.getTile(), op.getValid(), b), b), words, b);
+  LinePart part = findLine(op.getMemref(), op.getOffset(), units, b);
+  if (units > 1)
+    storeLanes(data, part.first, constIndex(units - 1, b), /*isVolatile=*/true,
+               b);
+  Value last = vector::ExtractOp::create(b, data, units - 1);
+  Value flag = arith::ExtUIOp::create(b, b.getI64Type(), op.getFlag());
+  flag = arith::OrIOp::create(b, flag,
+                              arith::ShLIOp::create(b, flag, constI64(32, b)));
+  auto branch = scf::IfOp::create(b, part.isLast, /*withElseRegion=*/true);
+  ImplicitLocOpBuilder yes(b.getLoc(), branch.thenYield());
+  LLVM::StoreOp::create(yes, last, part.rest, 8, /*isVolatile=*/true);
+  for (Value address : {addBytes(part.rest, 8, yes), part.flag})
+    LLVM::StoreOp::create(yes, flag, address, 8, /*isVolatile=*/true,
+                          /*isNonTemporal=*/false, /*isInvariantGroup=*/false,
+                          LLVM::AtomicOrdering::release);
+  ImplicitLocOpBuilder no(b.getLoc(), branch.elseYield());
+  LLVM::StoreOp::create(no, last, part.last, 8, /*isVolatile=*/true);
+  callRuntime(b, "stored", {part.first, constI64(8 * units, b)});
+  rewriter.eraseOp(op);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerLineLoad(PacketLoadOp op, VectorType type,
+                                            ImplicitLocOpBuilder &b) {
+  if (failed(checkLines(op, type)))
+    return failure();
+  int64_t units = type.getNumElements() * type.getElementTypeBitWidth() / 64;
+  auto words = VectorType::get({units}, b.getI64Type());
+  LinePart part = findLine(op.getMemref(), op.getOffset(), units, b);
+  Value found = LLVM::LoadOp::create(
+      b, b.getI64Type(), part.flag, 8, /*isVolatile=*/true,
+      /*isNonTemporal=*/false, /*isInvariant=*/false,
+      /*isInvariantGroup=*/false, LLVM::AtomicOrdering::acquire);
+  Value high = arith::ShRUIOp::create(b, found, constI64(32, b));
+  Value missing = arith::CmpIOp::create(
+      b, arith::CmpIPredicate::ne,
+      arith::TruncIOp::create(b, b.getI32Type(), high), op.getFlag());
+  auto wait = scf::IfOp::create(b, missing, /*withElseRegion=*/false);
+  ImplicitLocOpBuilder inner(b.getLoc(), wait.thenYield());
+  callRuntime(inner, "wait_line", {siteOf(op, b), part.flag, op.getFlag()});
+  Value from = arith::SelectOp::create(b, part.isLast, part.rest, part.last);
+  Value last =
+      LLVM::LoadOp::create(b, b.getI64Type(), from, 8, /*isVolatile=*/true);
+  Value data;
+  if (units > 1) {
+    data = loadLanes(words, part.first, constIndex(units - 1, b),
+                     /*isVolatile=*/true, b);
+    data = vector::InsertOp::create(b, last, data, units - 1);
+  } else {
+    data = vector::BroadcastOp::create(b, words, last);
+  }
+  Value tile = bitcast(bitcast(data, asIntegers(type, b), b), type, b);
+  rewriter.replaceOp(op, clearInvalid(tile, op.getValid(), b));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Poison
 //===----------------------------------------------------------------------===//
 
@@ -494,8 +601,12 @@ LogicalResult KernelLowering::lowerTileOp(Operation *op,
     storeLanes(store.getTile(), address, store.getValid(), false, b);
     rewriter.eraseOp(op);
   } else if (auto packet = dyn_cast<PacketStoreOp>(op)) {
+    if (areLines(packet.getAssumes()))
+      return lowerLineStore(packet, *type, b);
     lowerPacketStore(packet, *type, b);
   } else if (auto packet = dyn_cast<PacketLoadOp>(op)) {
+    if (areLines(packet.getAssumes()))
+      return lowerLineLoad(packet, *type, b);
     lowerPacketLoad(packet, *type, b);
   } else if (auto poison = dyn_cast<PoisonStoreOp>(op)) {
     lowerPoisonStore(poison, *type, b);

@@ -61,10 +61,23 @@ struct Poll {
   std::function<Value(ImplicitLocOpBuilder &, ValueRange)> most;
   /// i64: what an error says was seen.
   std::function<Value(ImplicitLocOpBuilder &, ValueRange)> seen;
+  /// The threads of a warp load together, and so look again or leave together.
+  bool together = false;
 };
 
 /// i1: neither of two numbers, the greatest of many words' halves, is poison.
 Value holdsNoPoison(Value most, ImplicitLocOpBuilder &b);
+
+/// A thread's part of lines: 16 bytes of each, which eight threads of a warp
+/// share.
+struct LinePart {
+  /// The part of the first line; its rest, which the last thread moves.
+  Value address, rest;
+  /// i1: this thread has the line's end, where its flag is.
+  Value isLast;
+  /// i32: whether the line is there, and its rest for this thread; null: it is.
+  Value exists, hasRest;
+};
 
 /// One access of a run of bytes: at `offset`, of `bytes` (2, 4, 8 or 16).
 struct Piece {
@@ -142,6 +155,8 @@ private:
   void ifLeader(ImplicitLocOpBuilder &b,
                 llvm::function_ref<void(ImplicitLocOpBuilder &)> body);
   Value threadNumber(ImplicitLocOpBuilder &b);
+  /// Whether `mine` (i1) holds for all threads of the warp.
+  Value holdsForWarp(Value mine, ImplicitLocOpBuilder &b);
   bool isAlone() const { return target.threads * target.cluster == 1; }
   Value broadcast(Value fromLeader, ImplicitLocOpBuilder &b);
   SmallVector<Value> emitPolls(ArrayRef<Poll> polls, ImplicitLocOpBuilder &b);
@@ -189,6 +204,13 @@ private:
                         ImplicitLocOpBuilder &b);
   void lowerPoisonFill(PoisonFillOp op, ImplicitLocOpBuilder &b);
   Poll pollPackets(PacketLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
+  LogicalResult checkLines(Operation *op, Value memref, VectorType type);
+  LinePart findLine(Value memref, Value offset, Value valid,
+                    ImplicitLocOpBuilder &b);
+  LogicalResult lowerLineStore(PacketStoreOp op, VectorType type,
+                               ImplicitLocOpBuilder &b);
+  Poll pollLines(PacketLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
+  SmallVector<Value> joinLines(ValueRange loaded, ImplicitLocOpBuilder &b);
   Poll pollPoison(PoisonLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
   FailureOr<Value> multicastAddress(Operation *op, Value memref,
                                     ImplicitLocOpBuilder &b);

@@ -302,6 +302,11 @@ void KernelLowering::fail(Operation *op, StringRef detail, Value seen,
 // Polls
 //===----------------------------------------------------------------------===//
 
+Value KernelLowering::holdsForWarp(Value mine, ImplicitLocOpBuilder &b) {
+  return NVVM::VoteSyncOp::create(b, b.getI1Type(), constI32(-1, b), mine,
+                                  NVVM::VoteSyncKind::all);
+}
+
 /// i1: everything has come.
 static Value areReady(ArrayRef<Poll> polls, ArrayRef<SmallVector<Value>> loaded,
                       ImplicitLocOpBuilder &b) {
@@ -343,6 +348,13 @@ SmallVector<Value> KernelLowering::emitPolls(ArrayRef<Poll> polls,
   for (const Poll &poll : polls)
     loaded.push_back(poll.load(b));
   Value all = areReady(polls, loaded, b);
+  // Threads that load together have to agree in what they do next.
+  bool together =
+      llvm::any_of(polls, [](const Poll &poll) { return poll.together; });
+  auto agree = [&](Value mine, ImplicitLocOpBuilder &at) {
+    return together ? holdsForWarp(mine, at) : mine;
+  };
+  all = agree(all, b);
   Value no = arith::ConstantOp::create(b, b.getBoolAttr(false));
   Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
   SmallVector<Type> next{b.getI1Type(), i32, i64};
@@ -354,8 +366,8 @@ SmallVector<Value> KernelLowering::emitPolls(ArrayRef<Poll> polls,
     in.setInsertionPointToEnd(branch.elseBlock());
     Value more = arith::AddIOp::create(in, count, constI32(1, in));
     Value limit = LLVM::LoadOp::create(in, i32, budget);
-    Value isEarly =
-        arith::CmpIOp::create(in, arith::CmpIPredicate::ult, count, limit);
+    Value isEarly = agree(
+        arith::CmpIOp::create(in, arith::CmpIPredicate::ult, count, limit), in);
     auto again = scf::IfOp::create(in, next, isEarly, /*withElseRegion=*/true);
     scf::YieldOp::create(in, again.getResults());
     in.setInsertionPointToEnd(again.thenBlock());
@@ -366,6 +378,8 @@ SmallVector<Value> KernelLowering::emitPolls(ArrayRef<Poll> polls,
     for (size_t i = polls.size(); i-- > 0;) {
       const Poll &poll = polls[i];
       Value ready = kind ? poll.ready(in, loaded[i]) : Value();
+      if (ready && poll.together)
+        ready = holdsForWarp(ready, in);
       auto choose = [&](Value &known, Value mine) {
         known =
             known ? arith::SelectOp::create(in, ready, known, mine).getResult()
@@ -382,8 +396,8 @@ SmallVector<Value> KernelLowering::emitPolls(ArrayRef<Poll> polls,
                       ValueRange{start, state, kind, where, toI32(rank, in),
                                  toI32(block, in), peer, seen, wanted})
                       .getResult();
-    Value goes =
-        arith::CmpIOp::create(in, arith::CmpIPredicate::ne, began, zero64);
+    Value goes = agree(
+        arith::CmpIOp::create(in, arith::CmpIPredicate::ne, began, zero64), in);
     Value kept = arith::SelectOp::create(in, goes, limit, zero);
     LLVM::StoreOp::create(in, kept, budget);
     scf::YieldOp::create(in, ValueRange{goes, count, began});

@@ -59,44 +59,22 @@ static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
 }
 
 static LogicalResult begin(OpBuilder &builder, ChannelContext &context) {
-  Location loc = context.channel.getLoc();
-  ChannelMemory layout = memory(context.channel, context.teamSize);
-  context.rank = RankOp::create(builder, loc, context.channel.getTeam());
-  context.buffer = emitBuffer(builder, loc, layout);
-  context.ownRow = emitRow(builder, loc, layout, context.buffer,
-                           layout.rows == 1 ? Value() : context.rank);
-  Value epoch = EpochOp::create(builder, loc);
-  context.flag =
-      arith::IndexCastOp::create(builder, loc, builder.getI32Type(), epoch);
-  auto window = cast<WindowType>(context.window.getType());
-  context.local =
-      LocalOp::create(builder, loc, window.getLocalType(), context.window);
+  beginPackets(builder, context, memory(context.channel, context.teamSize));
   return success();
 }
 
 static LogicalResult send(OpBuilder &builder, const ChannelContext &context,
                           SendOp op) {
-  ChannelMemory layout = memory(context.channel, context.teamSize);
-  Value offset =
-      emitSlot(builder, op.getLoc(), layout, context.ownRow, op.getSlot());
-  emitForEachDestination(
-      builder, context, op, [&](OpBuilder &inner, Value peer) {
-        Value memref = emitPeer(inner, op.getLoc(), context, peer);
-        PacketStoreOp::create(inner, op.getLoc(), op.getTile(), memref, offset,
-                              context.flag, op.getValid());
-      });
+  sendPackets(builder, context, memory(context.channel, context.teamSize), op,
+              Assumption::Store8Whole);
   return success();
 }
 
 static FailureOr<Value> recv(OpBuilder &builder, const ChannelContext &context,
                              RecvOp op) {
-  ChannelMemory layout = memory(context.channel, context.teamSize);
-  Value row = emitRow(builder, op.getLoc(), layout, context.buffer,
-                      layout.rows == 1 ? Value() : op.getPeer());
-  Value offset = emitSlot(builder, op.getLoc(), layout, row, op.getSlot());
-  return Value(PacketLoadOp::create(builder, op.getLoc(),
-                                    op.getTile().getType(), context.local,
-                                    offset, context.flag, op.getValid()));
+  return recvPackets(builder, context,
+                     memory(context.channel, context.teamSize), op,
+                     Assumption::Store8Whole);
 }
 
 /// The flags tell by themselves what has come.

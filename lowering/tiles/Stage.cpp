@@ -108,7 +108,7 @@ bool tiles::areDisjoint(const Touch &a, const Touch &b) {
   if (a.root.team && a.root.team == b.root.team &&
       areDistinct(a.root.peer, b.root.peer))
     return true;
-  if (!isSameView(a, b))
+  if (!isSameView(a, b) || a.access.inLines != b.access.inLines)
     return false;
   std::optional<int64_t> x = a.access.getConstantOffset(),
                          y = b.access.getConstantOffset();
@@ -120,7 +120,8 @@ bool tiles::areDisjoint(const Touch &a, const Touch &b) {
 }
 
 bool tiles::areAlike(const Touch &a, const Touch &b) {
-  return isSameView(a, b) && a.access.tileBits == b.access.tileBits &&
+  return isSameView(a, b) && a.access.inLines == b.access.inLines &&
+         a.access.tileBits == b.access.tileBits &&
          a.access.unitBits == b.access.unitBits;
 }
 

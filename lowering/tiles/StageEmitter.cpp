@@ -7,6 +7,7 @@
 
 #include "lowering/tiles/StageEmitter.h"
 
+#include "dialect/Packets.h"
 #include "lowering/tiles/Canonical.h"
 #include "lowering/tiles/Loops.h"
 
@@ -50,24 +51,57 @@ Location StageEmitter::getLoc() const {
                            : stage.ops.front()->getLoc();
 }
 
-/// Memory elements before tile element `index`: packets hold 32 bits each.
+int64_t StageEmitter::getTogether() const {
+  int64_t widest = 0;
+  for (Operation *op : stage.ops)
+    if (movesLines(op)) {
+      Type tile = cast<TileOpInterface>(op).getTileValue().getType();
+      widest = std::max(
+          widest, kLineBits / cast<ShapedType>(tile).getElementTypeBitWidth());
+    }
+  if (widest == 0)
+    return lanes;
+  return threads ? kWarp * lanes : widest;
+}
+
+/// Memory elements before tile element `index`: packets hold 32 bits each,
+/// lines 64.
 static Value getUnitIndex(OpBuilder &b, Location loc, Operation *op,
-                          VectorType type, Value index) {
+                          const VectorPart &part) {
+  Value index = part.index;
   if (!index || !isa<PacketLoadOp, PacketStoreOp>(op))
     return index;
-  int64_t bits = type.getElementTypeBitWidth();
-  if (bits == 32)
-    return index;
-  if (bits > 32)
-    return arith::MulIOp::create(b, loc, index, getIndex(b, loc, bits / 32));
-  return arith::DivUIOp::create(b, loc, index, getIndex(b, loc, 32 / bits));
+  int64_t bits = part.type.getElementTypeBitWidth();
+  auto constant = [&](int64_t value) { return getIndex(b, loc, value); };
+  auto scaled = [&](Value elements, int64_t unitBits) -> Value {
+    if (bits == unitBits)
+      return elements;
+    if (bits > unitBits)
+      return arith::MulIOp::create(b, loc, elements, constant(bits / unitBits));
+    return arith::DivUIOp::create(b, loc, elements, constant(unitBits / bits));
+  };
+  if (!movesLines(op))
+    return scaled(index, 32);
+  int64_t lanes = part.type.getNumElements();
+  if (!part.spread || lanes * bits == kLineBits / kLineThreads)
+    return scaled(index, 64);
+  // A thread with several times 16 bytes moves a part of as many lines, so that
+  // in each access the threads of a line are neighbours: thread t of eight has
+  // the t-th 16 bytes of each of their lines.
+  int64_t shared = kLineThreads * lanes;
+  Value first = arith::AndIOp::create(b, loc, index, constant(-shared));
+  Value rest = arith::SubIOp::create(b, loc, index, first);
+  Value thread = arith::DivUIOp::create(b, loc, rest, constant(lanes));
+  Value within = arith::MulIOp::create(b, loc, thread,
+                                       constant(kLineUnits / kLineThreads));
+  return arith::AddIOp::create(b, loc, scaled(first, 64), within);
 }
 
 Value tiles::moveVector(OpBuilder &b, Operation *op, const VectorPart &part) {
   Location loc = op->getLoc();
   VectorType type = part.type;
   auto at = [&](Value offset) -> Value {
-    Value index = getUnitIndex(b, loc, op, type, part.index);
+    Value index = getUnitIndex(b, loc, op, part);
     return index ? arith::AddIOp::create(b, loc, offset, index) : offset;
   };
   if (auto o = dyn_cast<PacketStoreOp>(op)) {
@@ -190,10 +224,10 @@ void StageEmitter::emitMasked() {
   }
   // Lanes are a power of two.
   Value full = arith::AndIOp::create(builder, loc, shortest,
-                                     getIndex(builder, loc, -lanes));
+                                     getIndex(builder, loc, -together));
   // A loop that never runs would hold accesses beyond the end of the memory.
   std::optional<int64_t> known = getConstantIntValue(shortest);
-  if (!known || *known >= lanes)
+  if (!known || *known >= together)
     emitLoop(builder, loc, getIndex(builder, loc, 0), full, lanes,
              [&](OpBuilder &inner, Value index) {
                failedStep |=
@@ -201,6 +235,12 @@ void StageEmitter::emitMasked() {
              });
   if (failedStep)
     return;
+  if (!last && together != lanes) { // To the end of the last line.
+    Value up = arith::AddIOp::create(builder, loc, longest,
+                                     getIndex(builder, loc, together - 1));
+    longest = arith::AndIOp::create(builder, loc, up,
+                                    getIndex(builder, loc, -together));
+  }
   emitLoop(builder, loc, full, last ? last : longest, lanes,
            [&](OpBuilder &inner, Value index) {
              failedStep |=
@@ -261,8 +301,8 @@ void StageEmitter::emitTrip(OpBuilder &b, Value trip, bool whole) {
       loc, trip, getIndex(b, loc, threads->getStride(stage.length)));
   Value index = b.createOrFold<arith::AddIOp>(
       loc, threads->getFirst(stage.length), before);
-  auto step = [&](OpBuilder &inner, bool masked) {
-    failedStep |= failed(emitStep(inner, index, lanes, masked, trip));
+  auto step = [&, own = index](OpBuilder &inner, bool masked) {
+    failedStep |= failed(emitStep(inner, own, lanes, masked, trip));
   };
   if (whole)
     return step(b, /*masked=*/false);
@@ -288,8 +328,13 @@ void StageEmitter::emitTrip(OpBuilder &b, Value trip, bool whole) {
         arith::CmpIOp::create(at, loc, arith::CmpIPredicate::slt, left, right);
     return scf::IfOp::create(at, loc, condition, withElse);
   };
+  // Threads that share lines are all here or none is.
+  if (together != lanes) {
+    Value all = getIndex(b, loc, -together);
+    index = arith::AndIOp::create(b, loc, index, all);
+  }
   Value last =
-      arith::AddIOp::create(b, loc, index, getIndex(b, loc, lanes - 1));
+      arith::AddIOp::create(b, loc, index, getIndex(b, loc, together - 1));
   auto full = onlyIf(b, last, shortest, /*withElse=*/ragged);
   OpBuilder inner = OpBuilder::atBlockTerminator(full.thenBlock());
   step(inner, /*masked=*/false);
@@ -371,7 +416,7 @@ LogicalResult StageEmitter::emitOp(Step &step, Operation *op) {
   else if (auto reduce = dyn_cast<RowReduceOp>(op))
     emitRowReduce(step, reduce);
   else if (isMoved(op))
-    emitMoved(step, op);
+    return emitMoved(step, op);
   else if (op->hasTrait<OpTrait::Elementwise>() && op->getNumRegions() == 0)
     emitElementwise(step, op);
   else
@@ -499,18 +544,64 @@ void StageEmitter::emitRowReduce(Step &step, RowReduceOp op) {
   reductions.find(op)->second.add(step.builder, vector, step.index, mask);
 }
 
-void StageEmitter::emitMoved(Step &step, Operation *op) {
+/// Lines have their places, which vectors must not leave.
+static LogicalResult checkLines(Operation *op) {
+  Value offset = isa<PacketStoreOp>(op) ? cast<PacketStoreOp>(op).getOffset()
+                                        : cast<PacketLoadOp>(op).getOffset();
+  if (getDivisor(offset) % kLineUnits == 0)
+    return success();
+  return op->emitOpError("begins at an offset that is not known to be a "
+                         "multiple of ")
+         << kLineUnits << ": lines of packets begin there; multiply by a "
+         << "constant, or use packets of 8 bytes";
+}
+
+/// One thread: moves a vector where its line holds anything valid.
+Value StageEmitter::moveIfLine(Step &step, Operation *op,
+                               const VectorPart &part, Value valid) {
+  OpBuilder &b = step.builder;
+  Location loc = op->getLoc();
+  int64_t line = kLineBits / part.type.getElementTypeBitWidth();
+  Value first =
+      arith::AndIOp::create(b, loc, step.index, getIndex(b, loc, -line));
+  Value exists =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, first, valid);
+  if (op->getNumResults() == 0) {
+    auto branch = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
+    OpBuilder inner = OpBuilder::atBlockTerminator(branch.thenBlock());
+    return moveVector(inner, op, part);
+  }
+  auto branch = scf::IfOp::create(
+      b, loc, exists,
+      [&](OpBuilder &inner, Location) {
+        scf::YieldOp::create(inner, loc, moveVector(inner, op, part));
+      },
+      [&](OpBuilder &inner, Location) {
+        Value zero =
+            arith::ConstantOp::create(inner, loc, inner.getZeroAttr(part.type));
+        scf::YieldOp::create(inner, loc, zero);
+      });
+  return branch.getResult(0);
+}
+
+LogicalResult StageEmitter::emitMoved(Step &step, Operation *op) {
   OpBuilder &b = step.builder;
   Location loc = op->getLoc();
   Value tile = cast<TileOpInterface>(op).getTileValue(), valid = getValid(op);
   bool cut = step.masked && (valid || hasOpenTail());
   VectorPart part{TileValues::getVectorType(tile, step.count), Value(),
-                  step.index, cut ? getCount(step, valid, loc) : Value()};
+                  step.index, cut ? getCount(step, valid, loc) : Value(),
+                  bool(threads)};
+  if (movesLines(op) && failed(checkLines(op)))
+    return failure();
   if (op->getNumResults() == 0)
     part.vector = canonicalizeNaN(b, loc, getVector(step, tile, loc), tile);
-  Value vector = moveVector(b, op, part);
+  Value vector = movesLines(op) && valid && cut && !threads
+                     ? moveIfLine(step, op, part, valid)
+                     : moveVector(b, op, part);
   if (op->getNumResults())
     step.vectors[tile] = vector;
+  return success();
 }
 
 void StageEmitter::emitElementwise(Step &step, Operation *op) {

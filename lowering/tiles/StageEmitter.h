@@ -14,6 +14,9 @@
 // condition nor mask; in others a thread does its vector whole, with a mask, or
 // not at all.
 //
+// A line of packets is moved by several vectors: all are there or none is. What
+// they hold beyond `valid` is masked.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef COMMSIR_LOWERING_TILES_STAGEEMITTER_H
@@ -37,6 +40,8 @@ struct VectorPart {
   Value index;
   /// Elements that exist; null: all.
   Value count;
+  /// Threads share the tile: several move a line of packets at once.
+  bool spread = false;
 };
 
 /// Emits `op`, a packet, poison or multimem op on a tile, for a part of the
@@ -56,7 +61,8 @@ public:
       : builder(builder), stage(stage), values(values), kept(kept),
         threads(values.getMemory().getThreads()),
         lanes(threads ? threads->getLanes(stage.length)
-                      : values.getMemory().getLanes()) {}
+                      : values.getMemory().getLanes()),
+        together(getTogether()) {}
 
   /// Fails with a diagnostic on an op that has no meaning for vectors.
   LogicalResult emit();
@@ -89,7 +95,9 @@ private:
   void emitTrip(OpBuilder &inner, Value trip, bool whole);
   void keep(Step &step);
   LogicalResult emitOp(Step &step, Operation *op);
-  void emitMoved(Step &step, Operation *op);
+  LogicalResult emitMoved(Step &step, Operation *op);
+  Value moveIfLine(Step &step, Operation *op, const VectorPart &part,
+                   Value valid);
   void emitElementwise(Step &step, Operation *op);
   void emitTileLoad(Step &step, TileLoadOp op);
   void emitTileStore(Step &step, TileStoreOp op);
@@ -104,7 +112,10 @@ private:
   llvm::MaybeAlign getAlignment(VectorType type, Value index) const;
   /// Where the stage has an effect beyond every `valid`.
   bool reachesTileEnd() const;
-  bool hasOpenTail() const { return stage.length % lanes != 0; }
+  bool hasOpenTail() const { return stage.length % together != 0; }
+  /// Elements of which a step is made for all or for none: those of a vector;
+  /// with lines, those of a line, or of the warp whose threads share lines.
+  int64_t getTogether() const;
   Location getLoc() const;
 
   OpBuilder &builder;
@@ -112,7 +123,7 @@ private:
   TileValues &values;
   ArrayRef<std::pair<Value, Value>> kept;
   Threads *threads;
-  int64_t lanes;
+  int64_t lanes, together;
   llvm::MapVector<Operation *, RowReduction> reductions;
   llvm::MapVector<Operation *, ThreadReduction> threadReductions;
   llvm::DenseMap<Value, Value> flat;

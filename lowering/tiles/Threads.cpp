@@ -7,6 +7,7 @@
 
 #include "lowering/tiles/Threads.h"
 
+#include "dialect/Packets.h"
 #include "lowering/nvvm/Ptx.h"
 #include "lowering/tiles/Stage.h"
 #include "lowering/tiles/TileMemory.h"
@@ -56,7 +57,7 @@ static int64_t chooseLanes(int64_t length, int64_t count, int64_t most,
 
 Threads::Threads(KernelOp kernel, int64_t threads, int64_t cluster)
     : kernel(kernel), threads(threads), cluster(cluster) {
-  llvm::DenseMap<int64_t, int64_t> least;
+  llvm::DenseMap<int64_t, int64_t> least, ofLines;
   kernel.walk([&](Operation *op) {
     if (auto tileOp = dyn_cast<TileOpInterface>(op)) {
       std::optional<int64_t> length =
@@ -69,6 +70,8 @@ Threads::Threads(KernelOp kernel, int64_t threads, int64_t cluster)
         most = std::max(most, wanted);
         int64_t &fewest = least.try_emplace(*length, wanted).first->second;
         fewest = std::min(fewest, wanted);
+        if (movesLines(op))
+          ofLines[*length] = std::max(ofLines[*length], wanted);
       }
     }
     mayLeave |= isa<CheckBoundsOp>(op);
@@ -80,6 +83,9 @@ Threads::Threads(KernelOp kernel, int64_t threads, int64_t cluster)
   });
   for (auto &[length, chosen] : lanes)
     chosen = chooseLanes(length, getCount(), chosen, least[length]);
+  // A thread moves 16 bytes of a line, or of several lines.
+  for (auto [length, wanted] : ofLines)
+    lanes[length] = wanted;
 }
 
 int64_t Threads::getLanes(int64_t length) const {
@@ -303,3 +309,10 @@ static int64_t getDivisor(Value index, unsigned depth) {
 }
 
 int64_t tiles::getDivisor(Value index) { return ::getDivisor(index, 16); }
+
+bool tiles::movesLines(Operation *op) {
+  if (auto store = dyn_cast<PacketStoreOp>(op))
+    return areLines(store.getAssumes());
+  auto load = dyn_cast<PacketLoadOp>(op);
+  return load && areLines(load.getAssumes());
+}

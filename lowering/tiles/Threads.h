@@ -113,6 +113,12 @@ private:
 /// what tells whether an access is aligned.
 int64_t getDivisor(Value index);
 
+/// Threads that share a line of packets.
+inline constexpr int64_t kLineThreads = 8;
+
+/// Whether `op` moves a tile in lines of packets.
+bool movesLines(Operation *op);
+
 } // namespace mlir::comms::tiles
 
 #endif // COMMSIR_LOWERING_TILES_THREADS_H

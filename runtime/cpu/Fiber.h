@@ -49,6 +49,8 @@ struct Wait {
   Kind kind = Nothing;
   /// Cell: 0 is eq, 1 is ge.
   uint8_t compare = 0;
+  /// Packets: the flag of a line of 128 bytes.
+  bool inLine = false;
   /// Poison: bytes of an element.
   uint8_t elementBytes = 0;
   int32_t site = -1;

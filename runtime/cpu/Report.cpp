@@ -55,9 +55,11 @@ std::string Scheduler::describeProgress(int64_t rank, int64_t block) const {
 std::string Scheduler::describeSlot(const Fiber &fiber) const {
   const Wait &wait = fiber.wait;
   bool packets = wait.kind == Wait::Packets;
-  int64_t unit = packets ? 8 : wait.elementBytes;
-  const char *missing = wait.address + wait.found * unit;
-  std::string what = packets ? "packet" : "element";
+  int64_t unit = wait.inLine ? mlir::comms::cpu::kLineBytes
+                 : packets   ? 8
+                             : wait.elementBytes;
+  const char *missing = wait.address + wait.found * (packets ? 8 : unit);
+  std::string what = wait.inLine ? "line" : packets ? "packet" : "element";
   std::string end;
   for (size_t i = 0; i < args.size(); ++i) {
     int64_t offset = missing - args[i].base;
@@ -73,8 +75,11 @@ std::string Scheduler::describeSlot(const Fiber &fiber) const {
     // the sender's rank in the team, where senders have rows of their own.
     if (info.hidden && info.shape.size() >= 2 && info.shape[1] == ranks &&
         ranks > 1) {
-      int64_t source =
-          index / (info.elements() / info.shape[0] / info.shape[1]) % ranks;
+      int64_t units = info.elements();
+      if (wait.inLine) // Behind the lines lie their rests.
+        units = units * 8 /
+                (mlir::comms::cpu::kLineBytes + mlir::comms::cpu::kRestBytes);
+      int64_t source = index / (units / info.shape[0] / info.shape[1]) % ranks;
       end = "; rank " + number(source) +
             describeProgress(source, fiber.context.block) +
             " should have sent it";

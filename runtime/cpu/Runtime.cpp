@@ -151,6 +151,18 @@ static void commsir_cpu_wait_packets(Context *context, int32_t site,
   schedulerOf(context).waitFor(fiberOf(context), wait);
 }
 
+static void commsir_cpu_wait_line(Context *context, int32_t site,
+                                  char *flagAddress, int32_t flag) {
+  Wait wait;
+  wait.kind = Wait::Packets;
+  wait.site = site;
+  wait.address = flagAddress;
+  wait.count = 1;
+  wait.value = flag;
+  wait.inLine = true;
+  schedulerOf(context).waitFor(fiberOf(context), wait);
+}
+
 static void commsir_cpu_wait_poison(Context *context, int32_t site,
                                     char *address, int64_t elements,
                                     int64_t elementBytes) {

@@ -33,7 +33,7 @@ namespace {
 struct ProtocolRow {
   llvm::StringLiteral name;
   /// Microseconds from a send to when the peer has it, on GPUs and in the CPU
-  /// world; 0: by name only.
+  /// world; 0: only by name, and by a table of the same device.
   double gpu, cpu;
 };
 } // namespace
@@ -42,6 +42,7 @@ struct ProtocolRow {
 static constexpr ProtocolRow kProtocols[] = {
     {"lamport", 1.0, 0}, // one store of the data alone; one poll
     {"ll", 1.2, 1.0},    // data and flag in one store; one poll
+    {"ll128", 0, 0},     // by table: it rests on what NVLink does
     {"pull", 3.0, 3.0},  // a barrier, and a load that crosses the link
     {"push", 2.0, 0},    // stores, then a signal that is waited for
 };
@@ -122,7 +123,9 @@ static bool canTravel(const comms::Protocol &protocol,
     bool reducing = problem.reduction.has_value();
     return protocol.supports(wire.elementType, reducing, why) &&
            protocol.supports(comms::getPartialType(wire.elementType), reducing,
-                             why);
+                             why) &&
+           (problem.flat ||
+            wire.length % protocol.getTileStep(wire.elementType) == 0);
   });
 }
 

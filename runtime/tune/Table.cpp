@@ -342,7 +342,10 @@ std::vector<Way> commsir::tune::weigh(const Table &table,
   if (rows)
     where += " of " + std::to_string(section.columns);
   std::map<Recipe, double> times = timesAt(section, size);
-  auto pairs = listPairs(question, /*everything=*/true);
+  // What rests on the device is not told from another's table.
+  bool same = question.device.empty() || table.device.empty() ||
+              table.device == question.device;
+  auto pairs = listPairs(question, /*everything=*/same);
   auto agrees = [](int64_t settled, int64_t measured) {
     return !settled || settled == measured;
   };

@@ -1,6 +1,6 @@
 // EXEC: comms.all_reduce
 // RUN: rm -rf %t && %python %S/make.py integer-bias %t --ranks 4
-// RUN: %python %S/../exec/sweep.py --algorithms one_shot,two_shot,ring --protocols pull,ll --blocks 1,2 \
+// RUN: %python %S/../exec/sweep.py --algorithms one_shot,two_shot,ring --protocols pull,ll,ll128 --blocks 1,2 \
 // RUN:   %s --ranks 4 --launches 3 \
 // RUN:   --input x=%t/x-%r.npy --input bias=%t/bias-%r.npy \
 // RUN:   --expect y=%t/y-%r.npy

@@ -1,6 +1,6 @@
 // EXEC: comms.all_reduce
 // RUN: rm -rf %t && %python %S/make.py square-sum %t --ranks 4
-// RUN: %python %S/../exec/sweep.py --algorithms one_shot,two_shot,ring --protocols pull,ll,lamport --blocks 1,2 \
+// RUN: %python %S/../exec/sweep.py --algorithms one_shot,two_shot,ring --protocols pull,ll,ll128,lamport --blocks 1,2 \
 // RUN:   %s --ranks 4 --launches 3 \
 // RUN:   --input x=%t/x-%r.npy \
 // RUN:   --expect y=%t/y-%r.npy

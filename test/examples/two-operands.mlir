@@ -1,6 +1,6 @@
 // EXEC: comms.all_reduce
 // RUN: rm -rf %t && %python %S/make.py two-operands %t --ranks 3
-// RUN: %python %S/../exec/sweep.py --algorithms one_shot,two_shot,ring --protocols pull,ll --blocks 1,2 \
+// RUN: %python %S/../exec/sweep.py --algorithms one_shot,two_shot,ring --protocols pull,ll,ll128 --blocks 1,2 \
 // RUN:   %s --ranks 3 --launches 3 --rtol 2e-3 --atol 6e-3 \
 // RUN:   --input a=%t/a-%r.npy --input b=%t/b-%r.npy \
 // RUN:   --expect product=%t/product-%r.npy --expect larger=%t/larger-%r.npy

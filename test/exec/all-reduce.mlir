@@ -2,7 +2,7 @@
 // RUN: rm -rf %t && %python %S/arrays.py %t --ranks 5 \
 // RUN:   'x = random(1000).astype(np.float32)' \
 // RUN:   'y = sum(x.astype(float) for x in xs)'
-// RUN: %python %S/sweep.py --algorithms one_shot,two_shot,ring,permutation --protocols pull,push,ll,lamport --blocks 1,3 \
+// RUN: %python %S/sweep.py --algorithms one_shot,two_shot,ring,permutation --protocols pull,push,ll,ll128,lamport --blocks 1,3 \
 // RUN:   %s --ranks 5 --launches 3 --input x=%t/x-%r.npy --expect y=%t/y-%r.npy 
 
 // A size that no tile and no number of ranks divides.
