@@ -172,6 +172,17 @@ commsir_status commsir_group_abort(commsir_group *group, const char *reason) {
   });
 }
 
+commsir_status commsir_group_set_timeout(commsir_group *group, double seconds) {
+  return guard([&] {
+    if (!group)
+      return isNull("group");
+    if (!(seconds > 0))
+      return fail(COMMSIR_USAGE, "the timeout must be more than 0 seconds");
+    group->group->setTimeout(seconds);
+    return COMMSIR_OK;
+  });
+}
+
 commsir_status commsir_group_shrink(commsir_group *group,
                                     const int64_t *survivors, size_t count,
                                     const commsir_store *store,

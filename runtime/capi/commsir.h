@@ -101,10 +101,14 @@ COMMSIR_API commsir_status commsir_group_shrink(commsir_group *,
                                                 size_t count,
                                                 const commsir_store *store,
                                                 commsir_group **group);
-/* What waits of groups on the CPU, and for a store's folder, ask every 20 ms on
- * the thread that waits; when it does not return 0, as after Ctrl-C, the call
- * fails with COMMSIR_ABORTED, and so do later ones of the group (not after
- * commsir_wait_signal). Null: nobody is asked. */
+/* Seconds that a rank waits for a peer, from the next call on. GPU: of kernels
+ * that are made later. */
+COMMSIR_API commsir_status commsir_group_set_timeout(commsir_group *,
+                                                     double seconds);
+/* Adds to what waits of groups on the CPU, and for a store's folder, ask every
+ * 20 ms on the thread that waits; when it does not return 0, as after Ctrl-C,
+ * the call fails with COMMSIR_ABORTED, and so do later ones of the group (not
+ * after commsir_wait_signal). Null: nobody is asked from now on. At most 8. */
 COMMSIR_API void commsir_set_interrupt(int (*check)(void));
 /* The first failure that launches have reported since. Does not wait. */
 COMMSIR_API commsir_status commsir_group_poll(commsir_group *);

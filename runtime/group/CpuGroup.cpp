@@ -8,6 +8,7 @@
 #include "runtime/group/CpuGroup.h"
 
 #include "runtime/group/CpuKernel.h"
+#include "runtime/group/Meeting.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -162,9 +163,46 @@ static std::string describeHost() {
   return text;
 }
 
+/// The key that all ranks, and they alone, use for the first segment.
+static llvm::Expected<std::string> agreeOnKey(const GroupOptions &options,
+                                              Store &store) {
+  std::string place = "commsir/" + options.name + "/cpu/";
+  std::string said;
+  auto note = [&](llvm::Error error) {
+    if (error)
+      said = llvm::toString(std::move(error));
+    return said.empty();
+  };
+  MeetingStore keys = {[&](const std::string &key, const std::string &value) {
+                         said.clear();
+                         return note(store.set(place + key, value));
+                       },
+                       [&](const std::string &key,
+                           double seconds) -> std::optional<std::string> {
+                         said.clear();
+                         auto value = store.get(place + key, seconds);
+                         if (value)
+                           return std::move(*value);
+                         note(value.takeError());
+                         return std::nullopt;
+                       },
+                       isInterrupted};
+  Met met =
+      Meeting(std::move(keys), options.rank, options.ranks, options.timeout)
+          .hold("");
+  if (!met.epoch.empty())
+    return place + met.epoch;
+  return makeError(met.stopped ? Kind::Aborted : Kind::Peer,
+                   "group '" + options.name + "': " + met.failure +
+                       (said.empty() || met.stopped ? "" : ": " + said));
+}
+
 /// The first segment: rank 0 makes it, the others open it.
 llvm::Error CpuGroup::attach(Store &store) {
-  std::string key = "commsir/" + settings.name + "/cpu";
+  auto agreed = agreeOnKey(settings, store);
+  if (!agreed)
+    return agreed.takeError();
+  const std::string &key = *agreed;
   if (settings.rank == 0) {
     auto made = Segment::create(Layout(settings).total);
     if (!made)

@@ -10,6 +10,7 @@
 #include "runtime/group/Error.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <new>
@@ -43,13 +44,25 @@ llvm::Error Group::copy(void *to, size_t toPitch, const void *from,
   return llvm::Error::success();
 }
 
-static std::atomic<int (*)()> interruptCheck{nullptr};
+/// One for each binding of a process.
+static std::array<std::atomic<int (*)()>, 8> interruptChecks;
 
-void commsir::group::setInterrupt(int (*check)()) { interruptCheck = check; }
+void commsir::group::setInterrupt(int (*check)()) {
+  for (auto &place : interruptChecks) {
+    int (*none)() = nullptr;
+    if (!check)
+      place = nullptr;
+    else if (place.compare_exchange_strong(none, check) || none == check)
+      return;
+  }
+}
 
 bool commsir::group::isInterrupted() {
-  int (*check)() = interruptCheck.load(std::memory_order_acquire);
-  return check && check() != 0;
+  for (auto &place : interruptChecks)
+    if (int (*check)() = place.load(std::memory_order_acquire))
+      if (check() != 0)
+        return true;
+  return false;
 }
 
 llvm::Expected<std::unique_ptr<Group>>

@@ -142,6 +142,8 @@ public:
   virtual ~Group() = default;
   const GroupOptions &options() const { return settings; }
   bool onGpu() const { return settings.device >= 0; }
+  /// Of waits that begin later. GPU: of kernels that are prepared later.
+  void setTimeout(double seconds) { settings.timeout = seconds; }
 
   /// Symmetric memory: `bytes` on every rank, zeroed. Collective.
   virtual llvm::Expected<void *> allocate(size_t bytes) = 0;
@@ -240,8 +242,9 @@ protected:
   GroupOptions settings;
 };
 
-/// Sets what waits ask every 20 ms, on the thread that waits: whether to give
-/// up, as for Ctrl-C. Null: nobody. Not 0: the wait ends as by `abort`.
+/// Adds to what waits ask every 20 ms, on the thread that waits: whether to
+/// give up, as for Ctrl-C. Null: nobody is asked from now on. Not 0: the wait
+/// ends as by `abort`.
 void setInterrupt(int (*check)());
 bool isInterrupted();
 

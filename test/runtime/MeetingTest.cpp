@@ -1,0 +1,181 @@
+//===- MeetingTest.cpp - Ranks meet in stores that others have used -------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/Ranks.h"
+
+#include "runtime/group/Meeting.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+using namespace commsir;
+using namespace commsir::test;
+
+namespace {
+/// A store in this process.
+struct Memory {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, std::string> values;
+
+  void set(const std::string &key, const std::string &value) {
+    std::lock_guard lock(mutex);
+    values[key] = value;
+    changed.notify_all();
+  }
+  std::optional<std::string> get(const std::string &key, double seconds) {
+    std::unique_lock lock(mutex);
+    bool found = changed.wait_for(lock, std::chrono::duration<double>(seconds),
+                                  [&] { return values.count(key) != 0; });
+    return found ? std::optional(values[key]) : std::nullopt;
+  }
+  group::Met meet(int64_t rank, int64_t ranks, double timeout,
+                  std::function<bool()> stopped = nullptr) {
+    group::MeetingStore face = {
+        [&](const std::string &key, const std::string &value) {
+          set(key, value);
+          return true;
+        },
+        [&](const std::string &key, double seconds) {
+          return get(key, seconds);
+        },
+        std::move(stopped)};
+    return group::Meeting(std::move(face), rank, ranks, timeout)
+        .hold("says " + std::to_string(rank));
+  }
+  std::vector<group::Met> meetAll(int64_t ranks, double timeout = 60) {
+    std::vector<group::Met> results(ranks);
+    std::vector<std::thread> threads;
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      threads.emplace_back(
+          [&, rank] { results[rank] = meet(rank, ranks, timeout); });
+    for (std::thread &thread : threads)
+      thread.join();
+    return results;
+  }
+};
+
+/// Makes a group in a process of its own, and sums up ones; the child's answer.
+pid_t joinInChild(const std::string &folder, int64_t rank, double timeout) {
+  pid_t child = ::fork();
+  if (child != 0)
+    return child;
+  auto store = group::createFileStore(folder);
+  group::GroupOptions options;
+  options.rank = rank;
+  options.ranks = 2;
+  options.timeout = timeout;
+  auto group =
+      store ? group::createCpuGroup(options, **store)
+            : llvm::Expected<std::unique_ptr<group::Group>>(store.takeError());
+  if (!group) {
+    llvm::consumeError(group.takeError());
+    ::_exit(1);
+  }
+  auto window = (*group)->allocate(64);
+  ::_exit(window ? 0 : 2);
+}
+
+int answerOf(pid_t child) {
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status)
+             ? WEXITSTATUS(status)
+             : -1;
+}
+} // namespace
+
+TEST(MeetingTest, AllHearTheSame) {
+  Memory store;
+  std::string last;
+  for (int turn = 0; turn < 3; ++turn) {
+    auto results = store.meetAll(5);
+    for (const group::Met &met : results) {
+      EXPECT_EQ(met.failure, "");
+      EXPECT_EQ(met.epoch, results[0].epoch);
+      EXPECT_EQ(met.said,
+                (std::vector<std::string>{"says 0", "says 1", "says 2",
+                                          "says 3", "says 4"}));
+    }
+    EXPECT_NE(results[0].epoch, last) << "an epoch has come twice";
+    last = results[0].epoch;
+  }
+}
+
+TEST(MeetingTest, AttemptsThatFailedAreForgotten) {
+  Memory store;
+  auto alone = store.meet(0, 3, 0.05);
+  EXPECT_EQ(alone.epoch, "");
+  EXPECT_EQ(alone.missing, (std::vector<int64_t>{1, 2}));
+  EXPECT_NE(alone.failure.find("ranks 1, 2 of 3 have not come"),
+            std::string::npos)
+      << alone.failure;
+  auto late = store.meet(2, 3, 0.05);
+  EXPECT_NE(late.failure.find("rank 0 has not come"), std::string::npos)
+      << late.failure;
+  // Rank 2's number lies there now, and nobody answers for it.
+  alone = store.meet(0, 3, 0.1);
+  EXPECT_NE(alone.failure.find("what an earlier run left"), std::string::npos)
+      << alone.failure;
+  for (const group::Met &met : store.meetAll(3))
+    EXPECT_EQ(met.failure, "");
+}
+
+TEST(MeetingTest, ALeaderThatComesAgainFindsWhoWaits) {
+  Memory store;
+  group::Met waits;
+  std::thread waiting([&] { waits = store.meet(1, 2, 60); });
+  // A rank 0 that has greeted rank 1 and gone without a word.
+  std::string number;
+  while (number.empty())
+    number = store.get("here/1", 1).value_or("");
+  store.set("hello/" + number, "gone");
+  while (!store.get("ack/gone/1", 1))
+    ;
+  group::Met leader = store.meet(0, 2, 60);
+  waiting.join();
+  EXPECT_EQ(waits.failure, "");
+  EXPECT_EQ(leader.epoch, waits.epoch);
+}
+
+TEST(MeetingTest, InterruptsEndIt) {
+  Memory store;
+  auto met = store.meet(0, 2, 60, [] { return true; });
+  EXPECT_TRUE(met.stopped);
+  EXPECT_TRUE(met.epoch.empty());
+  met = store.meet(1, 2, 60, [] { return true; });
+  EXPECT_TRUE(met.stopped);
+}
+
+TEST(MeetingTest, TwoThatAreOneRankAreTold) {
+  Memory store;
+  group::Met one;
+  std::thread first([&] { one = store.meet(1, 2, 60); });
+  std::string number;
+  while (number.empty())
+    number = store.get("here/1", 1).value_or("");
+  // Rank 0 has heard another process that says it is rank 1.
+  store.set("hello/" + number, "epoch");
+  store.set("go/epoch", "yes epoch 0 another 2 hi");
+  first.join();
+  EXPECT_NE(one.failure.find("another process has come as rank 1"),
+            std::string::npos)
+      << one.failure;
+}
+
+TEST(MeetingTest, GroupsAreMadeInAFolderThatOthersHaveUsed) {
+  Folder folder;
+  EXPECT_EQ(answerOf(joinInChild(folder.path, 1, 0.2)), 1);
+  EXPECT_EQ(answerOf(joinInChild(folder.path, 0, 0.2)), 1);
+  for (int turn = 0; turn < 2; ++turn) {
+    pid_t one = joinInChild(folder.path, 1, 60);
+    pid_t zero = joinInChild(folder.path, 0, 60);
+    EXPECT_EQ(answerOf(zero), 0) << "turn " << turn;
+    EXPECT_EQ(answerOf(one), 0) << "turn " << turn;
+  }
+}
