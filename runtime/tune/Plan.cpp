@@ -341,7 +341,7 @@ static const Option kOptions[] = {
     {"--memory", "LIST",
      "where our arrays are: windows, plain [windows]; NCCL's are in both",
      readMemory},
-    {"--calls", "C", "calls in a replay [60]",
+    {"--calls", "C", "calls in a replay, fewer where arrays are large [60]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInt("--calls", text, 1, 100000, plan.calls);
      }},

@@ -14,6 +14,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -44,6 +45,12 @@ struct Plan {
   bool windows = true, plain = false;
   /// Calls in a replay, timed replays in a repetition, repetitions.
   int64_t calls = 60, replays = 9, repetitions = 5;
+  /// Calls in a replay where arrays have `bytes` together: fewer above 64 MiB,
+  /// where one call takes long.
+  int64_t callsWith(int64_t bytes) const {
+    return std::max(std::min<int64_t>(calls, 4),
+                    calls * (64 << 20) / std::max<int64_t>(bytes, 64 << 20));
+  }
   bool baselines = true;
   bool ours = true;
   /// Run comms-check-sync before each compilation.

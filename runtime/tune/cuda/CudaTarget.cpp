@@ -100,6 +100,14 @@ public:
     return llvm::Error::success();
   }
 
+  /// Of all operands of one rank.
+  int64_t bytes() const {
+    int64_t total = 0;
+    for (const Operand &operand : operands)
+      total += operand.bytes();
+    return total;
+  }
+
   const Problem problem;
 
 private:
@@ -173,7 +181,7 @@ public:
     auto time = machine.time([this](Rank &rank, int r) -> llvm::Error {
       if (graph)
         return graphs[r]->launch();
-      for (int64_t call = 0; call < plan.calls; ++call)
+      for (int64_t call = 0; call < calls; ++call)
         if (auto error = enqueue(rank, r))
           return error;
       return llvm::Error::success();
@@ -185,7 +193,7 @@ public:
     }
     if (!time)
       return time.takeError();
-    return *time / double(plan.calls);
+    return *time / double(calls);
   }
 
   llvm::Error read(int64_t number, llvm::MutableArrayRef<char> out) override {
@@ -206,7 +214,7 @@ protected:
                std::shared_ptr<Buffers> buffers, const Candidate &candidate)
       : machine(machine), plan(plan), buffers(std::move(buffers)),
         registered(candidate.registered), graph(!candidate.eager),
-        graphs(machine.size()) {}
+        calls(plan.callsWith(this->buffers->bytes())), graphs(machine.size()) {}
 
   /// Puts one call into the rank's stream.
   virtual llvm::Error enqueue(Rank &rank, int number) = 0;
@@ -228,8 +236,8 @@ protected:
       return llvm::Error::success();
     return machine.together(
         "capturing a graph", [this](Rank &rank, int r) -> llvm::Error {
-          auto graph = Graph::capture(rank, plan.calls,
-                                      [&] { return enqueue(rank, r); });
+          auto graph =
+              Graph::capture(rank, calls, [&] { return enqueue(rank, r); });
           if (!graph)
             return graph.takeError();
           graphs[r] = std::move(*graph);
@@ -253,6 +261,8 @@ protected:
   const Plan &plan;
   std::shared_ptr<Buffers> buffers;
   bool registered, graph;
+  /// In a replay.
+  int64_t calls;
 
 private:
   std::vector<std::unique_ptr<Graph>> graphs;
