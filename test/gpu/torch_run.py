@@ -1,6 +1,6 @@
 """The torch ops, torch.compile and the backend on the GPUs of this machine, and how long their calls take.
 
-Usage: torchrun --nproc-per-node 4 test/gpu/torch_run.py [--only checks|compile|backend|speed] [--json FILE]
+Usage: torchrun --nproc-per-node 4 test/gpu/torch_run.py [--only checks|compile|backend|speed|host] [--json FILE]
 
 Checks are those of test/python/torch, on CUDA tensors. Speed is measured beside NCCL and torch's symmetric memory:
 eager calls and CUDA graphs, the slowest rank, the median of 9 rounds, contenders taking turns. Ends with status 1 if a
@@ -184,11 +184,39 @@ def speed(report: dict[str, Any]) -> None:
             said = entry.get("message") or "  ".join(f"{way} {us:7.2f} us" for way, us in entry["us"].items())
             say(f"{size:9} {entry['contender']:24} {said}")
         report[str(size)] = {entry["contender"]: entry["us"] for entry in entries if entry["status"] == "ok"}
-    group = dist.distributed_c10d._get_default_group().group_name
+    host_costs(report)
+
+
+def host_costs(report: dict[str, Any]) -> None:
+    """What calls cost their caller, against what calls of that kind cost at the least."""
+    import commsir.torch.ops as ops
+    import torch.testing._internal.distributed.fake_pg  # noqa: F401  (registers the backend)
+    from commsir.torch import bench
+
+    name = dist.distributed_c10d._get_default_group().group_name
     x = torch.randn(512, device="cuda").bfloat16()
-    nothing = [bench.eager_us(lambda: torch.ops.commsir._nothing(x, "sum", group), 1000) for _ in range(ROUNDS)]
-    report["empty op, host"] = bench.median(nothing)
-    say(f"an op that does nothing but allocate: host {report['empty op, host']:.2f} us")
+    y = torch.empty_like(x)
+    fake, ours = dist.new_group(backend="fake"), bench._ours()
+    nothing: Any = torch.ops.commsir._nothing
+    ways = {
+        "empty op": lambda: nothing(x, "sum", name),
+        "empty op and a launch": lambda: (nothing(x, "sum", name), y.zero_()),
+        "a launch (zero_)": lambda: y.zero_(),
+        "torch.ops, out": lambda: torch.ops.commsir.all_reduce.out(x, "sum", name, out=y),
+        "torch.ops": lambda: torch.ops.commsir.all_reduce(x, "sum", name),
+        "commsir.torch.ops": lambda: ops.all_reduce(x, "sum", name),
+        "dist.all_reduce, fake": lambda: dist.all_reduce(x, group=fake),
+        "dist.all_reduce, commsir": lambda: dist.all_reduce(x, group=ours),
+        "dist.all_reduce, commsir, async": lambda: dist.all_reduce(x, group=ours, async_op=True).wait(),
+        "dist.all_reduce, nccl": lambda: dist.all_reduce(x),
+    }
+    samples: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(ROUNDS):
+        for way, call in ways.items():
+            samples[way].append(bench.eager_us(call, 400))
+    report["host"] = {way: bench.median(taken) for way, taken in samples.items()}
+    for way, us in report["host"].items():
+        say(f"host, {way:32} {us:6.2f} us  (least {min(samples[way]):.2f})")
 
 
 def main() -> int:
@@ -210,6 +238,8 @@ def main() -> int:
         check_compile(rank, size, failed)
     if options.only in ("", "speed") and not failed:
         speed(report)
+    if options.only == "host":
+        host_costs(report)
     report["failed"] = failed
     if rank == 0 and options.json:
         pathlib.Path(options.json).write_text(json.dumps(report, indent=1))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from typing import Any
 
@@ -20,22 +21,26 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", default="commsir")
     parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--report", help="file for the losses of rank 0, as JSON")
     options = parser.parse_args()
 
+    device = options.device
+    if device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group(options.backend)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
     torch.set_num_threads(1)
 
     digits = load_digits()
-    pixels = torch.tensor(digits.data, dtype=torch.float32) / 16
-    labels = torch.tensor(digits.target)
-    order = torch.randperm(len(labels))
+    pixels = torch.tensor(digits.data, dtype=torch.float32, device=device) / 16
+    labels = torch.tensor(digits.target, device=device)
+    order = torch.randperm(len(labels)).to(device)
     train, test = order[:1440], order[1440:]
 
     layers = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
-    model = DistributedDataParallel(layers)
+    model = DistributedDataParallel(layers.to(device))
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
     losses = []
     for _ in range(options.epochs):

@@ -6,6 +6,7 @@ torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.fsdp_digits -
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,22 +21,26 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[float], float]:
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", default="commsir")
     parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     options = parser.parse_args(arguments)
 
+    device = options.device
+    if device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group(options.backend)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
 
     digits = load_digits()
-    pixels = torch.tensor(digits.data, dtype=torch.float32) / 16
-    labels = torch.tensor(digits.target)
-    order = torch.randperm(len(labels))
+    pixels = torch.tensor(digits.data, dtype=torch.float32, device=device) / 16
+    labels = torch.tensor(digits.target, device=device)
+    order = torch.randperm(len(labels)).to(device)
     train, test = order[:1440], order[1440:]
 
-    mesh = init_device_mesh("cpu", (ranks,))
+    mesh = init_device_mesh(device, (ranks,))
     model: Any = torch.nn.Sequential(
         torch.nn.Linear(64, 96), torch.nn.ReLU(), torch.nn.Linear(96, 96), torch.nn.ReLU(), torch.nn.Linear(96, 10)
-    )
+    ).to(device)
     for layer in model:
         if isinstance(layer, torch.nn.Linear):
             fully_shard(layer, mesh=mesh)

@@ -1,11 +1,14 @@
 """Training as torchtitan does it: FSDP2 over one dimension of the mesh, tensor parallelism over the other.
 
-torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.fsdp_tp --backend commsir
+torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.fsdp_tp --backend commsir [--device cuda]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import pathlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,12 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> list[float]:
     parser.add_argument("--backend", default="commsir")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--tensor", type=int, help="ranks that share a layer [half of all]")
+    parser.add_argument("--report", help="file for the losses, as JSON")
     options = parser.parse_args(arguments)
 
+    device = options.device
+    if device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group(options.backend)
     torch.manual_seed(0)
-    mesh = init_device_mesh("cpu", (2, dist.get_world_size() // 2), mesh_dim_names=("data", "tensor"))
-    model: Any = Transformer(layers=options.layers)
+    tensor = options.tensor or dist.get_world_size() // 2
+    mesh = init_device_mesh(device, (dist.get_world_size() // tensor, tensor), mesh_dim_names=("data", "tensor"))
+    model: Any = Transformer(layers=options.layers).to(device)
     parallelize_module(model, mesh["tensor"], ENDS_PLAN)
     for block in model.blocks:
         parallelize_module(block, mesh["tensor"], SEQUENCE_PLAN)
@@ -41,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> list[float]:
     batches = torch.Generator().manual_seed(1 + mesh.get_local_rank("data"))
     for _ in range(options.steps):
         first, step = torch.randint(48, (8, 1), generator=batches), torch.randint(1, 4, (8, 1), generator=batches)
-        text = (first + step * torch.arange(17)) % 48
+        text = ((first + step * torch.arange(17)) % 48).to(device)
         logits = model(text[:, :-1])
         loss: Any = torch.nn.functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
         optimiser.zero_grad()
@@ -50,8 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> list[float]:
         optimiser.step()
         mean = loss.detach().clone()
         dist.all_reduce(mean, group=mesh.get_group("data"))
-        losses.append(mean.item() / 2)
+        losses.append(mean.item() / mesh["data"].size())
     if dist.get_rank() == 0:
+        if options.report:
+            pathlib.Path(options.report).write_text(json.dumps(losses))
         print(f"{options.backend}: loss {losses[0]:.3f} to {losses[-1]:.3f}")
     dist.destroy_process_group()
     return losses

@@ -32,6 +32,8 @@ def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: C
     dist: Any = torch.distributed
 
     torch.set_num_threads(1)
+    if environment["CHECK_DEVICE"] == "cuda":
+        torch.cuda.set_device(rank)
     commsir.torch.register()
     meeting = dist.TCPStore("127.0.0.1", port, is_master=False)
     while job := pipe.recv():
@@ -82,6 +84,7 @@ class World:
         environment = {
             "COMMSIR_TORCH_BACKEND": self.implementation,
             "CHECK_PATH": os.pathsep.join(path for path in sys.path if path),
+            "CHECK_DEVICE": os.environ.get("CHECK_DEVICE", "cpu"),
             "OMP_NUM_THREADS": "1",
         }
         for rank in range(self.size):

@@ -10,13 +10,6 @@ import torch_suite
 from harness import World
 
 RANKS = 4
-#: What may be delegated, and why; everything else is CommsIR's.
-DELEGATED = {
-    "send": "tags and any source are matched by Gloo",
-    "recv": "tags and any source are matched by Gloo",
-    "recvAnySource": "tags and any source are matched by Gloo",
-    "all_reduce": "sparse tensor",
-}
 _outcomes: dict[str, str] = {}
 
 
@@ -32,7 +25,7 @@ def test_suite(ranks: World, test: str) -> None:
     results: list[dict[str, Any]] = ranks.run(torch_suite.run, backend="", patience=150, test=test)
     for result in results:
         for call in result["calls"]:
-            assert call["path"] == "commsir" or DELEGATED.get(call["op"]) == call["reason"], call
+            assert call["path"] == "commsir" or torch_suite.DELEGATED.get(call["op"]) == call["reason"], call
     _outcomes[test] = results[0]["outcome"]
     if all(result["outcome"] == "skipped" for result in results):
         pytest.skip(results[0]["reason"])

@@ -1,17 +1,22 @@
 """PyTorch's own distributed suite, run by ranks that are already there.
 
 The suite starts new processes for every test, which would take an hour; its test methods are run here in the ranks of
-harness.World instead. Its decorators are evaluated as for Gloo, so what Gloo runs is run.
+harness.World instead. Its decorators are evaluated as for Gloo, so what Gloo runs is run; on GPUs, as for NCCL.
+
+Usage, on a machine with GPUs: torch_suite.py [--ranks N] [--implementation cpp|python] [--only TEXT]. pytest runs the
+suite on the CPU (test_torch_suite.py).
 """
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import importlib
 import os
 import shutil
 import sys
 import tempfile
+import time
 import unittest
 from datetime import timedelta
 from typing import Any
@@ -20,34 +25,54 @@ import commsir.torch
 import torch
 import torch.distributed as dist
 
-#: What Gloo runs and we do not, each with its reason; the project allows itself five.
+#: "cpu" or "cuda"; ranks of harness.World inherit it.
+DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
+#: The backend for which the suite is written, on each device.
+LIKE = {"cpu": "gloo", "cuda": "nccl"}[DEVICE]
+#: What that backend runs and we do not, each with its reason; the project allows itself five on each device.
 NOT_OURS: dict[str, str] = {
     "test_SyncBatchNorm_process_group": "needs torchvision, and does not say so",
     "test_ddp_logging_data_cpu": "wants the backend's name where torch writes 'custom' for every backend but its own",
 }
 #: What Gloo skips and we run: exchanges on the CPU, which the suite knows of MPI alone.
 _OURS_TOO = "Only MPI supports"
+#: What may be delegated, and why; everything else is CommsIR's.
+DELEGATED = {
+    "cpu": {
+        "send": "tags and any source are matched by Gloo",
+        "recv": "tags and any source are matched by Gloo",
+        "recvAnySource": "tags and any source are matched by Gloo",
+        "all_reduce": "sparse tensor",
+    },
+    "cuda": {
+        "send": "point to point",
+        "recv": "point to point",
+        "all_to_all": "sizes that differ by peer",
+        "all_to_all_single": "sizes that differ by peer",
+        "all_reduce": "sparse tensor",
+    },
+}[DEVICE]
 
 
 class _Backend(str):
-    """ "commsir", of which the bodies of tests take for true what is true of "gloo"."""
+    """ "commsir", of which the bodies of tests take for true what is true of "gloo" or "nccl"."""
 
     def __eq__(self, other: object) -> bool:
-        return other == "gloo" or str.__eq__(self, other) is True
+        return other == LIKE or str.__eq__(self, other) is True
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash("gloo")
+        return hash(LIKE)
 
 
 def suite(size: int) -> Any:
-    """The module, imported as for Gloo and then told that the backend is ours."""
+    """The module, imported as for that backend and then told that the backend is ours."""
     name = "torch.testing._internal.distributed.distributed_test"
     if name in sys.modules:
         return sys.modules[name]
-    os.environ.update(BACKEND="gloo", WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1")
+    os.environ.update(BACKEND=LIKE, WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1")
     if "TEMP_DIR" not in os.environ:
         os.environ["TEMP_DIR"] = tempfile.mkdtemp(prefix="commsir-suite-")
         atexit.register(shutil.rmtree, os.environ["TEMP_DIR"], ignore_errors=True)
@@ -89,7 +114,7 @@ def run(rank: int, size: int, store: Any, test: str) -> dict[str, Any]:
     module = suite(size)
     method = getattr(_case(size), test)
     why = NOT_OURS.get(test) or (getattr(method, "__unittest_skip__", False) and method.__unittest_skip_why__)
-    if why and not why.startswith(_OURS_TOO):
+    if why and not (LIKE == "gloo" and why.startswith(_OURS_TOO)):
         return {"outcome": "skipped", "reason": why, "calls": []}
     meetings = 0
 
@@ -121,3 +146,56 @@ def run(rank: int, size: int, store: Any, test: str) -> dict[str, Any]:
         outcome, reason = ("skipped", reasons[left.code]) if left.code else ("passed", "")
     case._barrier()
     return {"outcome": outcome, "reason": reason, "calls": commsir.torch.stats()["calls"]}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# On GPUs
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _outcome(ranks: Any, test: str) -> tuple[str, str]:
+    """What became of a test on all ranks, and why."""
+    try:
+        results = ranks.run(run, backend="", patience=100, test=test)
+    except AssertionError as failure:
+        return "failed", str(failure)
+    for result in results:
+        for call in result["calls"]:
+            if call["path"] != "commsir" and DELEGATED.get(call["op"]) != call["reason"]:
+                return "failed", f"was delegated: {call}"
+    outcomes = {result["outcome"] for result in results}
+    return ("skipped", results[0]["reason"]) if outcomes == {"skipped"} else ("passed", "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ranks", type=int, default=torch.cuda.device_count())
+    parser.add_argument("--implementation", choices=["cpp", "python"], default="cpp")
+    parser.add_argument("--only", default="", help="tests whose name contains this")
+    parser.add_argument("--give-up", type=int, default=20, help="failures after which nothing more is run")
+    options = parser.parse_args()
+    if options.ranks < 2:
+        print("torch_suite.py: error: two GPUs are needed", file=sys.stderr)
+        return 2
+    names = [name for name in tests(options.ranks) if options.only in name]
+    ranks = importlib.import_module("harness").World(options.ranks, options.implementation)
+    counts = {"passed": 0, "skipped": 0, "failed": 0}
+    for name in names:
+        begin = time.monotonic()
+        how, why = _outcome(ranks, name)
+        counts[how] += 1
+        if how != "skipped":
+            print(f"{how:8} {time.monotonic() - begin:6.1f} s  {name}", flush=True)
+        if how == "failed":
+            print("    " + why.strip().replace("\n", "\n    "), flush=True)
+        if counts["failed"] >= options.give_up:
+            break
+    ranks.stop()
+    print(f"{options.ranks} ranks: " + ", ".join(f"{count} {how}" for how, count in counts.items()))
+    return int(counts["failed"] > 0)
+
+
+if __name__ == "__main__":
+    os.environ["CHECK_DEVICE"] = "cuda"
+    # By its name, by which ranks find it, and not "__main__".
+    sys.exit(importlib.import_module("torch_suite").main())
