@@ -45,7 +45,12 @@ def contents(sources: pathlib.Path, stage: pathlib.Path) -> dict[str, bytes]:
     demo = sources.parent / "test" / "demo"
     files |= {f"commsir/_demo/{path.name}": path.read_bytes() for path in sorted(demo.glob("*.mlir"))}
     # A torch for which no backend is prebuilt has it built on demand.
-    for pattern in ("runtime/torch/c10d/*.h", "runtime/torch/c10d/*.cpp", "runtime/capi/commsir.h"):
+    for pattern in (
+        "runtime/torch/c10d/*.h",
+        "runtime/torch/c10d/*.cpp",
+        "runtime/capi/commsir.h",
+        "runtime/group/Meeting.h",
+    ):
         for path in sorted(sources.parent.glob(pattern)):
             files[f"commsir/_source/{path.relative_to(sources.parent).as_posix()}"] = path.read_bytes()
     for root in (sources, stage):

@@ -7,17 +7,20 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from commsir import _native, errors
 from commsir._arrays import Array, View, dlpack_name, dtype_name, numpy_type, raw_numpy_type, view
+from commsir._sources import kernel_text
 
 if TYPE_CHECKING:
     import numpy as np
     import tvm_ffi
 
+    from commsir._kernel import Kernel
     from commsir.window import GroupWindow
 
 __all__ = ["Group", "GroupKernel", "Store"]
@@ -42,6 +45,7 @@ class _Meeting:
 
     def set(self, key: str, value: bytes) -> None:
         try:
+            self._go_on()
             self.store.set(str(key), bytes(value))
         except BaseException as error:
             self.raised = error
@@ -49,21 +53,38 @@ class _Meeting:
 
     def get(self, key: str, timeout: float) -> bytes:
         try:
-            wait = getattr(self.store, "wait", None)
-            if wait is not None:  # torch's
-                from datetime import timedelta
-
-                wait([str(key)], timedelta(seconds=timeout))
-            return bytes(self.store.get(str(key)))
+            self._go_on()
+            if hasattr(self.store, "check"):  # torch's
+                self._wait(str(key), timeout)
+            value = bytes(self.store.get(str(key)))
+            # A key that has come late is no reason for a failure.
+            self.raised = None
+            return value
         except BaseException as error:
             self.raised = error
             raise
+
+    def _go_on(self) -> None:
+        """The library asks a store again that has failed; but not after Ctrl-C."""
+        if isinstance(self.raised, KeyboardInterrupt):
+            raise self.raised
+
+    def _wait(self, key: str, timeout: float) -> None:
+        """Waits of torch's stores warn of each one that has come to nothing."""
+        store, end, pause = cast("Any", self.store), time.monotonic() + timeout, 0.0002
+        while not store.check([key]):
+            if time.monotonic() >= end:
+                raise TimeoutError(f"key '{key}' has not come within {timeout:.1f} s")
+            time.sleep(pause)
+            pause = min(2 * pause, 0.01)
 
     def ask(self, name: str, *arguments: Any) -> Any:
         """Calls the binding with both functions at the end."""
         try:
             return _ask(name, *arguments, self.set, self.get)
         except errors.CommsError as error:
+            if isinstance(self.raised, KeyboardInterrupt):
+                raise self.raised from None
             raise error from self.raised
 
 
@@ -309,10 +330,11 @@ class Group:
 
     # --- kernels ---
 
-    def kernel(self, source: str, name: str = "", **options: Any) -> GroupKernel:
-        """Compiles a kernel of MLIR text for this group: all ranks call this. Options: algorithm, protocol, blocks,
-        threads, cluster, check."""
-        handle, described = _ask("group_kernel", self._handle, source, name, json.dumps(options))
+    def kernel(self, source: str | os.PathLike[str] | Kernel, name: str = "", **options: Any) -> GroupKernel:
+        """Compiles a kernel for this group: all ranks call this. It is a `@commsir.kernel`, whose open dimensions are
+        given by name, MLIR text, or a file of it. Options: algorithm, protocol, blocks, threads, cluster, check."""
+        text = kernel_text(source, self.ranks, options)
+        handle, described = _ask("group_kernel", self._handle, text, name, json.dumps(options))
         return GroupKernel(self, int(handle), str(described))
 
     def _launch(self, kernel: int, tensors: list[tvm_ffi.Tensor | None], stream: int | None) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from commsir.torch.backend import abort, recent_calls
     from commsir.torch.compile import CollectivePass, compile_options, fusions
     from commsir.torch.counts import clear_stats, stats
+    from commsir.torch.flight import dump_flight_recorder, flight_recorder
     from commsir.torch.interop import adopt_symmetric_memory, nccl_communicator, window_tensor
     from commsir.torch.ops import fused_collective
     from commsir.torch.process_group import ProcessGroup
@@ -24,6 +25,8 @@ __all__ = [
     "autoload",
     "clear_stats",
     "compile_options",
+    "dump_flight_recorder",
+    "flight_recorder",
     "fused_collective",
     "fusions",
     "nccl_communicator",
@@ -43,6 +46,8 @@ _LAZY = {
     "adopt_symmetric_memory": "interop",
     "clear_stats": "counts",
     "compile_options": "compile",
+    "dump_flight_recorder": "flight",
+    "flight_recorder": "flight",
     "fused_collective": "ops",
     "fusions": "compile",
     "nccl_communicator": "interop",
@@ -86,30 +91,9 @@ def register() -> None:
     if not dist.is_available() or "COMMSIR" in dist.Backend._plugins:
         return
     dist.Backend.register_backend("commsir", _create, extended_api=True, devices=["cpu", "cuda"])
-    _let_monitored_barrier_through()
+    from commsir.torch import lifted
 
-
-def _let_monitored_barrier_through() -> None:
-    """torch.distributed.monitored_barrier refuses all backends but Gloo by name; ours has one."""
-    import functools
-    from datetime import timedelta
-
-    import torch.distributed as dist
-    from torch.distributed import distributed_c10d as c10d
-
-    original = c10d.monitored_barrier
-
-    @functools.wraps(original)
-    def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> Any:
-        if c10d._rank_not_in_group(group) or "commsir" not in str(dist.get_backend_config(group)):
-            return original(group, timeout, wait_all_ranks)
-        used: Any = c10d._get_default_group() if group is None else group
-        limit = timedelta(seconds=timeout) if isinstance(timeout, (int, float)) else timeout
-        limit = c10d.default_pg_timeout if limit is None else limit
-        return used.monitored_barrier(limit, wait_all_ranks=wait_all_ranks)
-
-    c10d.monitored_barrier = monitored_barrier
-    dist.monitored_barrier = monitored_barrier
+    lifted.lift()
 
 
 def autoload() -> None:

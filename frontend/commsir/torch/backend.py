@@ -74,7 +74,11 @@ def delegate(made: Settings) -> Callable[[Any, str], Any]:
 
     def make(store: Any, device: str) -> Any:
         if device == "cpu":
-            gloo = dist.ProcessGroupGloo(store, made.rank, made.size, timeout=made.timeout)
+            chosen = dist.ProcessGroupGloo._Options()
+            # Pairs connect at their first call: ranks that send to each other do not wait for the rest.
+            chosen._devices = [dist.ProcessGroupGloo.create_default_device(lazy_init=True)]
+            chosen._timeout = made.timeout
+            gloo = dist.ProcessGroupGloo(store, made.rank, made.size, chosen)
             gloo.options.global_ranks_in_group = made.global_ranks
             gloo.options.group_name = made.name
             return gloo
@@ -204,12 +208,23 @@ def _ours(group: Any) -> list[Any]:
     return [backend for backend in found.values() if backend.name() == "commsir"]
 
 
+def calls_of(group: Any) -> list[dict[str, Any]] | None:
+    """The last calls of a group, as flight.py has them, the oldest first; None: the group is another backend's."""
+    if hasattr(group, "recent_calls"):
+        return list(group.recent_calls())
+    if not hasattr(group, "_device_types"):
+        return None
+    found = _ours(group)
+    return [dict(call) for backend in found for call in _loaded.recent(backend)] if found else None
+
+
 def recent_calls(group: Any = None) -> list[tuple[int, str, str]]:
-    """The last 256 calls of a group: (number, what, "queued" | "begun" | "done" | "failed"), the oldest first."""
+    """The last calls of a group: (number, what, "queued" | "begun" | "done" | "failed"), the oldest first.
+
+    Sends and receives are counted for themselves. TORCH_FR_BUFFER_SIZE says how many are kept; the default is 2000.
+    """
     used = dist.distributed_c10d._get_default_group() if group is None else group
-    if hasattr(used, "recent_calls"):
-        return list(used.recent_calls())
-    return [call for backend in _ours(used) for call in _loaded.recent(backend)]
+    return [(call["sequence"], call["what"], call["state"]) for call in calls_of(used) or []]
 
 
 def abort(group: Any = None, reason: str = "it was aborted") -> None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
+
+from commsir._sources import kernel_text
+from commsir.torch.meeting import look
+
+if TYPE_CHECKING:
+    from commsir._kernel import Kernel
 
 __all__ = ["Collective", "CommsIRError", "Group", "element_type", "load"]
 
@@ -137,8 +144,10 @@ def _callbacks(store: Any) -> tuple[Any, Any]:
 
     def get(_: Any, key: bytes, timeout: float, data: Any, size: Any) -> int:
         try:
-            store.wait([key.decode()], timedelta(seconds=timeout))
-            value = bytes.fromhex(store.get(key.decode()).decode())
+            found = look(store, key.decode(), timeout)
+            if found is None:
+                return 1
+            value = bytes.fromhex(found.decode())
         except Exception:
             return 1
         data[0] = malloc(max(len(value), 1))
@@ -195,13 +204,15 @@ class Group:
             self.library.commsir_group_collective(self.handle, ctypes.byref(call), ctypes.c_void_p(stream or None))
         )
 
-    def kernel(self, source: str, name: str = "", **options: Any) -> Callable[..., None]:
-        """A kernel of the caller's own: a function of its arrays, as tensors. Collective when it is new."""
+    def kernel(self, source: str | os.PathLike[str] | Kernel, name: str = "", **options: Any) -> Callable[..., None]:
+        """A kernel of the caller's own, as of commsir.Group: a function of its arrays, as tensors. Collective when it
+        is new."""
+        text = kernel_text(source, self.size, options)
         kernel = ctypes.c_void_p()
         self._check(
             self.library.commsir_group_kernel(
                 self.handle,
-                source.encode(),
+                text.encode(),
                 name.encode(),
                 json.dumps(options).encode() if options else None,
                 ctypes.byref(kernel),
@@ -248,6 +259,10 @@ class Group:
     def contains(self, data: int, size: int) -> bool:
         """Whether memory lies in one window."""
         return bool(self.library.commsir_window_contains(self.handle, ctypes.c_void_p(data), ctypes.c_size_t(size)))
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Of waits that begin later."""
+        self._check(self.library.commsir_group_set_timeout(self.handle, ctypes.c_double(timeout.total_seconds())))
 
     def poll(self) -> None:
         """Raises what launches have reported since."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import queue
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -23,7 +22,8 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch import backend, capi, counts
+from commsir.torch import backend, capi, counts, flight
+from commsir.torch.meeting import Meeting, Met
 
 dist: Any = torch.distributed
 
@@ -76,6 +76,13 @@ class Work(dist.Work):  # type: ignore[misc]
         self._after.extend(after)
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:  # noqa: B008 (torch's own signature)
+        try:
+            return self._wait(timeout)
+        except KeyboardInterrupt:
+            self._abort("it was interrupted while it waited")
+            raise
+
+    def _wait(self, timeout: timedelta) -> bool:
         limit = timeout if timeout and timeout.total_seconds() > 0 else self._timeout
         if not self._done.wait(limit.total_seconds()):
             ms = round(limit.total_seconds() * 1000)
@@ -85,7 +92,7 @@ class Work(dist.Work):  # type: ignore[misc]
         if self._error is not None:
             raise self._error
         for work in self._inner:
-            work.wait(timeout) if timeout else work.wait()
+            _wait_apart(work, timeout)
         while self._after:
             self._after.pop(0)()
         return True
@@ -114,6 +121,26 @@ class Work(dist.Work):  # type: ignore[misc]
         return self._future
 
 
+def _wait_apart(work: Any, timeout: timedelta) -> None:
+    """Waits for work of another backend, which knows nothing of Ctrl-C: on another thread, where that may come."""
+
+    def wait() -> None:
+        try:
+            work.wait(timeout) if timeout else work.wait()
+        except BaseException as error:
+            failed.append(error)
+
+    failed: list[BaseException] = []
+    if isinstance(work, Work) or threading.current_thread() is not threading.main_thread():
+        wait()
+    else:
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
 class _Call:
     """One call taken apart: copies around the flat collectives of CommsIR."""
 
@@ -136,6 +163,7 @@ class _Call:
         self.timeout = given if given and given.total_seconds() > 0 else None
         self.number = 0
         self.work: Work | None = None
+        self.record: flight.Record | None = None
 
     def dense(self, tensor: torch.Tensor, read: bool, write: bool) -> torch.Tensor:
         if tensor.layout != torch.strided:
@@ -246,14 +274,20 @@ class _Call:
         if dtype == torch.bool and kind == _R.AVG:
             raise RuntimeError(f"commsir: {self.name}: Cannot use ReduceOp.AVG with Boolean inputs; use a number")
 
+    def recorded(self) -> flight.Record:
+        return flight.Record(
+            self.name,
+            self.reduction,
+            self.root,
+            self.sends,
+            self.number,
+            [(list(t.shape), str(t.dtype).removeprefix("torch.")) for t in self.inputs],
+            [(list(t.shape), str(t.dtype).removeprefix("torch.")) for t in self.outputs],
+            round(self.timeout.total_seconds() * 1000) if self.timeout else 0,
+        )
+
     def describe(self) -> str:
-        tensors = self.inputs or self.outputs
-        text = self.name + (f"({self.reduction})" if self.reduction else "")
-        if self.root >= 0:
-            text += f" {'peer' if self.sends else 'root'} {self.root}"
-        listed = ", ".join(f"{t.numel()} x {str(t.dtype).removeprefix('torch.')}" for t in tensors[:8])
-        more = f", … ({len(tensors)} tensors)" if len(tensors) > 8 else ""
-        return text + (f" of {listed}{more}" if listed else "")
+        return self.recorded().describe()
 
 
 def _turn_top_bit(target: torch.Tensor, source: torch.Tensor) -> None:
@@ -274,8 +308,11 @@ def _single(name: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     """Calls of one group begin in issue order, on a thread of their own."""
 
-    #: torch asks this of a group's backend, which this is itself.
+    #: torch asks these of a group's backend, which this is itself.
     supports_splitting = False
+    supports_shrinking = True
+    supports_coalescing = True
+    supports_time_estimate = False
 
     def __init__(self, settings: backend.Settings) -> None:
         super().__init__(settings.rank, settings.size)
@@ -288,8 +325,10 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._lock = threading.RLock()
         self._coalesced: list[_Call] | None = None
         self._store: Any = None
-        self._recent: deque[list[Any]] = deque(maxlen=256)
-        self._number = self._barriers = 0
+        self._recent: deque[flight.Record] = deque(maxlen=flight.limit())
+        self._number = self._transfers = 0
+        self._epochs: dict[str, str] = {}
+        self._without_library: dict[str, str] = {}
         self._ended = ""
         self._process = os.getpid()
 
@@ -329,7 +368,14 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._number
 
     def set_timeout(self, timeout: timedelta) -> None:
+        """Of calls to come."""
+        if timeout.total_seconds() <= 0:
+            raise ValueError(f"commsir: process group {self.settings.name}: the timeout must be more than 0")
         self.settings.timeout = timeout
+        for other in self._others.values():
+            other.set_timeout(timeout)
+
+    _set_default_timeout = set_timeout
 
     # How calls are run.
 
@@ -371,10 +417,16 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def _submit(self, call: _Call) -> Work:
         self._check_usable(call.name)
         device = self._check_tensors(call)
-        if not call.sends:
+        if call.sends:
+            self._transfers += 1
+            call.number = self._transfers
+        else:
             self._number += 1
             call.number = self._number
-        work = Work(call.outputs or call.inputs, call.timeout or self.settings.timeout, call.name, self.abort_because)
+        call.timeout = call.timeout or self.settings.timeout
+        call.record = call.recorded()
+        self._recent.append(call.record)
+        work = Work(call.outputs or call.inputs, call.timeout, call.name, self.abort_because)
         call.work = work
         if self._coalesced is not None:
             self._coalesced.append(call)
@@ -399,30 +451,29 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def _carry_out(self, call: _Call, device: str) -> None:
         assert call.work
-        record = [call.number, call.describe(), "queued"]
-        self._recent.append(record)
+        assert call.record
         try:
             with torch._C._AutoDispatchBelowADInplaceOrView():
-                self._run(call, device, record)
-            record[2] = "done"
+                self._run(call, device)
+            call.record.mark("done")
             call.work.complete()
         except BaseException as error:
-            record[2] = "failed"
+            call.record.mark("failed")
             call.work.complete(error)
 
-    def _run(self, call: _Call, device: str, record: list[Any]) -> None:
-        assert call.work
+    def _run(self, call: _Call, device: str) -> None:
+        assert call.work and call.record
         reason = call.reason or (self._why_not(call, device) if self.settings.size > 1 and not call.run else "")
         path = "commsir" if not reason else "gloo" if device == "cpu" else "nccl"
         counts.count(self.settings.name, call.name, path, reason)
-        record[2] = "begun"
+        call.record.mark("begun")
         for copy in call.before:
             copy()
         if not reason:
             self._run_own(call, device)
         elif not call.delegated:
             raise RuntimeError(f"commsir: {call.name} is not CommsIR's ({reason}), and no other backend has it")
-        elif work := call.delegated(self._other(device)):
+        elif work := call.delegated(self._other(device, call.timeout)):
             if call.sends:
                 call.work.begun(work, call.after)
                 return
@@ -450,6 +501,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         group = self._groups[device]
         assert isinstance(group, capi.Group)
         stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else 0
+        group.set_timeout(call.timeout or self.settings.timeout)
         try:
             group.collective(step, stream)
         except capi.CommsIRError as error:
@@ -468,56 +520,83 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             raise RuntimeError(f"commsir: no group: {found}")
         return found
 
-    def _place(self, device: str, what: str) -> Any:
+    def _own_store(self) -> Any:
         # On a connection of its own, which the group's thread may block while the program uses the other.
         with self._lock:
             if self._store is None:
                 self._store = self.settings.store.clone()
-        return dist.PrefixStore(f"commsir/{device}/{what}", self._store)
+        return self._store
 
-    def _group(self, device: str) -> capi.Group | str:
+    def _place(self, device: str, what: str) -> Any:
+        """A place in the store where nothing of earlier groups is."""
+        return dist.PrefixStore(f"commsir/{device}/{self._epochs[device]}/{what}", self._own_store())
+
+    def _hold_meeting(
+        self, prefix: str, timeout: timedelta, says: str = "", complain: Callable[[list[int]], str] | None = None
+    ) -> Met:
+        store = dist.PrefixStore(prefix, self._own_store())
+        settings = self.settings
+        return Meeting(store, settings.rank, settings.size, timeout, lambda: bool(self._ended), complain).hold(says)
+
+    def _meet(self, device: str, timeout: timedelta | None) -> None:
+        """Ranks agree on an epoch, and on whether all have the library."""
+        if device in self._epochs:
+            return
+        limit = timeout or self.settings.timeout
+        says = "" if backend.library() else "libcommsir.so was not found"
+        met = self._hold_meeting(f"commsir/{device}/meeting", limit, says)
+        if not met.epoch:
+            late = "" if met.stopped else f"Timed out waiting {round(limit.total_seconds() * 1000)}ms for "
+            self.abort_because("its ranks have not met")
+            raise dist.DistBackendError(
+                f"commsir: rank {self.settings.rank}: {late}the first meeting of process group {self.settings.name}: "
+                f"{met.failure}"
+            )
+        self._epochs[device] = met.epoch
+        lacking = next(((rank, why) for rank, why in enumerate(met.said) if why), None)
+        self._without_library[device] = f"{lacking[1]} (rank {lacking[0]})" if lacking else ""
+
+    def _group(self, device: str, timeout: timedelta | None = None) -> capi.Group | str:
         with self._lock:
             if device not in self._groups:
-                self._groups[device] = "its group could not be made"
-                self._groups[device] = self._make_group(device)
+                self._groups[device] = self._make_group(device, timeout or self.settings.timeout)
             return self._groups[device]
 
-    def _make_group(self, device: str) -> capi.Group | str:
-        path = backend.library()
-        if why := self._agree(device, "library", "" if path else "libcommsir.so was not found"):
+    def _make_group(self, device: str, timeout: timedelta) -> capi.Group | str:
+        self._meet(device, timeout)
+        if why := self._without_library[device]:
             return why
         made: capi.Group | None = None
-        why = ""
         try:
             made = capi.Group(
-                path,
+                backend.library(),
                 self._place(device, "group"),
                 self.settings.rank,
                 self.settings.size,
                 name=f"{self.settings.name}.{device}",
-                timeout=self.settings.timeout,
+                timeout=timeout,
                 device=-1 if device == "cpu" else torch.cuda.current_device(),
             )
         except capi.CommsIRError as error:
             why = f"no group: {error}"
-        why = self._agree(device, "group", why)
+        why = self._agree(device, why, timeout)
         if why and made:
             made.destroy()
         return why or made or ""
 
-    def _agree(self, device: str, turn: str, why: str) -> str:
+    def _agree(self, device: str, why: str, timeout: timedelta) -> str:
         """The first rank's reason, if any has one: all take the same path."""
         store = self._place(device, "agree")
-        store.set(f"{turn}{self.settings.rank}", f"no {why}" if why else "yes")
+        store.set(f"{self.settings.rank}", f"no {why}" if why else "yes")
         for rank in range(self.settings.size):
-            store.wait([f"{turn}{rank}"], self.settings.timeout)
-            said = store.get(f"{turn}{rank}").decode()
+            store.wait([f"{rank}"], timeout)
+            said = store.get(f"{rank}").decode()
             if said != "yes":
                 return f"{said[3:]} (rank {rank})"
         return ""
 
     def _why_not(self, call: _Call, device: str) -> str:
-        group = self._group(device)
+        group = self._group(device, call.timeout)
         if isinstance(group, str):
             return group
         for step in call.steps:
@@ -551,10 +630,17 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             "on tensors of one type and size."
         )
 
-    def _other(self, device: str) -> Any:
+    def _other(self, device: str, timeout: timedelta | None = None) -> Any:
         with self._lock:
             if device not in self._others:
-                self._others[device] = self._delegate(self._place(device, "delegate"), device)
+                # Pairs of ranks make communicators of NCCL while the others are in no call: they cannot meet.
+                if device == "cpu":
+                    self._meet(device, timeout)
+                    store = self._place(device, "delegate")
+                else:
+                    store = dist.PrefixStore(f"commsir/{device}/delegate", self._own_store())
+                self._others[device] = self._delegate(store, device)
+                self._others[device].set_timeout(self.settings.timeout)
             return self._others[device]
 
     # One tensor.
@@ -925,50 +1011,86 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         self._check_usable("monitored_barrier")
         limit = self.settings.timeout if timeout is None or timeout.total_seconds() < 0 else timeout
-        deadline = time.monotonic() + limit.total_seconds()
-        self._barriers += 1
-        store = dist.PrefixStore(f"commsir/monitored/{self._barriers}", self.settings.store)
+        ms, rank = round(limit.total_seconds() * 1000), self.settings.rank
+        if not ms and not rank:
+            raise RuntimeError("[Rank 0]: Rank 0 timed out in monitoredBarrier after 0 ms")
 
-        def left(more: float = 0) -> timedelta:
-            return timedelta(seconds=max(deadline - time.monotonic() + more, 0.001))
+        # The words are Gloo's, which programs look for.
+        def complain(missing: list[int]) -> str:
+            told = missing if wait_all_ranks else missing[:1]
+            ranks = ("s " if len(told) > 1 else " ") + ", ".join(map(str, told))
+            return f"[Rank 0]: Rank{ranks} failed to pass monitoredBarrier in {ms} ms"
 
-        rank, ms = self.settings.rank, round(limit.total_seconds() * 1000)
-        if rank != 0:
-            # The words are Gloo's, which programs look for.
-            reached = (
+        met = self._hold_meeting("commsir/monitored", limit, complain=complain)
+        if not met.epoch and rank:
+            raise RuntimeError(
                 f"Rank {rank} successfully reached monitoredBarrier, "
-                "but received errors while waiting for send/recv from rank 0: "
+                f"but received errors while waiting for send/recv from rank 0: {met.failure}"
             )
-            store.set(str(rank), "here")
-            try:
-                store.wait(["verdict"], left(5))
-            except (dist.DistStoreError, RuntimeError):
-                raise RuntimeError(f"{reached}it did not answer in {ms} ms") from None
-            verdict = store.get("verdict").decode()
-            if verdict != "passed":
-                raise RuntimeError(reached + verdict)
-            return
-        if not ms:
-            late = "[Rank 0]: Rank 0 timed out in monitoredBarrier after 0 ms"
-            store.set("verdict", late)
-            raise RuntimeError(late)
-        missing: list[int] = []
-        for other in range(1, self.settings.size):
-            try:
-                store.wait([str(other)], left())
-            except (dist.DistStoreError, RuntimeError):
-                missing.append(other)
-                if not wait_all_ranks:
-                    break
-        ranks = ("s " if len(missing) > 1 else " ") + ", ".join(map(str, missing))
-        verdict = f"[Rank 0]: Rank{ranks} failed to pass monitoredBarrier in {ms} ms" if missing else "passed"
-        store.set("verdict", verdict)
-        if missing:
-            raise RuntimeError(verdict)
+        if not met.epoch:
+            raise RuntimeError(met.failure)
 
-    def recent_calls(self) -> list[tuple[int, str, str]]:
-        """The last 256 calls: (number, what, state), the oldest first."""
-        return [(number, what, state) for number, what, state in list(self._recent)]
+    # What torch asks of some backends.
+
+    def shrink(self, ranks_to_exclude: Sequence[int], shrink_flags: int = 0, options: Any = None) -> ProcessGroup:
+        """A group of the ranks that are left, also where this one has failed; they meet in the store again."""
+        left = [rank for rank in range(self.settings.size) if rank not in ranks_to_exclude]
+        if self.settings.rank not in left:
+            raise ValueError(f"commsir: shrink: rank {self.settings.rank} is left out; ranks that are left call this")
+        if shrink_flags:
+            self.abort_because(f"it shrinks to {len(left)} ranks")
+        self._drain()
+        ranks = self.settings.global_ranks or list(range(self.settings.size))
+        listed = "_".join(map(str, left))
+        made = backend.Settings(
+            dist.PrefixStore(f"commsir/shrunk/{listed}", self.settings.store),
+            left.index(self.settings.rank),
+            len(left),
+            getattr(options, "_timeout", None) or self.settings.timeout,
+            f"{self.settings.name}:{listed}",
+            [ranks[rank] for rank in left],
+        )
+        return type(self)(made)
+
+    def _register_on_completion_hook(self, hook: Callable[[Any], None]) -> None:
+        raise RuntimeError(
+            "commsir: the process group in Python has no hooks on completion, which need torch's WorkInfo; "
+            "use the C++ backend (COMMSIR_TORCH_BACKEND=cpp), or work.get_future().then(...)"
+        )
+
+    def _has_hooks(self) -> bool:
+        return False
+
+    def _enable_collectives_timing(self) -> None:
+        """Times are always taken."""
+
+    def _wait_for_pending_works(self) -> None:
+        self._drain()
+
+    def _drain(self) -> None:
+        if self._thread is not None:
+            done = threading.Event()
+            self._jobs.put(done.set)
+            done.wait()
+
+    def get_error(self) -> Any:
+        """Whether the group can still be used."""
+        kinds = torch._C._distributed_c10d.ErrorType
+        return kinds.COMM_ERROR if self._ended else kinds.SUCCESS
+
+    @property
+    def mem_allocator(self) -> Any:
+        raise RuntimeError(
+            "commsir: a process group has no allocator of its own: make symmetric tensors by commsir.torch.window or "
+            "torch.distributed._symmetric_memory.empty"
+        )
+
+    def eager_connect_single_device(self, device: torch.device | None = None) -> None:
+        """Groups are made at the first call."""
+
+    def recent_calls(self) -> list[dict[str, Any]]:
+        """The last calls, as flight.py has them, the oldest first."""
+        return [record.as_dict() for record in list(self._recent)]
 
     def group_counts(self) -> dict[str, Any]:
         """What the groups of CommsIR have counted, by kind of device."""

@@ -11,11 +11,15 @@
 
 #include "runtime/torch/c10d/Backend.h"
 
+#include "runtime/torch/c10d/Interrupt.h"
+
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 using namespace commsir::torch_c10d;
 using std::chrono::milliseconds;
+
+static constexpr const char *kInterrupted = "it was interrupted in a call";
 
 commsir::torch_c10d::Backend::Backend(Settings given)
     : c10d::Backend(given.rank, given.size), settings(std::move(given)) {
@@ -35,14 +39,17 @@ commsir::torch_c10d::Backend::~Backend() {
 
 c10::intrusive_ptr<c10d::Backend::Options>
 commsir::torch_c10d::Backend::getBackendOptions() {
-  auto options = c10::make_intrusive<Options>("commsir", settings.timeout);
+  auto options = c10::make_intrusive<Options>("commsir", settings.timeout());
   options->group_name = settings.name;
   options->global_ranks_in_group = settings.globalRanks;
   return options;
 }
 
 void commsir::torch_c10d::Backend::setTimeout(milliseconds timeout) {
-  settings.timeout = timeout;
+  TORCH_CHECK(timeout.count() > 0, "commsir: process group ", settings.name,
+              ": the timeout must be more than 0");
+  settings.shared->timeout = timeout.count();
+  std::lock_guard<std::mutex> lock(mutex);
   for (auto &[type, side] : sides)
     side->setTimeout(timeout);
 }
@@ -92,7 +99,7 @@ commsir::torch_c10d::Backend::newCall(c10d::OpType type, const char *title,
   call->type = type;
   call->title = title;
   call->name = title + sizeof("commsir:") - 1;
-  call->timeout = timeout.count() > 0 ? timeout : settings.timeout;
+  call->timeout = timeout.count() > 0 ? timeout : settings.timeout();
   call->async = async;
   checkUsable(call->name);
   return call;
@@ -118,6 +125,9 @@ WorkPtr commsir::torch_c10d::Backend::submit(CallPtr call) {
   checkTensors(*call);
   if (!call->pointToPoint)
     call->sequence = ++sequence;
+  else
+    call->sequence = ++transfers;
+  call->ticket = recorder.add(call->record());
   if (coalesced) {
     coalesced->push_back(call);
     return nullptr;
@@ -144,19 +154,27 @@ WorkPtr commsir::torch_c10d::Backend::enqueue(CallPtr call,
   }
   WorkPtr work = call->work;
   auto job = [this, call, calls = std::move(calls)] { runOnCpu(call, calls); };
+  Interruptible scope;
   if (call->async || !queue.runHere(job))
     queue.push(std::move(job));
+  else if (isInterrupted()) {
+    abortBecause(kInterrupted);
+    throwInterrupt();
+  }
   return work;
 }
 
 void commsir::torch_c10d::Backend::runOnCpu(const CallPtr &call,
                                             const std::vector<CallPtr> &calls) {
+  auto begun = std::chrono::steady_clock::now();
   try {
     runAll(call, calls, nullptr);
     call->work->complete();
   } catch (...) {
     call->work->complete(std::current_exception());
   }
+  if (hasHooks())
+    tell(*call, begun);
 }
 
 void commsir::torch_c10d::Backend::runOnGpu(const CallPtr &call,
@@ -175,7 +193,7 @@ void commsir::torch_c10d::Backend::runOnGpu(const CallPtr &call,
     c10::StreamGuard guard(used);
     side(call->device).poll();
     runAll(call, calls, used.native_handle());
-    call->work->recordEnd(used, call->hostWaits);
+    call->work->recordEnd(used, call->hostWaits, /*later=*/!call->async);
     call->work->complete();
   } catch (...) {
     call->work->complete(std::current_exception());
@@ -201,7 +219,6 @@ void commsir::torch_c10d::Backend::runAll(const CallPtr &call,
 
 void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
                                        void *stream) {
-  size_t ticket = recorder.begin(call.sequence, call.describe());
   try {
     std::string reason = call.notOwn;
     if (reason.empty() && size_ > 1)
@@ -211,7 +228,7 @@ void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
                          : call.device.is_cpu() ? "gloo"
                                                 : "nccl",
                          reason});
-    recorder.mark(ticket, "begun");
+    recorder.mark(call.ticket, "begun");
     for (auto &copy : call.before)
       copy();
     if (reason.empty())
@@ -221,9 +238,11 @@ void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
     if (!call.pointToPoint)
       for (auto &copy : call.after)
         copy();
-    recorder.mark(ticket, "done");
+    recorder.mark(call.ticket, "done");
   } catch (...) {
-    recorder.mark(ticket, "failed");
+    recorder.mark(call.ticket, "failed");
+    if (side(call.device).hasFailed())
+      abortBecause(isInterrupted() ? kInterrupted : "its ranks have not met");
     throw;
   }
 }
@@ -269,12 +288,15 @@ void commsir::torch_c10d::Backend::runDelegated(Call &call, CallWork &work,
                                                 const std::string &reason) {
   TORCH_CHECK(call.delegated, "commsir: ", call.name, " is not CommsIR's (",
               reason, "), and no other backend has it");
-  WorkPtr inner = call.delegated(side(call.device).delegate());
+  WorkPtr inner = call.delegated(side(call.device).delegate(call.timeout));
   if (!inner)
     return;
   if (call.pointToPoint)
     return work.begun(inner, std::move(call.after));
-  inner->wait(call.device.is_cpu() ? call.timeout : kNoTimeout);
+  if (call.device.is_cpu())
+    waitInterruptibly(inner, call.timeout, [&] { abortBecause(kInterrupted); });
+  else
+    inner->wait(kNoTimeout);
 }
 
 /// Sends and receives of one batch begin together: none waits for another.
@@ -282,7 +304,8 @@ void commsir::torch_c10d::Backend::runSends(const std::vector<CallPtr> &calls,
                                             CallWork &work) {
   bool gpu = !calls.front()->device.is_cpu();
   c10d::Backend *other =
-      gpu ? &side(calls.front()->device).delegate() : nullptr;
+      gpu ? &side(calls.front()->device).delegate(calls.front()->timeout)
+          : nullptr;
   if (other)
     other->startCoalescing();
   for (const CallPtr &part : calls)
@@ -329,6 +352,7 @@ WorkPtr commsir::torch_c10d::Backend::endCoalescing() {
 //===----------------------------------------------------------------------===//
 
 void commsir::torch_c10d::Backend::abortBecause(const std::string &reason) {
+  settings.shared->aborted = true;
   std::lock_guard<std::mutex> lock(mutex);
   if (ended.empty())
     ended = reason;
@@ -350,27 +374,118 @@ void commsir::torch_c10d::Backend::shutdown() {
     side->drainDelegate();
 }
 
-BackendPtr
-commsir::torch_c10d::Backend::split(const StorePtr &store,
-                                    const std::vector<int> &ranks,
-                                    const c10::intrusive_ptr<Options> &opts) {
-  checkUsable("split");
+//===----------------------------------------------------------------------===//
+// Hooks
+//===----------------------------------------------------------------------===//
+
+void commsir::torch_c10d::Backend::registerOnCompletionHook(
+    std::function<void(std::shared_ptr<c10d::WorkInfo>)> &&hook) {
+  checkUsable("_register_on_completion_hook");
+  TORCH_CHECK(!onCompletionHook_, "commsir: process group ", settings.name,
+              " has a hook; register one");
+  queue.drain();
+  onCompletionHook_ = std::move(hook);
+}
+
+/// Tells the hook of a call that has ended.
+void commsir::torch_c10d::Backend::tell(
+    const Call &call, std::chrono::steady_clock::time_point begun) {
+  auto ended = std::chrono::steady_clock::now();
+  onCompletionHook_(std::make_shared<c10d::WorkInfo>(
+      call.type, call.sequence, begun, ended, ended - begun));
+}
+
+void commsir::torch_c10d::Backend::waitForPendingWorks() { queue.drain(); }
+
+std::shared_ptr<c10::Allocator>
+commsir::torch_c10d::Backend::getMemAllocator() {
+  TORCH_CHECK(false, "commsir: a process group has no allocator of its own: "
+                     "make symmetric tensors by commsir.torch.window or "
+                     "torch.distributed._symmetric_memory.empty");
+}
+
+at::Tensor commsir::torch_c10d::Backend::allocateTensor(long,
+                                                        at::TensorOptions) {
+  TORCH_CHECK(false, "commsir: a process group allocates no tensors: make "
+                     "symmetric ones by commsir.torch.window");
+}
+
+//===----------------------------------------------------------------------===//
+// Groups made from this one
+//===----------------------------------------------------------------------===//
+
+/// A group of some ranks of this one, this rank among them.
+BackendPtr commsir::torch_c10d::Backend::makePart(
+    const StorePtr &store, const std::vector<int> &ranks,
+    const std::string &name, const c10::intrusive_ptr<Options> &opts) {
   auto own = std::find(ranks.begin(), ranks.end(), rank_);
-  if (own == ranks.end())
-    return nullptr;
-  Settings part = settings;
-  part.rank = static_cast<int>(own - ranks.begin());
-  part.size = static_cast<int>(ranks.size());
-  part.name = opts && !opts->group_name.empty()
-                  ? opts->group_name
-                  : c10::str(settings.name, ":", c10::Join("_", ranks));
-  part.store = c10::make_intrusive<c10d::PrefixStore>(
-      c10::str("split/", part.name), store);
-  if (opts)
-    part.timeout = opts->timeout;
+  Settings part = settings.part(store, static_cast<int>(own - ranks.begin()),
+                                static_cast<int>(ranks.size()));
+  part.name = name;
+  if (opts && opts->timeout.count() > 0)
+    part.shared->timeout = opts->timeout.count();
   part.globalRanks.clear();
   for (int rank : ranks)
     part.globalRanks.push_back(
         settings.globalRanks.empty() ? rank : settings.globalRanks[rank]);
   return c10::make_intrusive<Backend>(std::move(part));
+}
+
+BackendPtr
+commsir::torch_c10d::Backend::split(const StorePtr &store,
+                                    const std::vector<int> &ranks,
+                                    const c10::intrusive_ptr<Options> &opts) {
+  checkUsable("split");
+  if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end())
+    return nullptr;
+  std::string name = opts && !opts->group_name.empty()
+                         ? opts->group_name
+                         : c10::str(settings.name, ":", c10::Join("_", ranks));
+  return makePart(
+      c10::make_intrusive<c10d::PrefixStore>(c10::str("split/", name), store),
+      ranks, name, opts);
+}
+
+BackendPtr
+commsir::torch_c10d::Backend::merge(const StorePtr &store,
+                                    const c10::intrusive_ptr<Options> &opts,
+                                    const int &rank, const int &size) {
+  TORCH_CHECK(rank >= 0 && rank < size, "commsir: merge: no rank ", rank,
+              " in a group of ", size);
+  Settings whole = settings.part(store, rank, size);
+  whole.globalRanks.clear();
+  if (opts) {
+    whole.globalRanks = opts->global_ranks_in_group;
+    if (!opts->group_name.empty())
+      whole.name = opts->group_name;
+    if (opts->timeout.count() > 0)
+      whole.shared->timeout = opts->timeout.count();
+  }
+  return c10::make_intrusive<Backend>(std::move(whole));
+}
+
+/// The ranks that are left, also of a group that has failed. They meet in the
+/// store again.
+BackendPtr
+commsir::torch_c10d::Backend::shrink(const std::vector<int64_t> &ranksToExclude,
+                                     int flags,
+                                     const c10::intrusive_ptr<Options> &opts) {
+  TORCH_CHECK(forks == forksSoFar(), "commsir: shrink: process group ",
+              settings.name, " was made before this process was forked");
+  std::vector<int> left;
+  for (int rank = 0; rank < size_; ++rank)
+    if (std::find(ranksToExclude.begin(), ranksToExclude.end(), rank) ==
+        ranksToExclude.end())
+      left.push_back(rank);
+  TORCH_CHECK(std::find(left.begin(), left.end(), rank_) != left.end(),
+              "commsir: shrink: rank ", rank_,
+              " is left out; ranks that are left call this");
+  if (flags != 0)
+    abortBecause(c10::str("it shrinks to ", left.size(), " ranks"));
+  queue.drain();
+  std::string name = c10::str(settings.name, ":", c10::Join("_", left));
+  return makePart(
+      c10::make_intrusive<c10d::PrefixStore>(
+          c10::str("commsir/shrunk/", c10::Join("_", left)), settings.store),
+      left, name, opts);
 }

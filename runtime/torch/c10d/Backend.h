@@ -28,6 +28,7 @@ public:
   const std::string getBackendName() const override { return "commsir"; }
   bool supportsCoalescing() const override { return true; }
   bool supportsSplitting() const override { return true; }
+  bool supportsShrinking() const override { return true; }
   c10::intrusive_ptr<Options> getBackendOptions() override;
   void setTimeout(std::chrono::milliseconds timeout) override;
   c10d::ErrorType getError() override;
@@ -87,6 +88,19 @@ public:
   WorkPtr endCoalescing() override;
   BackendPtr split(const StorePtr &store, const std::vector<int> &ranks,
                    const c10::intrusive_ptr<Options> &opts) override;
+  BackendPtr merge(const StorePtr &store,
+                   const c10::intrusive_ptr<Options> &opts, const int &rank,
+                   const int &size) override;
+  BackendPtr shrink(const std::vector<int64_t> &ranksToExclude, int flags,
+                    const c10::intrusive_ptr<Options> &opts) override;
+
+  void registerOnCompletionHook(
+      std::function<void(std::shared_ptr<c10d::WorkInfo>)> &&hook) override;
+  void waitForPendingWorks() override;
+  /// Times are always taken.
+  void enableCollectivesTiming() override {}
+  std::shared_ptr<c10::Allocator> getMemAllocator() override;
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override;
 
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return sequence; }
@@ -120,6 +134,10 @@ private:
            std::function<WorkPtr(c10d::Backend &, std::vector<at::Tensor> &)>
                delegated);
   Side &side(const c10::Device &device);
+  void tell(const Call &call, std::chrono::steady_clock::time_point begun);
+  BackendPtr makePart(const StorePtr &store, const std::vector<int> &ranks,
+                      const std::string &name,
+                      const c10::intrusive_ptr<Options> &opts);
 
   Settings settings;
   Queue queue;
@@ -127,8 +145,7 @@ private:
   std::optional<c10::Stream> ownStream;
   Recorder recorder;
   std::optional<std::vector<CallPtr>> coalesced;
-  std::atomic<uint64_t> sequence{0};
-  uint64_t barriers = 0;
+  std::atomic<uint64_t> sequence{0}, transfers{0};
   uint64_t forks = forksSoFar();
   /// Why the group can no longer be used; empty: it can.
   std::string ended;

@@ -7,6 +7,8 @@
 
 #include "runtime/torch/c10d/Call.h"
 
+#include "runtime/torch/c10d/Interrupt.h"
+
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <sstream>
@@ -208,23 +210,24 @@ void Call::reduceStep(const char *op, const ReduceOp &reduceOp, at::Tensor in,
                    address(out), out.defined() ? out.numel() : 0});
 }
 
-std::string Call::describe() const {
-  std::ostringstream text;
-  text << name;
-  if (*reduction)
-    text << "(" << reduction << ")";
-  if (root >= 0)
-    text << (pointToPoint ? " peer " : " root ") << root;
-  const auto &tensors = inputs.empty() ? outputs : inputs;
-  const char *separator = " of ";
-  for (size_t i = 0; i < tensors.size() && i < 8; ++i) {
-    text << separator << tensors[i].numel() << " x "
-         << tensors[i].scalar_type();
-    separator = ", ";
-  }
-  if (tensors.size() > 8)
-    text << ", … (" << tensors.size() << " tensors)";
-  return text.str();
+static CallRecord::Shapes shapesOf(const std::vector<at::Tensor> &tensors) {
+  CallRecord::Shapes shapes;
+  for (const at::Tensor &tensor : tensors)
+    shapes.emplace_back(tensor.sizes().vec(), tensor.scalar_type());
+  return shapes;
+}
+
+CallRecord Call::record() const {
+  CallRecord made;
+  made.name = name;
+  made.reduction = reduction;
+  made.root = root;
+  made.pointToPoint = pointToPoint;
+  made.sequence = sequence;
+  made.inputs = shapesOf(inputs);
+  made.outputs = shapesOf(outputs);
+  made.timeout = timeout;
+  return made;
 }
 
 //===----------------------------------------------------------------------===//
@@ -264,16 +267,28 @@ void CallWork::begun(WorkPtr started,
     after.push_back(std::move(finisher));
 }
 
-void CallWork::recordEnd(const c10::Stream &stream, bool host) {
+void CallWork::recordEnd(const c10::Stream &stream, bool host, bool later) {
   hostWaits = host;
-  end.emplace(stream.device_type());
-  end->record(stream);
+  used = stream;
+  if (!later)
+    ended();
+}
+
+c10::Event *CallWork::ended() {
+  if (!used)
+    return nullptr;
+  std::lock_guard<std::mutex> lock(endMutex);
+  if (!end) {
+    end.emplace(used->device_type());
+    end->record(*used);
+  }
+  return &*end;
 }
 
 bool CallWork::isCompleted() {
   if (!Work::isCompleted())
     return false;
-  if (end && !end->query())
+  if (c10::Event *event = ended(); event && !event->query())
     return false;
   std::lock_guard<std::mutex> lock(innerMutex);
   for (const WorkPtr &work : inner)
@@ -301,10 +316,12 @@ int CallWork::sourceRank() const {
 std::vector<at::Tensor> CallWork::result() { return outputs; }
 
 void CallWork::synchronize() {
-  if (!end)
+  if (!used)
     return;
-  c10::impl::VirtualGuardImpl guard(end->device_type());
-  end->block(guard.getStream(guard.getDevice()));
+  c10::impl::VirtualGuardImpl guard(used->device_type());
+  c10::Stream current = guard.getStream(guard.getDevice());
+  if (current != *used)
+    ended()->block(current);
 }
 
 void CallWork::blockCurrentStream() { wait(c10d::kUnsetTimeout); }
@@ -317,7 +334,10 @@ void CallWork::settle(milliseconds given) {
     works = inner;
   }
   for (const WorkPtr &work : works)
-    work->wait(given.count() > 0 ? given : kNoTimeout);
+    waitInterruptibly(work, given.count() > 0 ? given : kNoTimeout, [&] {
+      work->abort();
+      abortGroup("it was interrupted while it waited");
+    });
   std::vector<std::function<void()>> finishers;
   {
     std::lock_guard<std::mutex> lock(innerMutex);
@@ -330,15 +350,21 @@ void CallWork::settle(milliseconds given) {
 
 bool CallWork::wait(milliseconds given) {
   milliseconds limit = given.count() > 0 ? given : timeout;
+  Interruptible scope;
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    if (!cv_.wait_for(lock, limit, [&] { return completed_; })) {
+    auto deadline = std::chrono::steady_clock::now() + limit;
+    if (!waitAsking(cv_, lock, deadline, [&] { return completed_; })) {
       lock.unlock();
       std::string what =
-          c10::str("commsir: Timed out waiting ", limit.count(), "ms for ",
-                   c10d::opTypeToString(opType_), " number ", sequence,
-                   ": another rank has not called it");
+          isInterrupted()
+              ? c10::str("it was interrupted while it waited for ",
+                         c10d::opTypeToString(opType_), " number ", sequence)
+              : c10::str("commsir: Timed out waiting ", limit.count(),
+                         "ms for ", c10d::opTypeToString(opType_), " number ",
+                         sequence, ": another rank has not called it");
       abortGroup(what);
+      throwInterrupt();
       C10_THROW_ERROR(DistBackendError, what);
     }
     if (exception_)
@@ -346,8 +372,8 @@ bool CallWork::wait(milliseconds given) {
   }
   settle(given);
   synchronize();
-  if (end && hostWaits)
-    end->synchronize();
+  if (used && hostWaits)
+    ended()->synchronize();
   return true;
 }
 
@@ -374,8 +400,7 @@ c10::intrusive_ptr<c10::ivalue::Future> CallWork::getFuture() {
   if (std::exception_ptr error = exception())
     future->setError(error);
   else {
-    if (end)
-      synchronize();
+    synchronize();
     future->markCompleted(c10::IValue(outputs));
   }
   return future;

@@ -14,6 +14,8 @@
 #ifndef COMMSIR_RUNTIME_TORCH_C10D_CALL_H
 #define COMMSIR_RUNTIME_TORCH_C10D_CALL_H
 
+#include "runtime/torch/c10d/Counters.h"
+
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 namespace commsir::torch_c10d {
@@ -56,16 +58,23 @@ public:
   /// stream (GPU), or begun (sends and receives).
   void complete(std::exception_ptr error = nullptr);
   void begun(WorkPtr inner, std::vector<std::function<void()>> after);
-  void recordEnd(const c10::Stream &stream, bool hostWaits);
+  /// The call's work ends where `stream` is now. With `later`, an event that
+  /// says so is recorded only when somebody asks: right, if a little late, and
+  /// free for whoever goes on in that stream.
+  void recordEnd(const c10::Stream &stream, bool hostWaits, bool later);
 
 private:
+  /// The event of the call's end; null on the CPU.
+  c10::Event *ended();
   void settle(std::chrono::milliseconds timeout);
 
   std::vector<at::Tensor> outputs;
   uint64_t sequence;
   std::chrono::milliseconds timeout;
   std::function<void(const std::string &)> abortGroup;
+  std::optional<c10::Stream> used;
   std::optional<c10::Event> end;
+  std::mutex endMutex;
   std::vector<WorkPtr> inner;
   std::vector<std::function<void()>> after;
   c10::intrusive_ptr<c10::ivalue::Future> future;
@@ -95,6 +104,8 @@ struct Call {
   /// `hostWaits`: who waits for the work waits for the GPU.
   bool pointToPoint = false, async = true, hostWaits = false;
   uint64_t sequence = 0;
+  /// Of the group's recorder.
+  size_t ticket = 0;
   std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
   c10::Device device = c10::kCPU;
   c10::intrusive_ptr<CallWork> work;
@@ -124,8 +135,8 @@ struct Call {
                   at::Tensor out, int64_t ranks, int64_t root = 0,
                   bool result = true);
 
-  /// "all_reduce(sum) of 8 x Float".
-  std::string describe() const;
+  CallRecord record() const;
+  std::string describe() const { return record().describe(); }
 };
 
 } // namespace commsir::torch_c10d

@@ -8,6 +8,8 @@
 #include "runtime/torch/c10d/Counters.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <sstream>
 
 using namespace commsir::torch_c10d;
 
@@ -31,25 +33,61 @@ void Counters::clear() {
   counts.clear();
 }
 
-size_t Recorder::begin(uint64_t sequence, std::string what) {
+std::string CallRecord::describe() const {
+  std::ostringstream text;
+  text << name;
+  if (*reduction)
+    text << "(" << reduction << ")";
+  if (root >= 0)
+    text << (pointToPoint ? " peer " : " root ") << root;
+  const Shapes &tensors = inputs.empty() ? outputs : inputs;
+  const char *separator = " of ";
+  for (size_t i = 0; i < tensors.size() && i < 8; ++i) {
+    int64_t elements = 1;
+    for (int64_t size : tensors[i].first)
+      elements *= size;
+    text << separator << elements << " x " << tensors[i].second;
+    separator = ", ";
+  }
+  if (tensors.size() > 8)
+    text << ", … (" << tensors.size() << " tensors)";
+  return text.str();
+}
+
+static size_t readLimit() {
+  const char *text = std::getenv("TORCH_FR_BUFFER_SIZE");
+  long given = text ? std::strtol(text, nullptr, 10) : 2000;
+  return static_cast<size_t>(std::max(given, 1L));
+}
+
+static int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Recorder::Recorder() : kept(readLimit()) {}
+
+size_t Recorder::add(CallRecord record) {
+  record.created = now();
   std::lock_guard<std::mutex> lock(mutex);
-  CallRecord &record = records[next % kept];
-  record.sequence = sequence;
-  record.what = std::move(what);
-  record.state = "queued";
+  if (records.size() == kept)
+    records.pop_front();
+  records.push_back(std::move(record));
   return next++;
 }
 
 void Recorder::mark(size_t ticket, const char *state) {
   std::lock_guard<std::mutex> lock(mutex);
-  if (next - ticket <= kept)
-    records[ticket % kept].state = state;
+  size_t back = next - ticket;
+  if (back > records.size())
+    return;
+  CallRecord &record = records[records.size() - back];
+  record.state = state;
+  (record.begun ? record.ended : record.begun) = now();
 }
 
 std::vector<CallRecord> Recorder::recent() {
   std::lock_guard<std::mutex> lock(mutex);
-  std::vector<CallRecord> result;
-  for (size_t i = next - std::min(next, kept); i < next; ++i)
-    result.push_back(records[i % kept]);
-  return result;
+  return {records.begin(), records.end()};
 }

@@ -13,8 +13,11 @@
 #ifndef COMMSIR_RUNTIME_TORCH_C10D_COUNTERS_H
 #define COMMSIR_RUNTIME_TORCH_C10D_COUNTERS_H
 
-#include <array>
+#include <c10/core/ScalarType.h>
+
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -40,23 +43,39 @@ private:
 
 /// One call, as a report or a debugger wants to see it.
 struct CallRecord {
+  using Shapes = std::vector<std::pair<std::vector<int64_t>, c10::ScalarType>>;
+  const char *name = "", *reduction = "";
+  /// Root or peer; -1: none.
+  int64_t root = -1;
+  bool pointToPoint = false;
+  /// Of its group's collectives, or of its sends and receives.
   uint64_t sequence = 0;
-  std::string what, state;
+  /// "queued", "begun", "done" or "failed".
+  const char *state = "queued";
+  Shapes inputs, outputs;
+  std::chrono::milliseconds timeout{0};
+  /// Nanoseconds of the system's clock; 0: not yet.
+  int64_t created = 0, begun = 0, ended = 0;
+
+  /// "all_reduce(sum) of 8 x Float".
+  std::string describe() const;
 };
 
-/// The last calls of a group, the oldest first.
+/// The last calls of a group, the oldest first. As many as torch's flight
+/// recorder has: TORCH_FR_BUFFER_SIZE, or 2000.
 class Recorder {
 public:
-  size_t begin(uint64_t sequence, std::string what);
+  Recorder();
+  size_t add(CallRecord record);
   /// "begun", "done", or "failed".
   void mark(size_t ticket, const char *state);
   std::vector<CallRecord> recent();
 
 private:
-  static constexpr size_t kept = 256;
   std::mutex mutex;
-  std::array<CallRecord, kept> records;
-  size_t next = 0;
+  std::deque<CallRecord> records;
+  /// Tickets are numbers of calls.
+  size_t next = 0, kept;
 };
 
 } // namespace commsir::torch_c10d

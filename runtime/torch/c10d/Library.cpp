@@ -7,6 +7,8 @@
 
 #include "runtime/torch/c10d/Library.h"
 
+#include "runtime/torch/c10d/Interrupt.h"
+
 #include <dlfcn.h>
 
 #include <map>
@@ -46,6 +48,7 @@ const Library *Library::open(const std::string &path, std::string &why) {
   auto library = std::make_unique<Library>();
   if (!bind(handle, *library, why))
     return nullptr;
+  library->commsir_set_interrupt(askInterrupted);
   return ((*opened)[path] = std::move(library)).get();
 }
 

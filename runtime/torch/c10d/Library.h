@@ -27,6 +27,8 @@ namespace commsir::torch_c10d {
   X(commsir_group_create)                                                      \
   X(commsir_group_destroy)                                                     \
   X(commsir_group_abort)                                                       \
+  X(commsir_group_set_timeout)                                                 \
+  X(commsir_set_interrupt)                                                     \
   X(commsir_group_poll)                                                        \
   X(commsir_group_stats)                                                       \
   X(commsir_group_collective)                                                  \

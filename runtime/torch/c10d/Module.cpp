@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/torch/c10d/Backend.h"
+#include "runtime/torch/c10d/Interrupt.h"
 
 #include <torch/csrc/utils/pybind.h>
 
@@ -46,7 +47,7 @@ static BackendPtr create(const StorePtr &store, int rank, int size,
   settings.store = store;
   settings.rank = rank;
   settings.size = size;
-  settings.timeout = timeout;
+  settings.shared->timeout = timeout.count();
   settings.name = name;
   settings.globalRanks.assign(globalRanks.begin(), globalRanks.end());
   settings.library = library;
@@ -61,8 +62,69 @@ static Ours &ours(const BackendPtr &backend) {
   return *result;
 }
 
+/// As commsir/torch/flight.py has calls.
+static py::dict toPython(const CallRecord &record) {
+  auto shapes = [](const CallRecord::Shapes &tensors) {
+    py::list list;
+    for (const auto &[sizes, type] : tensors)
+      list.append(py::make_tuple(sizes, c10::toString(type)));
+    return list;
+  };
+  py::dict made;
+  made["name"] = record.name;
+  made["what"] = record.describe();
+  made["peer"] = record.root;
+  made["is_p2p"] = record.pointToPoint;
+  made["sequence"] = record.sequence;
+  made["state"] = record.state;
+  made["inputs"] = shapes(record.inputs);
+  made["outputs"] = shapes(record.outputs);
+  made["timeout_ms"] = record.timeout.count();
+  made["created"] = record.created;
+  made["begun"] = record.begun;
+  made["ended"] = record.ended;
+  return made;
+}
+
+//===----------------------------------------------------------------------===//
+// Ctrl-C
+//===----------------------------------------------------------------------===//
+
+static unsigned long mainThread = 0;
+/// What a handler has raised; of the main thread alone.
+static std::optional<py::error_already_set> raisedByHandler;
+
+static bool isMain() {
+  return PyThread_get_thread_ident() == mainThread && Py_IsInitialized();
+}
+
+static bool runHandlers() {
+  py::gil_scoped_acquire lock;
+  if (PyErr_CheckSignals() == 0)
+    return false;
+  raisedByHandler.emplace();
+  return true;
+}
+
+[[noreturn]] static void raiseFromHandler() {
+  py::gil_scoped_acquire lock;
+  py::error_already_set raised = std::move(*raisedByHandler);
+  raisedByHandler.reset();
+  throw raised;
+}
+
+static void watchSignals() {
+  py::object thread = py::module_::import("threading").attr("main_thread")();
+  mainThread = thread.attr("ident").cast<unsigned long>();
+  Interrupts &interrupts = Interrupts::get();
+  interrupts.isMain = isMain;
+  interrupts.heard = runHandlers;
+  interrupts.raise = raiseFromHandler;
+}
+
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.doc() = "CommsIR's torch.distributed backend";
+  watchSignals();
   module.def("create", create, py::arg("store"), py::arg("rank"),
              py::arg("size"), py::arg("timeout"), py::arg("name"),
              py::arg("global_ranks"), py::arg("library"), py::arg("delegate"));
@@ -72,10 +134,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
     return ours(backend).groupCounts();
   });
   module.def("recent", [](const BackendPtr &backend) {
-    std::vector<std::tuple<uint64_t, std::string, std::string>> result;
-    for (CallRecord &record : ours(backend).recent())
-      result.emplace_back(record.sequence, std::move(record.what),
-                          std::move(record.state));
+    py::list result;
+    for (const CallRecord &record : ours(backend).recent())
+      result.append(toPython(record));
     return result;
   });
   module.def("abort", [](const BackendPtr &backend, const std::string &reason) {

@@ -7,6 +7,8 @@
 
 #include "runtime/torch/c10d/Backend.h"
 
+#include "runtime/torch/c10d/Interrupt.h"
+
 using namespace commsir::torch_c10d;
 using c10d::OpType;
 using Self = commsir::torch_c10d::Backend;
@@ -671,56 +673,24 @@ WorkPtr Self::recvAnysource(Tensors &tensors, int tag) {
 void Self::monitoredBarrier(const c10d::BarrierOptions &opts,
                             bool waitAllRanks) {
   checkUsable("monitored_barrier");
-  auto timeout = opts.timeout.count() >= 0 ? opts.timeout : settings.timeout;
-  auto deadline = std::chrono::steady_clock::now() + timeout;
-  auto left = [&] {
-    return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(
-                        deadline - std::chrono::steady_clock::now()),
-                    std::chrono::milliseconds(1));
+  auto timeout = opts.timeout.count() >= 0 ? opts.timeout : settings.timeout();
+  Interruptible scope;
+  // The words are Gloo's, which programs look for.
+  auto complain = [&](std::vector<int64_t> missing) {
+    if (!waitAllRanks)
+      missing.resize(1);
+    return c10::str("[Rank 0]: Rank", missing.size() > 1 ? "s " : " ",
+                    c10::Join(", ", missing),
+                    " failed to pass monitoredBarrier in ", timeout.count(),
+                    " ms");
   };
-  c10d::PrefixStore store(c10::str("commsir/monitored/", ++barriers),
-                          settings.store);
-  if (rank_ != 0) {
-    // The words are Gloo's, which programs look for.
-    std::string reached =
-        c10::str("Rank ", rank_,
-                 " successfully reached monitoredBarrier, but "
-                 "received errors while waiting for send/recv from rank 0: ");
-    store.set(c10::str(rank_), std::vector<uint8_t>{1});
-    try {
-      // Rank 0 reports at its deadline, which may be a little later.
-      store.wait({"verdict"}, left() + std::chrono::seconds(5));
-    } catch (const std::exception &) {
-      TORCH_CHECK(false, reached, "it did not answer in ", timeout.count(),
-                  " ms");
-    }
-    std::string verdict = store.Store::get_to_str("verdict");
-    TORCH_CHECK(verdict == "passed", reached, verdict);
-    return;
-  }
-  if (timeout.count() == 0) {
-    std::string late = c10::str("[Rank 0]: Rank 0 timed out in "
-                                "monitoredBarrier after 0 ms");
-    store.Store::set("verdict", late);
-    TORCH_CHECK(false, late);
-  }
-  std::vector<int> missing;
-  for (int rank = 1; rank < size_; ++rank) {
-    try {
-      store.wait({c10::str(rank)}, left());
-    } catch (const std::exception &) {
-      missing.push_back(rank);
-      if (!waitAllRanks)
-        break;
-    }
-  }
-  std::string verdict =
-      missing.empty()
-          ? "passed"
-          : c10::str("[Rank 0]: Rank", missing.size() > 1 ? "s " : " ",
-                     c10::Join(", ", missing),
-                     " failed to pass monitoredBarrier in ", timeout.count(),
-                     " ms");
-  store.Store::set("verdict", verdict);
-  TORCH_CHECK(missing.empty(), verdict);
+  TORCH_CHECK(timeout.count() > 0 || rank_ != 0,
+              "[Rank 0]: Rank 0 timed out in monitoredBarrier after 0 ms");
+  auto met = settings.meet("commsir/monitored", timeout, "", complain);
+  throwInterrupt();
+  TORCH_CHECK(!met.epoch.empty() || rank_ != 0, met.failure);
+  TORCH_CHECK(!met.epoch.empty(), "Rank ", rank_,
+              " successfully reached monitoredBarrier, but received errors "
+              "while waiting for send/recv from rank 0: ",
+              met.failure);
 }

@@ -7,9 +7,12 @@
 
 #include "runtime/torch/c10d/Side.h"
 
+#include "runtime/torch/c10d/Interrupt.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
+#include <thread>
 
 using namespace commsir::torch_c10d;
 using std::chrono::milliseconds;
@@ -32,26 +35,44 @@ static int setKey(void *self, const char *key, const void *data, size_t bytes) {
   }
 }
 
-static int getKey(void *self, const char *key, double timeout, void **data,
-                  size_t *bytes) {
+/// Looks for a key for some time. Waits of torch's stores warn of each one that
+/// has come to nothing.
+static std::optional<std::string> look(c10d::Store &store,
+                                       const std::string &key, double seconds) {
+  auto end =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  auto pause = std::chrono::microseconds(200);
   try {
-    auto *store = static_cast<c10d::Store *>(self);
-    store->wait({key}, milliseconds(static_cast<int64_t>(timeout * 1000)));
-    std::vector<uint8_t> value = store->get(key);
-    *data = std::malloc(value.size() ? value.size() : 1);
-    if (!*data)
-      return 1;
-    std::memcpy(*data, value.data(), value.size());
-    *bytes = value.size();
-    return 0;
+    while (!store.check({key})) {
+      if (std::chrono::steady_clock::now() >= end)
+        return std::nullopt;
+      std::this_thread::sleep_for(pause);
+      pause = std::min(2 * pause, std::chrono::microseconds(10000));
+    }
+    return store.get_to_str(key);
   } catch (const std::exception &) {
-    return 1;
+    return std::nullopt;
   }
 }
 
+static int getKey(void *self, const char *key, double timeout, void **data,
+                  size_t *bytes) {
+  auto value = look(*static_cast<c10d::Store *>(self), key, timeout);
+  if (!value)
+    return 1;
+  *data = std::malloc(value->size() + 1);
+  if (!*data)
+    return 1;
+  std::memcpy(*data, value->data(), value->size());
+  *bytes = value->size();
+  return 0;
+}
+
+/// A place in the store where nothing of earlier groups is.
 StorePtr Side::place(const char *what) {
   return c10::make_intrusive<c10d::PrefixStore>(
-      c10::str("commsir/", device.is_cpu() ? "cpu/" : "cuda/", what),
+      c10::str("commsir/", device.is_cpu() ? "cpu/" : "cuda/", epoch, "/",
+               what),
       settings.ownStore());
 }
 
@@ -64,47 +85,76 @@ StorePtr Settings::ownStore() {
   return cloned;
 }
 
+Settings Settings::part(const StorePtr &store, int rank, int size) const {
+  Settings made = *this;
+  made.store = store;
+  made.rank = rank;
+  made.size = size;
+  made.cloned = nullptr;
+  made.shared = std::make_shared<Shared>();
+  made.shared->timeout = shared->timeout.load();
+  return made;
+}
+
 //===----------------------------------------------------------------------===//
-// The group
+// Meeting
 //===----------------------------------------------------------------------===//
 
-/// Why this rank has no group; empty: it has.
-std::string Side::makeGroup() {
+commsir::group::Met Settings::meet(
+    const std::string &prefix, milliseconds timeout, const std::string &says,
+    std::function<std::string(const std::vector<int64_t> &)> complain) {
+  auto store = c10::make_intrusive<c10d::PrefixStore>(prefix, ownStore());
+  commsir::group::MeetingStore keys = {
+      [&](const std::string &key, const std::string &value) {
+        try {
+          store->set(key, std::vector<uint8_t>(value.begin(), value.end()));
+          return true;
+        } catch (const std::exception &) {
+          return false;
+        }
+      },
+      [&](const std::string &key, double time) {
+        return look(*store, key, time);
+      },
+      [&] { return shared->aborted || isInterrupted(); }, std::move(complain)};
+  double seconds = static_cast<double>(timeout.count()) / 1000;
+  return commsir::group::Meeting(std::move(keys), rank, size, seconds)
+      .hold(says);
+}
+
+/// Ranks agree on an epoch, and on whether all have the library: one that has
+/// not says so before the others wait for it.
+void Side::meet(milliseconds timeout) {
+  if (!epoch.empty())
+    return;
   std::string why;
   library = Library::open(settings.library, why);
-  // A rank without the library says so before the others wait for it.
-  if (why = agree(why); !why.empty())
-    return why;
-  StorePtr store = place("group");
-  std::string name = settings.name + (device.is_cpu() ? ".cpu" : ".cuda");
-  commsir_group_options options = {};
-  options.name = name.c_str();
-  options.rank = settings.rank;
-  options.ranks = settings.size;
-  options.device = device.is_cpu() ? -1 : device.index();
-  options.timeout = static_cast<double>(settings.timeout.count()) / 1000;
-  commsir_store face = {store.get(), setKey, getKey};
-  commsir_status status =
-      library->commsir_group_create(&options, &face, &group);
-  if (status != COMMSIR_OK)
-    why = "no group: " + library->lastError();
-  why = agree(why);
-  if (!why.empty() && group) {
-    library->commsir_group_destroy(group);
-    group = nullptr;
+  commsir::group::Met met = settings.meet(
+      device.is_cpu() ? "commsir/cpu/meeting" : "commsir/cuda/meeting", timeout,
+      why);
+  if (met.epoch.empty()) {
+    failed = true;
+    C10_THROW_ERROR(
+        DistBackendError,
+        c10::str("commsir: rank ", settings.rank, ": ",
+                 met.stopped ? "" : "Timed out waiting ",
+                 met.stopped ? "" : c10::str(timeout.count(), "ms for "),
+                 "the first meeting of process group ", settings.name, ": ",
+                 met.failure));
   }
-  return why;
+  epoch = met.epoch;
+  for (int rank = 0; rank < settings.size && withoutLibrary.empty(); ++rank)
+    if (!met.said[rank].empty())
+      withoutLibrary = c10::str(met.said[rank], " (rank ", rank, ")");
 }
 
 /// The first rank's reason, if any has one: all take the same path.
-std::string Side::agree(const std::string &why) {
+std::string Side::agree(const std::string &why, milliseconds timeout) {
   StorePtr store = place("agree");
-  const char *turn = made ? "group" : "library";
-  made = true;
-  store->set(c10::str(turn, settings.rank), why.empty() ? "yes" : "no " + why);
+  store->set(c10::str(settings.rank), why.empty() ? "yes" : "no " + why);
   for (int rank = 0; rank < settings.size; ++rank) {
-    std::string key = c10::str(turn, rank);
-    store->wait({key}, settings.timeout);
+    std::string key = c10::str(rank);
+    store->wait({key}, timeout);
     std::string said = store->get_to_str(key);
     if (said != "yes")
       return c10::str(said.substr(3), " (rank ", rank, ")");
@@ -112,15 +162,45 @@ std::string Side::agree(const std::string &why) {
   return "";
 }
 
+//===----------------------------------------------------------------------===//
+// The group
+//===----------------------------------------------------------------------===//
+
+/// Why this rank has no group; empty: it has.
+std::string Side::makeGroup(milliseconds timeout) {
+  meet(timeout);
+  if (!withoutLibrary.empty())
+    return withoutLibrary;
+  StorePtr store = place("group");
+  std::string name = settings.name + (device.is_cpu() ? ".cpu" : ".cuda");
+  commsir_group_options options = {};
+  options.name = name.c_str();
+  options.rank = settings.rank;
+  options.ranks = settings.size;
+  options.device = device.is_cpu() ? -1 : device.index();
+  options.timeout = static_cast<double>(timeout.count()) / 1000;
+  commsir_store face = {store.get(), setKey, getKey};
+  std::string why;
+  commsir_status status =
+      library->commsir_group_create(&options, &face, &group);
+  if (status != COMMSIR_OK)
+    why = "no group: " + library->lastError();
+  why = agree(why, timeout);
+  if (!why.empty() && group) {
+    library->commsir_group_destroy(group);
+    group = nullptr;
+  }
+  made = true;
+  return why;
+}
+
 std::string Side::whyNot(const Call &call) {
   if (!call.notOwn.empty())
     return call.notOwn;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    if (!made) {
-      missing = "its group could not be made";
-      missing = makeGroup();
-    }
+    if (!made)
+      missing = makeGroup(call.timeout);
   }
   if (!group)
     return missing;
@@ -155,6 +235,8 @@ void Side::launch(const Call &call, const Step &step, void *stream) {
   request.output = step.output;
   request.output_elements = step.outputElements;
   request.algorithm = request.protocol = "";
+  library->commsir_group_set_timeout(
+      group, static_cast<double>(call.timeout.count()) / 1000);
   commsir_status status =
       library->commsir_group_collective(group, &request, stream);
   if (status != COMMSIR_OK)
@@ -218,11 +300,20 @@ std::string Side::disagreement(const Call &call) {
 // The other backend
 //===----------------------------------------------------------------------===//
 
-c10d::Backend &Side::delegate() {
+c10d::Backend &Side::delegate(milliseconds timeout) {
   std::lock_guard<std::mutex> lock(mutex);
-  if (!other)
-    other =
-        settings.delegate(place("delegate"), device.is_cpu() ? "cpu" : "cuda");
+  if (other)
+    return *other;
+  // Pairs of ranks make communicators of NCCL while the others are in no call:
+  // they cannot meet.
+  if (device.is_cpu())
+    meet(timeout);
+  StorePtr store = c10::make_intrusive<c10d::PrefixStore>(
+      "commsir/cuda/delegate", settings.ownStore());
+  if (device.is_cpu())
+    store = place("delegate");
+  other = settings.delegate(store, device.is_cpu() ? "cpu" : "cuda");
+  other->setTimeout(settings.timeout());
   return *other;
 }
 

@@ -13,28 +13,49 @@
 #ifndef COMMSIR_RUNTIME_TORCH_C10D_SIDE_H
 #define COMMSIR_RUNTIME_TORCH_C10D_SIDE_H
 
+#include "runtime/group/Meeting.h"
 #include "runtime/torch/c10d/Call.h"
 #include "runtime/torch/c10d/Library.h"
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include <atomic>
+#include <memory>
 
 namespace commsir::torch_c10d {
 
 using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
+/// What threads of a process group tell each other.
+struct Shared {
+  /// Of calls to come, in milliseconds.
+  std::atomic<int64_t> timeout{0};
+  std::atomic<bool> aborted{false};
+};
+
 /// What a process group is made from.
 struct Settings {
   StorePtr store;
   int rank = 0, size = 1;
-  std::chrono::milliseconds timeout{0};
+  std::shared_ptr<Shared> shared = std::make_shared<Shared>();
   std::string name;
   std::vector<uint64_t> globalRanks;
   /// Path of libcommsir.so.
   std::string library;
+  std::chrono::milliseconds timeout() const {
+    return std::chrono::milliseconds(shared->timeout.load());
+  }
+  /// For another group that is made like this one.
+  Settings part(const StorePtr &store, int rank, int size) const;
   /// `store` on a connection of its own, which the group's thread may block
   /// while the program uses the other; made at first use.
   StorePtr ownStore();
+  /// Collective: all ranks meet below `prefix` and read what each one says.
+  group::Met
+  meet(const std::string &prefix, std::chrono::milliseconds timeout,
+       const std::string &says = "",
+       std::function<std::string(const std::vector<int64_t> &)> complain = {});
   /// Makes the backend for what CommsIR does not compile: a store, "cpu" or
   /// "cuda".
   std::function<BackendPtr(const StorePtr &, const std::string &)> delegate;
@@ -56,7 +77,9 @@ public:
   void launch(const Call &call, const Step &step, void *stream);
   /// Throws what launches have reported since.
   void poll();
-  c10d::Backend &delegate();
+  c10d::Backend &delegate(std::chrono::milliseconds timeout);
+  /// Ranks have tried to meet, in vain.
+  bool hasFailed() const { return failed; }
 
   void abort(const std::string &reason);
   void drainDelegate();
@@ -67,8 +90,9 @@ public:
   void setTimeout(std::chrono::milliseconds timeout);
 
 private:
-  std::string makeGroup();
-  std::string agree(const std::string &why);
+  void meet(std::chrono::milliseconds timeout);
+  std::string makeGroup(std::chrono::milliseconds timeout);
+  std::string agree(const std::string &why, std::chrono::milliseconds timeout);
   [[noreturn]] void fail(const Call &call, commsir_status status);
   std::string disagreement(const Call &call);
   StorePtr place(const char *what);
@@ -78,7 +102,12 @@ private:
   const Library *library = nullptr;
   commsir_group *group = nullptr;
   BackendPtr other;
+  /// Names what this group alone has in the store; empty: ranks have not met.
+  std::string epoch;
+  /// The first rank's reason to have no library.
+  std::string withoutLibrary;
   bool made = false;
+  std::atomic<bool> failed{false};
   /// Why there is no group.
   std::string missing;
   std::mutex mutex;

@@ -208,6 +208,35 @@ def test_windows_are_tensors_of_torch_too(tmp_path: pathlib.Path) -> None:
     assert bool((x == 2).all()), "an array keeps its memory"
 
 
+def test_kernels_of_all_kinds(tmp_path: pathlib.Path) -> None:
+    """A group compiles kernels in Python, MLIR text and files, and says what it cannot compile."""
+    from commsir.examples.one_shot import one_shot
+
+    text = SUM.replace("?", "8")
+    (tmp_path / "sum.mlir").write_text(text)
+    with commsir.Group(0, 1, folder=tmp_path / "store") as group:
+        for source in (text, tmp_path / "sum.mlir"):
+            x, y = group.allocate(8), np.zeros(8, np.float32)
+            x[:] = 3
+            group.kernel(source)(x, y)
+            assert (y == 3).all()
+        inbox, x, y = group.allocate((2, 8)), np.full(8, 5, np.float32), np.zeros(8, np.float32)
+        group.kernel(one_shot, slots=2, n=8)(x=x, inbox=inbox, y=y)
+        assert (y == 5).all()
+        group.kernel(one_shot.specialise(slots=2), n=8)
+        with pytest.raises(commsir.UsageError, match="open; say group.kernel\\(…, n=…\\)"):
+            group.kernel(one_shot, slots=2)
+        with pytest.raises(commsir.UsageError, match="fixed to 2 ranks, and the group has 1"):
+            group.kernel(one_shot.specialise(ranks=2, slots=4, n=8))
+        with pytest.raises(commsir.UsageError, match="not a int"):
+            group.kernel(3)  # type: ignore[arg-type]
+
+
+def test_a_folder_that_others_have_used(tmp_path: pathlib.Path) -> None:
+    for _ in range(2):
+        together(_collectives, tmp_path)
+
+
 def _interrupted(folder: str, ready: Any, told: Any) -> None:
     """Rank 0 of a group whose rank 1 does not come, or has stopped."""
     try:

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, int]:
     store = dist.PrefixStore("own collective", dist.distributed_c10d._get_default_store())
     with commsir.Group(rank, ranks, store=store) as group:
         inbox = group.allocate((2 * ranks, 256))  # where peers write; signals are the group's own
-        kernel = group.kernel(one_shot.specialise(slots=2 * ranks, n=256).ir)
+        kernel = group.kernel(one_shot, slots=2 * ranks, n=256)
         y = torch.empty(256)
         for launch in range(5):
             x = torch.arange(256.0) * (rank + 1) + launch

@@ -31,7 +31,7 @@ class QuantisedGroup(commsir.torch.ProcessGroup):
             share = -(-tensor.numel() // (ROW * ranks))  # rows that each rank sums
             x, parts, y = (torch.zeros(ranks * share, ROW) for _ in range(3))
             x.view(-1)[: tensor.numel()] = tensor.flatten()
-            kernel = self.group.kernel(quantised.specialise(rows=ranks * share, share=share, n=ROW, ranks=ranks).ir)
+            kernel = self.group.kernel(quantised, rows=ranks * share, share=share, n=ROW)
             kernel(x, parts, torch.zeros(share, ROW), y)
             tensor.copy_(y.view(-1)[: tensor.numel()].view(tensor.shape))
 

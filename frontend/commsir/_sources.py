@@ -1,0 +1,35 @@
+"""What a group may compile: MLIR text, a file of it, a kernel in Python."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from commsir._kernel import Kernel
+
+__all__ = ["kernel_text"]
+
+
+def kernel_text(source: str | os.PathLike[str] | Kernel, ranks: int, options: dict[str, Any]) -> str:
+    """The MLIR text for a group of `ranks`. Takes the dimensions of a kernel in Python out of `options`."""
+    from commsir import errors
+
+    if isinstance(source, str):
+        return source
+    if isinstance(source, os.PathLike):
+        with open(source, encoding="utf-8") as file:
+            return file.read()
+    if not hasattr(source, "specialise"):
+        raise errors.UsageError(
+            f"a group compiles MLIR text, a file of it, or a @commsir.kernel, not a {type(source).__name__}"
+        )
+    dims = {name: options.pop(name) for name in [*source.symbols, *source.dims] if name in options}
+    wanted = source.attributes.get("ranks", ranks)
+    if wanted != ranks:
+        raise errors.UsageError(f"{source.__name__} is fixed to {wanted} ranks, and the group has {ranks}")
+    made = source.specialise(ranks=ranks, **dims)
+    if made.symbols:
+        missing = ", ".join(f"{name}=…" for name in made.symbols)
+        raise errors.UsageError(f"dimensions of {source.__name__} are open; say group.kernel(…, {missing})")
+    return made.ir

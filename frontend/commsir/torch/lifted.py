@@ -1,0 +1,76 @@
+"""Functions of torch.distributed that refuse all backends but Gloo and NCCL by name, let through to ours."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+__all__ = ["lift"]
+
+c10d: Any = distributed_c10d
+
+
+def _is_ours(group: Any) -> bool:
+    return not c10d._rank_not_in_group(group) and "commsir" in str(dist.get_backend_config(group))
+
+
+def _used(group: Any) -> Any:
+    return c10d._get_default_group() if group is None else group
+
+
+def _replace(name: str, wrap: Callable[[Any], Any]) -> None:
+    made = wrap(getattr(c10d, name))
+    setattr(c10d, name, made)
+    if hasattr(dist, name):
+        setattr(dist, name, made)
+
+
+def _monitored_barrier(original: Any) -> Any:
+    @functools.wraps(original)
+    def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> Any:
+        if not _is_ours(group):
+            return original(group, timeout, wait_all_ranks)
+        limit = timedelta(seconds=timeout) if isinstance(timeout, (int, float)) else timeout
+        limit = c10d.default_pg_timeout if limit is None else limit
+        return _used(group).monitored_barrier(limit, wait_all_ranks=wait_all_ranks)
+
+    return monitored_barrier
+
+
+def _set_timeout(original: Any) -> Any:
+    @functools.wraps(original)
+    def _set_pg_timeout(timeout: timedelta, group: Any = None) -> None:
+        if not _is_ours(group):
+            original(timeout, group)
+        else:
+            _used(group).set_timeout(timeout)
+
+    return _set_pg_timeout
+
+
+def _shrunk(original: Any) -> Any:
+    @functools.wraps(original)
+    def _create_shrunk_process_group(made: Any, ranks: Any, metadata: Any, is_default_group: bool) -> Any:
+        # A group in Python is its own backend.
+        if not isinstance(made, dist.ProcessGroup):
+            return original(made, ranks, metadata, is_default_group)
+        made._set_group_name(metadata["new_group_name"])
+        old = metadata["original_group_name"]
+        made._set_group_desc("default:shrunken" if is_default_group else f"{old}:shrunk")
+        c10d._world.pg_backend_config[made] = metadata["backend_config"]
+        return made
+
+    return _create_shrunk_process_group
+
+
+def lift() -> None:
+    """Replaces them; others are as they were."""
+    _replace("monitored_barrier", _monitored_barrier)
+    _replace("_set_pg_timeout", _set_timeout)
+    if hasattr(c10d, "_create_shrunk_process_group"):
+        _replace("_create_shrunk_process_group", _shrunk)

@@ -1,0 +1,192 @@
+"""Ranks find each other in a store that others have used: runtime/group/Meeting.h in Python, on the same keys.
+
+Each rank draws a number; rank 0 greets the numbers that it finds and goes on when all ranks have answered. A number
+that an earlier job left in the store never does.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed
+
+dist: Any = torch.distributed
+
+__all__ = ["Meeting", "Met", "look"]
+
+_SHORT = 0.02
+#: Rank 0 tells at its deadline, which may be a little later.
+_GRACE = 3.0
+
+
+@dataclass
+class Met:
+    """What came of a meeting: `epoch` names it; empty: ranks have not met, for the reason in `failure`."""
+
+    epoch: str = ""
+    failure: str = ""
+    said: list[str] = field(default_factory=list)
+    missing: list[int] = field(default_factory=list)
+    stopped: bool = False
+
+
+@dataclass
+class _Guest:
+    greeted: str = ""
+    number: str = ""
+    says: str = ""
+    here: bool = False
+
+
+def look(store: Any, key: str, seconds: float) -> bytes | None:
+    """Looks for a key for some time. Waits of torch's stores warn of each one that has come to nothing."""
+    end, pause = time.monotonic() + seconds, 0.0002
+    while not store.check([key]):
+        if time.monotonic() >= end:
+            return None
+        time.sleep(pause)
+        pause = min(2 * pause, 0.01)
+    return bytes(store.get(key))
+
+
+class Meeting:
+    """One rank's part. `stopped` is asked a few times a second whether to give up."""
+
+    def __init__(
+        self,
+        store: Any,
+        rank: int,
+        ranks: int,
+        timeout: timedelta,
+        stopped: Callable[[], bool] = lambda: False,
+        complain: Callable[[list[int]], str] | None = None,
+    ) -> None:
+        self._store, self._rank, self._ranks, self._stopped = store, rank, ranks, stopped
+        self._complain = complain
+        self._timeout = timeout.total_seconds()
+        self._end = time.monotonic() + self._timeout
+        self._number = secrets.token_hex(8)
+        self._pause = _SHORT
+        self._broken = False
+
+    def hold(self, says: str = "") -> Met:
+        """Collective. `says` is for all ranks to read."""
+        if self._ranks == 1:
+            return Met(self._number, said=[says])
+        return self._lead(says) if self._rank == 0 else self._follow(says)
+
+    def _slice(self) -> float:
+        now, self._pause = self._pause, min(2 * self._pause, 0.25)
+        return max(0.001, min(now, self._end - time.monotonic()))
+
+    def _over(self, why: str) -> Met | None:
+        if self._stopped():
+            return Met(failure="it was interrupted while it waited in the store", stopped=True)
+        if self._broken:
+            return Met(failure="the store does not answer")
+        return Met(failure=why) if time.monotonic() > self._end else None
+
+    def _ask(self, key: str) -> str | None:
+        """An answer that is none, before its time is over, is the store's trouble."""
+        seconds, begun = self._slice(), time.monotonic()
+        try:
+            found = look(self._store, key, seconds)
+            return None if found is None else found.decode()
+        except (dist.DistError, RuntimeError):
+            self._broken = self._broken or time.monotonic() - begun < 0.5 * seconds - 0.01
+            return None
+
+    def _tell(self, key: str, value: str) -> None:
+        try:
+            self._store.set(key, value)
+        except (dist.DistError, RuntimeError):
+            self._broken = True
+
+    def _greet(self, other: int, guest: _Guest) -> None:
+        here = self._ask(f"here/{other}")
+        if here is None:
+            return
+        if here != guest.greeted:
+            guest.greeted = here
+            self._tell(f"hello/{here}", self._number)
+        ack = self._ask(f"ack/{self._number}/{other}")
+        if ack is None:
+            return
+        guest.number, _, guest.says = ack.partition(" ")
+        guest.here = True
+        self._pause = _SHORT
+
+    def _lead(self, says: str) -> Met:
+        guests = [_Guest() for _ in range(self._ranks)]
+        guests[0] = _Guest(self._number, self._number, says, True)
+        while True:
+            for other, guest in enumerate(guests):
+                if not guest.here and not self._broken:
+                    self._greet(other, guest)
+            if all(guest.here for guest in guests) and not self._broken:
+                break
+            missing = [rank for rank, guest in enumerate(guests) if not guest.here]
+            who = self._complain(missing) if self._complain else self._absent(guests)
+            if failed := self._over(who):
+                failed.missing = missing
+                self._tell(f"go/{self._number}", f"no {failed.failure}")
+                return failed
+        # Lengths are of bytes, as in C++.
+        packed = "".join(f"{guest.number} {len(guest.says.encode())} {guest.says}" for guest in guests)
+        self._tell(f"go/{self._number}", f"yes {packed}")
+        return self._finish(self._number, guests)
+
+    def _absent(self, guests: list[_Guest]) -> str:
+        missing = [str(rank) for rank, guest in enumerate(guests) if not guest.here]
+        stale = any(guest.greeted for guest in guests if not guest.here)
+        one = len(missing) == 1
+        return (
+            f"{'rank' if one else 'ranks'} {', '.join(missing)} of {self._ranks} {'has' if one else 'have'} not come "
+            f"within {int(self._timeout)} s" + (" (the store holds what an earlier run left of them)" if stale else "")
+        )
+
+    def _follow(self, says: str) -> Met:
+        self._tell(f"here/{self._rank}", self._number)
+        leader = ""
+        while True:
+            # Another rank 0 may have come since.
+            hello = self._ask(f"hello/{self._number}")
+            if hello and hello != leader:
+                if not leader:
+                    self._end += _GRACE
+                leader, self._pause = hello, _SHORT
+                self._tell(f"ack/{leader}/{self._rank}", f"{self._number} {says}")
+            go = self._ask(f"go/{leader}") if leader else None
+            if go is not None:
+                return self._hear(leader, go)
+            what = "seen all ranks" if leader else "come"
+            if failed := self._over(f"rank 0 has not {what} within {int(self._timeout)} s"):
+                return failed
+
+    def _hear(self, leader: str, go: str) -> Met:
+        if go.startswith("no "):
+            return Met(failure=go[3:])
+        guests, rest = [], go.removeprefix("yes ").encode()
+        while rest:
+            number, _, rest = rest.partition(b" ")
+            length, _, rest = rest.partition(b" ")
+            guests.append(_Guest("", number.decode(), rest[: int(length)].decode()))
+            rest = rest[int(length) :]
+        if len(guests) != self._ranks:
+            return Met(
+                failure=f"ranks disagree on how many they are: rank {self._rank} is one of {self._ranks}, "
+                "and rank 0 is not"
+            )
+        if guests[self._rank].number != self._number:
+            return Met(failure=f"another process has come as rank {self._rank}; give each process a rank of its own")
+        return self._finish(leader, guests)
+
+    def _finish(self, epoch: str, guests: list[_Guest]) -> Met:
+        if self._broken:
+            return Met(failure="the store does not answer")
+        return Met(epoch, said=[guest.says for guest in guests])

@@ -1,0 +1,263 @@
+"""What ranks do in the tests of groups that outlast trouble: leftovers, failures, Ctrl-C; and of what torch asks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import commsir.torch
+import torch
+import torch.distributed
+from checks import R, close, data, error_of, reduced
+
+dist: Any = torch.distributed
+PATIENCE = timedelta(seconds=120)
+
+
+def _begin(rank: int, size: int, store: Any, timeout: timedelta = PATIENCE) -> None:
+    dist.init_process_group("commsir", store=store, rank=rank, world_size=size, timeout=timeout)
+
+
+def _works(rank: int, size: int) -> None:
+    tensor = data(rank, 33, torch.float32)
+    dist.all_reduce(tensor)
+    close(tensor, reduced(R.SUM, [data(r, 33, torch.float32) for r in range(size)]))
+    # By Gloo, which has keys of its own in the store.
+    got = torch.empty(5)
+    sent = dist.isend(torch.full((5,), float(rank)), (rank + 1) % size)
+    dist.recv(got, (rank - 1) % size)
+    sent.wait()
+    close(got, torch.full((5,), float((rank - 1) % size)))
+    dist.monitored_barrier()
+
+
+def used_store(rank: int, size: int, store: Any) -> list[str]:
+    """Groups over one store, one after the other, also after attempts to which not all came."""
+    said = []
+    _begin(rank, size, store)
+    _works(rank, size)
+    dist.destroy_process_group()
+    for lone in (0, 2):
+        if rank == lone:
+            _begin(rank, size, store, timedelta(seconds=1))
+            said.append(error_of(lambda: dist.all_reduce(torch.ones(2))))
+            said.append(error_of(lambda: dist.all_reduce(torch.ones(2))))
+            dist.destroy_process_group()
+            store.set(f"over {lone}", "yes")
+        store.wait([f"over {lone}"])
+    _begin(rank, size, store)
+    _works(rank, size)
+    return said
+
+
+def other_timeout(rank: int, size: int, store: Any) -> list[str]:
+    """A timeout that is set later holds for later calls, whether somebody waits in them or for them."""
+    _begin(rank, size, store, timedelta(seconds=600))
+    groups = [dist.new_group() for _ in range(2)]
+    _works(rank, size)
+    for group in groups:
+        dist.all_reduce(torch.ones(2), group=group)
+    said = []
+    if rank == 0:
+        said.append(error_of(lambda: groups[0].set_timeout(timedelta(0))))
+        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1), groups[0])
+        said.append(error_of(lambda: dist.all_reduce(torch.ones(2), group=groups[0])))
+        groups[1].set_timeout(timedelta(seconds=1))
+        said.append(error_of(lambda: dist.all_reduce(torch.ones(2), group=groups[1], async_op=True).wait()))
+        store.set("over", "yes")
+    store.wait(["over"])
+    _works(rank, size)
+    return said
+
+
+def shrunk(rank: int, size: int, store: Any) -> Any:
+    """Rank 2 fails; the others go on with what torch offers, and later all begin anew in the same processes."""
+    _begin(rank, size, store)
+    _works(rank, size)
+    said, names = "", ""
+    if rank == 2:
+        commsir.torch.abort(reason="rank 2 has had enough")
+    else:
+        said = error_of(lambda: dist.all_reduce(torch.ones(2))) or error_of(lambda: dist.all_reduce(torch.ones(2)))
+        group = dist.shrink_group([2], shrink_flags=1)
+        assert (group.size(), group.rank()) == (size - 1, rank - (rank > 2)), (group.size(), group.rank())
+        assert dist.get_world_size() == size - 1
+        ranks = [r for r in range(size) if r != 2]
+        tensor = data(rank, 33, torch.float32)
+        dist.all_reduce(tensor)
+        close(tensor, reduced(R.SUM, [data(r, 33, torch.float32) for r in ranks]))
+        dist.all_reduce(tensor.fill_(1), group=group)
+        close(tensor, torch.full((33,), float(size - 1)))
+        names = group.group_desc
+        dist.barrier()
+        # And once more, of a group that is well.
+        if group.rank() != 0:
+            group = dist.shrink_group([0])
+            dist.all_reduce(tensor.fill_(1), group=group)
+            close(tensor, torch.full((33,), float(size - 2)))
+            store.set(f"left {rank}", "yes")
+        store.wait([f"left {r}" for r in ranks if r != 0])
+        store.set(f"shrunk {rank}", "yes")
+    dist.destroy_process_group()
+    store.wait([f"shrunk {r}" for r in range(size) if r != 2])
+    _begin(rank, size, store)
+    _works(rank, size)
+    return said, names
+
+
+def _interrupted(call: Callable[[], Any]) -> float:
+    """Seconds from Ctrl-C to the exception."""
+    sent = [0.0]
+
+    def send() -> None:
+        sent[0] = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.4, send)
+    timer.start()
+    try:
+        call()
+    except KeyboardInterrupt:
+        return time.monotonic() - sent[0]
+    finally:
+        timer.join()
+    raise AssertionError("the call has come to an end")
+
+
+def interrupted(rank: int, size: int, store: Any) -> Any:
+    """Ctrl-C on rank 0, which waits for others in vain."""
+    _begin(rank, size, store)
+    names = ["sync", "async", "receive", "batch", "meeting", "barrier", "monitored"]
+    groups = {name: dist.new_group() for name in names}
+    right, left = (rank + 1) % size, (rank - 1) % size
+    for name, group in groups.items():
+        if name != "meeting":
+            dist.all_reduce(torch.ones(2), group=group)
+        if name in ("receive", "batch"):
+            sent = dist.isend(torch.ones(2), right, group=group)
+            dist.recv(torch.ones(2), left, group=group)
+            sent.wait()
+    seconds: dict[str, float] = {}
+    later = []
+    if rank == 0:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        ones = torch.ones(2)
+
+        def batch() -> None:
+            (work,) = dist.batch_isend_irecv([dist.P2POp(dist.irecv, ones, 1, groups["batch"])])
+            work.wait()
+
+        calls = {
+            "sync": lambda: dist.all_reduce(ones, group=groups["sync"]),
+            "async": lambda: dist.all_reduce(ones, group=groups["async"], async_op=True).wait(),
+            "receive": lambda: dist.recv(ones, 1, group=groups["receive"]),
+            "batch": batch,
+            "meeting": lambda: dist.all_reduce(ones, group=groups["meeting"]),
+            "barrier": lambda: dist.barrier(group=groups["barrier"]),
+            "monitored": lambda: dist.monitored_barrier(groups["monitored"]),
+        }
+        for name, call in calls.items():
+            seconds[name] = _interrupted(call)
+            if name not in ("monitored",):
+                later.append(error_of(lambda name=name: dist.all_reduce(ones, group=groups[name])))  # type: ignore[misc]
+        store.set("interrupted", "yes")
+    store.wait(["interrupted"])
+    _works(rank, size)
+    return seconds, later
+
+
+def recorded_mismatch(rank: int, size: int, store: Any, folder: str) -> Any:
+    """Rank 1 calls all_reduce on another size; each rank writes what its groups have called."""
+    _begin(rank, size, store, timedelta(seconds=30))
+    pair = dist.new_group([0, 1])
+    dist.all_reduce(torch.ones(4))
+    if rank < 2:
+        dist.broadcast(torch.ones(3), 0, group=pair)
+        if rank == 0:
+            dist.send(torch.ones(6), 1, group=pair)
+        else:
+            dist.recv(torch.ones(6), 0, group=pair)
+    dist.barrier()
+    commsir.torch.dump_flight_recorder(f"{folder}/well/rank_")
+    dist.barrier()
+    said = error_of(lambda: dist.all_reduce(torch.ones(8 if rank != 1 else 9)))
+    path = commsir.torch.dump_flight_recorder(f"{folder}/ill/rank_")
+    return said, str(path)
+
+
+def asked_by_torch(rank: int, size: int, store: Any) -> Any:
+    """The functions of groups and backends that programs use beside the collectives."""
+    _begin(rank, size, store)
+    group = dist.distributed_c10d._get_default_group()
+    backend = group._get_backend(torch.device("cpu"))
+    assert backend.supports_coalescing and backend.supports_shrinking and not backend.supports_time_estimate
+    said: dict[str, str] = {}
+    with_estimate = getattr(dist.distributed_c10d, "_time_estimator")  # noqa: B009 (mypy)
+
+    def estimate() -> None:
+        with with_estimate(group=group, device=torch.device("cpu")):
+            pass
+
+    said["estimate"] = error_of(estimate)
+    said["allocator"] = error_of(lambda: backend.mem_allocator)
+    said["split"] = error_of(lambda: dist.split_group(split_ranks=[[0, 1], [2, 3]]))
+    backend.eager_connect_single_device(torch.device("cpu"))
+    dist.distributed_c10d._get_default_group()._enable_collectives_timing()
+    # DistributedDataParallel compares the shapes of parameters by this.
+    parameters = [torch.nn.Parameter(torch.ones(3, 4))]
+    dist._verify_params_across_processes(group, parameters, None)
+    different = [torch.nn.Parameter(torch.ones(3, 4 + (rank == 1)))]
+    said["parameters"] = error_of(lambda: dist._verify_params_across_processes(group, different, None))
+    errors: list[str] = [str(backend.get_error())] if hasattr(backend, "get_error") else []
+    _works(rank, size)
+    return said, errors
+
+
+def a_pair_alone(rank: int, size: int, store: Any) -> None:
+    """Two ranks send to each other before anything else, while the others are in a collective."""
+    _begin(rank, size, store)
+    if rank == 1:
+        dist.send(torch.full((4,), 7.0), 3)
+    elif rank == 3:
+        got = torch.empty(4)
+        dist.recv(got, 1)
+        close(got, torch.full((4,), 7.0))
+    _works(rank, size)
+
+
+def hooked(rank: int, size: int, store: Any) -> Any:
+    """A hook on completion hears of each call."""
+    _begin(rank, size, store)
+    group = dist.distributed_c10d._get_default_group()
+    heard: list[Any] = []
+    refused = error_of(lambda: group._register_on_completion_hook(heard.append))
+    if refused:
+        return refused
+    assert group._has_hooks()
+    dist.all_reduce(torch.ones(3))
+    work = dist.broadcast(torch.ones(3), 0, async_op=True)
+    work.wait()
+    group._wait_for_pending_works()
+    return [(str(info.op_type), info.seq) for info in heard if info.active_duration.total_seconds() >= 0]
+
+
+def split_and_merged(rank: int, size: int, store: Any) -> None:
+    """split_group and merge_remote_group of a process group."""
+    _begin(rank, size, store)
+    group = dist.distributed_c10d._get_default_group()
+    mine = [0, 1] if rank < 2 else [2, 3]
+    half = group.split_group(mine, timedelta(seconds=60), None, f"half {mine}", "a half")
+    tensor = torch.full((3,), float(rank))
+    half.allreduce([tensor]).wait()
+    close(tensor, torch.full((3,), float(sum(mine))))
+    assert (half.size(), half.rank(), half.group_desc) == (2, rank % 2, "a half")
+    whole = half.merge_remote_group(
+        dist.PrefixStore("merged", store), size, timedelta(seconds=60), "merged", "both halves"
+    )
+    whole.allreduce([tensor.fill_(1)]).wait()
+    close(tensor, torch.full((3,), float(size)))
