@@ -92,4 +92,9 @@ def replay(path: str | os.PathLike[str]) -> dict[str, Any]:
             views[name] = [View(binding().from_dlpack(array), kind, tuple(shape)) for array in arrays]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise errors.UsageError(f"'{path}' is damaged: {error}") from error
-    return simulate_views(run.source, run.request, views)
+    try:
+        return simulate_views(run.source, run.request, views)
+    except errors.CommsError as error:
+        from commsir.language.diagnostics import with_source
+
+        raise with_source(error) from None

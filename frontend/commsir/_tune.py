@@ -108,7 +108,7 @@ def tune(
     # Once as it comes: that what is given fits, and whether there is a collective to choose for.
     first = kernel.simulate(ranks, inputs, target=target, **options)
     collective = bool(first.stats.get("choices"))
-    known = _native.doctor() if collective and (algorithms is None or protocols is None) else {}
+    known = _native.doctor() if collective and not (algorithms and protocols) else {}
     choices = (algorithms or known["algorithms"], protocols or known["protocols"]) if collective else (("",), ("",))
     ways = list(itertools.product(*choices, blocks))
     times: dict[tuple[str, str, int], list[float]] = {way: [] for way in ways}

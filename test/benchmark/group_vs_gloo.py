@@ -12,87 +12,42 @@ the slowest rank's mean over a run of calls; the table has the median over the r
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch.multiprocessing.spawn import start_processes
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "frontend"))
+from commsir.torch import capi  # noqa: E402 (of this checkout)
+
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
 
 
-class Options(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("rank", ctypes.c_int64),
-        ("ranks", ctypes.c_int64),
-        ("device", ctypes.c_int32),
-        ("timeout", ctypes.c_double),
-        ("nccl_comm", ctypes.c_void_p),
-    ]
-
-
-class Collective(ctypes.Structure):
-    _fields_ = [
-        ("op", ctypes.c_char_p),
-        ("reduction", ctypes.c_char_p),
-        ("type", ctypes.c_char_p),
-        ("root", ctypes.c_int64),
-        ("peer", ctypes.c_int64),
-        ("input", ctypes.c_void_p),
-        ("input_elements", ctypes.c_int64),
-        ("output", ctypes.c_void_p),
-        ("output_elements", ctypes.c_int64),
-        ("algorithm", ctypes.c_char_p),
-        ("protocol", ctypes.c_char_p),
-        ("send_counts", ctypes.c_void_p),
-        ("recv_counts", ctypes.c_void_p),
-    ]
-
-
-class Group:
-    """A rank of a group, through the C API."""
-
-    def __init__(self, library: str, folder: str, rank: int, ranks: int) -> None:
-        self.library = ctypes.CDLL(library)
-        self.library.commsir_error_message.restype = ctypes.c_char_p
-        self.handle = ctypes.c_void_p()
-        options = Options(b"benchmark", rank, ranks, -1, 60.0, None)
-        self.check(
-            self.library.commsir_group_create_in_folder(
-                ctypes.byref(options), folder.encode(), ctypes.byref(self.handle)
-            )
-        )
-
-    def check(self, status: int) -> None:
-        if status:
-            raise RuntimeError(self.library.commsir_error_message().decode())
-
-    def call(self, op: str, source: torch.Tensor, target: torch.Tensor, algorithm: str) -> Callable[[], None]:
-        reduces = op in ("all_reduce", "reduce_scatter")
-        call = Collective(
-            op.encode(),
-            b"sum" if reduces else b"",
-            b"f32",
-            0,
-            0,
-            source.data_ptr(),
-            source.numel(),
-            target.data_ptr(),
-            target.numel(),
-            algorithm.encode() or None,
-            None,
-        )
-        pointer = ctypes.byref(call)
-        function = self.library.commsir_group_collective
-        return lambda: self.check(function(self.handle, pointer, None))
+def ours(group: capi.Group, op: str, source: torch.Tensor, target: torch.Tensor, algorithm: str) -> Callable[[], None]:
+    """The call alone: what it is made of is made before."""
+    reduces = op in ("all_reduce", "reduce_scatter")
+    call = capi.Collective(
+        op.encode(),
+        b"sum" if reduces else b"",
+        b"f32",
+        0,
+        0,
+        source.data_ptr(),
+        source.numel(),
+        target.data_ptr(),
+        target.numel(),
+        algorithm.encode() or None,
+    )
+    return partial(group.collective, call)
 
 
 def gloo(op: str, source: torch.Tensor, target: torch.Tensor) -> Callable[[], None]:
@@ -121,7 +76,8 @@ def work(rank: int, arguments: argparse.Namespace, folder: str) -> None:
     torch.set_num_threads(1)
     ranks = arguments.ranks
     dist.init_process_group("gloo", init_method=f"file://{folder}/gloo", rank=rank, world_size=ranks)
-    group = Group(arguments.library, f"{folder}/commsir", rank, ranks)
+    store = torch._C._distributed_c10d.FileStore(f"{folder}/commsir", ranks)
+    group = capi.Group(arguments.library, store, rank, ranks, name="benchmark", timeout=timedelta(minutes=1))
     rows = []
     for op in arguments.ops:
         for size in arguments.sizes:
@@ -130,13 +86,13 @@ def work(rank: int, arguments: argparse.Namespace, folder: str) -> None:
             outputs = count * (ranks if op == "all_gather" else 1)
             source = torch.rand(inputs)
             target = torch.rand(outputs)
-            ours = group.call(op, source, target, arguments.algorithm)
+            own_call = ours(group, op, source, target, arguments.algorithm)
             theirs = gloo(op, source, target)
-            calls = max(2, min(200, int(arguments.budget / max(measure(theirs, 2), measure(ours, 6)) * 1e6)))
+            calls = max(2, min(200, int(arguments.budget / max(measure(theirs, 2), measure(own_call, 6)) * 1e6)))
             calls = int(broadcast(calls))
             times: tuple[list[float], list[float]] = ([], [])
             for _ in range(arguments.runs):
-                times[0].append(measure(ours, calls))
+                times[0].append(measure(own_call, calls))
                 times[1].append(measure(theirs, calls))
             own, other = (statistics.median(run) for run in times)
             row = {"op": op, "bytes": size, "commsir": own, "gloo": other}
@@ -147,7 +103,7 @@ def work(rank: int, arguments: argparse.Namespace, folder: str) -> None:
     if rank == 0 and arguments.json:
         print(json.dumps(rows))
     dist.barrier()
-    group.library.commsir_group_destroy(group.handle)
+    group.destroy()
     dist.destroy_process_group()
 
 

@@ -19,7 +19,7 @@ Bits = np.ndarray[Any, Any]
 
 TOLERANCE = {"f64": 1e-14, "f32": 1e-6, "f16": 1e-3, "bf16": 8e-3}
 WAYS = [("one_shot", "pull"), ("one_shot", "ll"), ("one_shot", "lamport"), ("two_shot", "pull"), ("two_shot", "ll")]
-WAYS += [("two_shot", "lamport"), ("ring", "pull"), ("ring", "ll")]
+WAYS += [("two_shot", "lamport"), ("ring", "pull"), ("ring", "ll"), ("one_shot", "ll128"), ("ring", "ll128")]
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Bits:

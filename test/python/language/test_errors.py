@@ -258,8 +258,9 @@ def test_failing_run_is_saved(load: Load, tmp_path: object) -> None:
     with pytest.raises(commsir.DeadlockError) as caught:
         module.k.simulate(3, check=False)
     path = caught.value.save(f"{tmp_path}/run.zip")
-    with pytest.raises(commsir.DeadlockError):
+    with pytest.raises(commsir.DeadlockError) as again:
         commsir.replay(path)
+    assert again.value.line == caught.value.line and str(again.value) == str(caught.value)
 
 
 def test_asserts_at_run_time(load: Load) -> None:

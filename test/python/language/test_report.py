@@ -156,7 +156,7 @@ def test_tune(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     (tmp_path / "bad.json").write_text("{}")
     with pytest.raises(commsir.UsageError, match="is no table"):
         commsir.Table.load(tmp_path / "bad.json")
-    every = commsir.tune(module.k, 2, blocks=[1], repetitions=1)
+    every = commsir.tune(module.k, 2, algorithms=[], protocols=[], blocks=[1], repetitions=1)
     assert {e.algorithm for e in every.entries} >= {"one_shot", "two_shot", "ring"}
     assert {e.protocol for e in every.entries} >= {"pull", "ll", "lamport"}
     with pytest.raises(commsir.UsageError, match="tune takes a kernel"):
