@@ -60,6 +60,8 @@ constexpr uint64_t kChannelBytes = uint64_t(1) << 30;
 constexpr size_t kFirstChannels = size_t(32) << 20;
 /// Kernels with channels up to this size get a set for a capture beforehand.
 constexpr size_t kSpareBytes = size_t(64) << 20;
+/// CTAs of NCCL's kernels, which each may take a whole multiprocessor.
+constexpr int kNcclBlocks = 32;
 /// What the host writes into abort words; a kernel writes 1.
 constexpr uint64_t kAbortedByHost = 2;
 /// Seconds that ranks wait at least for peers that compile or start NCCL.
@@ -375,6 +377,8 @@ private:
   llvm::Error checkRange(const void *own, size_t bytes) const;
 
   llvm::Error prepareOwn(const KernelRequest &request, CudaGroupKernel &made);
+  double shareOf(const CudaGroupKernel &kernel) const;
+  llvm::Error checkConcurrent(const CudaGroupKernel &made) const;
   llvm::Error comparePeers(const CudaGroupKernel &made);
   llvm::Expected<ChannelSet *>
   makeSet(CudaGroupKernel &kernel, std::unique_ptr<DeviceComm> deviceComm = {});
@@ -839,7 +843,49 @@ llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
       made.visible.push_back(argument);
       made.numbers.push_back(unsigned(number));
     }
-  return llvm::Error::success();
+  return checkConcurrent(made);
+}
+
+/// How much of each multiprocessor a launch takes, at most, where it has those
+/// that NCCL leaves.
+double CudaGroup::shareOf(const CudaGroupKernel &kernel) const {
+  int64_t all = device->getMultiprocessors();
+  int64_t cluster = kernel.kernel->shape().cluster;
+  int64_t wanted = llvm::divideCeil(kernel.kernel->shape().blocks * cluster,
+                                    std::max<int64_t>(all - kNcclBlocks, 1));
+  int64_t most =
+      std::max<int64_t>(kernel.code->getResident() * cluster / all, 1);
+  return double(wanted) / double(most);
+}
+
+/// Concurrent kernels run beside each other, one of the others, and NCCL, in an
+/// order that differs by rank: unless all fit, ranks wait for kernels that wait
+/// for a place.
+llvm::Error CudaGroup::checkConcurrent(const CudaGroupKernel &made) const {
+  double together = 0, largest = 0;
+  int count = 0;
+  auto add = [&](const CudaGroupKernel &kernel) {
+    double share = shareOf(kernel);
+    count += kernel.concurrent;
+    if (kernel.concurrent)
+      together += share;
+    else
+      largest = std::max(largest, share);
+  };
+  add(made);
+  for (const CudaGroupKernel &kernel : kernels)
+    add(kernel);
+  if (!count || together + largest <= 1)
+    return llvm::Error::success();
+  return usage(llvm::formatv(
+                   "{0} does not fit on GPU {1} beside NCCL and the group's "
+                   "others: of each multiprocessor that NCCL leaves, {2} "
+                   "concurrent kernels take {3:P0} and the largest of those "
+                   "that follow each other {4:P0}. Kernels that wait for a "
+                   "place can hang the ranks: ask for fewer blocks or threads, "
+                   "or do not declare kernels concurrent",
+                   made.describe(), settings.device, count, together, largest)
+                   .str());
 }
 
 /// Whether all ranks prepare the same.

@@ -615,6 +615,39 @@ TEST_F(GroupTest, ChannelMemoryIsBounded) {
     EXPECT_TRUE(has(end.said, "and the group's limit is 4 MiB")) << end.said;
 }
 
+/// The driver's GPU holds two CTAs of any kernel on each multiprocessor.
+TEST_F(GroupTest, ConcurrentKernelsMustFitTogether) {
+  expectWell(2, [](Rank &me) -> std::string {
+    me.start();
+    KernelRequest concurrent = sumRequest();
+    concurrent.concurrent = true;
+    concurrent.source = sumSource("first");
+    GroupKernel *first = me.take(me.group->prepare(concurrent));
+    KernelRequest another = concurrent, large = sumRequest(120);
+    another.source = sumSource("second");
+    large.source = sumSource("large");
+    for (const KernelRequest &request : {another, large}) {
+      auto refused = me.group->prepare(request);
+      if (refused)
+        return "a kernel that does not fit is taken";
+      std::string said = llvm::toString(refused.takeError());
+      if (!has(said, "does not fit on GPU") || !has(said, "fewer blocks"))
+        return said;
+    }
+    // Both orders, in streams of their own.
+    GroupKernel *kernels[] = {me.kernel, first};
+    CUstream streams[] = {me.makeStream(), me.makeStream()};
+    for (int turn = 0; turn < 4; ++turn) {
+      me.kernel = kernels[turn % 2];
+      me.fill(turn);
+      me.leaveIf(me.launch(streams[turn % 2]));
+      if (std::string wrong = me.check(turn, 2, 3); !wrong.empty())
+        return wrong;
+    }
+    return "";
+  });
+}
+
 /// What kernels leave behind is zeroed for the next ones, and pieces that lie
 /// beside each other become one.
 TEST_F(GroupTest, ChannelMemoryIsUsedAgain) {
