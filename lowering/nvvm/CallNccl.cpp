@@ -361,8 +361,13 @@ LogicalResult Caller::lowerPart(Operation *op, Value window, Value team,
   return success();
 }
 
-/// A memref at `address`, which is aligned as all arguments are.
+/// A memref at `address`, which is aligned as all arguments are, and in global
+/// memory: LLVM would fold a mere cast there and back.
 Value Caller::view(Value address, MemRefType type) {
+  Value word = LLVM::PtrToIntOp::create(*b, b->getI64Type(), address);
+  auto global = LLVM::LLVMPointerType::get(b->getContext(), 1);
+  address = LLVM::AddrSpaceCastOp::create(
+      *b, pointer, LLVM::IntToPtrOp::create(*b, global, word));
   Value descriptor =
       MemRefDescriptor::fromStaticShape(*b, b->getLoc(), types, type, address);
   auto memref =

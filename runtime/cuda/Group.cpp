@@ -382,6 +382,7 @@ private:
   llvm::Error comparePeers(const CudaGroupKernel &made);
   llvm::Expected<ChannelSet *>
   makeSet(CudaGroupKernel &kernel, std::unique_ptr<DeviceComm> deviceComm = {});
+  llvm::Error makeSets(CudaGroupKernel &kernel);
   llvm::Expected<std::vector<std::unique_ptr<DeviceComm>>>
   makeDeviceComms(const CudaGroupKernel &kernel, int count);
   llvm::Expected<bool> awaitLaunches(const CudaGroupKernel &kernel);
@@ -1027,7 +1028,10 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
     return usage("a group of GPUs has no kernels for a part of its ranks: make "
                  "a group of those ranks");
   std::string key = keyOf(request);
-  if (auto known = byRequest.find(key); known != byRequest.end()) {
+  auto known = byRequest.find(key);
+  bool isKnown = known != byRequest.end();
+  if (isKnown &&
+      (!known->second->kernel->nccl() || !known->second->spares.empty())) {
     ++known->second->users;
     return known->second;
   }
@@ -1035,6 +1039,13 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
     return stopped();
   Current current(cu, device->context());
   OutsideCapture outside(cu);
+  if (isKnown) {
+    // What a capture takes, and cannot make itself.
+    if (auto error = makeSets(*known->second))
+      return std::move(error);
+    ++known->second->users;
+    return known->second;
+  }
   auto made = std::make_unique<CudaGroupKernel>();
   if (auto error =
           mesh->agree("preparing a kernel",
@@ -1048,34 +1059,46 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
                                made->name(), made->kernel->lsaSize(),
                                communicator->getReachSize())
                      .str());
-  bool spare = made->layout.bytes <= kSpareBytes &&
-               pool->mayHave(2 * made->layout.bytes);
-  llvm::Error error = pool->reserve(made->layout.bytes * (spare ? 2 : 1));
-  if (auto failed = mesh->agree("making channel memory",
-                                asGroupError(std::move(error)), patience()))
-    return std::move(failed);
-  auto deviceComms = makeDeviceComms(*made, spare ? 2 : 1);
-  if (!deviceComms)
-    return deviceComms.takeError();
   CudaGroupKernel *kernel;
   {
     std::lock_guard lock(controlMutex);
     kernel = &kernels.emplace_back(std::move(*made));
   }
-  llvm::Error filled = llvm::Error::success();
-  for (int i = 0; i < (spare ? 2 : 1) && !filled; ++i)
-    if (auto set = makeSet(*kernel, std::move((*deviceComms)[i])); !set)
-      filled = set.takeError();
-    else if (i == 0)
-      kernel->eager = *set;
-    else
-      kernel->spares.push_back(*set);
-  // No peer may write to channels that are not filled.
-  if (auto failed = mesh->agree("filling channels",
-                                asGroupError(std::move(filled)), patience()))
-    return std::move(failed);
+  if (auto error = makeSets(*kernel)) {
+    std::lock_guard lock(controlMutex);
+    if (kernel->sets.empty())
+      kernels.pop_back();
+    return std::move(error);
+  }
   byRequest[key] = kernel;
   return kernel;
+}
+
+/// Channels of launches that are not captured, where there are none, and of one
+/// capture. Collective.
+llvm::Error CudaGroup::makeSets(CudaGroupKernel &kernel) {
+  size_t bytes = kernel.layout.bytes;
+  bool spare =
+      kernel.eager || (bytes <= kSpareBytes && pool->mayHave(2 * bytes));
+  int count = (kernel.eager ? 0 : 1) + spare;
+  llvm::Error error = pool->reserve(bytes * count);
+  if (auto failed = mesh->agree("making channel memory",
+                                asGroupError(std::move(error)), patience()))
+    return failed;
+  auto deviceComms = makeDeviceComms(kernel, count);
+  if (!deviceComms)
+    return deviceComms.takeError();
+  llvm::Error filled = llvm::Error::success();
+  for (int i = 0; i < count && !filled; ++i)
+    if (auto set = makeSet(kernel, std::move((*deviceComms)[i])); !set)
+      filled = set.takeError();
+    else if (!kernel.eager)
+      kernel.eager = *set;
+    else
+      kernel.spares.push_back(*set);
+  // No peer may write to channels that are not filled.
+  return mesh->agree("filling channels", asGroupError(std::move(filled)),
+                     patience());
 }
 
 /// Whether all that was launched on the kernel's own channels has ended, on all
@@ -1156,9 +1179,10 @@ llvm::Expected<ChannelSet *> CudaGroup::setFor(CudaGroupKernel &kernel,
       error = makeError(
           Kind::Limit,
           kernel.describe() +
-              " calls NCCL's device library: it can be in one capture, because "
-              "no device communicator can be made while capturing. Leave "
-              "impl=nccl out");
+              " calls NCCL's device library, and no device communicator is "
+              "left for one more capture; none can be made while capturing. "
+              "Prepare the kernel again between captures, or leave impl=nccl "
+              "out");
     } else if (!pool->has(kernel.layout.bytes)) {
       error = makeError(
           Kind::Limit,

@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("kernel")
     parser.add_argument("--each", action="append", default=[])
     parser.add_argument("--allow-fma", action="store_true")
+    parser.add_argument("--device-library", help="bitcode of NCCL's, for kernels that call it")
     args = parser.parse_args()
     count = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -47,9 +48,10 @@ def main() -> None:
             options = " ".join(part.strip() for part in variant).strip()
             chip = re.search(r"chip=(\S+)", options)
             arch = chip.group(1) if chip else "sm_90"
-            made = subprocess.run(
-                ["comms-translate", "--comms-to-ptx", args.kernel, f"--gpu={options}"], capture_output=True, text=True
-            )
+            command = ["comms-translate", "--comms-to-ptx", args.kernel, f"--gpu={options}"]
+            if args.device_library:
+                command.append(f"--device-library={args.device_library}")
+            made = subprocess.run(command, capture_output=True, text=True)
             where = f"{args.kernel} [{options}]"
             if made.returncode != 0:
                 sys.exit(f"{where}: comms-translate failed\n{made.stderr[:2000]}")
