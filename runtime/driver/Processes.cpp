@@ -891,8 +891,9 @@ llvm::Expected<JobPlace> JobPlace::find() {
   };
   JobPlace place;
   int64_t local = 0;
-  if (!read({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}, place.rank) ||
-      !read({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"},
+  if (!read({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"},
+            place.rank) ||
+      !read({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"},
             place.ranks))
     return fail("--rendezvous makes this process one rank of a job: the "
                 "variables RANK and WORLD_SIZE (as torchrun sets them) must "
@@ -902,7 +903,8 @@ llvm::Expected<JobPlace> JobPlace::find() {
                               "from 0",
                               place.rank, place.ranks)
                     .str());
-  if (!read({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"},
+  if (!read({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+             "SLURM_LOCALID"},
             local))
     local = place.rank;
   place.local = int(local);

@@ -28,8 +28,10 @@
 //   stuck     runs for ever
 //
 // COMMSIR_FAKE_GPUS is the number of GPUs, COMMSIR_FAKE_FAIL the name of a
-// function that fails, less its `cu`. With COMMSIR_FAKE_ONE all GPUs are one.
-// fakeCalls tells how often a function was called, and `exchange` begun.
+// function that fails, less its `cu`. With COMMSIR_FAKE_ONE all GPUs are one,
+// with COMMSIR_FAKE_ALONE none reaches another's memory. COMMSIR_FAKE_VERSION
+// is the driver's version (13000). fakeCalls tells how often a function was
+// called, and `exchange` begun.
 //
 //===----------------------------------------------------------------------===//
 
@@ -165,8 +167,12 @@ void require(void **arguments) {
   auto *out = argument<commsir::fake::Requirements *>(arguments, 0);
   auto *sizes = argument<uint64_t *>(arguments, 1);
   const auto *needs = static_cast<const int32_t *>(arguments[2]);
-  *out = {commsir::fake::kRequirementsMark, needs[0], needs[1], needs[2],
-          needs[3], needs[4]};
+  *out = {commsir::fake::kRequirementsMark,
+          needs[0],
+          needs[1],
+          needs[2],
+          needs[3],
+          needs[4]};
   sizes[0] = sizeof(commsir::fake::Requirements);
   sizes[1] = sizeof(commsir::fake::DevComm);
 }
@@ -407,7 +413,11 @@ void copy(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   return CUDA_SUCCESS;                                                         \
   }
 
-FAKE(Init, unsigned) END FAKE(DriverGetVersion, int *version) *version = 13000;
+FAKE(Init, unsigned)
+END FAKE(DriverGetVersion, int *version) *version =
+    environment("COMMSIR_FAKE_VERSION").empty()
+        ? 13000
+        : std::atoi(environment("COMMSIR_FAKE_VERSION").c_str());
 END FAKE(GetErrorName, CUresult, const char **text) *text = "FAKE_ERROR";
 END FAKE(GetErrorString, CUresult, const char **text) *text = "as asked for";
 END FAKE(DeviceGetCount, int *count) *count =
@@ -423,7 +433,8 @@ END FAKE(DeviceGetAttribute, int *value, CUdevice_attribute attribute,
 END FAKE(DeviceGetUuid, CUuuid *uuid,
          CUdevice device) std::memset(uuid, 0, sizeof(*uuid));
 uuid->bytes[0] = environment("COMMSIR_FAKE_ONE").empty() ? char(device + 1) : 1;
-END FAKE(DeviceCanAccessPeer, int *can, CUdevice, CUdevice) *can = 1;
+END FAKE(DeviceCanAccessPeer, int *can, CUdevice,
+         CUdevice) *can = environment("COMMSIR_FAKE_ALONE").empty();
 END FAKE(DevicePrimaryCtxRetain, CUcontext *context, CUdevice device) *context =
     reinterpret_cast<CUcontext>(uintptr_t(device) + 1);
 END FAKE(DevicePrimaryCtxRelease, CUdevice)

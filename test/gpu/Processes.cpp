@@ -27,6 +27,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <random>
 #include <sys/wait.h>
 #include <thread>
@@ -34,6 +35,10 @@
 
 using namespace commsir;
 using namespace commsir::group;
+
+namespace commsir::embedded {
+extern const unsigned char loadPtx[];
+} // namespace commsir::embedded
 
 namespace {
 
@@ -84,6 +89,45 @@ public:
   }
   void check(CUresult result, const char *what) {
     check(driver().check(result, what));
+  }
+  /// Launches a kernel of Load.cu.
+  template <typename... Types>
+  void load(const char *name, unsigned blocks, unsigned threads,
+            CUstream stream, Types... arguments) {
+    CUfunction &function = loaded[name];
+    if (!loadModule)
+      check(driver().ModuleLoadDataEx(&loadModule, embedded::loadPtx, 0,
+                                      nullptr, nullptr),
+            "loading Load.cu");
+    if (!function) {
+      check(driver().ModuleGetFunction(&function, loadModule, name), name);
+      check(driver().FuncLoad(function), name);
+    }
+    CUlaunchConfig config{};
+    config.gridDimX = blocks;
+    config.blockDimX = threads;
+    config.gridDimY = config.gridDimZ = 1;
+    config.blockDimY = config.blockDimZ = 1;
+    config.hStream = stream;
+    void *values[] = {&arguments...};
+    check(driver().LaunchKernelEx(&config, function, values, nullptr), name);
+  }
+  /// A communicator of NCCL's own, of all ranks; the store knows it by `name`.
+  ncclComm_t makeNccl(const char *name) {
+    const cuda::Nccl &nccl = *take(cuda::Nccl::get());
+    ncclUniqueId id{};
+    if (options.rank == 0) {
+      nccl.GetUniqueId(&id);
+      check(store->set(name, {id.internal, sizeof(id.internal)}));
+    }
+    std::string said = take(store->get(name, 20));
+    std::memcpy(id.internal, said.data(), sizeof(id.internal));
+    ncclComm_t comm;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    check(nccl.check(nccl.CommInitRankConfig(&comm, int(options.ranks), id,
+                                             int(options.rank), &config),
+                     "ncclCommInitRankConfig"));
+    return comm;
   }
   const cuda::Driver &driver() { return cuda::getDevice(*group).driver(); }
 
@@ -217,7 +261,9 @@ public:
   int64_t number;
   std::unique_ptr<Store> store;
   std::unique_ptr<Group> group;
-  CUstream streams[3] = {};
+  CUstream streams[4] = {};
+  CUmodule loadModule = nullptr;
+  std::map<std::string, CUfunction> loaded;
   CUgraphExec second = nullptr;
   double joinSeconds = 0;
 };
@@ -465,8 +511,48 @@ std::string runMany(Rank &me) {
       .str();
 }
 
+/// Arrays of a product of matrices, and what its first row is.
+struct Product {
+  static constexpr unsigned n = 1024;
+  CUdeviceptr a = 0, b = 0, c = 0;
+
+  explicit Product(Rank &me) {
+    for (CUdeviceptr *array : {&a, &b, &c})
+      *array = CUdeviceptr(me.take(me.group->allocateOwn(size_t(n) * n * 4)));
+    // Numbers from 0 to 7: products are exact.
+    for (CUdeviceptr array : {a, b})
+      me.load("fill", 64, 256, me.streams[3], array, n * n, array, 0u,
+              /*type=*/0, /*rank=*/unsigned(array == b), /*launch=*/0u);
+    me.load("fill", 64, 256, me.streams[3], c, 0u, c, n * n, 0, 0u, 0u);
+  }
+  void launch(Rank &me) {
+    me.load("gemm", n / 16 * n / 16, 256, me.streams[3], a, b, c, n);
+  }
+  void compare(Rank &me) {
+    auto read = [&](CUdeviceptr from, size_t count) {
+      std::vector<float> host(count);
+      me.check(me.driver().MemcpyDtoHAsync(host.data(), from, count * 4,
+                                           me.streams[3]),
+               "reading");
+      me.check(me.driver().StreamSynchronize(me.streams[3]), "the product");
+      return host;
+    };
+    std::vector<float> left = read(a, n), right = read(b, size_t(n) * n),
+                       row = read(c, n);
+    for (unsigned column = 0; column < n; ++column) {
+      float wanted = 0;
+      for (unsigned k = 0; k < n; ++k)
+        wanted += left[k] * right[size_t(k) * n + column];
+      if (row[column] != wanted)
+        me.fail(llvm::formatv("the product's column {0} is {1}, not {2}",
+                              column, row[column], wanted)
+                    .str());
+    }
+  }
+};
+
 /// Two kernels that are declared concurrent, started in opposite order on even
-/// and odd ranks, beside NCCL.
+/// and odd ranks, beside NCCL and a product of matrices that fills the GPU.
 std::string runOrder(Rank &me) {
   me.join();
   KernelRequest first = Rank::request(8192, "one_shot", "ll", 4),
@@ -476,27 +562,19 @@ std::string runOrder(Rank &me) {
   for (Sum &sum : sums)
     me.sumOnce(sum, 0, me.streams[0]);
   const cuda::Nccl &nccl = *me.take(cuda::Nccl::get());
-  ncclUniqueId id{};
-  if (me.options.rank == 0) {
-    nccl.GetUniqueId(&id);
-    me.check(me.store->set("id", {id.internal, sizeof(id.internal)}));
-  }
-  std::string said = me.take(me.store->get("id", 20));
-  std::memcpy(id.internal, said.data(), sizeof(id.internal));
-  ncclComm_t comm;
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  me.check(nccl.check(nccl.CommInitRankConfig(&comm, int(me.options.ranks), id,
-                                              int(me.options.rank), &config),
-                      "ncclCommInitRankConfig"));
-  Sum theirs = me.makeSum(Rank::request(1 << 20), 1 << 20);
+  ncclComm_t comm = me.makeNccl("id");
+  constexpr size_t count = 1 << 20;
+  void *x = me.take(me.group->allocate(count * 4));
+  void *y = me.take(me.group->allocate(count * 4));
+  Product product(me);
   for (int64_t round = 0; round < me.number; ++round) {
     for (Sum &sum : sums)
       me.fill(sum, round, me.streams[&sum - sums]);
     me.check(nccl.check(
-        nccl.AllReduce(theirs.x, theirs.y, size_t(theirs.count), ncclFloat,
-                       ncclSum, comm,
+        nccl.AllReduce(x, y, count, ncclFloat, ncclSum, comm,
                        reinterpret_cast<cudaStream_t>(me.streams[2])),
         "ncclAllReduce"));
+    product.launch(me);
     int begin = me.options.rank % 2;
     for (int i : {begin, 1 - begin})
       me.check(me.launch(sums[i], me.streams[i]));
@@ -506,8 +584,135 @@ std::string runOrder(Rank &me) {
     }
   }
   me.check(me.driver().StreamSynchronize(me.streams[2]), "NCCL");
+  product.compare(me);
   nccl.CommDestroy(comm);
   return "";
+}
+
+/// A group around a communicator of the caller's, on which nothing was run.
+std::string runAdopted(Rank &me) {
+  auto device = me.take(cuda::Device::open(me.options.device));
+  const cuda::Driver &cu = device.driver();
+  me.check(cu.check(cu.CtxSetCurrent(device.context()), "cuCtxSetCurrent"));
+  const cuda::Nccl &nccl = *me.take(cuda::Nccl::get());
+  ncclComm_t comm = me.makeNccl("adopted");
+  me.options.ncclComm = comm;
+  me.options.windows = "nccl";
+  me.join();
+  Sum small = me.makeSum(Rank::request(1000), 1000);
+  Sum large = me.makeSum(Rank::request(300000), 300000);
+  for (int64_t launch = 0; launch < 20; ++launch)
+    me.sumOnce(launch % 2 ? small : large, launch, me.streams[0]);
+  // The communicator is the caller's still.
+  me.fill(large, 7, me.streams[0]);
+  me.check(nccl.check(
+      nccl.AllReduce(large.x, large.y, size_t(large.count), ncclFloat, ncclSum,
+                     comm, reinterpret_cast<cudaStream_t>(me.streams[0])),
+      "ncclAllReduce"));
+  me.compare(large, 7, me.streams[0]);
+  std::string note = cuda::getWindowsNote(*me.group).str();
+  me.meet();
+  me.group.reset();
+  nccl.CommDestroy(comm);
+  return note;
+}
+
+/// One operation, type and size.
+struct Operation {
+  GroupKernel *kernel = nullptr;
+  int op = 0, type = 0;
+  unsigned count = 0, inputs = 0, outputs = 0;
+  size_t width = 0;
+};
+
+/// More than 200 of them, over the same arrays.
+std::vector<Operation> makeOperations(Rank &me) {
+  struct Kind {
+    const char *text;
+    unsigned inputParts, outputParts;
+  };
+  auto ranks = unsigned(me.options.ranks);
+  std::string root = "broadcast root " + std::to_string(ranks - 1);
+  // As Load.cu numbers them.
+  const Kind kinds[] = {
+      {"all_reduce sum", 1, 1},     {"all_reduce max", 1, 1},
+      {"all_gather", 1, ranks},     {"reduce_scatter sum", ranks, 1},
+      {"all_to_all", ranks, ranks}, {root.c_str(), 1, 1}};
+  const std::pair<const char *, size_t> types[] = {
+      {"f32", 4}, {"f16", 2}, {"bf16", 2}, {"i32", 4}};
+  std::vector<Operation> made;
+  for (auto [op, kind] : llvm::enumerate(kinds))
+    for (auto [type, element] : llvm::enumerate(types))
+      for (unsigned count :
+           {1u, 7u, 64u, 257u, 1024u, 3000u, 8192u, 20001u, 65536u}) {
+        Operation one{nullptr,
+                      int(op),
+                      int(type),
+                      count,
+                      count * kind.inputParts,
+                      count * kind.outputParts,
+                      element.second};
+        std::string in = llvm::formatv("!comms.window<{0}x{1}>", one.inputs,
+                                       element.first),
+                    out = llvm::formatv("!comms.window<{0}x{1}>", one.outputs,
+                                        element.first);
+        KernelRequest request;
+        request.source = "comms.kernel @one(%x: " + in + ", %y: " + out +
+                         ") {\n  %team = comms.team world\n  comms." +
+                         kind.text + " %team ins(%x : " + in +
+                         ") outs(%y : " + out + ")\n  comms.return\n}\n";
+        one.kernel = me.take(me.group->prepare(request));
+        made.push_back(one);
+      }
+  return made;
+}
+
+/// `number` launches of distinct operations, types and sizes: the data of each
+/// are new, each result is checked on the device, and now and then a rank is
+/// up to 10 ms late.
+std::string runChecked(Rank &me) {
+  me.join();
+  std::vector<Operation> operations = makeOperations(me);
+  size_t bytes = size_t(65536) * 4 * size_t(me.options.ranks);
+  void *x = me.take(me.group->allocate(bytes));
+  void *y = me.take(me.group->allocate(bytes));
+  auto wrong = CUdeviceptr(me.take(me.group->allocateOwn(12)));
+  CUstream stream = me.streams[0];
+  me.check(me.driver().MemsetD8Async(wrong, 0, 12, stream), "clearing");
+  // The same choices on all ranks, but for who is late.
+  std::mt19937 random(1), late{unsigned(me.options.rank + 2)};
+  auto rank = unsigned(me.options.rank), ranks = unsigned(me.options.ranks);
+  double start = now();
+  for (int64_t launch = 0; launch < me.number; ++launch) {
+    const Operation &one = operations[random() % operations.size()];
+    unsigned most = std::max(one.inputs, one.outputs);
+    unsigned blocks = std::min(most / 1024 + 1, 64u);
+    me.load("fill", blocks, 256, stream, x, one.inputs, y, one.outputs,
+            one.type, rank, unsigned(launch));
+    if (late() % 1000 == 0)
+      me.load("delay", 1, 1, stream, uint64_t(late() % 10'000'000));
+    Argument arguments[] = {{x, one.inputs * one.width},
+                            {y, one.outputs * one.width}};
+    me.check(me.group->launch(*one.kernel, arguments, stream));
+    me.load("check", blocks, 256, stream, y, one.outputs, one.type, one.op,
+            one.count, rank, ranks, unsigned(launch), wrong);
+    if (launch % 1000 != 999 && launch + 1 != me.number)
+      continue;
+    me.check(me.wait(stream));
+    unsigned said[3] = {};
+    me.check(me.driver().MemcpyDtoHAsync(said, wrong, sizeof(said), stream),
+             "reading");
+    me.check(me.driver().StreamSynchronize(stream), "reading");
+    if (said[0])
+      me.fail(llvm::formatv("{0} wrong elements by launch {1}, the first in "
+                            "launch {2}, element {3}",
+                            said[0], launch, int64_t(said[1]) - 1, said[2])
+                  .str());
+  }
+  return llvm::formatv("{0} launches of {1} operations, all checked, in {2:f1} "
+                       "s",
+                       me.number, operations.size(), now() - start)
+      .str();
 }
 
 /// One captured graph, instantiated twice and replayed twice at once.
@@ -548,6 +753,10 @@ std::string runScenario(llvm::StringRef name, Rank &me) {
     return runOrder(me);
   if (name == "busy")
     return runBusy(me);
+  if (name == "adopted")
+    return runAdopted(me);
+  if (name == "checked")
+    return runChecked(me);
   me.fail("there is no scenario '" + name + "'");
 }
 

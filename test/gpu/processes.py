@@ -1,6 +1,6 @@
 """Puts groups of processes on this machine's GPUs to the test: kills, mismatches, stragglers, graphs.
 
-Usage: processes.py [--bin FOLDER] [--ranks 2,4] [--level quick|full] [--only TEXT] [--json FILE] [--sanitizer]
+Usage: processes.py [--bin FOLDER] [--ranks 2,4,8] [--level quick|full] [--only TEXT] [--json FILE] [--sanitizer]
 
 Every case is one run of gpu-processes (test/gpu/Processes.cpp), which forks a process for each rank and
 checks results itself, or of comms-run. Every run has a time limit: nothing that hangs hangs this program.
@@ -71,6 +71,8 @@ class Cases:
             self.scenario("stragglers", ranks, 2000 if self.full else 100, 120)
             self.scenario("order", ranks, 1000 if self.full else 50, 120)
             self.scenario("many", ranks, 1_000_000 if self.full else 20_000, 400)
+            self.scenario("checked", ranks, 1_000_000 if self.full else 20_000, 600)
+            self.scenario("adopted", ranks, 0, 60, "nccl")
             self.scenario("busy", ranks, 0)
         self.scenario("mismatch", 2)
         self.scenario("mismatch-replay", 2)
@@ -92,6 +94,9 @@ class Cases:
 
     def sanitizer(self) -> None:
         tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+        if not os.access(tool, os.X_OK):
+            print("processes.py: there is no compute-sanitizer in PATH or /usr/local/cuda: nothing is run by it")
+            return
         for check in ("memcheck", "racecheck", "initcheck", "synccheck"):
             # NCCL tries kinds of memory that a host may not have: calls that fail are not what is looked for.
             command = [tool, "--tool", check, "--target-processes", "all", "--error-exitcode", "9"]
@@ -122,7 +127,7 @@ def carry_out(case: Case, env: dict[str, str]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default=str(ROOT / "build/bin"), help="folder of comms-run")
-    parser.add_argument("--ranks", default="2,4", help="rank counts; those above the number of GPUs are left out")
+    parser.add_argument("--ranks", default="2,4,8", help="rank counts; those above the number of GPUs are left out")
     parser.add_argument("--level", choices=["quick", "full"], default="quick")
     parser.add_argument("--only", default="", help="run the cases whose name contains this")
     parser.add_argument("--sanitizer", action="store_true", help="run the tools of compute-sanitizer instead")

@@ -1,4 +1,4 @@
-"""Runs a command as the ranks of a job, as torchrun does: job.py RANKS COMMAND...
+"""Runs a command as the ranks of a job: job.py [--as torchrun|openmpi|mpich|slurm] RANKS COMMAND...
 
 Prints what the ranks say, rank after rank; the exit status is the largest of theirs.
 """
@@ -7,15 +7,27 @@ import os
 import subprocess
 import sys
 
+# What tells a process its rank, how many there are, and its rank on the host.
+VARIABLES = {
+    "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
+    "openmpi": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+    "mpich": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
+    "slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
+}
+
 
 def main() -> int:
-    ranks = int(sys.argv[1])
+    words = sys.argv[1:]
+    launcher = "torchrun"
+    if words[0] == "--as":
+        launcher, words = words[1], words[2:]
+    ranks = int(words[0])
     processes = []
     for rank in range(ranks):
-        place = {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank)}
+        place = dict(zip(VARIABLES[launcher], map(str, (rank, ranks, rank)), strict=True))
         processes.append(
             subprocess.Popen(
-                sys.argv[2:],
+                words[1:],
                 env=os.environ | place,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
