@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import functions as f
@@ -217,149 +218,48 @@ def _list(arrays: list[Array]) -> str:
     return ", ".join(a.name for a in arrays) + " : " + ", ".join(a.type for a in arrays)
 
 
-@lowers(f.all_reduce)
-def _all_reduce(
-    c: Compiler,
-    x: Value,
-    team: Value,
-    op: Value,
-    outs: Value,
-    args: Value,
-    consume: Value,
-    produce: Value,
-    algorithm: Value,
-    protocol: Value,
-) -> None:
-    e = _exchange(c, "all_reduce", x, outs, args, "1", True)
-    _emit(c, e, f"{c.choice(op, 'op', KINDS)} ", team, consume, produce, algorithm, protocol)
-
-
-@lowers(f.reduce_scatter)
-def _reduce_scatter(
-    c: Compiler,
-    x: Value,
-    team: Value,
-    op: Value,
-    outs: Value,
-    args: Value,
-    consume: Value,
-    produce: Value,
-    algorithm: Value,
-    protocol: Value,
-) -> None:
-    e = _exchange(c, "reduce_scatter", x, _needed(c, outs, "reduce_scatter"), args, "1/N", True)
-    _emit(c, e, f"{c.choice(op, 'op', KINDS)} ", team, consume, produce, algorithm, protocol)
-
-
 def _needed(c: Compiler, outs: Value, name: str) -> Value:
     if outs == Const(None):
         c.fail(f"{name} needs outs=…: what a rank gets is not of the size of what it gives")
     return outs
 
 
-@lowers(f.all_gather)
-def _all_gather(
-    c: Compiler,
-    x: Value,
-    team: Value,
-    outs: Value,
-    args: Value,
-    consume: Value,
-    produce: Value,
-    algorithm: Value,
-    protocol: Value,
-) -> None:
-    e = _exchange(c, "all_gather", x, _needed(c, outs, "all_gather"), args, "N", False)
-    _emit(c, e, "", team, consume, produce, algorithm, protocol)
-
-
-@lowers(f.all_to_all)
-def _all_to_all(
-    c: Compiler,
-    x: Value,
-    team: Value,
-    outs: Value,
-    args: Value,
-    consume: Value,
-    produce: Value,
-    algorithm: Value,
-    protocol: Value,
-) -> None:
-    e = _exchange(c, "all_to_all", x, _needed(c, outs, "all_to_all"), args, "1", False)
-    _emit(c, e, "", team, consume, produce, algorithm, protocol)
-
-
 def _root(c: Compiler, root: Value) -> str:
     return f"root {c.known(root, 'the root', int, 'the root of a collective is the same for all calls')} "
 
 
-@lowers(f.broadcast)
-def _broadcast(
-    c: Compiler,
-    x: Value,
-    team: Value,
-    root: Value,
-    outs: Value,
-    args: Value,
-    consume: Value,
-    produce: Value,
-    algorithm: Value,
-    protocol: Value,
-) -> None:
-    e = _exchange(c, "broadcast", x, outs, args, "1", False)
-    _emit(c, e, _root(c, root), team, consume, produce, algorithm, protocol)
+def _lowers(function: Callable[..., object], scale: str, in_place: bool = True) -> None:
+    """The handler of a collective with functions of tiles; those that reduce have `op`, those from or to one `root`."""
+    name = function.__name__
+
+    @lowers(function)
+    def handler(
+        c: Compiler,
+        x: Value,
+        team: Value,
+        outs: Value,
+        args: Value,
+        consume: Value,
+        produce: Value,
+        algorithm: Value,
+        protocol: Value,
+        op: Value | None = None,
+        root: Value | None = None,
+    ) -> None:
+        e = _exchange(c, name, x, outs if in_place else _needed(c, outs, name), args, scale, op is not None)
+        lead = "" if op is None else f"{c.choice(op, 'op', KINDS)} "
+        lead += "" if root is None else _root(c, root)
+        _emit(c, e, lead, team, consume, produce, algorithm, protocol)
 
 
-@lowers(f.reduce)
-def _reduce(
-    c: Compiler,
-    x: Value,
-    team: Value,
-    op: Value,
-    root: Value,
-    outs: Value,
-    args: Value,
-    consume: Value,
-    produce: Value,
-    algorithm: Value,
-    protocol: Value,
-) -> None:
-    e = _exchange(c, "reduce", x, outs, args, "1", True)
-    _emit(c, e, f"{c.choice(op, 'op', KINDS)} {_root(c, root)}", team, consume, produce, algorithm, protocol)
-
-
-@lowers(f.gather)
-def _gather(
-    c: Compiler,
-    x: Value,
-    team: Value,
-    root: Value,
-    outs: Value,
-    args: Value,
-    consume: Value,
-    produce: Value,
-    algorithm: Value,
-    protocol: Value,
-) -> None:
-    e = _exchange(c, "gather", x, _needed(c, outs, "gather"), args, "N", False)
-    _emit(c, e, _root(c, root), team, consume, produce, algorithm, protocol)
-
-
-@lowers(f.scatter)
-def _scatter(
-    c: Compiler,
-    x: Value,
-    team: Value,
-    root: Value,
-    outs: Value,
-    args: Value,
-    consume: Value,
-    produce: Value,
-    algorithm: Value,
-    protocol: Value,
-) -> None:
-    e = _exchange(c, "scatter", x, _needed(c, outs, "scatter"), args, "1/N", False)
-    _emit(c, e, _root(c, root), team, consume, produce, algorithm, protocol)
+_lowers(f.all_reduce, "1")
+_lowers(f.broadcast, "1")
+_lowers(f.reduce, "1")
+_lowers(f.all_to_all, "1", in_place=False)
+_lowers(f.all_gather, "N", in_place=False)
+_lowers(f.gather, "N", in_place=False)
+_lowers(f.reduce_scatter, "1/N", in_place=False)
+_lowers(f.scatter, "1/N", in_place=False)
 
 
 @lowers(f.send_recv)
