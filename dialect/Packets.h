@@ -48,7 +48,8 @@ inline int64_t countUnits(int64_t elements, Assumption assumes) {
 
 /// Lines that a tile fills.
 inline int64_t countLinesOf(int64_t tileElements, int64_t elementBits) {
-  return (tileElements * elementBits + kLineBits - 1) / kLineBits;
+  int64_t perLine = kLineBits / elementBits;
+  return tileElements / perLine + (tileElements % perLine != 0);
 }
 
 } // namespace mlir::comms

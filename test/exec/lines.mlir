@@ -1,4 +1,3 @@
-// EXEC: comms.packet_store comms.packet_load
 // Lines of packets whose number grows and shrinks from launch to launch; in
 // some launches nothing is sent. Three lines hold 96 elements: the last line
 // may have one element, or its rest alone be missing, and what an earlier

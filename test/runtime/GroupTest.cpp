@@ -141,7 +141,7 @@ TEST(GroupTest, ProcessesCompileOnce) {
 TEST(GroupTest, ChannelMemoryIsUsedAgain) {
   runRanks(3, [&](Member &member) {
     for (int round = 0; round < 6; ++round)
-      for (const char *protocol : {"ll", "lamport", "pull"}) {
+      for (const char *protocol : {"ll", "ll128", "lamport", "pull"}) {
         group::KernelRequest request;
         request.source = allReduceText(256);
         request.algorithm = "one_shot";

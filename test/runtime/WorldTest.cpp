@@ -213,6 +213,18 @@ TEST(Report, MissingPacketNamesItsSender) {
       << error.render();
 }
 
+TEST(Report, MissingLineNamesItsSender) {
+  RunError error = expectError(withheld("ll128").c_str(), {});
+  EXPECT_EQ(error.kind, RunError::Deadlock);
+  ASSERT_EQ(error.waiting.size(), 2u);
+  EXPECT_NE(error.waiting[0].what.find("line "), std::string::npos);
+  EXPECT_NE(
+      error.waiting[0].what.find(
+          "saw flag 0, wants flag 1; rank 1 (has ended) should have sent it"),
+      std::string::npos)
+      << error.render();
+}
+
 TEST(Report, MissingElementNamesItsSender) {
   RunError error = expectError(withheld("lamport").c_str(), {});
   ASSERT_EQ(error.waiting.size(), 2u);

@@ -109,3 +109,63 @@ comms.kernel @k(%packets: memref<64xi64>) {
   comms.packet_store %f16x16, %packets[%c60] flag %flag valid %c9 : tensor<16xf16>, memref<64xi64>
   comms.return
 }
+
+// -----
+
+// C4: three lines of 18 have 48 i64 that no rest takes.
+comms.kernel @k(%lines: memref<54xi64>) {
+  %c32 = arith.constant 32 : index
+  %flag = arith.constant 7 : i32
+  %f32x64 = arith.constant dense<1.0> : tensor<64xf32>
+  // expected-error @+1 {{C4: 32 elements from offset 32 leave the packet memory, which has 48 elements}}
+  comms.packet_store %f32x64, %lines[%c32] flag %flag assumes store128_whole : tensor<64xf32>, memref<54xi64>
+  comms.return
+}
+
+// -----
+
+// C6: memory of whole lines and their rests.
+comms.kernel @k(%lines: memref<64xi64>) {
+  %c0 = arith.constant 0 : index
+  %flag = arith.constant 7 : i32
+  %f32x32 = arith.constant dense<1.0> : tensor<32xf32>
+  // expected-error @+1 {{C6: lines lie in memory of a static number of i64, a multiple of 18, not 'memref<64xi64>'}}
+  comms.packet_store %f32x32, %lines[%c0] flag %flag assumes store128_whole : tensor<32xf32>, memref<64xi64>
+  comms.return
+}
+
+// -----
+
+// C6: memory of unknown size.
+comms.kernel @k(%lines: memref<?xi64>) {
+  %c0 = arith.constant 0 : index
+  %flag = arith.constant 7 : i32
+  %f32x32 = arith.constant dense<1.0> : tensor<32xf32>
+  // expected-error @+1 {{C6: lines lie in memory of a static number of i64}}
+  comms.packet_store %f32x32, %lines[%c0] flag %flag assumes store128_whole : tensor<32xf32>, memref<?xi64>
+  comms.return
+}
+
+// -----
+
+// C7: 48 bf16 fill three quarters of a line.
+comms.kernel @k(%lines: memref<36xi64>) {
+  %c0 = arith.constant 0 : index
+  %flag = arith.constant 7 : i32
+  %bf16x48 = arith.constant dense<1.0> : tensor<48xbf16>
+  // expected-error @+1 {{C7: a tile of 48 elements of 'bf16' fills no whole number of lines; use a multiple of 64, and `valid` for what exists}}
+  comms.packet_store %bf16x48, %lines[%c0] flag %flag assumes store128_whole : tensor<48xbf16>, memref<36xi64>
+  comms.return
+}
+
+// -----
+
+// C8: a line does not begin at 8.
+comms.kernel @k(%lines: memref<36xi64>) {
+  %c8 = arith.constant 8 : index
+  %flag = arith.constant 7 : i32
+  %f32x32 = arith.constant dense<1.0> : tensor<32xf32>
+  // expected-error @+1 {{C8: offset 8 is no line's first; use a multiple of 16}}
+  comms.packet_store %f32x32, %lines[%c8] flag %flag assumes store128_whole : tensor<32xf32>, memref<36xi64>
+  comms.return
+}

@@ -23,6 +23,16 @@ comms.kernel @packets(%m: memref<64xi64>, %grid: memref<2x2x4x8xi64>, %dyn: memr
   comms.return
 }
 
+// CHECK-LABEL: comms.kernel @lines
+comms.kernel @lines(%m: memref<2x36xi64>, %flag: i32, %n: index) {
+  %x = arith.constant dense<1.0> : tensor<32xf32>
+  // CHECK: comms.packet_store %{{.*}}, %{{.*}}[%{{.*}}] flag %{{[^ ]*}} valid %{{[^ ]*}} assumes store128_whole : tensor<32xf32>, memref<2x36xi64>
+  comms.packet_store %x, %m[%n] flag %flag valid %n assumes store128_whole : tensor<32xf32>, memref<2x36xi64>
+  // CHECK: comms.packet_load %{{.*}}[%{{.*}}] flag %{{[^ ]*}} assumes store128_whole : memref<2x36xi64> -> tensor<64xi16>
+  %a = comms.packet_load %m[%n] flag %flag assumes store128_whole : memref<2x36xi64> -> tensor<64xi16>
+  comms.return
+}
+
 // CHECK-LABEL: comms.kernel @poison
 comms.kernel @poison(%m: memref<2x32xf32>, %h: memref<?xf16>, %n: index) {
   %c0 = arith.constant 0 : index

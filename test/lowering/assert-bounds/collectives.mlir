@@ -3,6 +3,7 @@
 // RUN: comms-opt %s -comms-expand-collectives="protocol=pull" -canonicalize -cse -comms-lower-channels -comms-eliminate-barriers -canonicalize -cse -comms-assert-bounds | FileCheck %s
 // RUN: comms-opt %s -comms-expand-collectives="protocol=push" -canonicalize -cse -comms-lower-channels -comms-eliminate-barriers -canonicalize -cse -comms-assert-bounds | FileCheck %s
 // RUN: comms-opt %s -comms-expand-collectives="protocol=ll" -canonicalize -cse -comms-lower-channels -comms-eliminate-barriers -canonicalize -cse -comms-assert-bounds | FileCheck %s
+// RUN: sed s/96x/128x/g %s | comms-opt -comms-expand-collectives="protocol=ll128" -canonicalize -cse -comms-lower-channels -comms-eliminate-barriers -canonicalize -cse -comms-assert-bounds | FileCheck %s
 
 // CHECK-NOT: comms.check_bounds
 // CHECK-NOT: comms.channel_barrier

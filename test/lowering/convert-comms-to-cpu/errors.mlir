@@ -49,3 +49,13 @@ comms.kernel @large() attributes {ranks = 2 : i64} {
   %a = comms.scratch : memref<1000000000xf32, #comms.space<scratch>>
   comms.return
 }
+
+// -----
+
+comms.kernel @part_of_a_word(%w: !comms.window<36xi64>, %flag: i32) attributes {ranks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %own = comms.local %w : !comms.window<36xi64> -> memref<36xi64>
+  // expected-error @+1 {{moves 6 bytes of a line, not 8, 16, 32, 64 or 128: run comms-distribute-tiles first}}
+  %t = comms.packet_load %own[%c0] flag %flag assumes store128_whole : memref<36xi64> -> vector<3xf16>
+  comms.return
+}

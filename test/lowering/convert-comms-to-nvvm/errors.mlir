@@ -62,3 +62,13 @@ comms.kernel @tail(%w: !comms.window<64xf32>, %n: index) attributes {ranks = 2 :
 comms.kernel @"all-reduce"() attributes {ranks = 2 : i64, blocks = 1 : i64} {
   comms.return
 }
+
+// -----
+
+comms.kernel @part_of_a_part(%w: !comms.window<36xi64>, %flag: i32) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %own = comms.local %w : !comms.window<36xi64> -> memref<36xi64>
+  // expected-error @+1 {{moves 8 bytes of a line, not a multiple of 16: run comms-distribute-tiles first}}
+  %t = comms.packet_load %own[%c0] flag %flag assumes store128_whole : memref<36xi64> -> vector<2xf32>
+  comms.return
+}

@@ -119,3 +119,13 @@ comms.kernel @unreachable(%x: memref<16xf32>) {
   %a = arith.addf %a, %a : tensor<16xf32>
   cf.br ^never
 }
+
+// -----
+
+// Lines begin at multiples of 16, for certain.
+comms.kernel @somewhere(%w: !comms.window<36xi64>, %at: index, %flag: i32) {
+  %own = comms.local %w : !comms.window<36xi64> -> memref<36xi64>
+  // expected-error @+1 {{begins at an offset that is not known to be a multiple of 16: lines of packets begin there; multiply by a constant, or use packets of 8 bytes}}
+  %t = comms.packet_load %own[%at] flag %flag assumes store128_whole : memref<36xi64> -> tensor<32xf32>
+  comms.return
+}

@@ -12,7 +12,7 @@ comms.kernel @unknown_algorithm(%x: memref<64xf32>) attributes {ranks = 2 : i64}
 
 comms.kernel @unknown_protocol(%x: memref<64xf32>) attributes {ranks = 2 : i64} {
   %team = comms.team world
-  // expected-error @+1 {{asks for the unknown protocol 'pigeon': known are ll, lamport, pull, push}}
+  // expected-error @+1 {{asks for the unknown protocol 'pigeon': known are ll, ll128, lamport, pull, push}}
   comms.all_reduce sum %team ins(%x : memref<64xf32>) outs(%x : memref<64xf32>) {protocol = "pigeon"}
   comms.return
 }

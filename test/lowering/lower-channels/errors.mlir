@@ -63,3 +63,12 @@ comms.kernel @reused() attributes {ranks = 4 : i64} {
   %ch = comms.channel 0 multicast over %team slots 1 reused : !comms.channel<ll, 8xi32>
   comms.return
 }
+
+// -----
+
+comms.kernel @part_of_a_line() attributes {ranks = 2 : i64} {
+  %team = comms.team world
+  // expected-error @+1 {{of tiles of 100 'bf16': protocol 'll128' cannot be used: its tiles are multiples of 64 elements; use 'll', or `valid`}}
+  %ch = comms.channel 0 multicast over %team slots 1 : !comms.channel<ll128, 100xbf16>
+  comms.return
+}

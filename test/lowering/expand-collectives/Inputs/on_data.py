@@ -37,7 +37,7 @@ COLLECTIVES = {
     "scatter": ("root 1", ["one_shot"]),
     "send_recv": ("", ["one_shot"]),
 }
-PROTOCOLS = ["ll", "pull", "lamport"]
+PROTOCOLS = ["ll", "pull", "lamport", "ll128"]
 DTYPES: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "i32": np.int32, "i8": np.int8}
 TOLERANCE: dict[str, float] = {"f32": 2e-5, "f16": 1e-2, "i32": 0, "i8": 0}
 REDUCTIONS: dict[str, Callable[[Array], Array]] = {
@@ -62,6 +62,8 @@ class Case:
         )
         if collective == "all_to_all_v":
             self.shape = draw.choice([(MAX_ROWS * n, 17), (MAX_ROWS * n, 1)])
+            if protocol == "ll128":  # A row is whole lines.
+                self.shape = (MAX_ROWS * n, draw.choice([128, 384]))
         self.reduction = draw.choice(list(REDUCTIONS))
         self.blocks, self.launches = draw.choice([1, 2, 3]), draw.choice([1, 3, 4])
         self.seed = draw.randrange(1000)
