@@ -200,7 +200,8 @@ def create(options: Any, backend_options: Any) -> Any:
     )
 
 
-def _ours(group: Any) -> list[Any]:
+def ours(group: Any) -> list[Any]:
+    """The backends of a group that are CommsIR's in C++, without wrappers."""
     used = dist.distributed_c10d._get_default_group() if group is None else group
     backends = (used._get_backend(torch.device(device)) for device in used._device_types)
     # TORCH_DISTRIBUTED_DEBUG=DETAIL wraps backends.
@@ -214,7 +215,7 @@ def calls_of(group: Any) -> list[dict[str, Any]] | None:
         return list(group.recent_calls())
     if not hasattr(group, "_device_types"):
         return None
-    found = _ours(group)
+    found = ours(group)
     return [dict(call) for backend in found for call in _loaded.recent(backend)] if found else None
 
 
@@ -233,5 +234,5 @@ def abort(group: Any = None, reason: str = "it was aborted") -> None:
     if hasattr(used, "abort_because"):
         used.abort_because(reason)
         return
-    for backend in _ours(used):
+    for backend in ours(used):
         _loaded.abort(backend, reason)

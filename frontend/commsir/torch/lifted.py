@@ -23,6 +23,12 @@ def _used(group: Any) -> Any:
     return c10d._get_default_group() if group is None else group
 
 
+def _unwrapped(group: Any) -> list[Any]:
+    from commsir.torch import backend
+
+    return [group] if hasattr(group, "recent_calls") else backend.ours(group)
+
+
 def _replace(name: str, wrap: Callable[[Any], Any]) -> None:
     made = wrap(getattr(c10d, name))
     setattr(c10d, name, made)
@@ -47,10 +53,21 @@ def _set_timeout(original: Any) -> Any:
     def _set_pg_timeout(timeout: timedelta, group: Any = None) -> None:
         if not _is_ours(group):
             original(timeout, group)
-        else:
-            _used(group).set_timeout(timeout)
+            return
+        for found in _unwrapped(_used(group)):
+            found.set_timeout(timeout)
 
     return _set_pg_timeout
+
+
+def _shrinkable(original: Any) -> Any:
+    @functools.wraps(original)
+    def _validate_shrink_backend_requirements(info: dict[str, Any]) -> Any:
+        group = info["process_group"]
+        # The wrapper of TORCH_DISTRIBUTED_DEBUG=DETAIL says that it shrinks nothing.
+        return _unwrapped(group)[0] if _is_ours(group) else original(info)
+
+    return _validate_shrink_backend_requirements
 
 
 def _shrunk(original: Any) -> Any:
@@ -72,5 +89,6 @@ def lift() -> None:
     """Replaces them; others are as they were."""
     _replace("monitored_barrier", _monitored_barrier)
     _replace("_set_pg_timeout", _set_timeout)
-    if hasattr(c10d, "_create_shrunk_process_group"):
+    if hasattr(c10d, "shrink_group"):
+        _replace("_validate_shrink_backend_requirements", _shrinkable)
         _replace("_create_shrunk_process_group", _shrunk)

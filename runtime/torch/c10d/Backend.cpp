@@ -155,7 +155,10 @@ WorkPtr commsir::torch_c10d::Backend::enqueue(CallPtr call,
   WorkPtr work = call->work;
   auto job = [this, call, calls = std::move(calls)] { runOnCpu(call, calls); };
   Interruptible scope;
-  if (call->async || !queue.runHere(job))
+  // A send or receive that only begins holds nobody up.
+  bool here =
+      !call->async || (call->pointToPoint && side(call->device).hasDelegate());
+  if (!here || !queue.runHere(job))
     queue.push(std::move(job));
   else if (isInterrupted()) {
     abortBecause(kInterrupted);

@@ -7,7 +7,11 @@
 
 #include "runtime/torch/c10d/Interrupt.h"
 
+#include "runtime/torch/c10d/Queue.h"
+
+#include <memory>
 #include <thread>
+#include <utility>
 
 using namespace commsir::torch_c10d;
 
@@ -39,6 +43,62 @@ void commsir::torch_c10d::throwInterrupt() {
   Interrupts::get().raise();
 }
 
+namespace {
+/// A thread that waits in place of the main one, for one work after the other.
+class Waiter : public std::enable_shared_from_this<Waiter> {
+public:
+  void start() {
+    std::thread([self = shared_from_this()] { self->run(); }).detach();
+  }
+
+  /// False: interrupted; the thread is left to itself.
+  bool wait(const c10::intrusive_ptr<c10d::Work> &work,
+            std::chrono::milliseconds limit) {
+    std::unique_lock<std::mutex> lock(mutex);
+    given = work;
+    timeout = limit;
+    changed.notify_all();
+    auto forever = std::chrono::steady_clock::time_point::max();
+    if (!waitAsking(changed, lock, forever, [&] { return !given; })) {
+      left = true;
+      return false;
+    }
+    if (error)
+      std::rethrow_exception(std::exchange(error, nullptr));
+    return true;
+  }
+
+private:
+  void run() {
+    std::unique_lock<std::mutex> lock(mutex);
+    while (!left) {
+      changed.wait(lock, [&] { return given; });
+      auto work = given;
+      auto limit = timeout;
+      lock.unlock();
+      std::exception_ptr raised;
+      try {
+        work->wait(limit);
+      } catch (...) {
+        raised = std::current_exception();
+      }
+      work.reset();
+      lock.lock();
+      error = raised;
+      given.reset();
+      changed.notify_all();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  c10::intrusive_ptr<c10d::Work> given;
+  std::chrono::milliseconds timeout{0};
+  std::exception_ptr error;
+  bool left = false;
+};
+} // namespace
+
 void commsir::torch_c10d::waitInterruptibly(
     const c10::intrusive_ptr<c10d::Work> &work,
     std::chrono::milliseconds timeout, const std::function<void()> &stop) {
@@ -47,34 +107,18 @@ void commsir::torch_c10d::waitInterruptibly(
     work->wait(timeout);
     return;
   }
-  // The work's own wait may last: another thread is in it.
-  struct State {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool done = false;
-    std::exception_ptr error;
-  };
-  auto state = std::make_shared<State>();
-  std::thread([state, work, timeout] {
-    std::exception_ptr error;
-    try {
-      work->wait(timeout);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    std::lock_guard<std::mutex> lock(state->mutex);
-    state->done = true;
-    state->error = error;
-    state->changed.notify_all();
-  }).detach();
-  Interruptible scope;
-  std::unique_lock<std::mutex> lock(state->mutex);
-  auto forever = std::chrono::steady_clock::time_point::max();
-  if (!waitAsking(state->changed, lock, forever, [&] { return state->done; })) {
-    lock.unlock();
-    stop();
-    throwInterrupt();
+  // Of the main thread alone; a child of fork() has no such thread.
+  static std::shared_ptr<Waiter> waiter;
+  static uint64_t forks = 0;
+  if (!waiter || forks != forksSoFar()) {
+    forks = forksSoFar();
+    waiter = std::make_shared<Waiter>();
+    waiter->start();
   }
-  if (state->error)
-    std::rethrow_exception(state->error);
+  Interruptible scope;
+  if (waiter->wait(work, timeout))
+    return;
+  waiter = nullptr;
+  stop();
+  throwInterrupt();
 }

@@ -314,6 +314,7 @@ c10d::Backend &Side::delegate(milliseconds timeout) {
     store = place("delegate");
   other = settings.delegate(store, device.is_cpu() ? "cpu" : "cuda");
   other->setTimeout(settings.timeout());
+  delegated = true;
   return *other;
 }
 

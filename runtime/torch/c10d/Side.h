@@ -78,6 +78,7 @@ public:
   /// Throws what launches have reported since.
   void poll();
   c10d::Backend &delegate(std::chrono::milliseconds timeout);
+  bool hasDelegate() const { return delegated; }
   /// Ranks have tried to meet, in vain.
   bool hasFailed() const { return failed; }
 
@@ -107,7 +108,7 @@ private:
   /// The first rank's reason to have no library.
   std::string withoutLibrary;
   bool made = false;
-  std::atomic<bool> failed{false};
+  std::atomic<bool> failed{false}, delegated{false};
   /// Why there is no group.
   std::string missing;
   std::mutex mutex;

@@ -230,6 +230,26 @@ def a_pair_alone(rank: int, size: int, store: Any) -> None:
     _works(rank, size)
 
 
+def wrapped(rank: int, size: int, store: Any) -> str:
+    """TORCH_DISTRIBUTED_DEBUG=DETAIL puts a wrapper around the backend."""
+    dist.set_debug_level(dist.DebugLevel.DETAIL)
+    try:
+        _begin(rank, size, store)
+        _works(rank, size)
+        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=100))
+        said = error_of(lambda: dist.all_reduce(torch.ones(8 if rank != 1 else 9)))
+        calls = [what for _, what, _ in commsir.torch.recent_calls()]
+        assert any(what.startswith("all_reduce(sum) of 33 x") for what in calls), calls
+        if rank != 2:
+            dist.shrink_group([2], shrink_flags=1)
+            tensor = torch.ones(5)
+            dist.all_reduce(tensor)
+            close(tensor, torch.full((5,), float(size - 1)))
+    finally:
+        dist.set_debug_level(dist.DebugLevel.OFF)
+    return said
+
+
 def hooked(rank: int, size: int, store: Any) -> Any:
     """A hook on completion hears of each call."""
     _begin(rank, size, store)

@@ -102,6 +102,11 @@ def test_a_pair_does_not_wait_for_the_rest(world: World) -> None:
     world.run(checks.a_pair_alone, backend="")
 
 
+def test_torchs_wrapper_for_debugging(world: World) -> None:
+    for said in world.run(checks.wrapped, backend=""):
+        assert "mismatch" in said or "differs between ranks" in said, said
+
+
 def test_hooks_on_completion(world: World) -> None:
     for heard in world.run(checks.hooked, backend=""):
         if isinstance(heard, str):
