@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dis
 import linecache
 from dataclasses import dataclass
 from types import CodeType, FunctionType
@@ -31,6 +32,9 @@ def find(function: FunctionType) -> Source:
     if len(found) > 1 and (columns := _columns(code)) is not None:
         narrowed = [n for n in found if (n.lineno, n.col_offset) <= columns[0] and columns[1] <= _end(n)]
         found = sorted(narrowed, key=lambda n: (n.lineno, n.col_offset))[-1:] or found
+    if len(found) > 1:
+        # Lambdas that do the same may stand for each other.
+        found = [n for n in found if isinstance(n, ast.Lambda) and _does(n) == _steps(code)][:1] or found
     if not found:
         raise errors.CompileError(
             f"the source of '{function.__name__}' is not in {code.co_filename}, line {code.co_firstlineno}: "
@@ -86,6 +90,20 @@ def _columns(code: CodeType) -> tuple[tuple[int, int], tuple[int, int]] | None:
     if not known:
         return None
     return min((p[0], p[2]) for p in known), max((p[1], p[3]) for p in known)
+
+
+def _does(node: ast.Lambda) -> list[tuple[str, Any]]:
+    made = compile(ast.Expression(node), "", "eval")
+    return next(_steps(c) for c in made.co_consts if isinstance(c, CodeType) and c.co_name == "<lambda>")
+
+
+def _steps(code: CodeType) -> list[tuple[str, Any]]:
+    """What a code does; names of outer functions and of modules are alike, since a lambda alone has no outer one."""
+    steps = [(i.opname, i.argval) for i in dis.get_instructions(code) if i.opname not in _ENTRY]
+    return [("LOAD" if name in ("LOAD_GLOBAL", "LOAD_DEREF") else name, value) for name, value in steps]
+
+
+_ENTRY = ("COPY_FREE_VARS", "RESUME", "PUSH_NULL")
 
 
 def _end(node: Any) -> tuple[int, int]:

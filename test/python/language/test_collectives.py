@@ -10,6 +10,7 @@ from typing import Any
 import commsir
 import numpy as np
 import pytest
+from commsir.language import source
 from commsir.language.dtypes import BY_NAME, narrow, widen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -191,12 +192,20 @@ def test_vectors(ranks: int) -> None:
         np.testing.assert_array_equal(commsir.all_gather(x, consume=lambda t: t * 2)[r], np.concatenate(x) * 2)
 
 
-def test_two_lambdas_on_a_line() -> None:
-    """A lambda is found by its columns."""
+def test_two_lambdas_on_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lambda is found by its columns; without them (in Python 3.10) by what it does."""
     x = [np.ones((2, 4), np.float32)] * 2
     first, second = lambda t: t + 1.0, lambda t: t * 3.0  # noqa: E731
     assert commsir.all_reduce(x, consume=first)[0][0, 0] == 3
     assert commsir.all_reduce(x, consume=second)[0][0, 0] == 6
+    monkeypatch.setattr(source, "_columns", lambda code: None)
+    factor = 4.0
+    third, fourth = lambda t: t * factor, lambda t: t - factor  # noqa: E731
+    assert commsir.all_reduce(x, consume=first)[0][0, 0] == 3
+    assert commsir.all_reduce(x, consume=second)[0][0, 0] == 6
+    assert commsir.all_reduce(x, consume=third)[0][0, 0] == 8
+    assert commsir.all_reduce(x, produce=lambda t: t + 1.0, consume=lambda t: t + 1.0)[0][0, 0] == 5
+    assert commsir.all_reduce(x, consume=fourth)[0][0, 0] == -2
 
 
 def test_other_libraries() -> None:
