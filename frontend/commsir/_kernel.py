@@ -58,6 +58,12 @@ class Kernel:
         return self._parameters
 
     @property
+    def defaults(self) -> dict[str, Any]:
+        """The values of scalars that need not be given."""
+        named = inspect.signature(self.__commsir_function__).parameters.values()
+        return {p.name: p.default for p in named if p.default is not p.empty}
+
+    @property
     def file(self) -> str:
         """The file that the kernel is written in."""
         return self.__commsir_function__.__code__.co_filename
@@ -188,6 +194,10 @@ def _parameters(function: FunctionType) -> dict[str, Parameter]:
         found = None if annotation is p.empty else parameters.parse_annotation(annotation)
         if found is None:
             what = "has no annotation" if annotation is p.empty else f"is annotated {annotation!r}"
+            if name == "self" and not result:
+                raise diagnostics.compile_error(
+                    "a kernel is a function, not a method", place, "move it out of the class"
+                )
             raise diagnostics.compile_error(
                 f"the parameter '{name}' {what}",
                 place,

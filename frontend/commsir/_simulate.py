@@ -51,7 +51,8 @@ def run(
         else kernel.specialise(ranks=count, blocks=blocks, **fixed)
     )
     arrays = {n: given.get(n) or _zeros(made, n, p, count) for n, p in kernel.parameters.items() if _is_array(p)}
-    scalars = {n: inputs[n] for n, p in kernel.parameters.items() if p.kind == "scalar" and n in inputs}
+    values = {**kernel.defaults, **inputs}
+    scalars = {n: values[n] for n, p in kernel.parameters.items() if p.kind == "scalar" and n in values}
     text = made.text()
     keep = Path(tempfile.mkstemp(suffix=".json")[1]) if trace else None
     request: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,9 +157,18 @@ _BY_STATUS: dict[int, type[CommsError]] = {
 }
 
 
+#: What a run says that has left bounds.
+_CHECKED = re.compile(r"(.+?):(\d+):(\d+): (rank \d+, .+)", re.DOTALL)
+
+
 def from_json(status: int, text: str) -> CommsError:
     """The exception for a status of the C API and the JSON of its error."""
     fields: dict[str, Any] = json.loads(text)
+    found = _CHECKED.fullmatch(fields.get("message", "")) if not fields.get("diagnostics") else None
+    if found:
+        file, line, column, what = found.groups()
+        said = {"message": what, "file": file, "line": int(line), "column": int(column)}
+        fields |= {"message": "a check of the kernel failed in the run", "diagnostics": [said]}
     return _BY_STATUS.get(status, CommsError)(
         fields.pop("message", "unknown error"),
         tuple(Diagnostic.read(said) for said in fields.pop("diagnostics", ())),

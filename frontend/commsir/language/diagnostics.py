@@ -11,8 +11,7 @@ from ..errors import CommsError, CompileError, Diagnostic
 from . import source
 from .emit import Place
 
-# What a run that left bounds says, and what an assert becomes that is no check of bounds.
-_CHECKED = re.compile(r"(.+?):(\d+):(\d+): (rank \d+, .+)", re.DOTALL)
+# What an assert becomes that is no check of bounds.
 _ASSERTED = re.compile(r"(.+) covers \[1, 1 \+ 0\), but the limit is 0", re.DOTALL)
 
 
@@ -47,10 +46,6 @@ def with_source(error: CommsError) -> CommsError:
         if rest.isdigit() and column.isdigit():
             what = f"rank {waiting.rank} block {waiting.block} waits here in {waiting.op}"
             said.append(Diagnostic("note", what, file, int(rest), int(column)))
-    if not said and (found := _CHECKED.fullmatch(error.message)):
-        file, line, column, what = found.groups()
-        said.append(Diagnostic("error", what, file, int(line), int(column)))
-        error.message = "a check of the kernel failed in the run"
     error.diagnostics = tuple(
         show(dataclasses.replace(d, message=_ASSERTED.sub(r"\1 does not hold", d.message))) for d in said
     )

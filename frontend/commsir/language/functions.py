@@ -537,7 +537,6 @@ def check_bounds(what: str, offset: Index, count: Index, limit: Index) -> None:
 # Collectives.
 
 Region = Callable[..., Any]
-Arrays = Memory | tuple[Memory, ...]
 
 
 def _host(name: str, arguments: dict[str, Any]) -> Any:

@@ -299,3 +299,15 @@ def test_arguments_of_simulate(load: Load, ranks: object, inputs: object, words:
 def test_arrays_of_collectives(x: list[object], words: str) -> None:
     with pytest.raises(commsir.UsageError, match=words):
         commsir.all_reduce(x, op="max")
+
+
+def test_methods_are_no_kernels(load: Load) -> None:
+    module = load("class C:\n    @kernel\n    def k(self, x: f32[Array, 4]):\n        x[0] = 1.0\n")
+    with pytest.raises(commsir.CompileError, match="not a method(.|\n)*move it out of the class"):
+        module.C.k.text()
+
+
+def test_scalars_have_defaults(load: Load) -> None:
+    kernel = load("@kernel\ndef k(x: f32[Array, 2], by: f32 = 1.5, *, i: index = 1):\n    x[i] = by\n").k
+    assert kernel.simulate(1)["x"][0].tolist() == [0, 1.5]
+    assert kernel.simulate(1, {"by": 2, "i": 0})["x"][0].tolist() == [2, 0]

@@ -47,6 +47,7 @@ def test_out_of_bounds() -> None:
     with pytest.raises(commsir.BoundsError) as caught:
         commsir.simulate(OUT_OF_BOUNDS, ranks=1, arrays={"x": x}, scalars={"n": 6}, check=False)
     assert "6" in str(caught.value) and isinstance(caught.value, IndexError)
+    assert caught.value.line and caught.value.diagnostics[0].file
 
 
 def test_limit_on_steps(deadlock: str) -> None:
