@@ -191,6 +191,25 @@ TEST(Table, RowsAreChosenAsThoseOfTheNextLength) {
   EXPECT_EQ(chooseFrom(tables, askRows(1, 128)).way.cluster, 8);
 }
 
+TEST(Table, WhatRestsOnADeviceIsChosenThereAlone) {
+  Tables tables = tablesOf(R"({"format": "commsir-table-1",
+ "device": "NVIDIA H200", "chip": "sm_90", "ranks": 4, "date": "2026-01-02",
+ "recipes": [["one_shot", "ll", 64, 1, 1, 1056],
+             ["one_shot", "ll128", 64, 1, 1, 1056]],
+ "sections": [
+  {"op": "all_gather", "type": "bf16", "points": [[1024, 0, 3, 1, 2]]}]})");
+  Question question = ask("all_gather", 1024);
+  EXPECT_EQ(chooseFrom(tables, question).way.protocol, "ll128");
+  question.device = "NVIDIA H100 PCIe";
+  EXPECT_EQ(chooseFrom(tables, question).way.protocol, "ll");
+  question.protocol = "ll128"; // By name it may travel anywhere.
+  EXPECT_EQ(chooseFrom(tables, question).way.protocol, "ll128");
+  question = ask("all_gather", 1024);
+  question.ranks = 5; // No table: the estimate does not rely on NVLink.
+  for (const Way &way : chooseFrom(tables, question).considered)
+    EXPECT_NE(way.protocol, "ll128");
+}
+
 TEST(Table, OtherMachines) {
   Tables tables = tablesOf(kTable);
   Question question = ask("all_reduce", 1024);
