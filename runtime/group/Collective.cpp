@@ -14,6 +14,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/xxhash.h"
@@ -29,6 +30,8 @@ using Kind = GroupError::Kind;
 static constexpr unsigned kUsesOfOwn = 4;
 /// GPU: bytes of an array from which it is not copied, whatever its size is.
 static constexpr int64_t kLargestCopy = int64_t(256) << 20;
+/// GPU: elements below which no call is cut into pieces.
+static constexpr int64_t kLeastPiece = 4096;
 /// CPU: bytes of an output from which ranks ask each other whether they can
 /// write to it: that costs a small collective.
 static constexpr int64_t kDirectBytes = int64_t(4) << 20;
@@ -190,6 +193,8 @@ struct Collectives::Impl {
   std::vector<char *> ofGraphs;
   StagingCounts counted;
   bool staged = false;
+  /// The last piece has failed because there are no channels for it.
+  bool isTooLarge = false;
 };
 
 Collectives::Impl::~Impl() {
@@ -318,8 +323,11 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
   std::string key = shape.key() + " " + std::to_string(elements);
   auto kept = find(shelf, key, shape.members, shape.text, stream,
                    [&] { return shape.write(elements); });
-  if (!kept)
-    return kept.takeError();
+  if (!kept) {
+    llvm::Error error = kept.takeError();
+    isTooLarge = isLimit(error);
+    return error;
+  }
   char *result = to;
   if (pack) {
     auto buffer = take(Scratch::Packed, padded * shape.inputParts, capture);
@@ -456,18 +464,29 @@ llvm::Expected<bool> Collectives::Impl::runDirectly(const Shape &shape) {
 }
 
 llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
-  const Shape &shape = plan.shape;
+  Shape &shape = plan.shape;
   if (isCurrent(plan) && isAligned(shape.input) && isAligned(shape.output)) {
     plan.shelf->touch(*plan.kept);
     return launch(shape, shape.elements, *plan.kept->kernel, shape.input,
                   shape.output, stream);
   }
   uint64_t capture = group.captureOf(stream);
-  for (int64_t first = 0; first < shape.elements; first += shape.chunk)
-    if (llvm::Error error =
-            runPiece(plan, first, std::min(shape.chunk, shape.elements - first),
-                     capture, stream))
+  for (int64_t first = 0; first < shape.elements;) {
+    int64_t count = std::min(shape.chunk, shape.elements - first);
+    isTooLarge = false;
+    llvm::Error error = runPiece(plan, first, count, capture, stream);
+    if (!error) {
+      first += count;
+      continue;
+    }
+    // All ranks are told, and go on in the same smaller pieces: so small that
+    // there is room for what is left at the end, too.
+    if (!isTooLarge || !group.onGpu() || count <= kLeastPiece)
       return error;
+    llvm::consumeError(std::move(error));
+    shape.chunk = std::max(int64_t(llvm::bit_floor(uint64_t(count - 1)) / 2),
+                           kLeastPiece);
+  }
   return llvm::Error::success();
 }
 

@@ -245,6 +245,40 @@ TEST_F(CollectiveTest, KernelsMakeRoom) {
   unsetenv("COMMSIR_CHANNEL_BYTES");
 }
 
+/// What needs more channel memory than there is goes in pieces.
+TEST_F(CollectiveTest, LargeMessagesGoInPieces) {
+  setenv("COMMSIR_CHANNEL_BYTES", "300000", 1);
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        constexpr int64_t piece = 32768, count = 3 * piece;
+        int32_t *arrays[2];
+        for (int32_t *&array : arrays)
+          array = static_cast<int32_t *>(
+              llvm::cantFail(calls.group->allocateOwn(count * 4)));
+        Calls::expect(piece);
+        for (int32_t turn = 0; turn < 2; ++turn) {
+          std::iota(arrays[0], arrays[0] + count, turn * 7);
+          std::fill_n(arrays[1], count, -1);
+          CollectiveCall call = calls.make("all_reduce", count);
+          call.input.data = arrays[0];
+          call.output.data = arrays[1];
+          call.algorithm = "one_shot";
+          call.protocol = "pull";
+          if (auto error = calls.collectives->run(call, nullptr))
+            return llvm::toString(std::move(error));
+          if (!std::equal(arrays[0], arrays[0] + count, arrays[1]))
+            return "not all was reduced";
+        }
+        uint64_t launches = calls.group->counts().launches;
+        return launches == 6 && calls.collectives->counts().staged == 0
+                   ? ""
+                   : std::to_string(launches) + " launches, or copies";
+      },
+      2);
+  unsetenv("COMMSIR_CHANNEL_BYTES");
+}
+
 TEST_F(CollectiveTest, CapturesNeedPreparedCalls) {
   CollectiveLimits limits;
   limits.ownSizes = 1;
