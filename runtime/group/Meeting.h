@@ -193,6 +193,8 @@ private:
         if (!guests[other].here)
           greet(other, guests[other]);
         all = all && guests[other].here;
+        if (!guests[other].here && store.stopped && store.stopped())
+          break;
       }
       if (all && !broken)
         break;

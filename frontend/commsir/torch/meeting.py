@@ -126,7 +126,7 @@ class Meeting:
         guests[0] = _Guest(self._number, self._number, says, True)
         while True:
             for other, guest in enumerate(guests):
-                if not guest.here and not self._broken:
+                if not guest.here and not self._broken and not self._stopped():
                     self._greet(other, guest)
             if all(guest.here for guest in guests) and not self._broken:
                 break
