@@ -62,7 +62,7 @@ def ExpandCollectives : Pass<"comms-expand-collectives", "::mlir::comms::KernelO
     Option<"blocks", "blocks", "int64_t", "0", "Blocks of each rank; 0: the kernel's own `blocks`, else known at run time">,
     Option<"algorithm", "algorithm", "std::string", "\"\"", "Algorithm for all collectives; empty: each op's own, else the cheapest">,
     Option<"protocol", "protocol", "std::string", "\"\"", "Protocol for all channels; empty: each op's own, else the cheapest">,
-    Option<"tileSize", "tile-size", "int64_t", "0", "Elements of a flat tile; 0: chosen">,
+    Option<"tileSize", "tile-size", "int64_t", "0", "Elements of a flat tile, rounded up to what the protocol moves at a time; 0: chosen">,
     Option<"threads", "threads", "int64_t", "0", "Threads of a GPU's CTA: a flat tile is one vector of each thread of a block; 0: no GPU">,
     Option<"cluster", "cluster", "int64_t", "1", "CTAs of a block">,
   ];
@@ -337,6 +337,11 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
     sum stays in registers. Rows are combined by the tree of docs/Spec.md
     ("Bits"), in loops: code does not grow with the row. Stored NaN that
     arithmetic made are the canonical ones.
+
+    Vectors of a line of packets (`store128_whole`) are all made or none is, with
+    a mask for what `valid` leaves out: up to the end of a line, and with threads
+    in whole warps. `lanes` is at least 8 then, and threads move 16 bytes of a
+    line, or of each of several.
 
     Loops made here carry `comms.tile`. The pass fails when a tensor, or a vector
     of more than 16 elements, would be left.
