@@ -617,6 +617,44 @@ std::string runAdopted(Rank &me) {
   return note;
 }
 
+/// Kernels that call NCCL's device library, beside themselves in two graphs.
+/// Number 1: with a communicator of the caller's own.
+std::string runDeviceLibrary(Rank &me) {
+  auto device = me.take(cuda::Device::open(me.options.device));
+  const cuda::Driver &cu = device.driver();
+  me.check(cu.check(cu.CtxSetCurrent(device.context()), "cuCtxSetCurrent"));
+  ncclComm_t comm = me.number ? me.makeNccl("device library") : nullptr;
+  me.options.ncclComm = comm;
+  me.options.windows = "nccl";
+  me.join();
+  KernelRequest what = Rank::request(20000, "one_shot", "pull", 8);
+  what.impl = "nccl";
+  CUstream stream = me.streams[0];
+  Sum sum = me.makeSum(what, 20000);
+  // What is generated takes turns with it.
+  Sum generated =
+      me.makeSum(Rank::request(20000, "one_shot", "push", 8), 20000, &sum);
+  CUgraphExec first = me.capture({&sum, &generated}, 3);
+  me.take(me.group->prepare(what)); // For one more capture.
+  CUgraphExec other = me.capture({&sum}, 2);
+  int64_t launch = 0;
+  for (int round = 0; round < 20; ++round) {
+    me.sumOnce(sum, ++launch, stream);
+    for (CUgraphExec graph : {first, other}) {
+      me.fill(sum, ++launch, stream);
+      me.check(cu.check(cu.GraphLaunch(graph, stream), "cuGraphLaunch"));
+      me.check(me.wait(stream));
+      me.compare(sum, launch, stream);
+    }
+    me.sumOnce(generated, ++launch, stream);
+  }
+  me.meet();
+  me.group.reset();
+  if (comm)
+    me.take(cuda::Nccl::get())->CommDestroy(comm);
+  return "";
+}
+
 /// One operation, type and size.
 struct Operation {
   GroupKernel *kernel = nullptr;
@@ -755,6 +793,8 @@ std::string runScenario(llvm::StringRef name, Rank &me) {
     return runBusy(me);
   if (name == "adopted")
     return runAdopted(me);
+  if (name == "device-library")
+    return runDeviceLibrary(me);
   if (name == "checked")
     return runChecked(me);
   me.fail("there is no scenario '" + name + "'");

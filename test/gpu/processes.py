@@ -73,6 +73,8 @@ class Cases:
             self.scenario("many", ranks, 1_000_000 if self.full else 20_000, 400)
             self.scenario("checked", ranks, 1_000_000 if self.full else 20_000, 600)
             self.scenario("adopted", ranks, 0, 60, "nccl")
+            for number in (0, 1):
+                self.scenario("device-library", ranks, number, 60, "nccl")
             self.scenario("busy", ranks, 0)
         self.scenario("mismatch", 2)
         self.scenario("mismatch-replay", 2)
