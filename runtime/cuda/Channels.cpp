@@ -53,9 +53,9 @@ llvm::Error ChannelPool::reserve(size_t bytes) {
     return window.takeError();
   const Device &device = communicator.getDevice();
   const Driver &cu = device.driver();
-  if (auto error =
-          cu.check(cu.MemsetD8((*window)->base(), 0, (*window)->size()),
-                   "zeroing channel memory"))
+  // Not what lies behind: peers may still read this rank's mark.
+  if (auto error = cu.check(cu.MemsetD8((*window)->base(), 0, wanted),
+                            "zeroing channel memory"))
     return error;
   if (auto error = cu.check(cu.CtxSynchronize(), "zeroing channel memory"))
     return error;
