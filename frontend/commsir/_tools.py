@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from commsir import _native, errors
 
 
 def _run(name: str) -> None:
+    # As in the programs themselves: Python's handler would wait for their end.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         status = int(_native.call("tool", [name, *sys.argv[1:]]))
     except errors.CommsError as error:

@@ -35,10 +35,14 @@ static Array<Any> simulate(String request, Array<String> names,
     arrays.push_back(
         {held[i].c_str(), ranks[i], tensor.data_ptr(), bytesOf(tensor)});
   }
+  Interruptible inside;
   char *result = nullptr;
   commsir_status status =
       commsir_simulate(request.c_str(), arrays.data(), arrays.size(), &result);
-  return answer(status, result);
+  Array<Any> made = answer(status, result);
+  // It may have ended by itself just then.
+  throwInterrupt();
+  return made;
 }
 
 /// Like a program's main function; the first argument is its name.

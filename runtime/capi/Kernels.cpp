@@ -342,7 +342,10 @@ static commsir_status failRun(const driver::Report &report) {
     message += ": " + report.fuzz->difference;
     details["seed"] = int64_t(report.fuzz->seed);
   }
-  return fail(statusOf(report.exitCode), message, std::move(details));
+  bool interrupted =
+      report.runError && report.runError->kind == cpu::RunError::Interrupted;
+  return fail(interrupted ? COMMSIR_ABORTED : statusOf(report.exitCode),
+              message, std::move(details));
 }
 
 commsir_status commsir_simulate(const char *json, commsir_host_array *arrays,

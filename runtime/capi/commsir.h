@@ -48,7 +48,7 @@ typedef enum {
   COMMSIR_BOUNDS = 8,
   /* Ranks of a group disagree: different calls, sizes, types, kernels. */
   COMMSIR_DISAGREE = 9,
-  /* The group was aborted, or destroyed. */
+  /* The group was aborted, or destroyed; a simulation was interrupted. */
   COMMSIR_ABORTED = 10
 } commsir_status;
 
@@ -105,10 +105,11 @@ COMMSIR_API commsir_status commsir_group_shrink(commsir_group *,
  * that are made later. */
 COMMSIR_API commsir_status commsir_group_set_timeout(commsir_group *,
                                                      double seconds);
-/* Adds to what waits of groups on the CPU, and for a store's folder, ask every
- * 20 ms on the thread that waits; when it does not return 0, as after Ctrl-C,
- * the call fails with COMMSIR_ABORTED, and so do later ones of the group (not
- * after commsir_wait_signal). Null: nobody is asked from now on. At most 8. */
+/* Adds to what waits of groups on the CPU, for a store's folder, and for the
+ * end of a simulation on the CPU, ask every 50 ms or sooner on the thread that
+ * waits; when it does not return 0, as after Ctrl-C, the call fails with
+ * COMMSIR_ABORTED, and so do later ones of the group (not after
+ * commsir_wait_signal). Null: nobody is asked from now on. At most 8. */
 COMMSIR_API void commsir_set_interrupt(int (*check)(void));
 /* The first failure that launches have reported since. Does not wait. */
 COMMSIR_API commsir_status commsir_group_poll(commsir_group *);

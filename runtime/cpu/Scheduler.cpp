@@ -449,7 +449,7 @@ int64_t Scheduler::arriveShared(Fiber &fiber, int32_t site,
 //===----------------------------------------------------------------------===//
 
 void Scheduler::start() {
-  abort = stuck = timedOut = outOfSteps = onlyPolls = false;
+  abort = stuck = timedOut = interrupted = outOfSteps = onlyPolls = false;
   lastChange = 0;
   stop = 0;
   finishedBlocks = 0;
@@ -723,6 +723,10 @@ std::variant<RunStats, RunError> Scheduler::run() {
       timedOut = true;
       stop = 1;
     });
+    std::stop_callback onStop(options.stop, [this] {
+      interrupted = true;
+      stop = 1;
+    });
     if (!options.fast) {
       runAlone();
     } else {
@@ -780,6 +784,8 @@ std::variant<RunStats, RunError> Scheduler::conclude() {
   if (stuck)
     return makeError(RunError::Deadlock,
                      "deadlock: nothing can run and " + ofAll());
+  if (left != 0 && interrupted)
+    return makeError(RunError::Interrupted, "interrupted: " + ofAll());
   if (left != 0 && timedOut)
     return makeError(RunError::TimeLimit,
                      "the limit of " + std::to_string(options.timeLimit) +

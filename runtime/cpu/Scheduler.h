@@ -131,7 +131,7 @@ struct Scheduler {
 
   /// Not zero: every block has to stop where it can.
   alignas(64) std::atomic<uint32_t> stop{0};
-  std::atomic<bool> timedOut{false}, outOfSteps{false};
+  std::atomic<bool> timedOut{false}, interrupted{false}, outOfSteps{false};
 
 private:
   void start();

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
@@ -46,6 +47,8 @@ struct RunOptions {
   uint64_t maxSteps = 0;
   /// Limit in seconds; 0: none.
   double timeLimit = 0;
+  /// Ends the run from outside, whatever its blocks are at.
+  std::stop_token stop;
   /// Chrome trace (Perfetto) to write; empty: none.
   std::string tracePath;
   /// Called about twice a second after the first two seconds.
@@ -68,7 +71,14 @@ struct Waiting {
 };
 
 struct RunError {
-  enum Kind { Deadlock, StepLimit, TimeLimit, Bounds, Other } kind = Other;
+  enum Kind {
+    Deadlock,
+    StepLimit,
+    TimeLimit,
+    Bounds,
+    Interrupted,
+    Other
+  } kind = Other;
   std::string message;
   std::vector<Waiting> waiting;
   /// The whole report, with lines that end in a newline.

@@ -11,6 +11,7 @@
 #include "runtime/driver/Inputs.h"
 #include "runtime/driver/Memory.h"
 #include "runtime/driver/Nesting.h"
+#include "runtime/group/Group.h"
 #include "runtime/jit/Shapes.h"
 
 #include "mlir/Parser/Parser.h"
@@ -21,6 +22,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <thread>
 
 using namespace commsir;
@@ -85,6 +87,7 @@ bool Session::failRun(cpu::RunError error, const llvm::Twine &prefix) {
     break;
   case cpu::RunError::StepLimit:
   case cpu::RunError::TimeLimit:
+  case cpu::RunError::Interrupted:
     code = ExitLimit;
     break;
   case cpu::RunError::Bounds:
@@ -455,6 +458,7 @@ cpu::RunOptions Session::runOptions() const {
   run.workers = options.workers;
   run.maxSteps = options.maxSteps;
   run.timeLimit = options.timeLimit;
+  run.stop = stopped.get_token();
   return run;
 }
 
@@ -703,7 +707,24 @@ bool Session::run() {
       return fail(ExitUsage, path.takeError());
     tracePath = *path;
   }
-  return options.fuzzSchedules ? runSchedules() : runOnce();
+  auto work = [this] {
+    return options.fuzzSchedules ? runSchedules() : runOnce();
+  };
+  // A program of its own ends by the signal; GPUs are not stopped here.
+  if (!host || options.target != "cpu" || !group::canBeInterrupted())
+    return work();
+  return attend(work);
+}
+
+/// What wants to interrupt is asked on the caller's thread, while another does
+/// the work: blocks that never wait do not come back to ask.
+bool Session::attend(llvm::function_ref<bool()> work) {
+  std::future<bool> done = std::async(std::launch::async, work);
+  while (done.wait_for(std::chrono::milliseconds(50)) ==
+         std::future_status::timeout)
+    if (!stopped.stop_requested() && group::isInterrupted())
+      stopped.request_stop();
+  return done.get();
 }
 
 //===----------------------------------------------------------------------===//

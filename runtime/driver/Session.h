@@ -54,6 +54,7 @@ private:
   bool run();
   bool runOnce();
   bool runSchedules();
+  bool attend(llvm::function_ref<bool()> work);
   llvm::Error fillFromHost(World &world);
   void copyToHost(World &world);
   bool compareResults(World &world);
@@ -85,6 +86,7 @@ private:
   std::unique_ptr<Target> target;
   uint64_t bytesPerWorld = 0;
   std::unique_ptr<World> reference;
+  std::stop_source stopped;
   OutputFiles files;
   std::string tracePath, objectPath;
   Report report;

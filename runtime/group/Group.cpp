@@ -65,6 +65,12 @@ bool commsir::group::isInterrupted() {
   return false;
 }
 
+bool commsir::group::canBeInterrupted() {
+  return llvm::any_of(interruptChecks, [](const auto &place) {
+    return place.load(std::memory_order_acquire) != nullptr;
+  });
+}
+
 llvm::Expected<std::unique_ptr<Group>>
 commsir::group::createGroup(const GroupOptions &options, Store &store) {
   if (options.device < 0)

@@ -248,6 +248,8 @@ protected:
 /// ends as by `abort`.
 void setInterrupt(int (*check)());
 bool isInterrupted();
+/// Whether anybody would be asked.
+bool canBeInterrupted();
 
 /// Collective. The store is used during the call alone.
 llvm::Expected<std::unique_ptr<Group>> createCpuGroup(const GroupOptions &,
