@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/Passes.h"
+#include "lowering/Problem.h"
 #include "lowering/check/Deadlock.h"
 #include "lowering/check/Machine.h"
 #include "lowering/check/Program.h"
@@ -122,7 +123,7 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
       kernel.getLsaSize().value_or(static_cast<uint64_t>(shape.ranks)));
   shape.blocks = blocks         ? int64_t(blocks)
                  : kernelBlocks ? kernelBlocks
-                 : !program.tellsBlocksApart
+                 : !tellsBlocksApart(kernel)
                      ? 1
                      : std::max(defaultBlocks, program.roleBlocks);
   shape.launches = launches;

@@ -44,6 +44,16 @@ const CollectiveKind *mlir::comms::getCollectiveKind(Operation *op) {
   return findCollectiveKind(name);
 }
 
+bool mlir::comms::tellsBlocksApart(KernelOp kernel) {
+  return kernel
+      .walk([](Operation *op) {
+        return isa<BlockIdOp, NumBlocksOp, RoleOp>(op) || getCollectiveKind(op)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 const CollectiveKind *mlir::comms::findCollectiveKind(StringRef name) {
   const auto *it = llvm::find_if(
       kinds, [&](const CollectiveKind &kind) { return kind.name == name; });
@@ -210,6 +220,8 @@ int64_t Problem::outputParts() const {
 }
 
 bool Problem::storesToPeers() const {
+  if (outputs.empty())
+    return windows;
   return args.empty() && llvm::all_of(outputs, [](const TileArray &output) {
            return isa<WindowType>(output.memory.getType());
          });

@@ -105,6 +105,10 @@ struct Problem {
   /// goes in rounds: the kernel's `comms.round_bytes`.
   int64_t roundBytes = int64_t(128) << 20;
 
+  /// Of a problem without arrays, which is to be estimated alone: whether its
+  /// outputs are windows.
+  bool windows = false;
+
   /// Microseconds that `copies` times the bytes of one part take on a link.
   double transfer(double copies) const;
   /// The largest share of a part, from 0 to 1, that one rank has when tiles are
@@ -122,6 +126,12 @@ struct Problem {
 
 /// The row of the table for `op`, or null when it is no collective.
 const CollectiveKind *getCollectiveKind(Operation *op);
+
+/// Whether the blocks of a rank do different things: by their number, in roles,
+/// or in collectives, which share out tiles. More blocks of another kernel
+/// would all do the same, over one another: where nobody says how many there
+/// are, it has one.
+bool tellsBlocksApart(KernelOp kernel);
 
 /// The row of that name, or null.
 const CollectiveKind *findCollectiveKind(llvm::StringRef name);

@@ -297,7 +297,6 @@ LogicalResult ProgramBuilder::survey() {
       noteInside(spinInside, op);
       live(op->getParentOp());
     }
-    program.tellsBlocksApart |= isa<BlockIdOp, NumBlocksOp, RoleOp>(op);
     if (auto role = dyn_cast<RoleOp>(op))
       program.roleBlocks =
           std::max<int64_t>(program.roleBlocks, role.getLast());

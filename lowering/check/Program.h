@@ -227,8 +227,6 @@ public:
   int64_t roleBlocks = 0;
   /// Some op synchronises.
   bool synchronises = false;
-  /// Blocks differ: some op asks for the block's number, or is a role.
-  bool tellsBlocksApart = false;
 };
 
 } // namespace mlir::comms::check

@@ -8,6 +8,7 @@
 #include "runtime/driver/Session.h"
 
 #include "lowering/Pipelines.h"
+#include "lowering/Problem.h"
 #include "runtime/driver/Inputs.h"
 #include "runtime/driver/Memory.h"
 #include "runtime/driver/Nesting.h"
@@ -220,7 +221,9 @@ bool Session::fixCounts() {
                                " blocks (its attribute `blocks`)");
   report.blocks = ownBlocks        ? *ownBlocks
                   : options.blocks ? options.blocks
-                                   : target->defaultBlocks();
+                  : mlir::comms::tellsBlocksApart(kernel)
+                      ? target->defaultBlocks()
+                      : 1;
   constexpr int64_t maxFibers = int64_t(1) << 24;
   if (report.ranks > maxFibers / std::max<int64_t>(report.blocks, 1))
     return fail(ExitUsage,

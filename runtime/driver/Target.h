@@ -47,7 +47,8 @@ public:
 
   /// Whether this machine can run that many ranks. Called before compiling.
   virtual llvm::Error checkMachine(int64_t ranks) = 0;
-  /// Blocks of each rank when neither kernel nor command line says.
+  /// Blocks of each rank when neither kernel nor command line says, and blocks
+  /// differ.
   virtual int64_t defaultBlocks() const = 0;
   /// Adds the passes that `compile` runs.
   virtual void addPasses(mlir::OpPassManager &manager, int64_t ranks,

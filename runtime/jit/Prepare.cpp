@@ -7,6 +7,7 @@
 
 #include "runtime/jit/Prepare.h"
 
+#include "lowering/Problem.h"
 #include "lowering/cpu/Abi.h"
 
 #include "mlir/Pass/Pass.h"
@@ -160,6 +161,8 @@ Expected<comms::KernelOp> commsir::jit::prepareKernel(mlir::ModuleOp module,
     return kernel.takeError();
   if (Error error = fix(*kernel, "ranks", ranks, kernel->getRanks(), "ranks"))
     return std::move(error);
+  if (!blocks && !kernel->getBlocks() && !comms::tellsBlocksApart(*kernel))
+    blocks = 1;
   if (Error error =
           fix(*kernel, "blocks", blocks, kernel->getBlocks(), "blocks"))
     return std::move(error);

@@ -28,7 +28,8 @@ llvm::Error failCompilation(CompileError::Stage stage,
                             const llvm::Twine &message);
 
 /// Finds kernel `name` (empty: the only one), writes the numbers of ranks and
-/// blocks on it (0: its own), and removes all other kernels. Fails when there
+/// blocks on it (0: its own; else one block where tellsBlocksApart says that
+/// more would do the same), and removes all other kernels. Fails when there
 /// is no such kernel, when it is written for other numbers, or when nobody says
 /// how many ranks there are.
 llvm::Expected<mlir::comms::KernelOp> prepareKernel(mlir::ModuleOp module,

@@ -46,7 +46,6 @@ def _exchange(c: Compiler, name: str, x: Value, outs: Value, args: Value, scale:
     inputs = _arrays(c, x, "what is exchanged")
     if not inputs:
         c.fail(f"{name} of nothing", "pass a window or an array")
-    c.tells_blocks_apart = True
     made = Exchange(name, inputs, _arrays(c, outs, "outs") or list(inputs), _arrays(c, args, "args"), scale, reduces)
     if c.in_region:
         c.fail("a collective inside the function of a collective")

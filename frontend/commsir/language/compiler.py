@@ -95,8 +95,6 @@ class Compiler(Flow):
         self.locals: dict[str, Memory] = {}
         self.channels = 0
         self.in_region = False
-        # Whether blocks do different things: by their number, in roles, or in collectives, which share out tiles.
-        self.tells_blocks_apart = False
         self.calls: list[tuple[Any, Place]] = []
         self.parameters: Mapping[str, Parameter] = {}
         self.arguments: dict[str, Value] = {}
@@ -137,9 +135,6 @@ class Compiler(Flow):
         start = self.place
         self.calls = []
         self._run(body)
-        if not self.tells_blocks_apart:
-            # More blocks would all do the same, over one another: one runs wherever the number is left open.
-            attributes = {"blocks": 1, **attributes}
         extra = ", ".join(f"{k} = {v}" for k, v in attributes.items())
         header = f"comms.kernel @{name}({', '.join(declared)})" + (f" attributes {{{extra}}}" if extra else "")
         return self.emitter.render(header, start, set(parameters), locations)
@@ -334,7 +329,6 @@ class Compiler(Flow):
             self.fail(
                 "a role has a name and two numbers of blocks that are known", 'as in: with role("send", 0, 2):', s
             )
-        self.tells_blocks_apart = True
         before, lines = dict(self.frame.variables), list[Line]()
         place = self.at(s)
         with self.emitter.into(lines, 1):

@@ -289,13 +289,11 @@ def _translate_method(c: Compiler, team: Team, rank: Value, to: Value) -> Value 
 
 @lowers(f.block_id)
 def _block_id(c: Compiler) -> Value:
-    c.tells_blocks_apart = True
     return Scalar(c.result("comms.block_id", ""), INDEX, True)
 
 
 @lowers(f.num_blocks)
 def _num_blocks(c: Compiler) -> Value:
-    c.tells_blocks_apart = True
     return Scalar(c.result("comms.num_blocks", ""), INDEX, True)
 
 

@@ -145,3 +145,21 @@ def test_any_request_is_answered(options: dict[str, Any]) -> None:
         commsir._native._report(SUM, {"produce": "check", "ranks": 2, "blocks": 1, **options})
     except commsir.CommsError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    "body, blocks", [("", 1), ("%b = comms.block_id", 16), ("%b = comms.num_blocks", 16)], ids=["one", "id", "number"]
+)
+def test_blocks_that_nobody_asks_for(body: str, blocks: int) -> None:
+    """Blocks that all did the same would write over one another: on GPUs there is one then."""
+    source = f"""
+    comms.kernel @first(%x: memref<8xf32>) {{
+      %zero = arith.constant 0 : index
+      %one = arith.constant dense<1.0> : tensor<1xf32>
+      {body}
+      comms.tile_store %one, %x[%zero] : tensor<1xf32>, memref<8xf32>
+      comms.return
+    }}"""
+    assert commsir.explain(source, ranks=2, target="cuda")["blocks"] == blocks
+    assert commsir.explain(source, ranks=2, target="cuda", blocks=4)["blocks"] == 4
+    assert commsir.explain(source, ranks=2)["blocks"] == (1 if blocks == 1 else 0)
