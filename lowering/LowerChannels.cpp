@@ -77,21 +77,22 @@ static const Protocol *chooseProtocol(ChannelOp channel) {
   return protocol;
 }
 
-/// Whether `memory` fits in 2^63 bytes and has room for at least one slot.
-static bool fits(const ChannelMemory &memory) {
+/// Bytes of `memory` on each rank; nothing where they are not between 1 and
+/// 2^63.
+static std::optional<int64_t> countBytes(const ChannelMemory &memory) {
   int64_t bytes = memory.elementType.getIntOrFloatBitWidth() / 8;
   for (int64_t dim :
        {memory.buffers, memory.rows, memory.slots, memory.units + memory.rest})
     if (dim < 1 || __builtin_mul_overflow(bytes, dim, &bytes))
-      return false;
-  return true;
+      return std::nullopt;
+  return bytes;
 }
 
 /// Appends the channel's window to the kernel's arguments.
 static FailureOr<Value> addWindow(KernelOp kernel, ChannelOp channel,
                                   const Protocol &protocol,
                                   const ChannelMemory &memory) {
-  if (!fits(memory)) {
+  if (!countBytes(memory)) {
     channel.emitOpError()
         << "needs " << memory.buffers << " x " << memory.rows << " x "
         << memory.slots << " x " << memory.units + memory.rest
@@ -276,6 +277,21 @@ void mlir::comms::emitForEachDestination(
         body(inner, arith::RemUIOp::create(inner, loc, sum, size));
         scf::YieldOp::create(inner, loc);
       });
+}
+
+int64_t mlir::comms::countChannelBytes(KernelOp kernel) {
+  int64_t total = 0;
+  kernel.walk([&](ChannelOp channel) {
+    const Protocol *protocol =
+        findProtocol(channel.getChannel().getType().getProtocol().getValue());
+    std::optional<int64_t> size = getConstantTeamSize(channel.getTeam());
+    if (!protocol || !size) // LowerChannels says so.
+      return;
+    std::optional<int64_t> bytes = countBytes(protocol->memory(channel, *size));
+    if (!bytes || __builtin_add_overflow(total, *bytes, &total))
+      total = std::numeric_limits<int64_t>::max();
+  });
+  return total;
 }
 
 int64_t Protocol::getTileStep(Type elementType) const {

@@ -141,6 +141,10 @@ void sendPackets(OpBuilder &builder, const ChannelContext &context,
 Value recvPackets(OpBuilder &builder, const ChannelContext &context,
                   const ChannelMemory &memory, RecvOp op, Assumption assumes);
 
+/// Bytes that the channels of `kernel` will take on each rank, before they are
+/// lowered. What cannot be numbered counts as 2^63 - 1.
+int64_t countChannelBytes(KernelOp kernel);
+
 /// Whether `op` runs in every launch alike, with the same operands: they and
 /// the control flow around it depend on constants, on who and where the block
 /// is and on loops over such values, and on no scalar argument, no memory and

@@ -44,6 +44,13 @@ public:
   bool mayHave(size_t bytes) const {
     return has(bytes) || (bytes <= limit && total <= limit - bytes);
   }
+  /// Bytes of the largest piece that there can be, when all are given back.
+  uint64_t most() const {
+    uint64_t largest = limit < total ? 0 : limit - total;
+    for (const Block &block : blocks)
+      largest = std::max<uint64_t>(largest, block.bytes);
+    return largest;
+  }
   /// Makes a window where `bytes` are not there. Collective.
   llvm::Error reserve(size_t bytes);
   /// `bytes` that `reserve` or `has` has promised.

@@ -14,6 +14,7 @@
 #include "runtime/cuda/Mesh.h"
 #include "runtime/cuda/OneSided.h"
 #include "runtime/group/Error.h"
+#include "runtime/tune/ChannelMemory.h"
 #include "runtime/tune/Kernel.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -53,8 +54,6 @@ using Kind = GroupError::Kind;
 
 namespace {
 
-/// Bytes of channel memory of a rank when nobody says.
-constexpr uint64_t kChannelBytes = uint64_t(1) << 30;
 /// Channel memory that a new group has, so that small kernels need no window of
 /// their own, and can be prepared while a graph is captured.
 constexpr size_t kFirstChannels = size_t(32) << 20;
@@ -232,7 +231,8 @@ private:
 
 /// Fills in what the request leaves open, from tables or the cost model.
 void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
-                const Device &device, jit::CudaOptions &options) {
+                const Device &device, uint64_t memory,
+                jit::CudaOptions &options) {
   mlir::comms::KernelOp kernel;
   for (auto candidate : module.getOps<mlir::comms::KernelOp>())
     if (request.name.empty() || candidate.getSymName() == request.name)
@@ -247,6 +247,7 @@ void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
       CUDA_SUCCESS)
     wish.device = name;
   wish.multiprocessors = device.getMultiprocessors();
+  wish.memory = memory;
   wish.algorithm = request.algorithm;
   wish.protocol = request.protocol;
   wish.blocks = request.blocks;
@@ -262,10 +263,11 @@ void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
     options.cluster = answer.cluster;
 }
 
-/// A request's source in machine code.
+/// A request's source in machine code, with no more than `memory` bytes of
+/// channels where there is a choice.
 llvm::Expected<std::unique_ptr<jit::CudaKernel>>
 compileRequest(const KernelRequest &request, int64_t ranks,
-               const Device &device) {
+               const Device &device, uint64_t memory) {
   jit::CudaOptions options;
   options.ranks = ranks;
   options.blocks = request.blocks;
@@ -290,7 +292,7 @@ compileRequest(const KernelRequest &request, int64_t ranks,
     auto module = parse();
     if (!module)
       return module.takeError();
-    chooseOpen(**module, request, device, options);
+    chooseOpen(**module, request, device, memory, options);
     return jit::compileCuda(std::move(*module), request.name, options);
   };
   auto kernel = compile();
@@ -372,6 +374,7 @@ private:
   double patience() const { return std::max(settings.timeout, kPatience); }
   llvm::Error makeCommunicator();
   llvm::Expected<bool> agreeOnNccl(std::string &why);
+  llvm::Expected<uint64_t> agreeOnLimit();
   llvm::Error identifyPeers();
   const Range *find(CUdeviceptr address, size_t bytes) const;
   llvm::Error checkRange(const void *own, size_t bytes) const;
@@ -561,6 +564,31 @@ llvm::Error CudaGroup::makeCommunicator() {
   return llvm::Error::success();
 }
 
+/// Bytes of channel memory: the least that any rank allows, because all choose
+/// by it.
+llvm::Expected<uint64_t> CudaGroup::agreeOnLimit() {
+  uint64_t limit = settings.channelBytes;
+  llvm::Error wrong = llvm::Error::success();
+  if (!limit) {
+    auto read = tune::getChannelLimit();
+    if (read)
+      limit = *read;
+    else
+      wrong = usage(llvm::toString(read.takeError()));
+  }
+  if (auto error = mesh->agree("reading the limit on channel memory",
+                               std::move(wrong), patience()))
+    return std::move(error);
+  auto all = mesh->all("comparing the limits on channel memory",
+                       std::to_string(limit), patience());
+  if (!all)
+    return all.takeError();
+  for (llvm::StringRef text : *all)
+    if (uint64_t other; !text.getAsInteger(10, other))
+      limit = std::min(limit, other);
+  return limit;
+}
+
 llvm::Error CudaGroup::start() {
   Current current(cu, device->context());
   if (auto error = mesh->agree("opening GPUs", identifyPeers(), patience()))
@@ -587,17 +615,12 @@ llvm::Error CudaGroup::start() {
                                asGroupError(std::move(made)), patience()))
     return error;
   *static_cast<uint64_t *>(abortWord->host()) = kAbortedByHost;
-  uint64_t limit = settings.channelBytes;
-  if (!limit) {
-    limit = kChannelBytes;
-    if (auto text = llvm::sys::Process::GetEnv("COMMSIR_CHANNEL_BYTES"))
-      if (llvm::StringRef(*text).getAsInteger(10, limit))
-        return usage("COMMSIR_CHANNEL_BYTES: '" + *text +
-                     "' is not a number of bytes");
-  }
-  pool = std::make_unique<ChannelPool>(*communicator, limit);
+  auto limit = agreeOnLimit();
+  if (!limit)
+    return limit.takeError();
+  pool = std::make_unique<ChannelPool>(*communicator, *limit);
   llvm::Error reserved =
-      pool->reserve(std::min<uint64_t>(kFirstChannels, limit));
+      pool->reserve(std::min<uint64_t>(kFirstChannels, *limit));
   return mesh->agree("making channel memory", asGroupError(std::move(reserved)),
                      patience());
 }
@@ -818,7 +841,8 @@ void *CudaGroup::peerAddress(const void *data, int64_t peer) const {
 /// What needs no peer.
 llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
                                   CudaGroupKernel &made) {
-  auto compiled = compileRequest(request, settings.ranks, *device);
+  auto compiled =
+      compileRequest(request, settings.ranks, *device, pool->most());
   if (!compiled)
     return compiled.takeError();
   made.kernel = std::move(*compiled);

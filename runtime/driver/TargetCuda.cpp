@@ -14,6 +14,7 @@
 #include "runtime/driver/Processes.h"
 #include "runtime/driver/Target.h"
 #include "runtime/jit/cuda/Compile.h"
+#include "runtime/tune/ChannelMemory.h"
 #include "runtime/tune/Recipe.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -113,7 +114,11 @@ public:
     tune::Question machine;
     mlir::OwningOpRef<mlir::ModuleOp> spare;
     if (auto kernelOp = findKernel(*module, name)) {
-      machine = fillIn(request, kernelOp);
+      // What the groups of ranks allow.
+      auto limit = tune::getChannelLimit();
+      if (!limit)
+        return limit.takeError();
+      machine = fillIn(request, kernelOp, *limit);
       if (!options.blocks && !kernelOp.getBlocks())
         spare = module->clone();
     }
@@ -232,8 +237,9 @@ private:
   /// What neither the user nor the kernel says is chosen. Returns what is known
   /// of the machine.
   tune::Question fillIn(jit::CudaOptions &request,
-                        mlir::comms::KernelOp kernel) const {
+                        mlir::comms::KernelOp kernel, uint64_t limit) const {
     tune::Question wish;
+    wish.memory = limit;
     wish.ranks = request.ranks;
     wish.chip = chip;
     describeDevice(options.devices.empty() ? 0 : options.devices.front(), wish);

@@ -11,6 +11,7 @@
 #include "runtime/driver/AtomicFile.h"
 #include "runtime/driver/Memory.h"
 #include "runtime/driver/Progress.h"
+#include "runtime/tune/ChannelMemory.h"
 #include "runtime/tune/Choose.h"
 #include "runtime/tune/Compare.h"
 #include "runtime/tune/Compile.h"
@@ -407,6 +408,9 @@ static int runOn(const Plan &plan, Target &target) {
 }
 
 static int runExplain(const Plan &plan) {
+  auto limit = getChannelLimit();
+  if (!limit)
+    return fail(llvm::toString(limit.takeError()));
   for (const Problem &problem : plan.problems()) {
     if (llvm::Error error = problem.check())
       return fail(llvm::toString(std::move(error)));
@@ -416,6 +420,8 @@ static int runExplain(const Plan &plan) {
                       : plan.chip.empty()  ? "sm_90"
                                            : plan.chip;
       question.device = plan.device;
+      question.windows = !plan.plain && !problem.columns;
+      question.memory = question.chip == "cpu" ? 0 : *limit;
       question.algorithm = choice.algorithm;
       question.protocol = choice.protocol;
       question.blocks = choice.blocks;

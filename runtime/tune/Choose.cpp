@@ -13,6 +13,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cstdlib>
+#include <set>
 
 using namespace commsir;
 using namespace commsir::tune;
@@ -53,12 +54,27 @@ static std::string describe(const Way &way) {
   return text;
 }
 
+/// Of each pair of algorithm and protocol that was left out for its memory, the
+/// fastest way.
+static void explainLeftOut(const Question &question, const Answer &answer,
+                           llvm::raw_ostream &os) {
+  std::set<std::pair<std::string, std::string>> told;
+  for (const LeftOut &one : answer.tooLarge)
+    if (told.emplace(one.way.algorithm, one.way.protocol).second)
+      os << llvm::formatv("  {0,9:f2} us  {1}: left out, it takes {2} of "
+                          "channel memory, and the limit is {3}\n",
+                          one.way.microseconds, describe(one.way),
+                          renderSize(int64_t(one.bytes)),
+                          renderSize(int64_t(question.memory)));
+}
+
 std::string commsir::tune::explain(const Question &question,
                                    const Answer &answer, size_t most) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << describe(question) << ": " << describe(answer.way) << ", by the "
      << answer.source << "\n";
+  explainLeftOut(question, answer, os);
   size_t shown = 0;
   for (const Way &way : answer.considered) {
     if (most && shown++ == most) {

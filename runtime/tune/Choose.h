@@ -14,10 +14,14 @@
 #define COMMSIR_RUNTIME_TUNE_CHOOSE_H
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace commsir::tune {
+
+struct Way;
 
 /// What is to be carried out.
 struct Question {
@@ -38,6 +42,14 @@ struct Question {
   /// What is settled already; empty and 0: to be chosen.
   std::string algorithm, protocol;
   int64_t blocks = 0, threads = 0, cluster = 0;
+  /// Bytes of channel memory that a rank may take; 0: there is no limit. Ways
+  /// that take more are left out.
+  uint64_t memory = 0;
+  /// The outputs are windows, which peers can write.
+  bool windows = false;
+  /// Bytes of channel memory that a way takes, of who has the kernel; null: of
+  /// a kernel with this collective alone.
+  std::function<std::optional<uint64_t>(const Way &)> channels = nullptr;
 };
 
 /// One way to do it.
@@ -48,6 +60,12 @@ struct Way {
   double microseconds = 0;
 };
 
+/// A way that would be faster than the answer, and what it takes.
+struct LeftOut {
+  Way way;
+  uint64_t bytes = 0;
+};
+
 struct Answer {
   /// Names that are empty and numbers that are 0 are left to the compiler: on
   /// the processor there are no threads and clusters.
@@ -56,6 +74,9 @@ struct Answer {
   std::string source;
   /// All ways that were weighed, the best first; for --explain.
   std::vector<Way> considered;
+  /// Faster ones with too much channel memory. Where all have, the fastest is
+  /// the answer nevertheless, for the caller to refuse or to cut.
+  std::vector<LeftOut> tooLarge;
 };
 
 /// Never fails: the cost model knows every op. Same arguments, same answer on
@@ -65,7 +86,7 @@ struct Answer {
 Answer choose(const Question &question);
 
 /// The answer for people: what was chosen, from what, and what else was
-/// weighed (the best `most` ways; 0: all), a line each.
+/// weighed (the best `most` ways; 0: all) and left out for memory, a line each.
 std::string explain(const Question &question, const Answer &answer,
                     size_t most = 8);
 

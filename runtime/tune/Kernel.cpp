@@ -8,6 +8,8 @@
 #include "runtime/tune/Kernel.h"
 
 #include "lowering/Problem.h"
+#include "lowering/Protocol.h"
+#include "runtime/tune/ChannelMemory.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -31,6 +33,7 @@ static void describe(const comms::Problem &problem, Question &question) {
   int64_t parts =
       problem.kind->movement == comms::Movement::Exchange ? problem.ranks : 1;
   question.bytes = problem.partElements * parts * bits / 8;
+  question.windows = problem.storesToPeers();
   question.ranks = problem.ranks;
   if (problem.flat || input.tileLength <= 0)
     return;
@@ -55,6 +58,8 @@ KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
   bool roles = false;
   int64_t most = -1;
   mlir::OpBuilder builder(kernel.getContext());
+  // What the kernel's own channels and its collectives so far take.
+  auto taken = uint64_t(comms::countChannelBytes(kernel));
   kernel.walk([&](mlir::Operation *op) {
     roles |= mlir::isa<comms::RoleOp>(op);
     if (!comms::getCollectiveKind(op))
@@ -70,7 +75,15 @@ KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
       question.algorithm = getName(op, "algorithm");
     if (question.protocol.empty())
       question.protocol = getName(op, "protocol");
+    if (wish.memory)
+      question.memory = wish.memory > taken ? wish.memory - taken : 1;
+    question.channels = [&](const Way &way) {
+      return countChannels(kernel, op, way);
+    };
     Answer answer = choose(question);
+    if (wish.memory && boundChannels(question) > wish.memory)
+      taken += question.channels(answer.way).value_or(0);
+    question.channels = nullptr; // It refers to the kernel as it was.
     for (auto [attribute, name] :
          {std::pair("algorithm", &answer.way.algorithm),
           {"protocol", &answer.way.protocol}})

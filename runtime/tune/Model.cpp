@@ -100,6 +100,7 @@ static std::optional<comms::Problem> makeProblem(const Question &question) {
   problem.kind = kind;
   problem.ranks = question.ranks;
   problem.dest = question.ranks - 1;
+  problem.windows = question.windows;
   if (kind->reduces)
     problem.reduction = comms::symbolizeReductionKind(question.reduction)
                             .value_or(comms::ReductionKind::Sum);

@@ -7,6 +7,7 @@
 
 #include "runtime/tune/Table.h"
 
+#include "runtime/tune/ChannelMemory.h"
 #include "runtime/tune/Model.h"
 #include "runtime/tune/Report.h"
 
@@ -445,24 +446,61 @@ std::vector<const Table *> Tables::find(const Question &question) const {
   return found;
 }
 
+/// Bytes of channel memory of a way that takes more than the question allows.
+static std::optional<uint64_t> findExcess(const Question &question,
+                                          const Way &way) {
+  if (!question.memory || boundChannels(question) <= question.memory)
+    return std::nullopt;
+  std::optional<uint64_t> bytes =
+      question.channels ? question.channels(way) : countChannels(question, way);
+  return bytes && *bytes > question.memory ? bytes : std::nullopt;
+}
+
+/// Takes the fastest of `ways` that there is memory for, and what is slower;
+/// false: there is none.
+static bool take(const Question &question, std::vector<Way> ways,
+                 Answer &answer) {
+  auto first = ways.begin();
+  for (; first != ways.end(); ++first) {
+    std::optional<uint64_t> excess = findExcess(question, *first);
+    if (!excess)
+      break;
+    answer.tooLarge.push_back({*first, *excess});
+  }
+  answer.considered.assign(first, ways.end());
+  return !answer.considered.empty();
+}
+
+static std::string describeSource(const Table &table, const Question &question,
+                                  const std::string &where) {
+  std::string source =
+      "table " + table.name + " of " + table.date + ", " + where;
+  if (!question.device.empty() && !table.device.empty() &&
+      table.device != question.device)
+    source += " (measured on " + table.device + ")";
+  return source;
+}
+
 Answer commsir::tune::chooseFrom(const Tables &tables,
                                  const Question &question) {
   Answer answer;
+  bool found = false;
   for (const Table *table : tables.find(question)) {
     std::string where;
-    answer.considered = weigh(*table, question, where);
-    if (answer.considered.empty())
+    std::vector<Way> ways = weigh(*table, question, where);
+    found = take(question, std::move(ways), answer);
+    if (!found)
       continue;
-    answer.source =
-        "table " + table->name + " of " + table->date + ", " + where;
-    if (!question.device.empty() && !table->device.empty() &&
-        table->device != question.device)
-      answer.source += " (measured on " + table->device + ")";
+    answer.source = describeSource(*table, question, where);
     break;
   }
-  if (answer.considered.empty()) {
-    answer.considered = estimateAll(question);
+  if (!found) {
+    found = take(question, estimateAll(question), answer);
     answer.source = "cost model";
+  }
+  if (!found && !answer.tooLarge.empty()) {
+    answer.considered.push_back(answer.tooLarge.front().way);
+    answer.source = "lack of a way that needs less channel memory";
   }
   if (!answer.considered.empty()) {
     answer.way = answer.considered.front();

@@ -151,6 +151,7 @@ TuneRanges commsir::tune::listRanges(const Plan &plan, const Target &target) {
       continue;
     Question question = makeQuestion(problem);
     target.describeMachine(question);
+    question.windows = problem.columns == 0; // As they are measured.
     std::string label = problem.label() + " " + question.elementType;
     auto [place, fresh] = places.try_emplace(label, all.ranges.size());
     if (fresh) {

@@ -364,3 +364,16 @@ TEST(Explain, SaysWhatAndWhy) {
             "       6.00 us  two_shot/lamport b8 t128\n"
             "       6.00 us  two_shot/pull b2 t512\n");
 }
+
+// Broadcasts in permutations write into the outputs of others.
+TEST(Model, WhatNeedsWindowsIsForWindows) {
+  Question question = ask("broadcast", 64 << 20);
+  auto permutes = [&] {
+    return llvm::any_of(listPairs(question), [](const auto &pair) {
+      return pair.first == "permutation";
+    });
+  };
+  EXPECT_FALSE(permutes());
+  question.windows = true;
+  EXPECT_TRUE(permutes());
+}

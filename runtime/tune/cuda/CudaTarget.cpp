@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/Kernel.h"
+#include "runtime/tune/ChannelMemory.h"
 #include "runtime/tune/Compile.h"
 #include "runtime/tune/Recipe.h"
 #include "runtime/tune/Target.h"
@@ -696,6 +697,12 @@ private:
           const Problem &problem) const {
     Question question = makeQuestion(problem);
     describeMachine(question);
+    // As groups choose.
+    auto limit = getChannelLimit();
+    if (!limit)
+      return limit.takeError();
+    question.memory = *limit;
+    question.windows = candidate.registered && !problem.columns;
     const KernelChoice &choice = candidate.choice;
     question.algorithm = choice.algorithm;
     question.protocol = choice.protocol;

@@ -1,0 +1,292 @@
+//===- memory.cpp - What ways take of channel memory ----------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Problem.h"
+#include "runtime/tune/ChannelMemory.h"
+#include "runtime/tune/Compile.h"
+#include "runtime/tune/Kernel.h"
+#include "runtime/tune/Model.h"
+#include "runtime/tune/Table.h"
+
+#ifdef COMMSIR_CUDA
+#include "runtime/cuda/Channels.h"
+#include "runtime/jit/cuda/Compile.h"
+#endif
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+using namespace commsir;
+using namespace commsir::tune;
+
+static constexpr uint64_t kGiB = uint64_t(1) << 30;
+
+static Question ask(std::string op, int64_t ranks, int64_t bytes) {
+  Question question;
+  question.op = std::move(op);
+  question.reduction = "sum";
+  question.elementType = "bf16";
+  question.bytes = bytes;
+  question.ranks = ranks;
+  question.chip = "sm_90";
+  question.device = "NVIDIA H200";
+  question.memory = kGiB;
+  return question;
+}
+
+static std::string name(const Way &way) {
+  return way.algorithm + "/" + way.protocol;
+}
+
+/// The kernels that the benchmark compiles, flat and on rows.
+static std::vector<Problem> listProblems(int64_t ranks) {
+  std::vector<Problem> problems;
+  for (Operation operation : allOperations())
+    for (driver::Element element : {driver::Element::BF16, driver::Element::I8})
+      problems.push_back({operation, element, ranks, int64_t(6) << 20, 0});
+  for (Operation operation : rowOperations())
+    problems.push_back(
+        {operation, driver::Element::BF16, ranks, int64_t(8) << 20, 4096});
+  return problems;
+}
+
+static Way makeWay(const Question &question,
+                   const std::pair<std::string, std::string> &pair) {
+  return applyRecipe(suggestRecipe(question, pair.first, pair.second),
+                     question);
+}
+
+//===----------------------------------------------------------------------===//
+// Counting
+//===----------------------------------------------------------------------===//
+
+TEST(ChannelMemory, IsWithinTheBound) {
+  for (int64_t ranks : {2, 8})
+    for (const char *type : {"bf16", "i8", "f32", "f64"})
+      for (const char *op :
+           {"all_reduce", "reduce_scatter", "all_gather", "all_to_all",
+            "broadcast", "reduce", "gather", "scatter", "send_recv"})
+        for (int64_t bytes : {int64_t(64), int64_t(100000), int64_t(64) << 20})
+          for (bool rows : {false, true}) {
+            Question question = ask(op, ranks, bytes);
+            question.elementType = type;
+            // Arrays of one rank to another are flat.
+            if (rows && bytes >= 100000 && op != llvm::StringRef("send_recv")) {
+              question.columns = 2048;
+              question.rows = 16;
+              question.bytes = 16 * 2048 * (type[0] == 'i' ? 1 : 2);
+            }
+            question.windows = ranks == 2 && !question.rows;
+            for (const auto &pair : listPairs(question, true)) {
+              Way way = makeWay(question, pair);
+              auto counted = countChannels(question, way);
+              ASSERT_TRUE(counted) << op << " " << type << " " << name(way);
+              EXPECT_LE(*counted, boundChannels(question))
+                  << op << " " << type << " " << bytes << " " << name(way);
+            }
+          }
+}
+
+TEST(ChannelMemory, NamesWhatItTakes) {
+  Question question = ask("all_reduce", 8, int64_t(256) << 20);
+  auto take = [&](const char *algorithm, const char *protocol) {
+    return countChannels(question, {algorithm, protocol, 128, 1024, 1});
+  };
+  // Three buffers for pieces of all ranks, and three for the sums.
+  EXPECT_EQ(take("permutation", "lamport"), uint64_t(1536) << 20);
+  // In rounds of 128 MiB, of which there are two.
+  ASSERT_TRUE(take("permutation", "push"));
+  EXPECT_LE(*take("permutation", "push"), uint64_t(512) << 20);
+  question.windows = true; // The sums go where they belong.
+  EXPECT_EQ(take("permutation", "lamport"), uint64_t(768) << 20);
+  EXPECT_FALSE(take("no_shot", "push"));
+  question.elementType = "pear";
+  EXPECT_FALSE(take("permutation", "push"));
+}
+
+#ifdef COMMSIR_CUDA
+// Every operation by every algorithm and protocol: what is counted is what
+// kernels ask groups for.
+TEST(ChannelMemory, IsWhatCompiledKernelsTake) {
+  Compiler compiler;
+  int compared = 0;
+  for (const Problem &problem : listProblems(4)) {
+    Question question = makeQuestion(problem);
+    question.chip = "sm_90";
+    question.windows = problem.columns == 0;
+    for (const auto &pair : listPairs(question, true)) {
+      Way way = makeWay(question, pair);
+      way.blocks = 4;
+      std::string what = problem.describe() + " " + name(way);
+      auto counted = countChannels(question, way);
+      if (!counted) {
+        ADD_FAILURE() << what << " cannot be counted";
+        continue;
+      }
+      jit::CudaOptions options;
+      options.ranks = problem.ranks;
+      options.blocks = way.blocks;
+      options.threads = way.threads;
+      options.cluster = way.cluster;
+      options.algorithm = way.algorithm;
+      options.protocol = way.protocol;
+      options.check = false;
+      options.optLevel = 0;
+      options.linker = "driver"; // PTX is enough.
+      auto error = compiler.withModule(
+          problem.kernelText(question.windows),
+          [&](mlir::OwningOpRef<mlir::ModuleOp> module) -> llvm::Error {
+            auto kernel = jit::compileCuda(std::move(module), "bench", options);
+            if (!kernel)
+              return kernel.takeError();
+            uint64_t windows = 0;
+            for (const jit::ArgInfo &argument : (*kernel)->args())
+              if (argument.hidden &&
+                  llvm::StringRef(argument.name).starts_with("channel"))
+                windows += argument.bytes();
+            EXPECT_EQ(windows, *counted) << what;
+            // The group adds state, signals and counters.
+            auto layout = cuda::ChannelLayout::of(**kernel);
+            if (!layout)
+              return layout.takeError();
+            EXPECT_GE(layout->bytes, *counted) << what;
+            EXPECT_LE(layout->bytes, *counted + (1 << 20)) << what;
+            ++compared;
+            return llvm::Error::success();
+          });
+      EXPECT_FALSE(bool(error))
+          << what << ": " << llvm::toString(std::move(error));
+    }
+  }
+  EXPECT_GT(compared, 60);
+}
+#endif
+
+//===----------------------------------------------------------------------===//
+// Choosing
+//===----------------------------------------------------------------------===//
+
+// What the shipped tables and the model would take, were there more memory.
+TEST(ChannelMemory, NothingAboveTheLimitIsChosen) {
+  Tables none, shipped = Tables::load("");
+  struct {
+    const char *op;
+    int64_t ranks, mebibytes;
+  } const cases[] = {
+      {"all_reduce", 8, 256},     {"all_reduce", 8, 1024},
+      {"all_reduce", 2, 1024},    {"all_gather", 8, 256},
+      {"all_gather", 4, 256},     {"all_gather", 2, 1024},
+      {"all_to_all", 4, 1024},    {"broadcast", 8, 1024},
+      {"reduce_scatter", 4, 256},
+  };
+  int leftOut = 0;
+  for (const Tables *tables : {&none, &shipped})
+    for (const auto &one : cases) {
+      Question question = ask(one.op, one.ranks, one.mebibytes << 20);
+      question.windows = one.op == llvm::StringRef("broadcast");
+      Answer answer = chooseFrom(*tables, question);
+      auto bytes = countChannels(question, answer.way);
+      ASSERT_TRUE(bytes) << one.op;
+      EXPECT_LE(*bytes, kGiB) << explain(question, answer);
+      for (const LeftOut &other : answer.tooLarge)
+        EXPECT_GT(other.bytes, kGiB) << explain(question, answer);
+      leftOut += !answer.tooLarge.empty();
+    }
+  EXPECT_GT(leftOut, 3);
+}
+
+TEST(ChannelMemory, ExplainNamesWhatWasLeftOut) {
+  Tables none;
+  Question question = ask("all_reduce", 8, int64_t(256) << 20);
+  Answer answer = chooseFrom(none, question);
+  std::string text = explain(question, answer);
+  EXPECT_NE(text.find("permutation/lamport"), std::string::npos) << text;
+  EXPECT_NE(text.find("left out, it takes 1.5 GiB of channel memory, and the "
+                      "limit is 1 GiB"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(name(answer.way), "permutation/push") << text;
+  question.memory = 0;
+  answer = chooseFrom(none, question);
+  EXPECT_EQ(name(answer.way), "permutation/lamport");
+  EXPECT_EQ(explain(question, answer).find("left out"), std::string::npos);
+}
+
+TEST(ChannelMemory, WhereNothingFitsTheFastestIsNamed) {
+  Tables none;
+  Question question = ask("all_reduce", 8, int64_t(256) << 20);
+  question.protocol = "ll";
+  question.memory = 64 << 20;
+  Answer answer = chooseFrom(none, question);
+  EXPECT_EQ(answer.way.protocol, "ll");
+  EXPECT_NE(answer.source.find("lack of a way"), std::string::npos);
+}
+
+TEST(ChannelMemory, TablesAndTheModelAreAskedInTurn) {
+  Tables tables;
+  tables.all.push_back(llvm::cantFail(parseTable(
+      R"({"format": "commsir-table-1", "device": "NVIDIA H200",
+ "chip": "sm_90", "ranks": 8, "date": "2026-01-02",
+ "recipes": [["permutation", "lamport", 1024, 1, 8, 128]],
+ "sections": [{"op": "all_reduce", "type": "bf16", "points":
+   [[1024, 0, 2], [1073741824, 0, 500]]}]})",
+      "small-8.json")));
+  Answer answer = chooseFrom(tables, ask("all_reduce", 8, int64_t(1024) << 20));
+  EXPECT_EQ(answer.source, "cost model");
+  ASSERT_FALSE(answer.tooLarge.empty());
+  EXPECT_EQ(answer.tooLarge.front().way.microseconds, 500);
+  answer = chooseFrom(tables, ask("all_reduce", 8, 1 << 20));
+  EXPECT_NE(answer.source.find("table small-8"), std::string::npos);
+}
+
+TEST(ChannelMemory, CollectivesOfAKernelShareIt) {
+  Compiler compiler;
+  auto choose = [&](uint64_t memory) {
+    std::vector<std::string> ways;
+    llvm::cantFail(compiler.withModule(
+        R"(
+comms.kernel @two(%x: memref<134217728xbf16>, %y: memref<134217728xbf16>) {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<134217728xbf16>) outs(%y : memref<134217728xbf16>)
+  comms.all_reduce sum %team ins(%y : memref<134217728xbf16>) outs(%x : memref<134217728xbf16>)
+  comms.return
+})",
+        [&](mlir::OwningOpRef<mlir::ModuleOp> module) -> llvm::Error {
+          Question wish;
+          wish.ranks = 8;
+          wish.chip = "sm_90";
+          wish.memory = memory;
+          for (auto kernel : module->getOps<mlir::comms::KernelOp>())
+            for (auto &[question, answer] :
+                 chooseForKernel(kernel, wish).collectives)
+              ways.push_back(name(answer.way));
+          return llvm::Error::success();
+        }));
+    return ways;
+  };
+  std::string fast = "permutation/lamport", small = "permutation/push";
+  EXPECT_EQ(choose(0), (std::vector<std::string>{fast, fast}));
+  EXPECT_EQ(choose(3 * kGiB), (std::vector<std::string>{fast, fast}));
+  EXPECT_EQ(choose(2 * kGiB), (std::vector<std::string>{fast, small}));
+  EXPECT_EQ(choose(kGiB), (std::vector<std::string>{small, small}));
+}
+
+TEST(ChannelMemory, TheLimitComesFromTheEnvironment) {
+  unsetenv("COMMSIR_CHANNEL_BYTES");
+  EXPECT_EQ(llvm::cantFail(getChannelLimit()), kGiB);
+  setenv("COMMSIR_CHANNEL_BYTES", "4096", 1);
+  EXPECT_EQ(llvm::cantFail(getChannelLimit()), 4096u);
+  setenv("COMMSIR_CHANNEL_BYTES", "much", 1);
+  auto wrong = getChannelLimit();
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(llvm::toString(wrong.takeError()).find("'much'"),
+            std::string::npos);
+  unsetenv("COMMSIR_CHANNEL_BYTES");
+}
