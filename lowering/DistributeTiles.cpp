@@ -694,8 +694,9 @@ static LogicalResult checkOp(Operation *op) {
 static LogicalResult checkForThreads(Operation *op) {
   if (isa<memref::StoreOp>(op))
     return op->emitOpError(
-        "stores from a block of many threads: use comms.tile_store of a tile "
-        "of one element, which one thread stores");
+        "stores from a block of many threads, where each has this memory for "
+        "itself or its elements are no row of numbers: use comms.tile_store of "
+        "a tile of one element, which one thread stores");
   auto reduce = dyn_cast<RowReduceOp>(op);
   Type type =
       reduce ? getElementTypeOrSelf(reduce.getTile().getType()) : Type();
@@ -703,6 +704,49 @@ static LogicalResult checkForThreads(Operation *op) {
     return op->emitOpError() << "combines elements of " << type
                              << ", but threads exchange 64 bits at most";
   return success();
+}
+
+/// Number of the element that `store` writes, in row-major order.
+static Value getFlatIndex(OpBuilder &builder, memref::StoreOp store) {
+  Location loc = store.getLoc();
+  Value flat = getIndex(builder, loc, 0);
+  for (auto [position, index] : llvm::enumerate(store.getIndices())) {
+    if (position == 0) {
+      flat = index;
+      continue;
+    }
+    Value extent =
+        memref::DimOp::create(builder, loc, store.getMemref(), position);
+    Value before = arith::MulIOp::create(builder, loc, flat, extent);
+    flat = arith::AddIOp::create(builder, loc, before, index);
+  }
+  return flat;
+}
+
+/// A store of one element becomes that of a tile of one: of many threads, one
+/// stores it. Not where every thread has memory of its own.
+static void storeTilesOfOne(KernelOp kernel) {
+  SmallVector<memref::StoreOp> stores;
+  kernel.walk([&](memref::StoreOp store) { stores.push_back(store); });
+  for (memref::StoreOp store : stores) {
+    MemRefType type = store.getMemRefType();
+    Operation *source = store.getMemref().getDefiningOp();
+    bool shared = source ? isa<CommsDialect>(source->getDialect())
+                         : llvm::is_contained(kernel.getBody().getArguments(),
+                                              store.getMemref());
+    if (!shared)
+      continue;
+    if (!type.getLayout().isIdentity() ||
+        !type.getElementType().isSignlessIntOrFloat())
+      continue;
+    OpBuilder builder(store);
+    Value tile = SplatOp::create(
+        builder, store.getLoc(),
+        RankedTensorType::get({1}, type.getElementType()), store.getValue());
+    TileStoreOp::create(builder, store.getLoc(), tile, store.getMemref(),
+                        getFlatIndex(builder, store), /*valid=*/Value());
+    store.erase();
+  }
 }
 
 /// What this pass promises: no tensor, no long vector.
@@ -753,6 +797,7 @@ struct DistributeTilesPass
     // Code that nothing reaches may use what is not there yet.
     IRRewriter rewriter(&getContext());
     (void)eraseUnreachableBlocks(rewriter, kernel->getRegions());
+    storeTilesOfOne(kernel);
     if (failed(walkAll(kernel, checkOp)))
       return signalPassFailure();
     unrollFoldLoops(kernel);

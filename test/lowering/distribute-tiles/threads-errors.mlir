@@ -1,10 +1,12 @@
 // RUN: comms-opt %s -comms-distribute-tiles="threads=64" -split-input-file -verify-diagnostics
 
-comms.kernel @stores(%x: memref<4xi32>) {
+// What each thread has for itself is no place for a tile.
+comms.kernel @stores() {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1 : i32
-  // expected-error @+1 {{stores from a block of many threads: use comms.tile_store of a tile of one element, which one thread stores}}
-  memref.store %one, %x[%c0] : memref<4xi32>
+  %own = memref.alloca() : memref<4xi32>
+  // expected-error @+1 {{stores from a block of many threads, where each has this memory for itself or its elements are no row of numbers: use comms.tile_store of a tile of one element, which one thread stores}}
+  memref.store %one, %own[%c0] : memref<4xi32>
   comms.return
 }
 
