@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -69,26 +69,26 @@ def library() -> str:
     return ""
 
 
-def delegate(made: Settings) -> Callable[[Any, str], Any]:
-    """Makes the backend that takes what CommsIR does not compile."""
+def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int], str], Any]:
+    """Makes the backend that takes what CommsIR does not compile, for a group or for a pair of its ranks."""
 
-    def make(store: Any, device: str) -> Any:
+    def make(store: Any, device: str, rank: int, size: int, global_ranks: Sequence[int], name: str) -> Any:
         if device == "cpu":
             chosen = dist.ProcessGroupGloo._Options()
             # Pairs connect at their first call: ranks that send to each other do not wait for the rest.
             chosen._devices = [dist.ProcessGroupGloo.create_default_device(lazy_init=True)]
-            chosen._timeout = made.timeout
-            gloo = dist.ProcessGroupGloo(store, made.rank, made.size, chosen)
-            gloo.options.global_ranks_in_group = made.global_ranks
-            gloo.options.group_name = made.name
+            chosen._timeout = timeout
+            gloo = dist.ProcessGroupGloo(store, rank, size, chosen)
+            gloo.options.global_ranks_in_group = list(global_ranks)
+            gloo.options.group_name = name
             return gloo
         if not dist.is_nccl_available():
             raise RuntimeError("commsir: this call is delegated to NCCL, which this torch was built without")
         options = dist.ProcessGroupNCCL.Options()
-        options._timeout = made.timeout
-        options.global_ranks_in_group = made.global_ranks
-        options.group_name = made.name
-        return dist.ProcessGroupNCCL(store, made.rank, made.size, options)
+        options._timeout = timeout
+        options.global_ranks_in_group = list(global_ranks)
+        options.group_name = name
+        return dist.ProcessGroupNCCL(store, rank, size, options)
 
     return make
 
@@ -196,7 +196,7 @@ def create(options: Any, backend_options: Any) -> Any:
 
         return ProcessGroup(made)
     return module.create(
-        made.store, made.rank, made.size, made.timeout, made.name, made.global_ranks, library(), delegate(made)
+        made.store, made.rank, made.size, made.timeout, made.name, made.global_ranks, library(), delegate(made.timeout)
     )
 
 

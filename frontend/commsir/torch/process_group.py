@@ -317,7 +317,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def __init__(self, settings: backend.Settings) -> None:
         super().__init__(settings.rank, settings.size)
         self.settings = settings
-        self._delegate = backend.delegate(settings)
+        self._delegate = backend.delegate(settings.timeout)
         self._others: dict[str, Any] = {}
         self._groups: dict[str, capi.Group | str] = {}
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -639,7 +639,14 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                     store = self._place(device, "delegate")
                 else:
                     store = dist.PrefixStore(f"commsir/{device}/delegate", self._own_store())
-                self._others[device] = self._delegate(store, device)
+                self._others[device] = self._delegate(
+                    store,
+                    device,
+                    self.settings.rank,
+                    self.settings.size,
+                    self.settings.global_ranks,
+                    self.settings.name,
+                )
                 self._others[device].set_timeout(self.settings.timeout)
             return self._others[device]
 

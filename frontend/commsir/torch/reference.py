@@ -93,7 +93,9 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
         """For what this file does not have."""
         if self._gloo is None:
             store = dist.PrefixStore("gloo", self.settings.store.clone())
-            self._gloo = backend.delegate(self.settings)(store, "cpu")
+            self._gloo = backend.delegate(self.settings.timeout)(
+                store, "cpu", self.settings.rank, self.settings.size, self.settings.global_ranks, self.settings.name
+            )
         return self._gloo
 
     # One collective: described, asked about, run; or, where CommsIR has none, run by Gloo.

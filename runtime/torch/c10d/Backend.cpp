@@ -220,17 +220,27 @@ void commsir::torch_c10d::Backend::runAll(const CallPtr &call,
     run(*part, *call->work, stream);
 }
 
+void commsir::torch_c10d::Backend::count(const Call &call,
+                                         const std::string &reason) {
+  if (!reason.empty()) {
+    const char *path = call.device.is_cpu() ? "gloo" : "nccl";
+    ++Counters::get().at({settings.name, call.name, path, reason});
+    return;
+  }
+  std::lock_guard<std::mutex> lock(mutex);
+  std::atomic<uint64_t> *&own = counted[call.name];
+  if (!own)
+    own = &Counters::get().at({settings.name, call.name, "commsir", ""});
+  ++*own;
+}
+
 void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
                                        void *stream) {
   try {
     std::string reason = call.notOwn;
     if (reason.empty() && size_ > 1)
       reason = side(call.device).whyNot(call);
-    Counters::get().add({settings.name, call.name,
-                         reason.empty()         ? "commsir"
-                         : call.device.is_cpu() ? "gloo"
-                                                : "nccl",
-                         reason});
+    count(call, reason);
     recorder.mark(call.ticket, "begun");
     for (auto &copy : call.before)
       copy();
@@ -291,7 +301,14 @@ void commsir::torch_c10d::Backend::runDelegated(Call &call, CallWork &work,
                                                 const std::string &reason) {
   TORCH_CHECK(call.delegated, "commsir: ", call.name, " is not CommsIR's (",
               reason, "), and no other backend has it");
-  WorkPtr inner = call.delegated(side(call.device).delegate(call.timeout));
+  Side &used = side(call.device);
+  WorkPtr inner;
+  if (call.batched) {
+    auto peer = static_cast<int>(call.root);
+    inner = call.transfer(used.pairWith(peer), rank_ < peer ? 1 : 0);
+  } else {
+    inner = call.delegated(used.delegate(call.timeout));
+  }
   if (!inner)
     return;
   if (call.pointToPoint)
@@ -302,21 +319,32 @@ void commsir::torch_c10d::Backend::runDelegated(Call &call, CallWork &work,
     inner->wait(kNoTimeout);
 }
 
-/// Sends and receives of one batch begin together: none waits for another.
+/// Sends and receives of one batch begin together: none waits for another. On
+/// GPUs pairs do, in an order of pairs that all ranks keep, so that no two wait
+/// for each other crosswise.
 void commsir::torch_c10d::Backend::runSends(const std::vector<CallPtr> &calls,
                                             CallWork &work) {
-  bool gpu = !calls.front()->device.is_cpu();
-  c10d::Backend *other =
-      gpu ? &side(calls.front()->device).delegate(calls.front()->timeout)
-          : nullptr;
-  if (other)
-    other->startCoalescing();
-  for (const CallPtr &part : calls)
-    run(*part, work, nullptr);
-  if (!other)
+  if (calls.front()->device.is_cpu()) {
+    for (const CallPtr &part : calls)
+      run(*part, work, nullptr);
     return;
-  if (WorkPtr inner = other->endCoalescing())
-    work.begun(inner, {});
+  }
+  std::map<std::pair<int64_t, int64_t>, std::vector<CallPtr>> byPair;
+  for (const CallPtr &part : calls)
+    byPair[std::minmax<int64_t>(rank_, part->root)].push_back(part);
+  for (const auto &[members, parts] : byPair) {
+    if (members.first < 0) // Of any rank: NCCL says that it has no such thing.
+      return run(*parts.front(), work, nullptr);
+    auto peer = static_cast<int>(parts.front()->root);
+    c10d::Backend &pair = side(parts.front()->device).pairWith(peer);
+    pair.startCoalescing();
+    for (const CallPtr &part : parts) {
+      part->batched = true;
+      run(*part, work, nullptr);
+    }
+    if (WorkPtr inner = pair.endCoalescing())
+      work.begun(inner, {});
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -125,14 +125,15 @@ private:
   void runAll(const CallPtr &call, const std::vector<CallPtr> &calls,
               void *stream);
   void run(Call &call, CallWork &work, void *stream);
+  void count(const Call &call, const std::string &reason);
   void runOwn(Call &call, void *stream);
   void runDelegated(Call &call, CallWork &work, const std::string &reason);
   void runSends(const std::vector<CallPtr> &calls, CallWork &work);
-  WorkPtr
-  transfer(c10d::OpType type, const char *name,
-           std::vector<at::Tensor> &tensors, int peer,
-           std::function<WorkPtr(c10d::Backend &, std::vector<at::Tensor> &)>
-               delegated);
+  WorkPtr transfer(
+      c10d::OpType type, const char *name, std::vector<at::Tensor> &tensors,
+      int peer,
+      std::function<WorkPtr(c10d::Backend &, std::vector<at::Tensor> &, int)>
+          carry);
   Side &side(const c10::Device &device);
   void tell(const Call &call, std::chrono::steady_clock::time_point begun);
   BackendPtr makePart(const StorePtr &store, const std::vector<int> &ranks,
@@ -144,6 +145,8 @@ private:
   std::map<c10::DeviceType, std::unique_ptr<Side>> sides;
   std::optional<c10::Stream> ownStream;
   Recorder recorder;
+  /// Of CommsIR's own calls, by the addresses of their names.
+  std::map<const char *, std::atomic<uint64_t> *> counted;
   std::optional<std::vector<CallPtr>> coalesced;
   std::atomic<uint64_t> sequence{0}, transfers{0};
   uint64_t forks = forksSoFar();

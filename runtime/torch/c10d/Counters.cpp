@@ -18,19 +18,24 @@ Counters &Counters::get() {
   return *counters;
 }
 
-void Counters::add(const CallKey &key) {
+std::atomic<uint64_t> &Counters::at(const CallKey &key) {
   std::lock_guard<std::mutex> lock(mutex);
-  ++counts[key];
+  return counts[key];
 }
 
 std::map<CallKey, uint64_t> Counters::all() {
   std::lock_guard<std::mutex> lock(mutex);
-  return counts;
+  std::map<CallKey, uint64_t> result;
+  for (auto &[key, count] : counts)
+    if (count)
+      result[key] = count;
+  return result;
 }
 
 void Counters::clear() {
   std::lock_guard<std::mutex> lock(mutex);
-  counts.clear();
+  for (auto &[key, count] : counts)
+    count = 0;
 }
 
 std::string CallRecord::describe() const {

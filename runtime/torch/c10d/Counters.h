@@ -15,6 +15,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -32,13 +33,14 @@ using CallKey = std::tuple<std::string, std::string, std::string, std::string>;
 class Counters {
 public:
   static Counters &get();
-  void add(const CallKey &key);
+  /// Where calls of that kind are counted, for good.
+  std::atomic<uint64_t> &at(const CallKey &key);
   std::map<CallKey, uint64_t> all();
   void clear();
 
 private:
   std::mutex mutex;
-  std::map<CallKey, uint64_t> counts;
+  std::map<CallKey, std::atomic<uint64_t>> counts;
 };
 
 /// One call, as a report or a debugger wants to see it.

@@ -32,9 +32,12 @@ static decltype(Settings::delegate) fromPython(py::function function) {
         py::gil_scoped_acquire lock;
         delete dropped;
       });
-  return [held](const StorePtr &store, const std::string &device) {
+  return [held](const StorePtr &store, const std::string &device, int rank,
+                int size, const std::vector<uint64_t> &globalRanks,
+                const std::string &name) {
     py::gil_scoped_acquire lock;
-    return (*held)(store, device).cast<BackendPtr>();
+    return (*held)(store, device, rank, size, globalRanks, name)
+        .cast<BackendPtr>();
   };
 }
 

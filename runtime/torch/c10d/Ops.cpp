@@ -627,7 +627,7 @@ WorkPtr Self::alltoall(Tensors &outputs, Tensors &inputs,
 
 WorkPtr
 Self::transfer(OpType type, const char *name, Tensors &tensors, int peer,
-               std::function<WorkPtr(c10d::Backend &, Tensors &)> delegated) {
+               std::function<WorkPtr(c10d::Backend &, Tensors &, int)> carry) {
   auto call = newCall(type, name, c10d::kUnsetTimeout, /*async=*/true);
   const at::Tensor &given = single(call->name, tensors);
   at::Tensor tensor =
@@ -636,9 +636,12 @@ Self::transfer(OpType type, const char *name, Tensors &tensors, int peer,
   call->root = peer;
   call->notOwn = given.is_cpu() ? "tags and any source are matched by Gloo"
                                 : "point to point";
-  call->delegated = [=](c10d::Backend &other) {
+  call->transfer = [=](c10d::Backend &other, int with) {
     Tensors list{tensor};
-    return delegated(other, list);
+    return carry(other, list, with);
+  };
+  call->delegated = [transfer = call->transfer, peer](c10d::Backend &other) {
+    return transfer(other, peer);
   };
   return submit(call);
 }
@@ -646,22 +649,22 @@ Self::transfer(OpType type, const char *name, Tensors &tensors, int peer,
 WorkPtr Self::send(Tensors &tensors, int to, int tag) {
   checkRoot("send", to, size_);
   return transfer(OpType::SEND, "commsir:send", tensors, to,
-                  [=](c10d::Backend &other, Tensors &list) {
-                    return other.send(list, to, tag);
+                  [=](c10d::Backend &other, Tensors &list, int peer) {
+                    return other.send(list, peer, tag);
                   });
 }
 
 WorkPtr Self::recv(Tensors &tensors, int from, int tag) {
   checkRoot("recv", from, size_);
   return transfer(OpType::RECV, "commsir:recv", tensors, from,
-                  [=](c10d::Backend &other, Tensors &list) {
-                    return other.recv(list, from, tag);
+                  [=](c10d::Backend &other, Tensors &list, int peer) {
+                    return other.recv(list, peer, tag);
                   });
 }
 
 WorkPtr Self::recvAnysource(Tensors &tensors, int tag) {
   return transfer(OpType::RECVANYSOURCE, "commsir:recvAnySource", tensors, -1,
-                  [=](c10d::Backend &other, Tensors &list) {
+                  [=](c10d::Backend &other, Tensors &list, int) {
                     return other.recvAnysource(list, tag);
                   });
 }

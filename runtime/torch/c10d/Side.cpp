@@ -205,6 +205,9 @@ std::string Side::whyNot(const Call &call) {
   if (!group)
     return missing;
   for (const Step &step : call.steps) {
+    std::array<const char *, 3> kind = {step.op, step.reduction, step.type};
+    if (had.count(kind))
+      continue;
     commsir_collective asked = {};
     asked.op = step.op;
     asked.reduction = step.reduction;
@@ -220,6 +223,7 @@ std::string Side::whyNot(const Call &call) {
       library->commsir_free(reason);
       return why;
     }
+    had.insert(kind);
   }
   return "";
 }
@@ -312,27 +316,58 @@ c10d::Backend &Side::delegate(milliseconds timeout) {
       "commsir/cuda/delegate", settings.ownStore());
   if (device.is_cpu())
     store = place("delegate");
-  other = settings.delegate(store, device.is_cpu() ? "cpu" : "cuda");
+  other =
+      settings.delegate(store, device.is_cpu() ? "cpu" : "cuda", settings.rank,
+                        settings.size, settings.globalRanks, settings.name);
   other->setTimeout(settings.timeout());
   delegated = true;
   return *other;
 }
 
-void Side::drainDelegate() {
+c10d::Backend &Side::pairWith(int peer) {
+  std::lock_guard<std::mutex> lock(mutex);
+  BackendPtr &made = pairs[peer];
+  if (made)
+    return *made;
+  int low = std::min(settings.rank, peer), high = std::max(settings.rank, peer);
+  std::string name = c10::str("pair/", low, "-", high);
+  std::vector<uint64_t> ranks{settings.globalRank(low)};
+  if (high != low)
+    ranks.push_back(settings.globalRank(high));
+  made = settings.delegate(c10::make_intrusive<c10d::PrefixStore>(
+                               "commsir/cuda/" + name, settings.ownStore()),
+                           "cuda", settings.rank == low ? 0 : 1,
+                           static_cast<int>(ranks.size()), ranks,
+                           c10::str(settings.name, "/", name));
+  made->setTimeout(settings.timeout());
+  return *made;
+}
+
+std::vector<BackendPtr> Side::delegates() {
+  std::vector<BackendPtr> result;
   if (other)
-    other->shutdown();
+    result.push_back(other);
+  for (auto &[peer, pair] : pairs)
+    if (pair)
+      result.push_back(pair);
+  return result;
+}
+
+void Side::drainDelegate() {
+  for (const BackendPtr &one : delegates())
+    one->shutdown();
 }
 
 void Side::setTimeout(milliseconds timeout) {
-  if (other)
-    other->setTimeout(timeout);
+  for (const BackendPtr &one : delegates())
+    one->setTimeout(timeout);
 }
 
 void Side::abort(const std::string &reason) {
   if (group)
     library->commsir_group_abort(group, reason.c_str());
-  if (other)
-    other->abort();
+  for (const BackendPtr &one : delegates())
+    one->abort();
 }
 
 std::string Side::counts() {
@@ -349,6 +384,8 @@ std::string Side::counts() {
 void Side::leak() {
   group = nullptr;
   other.release();
+  for (auto &[peer, pair] : pairs)
+    pair.release();
 }
 
 Side::~Side() {

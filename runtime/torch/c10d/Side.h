@@ -19,8 +19,11 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include <array>
 #include <atomic>
+#include <map>
 #include <memory>
+#include <set>
 
 namespace commsir::torch_c10d {
 
@@ -46,6 +49,9 @@ struct Settings {
   std::chrono::milliseconds timeout() const {
     return std::chrono::milliseconds(shared->timeout.load());
   }
+  uint64_t globalRank(int member) const {
+    return globalRanks.empty() ? member : globalRanks[member];
+  }
   /// For another group that is made like this one.
   Settings part(const StorePtr &store, int rank, int size) const;
   /// `store` on a connection of its own, which the group's thread may block
@@ -57,8 +63,10 @@ struct Settings {
        const std::string &says = "",
        std::function<std::string(const std::vector<int64_t> &)> complain = {});
   /// Makes the backend for what CommsIR does not compile: a store, "cpu" or
-  /// "cuda".
-  std::function<BackendPtr(const StorePtr &, const std::string &)> delegate;
+  /// "cuda", rank and size, the ranks' numbers in the world, a name.
+  std::function<BackendPtr(const StorePtr &, const std::string &, int, int,
+                           const std::vector<uint64_t> &, const std::string &)>
+      delegate;
 
 private:
   StorePtr cloned;
@@ -78,6 +86,9 @@ public:
   /// Throws what launches have reported since.
   void poll();
   c10d::Backend &delegate(std::chrono::milliseconds timeout);
+  /// NCCL for this rank and `peer` alone (which may be this rank): a batch of
+  /// sends and receives is no call of the ranks that have none in it.
+  c10d::Backend &pairWith(int peer);
   bool hasDelegate() const { return delegated; }
   /// Ranks have tried to meet, in vain.
   bool hasFailed() const { return failed; }
@@ -97,12 +108,14 @@ private:
   [[noreturn]] void fail(const Call &call, commsir_status status);
   std::string disagreement(const Call &call);
   StorePtr place(const char *what);
+  std::vector<BackendPtr> delegates();
 
   Settings &settings;
   c10::Device device;
   const Library *library = nullptr;
   commsir_group *group = nullptr;
   BackendPtr other;
+  std::map<int, BackendPtr> pairs;
   /// Names what this group alone has in the store; empty: ranks have not met.
   std::string epoch;
   /// The first rank's reason to have no library.
@@ -111,6 +124,8 @@ private:
   std::atomic<bool> failed{false}, delegated{false};
   /// Why there is no group.
   std::string missing;
+  /// Op, reduction and type, by their addresses, of what CommsIR has.
+  std::set<std::array<const char *, 3>> had;
   std::mutex mutex;
 };
 

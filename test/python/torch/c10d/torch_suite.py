@@ -32,6 +32,7 @@ LIKE = {"cpu": "gloo", "cuda": "nccl"}[DEVICE]
 #: What that backend runs and we do not, each with its reason; the project allows itself five on each device.
 NOT_OURS: dict[str, str] = {
     "test_SyncBatchNorm_process_group": "needs torchvision, and does not say so",
+    "test_ddp_profiling_execution_trace": "wants the backend to be called nccl",
     "test_ddp_logging_data_cpu": "wants the backend's name where torch writes 'custom' for every backend but its own",
 }
 #: What Gloo skips and we run: exchanges on the CPU, which the suite knows of MPI alone.
