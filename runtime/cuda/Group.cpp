@@ -16,6 +16,7 @@
 #include "runtime/group/Error.h"
 #include "runtime/tune/ChannelMemory.h"
 #include "runtime/tune/Kernel.h"
+#include "runtime/tune/Recipe.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -296,6 +297,18 @@ compileRequest(const KernelRequest &request, int64_t ranks,
     return jit::compileCuda(std::move(*module), request.name, options);
   };
   auto kernel = compile();
+  // The choice did not know the registers of this kernel.
+  if (kernel && !request.blocks && options.blocks) {
+    tune::Question machine;
+    machine.multiprocessors = device.getMultiprocessors();
+    jit::LaunchShape shape = (*kernel)->shape();
+    int64_t fitting = tune::countFitting(machine, (*kernel)->registers(),
+                                         shape.threads, shape.cluster);
+    if (shape.blocks > fitting && fitting > 0) {
+      options.blocks = fitting;
+      kernel = compile();
+    }
+  }
   if (kernel)
     return kernel;
   return usage(llvm::toString(kernel.takeError()) + source.errors());
