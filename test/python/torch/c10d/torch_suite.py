@@ -3,7 +3,7 @@
 The suite starts new processes for every test, which would take an hour; its test methods are run here in the ranks of
 harness.World instead. Its decorators are evaluated as for Gloo, so what Gloo runs is run; on GPUs, as for NCCL.
 
-Usage, on a machine with GPUs: torch_suite.py [--ranks N] [--implementation cpp|python] [--only TEXT]. pytest runs the
+Usage, on a machine with GPUs: torch_suite.py [--ranks N] [--implementation cpp|python] [--only REGEX]. pytest runs the
 suite on the CPU (test_torch_suite.py).
 """
 
@@ -13,6 +13,7 @@ import argparse
 import atexit
 import importlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -172,13 +173,13 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--ranks", type=int, default=torch.cuda.device_count())
     parser.add_argument("--implementation", choices=["cpp", "python"], default="cpp")
-    parser.add_argument("--only", default="", help="tests whose name contains this")
+    parser.add_argument("--only", default="", help="tests in whose name this regular expression is")
     parser.add_argument("--give-up", type=int, default=20, help="failures after which nothing more is run")
     options = parser.parse_args()
     if options.ranks < 2:
         print("torch_suite.py: error: two GPUs are needed", file=sys.stderr)
         return 2
-    names = [name for name in tests(options.ranks) if options.only in name]
+    names = [name for name in tests(options.ranks) if re.search(options.only, name)]
     ranks = importlib.import_module("harness").World(options.ranks, options.implementation)
     counts = {"passed": 0, "skipped": 0, "failed": 0}
     for name in names:
