@@ -174,6 +174,16 @@ class Group:
             else _ask("group_create", *arguments, os.fspath(cast("str", folder)), None, None)
         )
         self._adopt(int(handle), rank, ranks, ordinal)
+        self._meets(name, folder, store)
+
+    def _meets(self, name: str, folder: str | os.PathLike[str] | None, store: Store | None) -> None:
+        self._name, self._folder, self._store, self._besides = name, folder, store, 0
+
+    def _beside(self, what: str) -> Group:
+        """A group of the same ranks on their CPUs, for what they have to tell each other: all ranks make it."""
+        self._besides += 1
+        name = f"{self._name}-{what}-{self._besides}"
+        return Group(self.rank, self.ranks, folder=self._folder, store=self._store, name=name)
 
     def _adopt(self, handle: int, rank: int, ranks: int, ordinal: int) -> None:
         self._handle, self.rank, self.ranks, self._ordinal = handle, rank, ranks, ordinal
@@ -330,9 +340,14 @@ class Group:
 
     # --- kernels ---
 
-    def kernel(self, source: str | os.PathLike[str] | Kernel, name: str = "", **options: Any) -> GroupKernel:
+    def kernel(
+        self, source: str | os.PathLike[str] | Kernel, name: str = "", *, concurrent: bool = False, **options: Any
+    ) -> GroupKernel:
         """Compiles a kernel for this group: all ranks call this. It is a `@commsir.kernel`, whose open dimensions are
-        given by name, MLIR text, or a file of it. Options: algorithm, protocol, blocks, threads, cluster, check."""
+        given by name, MLIR text, or a file of it. Options: algorithm, protocol, blocks, threads, cluster, check.
+        On GPUs, launches of a `concurrent` kernel need not follow the group's others, beside which it has to fit."""
+        if concurrent is not False:
+            options["concurrent"] = concurrent
         text = kernel_text(source, self.ranks, options)
         handle, described = _ask("group_kernel", self._handle, text, name, json.dumps(options))
         return GroupKernel(self, int(handle), str(described))
@@ -364,6 +379,7 @@ class Group:
         handle = _Meeting(store).ask("group_shrink", self._handle, ranks)
         made = Group.__new__(Group)
         made._adopt(int(handle), ranks.index(self.rank), len(ranks), self._ordinal)
+        made._meets("-".join([self._name, *map(str, ranks)]), None, store)
         return made
 
 

@@ -390,10 +390,13 @@ static bool readOptions(llvm::StringRef text, group::KernelRequest &request,
       request.cluster = *number;
     else if (key == "check" && entry.getAsBoolean())
       request.check = *entry.getAsBoolean();
+    else if (key == "concurrent" && entry.getAsBoolean())
+      request.concurrent = *entry.getAsBoolean();
     else {
       bad = "'" + key.str() +
             "' is unknown or of the wrong type; there are algorithm, protocol, "
-            "impl (texts), blocks, threads, cluster (numbers) and check";
+            "impl (texts), blocks, threads, cluster (numbers), check and "
+            "concurrent (true or false)";
       return false;
     }
   }

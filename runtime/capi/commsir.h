@@ -227,8 +227,9 @@ COMMSIR_API commsir_status commsir_group_fused(commsir_group *,
                                                void *stream);
 
 /* A kernel of the caller's own. `options` is JSON: algorithm, protocol, blocks,
- * threads, cluster, check, impl ("nccl": calls of NCCL's device library); null:
- * none. It lives as long as the group. */
+ * threads, cluster, check, impl ("nccl": calls of NCCL's device library),
+ * concurrent (true: on GPUs its launches need not follow the group's others; it
+ * has to fit beside them); null: none. It lives as long as the group. */
 COMMSIR_API commsir_status commsir_group_kernel(commsir_group *,
                                                 const char *source,
                                                 const char *name,

@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -97,6 +99,8 @@ def _kernels(rank: int, folder: str) -> None:
             group.kernel("comms.kernel @bad(")
         with pytest.raises(commsir.UsageError, match="'blocs' is unknown"):
             group.kernel(SUM.replace("?", "32"), blocs=2)
+        with pytest.raises(commsir.UsageError, match="'concurrent' is unknown or of the wrong type"):
+            group.kernel(SUM.replace("?", "32"), concurrent="yes")  # type: ignore[arg-type]
 
 
 def test_kernels(tmp_path: pathlib.Path) -> None:
@@ -230,6 +234,38 @@ def test_kernels_of_all_kinds(tmp_path: pathlib.Path) -> None:
             group.kernel(one_shot.specialise(ranks=2, slots=4, n=8))
         with pytest.raises(commsir.UsageError, match="not a int"):
             group.kernel(3)  # type: ignore[arg-type]
+
+
+CONCURRENT = """
+import commsir, sys
+text = open(sys.argv[1]).read()
+with commsir.Group(0, 1, folder=sys.argv[2], device=0) as group:
+    group.kernel(text, blocks=100, threads=64, concurrent=True)
+    group.kernel(text.replace("@sum", "@next"), blocks=100, threads=64)
+    try:
+        group.kernel(text.replace("@sum", "@second"), blocks=100, threads=64, concurrent=True)
+    except commsir.UsageError as error:
+        print(error)
+"""
+
+
+def test_concurrent_kernels_have_to_fit_together(tmp_path: pathlib.Path) -> None:
+    """On GPUs: here one that a library in place of the driver pretends."""
+    folder = pathlib.Path(os.environ["COMMSIR_LIBRARY"]).absolute()
+    fake = (folder if folder.is_dir() else folder.parent) / "fake-cuda"
+    if not fake.is_dir():
+        pytest.skip("built without the GPU target")
+    (tmp_path / "sum.mlir").write_text(SUM.replace("?", "1024"))
+    environment = dict(os.environ, COMMSIR_FAKE_GPUS="1", LD_LIBRARY_PATH=str(fake), PYTHONPATH=os.pathsep.join(sys.path))
+    ran = subprocess.run(
+        [sys.executable, "-c", CONCURRENT, str(tmp_path / "sum.mlir"), str(tmp_path / "store")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "'second'" in ran.stdout and "does not fit on GPU 0" in ran.stdout, ran.stdout + ran.stderr
 
 
 def test_a_folder_that_others_have_used(tmp_path: pathlib.Path) -> None:
