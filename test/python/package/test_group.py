@@ -256,7 +256,9 @@ def test_concurrent_kernels_have_to_fit_together(tmp_path: pathlib.Path) -> None
     if not fake.is_dir():
         pytest.skip("built without the GPU target")
     (tmp_path / "sum.mlir").write_text(SUM.replace("?", "1024"))
-    environment = dict(os.environ, COMMSIR_FAKE_GPUS="1", LD_LIBRARY_PATH=str(fake), PYTHONPATH=os.pathsep.join(sys.path))
+    environment = dict(
+        os.environ, COMMSIR_FAKE_GPUS="1", LD_LIBRARY_PATH=str(fake), PYTHONPATH=os.pathsep.join(sys.path)
+    )
     ran = subprocess.run(
         [sys.executable, "-c", CONCURRENT, str(tmp_path / "sum.mlir"), str(tmp_path / "store")],
         env=environment,
