@@ -155,7 +155,7 @@ def _rows(x: torch.Tensor, numerator: int, denominator: int) -> torch.Tensor:
 
 
 def _like(x: torch.Tensor) -> torch.Tensor:
-    return x.new_empty(x.shape)
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
 def _fake_all_reduce(input: torch.Tensor, reduce_op: str, group_name: str) -> torch.Tensor:  # noqa: A002
