@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from commsir import _native, errors
+from commsir import _agree, _native, errors
 from commsir._kernel import Kernel
 
 __all__ = ["Entry", "Table", "tune"]
@@ -91,8 +91,10 @@ def tune(
     blocks: Iterable[int] = (1, 2, 4),
     repetitions: int = 5,
     launches: int = 8,
-    target: str = "cpu",
+    target: str = "",
     progress: bool | None = None,
+    group: Any = None,
+    path: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Table:
     """Measures a kernel in every way, in turn at each repetition, so that all ways see the same machine.
@@ -100,11 +102,61 @@ def tune(
     All ranks run in one process and start together; a time is that of a launch over all ranks. Ways that the compiler
     refuses stand at the end of the table with the reason. Without `algorithms` and `protocols` all are tried.
     `progress` shows a line on the terminal (if it is one).
+
+    Where there are processes, as ranks of a `commsir.Group` or of torch.distributed, all of them call this: rank 0
+    measures, on all GPUs of the host with `target="cuda"`, the others sleep, and all have the same table, or raise the
+    same error. `group` says which ranks; left out it is torch's default group, if there is one; False is this process
+    alone. A table in the file `path` is loaded if it is of this kernel, number of ranks and target; else what is
+    measured is saved there. Rank 0 does both.
     """
-    if not isinstance(kernel, Kernel):
-        raise errors.UsageError(f"tune takes a kernel of @commsir.kernel, not a {type(kernel).__name__}")
-    if repetitions < 1 or launches < 1:
-        raise errors.UsageError("tune needs at least one repetition and one launch")
+    beside = _agree.ranks_of(group)
+    if beside is not None:
+        ranks = ranks or beside.ranks
+        target = target or beside.target
+    target = target or "cpu"
+
+    def work() -> Table:
+        if not isinstance(kernel, Kernel):
+            raise errors.UsageError(f"tune takes a kernel of @commsir.kernel, not a {type(kernel).__name__}")
+        if repetitions < 1 or launches < 1:
+            raise errors.UsageError("tune needs at least one repetition and one launch")
+        known = _load(path, kernel, ranks, target)
+        if known is not None:
+            return known
+        table = _search(
+            kernel, ranks, inputs, algorithms, protocols, blocks, repetitions, launches, target, progress, options
+        )
+        if path is not None:
+            table.save(path)
+        return table
+
+    table = _agree.once(beside, "tune", work)
+    if table.kernel != kernel.__name__:
+        raise errors.DisagreementError(f"rank 0 tunes {table.kernel}, but this rank {kernel.__name__}")
+    return table
+
+
+def _load(path: str | os.PathLike[str] | None, kernel: Kernel, ranks: int | None, target: str) -> Table | None:
+    if path is None or not Path(path).exists():
+        return None
+    table = Table.load(path)
+    wanted = (kernel.__name__, table.ranks if ranks is None else ranks, target)
+    return table if (table.kernel, table.ranks, table.target) == wanted else None
+
+
+def _search(
+    kernel: Kernel,
+    ranks: int | None,
+    inputs: Mapping[str, Any] | None,
+    algorithms: Sequence[str] | None,
+    protocols: Sequence[str] | None,
+    blocks: Iterable[int],
+    repetitions: int,
+    launches: int,
+    target: str,
+    progress: bool | None,
+    options: Mapping[str, Any],
+) -> Table:
     # Once as it comes: that what is given fits, and whether there is a collective to choose for.
     first = kernel.simulate(ranks, inputs, target=target, **options)
     collective = bool(first.stats.get("choices"))

@@ -1,0 +1,120 @@
+"""One rank does something, and all ranks have its result, or its error."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
+
+import numpy as np
+
+from commsir import errors
+from commsir.group import Group
+
+__all__ = ["Ranks", "once", "ranks_of"]
+
+T = TypeVar("T")
+
+#: Longer than anything that is measured. A rank that dies ends the others' wait at once.
+_LONG = 7 * 24 * 3600.0
+
+
+class Ranks(NamedTuple):
+    """Processes that do something together."""
+
+    ranks: int
+    #: Where their kernels run: "cpu" or "cuda".
+    target: str
+    #: Makes a group on their CPUs, of a name that says what for: all ranks call it.
+    beside: Callable[[str], Group]
+
+
+def ranks_of(group: Any) -> Ranks | None:
+    """The ranks that `group` means; None: this process is alone.
+
+    `group` is a commsir.Group or a group of torch.distributed; None is torch's default group, if there is one; False
+    is this process.
+    """
+    if group is False:
+        return None
+    if isinstance(group, Group):
+        return Ranks(group.ranks, "cpu" if group.device == "cpu" else "cuda", group._beside)
+    dist = getattr(sys.modules.get("torch"), "distributed", None)
+    if dist is None or not dist.is_available() or not dist.is_initialized():
+        if group is not None:
+            _refuse(group)
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
+            raise errors.UsageError(
+                f"this is one of {os.environ['WORLD_SIZE']} processes, which do not know each other yet: call "
+                "torch.distributed.init_process_group first, pass group=commsir.Group(…), or, for this process alone, "
+                "group=False"
+            )
+        return None
+    used = dist.distributed_c10d._get_default_group() if group is None else group
+    if not hasattr(used, "get_group_store"):
+        _refuse(group)
+    target = (
+        "cuda" if "cuda" in str(dist.get_backend_config(used)) and sys.modules["torch"].cuda.is_available() else "cpu"
+    )
+    return Ranks(used.size(), target, lambda what: _of_torch(dist, used, what))
+
+
+def _refuse(group: Any) -> NoReturn:
+    raise errors.UsageError(f"group is a {type(group).__name__}, not a commsir.Group or one of torch.distributed")
+
+
+def _of_torch(dist: Any, used: Any, what: str) -> Group:
+    """torch's ranks, met in the store of their group."""
+    number = _counts[what, used.group_name] = _counts.get((what, used.group_name), 0) + 1
+    name = f"{used.group_name}-{what}-{number}"
+    store = dist.PrefixStore(f"commsir/{name}", used.get_group_store().clone())
+    return Group(used.rank(), used.size(), store=store, name=name)
+
+
+_counts: dict[tuple[str, str], int] = {}
+
+
+def once(ranks: Ranks | None, what: str, work: Callable[[], T]) -> T:
+    """`work` of rank 0, for all ranks. Those that wait sleep; an error of rank 0 is raised on all of them."""
+    if ranks is None or ranks.ranks == 1:
+        return work()
+    with ranks.beside(what) as group:
+        news = group.window(1, np.int64, signals=1)
+        if group.rank != 0:
+            return cast("T", _hear(group, news))
+        try:
+            result = work()
+        except Exception as error:
+            _tell(group, news, _pickled(error))
+            raise
+        _tell(group, news, pickle.dumps((True, result)))
+        return result
+
+
+def _pickled(error: Exception) -> bytes:
+    try:
+        return pickle.dumps((False, error))
+    except Exception:  # It may hold anything.
+        return pickle.dumps((False, RuntimeError(f"rank 0: {type(error).__name__}: {error}")))
+
+
+def _tell(group: Group, news: Any, data: bytes) -> None:
+    for peer in range(1, group.ranks):
+        news.signal(peer, len(data))
+    text = group.window(len(data), np.uint8, signals=1)
+    for peer in range(1, group.ranks):
+        text.put_signal(np.frombuffer(data, np.uint8).copy(), peer)
+    text.release()  # Lets ranks meet: nobody goes while another still reads.
+
+
+def _hear(group: Group, news: Any) -> Any:
+    news.wait(source=0, timeout=_LONG)
+    text = group.window(int(news.read_signal()), np.uint8, signals=1)
+    text.wait(source=0)
+    fine, result = pickle.loads(text.array.tobytes())
+    text.release()
+    if not fine:
+        raise result
+    return result
