@@ -16,6 +16,8 @@ import torch.distributed as dist
 from sklearn.datasets import load_digits
 from torch.nn.parallel import DistributedDataParallel
 
+from commsir.examples.torch.start import need_ranks
+
 
 def main() -> None:
     parser = argparse.ArgumentParser()
@@ -25,6 +27,7 @@ def main() -> None:
     parser.add_argument("--report", help="file for the losses of rank 0, as JSON")
     options = parser.parse_args()
 
+    need_ranks()
     device = options.device
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))

@@ -16,6 +16,8 @@ from sklearn.datasets import load_digits
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
+from commsir.examples.torch.start import need_ranks
+
 
 def main(arguments: Sequence[str] | None = None) -> tuple[list[float], float]:
     parser = argparse.ArgumentParser()
@@ -24,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[float], float]:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     options = parser.parse_args(arguments)
 
+    need_ranks()
     device = options.device
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))

@@ -18,6 +18,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import parallelize_module
 
+from commsir.examples.torch.start import need_ranks
 from commsir.examples.torch.transformer import ENDS_PLAN, SEQUENCE_PLAN, Transformer
 
 
@@ -31,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> list[float]:
     parser.add_argument("--report", help="file for the losses, as JSON")
     options = parser.parse_args(arguments)
 
+    need_ranks()
     device = options.device
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))

@@ -13,11 +13,13 @@ import torch.distributed
 
 import commsir
 from commsir.examples.one_shot import one_shot
+from commsir.examples.torch.start import need_ranks
 
 dist: Any = torch.distributed
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, int]:
+    need_ranks()
     dist.init_process_group("gloo")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     # CommsIR's group meets in the store of torch's, or in any other store that all ranks see.

@@ -16,6 +16,7 @@ import torch.distributed
 from torch import Tensor, nn
 
 import commsir.torch
+from commsir.examples.torch.start import need_ranks
 from commsir.window import GroupWindow
 
 dist: Any = torch.distributed
@@ -94,6 +95,7 @@ def run() -> None:
 
 def main() -> None:
     torch.set_num_threads(1)
+    need_ranks()
     dist.init_process_group("gloo", timeout=timedelta(seconds=120))
     run()
     dist.destroy_process_group()

@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 import commsir.torch
 from commsir.examples.quantised import quantised
+from commsir.examples.torch.start import need_ranks
 
 #: Elements that share a scale.
 ROW = 128
@@ -39,6 +40,7 @@ class QuantisedGroup(commsir.torch.ProcessGroup):
 
 
 def main(arguments: Sequence[str] | None = None) -> float:
+    need_ranks()
     commsir.torch.register_backend("quantised", QuantisedGroup)
     dist.init_process_group("quantised")
     rank, ranks = dist.get_rank(), dist.get_world_size()

@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import parallelize_module
 
+from commsir.examples.torch.start import need_ranks
 from commsir.examples.torch.transformer import PLAN, Transformer
 
 
@@ -31,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, list[str]]:
     parser.add_argument("--compile", action="store_true")
     options = parser.parse_args(arguments)
 
+    need_ranks()
     dist.init_process_group(options.backend)
     ranks = dist.get_world_size()
     torch.manual_seed(0)

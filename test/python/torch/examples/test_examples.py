@@ -103,3 +103,20 @@ def test_page(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout == printed
+
+
+@pytest.mark.parametrize("program", ["ddp_digits.py", "quantised_backend.py"])
+def test_without_torchrun(program: str) -> None:
+    """A program that is started by itself says how to start it."""
+    bare = {name: value for name, value in os.environ.items() if name != "RANK"}
+    alone = subprocess.run([sys.executable, PROGRAMS / program], env=bare, capture_output=True, text=True, timeout=120)
+    assert alone.returncode == 1 and "Traceback" not in alone.stderr
+    assert f"torchrun --standalone --nproc-per-node 4 {PROGRAMS / program}" in alone.stderr
+
+
+def test_all_programs_say_how_to_start_them() -> None:
+    for program in PROGRAMS.glob("*.py"):
+        text = program.read_text()
+        # What gives ranks a store of its own starts them, too.
+        if "init_process_group(" in text and "store=" not in text.partition("init_process_group(")[2][:200]:
+            assert "need_ranks()" in text.partition("init_process_group(")[0], program.name
