@@ -70,4 +70,5 @@ def main() -> None:
     print(f"{count} variants assemble")
 
 
-main()
+if __name__ == "__main__":
+    main()
