@@ -416,4 +416,9 @@ void ExpandCollectives::runOnOperation() {
   for (Operation *op : collectives)
     if (failed(expand(kernel, op, nextChannel, earlier)))
       return signalPassFailure();
+  // A name that nobody knows is told of where no collective asks for it, too.
+  if (failed(
+          select<Algorithm>(kernel, "algorithm", algorithm, getAlgorithms())) ||
+      failed(select<Protocol>(kernel, "protocol", protocol, getProtocols())))
+    signalPassFailure();
 }

@@ -311,3 +311,12 @@ def test_scalars_have_defaults(load: Load) -> None:
     kernel = load("@kernel\ndef k(x: f32[Array, 2], by: f32 = 1.5, *, i: index = 1):\n    x[i] = by\n").k
     assert kernel.simulate(1)["x"][0].tolist() == [0, 1.5]
     assert kernel.simulate(1, {"by": 2, "i": 0})["x"][0].tolist() == [2, 0]
+
+
+def test_unknown_names_of_options(load: Load) -> None:
+    module = load("@kernel\ndef k(x: f32[Array, 8]):\n    x[0] = 1.0\n")
+    for options, known in (({"protocol": "fast"}, "known are .*push"), ({"algorithm": "tree"}, "known are .*two_shot")):
+        with pytest.raises(commsir.CompileError, match=known):
+            module.k.simulate(2, {}, **options)
+        with pytest.raises(commsir.CompileError, match=known):
+            module.k.check(2, **options)
