@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from commsir._kernel import Kernel
 from . import functions as f
 from .compiler import FUNCTIONS, Compiler, argument
 from .control import Liveness
-from .dtypes import BOOL, BY_NAME, DType, as_dtype
+from .dtypes import BOOL, BY_NAME, DType, as_dtype, narrow
 from .emit import Place
 from .flow import Frame
 from .parameters import Parameter
@@ -59,13 +60,38 @@ def collective(name: str, arguments: dict[str, Any]) -> Any:
     made = _Collective(name, arguments, parameters, list(outs))
     given = {key: parts for key, (_, parts) in arrays.items()}
     report = _simulate.run(made, ranks, given, seed=None, fuzz=0, blocks=None, launches=1, trace=None, target="cpu")
-    results = [report.outputs[key] for key in outs]
+    likes = _likes(arguments.get("outs"), [parts[0] for parts in inputs])
+    results = [
+        [_alike_array(part, outs[key].dtype, like) for part in report.outputs[key]]
+        for key, like in zip(outs, likes, strict=False)
+    ]
     if arguments.get("outs") is None and arguments.get("consume") is None:
         # The bits of integers without a sign, which kernels do not know.
         unsigned = [np.asarray(parts[0]).dtype for parts in inputs if isinstance(parts[0], np.ndarray)]
         if len(unsigned) == len(results) and all(d.kind == "u" for d in unsigned):
             results = [[part.view(d) for part in parts] for parts, d in zip(results, unsigned, strict=True)]
     return results[0] if len(results) == 1 else [list(parts) for parts in zip(*results, strict=True)]
+
+
+def _likes(outs: Any, inputs: list[Any]) -> list[Any]:
+    """An array for each output that says of which library and type it is to be; None: NumPy's."""
+    if outs is None:
+        return inputs
+    items = outs if isinstance(outs, tuple | list) else (outs,)
+    return [item if hasattr(item, "dtype") and hasattr(item, "shape") else None for item in items]
+
+
+def _alike_array(values: np.ndarray[Any, Any], dtype: DType, like: Any) -> Any:
+    """A result as an array of the library and type of `like`, where those hold bf16 and f8."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(like, torch.Tensor):
+        bits = np.array(narrow(values, dtype), order="C")
+        # Of integers without a sign, torch takes bytes alone everywhere.
+        bits = bits.view(f"i{bits.itemsize}") if bits.dtype.kind == "u" else bits
+        return torch.from_numpy(bits).view(like.dtype).to(like.device)
+    if dtype.value_dtype != dtype.numpy and isinstance(getattr(like, "dtype", None), np.dtype):
+        return narrow(values, dtype).view(like.dtype)
+    return values
 
 
 def _is_ranks(x: Any) -> bool:

@@ -208,14 +208,32 @@ def test_two_lambdas_on_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert commsir.all_reduce(x, consume=fourth)[0][0, 0] == -2
 
 
-def test_other_libraries() -> None:
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float16", "float32", "int32", "uint8"])
+def test_tensors_of_torch_come_back(name: str) -> None:
     torch = pytest.importorskip("torch")
-    x = [torch.full((2, 8), float(r + 1), dtype=torch.bfloat16) for r in range(3)]
+    dtype = getattr(torch, name)
+    x = [torch.full((2, 8), r + 1).to(dtype) for r in range(3)]
     result = commsir.all_reduce(x)
-    assert result[0].dtype == np.float32 and (result[0] == 6).all()
+    assert all(isinstance(part, torch.Tensor) and part.dtype == dtype for part in result)
+    assert (result[0].float() == 6).all() and x[0].float().max() == 1
+    gathered = commsir.all_gather([part.t().contiguous() for part in x])[1]
+    assert gathered.dtype == dtype and gathered.shape == (24, 2)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn"])
+def test_narrow_arrays_come_back(name: str) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    result = commsir.all_reduce([np.full((2, 8), 0.5, ml_dtypes.bfloat16)] * 2)
-    assert (result[1] == 1).all()
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    x = [np.array([[0.5, -0.0, 1.75, np.nan]] * 2, dtype)] * 2
+    result = commsir.all_reduce(x)[1]
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result.astype(np.float32), [[1, 0, 3.5, np.nan]] * 2)
+    # With a function of tiles, and into arrays of another type.
+    assert commsir.all_reduce(x, consume=lambda total: total + total)[0].dtype == dtype
+    wide, same = commsir.all_reduce(x, outs=(np.empty((2, 4), np.float32), x[0]), consume=lambda t: (t, t))[0]
+    assert wide.dtype == np.float32 and same.dtype == dtype
+    # A type without an array says nothing of what holds it.
+    assert commsir.all_reduce(x, outs=commsir.bf16)[0].dtype == np.float32
 
 
 class Foreign:
