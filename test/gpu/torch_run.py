@@ -1,6 +1,7 @@
 """The torch ops, torch.compile and the backend on the GPUs of this machine, and how long their calls take.
 
-Usage: torchrun --nproc-per-node 4 test/gpu/torch_run.py [--only checks|compile|backend|speed|host] [--json FILE]
+Usage: torchrun --nproc-per-node 4 test/gpu/torch_run.py [--only PART] [--json FILE]
+PARTs: checks, backend, windows, compile, speed, host.
 
 Checks are those of test/python/torch, on CUDA tensors. Speed is measured beside NCCL and torch's symmetric memory:
 eager calls and CUDA graphs, the slowest rank, the median of 9 rounds, contenders taking turns. Ends with status 1 if a
@@ -27,7 +28,7 @@ import torch
 import torch.distributed as dist
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "test" / "python" / "torch" / "ops")]
+sys.path[:0] = [str(ROOT / "test" / "python" / "torch" / part) for part in ("ops", "c10d")]
 
 SIZES = [1 << power for power in (10, 13, 16, 18, 20, 22)]
 ROUNDS = 9
@@ -169,6 +170,38 @@ def check_backend(rank: int, size: int, failed: list[str]) -> None:
     say("       paths:", commsir.torch.stats())
 
 
+def check_windows(rank: int, size: int, failed: list[str]) -> None:
+    """One-sided access in streams, and what a group does beside the collectives of the backend."""
+    import windows_checks
+
+    attempt("windows", lambda: windows_checks.tensors(rank, size), failed)
+    if size % 2 == 0:
+        attempt("windows of pairs", lambda: windows_checks.groups(rank, size), failed)
+    attempt("arrays of a group", lambda: arrays(rank, size), failed)
+
+
+def arrays(rank: int, size: int) -> None:
+    """commsir.Group on a GPU: sends between two ranks, parts of sizes that differ, unsigned bytes at odd addresses."""
+    import commsir
+
+    store = dist.PrefixStore("torch_run/arrays", dist.distributed_c10d._get_default_store().clone())
+    with commsir.Group(rank, size, store=store, name="arrays", device=torch.cuda.current_device()) as group:
+        for elements in (1, 1000, 70_001, 3_000_000):
+            x = torch.arange(elements, device="cuda", dtype=torch.float32) % 251 + rank
+            y = torch.full_like(x, -1)
+            if size == 2:
+                group.collective("send", x, None, peer=1) if rank == 0 else group.collective("recv", None, y, peer=0)
+                torch.cuda.synchronize()
+                assert rank == 0 or torch.equal(y, x - 1), elements
+            group.all_reduce(x, y)
+            ranks = torch.arange(elements, device="cuda", dtype=torch.float32) % 251 * size + size * (size - 1) / 2
+            assert torch.equal(y, ranks), elements
+        bytes_in = (torch.arange(1003, device="cuda") % 200).to(torch.uint8)[3:]
+        out = torch.zeros(1000 * size + 1, dtype=torch.uint8, device="cuda")[1:]
+        group.all_gather(bytes_in, out)
+        assert torch.equal(out, bytes_in.repeat(size))
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Speed
 # ---------------------------------------------------------------------------------------------------------------------
@@ -234,6 +267,8 @@ def main() -> int:
         check_ops(rank, size, failed)
     if options.only in ("", "backend"):
         check_backend(rank, size, failed)
+    if options.only in ("", "windows"):
+        check_windows(rank, size, failed)
     if options.only in ("", "compile"):
         check_compile(rank, size, failed)
     if options.only in ("", "speed") and not failed:

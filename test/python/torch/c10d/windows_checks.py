@@ -22,7 +22,7 @@ def tensors(rank: int, size: int) -> None:
         window = commsir.torch.window((4, 33), dtype)
         assert window.tensor.dtype == dtype and window.tensor.shape == (4, 33)
         window.tensor[0] = rank
-        window.put_signal(torch.full((2, 33), 10 + rank).to(dtype), after, at=2)
+        window.put_signal(torch.full((2, 33), 10 + rank, device=window.tensor.device).to(dtype), after, at=2)
         window.wait(source=before, timeout=60)
         assert (window.tensor[2:] == 10 + before).all() and (window.tensor[:2].sum() == 33 * rank)
         row = window.get(before, at=0)
@@ -46,7 +46,7 @@ def groups(rank: int, size: int) -> None:
     window = commsir.torch.window(8, torch.int32, group=part, signals=2)
     assert window.group.ranks == 2 and world.group.ranks == size
     peer = 1 - window.group.rank
-    window.put_signal(torch.full((8,), rank, dtype=torch.int32), peer, 5, cell=1)
+    window.put_signal(torch.full((8,), rank, dtype=torch.int32, device=window.tensor.device), peer, 5, cell=1)
     window.wait(5, cell=1, compare="eq")
     assert (window.tensor == rank // 2 * 2 + peer).all() and not world.tensor.any()
     dist.barrier()
