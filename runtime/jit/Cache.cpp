@@ -120,9 +120,11 @@ static std::string makeBuildName() {
       .str();
 }
 
-CacheKeyBuilder::CacheKeyBuilder() {
+CacheKeyBuilder::CacheKeyBuilder() : CacheKeyBuilder(getVersion()) {}
+
+CacheKeyBuilder::CacheKeyBuilder(StringRef version) {
   static const std::string build = makeBuildName();
-  add("format", kFormat).add("version", getVersion()).add("build", build);
+  add("format", kFormat).add("version", version).add("build", build);
 }
 
 CacheKeyBuilder &CacheKeyBuilder::add(StringRef label, StringRef value) {

@@ -58,6 +58,8 @@ class CacheKeyBuilder {
 public:
   /// Starts with the version of CommsIR, of LLVM, and of this very build.
   CacheKeyBuilder();
+  /// The same of another version.
+  explicit CacheKeyBuilder(llvm::StringRef version);
   CacheKeyBuilder &add(llvm::StringRef label, llvm::StringRef value);
   CacheKeyBuilder &add(llvm::StringRef label, int64_t value);
   CacheKey finish();

@@ -10,8 +10,8 @@
 // machine. Ranks are threads of one process. COMMSIR_FAKE_NCCL names what it
 // lacks: "gin" (ncclDevCommCreate refuses it, as NCCL does on a host without
 // adapters), "contexts" (it gives none of the GIN contexts), "rank" (the device
-// communicator says another rank). Compiled with COMMSIR_FAKE_NO_DEVICE_API it
-// has no device communicators.
+// communicator says another rank), "windows" (it is 2.27.7). Compiled with
+// COMMSIR_FAKE_NO_DEVICE_API it has no device communicators.
 //
 // fakeNcclLog gives the calls that make and free something, in order, of rank
 // 0.
@@ -78,7 +78,7 @@ bool exchange(ncclComm *comm, uint64_t mine, uint64_t *all) {
 extern "C" {
 
 ncclResult_t ncclGetVersion(int *version) {
-  *version = NCCL_VERSION_CODE;
+  *version = lacks("windows") ? 22707 : NCCL_VERSION_CODE;
   return ncclSuccess;
 }
 const char *ncclGetErrorString(ncclResult_t) { return "as asked for"; }

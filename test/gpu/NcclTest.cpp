@@ -238,6 +238,16 @@ TEST_F(NcclTest, AnNcclWithoutDeviceCommunicatorsIsRefused) {
           "COMMSIR_NCCL_LIBRARY", "leave impl=nccl out"});
 }
 
+TEST_F(NcclTest, AnOldNcclIsRefusedByFileAndVersion) {
+  auto find = []() -> std::string {
+    auto found = cuda::findNccl();
+    return found ? "it was not refused" : llvm::toString(found.takeError());
+  };
+  expect(run(find, "windows"),
+         {"fake-nccl/libnccl.so.2 is NCCL 2.27.7; 2.28 or newer is needed",
+          "COMMSIR_NCCL_LIBRARY"});
+}
+
 TEST_F(NcclTest, StructuresOfAnotherReleaseAreNoticed) {
   expect(run([] { return refusal(*compiled(kSum)); }, "rank"),
          {"says that it is rank 1 of 2, not 0 of 2"});

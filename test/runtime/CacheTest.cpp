@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/Version.h"
 #include "runtime/jit/Cache.h"
 
 #include "llvm/ADT/SmallString.h"
@@ -107,6 +108,17 @@ struct CacheTest : testing::Test {
 //===----------------------------------------------------------------------===//
 // Keys and settings
 //===----------------------------------------------------------------------===//
+
+TEST(CacheKey, EachVersionHasItsOwn) {
+  auto keyOfVersion = [](StringRef version) {
+    return CacheKeyBuilder(version).add("x", 1).finish();
+  };
+  EXPECT_EQ(CacheKeyBuilder().add("x", 1).finish(), keyOfVersion(getVersion()));
+  EXPECT_EQ(keyOfVersion("0.1.0"), keyOfVersion("0.1.0"));
+  EXPECT_NE(keyOfVersion("0.1.0"), keyOfVersion("0.1.1"));
+  EXPECT_NE(keyOfVersion("0.1.0 (LLVM 22.1.8)"),
+            keyOfVersion("0.1.0 (LLVM 22.1.7)"));
+}
 
 TEST(CacheKey, PartsDoNotRunTogether) {
   auto make = [](StringRef a, StringRef b) {
