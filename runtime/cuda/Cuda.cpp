@@ -7,6 +7,8 @@
 
 #include "runtime/cuda/Cuda.h"
 
+#include "runtime/group/Error.h"
+
 #include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -91,10 +93,13 @@ llvm::Error Driver::check(CUresult result, const llvm::Twine &what) const {
   const char *name = nullptr, *text = nullptr;
   GetErrorName(result, &name);
   GetErrorString(result, &text);
-  return createStringError(llvm::formatv("{0}: {1} ({2})", what.str(),
-                                         name ? name : "unknown error",
-                                         text ? text : "no description")
-                               .str());
+  std::string said =
+      llvm::formatv("{0}: {1} ({2})", what.str(), name ? name : "unknown error",
+                    text ? text : "no description");
+  // Who can do with less, or give something back, tells it from others.
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    return group::makeError(group::GroupError::Kind::Limit, said);
+  return createStringError(said);
 }
 
 ContextGuard::ContextGuard(const Driver &driver, CUcontext context)

@@ -7,6 +7,8 @@
 
 #include "runtime/cuda/Nccl.h"
 
+#include "runtime/group/Error.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Process.h"
@@ -105,10 +107,14 @@ llvm::Error Nccl::check(ncclResult_t result, const llvm::Twine &what,
                         ncclComm_t comm) const {
   if (result == ncclSuccess || result == ncclInProgress)
     return llvm::Error::success();
-  const char *detail = GetLastError(comm);
-  return createStringError(
+  const char *text = GetLastError(comm);
+  std::string detail = text ? text : "";
+  std::string said =
       llvm::formatv("{0}: {1}{2}", what.str(), GetErrorString(result),
-                    detail && *detail ? " (" + std::string(detail) + ")"
-                                      : std::string())
-          .str());
+                    detail.empty() ? "" : " (" + detail + ")");
+  // As of the driver, whose words these are.
+  if (result == ncclUnhandledCudaError &&
+      llvm::StringRef(detail).contains("out of memory"))
+    return group::makeError(group::GroupError::Kind::Limit, said);
+  return createStringError(said);
 }

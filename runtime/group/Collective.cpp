@@ -216,16 +216,6 @@ llvm::Error Collectives::Impl::discardOldest(Shelf &shelf) {
   return llvm::Error::success();
 }
 
-/// Whether there is too little memory.
-static bool isLimit(const llvm::Error &error) {
-  bool found = false;
-  llvm::visitErrors(error, [&](const llvm::ErrorInfoBase &one) {
-    if (one.isA<GroupError>())
-      found |= static_cast<const GroupError &>(one).getKind() == Kind::Limit;
-  });
-  return found;
-}
-
 /// The kernel of that key; where there is none, of the text that `write` makes.
 llvm::Expected<Shelf::Kept *> Collectives::Impl::find(
     Shelf &shelf, llvm::StringRef key, llvm::ArrayRef<int64_t> members,

@@ -23,3 +23,13 @@ void GroupError::log(llvm::raw_ostream &os) const {
 std::error_code GroupError::convertToErrorCode() const {
   return llvm::inconvertibleErrorCode();
 }
+
+bool commsir::group::isLimit(const llvm::Error &error) {
+  bool found = false;
+  llvm::visitErrors(error, [&](const llvm::ErrorInfoBase &one) {
+    if (one.isA<GroupError>())
+      found |= static_cast<const GroupError &>(one).getKind() ==
+               GroupError::Kind::Limit;
+  });
+  return found;
+}

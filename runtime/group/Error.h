@@ -30,7 +30,7 @@ public:
     Aborted,
     /// An access out of bounds.
     Bounds,
-    /// The group has no channel memory left.
+    /// The group has no channel memory left, or the device no memory.
     Limit
   };
   static char ID;
@@ -53,6 +53,9 @@ private:
 inline llvm::Error makeError(GroupError::Kind kind, const llvm::Twine &text) {
   return llvm::make_error<GroupError>(kind, text.str());
 }
+
+/// Whether there is too little memory.
+bool isLimit(const llvm::Error &error);
 
 } // namespace commsir::group
 

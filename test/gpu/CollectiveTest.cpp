@@ -245,38 +245,68 @@ TEST_F(CollectiveTest, KernelsMakeRoom) {
   unsetenv("COMMSIR_CHANNEL_BYTES");
 }
 
+/// An all-reduce of three pieces of `piece` elements goes in three launches.
+static std::string reduceInPieces(Calls &calls, int64_t piece) {
+  int64_t count = 3 * piece;
+  int32_t *arrays[2];
+  for (int32_t *&array : arrays)
+    array = static_cast<int32_t *>(
+        llvm::cantFail(calls.group->allocateOwn(count * 4)));
+  Calls::expect(piece);
+  for (int32_t turn = 0; turn < 2; ++turn) {
+    std::iota(arrays[0], arrays[0] + count, turn * 7);
+    std::fill_n(arrays[1], count, -1);
+    CollectiveCall call = calls.make("all_reduce", count);
+    call.input.data = arrays[0];
+    call.output.data = arrays[1];
+    call.algorithm = "one_shot";
+    call.protocol = "pull";
+    if (auto error = calls.collectives->run(call, nullptr))
+      return llvm::toString(std::move(error));
+    if (!std::equal(arrays[0], arrays[0] + count, arrays[1]))
+      return "not all was reduced";
+  }
+  uint64_t launches = calls.group->counts().launches;
+  return launches == 6 && calls.collectives->counts().staged == 0
+             ? ""
+             : std::to_string(launches) + " launches, or copies";
+}
+
 /// What needs more channel memory than there is goes in pieces.
 TEST_F(CollectiveTest, LargeMessagesGoInPieces) {
   setenv("COMMSIR_CHANNEL_BYTES", "300000", 1);
+  run({}, [](Calls &calls) { return reduceInPieces(calls, 32768); }, 2);
+  unsetenv("COMMSIR_CHANNEL_BYTES");
+}
+
+/// Also where the limit is the driver's, and the group's is far.
+TEST_F(CollectiveTest, WhereTheDriverHasNoMoreMessagesGoInPieces) {
+  setenv("COMMSIR_FAKE_MEMORY", "35000000", 1);
   run(
       {},
       [](Calls &calls) -> std::string {
-        constexpr int64_t piece = 32768, count = 3 * piece;
-        int32_t *arrays[2];
-        for (int32_t *&array : arrays)
-          array = static_cast<int32_t *>(
-              llvm::cantFail(calls.group->allocateOwn(count * 4)));
-        Calls::expect(piece);
-        for (int32_t turn = 0; turn < 2; ++turn) {
-          std::iota(arrays[0], arrays[0] + count, turn * 7);
-          std::fill_n(arrays[1], count, -1);
-          CollectiveCall call = calls.make("all_reduce", count);
-          call.input.data = arrays[0];
-          call.output.data = arrays[1];
-          call.algorithm = "one_shot";
-          call.protocol = "pull";
-          if (auto error = calls.collectives->run(call, nullptr))
-            return llvm::toString(std::move(error));
-          if (!std::equal(arrays[0], arrays[0] + count, arrays[1]))
-            return "not all was reduced";
-        }
-        uint64_t launches = calls.group->counts().launches;
-        return launches == 6 && calls.collectives->counts().staged == 0
-                   ? ""
-                   : std::to_string(launches) + " launches, or copies";
+        // 64 MiB of channels; the group's own 32 MiB are there.
+        KernelRequest request;
+        request.source = R"(
+comms.kernel @all_reduce(%x: memref<8388608xi32>, %y: memref<8388608xi32>) {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<8388608xi32>) outs(%y : memref<8388608xi32>)
+  comms.return
+})";
+        request.algorithm = "one_shot";
+        request.protocol = "pull";
+        auto kernel = calls.group->prepare(request);
+        if (kernel)
+          return "there is memory for it: the test shows nothing";
+        llvm::Error error = kernel.takeError();
+        bool limit = isLimit(error);
+        std::string said = llvm::toString(std::move(error));
+        if (!limit || said.find("allocating") == std::string::npos)
+          return "no limit: " + said;
+        return reduceInPieces(calls, 1 << 21);
       },
       2);
-  unsetenv("COMMSIR_CHANNEL_BYTES");
+  unsetenv("COMMSIR_FAKE_MEMORY");
 }
 
 TEST_F(CollectiveTest, CapturesNeedPreparedCalls) {
