@@ -167,6 +167,9 @@ struct Collectives::Impl {
                                         void *stream);
   llvm::Expected<PlainPlan *> planOf(const CollectiveCall &call);
   llvm::Expected<FusedPlan *> planOf(const FusedCall &call, void *stream);
+  int64_t cutRows(const FusedCall &call) const;
+  llvm::Error runRows(Collectives &collectives, const FusedCall &call,
+                      int64_t piece, void *stream);
   bool isAligned(const void *data) const {
     return reinterpret_cast<uintptr_t>(data) % alignment == 0;
   }
@@ -185,6 +188,8 @@ struct Collectives::Impl {
   std::map<std::vector<int64_t>, Shelf> shelves;
   llvm::StringMap<PlainPlan> plain;
   llvm::StringMap<FusedPlan> fused;
+  /// Rows of the pieces of fused calls that are too large in one.
+  llvm::StringMap<int64_t> fusedPieces;
   /// Counts what changes which kernel a call gets.
   uint64_t age = 0;
   /// Of calls at once, and of the last capture.
@@ -716,10 +721,73 @@ llvm::Expected<FusedPlan *> Collectives::Impl::planOf(const FusedCall &call,
   return &made;
 }
 
+/// Rows of about half of a call, at which every array is aligned; 0: it cannot
+/// be cut. Rows know nothing of each other, and in an all-reduce each array has
+/// its rows in one order.
+int64_t Collectives::Impl::cutRows(const FusedCall &call) const {
+  if (call.op != "all_reduce")
+    return 0;
+  auto isAlignedAt = [&](int64_t rows) {
+    auto fits = [&](int64_t columns, llvm::StringRef type) {
+      return rows * columns * *elementBytesOf(type) % alignment == 0;
+    };
+    auto fitsAll = [&](llvm::ArrayRef<FusedCall::Operand> operands) {
+      return llvm::all_of(operands, [&](const FusedCall::Operand &one) {
+        return !one.perRow || fits(one.columns, one.elementType);
+      });
+    };
+    return fits(call.columns, call.elementType) && fitsAll(call.arguments) &&
+           fitsAll(call.outputs);
+  };
+  int64_t step = 1;
+  while (!isAlignedAt(step)) // Ends at `alignment`.
+    step *= 2;
+  int64_t piece = int64_t(llvm::alignTo(llvm::divideCeil(call.rows, 2), step));
+  return piece < call.rows ? piece : 0;
+}
+
+llvm::Error Collectives::Impl::runRows(Collectives &collectives,
+                                       const FusedCall &call, int64_t piece,
+                                       void *stream) {
+  StagingCounts before = counted;
+  for (int64_t first = 0; first < call.rows; first += piece) {
+    FusedCall part = call;
+    part.rows = std::min(piece, call.rows - first);
+    auto cut = [&](Array &array, int64_t columns, llvm::StringRef type) {
+      auto *data = static_cast<char *>(array.data);
+      array.data = data + first * columns * *elementBytesOf(type);
+      array.elements = part.rows * columns;
+    };
+    cut(part.input, part.columns, part.elementType);
+    for (auto *operands : {&part.arguments, &part.outputs})
+      for (FusedCall::Operand &one : *operands)
+        if (one.perRow)
+          cut(one.array, one.columns, one.elementType);
+    if (llvm::Error error = collectives.run(part, stream))
+      return error;
+  }
+  counted = before;
+  ++counted.inPlace;
+  return llvm::Error::success();
+}
+
 llvm::Error Collectives::run(const FusedCall &call, void *stream) {
+  if (!impl->fusedPieces.empty())
+    if (int64_t piece = impl->fusedPieces.lookup(keyOf(call).str()))
+      return impl->runRows(*this, call, piece, stream);
   auto plan = impl->planOf(call, stream);
-  if (!plan)
-    return plan.takeError();
+  if (!plan) {
+    llvm::Error error = plan.takeError();
+    // All ranks are told, and cut alike.
+    int64_t piece = isLimit(error) ? impl->cutRows(call) : 0;
+    if (!piece)
+      return error;
+    llvm::consumeError(std::move(error));
+    if (impl->fusedPieces.size() >= kPlans)
+      impl->fusedPieces.clear();
+    impl->fusedPieces[keyOf(call).str()] = piece;
+    return impl->runRows(*this, call, piece, stream);
+  }
   llvm::SmallVector<Argument, 8> arguments;
   auto add = [&](const Array &array) {
     size_t width = (*plan)->widths[arguments.size()];

@@ -309,6 +309,45 @@ comms.kernel @all_reduce(%x: memref<8388608xi32>, %y: memref<8388608xi32>) {
   unsetenv("COMMSIR_FAKE_MEMORY");
 }
 
+/// A collective with arithmetic goes in runs of rows.
+TEST_F(CollectiveTest, LargeFusedCallsGoInPieces) {
+  setenv("COMMSIR_CHANNEL_BYTES", "300000", 1);
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        constexpr int64_t rows = 192, columns = 512, count = rows * columns;
+        int32_t *arrays[2];
+        for (int32_t *&array : arrays)
+          array = static_cast<int32_t *>(
+              llvm::cantFail(calls.group->allocateOwn(count * 4)));
+        Calls::expect(count / 4);
+        FusedCall call;
+        call.op = "all_reduce";
+        call.reduction = "sum";
+        call.elementType = "i32";
+        call.rows = rows;
+        call.columns = columns;
+        call.input = {arrays[0], count};
+        call.outputs.push_back({{arrays[1], count}, "i32", true, columns});
+        call.consume = "(%sum: tensor<512xi32>) { comms.yield %sum : "
+                       "tensor<512xi32> }";
+        for (int32_t turn = 0; turn < 2; ++turn) {
+          std::iota(arrays[0], arrays[0] + count, turn * 7);
+          std::fill_n(arrays[1], count, -1);
+          if (auto error = calls.collectives->run(call, nullptr))
+            return llvm::toString(std::move(error));
+          if (!std::equal(arrays[0], arrays[0] + count, arrays[1]))
+            return "not all was reduced";
+        }
+        uint64_t launches = calls.group->counts().launches;
+        return launches == 8 && calls.collectives->counts().inPlace == 2
+                   ? ""
+                   : std::to_string(launches) + " launches";
+      },
+      2);
+  unsetenv("COMMSIR_CHANNEL_BYTES");
+}
+
 TEST_F(CollectiveTest, CapturesNeedPreparedCalls) {
   CollectiveLimits limits;
   limits.ownSizes = 1;
