@@ -109,6 +109,8 @@ llvm::Error Workshop::lower(const Request &request) {
     return kernel.takeError();
   int64_t blocks = options.blocks;
   // Code for GPUs needs the number; comms-run takes the same one.
+  if (options.target == "cuda")
+    jit::settleBlocks(*kernel);
   if (options.target == "cuda" && !blocks && !kernel->getBlocks())
     blocks = 16;
   return jit::runPipeline(*module, [&](mlir::OpPassManager &manager) {

@@ -161,8 +161,6 @@ Expected<comms::KernelOp> commsir::jit::prepareKernel(mlir::ModuleOp module,
     return kernel.takeError();
   if (Error error = fix(*kernel, "ranks", ranks, kernel->getRanks(), "ranks"))
     return std::move(error);
-  if (!blocks && !kernel->getBlocks() && !comms::tellsBlocksApart(*kernel))
-    blocks = 1;
   if (Error error =
           fix(*kernel, "blocks", blocks, kernel->getBlocks(), "blocks"))
     return std::move(error);
@@ -177,6 +175,11 @@ Expected<comms::KernelOp> commsir::jit::prepareKernel(mlir::ModuleOp module,
     if (other != *kernel)
       other.erase();
   return kernel;
+}
+
+void commsir::jit::settleBlocks(comms::KernelOp kernel) {
+  if (!kernel.getBlocks() && !comms::tellsBlocksApart(kernel))
+    kernel.setBlocks(1);
 }
 
 Error commsir::jit::runPipeline(

@@ -28,14 +28,17 @@ llvm::Error failCompilation(CompileError::Stage stage,
                             const llvm::Twine &message);
 
 /// Finds kernel `name` (empty: the only one), writes the numbers of ranks and
-/// blocks on it (0: its own; else one block where tellsBlocksApart says that
-/// more would do the same), and removes all other kernels. Fails when there
+/// blocks on it (0: its own), and removes all other kernels. Fails when there
 /// is no such kernel, when it is written for other numbers, or when nobody says
 /// how many ranks there are.
 llvm::Expected<mlir::comms::KernelOp> prepareKernel(mlir::ModuleOp module,
                                                     llvm::StringRef name,
                                                     int64_t ranks,
                                                     int64_t blocks);
+
+/// For targets that have to know the number of blocks: one, where nobody has
+/// said and tellsBlocksApart knows that more would all do the same.
+void settleBlocks(mlir::comms::KernelOp kernel);
 
 /// Runs the passes that `build` adds. The error names the pass that failed.
 llvm::Error runPipeline(mlir::ModuleOp module,

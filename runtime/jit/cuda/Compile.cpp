@@ -227,6 +227,7 @@ static Expected<Place> compileInto(mlir::ModuleOp module, StringRef name,
       prepareKernel(module, name, options.ranks, options.blocks);
   if (!kernel)
     return kernel.takeError();
+  settleBlocks(*kernel);
   std::string chosen = kernel->getSymName().str();
   Expected<std::string> bytecode = makeBytecode(module);
   if (!bytecode)

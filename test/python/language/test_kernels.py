@@ -222,7 +222,7 @@ def test_kernels_that_tell_blocks_apart_leave_their_number_open(kernel: commsir.
 
 def test_kernels_of_one_block() -> None:
     made = tree.specialise(n=8)
-    assert made.check(ranks=2).blocks == 1
+    assert made.check(ranks=2).blocks == 0
     assert made.explain(ranks=2, target="cuda")["blocks"] == 1
     with pytest.raises(commsir.CheckError, match="block 1"):
         made.check(ranks=2, blocks=2)

@@ -162,4 +162,4 @@ def test_blocks_that_nobody_asks_for(body: str, blocks: int) -> None:
     }}"""
     assert commsir.explain(source, ranks=2, target="cuda")["blocks"] == blocks
     assert commsir.explain(source, ranks=2, target="cuda", blocks=4)["blocks"] == 4
-    assert commsir.explain(source, ranks=2)["blocks"] == (1 if blocks == 1 else 0)
+    assert commsir.explain(source, ranks=2)["blocks"] == 0  # The CPU runs any number.
