@@ -236,8 +236,8 @@ private:
 
   /// What neither the user nor the kernel says is chosen. Returns what is known
   /// of the machine.
-  tune::Question fillIn(jit::CudaOptions &request,
-                        mlir::comms::KernelOp kernel, uint64_t limit) const {
+  tune::Question fillIn(jit::CudaOptions &request, mlir::comms::KernelOp kernel,
+                        uint64_t limit) const {
     tune::Question wish;
     wish.memory = limit;
     wish.ranks = request.ranks;

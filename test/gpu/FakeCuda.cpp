@@ -30,8 +30,8 @@
 // COMMSIR_FAKE_GPUS is the number of GPUs, COMMSIR_FAKE_FAIL the name of a
 // function that fails, less its `cu`. With COMMSIR_FAKE_ONE all GPUs are one,
 // with COMMSIR_FAKE_ALONE none reaches another's memory. COMMSIR_FAKE_VERSION
-// is the driver's version (13000). COMMSIR_FAKE_MEMORY is the most bytes that an
-// allocation for windows may have. fakeCalls tells how often a function was
+// is the driver's version (13000). COMMSIR_FAKE_MEMORY is the most bytes that
+// an allocation for windows may have. fakeCalls tells how often a function was
 // called, and `exchange` begun.
 //
 //===----------------------------------------------------------------------===//
@@ -537,8 +537,7 @@ END FAKE(MemGetAllocationGranularity, size_t *bytes,
          const CUmemAllocationProp *,
          CUmemAllocationGranularity_flags) *bytes = size_t(64) << 10;
 END FAKE(MemCreate, CUmemGenericAllocationHandle *handle, size_t bytes,
-         const CUmemAllocationProp *,
-         unsigned long long) std::string most =
+         const CUmemAllocationProp *, unsigned long long) std::string most =
     environment("COMMSIR_FAKE_MEMORY");
 if (!most.empty() && bytes > std::stoull(most))
   return CUDA_ERROR_OUT_OF_MEMORY;
