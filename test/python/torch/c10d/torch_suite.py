@@ -34,6 +34,7 @@ LIKE = {"cpu": "gloo", "cuda": "nccl"}[DEVICE]
 NOT_OURS: dict[str, str] = {
     "test_SyncBatchNorm_process_group": "needs torchvision, and does not say so",
     "test_ddp_profiling_execution_trace": "wants the backend to be called nccl",
+    "test_nccl_high_priority_stream": "makes a group of NCCL's by itself, and looks for events of ours",
     "test_ddp_logging_data_cpu": "wants the backend's name where torch writes 'custom' for every backend but its own",
 }
 #: What Gloo skips and we run: exchanges on the CPU, which the suite knows of MPI alone.
@@ -129,6 +130,9 @@ def run(rank: int, size: int, store: Any, test: str) -> dict[str, Any]:
         store.wait([f"barrier/{meetings}/open"], timedelta(seconds=120))
 
     module.Barrier.sync = classmethod(sync)
+    # Tests leave the level of details behind, which words of errors depend on.
+    os.environ.pop("TORCH_DISTRIBUTED_DEBUG", None)
+    torch._C._distributed_c10d.set_debug_level_from_env()
     commsir.torch.clear_stats()
     case = _case(size)(test)
     case.rank = rank
