@@ -143,8 +143,8 @@ int64_t KernelLowering::getAlignment(Value memref) {
     return it->second;
   int64_t element = getElementBytes(type.getElementType());
   Operation *op = memref.getDefiningOp();
-  if (auto known = op ? op->getAttrOfType<IntegerAttr>(kAlignmentAttr)
-                      : IntegerAttr())
+  if (auto known =
+          op ? op->getAttrOfType<IntegerAttr>(kAlignmentAttr) : IntegerAttr())
     return known.getInt();
   // A cycle cannot be: views come after what they view.
   if (isa_and_present<memref::CastOp, memref::CollapseShapeOp,

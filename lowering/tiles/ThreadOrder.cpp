@@ -100,11 +100,10 @@ void ThreadOrder::join(const ThreadOrder &other) {
   if (meetings == other.meetings) // Then it is here already.
     return;
   SmallVector<Pending> both;
-  std::set_union(other.pending.begin(), other.pending.end(), pending.begin(),
-                 pending.end(), std::back_inserter(both),
-                 [](const Pending &a, const Pending &b) {
-                   return a.number < b.number;
-                 });
+  std::set_union(
+      other.pending.begin(), other.pending.end(), pending.begin(),
+      pending.end(), std::back_inserter(both),
+      [](const Pending &a, const Pending &b) { return a.number < b.number; });
   pending = std::move(both);
 }
 

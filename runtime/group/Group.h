@@ -169,9 +169,9 @@ public:
   virtual void *peerAddress(const void *data, int64_t peer) const = 0;
 
   /// Compiles, or finds what was compiled, and reserves channel memory.
-  /// Collective when the request is new to the group, and always where `impl` is
-  /// "nccl": that makes ready for one more capture. The kernel lives as long as
-  /// the group.
+  /// Collective when the request is new to the group, and always where `impl`
+  /// is "nccl": that makes ready for one more capture. The kernel lives as long
+  /// as the group.
   virtual llvm::Expected<GroupKernel *>
   prepare(const KernelRequest &request) = 0;
 

@@ -184,7 +184,8 @@ def arrays(rank: int, size: int) -> None:
     """commsir.Group on a GPU: sends between two ranks, parts of sizes that differ, unsigned bytes at odd addresses."""
     import commsir
 
-    store = dist.PrefixStore("torch_run/arrays", dist.distributed_c10d._get_default_store().clone())
+    distributed: Any = dist
+    store = distributed.PrefixStore("torch_run/arrays", distributed.distributed_c10d._get_default_store().clone())
     with commsir.Group(rank, size, store=store, name="arrays", device=torch.cuda.current_device()) as group:
         for elements in (1, 1000, 70_001, 3_000_000):
             x = torch.arange(elements, device="cuda", dtype=torch.float32) % 251 + rank

@@ -30,7 +30,7 @@ def test_all_that_a_program_writes() -> None:
 
 def test_help() -> None:
     """What editors show is there for `help` as well."""
-    text = pydoc.render_doc(commsir.Window, renderer=pydoc.plaintext)
+    text = pydoc.plain(pydoc.render_doc(commsir.Window))
     assert "peer(self, peer: 'Index'" in text and "The part of rank `peer`" in text
     for name in commsir.__all__:
         assert inspect.getdoc(getattr(commsir, name)), name

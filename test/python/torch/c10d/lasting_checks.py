@@ -164,7 +164,7 @@ def interrupted(rank: int, size: int, store: Any) -> Any:
         for name, call in calls.items():
             seconds[name] = _interrupted(call)
             if name not in ("monitored",):
-                later.append(error_of(lambda name=name: dist.all_reduce(ones, group=groups[name])))  # type: ignore[misc]
+                later.append(error_of(lambda name=name: dist.all_reduce(ones, group=groups[name])))
         store.set("interrupted", "yes")
     store.wait(["interrupted"])
     _works(rank, size)
@@ -247,7 +247,7 @@ def wrapped(rank: int, size: int, store: Any) -> str:
             close(tensor, torch.full((5,), float(size - 1)))
     finally:
         dist.set_debug_level(dist.DebugLevel.OFF)
-    return said
+    return str(said)
 
 
 def hooked(rank: int, size: int, store: Any) -> Any:
