@@ -214,7 +214,9 @@ void commsir::torch_c10d::Backend::runAll(const CallPtr &call,
                                           void *stream) {
   // What is written to the program's tensors is no step of its gradients.
   at::AutoDispatchBelowADInplaceOrView guard;
-  if (calls.size() > 1 && calls.front()->pointToPoint)
+  // A batch of one, too: its peer may have a batch of several.
+  bool isBatch = !calls.empty() && calls.front() != call;
+  if (isBatch && calls.front()->pointToPoint)
     return runSends(calls, *call->work);
   for (const CallPtr &part : calls)
     run(*part, *call->work, stream);
