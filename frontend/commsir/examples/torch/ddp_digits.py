@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,13 +20,13 @@ from torch.nn.parallel import DistributedDataParallel
 from commsir.examples.torch.start import need_ranks
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> tuple[list[float], float]:
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", default="commsir")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--report", help="file for the losses of rank 0, as JSON")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
 
     need_ranks()
     device = options.device
@@ -70,6 +71,7 @@ def main() -> None:
             with open(options.report, "w") as file:
                 json.dump({"losses": losses, "accuracy": accuracy, "calls": calls}, file)
     dist.destroy_process_group()
+    return losses, accuracy
 
 
 if __name__ == "__main__":

@@ -58,25 +58,15 @@ def torchrun(environment: dict[str, str], program: str, *arguments: str, ranks: 
 
 @pytest.mark.parametrize("implementation", ["cpp", "python"])
 def test_data_parallel_training(installed: dict[str, str], tmp_path: Path, implementation: str) -> None:
-    def losses(backend: str) -> dict[str, Any]:
-        report = tmp_path / f"{backend}.json"
-        torchrun(
-            {**installed, "COMMSIR_TORCH_BACKEND": implementation},
-            "ddp_digits.py",
-            "--backend",
-            backend,
-            "--report",
-            str(report),
-        )
-        return dict(json.loads(report.read_text()))
-
-    ours = losses("commsir")
+    """Under torchrun with nothing changed but the backend's name; test_programs.py has the losses beside Gloo's."""
+    report = tmp_path / "report.json"
+    environment = {**installed, "COMMSIR_TORCH_BACKEND": implementation}
+    torchrun(environment, "ddp_digits.py", "--backend", "commsir", "--report", str(report))
+    ours = json.loads(report.read_text())
     assert ours["accuracy"] > 0.9
     assert ours["losses"][-1] < 0.3 * ours["losses"][0]
     assert {call["path"] for call in ours["calls"]} == {"commsir"}, ours["calls"]
     assert "all_reduce" in {call["op"] for call in ours["calls"]}
-    if implementation == "cpp":
-        assert losses("gloo")["losses"] == pytest.approx(ours["losses"], abs=1e-3)
 
 
 def test_survivors_of_a_dead_rank_go_on(installed: dict[str, str], tmp_path: Path) -> None:
