@@ -7,6 +7,7 @@
 
 #include "runtime/cuda/Communicator.h"
 
+#include "runtime/cuda/Mapping.h"
 #include "runtime/cuda/NcclDevice.h"
 #include "runtime/jit/cuda/DeviceLibrary.h"
 
@@ -589,89 +590,6 @@ private:
 // Ranks of one host, no NCCL
 //===----------------------------------------------------------------------===//
 
-/// Physical memory and the addresses that it is mapped at.
-class Mapping {
-public:
-  Mapping(const Driver &cu, CUcontext context) : cu(&cu), context(context) {}
-  Mapping(Mapping &&other) noexcept
-      : cu(other.cu), context(other.context),
-        address(std::exchange(other.address, 0)),
-        handle(std::exchange(other.handle, 0)), bytes(other.bytes),
-        mapped(std::exchange(other.mapped, false)) {}
-  ~Mapping() {
-    ContextGuard guard(*cu, context);
-    if (mapped)
-      cu->MemUnmap(address, bytes);
-    if (address)
-      cu->MemAddressFree(address, bytes);
-    if (handle)
-      cu->MemRelease(handle);
-  }
-
-  llvm::Error create(const Device &device, size_t size) {
-    CUmemAllocationProp properties = describe(device);
-    return cu->check(cu->MemCreate(&handle, size, &properties, 0),
-                     llvm::formatv("allocating {0} bytes on GPU {1}", size,
-                                   device.getOrdinal())
-                         .str());
-  }
-  llvm::Error open(const File &file, int peer) {
-    auto descriptor = reinterpret_cast<void *>(intptr_t(file.get()));
-    return cu->check(
-        cu->MemImportFromShareableHandle(
-            &handle, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-        "opening the part of rank " + llvm::Twine(peer));
-  }
-  llvm::Expected<File> share() const {
-    int descriptor = -1;
-    if (auto error = cu->check(cu->MemExportToShareableHandle(
-                                   &descriptor, handle,
-                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-                               "making a file of a window's part"))
-      return std::move(error);
-    return File(descriptor);
-  }
-  llvm::Error map(const Device &device, size_t size, int peer) {
-    bytes = size;
-    if (auto error = cu->check(cu->MemAddressReserve(&address, size, 0, 0, 0),
-                               "reserving addresses for a window"))
-      return error;
-    if (auto error = cu->check(cu->MemMap(address, size, 0, handle, 0),
-                               "mapping a window"))
-      return error;
-    mapped = true;
-    CUmemAccessDesc access{};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = device.handle();
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    return cu->check(
-        cu->MemSetAccess(address, size, &access, 1),
-        llvm::formatv("GPU {0} has no access to the memory of rank {1}: choose "
-                      "GPUs that NVLink or PCIe peer-to-peer joins (nvidia-smi "
-                      "topo -p2p r)",
-                      device.getOrdinal(), peer)
-            .str());
-  }
-  CUdeviceptr get() const { return address; }
-
-  static CUmemAllocationProp describe(const Device &device) {
-    CUmemAllocationProp properties{};
-    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    properties.location.id = device.handle();
-    return properties;
-  }
-
-private:
-  const Driver *cu;
-  CUcontext context;
-  CUdeviceptr address = 0;
-  CUmemGenericAllocationHandle handle = 0;
-  size_t bytes = 0;
-  bool mapped = false;
-};
-
 class SharedWindow final : public Window {
 public:
   SharedWindow(const Device &device, Mesh &mesh, double timeout)
@@ -712,7 +630,7 @@ private:
     Mapping mapping(cu, device.context());
     if (auto error = mapping.create(device, bytes))
       return error;
-    if (auto error = mapping.map(device, bytes, mesh.getRank()))
+    if (auto error = mapping.map(device, mesh.getRank()))
       return error;
     auto shared = mapping.share();
     if (!shared)
@@ -730,9 +648,9 @@ private:
         continue;
       }
       Mapping mapping(device.driver(), device.context());
-      if (auto error = mapping.open(files[peer], peer))
+      if (auto error = mapping.open(files[peer], bytes, peer))
         return error;
-      if (auto error = mapping.map(device, bytes, peer))
+      if (auto error = mapping.map(device, peer))
         return error;
       table.push_back(mapping.get());
       mappings.push_back(std::move(mapping));

@@ -45,6 +45,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -95,7 +96,16 @@ bool fails(const char *function) {
 }
 
 std::mutex mutex;
-std::set<void *> allocated;
+/// Device memory; from kShared bytes on it has a file, by which other processes
+/// open it.
+struct Allocation {
+  size_t bytes = 0;
+  int file = -1;
+};
+constexpr size_t kShared = size_t(64) << 10;
+std::map<char *, Allocation> allocated;
+/// Virtual memory: what is mapped where.
+std::map<char *, std::pair<size_t, int>> mappings;
 std::map<std::string, unsigned long> calls;
 unsigned long long captures = 0;
 thread_local std::vector<CUcontext> contexts;
@@ -124,22 +134,63 @@ CUresult enter(const char *function) {
 
 CUresult allocate(void **pointer, size_t bytes) {
   // As coarse as the driver's, and dirty.
-  *pointer = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+  Allocation made{(bytes + 511) / 512 * 512};
+  if (bytes < kShared) {
+    *pointer = std::aligned_alloc(512, made.bytes);
+  } else {
+    made.file = memfd_create("fake", MFD_CLOEXEC);
+    *pointer = ftruncate(made.file, off_t(made.bytes))
+                   ? MAP_FAILED
+                   : mmap(nullptr, made.bytes, PROT_READ | PROT_WRITE,
+                          MAP_SHARED, made.file, 0);
+    if (*pointer == MAP_FAILED)
+      *pointer = nullptr;
+  }
   if (!*pointer)
     return CUDA_ERROR_OUT_OF_MEMORY;
   std::memset(*pointer, 0xAB, bytes);
   std::lock_guard lock(mutex);
-  allocated.insert(*pointer);
+  allocated[static_cast<char *>(*pointer)] = made;
   return CUDA_SUCCESS;
 }
 
 CUresult release(void *pointer) {
   std::lock_guard lock(mutex);
-  if (!allocated.erase(pointer))
+  auto found = allocated.find(static_cast<char *>(pointer));
+  if (found == allocated.end())
     return CUDA_ERROR_INVALID_VALUE;
-  std::free(pointer);
+  if (found->second.file < 0) {
+    std::free(pointer);
+  } else {
+    munmap(pointer, found->second.bytes);
+    close(found->second.file);
+  }
+  allocated.erase(found);
   return CUDA_SUCCESS;
 }
+
+/// The entry of `map` that holds `address`; null: none.
+template <typename Map, typename Size>
+auto *findRange(Map &map, CUdeviceptr address, Size size) {
+  auto *at = reinterpret_cast<char *>(address);
+  auto after = map.upper_bound(at);
+  bool found = after != map.begin() &&
+               at < std::prev(after)->first + size(std::prev(after)->second);
+  return found ? &*std::prev(after) : nullptr;
+}
+auto *findMapping(CUdeviceptr address) {
+  return findRange(mappings, address, [](auto &one) { return one.first; });
+}
+auto *findAllocation(CUdeviceptr address) {
+  return findRange(allocated, address, [](auto &one) { return one.bytes; });
+}
+
+/// What a handle for another process says.
+struct IpcHandle {
+  pid_t pid;
+  int file;
+  size_t bytes;
+};
 
 template <typename T>
 T argument(void **arguments, int i) {
@@ -559,9 +610,13 @@ END FAKE(MemMap, CUdeviceptr pointer, size_t bytes, size_t,
     if (mmap(reinterpret_cast<void *>(pointer), bytes, PROT_NONE,
              MAP_SHARED | MAP_FIXED, int(handle) - 1,
              0) == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;
+std::lock_guard lock(mutex);
+mappings[reinterpret_cast<char *>(pointer)] = {bytes, int(handle) - 1};
 END FAKE(MemUnmap, CUdeviceptr pointer, size_t bytes)
     mmap(reinterpret_cast<void *>(pointer), bytes, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+std::lock_guard lock(mutex);
+mappings.erase(reinterpret_cast<char *>(pointer));
 END FAKE(MemSetAccess, CUdeviceptr pointer, size_t bytes,
          const CUmemAccessDesc *, size_t)
     mprotect(reinterpret_cast<void *>(pointer), bytes, PROT_READ | PROT_WRITE);
@@ -573,6 +628,46 @@ END FAKE(MemImportFromShareableHandle, CUmemGenericAllocationHandle *handle,
          void *file, CUmemAllocationHandleType) *handle =
     CUmemGenericAllocationHandle(dup(int(reinterpret_cast<intptr_t>(file)))) +
     1;
+END FAKE(MemRetainAllocationHandle, CUmemGenericAllocationHandle *handle,
+         void *address) std::lock_guard lock(mutex);
+auto *found = findMapping(reinterpret_cast<CUdeviceptr>(address));
+if (!found)
+  return CUDA_ERROR_INVALID_VALUE;
+*handle = CUmemGenericAllocationHandle(dup(found->second.second)) + 1;
+END FAKE(MemGetAddressRange, CUdeviceptr *base, size_t *bytes,
+         CUdeviceptr address) std::lock_guard lock(mutex);
+if (auto *found = findMapping(address)) {
+  *base = reinterpret_cast<CUdeviceptr>(found->first);
+  *bytes = found->second.first;
+  return CUDA_SUCCESS;
+}
+auto *found = findAllocation(address);
+if (!found)
+  return CUDA_ERROR_NOT_FOUND;
+*base = reinterpret_cast<CUdeviceptr>(found->first);
+*bytes = found->second.bytes;
+END FAKE(IpcGetMemHandle, CUipcMemHandle *handle,
+         CUdeviceptr address) std::lock_guard lock(mutex);
+auto *found = findAllocation(address);
+if (!found || found->second.file < 0)
+  return CUDA_ERROR_INVALID_VALUE;
+IpcHandle said{getpid(), found->second.file, found->second.bytes};
+std::memcpy(handle, &said, sizeof(said));
+END FAKE(IpcOpenMemHandle, CUdeviceptr *pointer, CUipcMemHandle handle,
+         unsigned) IpcHandle said;
+std::memcpy(&said, &handle, sizeof(said));
+if (said.pid == getpid())
+  return CUDA_ERROR_INVALID_CONTEXT;
+std::string path =
+    "/proc/" + std::to_string(said.pid) + "/fd/" + std::to_string(said.file);
+int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+void *mapped =
+    mmap(nullptr, said.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+close(file);
+if (mapped == MAP_FAILED)
+  return CUDA_ERROR_INVALID_VALUE;
+*pointer = reinterpret_cast<CUdeviceptr>(mapped);
+END FAKE(IpcCloseMemHandle, CUdeviceptr)
 END FAKE(StreamCreate, CUstream *stream,
          unsigned) *stream = reinterpret_cast<CUstream>(new Stream);
 END FAKE(StreamDestroy,
