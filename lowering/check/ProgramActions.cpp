@@ -1,0 +1,283 @@
+//===- ProgramActions.cpp - Ops that synchronise, as actions
+//----------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/check/ProgramBuilder.h"
+
+#include "dialect/Packets.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::check;
+
+//===----------------------------------------------------------------------===//
+// Actions
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProgramBuilder::signalAction(Operation *op, Action &action) {
+  auto object = [&](Value value) -> LogicalResult {
+    auto index = argument(value, op);
+    if (failed(index))
+      return failure();
+    action.object = *index;
+    return success();
+  };
+  auto toPeer = [&](Value team, Value peer) -> LogicalResult {
+    auto index = this->team(team, op);
+    if (failed(index))
+      return failure();
+    action.team = *index;
+    action.peer = reg(peer);
+    return success();
+  };
+  if (auto signal = dyn_cast<SignalOp>(op)) {
+    action.kind = ActionKind::Signal;
+    action.signal = signal.getKind();
+    action.index = reg(signal.getIndex());
+    action.value = optionalReg(signal.getValue());
+    action.order = signal.getOrder();
+    action.scope = signal.getScope();
+    return failure(failed(object(signal.getSignal())) ||
+                   failed(toPeer(signal.getTeam(), signal.getPeer())));
+  }
+  if (auto wait = dyn_cast<WaitSignalOp>(op)) {
+    action.kind = ActionKind::WaitSignal;
+    action.wait = wait.getKind();
+    action.index = reg(wait.getIndex());
+    action.value = reg(wait.getValue());
+    action.order = wait.getOrder();
+    return object(wait.getSignal());
+  }
+  if (auto wait = dyn_cast<WaitSignalFromOp>(op)) {
+    action.kind = ActionKind::WaitSignal;
+    action.wait = wait.getKind();
+    action.index = reg(wait.getIndex());
+    action.value = reg(wait.getValue());
+    action.order = wait.getOrder();
+    return failure(failed(object(wait.getSignal())) ||
+                   failed(toPeer(wait.getTeam(), wait.getPeer())));
+  }
+  if (auto reset = dyn_cast<ResetSignalOp>(op)) {
+    action.kind = ActionKind::ResetSignal;
+    action.index = reg(reset.getIndex());
+    return object(reset.getSignal());
+  }
+  if (auto wait = dyn_cast<WaitCounterOp>(op)) {
+    action.kind = ActionKind::WaitCounter;
+    action.index = reg(wait.getIndex());
+    action.value = reg(wait.getValue());
+    return object(wait.getCounter());
+  }
+  auto reset = cast<ResetCounterOp>(op);
+  action.kind = ActionKind::ResetCounter;
+  action.index = reg(reset.getIndex());
+  return object(reset.getCounter());
+}
+
+LogicalResult ProgramBuilder::barrierAction(Operation *op, Action &action) {
+  if (auto fence = dyn_cast<FenceOp>(op)) {
+    action.kind = ActionKind::Fence;
+    action.order = fence.getOrder();
+    action.scope = fence.getScope();
+    return success();
+  }
+  if (auto wait = dyn_cast<BarrierWaitOp>(op)) {
+    action.kind = ActionKind::BarrierWait;
+    action.token = reg(wait.getArrived());
+    action.order = wait.getOrder();
+    return success();
+  }
+  Value value;
+  if (auto barrier = dyn_cast<BarrierOp>(op)) {
+    action.kind = ActionKind::Barrier;
+    action.extent = barrier.getExtent();
+    action.order = barrier.getOrder();
+    value = barrier.getTeam();
+  } else {
+    auto arrive = cast<BarrierArriveOp>(op);
+    action.kind = ActionKind::Arrive;
+    action.extent = arrive.getExtent();
+    action.order = arrive.getOrder();
+    action.dst = reg(arrive.getToken());
+    value = arrive.getTeam();
+  }
+  auto index = team(value, op);
+  if (failed(index))
+    return failure();
+  action.team = *index;
+  return success();
+}
+
+LogicalResult ProgramBuilder::transferAction(Operation *op, Action &action) {
+  action.kind = ActionKind::Access;
+  auto between = [&](Value local, Value localOffset, Value window, Value offset,
+                     Value count, Value peer, Value team,
+                     bool put) -> LogicalResult {
+    auto index = this->team(team, op);
+    if (failed(index))
+      return failure();
+    action.team = *index;
+    action.peer = reg(peer);
+    action.ranges[put ? 0 : 1] = countedRange(local, localOffset, count, !put);
+    action.ranges[put ? 1 : 0] =
+        peerRange(window, offset, count, peer, *index, put);
+    return success();
+  };
+  if (auto put = dyn_cast<PutOp>(op)) {
+    if (put.getCounter()) {
+      auto index = argument(put.getCounter(), op);
+      if (failed(index))
+        return failure();
+      action.counter = *index;
+      action.counterIndex = optionalReg(put.getCounterIndex());
+    }
+    return between(put.getSource(), put.getSourceOffset(), put.getWindow(),
+                   put.getOffset(), put.getCount(), put.getPeer(),
+                   put.getTeam(), true);
+  }
+  if (auto get = dyn_cast<GetOp>(op))
+    return between(get.getDest(), get.getDestOffset(), get.getWindow(),
+                   get.getOffset(), get.getCount(), get.getPeer(),
+                   get.getTeam(), false);
+  if (auto copy = dyn_cast<EngineCopyOp>(op))
+    return between(copy.getSource(), copy.getSourceOffset(), copy.getWindow(),
+                   copy.getOffset(), copy.getCount(), copy.getPeer(),
+                   copy.getTeam(), true);
+  if (auto put = dyn_cast<PutSignalOp>(op)) {
+    auto index = argument(put.getSignal(), op);
+    if (failed(index))
+      return failure();
+    action.kind = ActionKind::Signal;
+    action.object = *index;
+    action.signal = put.getKind();
+    action.index = reg(put.getIndex());
+    action.value = optionalReg(put.getValue());
+    return between(put.getSource(), put.getSourceOffset(), put.getWindow(),
+                   put.getOffset(), put.getCount(), put.getPeer(),
+                   put.getTeam(), true);
+  }
+  if (auto copy = dyn_cast<BulkCopyOp>(op)) {
+    action.kind = ActionKind::BulkCopy;
+    action.dst = reg(copy.getToken());
+    action.ranges[0] = countedRange(copy.getSource(), copy.getSourceOffset(),
+                                    copy.getCount(), false);
+    action.ranges[1] = countedRange(copy.getDest(), copy.getDestOffset(),
+                                    copy.getCount(), true);
+    return success();
+  }
+  action.kind = ActionKind::BulkWait;
+  for (Value token : cast<BulkWaitOp>(op).getCopies())
+    action.tokens.push_back(reg(token));
+  return success();
+}
+
+LogicalResult ProgramBuilder::tileAction(Operation *op, Action &action) {
+  if (auto fill = dyn_cast<PoisonFillOp>(op)) {
+    action.kind = ActionKind::PoisonFill;
+    action.ranges[0] =
+        countedRange(fill.getMemref(), fill.getOffset(), fill.getCount(), true);
+    return success();
+  }
+  auto tileOp = cast<TileOpInterface>(op);
+  Type tile = tileOp.getTileValue().getType();
+  action.tileSize = elementsOf(tile);
+  if (auto shaped = dyn_cast<ShapedType>(tile);
+      shaped && shaped.getElementType().isIntOrFloat())
+    action.elementBits = shaped.getElementTypeBitWidth();
+  action.valid = optionalReg(tileOp.getValid());
+  auto at = [&](auto access, ActionKind kind, bool write) {
+    action.kind = kind;
+    action.ranges[0] = range(access.getMemref(), access.getOffset(),
+                             access.getValid(), tile, write);
+  };
+  auto packets = [&](auto packet) {
+    action.value = reg(packet.getFlag());
+    action.assumes = packet.getAssumes();
+    int64_t &limit = action.ranges[0].memory.limit;
+    if (limit >= 0)
+      limit = countUnits(limit, action.assumes);
+  };
+  llvm::TypeSwitch<Operation *>(op)
+      .Case<TileLoadOp, MultimemLoadReduceOp>(
+          [&](auto o) { at(o, ActionKind::Access, false); })
+      .Case<TileStoreOp, MultimemStoreOp, MultimemReduceOp>(
+          [&](auto o) { at(o, ActionKind::Access, true); })
+      .Case<PacketStoreOp>([&](auto o) {
+        at(o, ActionKind::PacketStore, true);
+        packets(o);
+      })
+      .Case<PacketLoadOp>([&](auto o) {
+        at(o, ActionKind::PacketLoad, false);
+        packets(o);
+      })
+      .Case<PoisonStoreOp>(
+          [&](auto o) { at(o, ActionKind::PoisonStore, true); })
+      .Case<PoisonLoadOp>(
+          [&](auto o) { at(o, ActionKind::PoisonLoad, false); });
+  return success();
+}
+
+LogicalResult ProgramBuilder::channelAction(Operation *op, Action &action) {
+  Value value;
+  if (auto send = dyn_cast<SendOp>(op)) {
+    action.kind = ActionKind::Send;
+    action.index = reg(send.getSlot());
+    action.peer = optionalReg(send.getPeer());
+    action.valid = optionalReg(send.getValid());
+    value = send.getChannel();
+  } else if (auto recv = dyn_cast<RecvOp>(op)) {
+    action.kind = ActionKind::Recv;
+    action.index = reg(recv.getSlot());
+    action.peer = reg(recv.getPeer());
+    action.valid = optionalReg(recv.getValid());
+    value = recv.getChannel();
+  } else {
+    action.kind = ActionKind::ChannelBarrier;
+    value = cast<ChannelBarrierOp>(op).getChannel();
+  }
+  auto index = channel(value, op);
+  if (failed(index))
+    return failure();
+  action.object = *index;
+  action.team = program.channels[*index].team;
+  action.tileSize = program.channels[*index].tileSize;
+  return success();
+}
+
+/// Windows that are reached on a peer have their accesses ordered.
+void ProgramBuilder::share(const Action &action) {
+  for (const RangePlan &range : action.ranges)
+    if (range.used && range.memory.argument >= 0 &&
+        (range.memory.kind == MemoryPlan::Peer ||
+         range.memory.kind == MemoryPlan::Multimem))
+      program.arguments[range.memory.argument].shared = true;
+}
+
+LogicalResult ProgramBuilder::action(Operation *op) {
+  Action made{};
+  made.op = op;
+  LogicalResult result =
+      llvm::TypeSwitch<Operation *, LogicalResult>(op)
+          .Case<SignalOp, WaitSignalOp, WaitSignalFromOp, ResetSignalOp,
+                WaitCounterOp, ResetCounterOp>(
+              [&](auto) { return signalAction(op, made); })
+          .Case<FenceOp, BarrierOp, BarrierArriveOp, BarrierWaitOp>(
+              [&](auto) { return barrierAction(op, made); })
+          .Case<PutOp, GetOp, EngineCopyOp, PutSignalOp, BulkCopyOp,
+                BulkWaitOp>([&](auto) { return transferAction(op, made); })
+          .Case<SendOp, RecvOp, ChannelBarrierOp>(
+              [&](auto) { return channelAction(op, made); })
+          .Default([&](Operation *) { return tileAction(op, made); });
+  if (failed(result))
+    return failure();
+  share(made);
+  emit(Code::Act).extra = static_cast<int32_t>(program.actions.size());
+  program.actions.push_back(std::move(made));
+  return success();
+}

@@ -1,0 +1,112 @@
+//===- ProgramBuilder.h - Makes a program from a kernel ---------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The parts of making a program: Program.cpp finds what matters in a kernel,
+// ProgramFlow.cpp turns control flow and arithmetic into instructions,
+// ProgramMemory.cpp says which memory is touched, ProgramActions.cpp describes
+// the ops that synchronise.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_CHECK_PROGRAMBUILDER_H
+#define COMMSIR_LOWERING_CHECK_PROGRAMBUILDER_H
+
+#include "lowering/check/Program.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace mlir::comms::check {
+
+/// Width in bits of an integer that a register can hold; 0: none.
+unsigned widthOf(Type type);
+/// Elements of a memref, window or tile of static shape; -1: not known.
+int64_t elementsOf(Type type);
+/// Ops by which blocks and ranks wait for or release one another.
+bool isSync(Operation *op);
+/// Ops that become actions.
+bool isAction(Operation *op);
+/// The code of an op that computes an integer from two.
+std::optional<Code> binaryCode(Operation *op);
+/// The memref that `value` is a view of, when the view keeps the place of the
+/// first element.
+Value throughViews(Value value);
+
+/// Builds the program in three steps: which region ops matter, which values
+/// they need, then the instructions in program order.
+class ProgramBuilder {
+public:
+  explicit ProgramBuilder(KernelOp kernel) { program.kernel = kernel; }
+  FailureOr<Program> build();
+
+private:
+  LogicalResult survey();
+  void live(Operation *op);
+  void need(Value value);
+  void needOperands(Operation *op);
+  void needOf(Value value);
+  void needBlockArgument(BlockArgument argument);
+  void needResult(OpResult result);
+
+  Register reg(Value value);
+  Register optionalReg(Value value) { return value ? reg(value) : noRegister; }
+  Register temporary();
+  Register constant(int64_t value);
+  int32_t here() const { return static_cast<int32_t>(program.code.size()); }
+  Instruction &emit(Code code) {
+    program.code.push_back(Instruction{code});
+    return program.code.back();
+  }
+  void move(Register from, Register to);
+  void moveAll(ValueRange from, ValueRange to);
+  void forgetAll(ValueRange values);
+  int32_t guard(Operation *op);
+  int32_t jump();
+  void land(int32_t instruction) { program.code[instruction].target = here(); }
+
+  LogicalResult block(Block &block);
+  LogicalResult structured(Operation *op);
+  LogicalResult loop(scf::ForOp op);
+  LogicalResult branch(scf::IfOp op);
+  LogicalResult whileLoop(scf::WhileOp op);
+  LogicalResult indexSwitch(scf::IndexSwitchOp op);
+  LogicalResult forPeers(ForPeersOp op);
+  LogicalResult role(RoleOp op);
+  LogicalResult evaluate(Operation *op);
+
+  FailureOr<int32_t> team(Value value, Operation *user);
+  FailureOr<int32_t> argument(Value value, Operation *user);
+  FailureOr<int32_t> channel(Value value, Operation *user);
+  MemoryPlan memory(Value value);
+  RangePlan range(Value memref, Value offset, Value valid, Type tile,
+                  bool write);
+  RangePlan countedRange(Value memref, Value offset, Value count, bool write);
+  RangePlan peerRange(Value window, Value offset, Value count, Value peer,
+                      int32_t team, bool write);
+  LogicalResult action(Operation *op);
+  LogicalResult signalAction(Operation *op, Action &action);
+  LogicalResult barrierAction(Operation *op, Action &action);
+  LogicalResult transferAction(Operation *op, Action &action);
+  LogicalResult tileAction(Operation *op, Action &action);
+  LogicalResult channelAction(Operation *op, Action &action);
+  void share(const Action &action);
+
+  Program program;
+  llvm::DenseSet<Operation *> liveOps;
+  llvm::DenseMap<Operation *, Operation *> syncInside, spinInside;
+  llvm::DenseSet<Value> needed;
+  SmallVector<Value> worklist;
+  llvm::DenseMap<Value, Register> registers;
+  llvm::DenseMap<int64_t, Register> constants;
+  llvm::DenseMap<Operation *, int32_t> channelOf;
+};
+
+} // namespace mlir::comms::check
+
+#endif // COMMSIR_LOWERING_CHECK_PROGRAMBUILDER_H

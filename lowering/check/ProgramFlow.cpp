@@ -1,0 +1,341 @@
+//===- ProgramFlow.cpp - Control flow and arithmetic as instructions
+//--------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/check/ProgramBuilder.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::check;
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProgramBuilder::block(Block &block) {
+  for (Operation &op : block) {
+    if (isAction(&op)) {
+      if (failed(action(&op)))
+        return failure();
+    } else if (auto channel = dyn_cast<ChannelOp>(op)) {
+      auto index = team(channel.getTeam(), channel);
+      if (failed(index))
+        return failure();
+      channelOf[channel] = static_cast<int32_t>(program.channels.size());
+      auto type = channel.getChannel().getType();
+      program.channels.push_back(
+          {channel, *index, static_cast<int64_t>(channel.getSlots()),
+           type.getTileSize(), channel.getPattern(), channel.getReused()});
+    } else if (op.getNumRegions() && liveOps.contains(&op)) {
+      if (failed(structured(&op)))
+        return failure();
+    } else if (op.getNumResults() == 1 && needed.contains(op.getResult(0))) {
+      if (failed(evaluate(&op)))
+        return failure();
+    }
+  }
+  return success();
+}
+
+LogicalResult ProgramBuilder::structured(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<scf::ForOp>([&](auto o) { return loop(o); })
+      .Case<scf::IfOp>([&](auto o) { return branch(o); })
+      .Case<scf::WhileOp>([&](auto o) { return whileLoop(o); })
+      .Case<scf::IndexSwitchOp>([&](auto o) { return indexSwitch(o); })
+      .Case<ForPeersOp>([&](auto o) { return forPeers(o); })
+      .Case<RoleOp>([&](auto o) { return role(o); })
+      .Case<scf::ExecuteRegionOp>([&](scf::ExecuteRegionOp o) -> LogicalResult {
+        if (!o.getRegion().hasOneBlock())
+          return o.emitOpError("has unstructured control flow, which "
+                               "comms-check-sync does not follow");
+        Block &body = o.getRegion().front();
+        if (failed(block(body)))
+          return failure();
+        moveAll(body.getTerminator()->getOperands(), o.getResults());
+        return success();
+      })
+      .Default([&](Operation *o) -> LogicalResult {
+        Operation *sync = syncInside.lookup(o);
+        if (!sync)
+          return success();
+        InFlightDiagnostic diag =
+            o->emitOpError("holds a synchronisation, but comms-check-sync does "
+                           "not follow this op");
+        diag.attachNote(sync->getLoc()) << "synchronisation is here";
+        diag.attachNote() << "use scf.for, scf.if, scf.while, comms.for_peers "
+                             "or comms.role";
+        return diag;
+      });
+}
+
+LogicalResult ProgramBuilder::loop(scf::ForOp op) {
+  Register lower = reg(op.getLowerBound()), upper = reg(op.getUpperBound()),
+           step = reg(op.getStep()), iv = reg(op.getInductionVar());
+  int32_t guardIndex = guard(op);
+  Instruction &enter = emit(Code::LoopEnter);
+  enter.a = lower;
+  enter.b = upper;
+  enter.c = step;
+  enter.extra = guardIndex;
+  move(lower, iv);
+  moveAll(op.getInitArgs(), op.getRegionIterArgs());
+  int32_t head = here();
+  Register more = temporary();
+  auto width = widthOf(op.getInductionVar().getType());
+  Instruction &test = emit(Code::Compare);
+  test.dst = more;
+  test.a = iv;
+  test.b = upper;
+  test.width = width;
+  test.extra =
+      static_cast<int32_t>(op.getUnsignedCmp() ? arith::CmpIPredicate::ult
+                                               : arith::CmpIPredicate::slt);
+  int32_t leave = here();
+  Instruction &exit = emit(Code::Branch);
+  exit.a = more;
+  exit.extra = guardIndex;
+  if (failed(block(*op.getBody())))
+    return failure();
+  moveAll(op.getBody()->getTerminator()->getOperands(), op.getRegionIterArgs());
+  Instruction &advance = emit(Code::Add);
+  advance.dst = iv;
+  advance.a = iv;
+  advance.b = step;
+  advance.width = width;
+  program.code[jump()].target = head;
+  land(leave);
+  moveAll(op.getRegionIterArgs(), op.getResults());
+  int32_t over = jump();
+  program.guards[guardIndex].skip = here();
+  forgetAll(op.getResults());
+  land(over);
+  return success();
+}
+
+LogicalResult ProgramBuilder::branch(scf::IfOp op) {
+  Register condition = reg(op.getCondition());
+  int32_t guardIndex = guard(op), test = here();
+  Instruction &instruction = emit(Code::Branch);
+  instruction.a = condition;
+  instruction.extra = guardIndex;
+  if (failed(block(*op.thenBlock())))
+    return failure();
+  moveAll(op.thenYield()->getOperands(), op.getResults());
+  int32_t fromThen = jump();
+  land(test);
+  if (Block *otherwise = op.elseBlock()) {
+    if (failed(block(*otherwise)))
+      return failure();
+    moveAll(op.elseYield()->getOperands(), op.getResults());
+  }
+  int32_t fromElse = jump();
+  program.guards[guardIndex].skip = here();
+  forgetAll(op.getResults());
+  land(fromThen);
+  land(fromElse);
+  return success();
+}
+
+LogicalResult ProgramBuilder::whileLoop(scf::WhileOp op) {
+  moveAll(op.getInits(), op.getBeforeArguments());
+  int32_t head = here();
+  if (failed(block(*op.getBeforeBody())))
+    return failure();
+  scf::ConditionOp condition = op.getConditionOp();
+  Register more = reg(condition.getCondition());
+  moveAll(condition.getArgs(), op.getResults());
+  int32_t guardIndex = guard(op), test = here();
+  Instruction &instruction = emit(Code::Branch);
+  instruction.a = more;
+  instruction.extra = guardIndex;
+  moveAll(condition.getArgs(), op.getAfterArguments());
+  if (failed(block(*op.getAfterBody())))
+    return failure();
+  moveAll(op.getYieldOp()->getOperands(), op.getBeforeArguments());
+  program.code[jump()].target = head;
+  program.guards[guardIndex].skip = here();
+  forgetAll(op.getResults());
+  land(test);
+  return success();
+}
+
+LogicalResult ProgramBuilder::indexSwitch(scf::IndexSwitchOp op) {
+  Register chosen = reg(op.getArg());
+  int32_t guardIndex = guard(op);
+  SmallVector<int32_t> ends;
+  for (auto [value, region] : llvm::zip(op.getCases(), op.getCaseRegions())) {
+    Register same = temporary(), expected = constant(value);
+    Instruction &compare = emit(Code::Compare);
+    compare.dst = same;
+    compare.a = chosen;
+    compare.b = expected;
+    compare.extra = static_cast<int32_t>(arith::CmpIPredicate::eq);
+    int32_t test = here();
+    Instruction &instruction = emit(Code::Branch);
+    instruction.a = same;
+    instruction.extra = guardIndex;
+    if (failed(block(region.front())))
+      return failure();
+    moveAll(region.front().getTerminator()->getOperands(), op.getResults());
+    ends.push_back(jump());
+    land(test);
+  }
+  Block &last = op.getDefaultBlock();
+  if (failed(block(last)))
+    return failure();
+  moveAll(last.getTerminator()->getOperands(), op.getResults());
+  ends.push_back(jump());
+  program.guards[guardIndex].skip = here();
+  forgetAll(op.getResults());
+  for (int32_t end : ends)
+    land(end);
+  return success();
+}
+
+LogicalResult ProgramBuilder::forPeers(ForPeersOp op) {
+  auto index = team(op.getTeam(), op);
+  if (failed(index))
+    return failure();
+  Register step = temporary(), size = temporary(), more = temporary();
+  Register one = constant(1);
+  Register peer = op.getBody().getNumArguments()
+                      ? reg(op.getBody().getArgument(0))
+                      : temporary();
+  move(one, step);
+  Instruction &count = emit(Code::Size);
+  count.dst = size;
+  count.extra = *index;
+  int32_t head = here();
+  Instruction &test = emit(Code::Compare);
+  test.dst = more;
+  test.a = step;
+  test.b = size;
+  test.extra = static_cast<int32_t>(arith::CmpIPredicate::slt);
+  int32_t guardIndex = guard(op), leave = here();
+  Instruction &exit = emit(Code::Branch);
+  exit.a = more;
+  exit.extra = guardIndex;
+  Instruction &at = emit(Code::PeerAt);
+  at.dst = peer;
+  at.a = step;
+  at.extra = *index;
+  at.width = op.getReversed();
+  if (failed(block(op.getBody().front())))
+    return failure();
+  Instruction &advance = emit(Code::Add);
+  advance.dst = step;
+  advance.a = step;
+  advance.b = one;
+  program.code[jump()].target = head;
+  land(leave);
+  program.guards[guardIndex].skip = here();
+  return success();
+}
+
+LogicalResult ProgramBuilder::role(RoleOp op) {
+  Register id = temporary(), inside = temporary();
+  int32_t guardIndex = guard(op);
+  emit(Code::BlockId).dst = id;
+  SmallVector<int32_t, 2> tests;
+  for (bool upper : {false, true}) {
+    Register bound =
+        constant(static_cast<int64_t>(upper ? op.getLast() : op.getFirst()));
+    Instruction &compare = emit(Code::Compare);
+    compare.dst = inside;
+    compare.a = id;
+    compare.b = bound;
+    compare.extra = static_cast<int32_t>(upper ? arith::CmpIPredicate::slt
+                                               : arith::CmpIPredicate::sge);
+    tests.push_back(here());
+    Instruction &instruction = emit(Code::Branch);
+    instruction.a = inside;
+    instruction.extra = guardIndex;
+  }
+  if (failed(block(op.getBody().front())))
+    return failure();
+  for (int32_t test : tests)
+    land(test);
+  program.guards[guardIndex].skip = here();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProgramBuilder::evaluate(Operation *op) {
+  Value result = op->getResult(0);
+  if (isa<arith::ConstantOp>(op)) {
+    reg(result);
+    return success();
+  }
+  Instruction made{Code::Forget};
+  made.width = widthOf(result.getType());
+  if (!made.width)
+    return success();
+  auto operands = [&](unsigned count) {
+    Register *into[] = {&made.a, &made.b, &made.c};
+    for (unsigned i = 0; i < count; ++i)
+      *into[i] = reg(op->getOperand(i));
+  };
+  auto teamOperand = [&](Value value, int32_t &into) -> LogicalResult {
+    auto index = team(value, op);
+    if (failed(index))
+      return failure();
+    into = *index;
+    return success();
+  };
+  if (auto code = binaryCode(op)) {
+    made.code = *code;
+    operands(2);
+  } else if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
+    made.width = widthOf(compare.getLhs().getType());
+    if (!made.width)
+      return success();
+    made.code = Code::Compare;
+    made.extra = static_cast<int32_t>(compare.getPredicate());
+    operands(2);
+  } else if (isa<arith::SelectOp>(op)) {
+    made.code = Code::Select;
+    operands(3);
+  } else if (isa<arith::ExtUIOp, arith::IndexCastUIOp, arith::ExtSIOp,
+                 arith::TruncIOp, arith::IndexCastOp>(op)) {
+    made.code = isa<arith::ExtUIOp, arith::IndexCastUIOp>(op) ? Code::ZeroCast
+                                                              : Code::SignCast;
+    made.extra = static_cast<int32_t>(widthOf(op->getOperand(0).getType()));
+    if (!made.extra)
+      return success();
+    operands(1);
+  } else if (auto rank = dyn_cast<RankOp>(op)) {
+    made.code = Code::Rank;
+    if (failed(teamOperand(rank.getTeam(), made.extra)))
+      return failure();
+  } else if (auto size = dyn_cast<SizeOp>(op)) {
+    made.code = Code::Size;
+    if (failed(teamOperand(size.getTeam(), made.extra)))
+      return failure();
+  } else if (auto translate = dyn_cast<TranslateRankOp>(op)) {
+    made.code = Code::Translate;
+    made.a = reg(translate.getRank());
+    if (failed(teamOperand(translate.getFrom(), made.extra)) ||
+        failed(teamOperand(translate.getTo(), made.target)))
+      return failure();
+  } else if (isa<BlockIdOp>(op)) {
+    made.code = Code::BlockId;
+  } else if (isa<NumBlocksOp>(op)) {
+    made.code = Code::NumBlocks;
+  } else if (isa<EpochOp>(op)) {
+    made.code = Code::Epoch;
+  }
+  made.dst = reg(result);
+  if (made.code != Code::Forget)
+    program.code.push_back(made);
+  return success();
+}
