@@ -1,4 +1,4 @@
-//===- NarrowFloats.cpp - bf16 and f8E4M3FN by integer arithmetic ---------===//
+//===- NarrowFloats.cpp - bf16 and fp8 by integer arithmetic --------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,13 +9,19 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/bit.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::comms;
 
+bool comms::isF8(Type elementType) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(elementType);
+}
+
 bool comms::isNarrowFloat(Type elementType) {
-  return elementType.isBF16() || elementType.isF16() ||
-         isa<Float8E4M3FNType>(elementType);
+  return elementType.isBF16() || elementType.isF16() || isF8(elementType);
 }
 
 bool comms::isSupportedFloat(Type elementType) {
@@ -107,43 +113,90 @@ Value comms::emitExtFromBF16(OpBuilder &builder, Location loc, Value value) {
   return b.cast(b.shiftLeft(wide, 16), b.f32());
 }
 
-Value comms::emitTruncToF8(OpBuilder &builder, Location loc, Value value) {
+namespace {
+/// A float of 8 bits as integers see it. Sizes are numbers without their sign.
+struct F8Format {
+  /// Bits of the fraction.
+  uint32_t fraction;
+  /// How far the exponent's bias lies below f32's.
+  uint32_t bias;
+  /// The f32 bits of the least size that rounds beyond all finite numbers.
+  uint32_t overflow;
+  /// What such sizes become, and NaN.
+  uint32_t most, nan;
+
+  static F8Format of(Type element) {
+    if (isa<Float8E4M3FNType>(element))
+      return {3, 120, 0x43E00000, 0x7E, 0x7F};
+    return {2, 112, 0x47700000, 0x7C, 0x7E};
+  }
+
+  /// Bits of f32's fraction that are rounded away.
+  uint32_t dropped() const { return 23 - fraction; }
+  /// The f32 bits of the least normal number.
+  uint32_t leastNormal() const { return (bias + 1) << 23; }
+  /// The exponent of subnormal numbers' last place.
+  int lastPlace() const { return int(bias) - 126 - int(fraction); }
+};
+} // namespace
+
+Value comms::emitTruncToF8(OpBuilder &builder, Location loc, Value value,
+                           Type element) {
+  F8Format format = F8Format::of(element);
   Bits b{builder, loc, value.getType()};
   Value bits = b.cast(value, b.i32());
   Value sign = b.land(b.shiftRight(bits, 24), b.integer(0x80));
   Value size = b.land(bits, b.integer(0x7FFFFFFF));
 
-  // 2^-6 and above: 20 bits of fraction go; the exponent's bias falls from 127
-  // to 7.
-  Value normal = b.add(b.roundBits(size, 20), b.integer(-(120u << 3)));
-  // Below: 2^14 has its last place at 2^-9, that of the subnormals.
+  Value normal = b.add(b.roundBits(size, format.dropped()),
+                       b.integer(-(format.bias << format.fraction)));
+  // A number of f32 whose last place is that of the subnormals.
+  float coarse = std::ldexp(1.0f, format.lastPlace() + 23);
   Value shifted = arith::AddFOp::create(builder, loc, b.cast(size, b.f32()),
-                                        b.real(16384.0f));
-  Value subnormal = b.add(b.cast(shifted, b.i32()), b.integer(-0x46800000u));
+                                        b.real(coarse));
+  Value subnormal = b.add(b.cast(shifted, b.i32()),
+                          b.integer(-llvm::bit_cast<uint32_t>(coarse)));
 
-  Value code = b.select(b.less(size, b.integer(0x3C800000)), subnormal, normal);
-  Value saturated =
-      b.select(b.less(size, b.integer(0x43E00000)), code, b.integer(0x7E));
+  Value code = b.select(b.less(size, b.integer(format.leastNormal())),
+                        subnormal, normal);
+  Value bounded = b.select(b.less(size, b.integer(format.overflow)), code,
+                           b.integer(format.most));
   Value isNumber = b.less(size, b.integer(0x7F800001));
-  Value result = b.select(isNumber, b.lor(saturated, sign), b.integer(0x7F));
+  Value result =
+      b.select(isNumber, b.lor(bounded, sign), b.integer(format.nan));
   Value byte = arith::TruncIOp::create(builder, loc, b.i8(), result);
-  return b.cast(byte, b.of(Float8E4M3FNType::get(builder.getContext())));
+  return b.cast(byte, b.of(element));
+}
+
+/// The upper half of an f16 is the f8E5M2 of the same fields.
+static Value extendE5M2(const Bits &b, Value value) {
+  Value half =
+      arith::ExtUIOp::create(b.builder, b.loc, b.i16(), b.cast(value, b.i8()));
+  half = arith::ShLIOp::create(b.builder, b.loc, half, b.integer(8, 16));
+  return arith::ExtFOp::create(b.builder, b.loc, b.f32(),
+                               b.cast(half, b.of(b.builder.getF16Type())));
 }
 
 Value comms::emitExtFromF8(OpBuilder &builder, Location loc, Value value) {
   Bits b{builder, loc, value.getType()};
+  Type element = getElementTypeOrSelf(value.getType());
+  if (isa<Float8E5M2Type>(element))
+    return extendE5M2(b, value);
+  F8Format format = F8Format::of(element);
   Value code =
       arith::ExtUIOp::create(builder, loc, b.i32(), b.cast(value, b.i8()));
   Value size = b.land(code, b.integer(0x7F));
   Value sign = b.shiftLeft(b.land(code, b.integer(0x80)), 24);
 
-  Value normal = b.add(b.shiftLeft(size, 20), b.integer(120u << 23));
+  Value normal =
+      b.add(b.shiftLeft(size, format.dropped()), b.integer(format.bias << 23));
   Value small = arith::SIToFPOp::create(builder, loc, b.f32(), size);
+  float least = std::ldexp(1.0f, format.lastPlace());
   Value subnormal = b.cast(
-      arith::MulFOp::create(builder, loc, small, b.real(0x1p-9f)), b.i32());
+      arith::MulFOp::create(builder, loc, small, b.real(least)), b.i32());
 
-  Value bits =
-      b.lor(b.select(b.less(size, b.integer(8)), subnormal, normal), sign);
-  Value isNumber = b.less(size, b.integer(0x7F));
+  Value isSmall = b.less(size, b.integer(1u << format.fraction));
+  Value bits = b.lor(b.select(isSmall, subnormal, normal), sign);
+  Value isNumber = b.less(size, b.integer(format.nan));
   return b.cast(b.select(isNumber, bits, b.integer(0x7FC00000)), b.f32());
 }

@@ -1,4 +1,4 @@
-//===- NarrowFloats.h - bf16 and f8E4M3FN by integer arithmetic -*- C++ -*-===//
+//===- NarrowFloats.h - bf16 and fp8 by integer arithmetic ------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Conversions whose every bit is fixed here, for scalars and vectors: rounding
-// to nearest even, canonical NaN, and for f8E4M3FN saturation to ±448.
+// to nearest even, canonical NaN, and for f8E4M3FN, which has no infinity,
+// saturation to ±448.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,11 @@
 
 namespace mlir::comms {
 
-/// Floats that may be stored but are computed in f32: bf16, f16, f8E4M3FN.
+/// f8E4M3FN and f8E5M2.
+bool isF8(Type elementType);
+
+/// Floats that may be stored but are computed in f32: bf16, f16, f8E4M3FN,
+/// f8E5M2.
 bool isNarrowFloat(Type elementType);
 
 /// Floats that kernels may use: the narrow ones, f32, f64.
@@ -30,10 +35,13 @@ Type withElement(Type type, Type elementType);
 Value emitTruncToBF16(OpBuilder &builder, Location loc, Value value);
 /// Emits bf16 `value` as f32: exact.
 Value emitExtFromBF16(OpBuilder &builder, Location loc, Value value);
-/// Emits f32 `value` as f8E4M3FN: nearest even; beyond ±448 and infinite values
-/// become ±448, NaN becomes 0x7F, without its sign.
-Value emitTruncToF8(OpBuilder &builder, Location loc, Value value);
-/// Emits f8E4M3FN `value` as f32: exact; NaN becomes 0x7FC00000.
+/// Emits f32 `value` as `element`, one of isF8: nearest even, and NaN without
+/// its sign. f8E4M3FN: beyond ±448 and infinite values become ±448, NaN 0x7F.
+/// f8E5M2: overflow gives infinity, NaN becomes 0x7E.
+Value emitTruncToF8(OpBuilder &builder, Location loc, Value value,
+                    Type element);
+/// Emits `value`, of a type of isF8, as f32: exact; NaN stays one, f8E4M3FN's
+/// as 0x7FC00000.
 Value emitExtFromF8(OpBuilder &builder, Location loc, Value value);
 
 } // namespace mlir::comms

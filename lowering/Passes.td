@@ -436,8 +436,8 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
     - functions of `math` become MLIR's own expansions and polynomials
       (`rsqrt` is 1 / sqrt); those that have none are refused, with a list of
       those that do; f64 has exact functions only;
-    - bf16, f16 and f8E4M3FN are computed in f32 and rounded once for each
-      operation; conversions of bf16 and f8E4M3FN are integer arithmetic, or what
+    - bf16, f16, f8E4M3FN and f8E5M2 are computed in f32 and rounded once for
+      each operation; conversions of bf16 and fp8 are integer arithmetic, or what
       the GPU `chip` has for pairs, to nearest even, with canonical NaN,
       saturating to ±448 in f8E4M3FN;
     - float to integer saturates, NaN becomes 0; x / 0 is -1 and x rem 0 is x; the

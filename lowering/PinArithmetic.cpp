@@ -100,7 +100,7 @@ static LogicalResult checkTypes(Operation *op) {
       return success();
     return op->emitOpError()
            << "uses " << element
-           << ": supported floats are f8E4M3FN, bf16, f16, f32 and f64";
+           << ": supported floats are f8E4M3FN, f8E5M2, bf16, f16, f32 and f64";
   };
   for (Type type : op->getOperandTypes())
     if (failed(check(type)))
@@ -289,7 +289,7 @@ static Value emitTruncF(OpBuilder &builder, Location loc, Value value,
       return narrow;
   if (to.isBF16())
     return emitTruncToBF16(builder, loc, value);
-  return emitTruncToF8(builder, loc, value);
+  return emitTruncToF8(builder, loc, value, to);
 }
 
 /// Null when the target's own conversion has one result. (NaN of f16 are made

@@ -190,6 +190,7 @@ static constexpr Descr kDescrs[] = {
     {"bfloat16", Element::BF16, false},
     {"float8_e4m3fn", Element::F8E4M3FN, false},
     {"float8_e5m2", Element::F8E5M2, false},
+    {"f1", Element::F8E5M2, false}, // as ml_dtypes has NumPy write it
 };
 
 /// Judges `descr`; sets `type` and `raw`.
@@ -218,7 +219,8 @@ static llvm::Error judgeType(llvm::StringRef path, const Header &header,
   }
   return bad(path, "has element type '", header.descr,
              "', which no kernel argument has; use float16/32/64, int8 to "
-             "int64, bool, or bfloat16 and float8_e4m3fn of ml_dtypes");
+             "int64, bool, or bfloat16, float8_e4m3fn and float8_e5m2 of "
+             "ml_dtypes");
 }
 
 //===----------------------------------------------------------------------===//
@@ -332,7 +334,8 @@ llvm::Expected<Npy> Npy::open(llvm::StringRef path) {
 //===----------------------------------------------------------------------===//
 
 static std::string descrOf(Element element) {
-  // ml_dtypes writes raw bytes for all of its types.
+  // Raw bytes, as ml_dtypes has its other types written: NumPy does not read
+  // the '<f1' that it writes.
   if (element == Element::F8E5M2)
     return "<V1";
   for (const Descr &descr : kDescrs)

@@ -34,7 +34,8 @@ public:
 
   llvm::StringRef path() const { return name; }
   /// Type of the elements. NumPy has no names of its own for the types of
-  /// ml_dtypes and writes raw bytes: '<V2' reads as bf16, '<V1' as f8E4M3FN.
+  /// ml_dtypes and writes raw bytes: '<V2' reads as bf16, '<V1' as f8E4M3FN
+  /// (but '<f1' for f8E5M2).
   Element element() const { return type; }
   /// Whether the file says only how wide an element is (see `element`).
   bool isRaw() const { return raw; }

@@ -104,7 +104,8 @@ commsir::group::whyNoKernel(const CollectiveCall &call, const Group &group) {
     return "there is no reduction '" + call.reduction + "'";
   llvm::StringRef type = call.elementType;
   if (isFloat(type) &&
-      !llvm::is_contained({"f64", "f32", "f16", "bf16", "f8E4M3FN"}, type))
+      !llvm::is_contained({"f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2"},
+                          type))
     return "there is no arithmetic on '" + call.elementType +
            "'; it can be copied";
   bool bitwise = reduction == "and" || reduction == "or" || reduction == "xor";

@@ -118,6 +118,14 @@ TEST(Npy, RefusesTypesThatNoKernelHas) {
                "Fortran order");
 }
 
+/// NumPy writes ml_dtypes' float8_e5m2 so, and its other types as raw bytes.
+TEST(Npy, ReadsE5M2AsMlDtypesHasItWritten) {
+  auto npy = parse(file(dict("'<f1'", "(2,)"), "ab"));
+  ASSERT_TRUE(bool(npy)) << llvm::toString(npy.takeError());
+  EXPECT_EQ(npy->element(), Element::F8E5M2);
+  EXPECT_FALSE(npy->isRaw());
+}
+
 TEST(Npy, OneDimensionHasNoOrder) {
   EXPECT_EQ(errorOf(file(dict("'<f4'", "(1,)", "True"), "abcd")), "no error");
   EXPECT_EQ(errorOf(file(dict("'>i1'", "(1,)"), "a")), "no error");

@@ -93,10 +93,11 @@ def conversions(random: np.random.Generator) -> Arrays:
         words = random.integers(0, 2**32, 4000).astype(np.uint32)
         near = (random.standard_normal(4000) * 100).astype(np.float32)
         fp8 = [448, 456, 464, 465, -465, 2**-9, 2**-10, 3 * 2**-10]
+        e5m2 = [57344, 61439, 61440, -61440, 2**-14, 2**-16, 2**-17, 3 * 2**-17, 2**-18]
         others = [0.0, -0.0, 65504, 65520, np.inf, -np.inf, np.nan, -np.nan, 127.5, -128.9]
-        edges = np.array(fp8 + others, np.float32)
+        edges = np.array(fp8 + e5m2 + others, np.float32)
         x.append(np.concatenate([words.view(np.float32), near, edges]))
-    narrow = (("b", reference.BF16), ("h", reference.F16), ("q", reference.F8))
+    narrow = (("b", reference.BF16), ("h", reference.F16), ("q", reference.F8), ("r", reference.E5M2))
     arrays: Arrays = {"x": x}
     for name, dtype in narrow:
         arrays[name] = [reference.convert(part, dtype) for part in x]

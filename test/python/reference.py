@@ -1,7 +1,8 @@
 """The bits that docs/Spec.md (chapter "Bits") promises, in NumPy.
 
 Nothing here approximates: every function gives exactly the array that a kernel stores, NaN
-included. Floats are bfloat16, float8_e4m3fn (ml_dtypes), float16 and float32; integers wrap.
+included. Floats are bfloat16, float8_e4m3fn and float8_e5m2 (ml_dtypes), float16 and float32; integers
+wrap.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ Array = np.ndarray[Any, Any]
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 F8 = np.dtype(ml_dtypes.float8_e4m3fn)
+E5M2 = np.dtype(ml_dtypes.float8_e5m2)
 F16 = np.dtype(np.float16)
 F32 = np.dtype(np.float32)
 
@@ -21,14 +23,14 @@ F32 = np.dtype(np.float32)
 MAX_CHUNK = 16384
 
 #: Bits of the one NaN that arithmetic stores, by type.
-CANONICAL_NAN = {BF16: 0x7FC0, F16: 0x7E00, F32: 0x7FC00000, np.dtype(np.float64): 0x7FF8 << 48}
+CANONICAL_NAN = {E5M2: 0x7E, BF16: 0x7FC0, F16: 0x7E00, F32: 0x7FC00000, np.dtype(np.float64): 0x7FF8 << 48}
 
 KINDS = ("sum", "prod", "min", "max", "avg", "and", "or", "xor")
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
     """Whether numbers of `dtype` are floats, ml_dtypes' included."""
-    return dtype in (BF16, F8) or dtype.kind == "f"
+    return dtype in (BF16, F8, E5M2) or dtype.kind == "f"
 
 
 def bits(array: Array) -> Array:

@@ -45,9 +45,9 @@ comms.kernel @twice(%x: memref<16xbf16>, %a: f64, %i: index) {
 
 // -----
 
-comms.kernel @type(%x: memref<16xf32>, %a: f8E5M2, %i: index) {
-  // expected-error @+1 {{uses 'f8E5M2': supported floats are f8E4M3FN, bf16, f16, f32 and f64}}
-  %b = arith.extf %a : f8E5M2 to f32
+comms.kernel @type(%x: memref<16xf32>, %a: f8E4M3B11FNUZ, %i: index) {
+  // expected-error @+1 {{uses 'f8E4M3B11FNUZ': supported floats are f8E4M3FN, f8E5M2, bf16, f16, f32 and f64}}
+  %b = arith.extf %a : f8E4M3B11FNUZ to f32
   memref.store %b, %x[%i] : memref<16xf32>
   comms.return
 }
