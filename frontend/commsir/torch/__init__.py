@@ -5,6 +5,8 @@ torch imports this module itself (its entry point is `autoload`), so it imports 
 
 from __future__ import annotations
 
+import atexit
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -94,6 +96,16 @@ def register() -> None:
     from commsir.torch import lifted
 
     lifted.lift()
+
+
+def _end() -> None:
+    backend = sys.modules.get("commsir.torch.backend")
+    if backend is not None:
+        backend.end()
+
+
+# As early as can be, so that it comes after what programs register.
+atexit.register(_end)
 
 
 def autoload() -> None:

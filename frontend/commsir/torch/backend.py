@@ -228,6 +228,16 @@ def recent_calls(group: Any = None) -> list[tuple[int, str, str]]:
     return [(call["sequence"], call["what"], call["state"]) for call in calls_of(used) or []]
 
 
+def end() -> None:
+    """At the program's end, while Python is still whole: threads of groups end, and drop what they hold of Python's.
+
+    A thread that drops a tensor, or takes the interpreter's lock, after that takes the process down with it. Calls that
+    are under way get a few seconds, and are aborted then.
+    """
+    if _loaded is not None:
+        _loaded.end()
+
+
 def abort(group: Any = None, reason: str = "it was aborted") -> None:
     """Ends all waits of this rank in a group, which cannot be used afterwards."""
     used = dist.distributed_c10d._get_default_group() if group is None else group

@@ -20,10 +20,35 @@ using namespace commsir::torch_c10d;
 using std::chrono::milliseconds;
 
 static constexpr const char *kInterrupted = "it was interrupted in a call";
+/// What calls under way get at the end of a program, and once they are aborted.
+static constexpr std::chrono::seconds kLastCalls{5}, kLastWaits{2};
 
 commsir::torch_c10d::Backend::Backend(Settings given)
     : c10d::Backend(given.rank, given.size), settings(std::move(given)) {
   init();
+}
+
+namespace {
+/// The groups of this process.
+struct Living {
+  std::mutex mutex;
+  std::vector<c10::weak_intrusive_ptr<c10d::Backend>> groups;
+
+  static Living &get() {
+    static auto *living = new Living;
+    return *living;
+  }
+};
+} // namespace
+
+c10::intrusive_ptr<commsir::torch_c10d::Backend>
+commsir::torch_c10d::Backend::make(Settings settings) {
+  auto made = c10::make_intrusive<Backend>(std::move(settings));
+  Living &living = Living::get();
+  std::lock_guard<std::mutex> lock(living.mutex);
+  std::erase_if(living.groups, [](auto &group) { return group.expired(); });
+  living.groups.emplace_back(c10::intrusive_ptr<c10d::Backend>(made));
+  return made;
 }
 
 commsir::torch_c10d::Backend::~Backend() {
@@ -170,12 +195,17 @@ WorkPtr commsir::torch_c10d::Backend::enqueue(CallPtr call,
 void commsir::torch_c10d::Backend::runOnCpu(const CallPtr &call,
                                             const std::vector<CallPtr> &calls) {
   auto begun = std::chrono::steady_clock::now();
+  std::exception_ptr error;
   try {
     runAll(call, calls, nullptr);
-    call->work->complete();
   } catch (...) {
-    call->work->complete(std::current_exception());
+    error = std::current_exception();
   }
+  // Before anybody hears that it is over, and may end the program.
+  for (const CallPtr &part : calls)
+    part->drop();
+  call->drop();
+  call->work->complete(error);
   if (hasHooks())
     tell(*call, begun);
 }
@@ -399,12 +429,60 @@ void commsir::torch_c10d::Backend::shutdown() {
   if (forks != forksSoFar())
     return;
   queue.stop();
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!ended.empty())
+      return;
+    ended = "it was destroyed";
+    for (auto &[type, side] : sides)
+      side->drainDelegate();
+  }
+  dropGloo();
+}
+
+/// Gloo's threads may be in a wait that nothing ends where the group has been
+/// aborted.
+void commsir::torch_c10d::Backend::dropGloo() {
   std::lock_guard<std::mutex> lock(mutex);
-  if (!ended.empty())
-    return;
-  ended = "it was destroyed";
   for (auto &[type, side] : sides)
-    side->drainDelegate();
+    side->dropGloo(/*leave=*/settings.shared->aborted);
+}
+
+/// False: a call is in a wait that nothing ends.
+bool commsir::torch_c10d::Backend::end(
+    std::chrono::steady_clock::time_point deadline) {
+  using Clock = std::chrono::steady_clock;
+  if (forks != forksSoFar())
+    return true;
+  bool done = false;
+  while (!done && !isInterrupted() && Clock::now() < deadline)
+    done = queue.drainBy(std::min(deadline, Clock::now() + kAsk));
+  if (!done) {
+    abortBecause("its program has ended before its calls");
+    if (!queue.drainBy(Clock::now() + kLastWaits))
+      return false;
+  }
+  queue.stop();
+  dropGloo();
+  return true;
+}
+
+void commsir::torch_c10d::Backend::endAll() {
+  std::vector<c10::intrusive_ptr<c10d::Backend>> groups;
+  {
+    Living &living = Living::get();
+    std::lock_guard<std::mutex> lock(living.mutex);
+    for (auto &group : living.groups)
+      if (auto held = group.lock())
+        groups.push_back(std::move(held));
+  }
+  Interruptible scope;
+  auto deadline = std::chrono::steady_clock::now() + kLastCalls;
+  for (auto &group : groups)
+    if (!static_cast<Backend &>(*group).end(deadline))
+      // Its thread cannot be joined: both are left to the process's end.
+      (void)group.release();
+  throwInterrupt();
 }
 
 //===----------------------------------------------------------------------===//
@@ -461,7 +539,7 @@ BackendPtr commsir::torch_c10d::Backend::makePart(
   for (int rank : ranks)
     part.globalRanks.push_back(
         settings.globalRanks.empty() ? rank : settings.globalRanks[rank]);
-  return c10::make_intrusive<Backend>(std::move(part));
+  return make(std::move(part));
 }
 
 BackendPtr
@@ -494,7 +572,7 @@ commsir::torch_c10d::Backend::merge(const StorePtr &store,
     if (opts->timeout.count() > 0)
       whole.shared->timeout = opts->timeout.count();
   }
-  return c10::make_intrusive<Backend>(std::move(whole));
+  return make(std::move(whole));
 }
 
 /// The ranks that are left, also of a group that has failed. They meet in the

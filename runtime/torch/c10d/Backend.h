@@ -24,6 +24,12 @@ class Backend : public c10d::Backend {
 public:
   explicit Backend(Settings settings);
   ~Backend() override;
+  /// A group that `endAll` knows of.
+  static c10::intrusive_ptr<Backend> make(Settings settings);
+  /// The program is over, and Python about to end: threads of groups must not
+  /// drop tensors of Python's after that. Calls that are under way get a few
+  /// seconds, and are aborted then.
+  static void endAll();
 
   const std::string getBackendName() const override { return "commsir"; }
   bool supportsCoalescing() const override { return true; }
@@ -135,6 +141,8 @@ private:
       std::function<WorkPtr(c10d::Backend &, std::vector<at::Tensor> &, int)>
           carry);
   Side &side(const c10::Device &device);
+  void dropGloo();
+  bool end(std::chrono::steady_clock::time_point deadline);
   void tell(const Call &call, std::chrono::steady_clock::time_point begun);
   BackendPtr makePart(const StorePtr &store, const std::vector<int> &ranks,
                       const std::string &name,

@@ -210,6 +210,16 @@ void Call::reduceStep(const char *op, const ReduceOp &reduceOp, at::Tensor in,
                    address(out), out.defined() ? out.numel() : 0});
 }
 
+void Call::drop() {
+  for (auto *tensors : {&inputs, &outputs, &kept})
+    tensors->clear();
+  for (auto *copies : {&before, &after, &pack, &unpack})
+    copies->clear();
+  own = nullptr;
+  delegated = nullptr;
+  transfer = nullptr;
+}
+
 static CallRecord::Shapes shapesOf(const std::vector<at::Tensor> &tensors) {
   CallRecord::Shapes shapes;
   for (const at::Tensor &tensor : tensors)

@@ -139,6 +139,9 @@ struct Call {
                   at::Tensor out, int64_t ranks, int64_t root = 0,
                   bool result = true);
 
+  /// Lets go of tensors, and of copies and calls that hold them.
+  void drop();
+
   CallRecord record() const;
   std::string describe() const { return record().describe(); }
 };

@@ -69,9 +69,16 @@ public:
   }
 
 private:
+  /// Nobody waits any more. To drop the work could be to drop a tensor of
+  /// Python's, here, where the interpreter may be gone by then: it stays.
+  void leave(c10::intrusive_ptr<c10d::Work> work) {
+    (void)work.release();
+    (void)given.release();
+  }
+
   void run() {
     std::unique_lock<std::mutex> lock(mutex);
-    while (!left) {
+    while (true) {
       changed.wait(lock, [&] { return given; });
       auto work = given;
       auto limit = timeout;
@@ -82,8 +89,10 @@ private:
       } catch (...) {
         raised = std::current_exception();
       }
-      work.reset();
       lock.lock();
+      if (left)
+        return leave(std::move(work));
+      work.reset();
       error = raised;
       given.reset();
       changed.notify_all();

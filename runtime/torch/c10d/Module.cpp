@@ -55,7 +55,7 @@ static BackendPtr create(const StorePtr &store, int rank, int size,
   settings.globalRanks.assign(globalRanks.begin(), globalRanks.end());
   settings.library = library;
   settings.delegate = fromPython(std::move(delegate));
-  return c10::make_intrusive<Ours>(std::move(settings));
+  return Ours::make(std::move(settings));
 }
 
 static Ours &ours(const BackendPtr &backend) {
@@ -94,8 +94,9 @@ static py::dict toPython(const CallRecord &record) {
 //===----------------------------------------------------------------------===//
 
 static unsigned long mainThread = 0;
-/// What a handler has raised; of the main thread alone.
-static std::optional<py::error_already_set> raisedByHandler;
+/// What a handler has raised; of the main thread alone. No object: one that is
+/// left would be destroyed after Python.
+static py::error_already_set *raisedByHandler = nullptr;
 
 static bool isMain() {
   return PyThread_get_thread_ident() == mainThread && Py_IsInitialized();
@@ -105,15 +106,15 @@ static bool runHandlers() {
   py::gil_scoped_acquire lock;
   if (PyErr_CheckSignals() == 0)
     return false;
-  raisedByHandler.emplace();
+  raisedByHandler = new py::error_already_set;
   return true;
 }
 
 [[noreturn]] static void raiseFromHandler() {
   py::gil_scoped_acquire lock;
-  py::error_already_set raised = std::move(*raisedByHandler);
-  raisedByHandler.reset();
-  throw raised;
+  std::unique_ptr<py::error_already_set> raised(
+      std::exchange(raisedByHandler, nullptr));
+  throw py::error_already_set(std::move(*raised));
 }
 
 static void watchSignals() {
@@ -141,6 +142,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
     for (const CallRecord &record : ours(backend).recent())
       result.append(toPython(record));
     return result;
+  });
+  module.def("end", [] {
+    py::gil_scoped_release unlock;
+    Ours::endAll();
   });
   module.def("abort", [](const BackendPtr &backend, const std::string &reason) {
     py::gil_scoped_release unlock;

@@ -59,6 +59,12 @@ void Queue::drain() {
   changed.wait(lock, [&] { return !busy && jobs.empty(); });
 }
 
+bool Queue::drainBy(std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock<std::mutex> lock(mutex);
+  return changed.wait_until(lock, deadline,
+                            [&] { return !busy && jobs.empty(); });
+}
+
 void Queue::stop() {
   if (forks != forksSoFar())
     return;

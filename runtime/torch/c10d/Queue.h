@@ -14,6 +14,7 @@
 #ifndef COMMSIR_RUNTIME_TORCH_C10D_QUEUE_H
 #define COMMSIR_RUNTIME_TORCH_C10D_QUEUE_H
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -33,8 +34,10 @@ public:
   void push(Job job);
   /// False: there is something before `job`, which was not run.
   bool runHere(const Job &job);
-  /// Waits until all jobs are done.
+  /// Waits until all jobs are done, and dropped.
   void drain();
+  /// The same until `deadline`; false: there are jobs left.
+  bool drainBy(std::chrono::steady_clock::time_point deadline);
   /// Waits until all jobs are done and ends the thread. Does nothing in a child
   /// of fork(), which has no such thread.
   void stop();

@@ -308,6 +308,8 @@ c10d::Backend &Side::delegate(milliseconds timeout) {
   std::lock_guard<std::mutex> lock(mutex);
   if (other)
     return *other;
+  TORCH_CHECK(!dropped, "commsir: process group ", settings.name,
+              " delegates no more calls: its program is ending");
   // Pairs of ranks make communicators of NCCL while the others are in no call:
   // they cannot meet.
   if (device.is_cpu())
@@ -356,6 +358,20 @@ std::vector<BackendPtr> Side::delegates() {
 void Side::drainDelegate() {
   for (const BackendPtr &one : delegates())
     one->shutdown();
+}
+
+void Side::dropGloo(bool leave) {
+  if (!device.is_cpu())
+    return;
+  BackendPtr gloo;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    gloo = std::move(other);
+    dropped = true;
+    delegated = false;
+  }
+  if (leave)
+    (void)gloo.release();
 }
 
 void Side::setTimeout(milliseconds timeout) {

@@ -95,6 +95,10 @@ public:
 
   void abort(const std::string &reason);
   void drainDelegate();
+  /// Ends Gloo and its threads, which keep tensors a little longer than the
+  /// calls that were given them; later calls for it throw. With `leave`, they
+  /// may be in a wait that nothing ends, and stay.
+  void dropGloo(bool leave);
   /// {"launches": …} of the group; empty: there is none.
   std::string counts();
   /// In a child of fork(): nothing of the parent's may be touched.
@@ -121,6 +125,8 @@ private:
   /// The first rank's reason to have no library.
   std::string withoutLibrary;
   bool made = false;
+  /// Gloo has been ended.
+  bool dropped = false;
   std::atomic<bool> failed{false}, delegated{false};
   /// Why there is no group.
   std::string missing;

@@ -1,0 +1,121 @@
+"""A program that ends many interpreters soon after their last collective, for test_ending.py.
+
+    python ending.py FOLDER TURNS CASE…
+
+It has imported torch when it forks, so that an end costs little; a child runs one rank of a case and then returns from
+the program, through Python's own end. What children that did not end with 0 have said is printed, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import commsir.torch
+import torch
+import torch.distributed
+
+dist: Any = torch.distributed
+RANKS = 2
+#: Seconds that nothing here should take.
+PATIENCE = 60
+
+
+def waited(rank: int) -> None:
+    """Tensors that only the call's Work and the group's thread hold when the call ends."""
+    for _ in range(3):
+        dist.all_reduce(torch.ones(1000), async_op=True).wait()
+
+
+def in_place(rank: int) -> None:
+    dist.all_reduce(torch.ones(64))
+
+
+def unwaited(rank: int) -> None:
+    """The program ends before its call does."""
+    for _ in range(3):
+        dist.all_reduce(torch.ones(100000), async_op=True)
+
+
+def callback(rank: int) -> None:
+    """The group's thread is in Python when the program ends."""
+    work = dist.all_reduce(torch.ones(8), async_op=True)
+    work.get_future().then(lambda future: (time.sleep(0.1), torch.ones(3) + 1))
+    work.wait()
+
+
+def delegated(rank: int) -> None:
+    """Sparse tensors are Gloo's, whose threads hold them a little longer than the call lasts."""
+    for _ in range(2):
+        dist.all_reduce(torch.eye(40).to_sparse(), async_op=True).wait()
+
+
+def sends(rank: int) -> None:
+    got = torch.empty(50)
+    work = dist.isend(torch.ones(50), 1 - rank)
+    dist.recv(got, 1 - rank)
+    work.wait()
+
+
+def received_later(rank: int) -> None:
+    """A receive that nobody waits for."""
+    dist.irecv(torch.empty(50), 1 - rank)
+    dist.all_reduce(torch.ones(2))
+
+
+def alone(rank: int) -> None:
+    """A call to which the other rank never comes."""
+    if rank == 0:
+        dist.all_reduce(torch.ones(8), async_op=True)
+
+
+def late(rank: int) -> None:
+    """Calls of a program's own exit handler."""
+    import atexit
+
+    atexit.register(lambda: dist.all_reduce(torch.ones(8)))
+
+
+CASES = (waited, in_place, unwaited, callback, delegated, sends, received_later, alone, late)
+
+
+def run(case: str, rank: int, store: str, destroys: bool) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("commsir", store=dist.FileStore(store, RANKS), rank=rank, world_size=RANKS)
+    dist.all_reduce(torch.ones(2))
+    next(found for found in CASES if found.__name__ == case)(rank)
+    if destroys:
+        dist.destroy_process_group()
+
+
+def main(folder: Path, turns: int, cases: list[str]) -> None:
+    commsir.torch.register()
+    failures = []
+    for turn in range(turns):
+        for case in cases:
+            # A group is destroyed in every second turn; not where that would wait for the other rank in vain.
+            destroys = turn % 2 == 1 and case not in ("alone", "late")
+            name = f"{case}.{turn}"
+            children = {}
+            for rank in range(RANKS):
+                child = os.fork()
+                if not child:
+                    said = os.open(folder / f"{name}.{rank}", os.O_WRONLY | os.O_CREAT)
+                    os.dup2(said, 2)
+                    return run(case, rank, str(folder / f"{name}.store"), destroys)
+                children[child] = rank
+            for child, rank in children.items():
+                _, status = os.waitpid(child, 0)
+                if status:
+                    code = os.waitstatus_to_exitcode(status)
+                    failures.append([name, rank, code, (folder / f"{name}.{rank}").read_text()[-2000:]])
+    print(json.dumps(failures))
+    return None
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
