@@ -1,0 +1,241 @@
+//===- GroupFailure.cpp - What has failed in a group, and why -------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/CudaGroup.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace commsir;
+using namespace commsir::cuda;
+using group::GroupError;
+using group::makeError;
+using Kind = group::GroupError::Kind;
+
+/// Seconds that reading the states of peers may take.
+static constexpr double kReadSeconds = 2;
+
+/// Waits for what is queued on the control stream.
+llvm::Error CudaGroup::waitForControl(const llvm::Twine &what, double seconds) {
+  auto start = std::chrono::steady_clock::now();
+  while (true) {
+    CUresult result = cu.StreamQuery(control);
+    if (result == CUDA_SUCCESS)
+      return llvm::Error::success();
+    if (result != CUDA_ERROR_NOT_READY)
+      return cu.check(result, what);
+    if (secondsSince(start) > seconds)
+      return makeError(Kind::Peer, what + " took longer than " +
+                                       llvm::Twine(int64_t(seconds)) + " s");
+    std::this_thread::yield();
+  }
+}
+
+llvm::Error CudaGroup::stopped() const {
+  std::lock_guard lock(stopMutex);
+  return llvm::make_error<GroupError>(stopKind, stopReason, stopWaiting);
+}
+
+/// State, epochs and busy words of `peer`, of all sets of channels.
+llvm::Expected<std::vector<CudaGroup::View>> CudaGroup::readPeer(int64_t peer) {
+  std::lock_guard lock(controlMutex);
+  std::vector<View> views;
+  auto *bytes = static_cast<char *>(staging->host());
+  for (const CudaGroupKernel &kernel : kernels) {
+    auto blocks = kernel.kernel->shape().blocks;
+    auto size = size_t(abi::getStateBytes(blocks));
+    for (const ChannelSet &set : kernel.sets) {
+      if (!set.states[peer] || size > kStagingBytes)
+        continue;
+      if (auto error = cu.check(
+              cu.MemcpyDtoHAsync(bytes, set.states[peer], size, control),
+              "reading the state of rank " + llvm::Twine(peer)))
+        return std::move(error);
+      if (auto error = waitForControl(
+              "reading the state of rank " + llvm::Twine(peer), kReadSeconds))
+        return std::move(error);
+      View view{&kernel, &set, {}, UINT32_MAX, 0};
+      std::memcpy(&view.state, bytes, sizeof(view.state));
+      for (int64_t block = 0; block < blocks; ++block) {
+        uint32_t epoch, busy;
+        std::memcpy(&epoch, bytes + abi::kEpochOffset + 4 * block, 4);
+        std::memcpy(&busy, bytes + abi::getBusyOffset(blocks) + 4 * block, 4);
+        view.epoch = std::min(view.epoch, epoch);
+        view.busy += busy != 0;
+      }
+      views.push_back(view);
+    }
+  }
+  return views;
+}
+
+/// "rank 2 runs launch 7 of kernel 'b' (…) instead"; `differs`: it runs, or
+/// gave up in, something else.
+std::string CudaGroup::describePeer(int64_t peer, const CudaGroupKernel &kernel,
+                                    const ChannelSet &set, uint32_t launch,
+                                    bool &differs) {
+  std::string whom = "rank " + std::to_string(peer) + ": ";
+  std::string why = mesh->whyAbsent(int(peer));
+  if (!why.empty())
+    whom += why + ", and before that it ";
+  else
+    whom += "it ";
+  auto views = readPeer(peer);
+  if (!views) {
+    std::string text = llvm::toString(views.takeError());
+    return why.empty() ? whom + "cannot be asked what it runs: " + text
+                       : "rank " + std::to_string(peer) + ": " + why;
+  }
+  const View *same = nullptr, *other = nullptr;
+  for (const View &view : *views) {
+    if (view.set == &set)
+      same = &view;
+    else if (view.busy || view.state.abort == 1)
+      other = &view;
+  }
+  if (same && same->state.digest != kernel.digest) {
+    differs = true;
+    return whom +
+           "keeps another kernel where this rank keeps the channels of " +
+           kernel.describe();
+  }
+  bool gaveUp = same && same->state.abort;
+  if (same && same->busy && same->epoch + 1 == launch)
+    return whom + "is in this launch too";
+  if (gaveUp && same->epoch == launch)
+    return whom + "gave up in this launch too";
+  if (same && same->busy)
+    return whom +
+           llvm::formatv("is in launch {0} of this kernel", same->epoch + 1)
+               .str();
+  if (other) {
+    differs = true;
+    uint32_t number = other->epoch + (other->busy ? 1 : 0);
+    return whom + llvm::formatv("{0} launch {1} of {2}{3} instead",
+                                other->busy ? "runs" : "gave up in", number,
+                                other->kernel->describe(),
+                                other->set->capture ? ", in a graph" : "")
+                      .str();
+  }
+  if (same && same->epoch >= launch)
+    return whom + "has finished this launch";
+  return whom + llvm::formatv("has not begun this launch: it has finished {0} "
+                              "of this kernel and runs nothing of the group",
+                              same ? same->epoch : 0)
+                    .str();
+}
+
+/// Number of the launch that block `block` of this rank runs or has ended.
+uint32_t CudaGroup::launchNumber(const CudaGroupKernel &kernel,
+                                 const ChannelSet &set, uint32_t block) {
+  std::lock_guard lock(controlMutex);
+  auto blocks = kernel.kernel->shape().blocks;
+  auto size = size_t(abi::getStateBytes(blocks));
+  auto *bytes = static_cast<char *>(staging->host());
+  if (size > kStagingBytes || int64_t(block) >= blocks ||
+      cu.MemcpyDtoHAsync(bytes, set.state, size, control) != CUDA_SUCCESS)
+    return 0;
+  if (auto error = waitForControl("reading the own state", kReadSeconds)) {
+    llvm::consumeError(std::move(error));
+    return 0;
+  }
+  uint32_t epoch, busy;
+  std::memcpy(&epoch, bytes + abi::kEpochOffset + 4 * int64_t(block), 4);
+  std::memcpy(&busy, bytes + abi::getBusyOffset(blocks) + 4 * int64_t(block),
+              4);
+  return epoch + (busy ? 1 : 0);
+}
+
+/// The error that a record stands for, with what the peers do.
+llvm::Error CudaGroup::explain(const CudaGroupKernel &kernel,
+                               const ChannelSet &set,
+                               const abi::ErrorRecord &record) {
+  Current current(cu, device->context());
+  OutsideCapture outside(cu);
+  cpu::Waiting waiting{settings.rank, record.block, "", "", ""};
+  if (record.site < kernel.kernel->sites().size()) {
+    waiting.op = kernel.kernel->sites()[record.site].op;
+    waiting.location = kernel.kernel->sites()[record.site].location;
+  }
+  waiting.what = describeFailure(record);
+  uint32_t launch = launchNumber(kernel, set, record.block);
+  std::string text =
+      llvm::formatv(
+          "rank {0}, launch {1} of {2}{3}, block {4}: ", settings.rank, launch,
+          kernel.describe(), set.capture ? " in a graph" : "", record.block)
+          .str();
+  auto poll = abi::PollKind(record.kind);
+  if (poll == abi::PollKind::Bounds)
+    return llvm::make_error<GroupError>(
+        Kind::Bounds, text + "stopped at an access outside its memory",
+        std::vector{waiting});
+  if (poll == abi::PollKind::Busy)
+    return llvm::make_error<GroupError>(Kind::Usage, text + waiting.what,
+                                        std::vector{waiting});
+  text += llvm::formatv("gave up waiting after {0} s", settings.timeout).str();
+  bool differs = false;
+  for (int64_t peer = 0; peer < settings.ranks; ++peer)
+    if (peer != settings.rank)
+      text += "\n  " + describePeer(peer, kernel, set, launch, differs);
+  return llvm::make_error<GroupError>(differs ? Kind::Disagree : Kind::Peer,
+                                      text, std::vector{waiting});
+}
+
+llvm::Error CudaGroup::poll() {
+  if (isStopped)
+    return stopped();
+  for (const CudaGroupKernel &kernel : kernels)
+    for (const ChannelSet &set : kernel.sets) {
+      if (!__atomic_load_n(&set.record.host->valid, __ATOMIC_ACQUIRE))
+        continue;
+      abi::ErrorRecord record = *set.record.host;
+      Kind kind = Kind::Peer;
+      std::string message;
+      std::vector<cpu::Waiting> waiting;
+      llvm::handleAllErrors(explain(kernel, set, record),
+                            [&](const GroupError &error) {
+                              kind = error.getKind();
+                              message = error.getMessage();
+                              waiting = error.getWaiting().vec();
+                            });
+      {
+        std::lock_guard lock(stopMutex);
+        stopWaiting = std::move(waiting);
+      }
+      stop(message, kind);
+      return stopped();
+    }
+  return llvm::Error::success();
+}
+
+/// The first reason counts; abort words are written every time.
+void CudaGroup::stop(llvm::StringRef reason, Kind kind) {
+  {
+    std::lock_guard lock(stopMutex);
+    if (!isStopped) {
+      stopReason = reason.str();
+      stopKind = kind;
+    }
+    isStopped = true;
+  }
+  mesh->cancel();
+  Current current(cu, device->context());
+  OutsideCapture outside(cu);
+  std::lock_guard lock(controlMutex);
+  for (const CudaGroupKernel &kernel : kernels)
+    for (const ChannelSet &set : kernel.sets)
+      // What a kernel wrote itself tells peers more.
+      if (!__atomic_load_n(&set.record.host->valid, __ATOMIC_ACQUIRE))
+        cu.MemcpyHtoDAsync(set.state + abi::kAbortOffset, abortWord->host(),
+                           sizeof(uint64_t), control);
+}
+
+void CudaGroup::abort(llvm::StringRef reason) {
+  stop(llvm::formatv("rank {0}: the group was aborted: {1}", settings.rank,
+                     reason)
+           .str(),
+       Kind::Aborted);
+}

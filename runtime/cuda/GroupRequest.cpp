@@ -1,0 +1,175 @@
+//===- GroupRequest.cpp - From a request to machine code ------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/GroupRequest.h"
+
+#include "dialect/Comms.h"
+#include "lowering/Register.h"
+#include "lowering/Translations.h"
+#include "runtime/cuda/Communicator.h"
+#include "runtime/group/Error.h"
+#include "runtime/tune/Kernel.h"
+#include "runtime/tune/Recipe.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace commsir;
+using namespace commsir::cuda;
+using group::KernelRequest;
+
+uint64_t commsir::cuda::digestOf(const KernelRequest &request,
+                                 const jit::CudaKernel &kernel) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << request.source << '\0' << kernel.name() << '\0' << kernel.ranks();
+  for (const jit::ArgInfo &argument : kernel.args()) {
+    out << '\0' << argument.name << ' ' << int(argument.kind) << ' '
+        << argument.elementType << ' ' << argument.hidden << argument.poisoned;
+    for (int64_t size : argument.shape)
+      out << ' ' << size;
+  }
+  for (const jit::Choice &choice : kernel.choices())
+    out << '\0' << choice.op << ' ' << choice.algorithm << ' '
+        << choice.protocol << ' ' << choice.tileSize << ' ' << choice.tiles;
+  jit::LaunchShape shape = kernel.shape();
+  out << '\0' << shape.blocks << ' ' << shape.threads << ' ' << shape.cluster
+      << ' ' << request.impl;
+  return llvm::xxh3_64bits(text) | 1; // 0 says that it is not known.
+}
+
+std::string commsir::cuda::keyOf(const KernelRequest &request) {
+  return llvm::formatv("{0}\n{1}\n{2}\n{3} {4} {5} {6} {7} {8}\n{9}",
+                       request.name, request.algorithm, request.protocol,
+                       request.blocks, request.threads, request.cluster,
+                       request.check, request.concurrent, request.impl,
+                       request.source)
+      .str();
+}
+
+namespace {
+/// A module's source, parsed; what is wrong with it, and with what is made of
+/// it, is kept.
+class Source {
+public:
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+  parse(const std::string &text) {
+    mlir::DialectRegistry registry;
+    mlir::comms::registerAllDialects(registry);
+    mlir::comms::registerLLVMIRTranslationInterfaces(registry);
+    context = std::make_unique<mlir::MLIRContext>(
+        registry, mlir::MLIRContext::Threading::DISABLED);
+    context->printOpOnDiagnostic(false);
+    handler = std::make_unique<mlir::ScopedDiagnosticHandler>(
+        context.get(), [&](mlir::Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+            llvm::raw_string_ostream(said)
+                << "\n  " << diagnostic.getLocation() << ": " << diagnostic;
+          return mlir::success();
+        });
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
+    if (!module)
+      return llvm::createStringError("the kernel could not be parsed");
+    return module;
+  }
+  const std::string &errors() const { return said; }
+
+private:
+  std::unique_ptr<mlir::MLIRContext> context;
+  std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;
+  std::string said;
+};
+} // namespace
+
+/// Fills in what the request leaves open, from tables or the cost model.
+static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
+                       const Device &device, uint64_t memory,
+                       jit::CudaOptions &options) {
+  mlir::comms::KernelOp kernel;
+  for (auto candidate : module.getOps<mlir::comms::KernelOp>())
+    if (request.name.empty() || candidate.getSymName() == request.name)
+      kernel = candidate;
+  if (!kernel)
+    return; // The compiler says so.
+  tune::Question wish;
+  wish.ranks = options.ranks;
+  wish.chip = options.chip;
+  char name[128] = "";
+  if (device.driver().DeviceGetName(name, sizeof(name), device.handle()) ==
+      CUDA_SUCCESS)
+    wish.device = name;
+  wish.multiprocessors = device.getMultiprocessors();
+  wish.memory = memory;
+  wish.algorithm = request.algorithm;
+  wish.protocol = request.protocol;
+  wish.blocks = request.blocks;
+  wish.threads = request.threads;
+  // NCCL's barriers are of one CTA.
+  wish.cluster = request.impl.empty() ? request.cluster : 1;
+  tune::KernelAnswer answer = tune::chooseForKernel(kernel, wish);
+  if (!options.blocks && !kernel.getBlocks())
+    options.blocks = answer.blocks;
+  if (!options.threads)
+    options.threads = answer.threads;
+  if (!options.cluster)
+    options.cluster = answer.cluster;
+}
+
+/// A request's source in machine code, with no more than `memory` bytes of
+/// channels where there is a choice.
+llvm::Expected<std::unique_ptr<jit::CudaKernel>>
+compileRequest(const KernelRequest &request, int64_t ranks,
+               const Device &device, uint64_t memory) {
+  jit::CudaOptions options;
+  options.ranks = ranks;
+  options.blocks = request.blocks;
+  options.threads = request.threads;
+  options.cluster = request.cluster;
+  options.impl = request.impl;
+  options.nccl = findNccl;
+  options.chip = device.getChip();
+  options.algorithm = request.algorithm;
+  options.protocol = request.protocol;
+  options.check = request.check;
+  options.checkEvents = request.checkEvents;
+
+  Source source;
+  bool isSettled = !request.algorithm.empty() && !request.protocol.empty() &&
+                   request.blocks && request.threads && request.cluster;
+  auto compile = [&]() -> llvm::Expected<std::unique_ptr<jit::CudaKernel>> {
+    auto parse = [&] { return source.parse(request.source); };
+    if (isSettled) // What is in the cache needs no parser.
+      return jit::compileCudaSource(request.source, "", request.name, options,
+                                    parse);
+    auto module = parse();
+    if (!module)
+      return module.takeError();
+    chooseOpen(**module, request, device, memory, options);
+    return jit::compileCuda(std::move(*module), request.name, options);
+  };
+  auto kernel = compile();
+  // The choice did not know the registers of this kernel.
+  if (kernel && !request.blocks && options.blocks) {
+    tune::Question machine;
+    machine.multiprocessors = device.getMultiprocessors();
+    jit::LaunchShape shape = (*kernel)->shape();
+    int64_t fitting = tune::countFitting(machine, (*kernel)->registers(),
+                                         shape.threads, shape.cluster);
+    if (shape.blocks > fitting && fitting > 0) {
+      options.blocks = fitting;
+      kernel = compile();
+    }
+  }
+  if (kernel)
+    return kernel;
+  return group::makeError(group::GroupError::Kind::Usage,
+                          llvm::toString(kernel.takeError()) + source.errors());
+}
