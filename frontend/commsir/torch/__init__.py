@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from commsir.torch.compile import CollectivePass, compile_options, fusions
     from commsir.torch.counts import clear_stats, stats
     from commsir.torch.flight import dump_flight_recorder, flight_recorder
-    from commsir.torch.interop import adopt_symmetric_memory, nccl_communicator, window_tensor
+    from commsir.torch.interop import adopt_symmetric_memory, nccl_communicator, share, unshare, window_tensor
     from commsir.torch.ops import fused_collective
     from commsir.torch.process_group import ProcessGroup
     from commsir.torch.windows import window
@@ -35,7 +35,9 @@ __all__ = [
     "recent_calls",
     "register",
     "register_backend",
+    "share",
     "stats",
+    "unshare",
     "window",
     "window_tensor",
 ]
@@ -54,7 +56,9 @@ _LAZY = {
     "fusions": "compile",
     "nccl_communicator": "interop",
     "recent_calls": "backend",
+    "share": "interop",
     "stats": "counts",
+    "unshare": "interop",
     "window": "windows",
     "window_tensor": "interop",
 }

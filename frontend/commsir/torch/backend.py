@@ -7,6 +7,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from typing import Any
 import torch
 import torch.distributed
 
+from commsir.torch.meeting import Meeting, Met
+
 dist: Any = torch.distributed
 
 __all__ = ["Settings", "abort", "create", "delegate", "library", "loaded_module", "recent_calls", "settings"]
@@ -24,6 +27,8 @@ __all__ = ["Settings", "abort", "create", "delegate", "library", "loaded_module"
 _NAME = "libcommsir_c10d"
 _loaded: Any = None
 _searched = False
+#: Of all groups: making a connection is rare.
+_making = threading.Lock()
 
 
 @dataclass
@@ -36,6 +41,30 @@ class Settings:
     timeout: timedelta
     name: str
     global_ranks: list[int] = field(default_factory=list)
+    _own: Any = field(default=None, init=False, repr=False)
+
+    def own_store(self) -> Any:
+        """`store` on a connection of its own, which a group's thread may block while the program uses the other."""
+        with _making:
+            if self._own is None:
+                self._own = self.store.clone()
+        return self._own
+
+    def meet(
+        self,
+        prefix: str,
+        timeout: timedelta,
+        stopped: Callable[[], bool],
+        says: str = "",
+        complain: Callable[[list[int]], str] | None = None,
+    ) -> Met:
+        """Collective: all ranks meet below `prefix` and read what each one says."""
+        store = dist.PrefixStore(prefix, self.own_store())
+        return Meeting(store, self.rank, self.size, timeout, stopped, complain).hold(says)
+
+    def global_rank(self, member: int) -> int:
+        """A member's number in the world."""
+        return self.global_ranks[member] if self.global_ranks else member
 
 
 def settings(options: Any) -> Settings:
@@ -234,8 +263,13 @@ def end() -> None:
     A thread that drops a tensor, or takes the interpreter's lock, after that takes the process down with it. Calls that
     are under way get a few seconds, and are aborted then.
     """
-    if _loaded is not None:
-        _loaded.end()
+    running = sys.modules.get("commsir.torch.running")
+    try:
+        if _loaded is not None:
+            _loaded.end()
+    finally:
+        if running is not None:
+            running.end_all()
 
 
 def abort(group: Any = None, reason: str = "it was aborted") -> None:

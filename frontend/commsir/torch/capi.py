@@ -18,7 +18,7 @@ from commsir.torch.meeting import look
 if TYPE_CHECKING:
     from commsir._kernel import Kernel
 
-__all__ = ["Collective", "CommsIRError", "Group", "element_type", "load"]
+__all__ = ["Collective", "CommsIRError", "Group", "element_type", "load", "width"]
 
 
 class _Store(ctypes.Structure):
@@ -58,6 +58,14 @@ class Collective(ctypes.Structure):
         ("send_counts", ctypes.c_void_p),
         ("recv_counts", ctypes.c_void_p),
     ]
+
+    @classmethod
+    def of(
+        cls, op: str, reduction: str, element: str, source: tuple[int, int], target: tuple[int, int], root: int = 0
+    ) -> Collective:
+        """A call on flat memory: arrays are (address, elements), with address 0 where this rank has none."""
+        (a, n), (b, m) = source, target
+        return cls(op.encode(), reduction.encode(), element.encode(), root, 0, a or None, n, b or None, m, b"", b"")
 
 
 class _Argument(ctypes.Structure):
@@ -123,6 +131,14 @@ _TYPES = {
     torch.int64: "i64",
     torch.uint64: "i64",
 }
+
+
+_WIDTHS = {name: dtype.itemsize for dtype, name in _TYPES.items()}
+
+
+def width(element: str) -> int:
+    """Bytes of an element, by MLIR's name of its type."""
+    return _WIDTHS[element]
 
 
 def element_type(dtype: torch.dtype) -> str:
@@ -247,8 +263,12 @@ class Group:
         array = (ctypes.c_uint64 * len(parts))(*parts)
         self._check(self.library.commsir_window_adopt(self.handle, ctypes.c_void_p(own), ctypes.c_size_t(size), array))
 
+    def share(self, own: int, size: int) -> None:
+        """Memory of this rank's GPU, by whomever it was allocated, as a window. Collective; `size` as everywhere."""
+        self._check(self.library.commsir_window_share(self.handle, ctypes.c_void_p(own), ctypes.c_size_t(size)))
+
     def forget(self, own: int) -> None:
-        """Ends `adopt`."""
+        """Ends `adopt` and `share`, on this rank."""
         self.library.commsir_window_forget(self.handle, ctypes.c_void_p(own))
 
     def peer(self, data: int, rank: int) -> int:

@@ -14,7 +14,10 @@ from commsir.torch import backend, capi
 
 dist: Any = torch.distributed
 
-__all__ = ["adopt_symmetric_memory", "nccl_communicator", "window_tensor", "wrap_process_group"]
+__all__ = ["adopt_symmetric_memory", "nccl_communicator", "share", "unshare", "window_tensor", "wrap_process_group"]
+
+#: (group's name, device): the ranges that are shared, by their addresses, in bytes.
+_shared: dict[tuple[str, int], dict[int, int]] = {}
 
 
 def nccl_communicator(group: Any = None) -> int:
@@ -66,6 +69,62 @@ def adopt_symmetric_memory(group: capi.Group, tensor: torch.Tensor) -> None:
     if len(parts) != group.size:
         raise ValueError(f"commsir: a tensor of {len(parts)} ranks for a group of {group.size}")
     group.adopt(parts[group.rank], int(handle.buffer_size), parts)
+
+
+def _extents(memory: Any) -> list[tuple[int, int]]:
+    """Addresses and bytes of what a tensor or a pool has of the current GPU, the lowest first."""
+    device = torch.cuda.current_device()
+    if isinstance(memory, torch.Tensor):
+        if memory.device != torch.device("cuda", device):
+            raise ValueError(f"commsir: a tensor on {memory.device} cannot be shared, the current device is cuda:{device}")
+        storage = memory.untyped_storage()
+        return [(int(storage.data_ptr()), int(storage.nbytes()))] if storage.nbytes() else []
+    segments = [one for one in memory.snapshot(include_traces=False) if one["device"] == device]
+    return sorted((int(one["address"]), int(one["total_size"])) for one in segments)
+
+
+def _sharing(group: Any) -> tuple[list[Any], dict[int, int]]:
+    """What holds windows for a process group: the group of the ops, and its backend if it is ours."""
+    from commsir.torch import ops
+
+    used = dist.distributed_c10d._get_default_group() if group is None else group
+    if not torch.cuda.is_available():
+        raise RuntimeError(
+            "commsir: memory is shared between GPUs, and there is none; on the CPU make tensors by commsir.torch.window"
+        )
+    device = torch.cuda.current_device()
+    groups: list[Any] = [ops.group_of(used.group_name, device)]
+    found = used._get_backend(torch.device("cuda", device)) if "cuda" in str(dist.get_backend_config(used)) else None
+    if found is not None and (ours := backend.windows_of(found)) is not None:
+        groups.append(ours)
+    return groups, _shared.setdefault((used.group_name, device), {})
+
+
+def share(memory: torch.Tensor | torch.cuda.MemPool, group: Any = None) -> None:
+    """Lets calls of a process group use memory of the current GPU in place. All its ranks call this.
+
+    `memory` is a tensor (all of its storage) or a pool, by whomever its memory was allocated: torch, its symmetric
+    memory, ncclMemAlloc. It holds for `torch.ops.commsir` and, where the group's backend is ours, for the backend. A
+    pool may be shared again when it has grown. Ranks share equally long memory; a pool's pieces go by their addresses.
+    From then on a call gives, on all ranks, tensors in this memory at the same distance from its beginning, or on all
+    ranks other tensors, as with NCCL's registered windows. The memory must stay until all ranks have called `unshare`.
+    """
+    groups, known = _sharing(group)
+    for address, size in _extents(memory):
+        if address in known:
+            continue
+        for one in groups:
+            one.share(address, size)
+        known[address] = size
+
+
+def unshare(memory: torch.Tensor | torch.cuda.MemPool, group: Any = None) -> None:
+    """Ends `share`, on this rank; waits for kernels that use the memory."""
+    groups, known = _sharing(group)
+    for address, _ in _extents(memory):
+        if known.pop(address, None) is not None:
+            for one in groups:
+                one.forget(address)
 
 
 def window_tensor(

@@ -31,6 +31,21 @@ _R = dist.ReduceOp
 _REDUCTIONS = {_R.SUM: "sum", _R.AVG: "avg", _R.PRODUCT: "prod", _R.MIN: "min", _R.MAX: "max"}
 
 
+#: Types whose reductions need nothing around them.
+_REDUCED = (torch.float32, torch.bfloat16, torch.float16, torch.int32)
+
+
+def _reduction(opts: Any, tensor: torch.Tensor) -> str:
+    """Empty: Gloo reduces."""
+    return _REDUCTIONS.get(getattr(opts.reduceOp, "op", opts.reduceOp), "") if tensor.dtype in _REDUCED else ""
+
+
+def _one(tensors: Any) -> torch.Tensor:
+    tensor: torch.Tensor
+    (tensor,) = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+    return tensor
+
+
 class _Done(dist.Work):  # type: ignore[misc]
     """Work that is over when the program gets it: calls of this backend return when they have run."""
 
@@ -112,19 +127,8 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
         flat = source.contiguous()
         result = target if target.is_contiguous() else torch.empty_like(target).contiguous()
         element = capi.element_type(source.dtype) if reduction else f"i{8 * source.element_size()}"
-        call = capi.Collective(
-            op.encode(),
-            reduction.encode(),
-            element.encode(),
-            root,
-            0,
-            flat.data_ptr(),
-            flat.numel(),
-            result.data_ptr(),
-            result.numel(),
-            b"",
-            b"",
-        )
+        arrays = (flat.data_ptr(), flat.numel()), (result.data_ptr(), result.numel())
+        call = capi.Collective.of(op, reduction, element, *arrays, root)
         if not element or self.group.why_not(call):
             if work := otherwise(flat, result):
                 work.wait()
@@ -136,9 +140,9 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def allreduce(self, tensors: Any, opts: Any = None) -> _Done:
         opts = opts or dist.AllreduceOptions()
-        (tensor,) = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-        reduction = _REDUCTIONS.get(opts.reduceOp.op if hasattr(opts.reduceOp, "op") else opts.reduceOp, "")
-        if not reduction or tensor.dtype not in (torch.float32, torch.bfloat16, torch.float16, torch.int32):
+        tensor = _one(tensors)
+        reduction = _reduction(opts, tensor)
+        if not reduction:
             self.gloo.allreduce([tensor], opts).wait()
             return _Done([tensor])
 
@@ -160,7 +164,10 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def _reduce_scatter_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> _Done:
         opts = opts or dist.ReduceScatterOptions()
-        reduction = _REDUCTIONS[opts.reduceOp.op if hasattr(opts.reduceOp, "op") else opts.reduceOp]
+        reduction = _reduction(opts, input)
+        if not reduction:
+            self.gloo._reduce_scatter_base(output, input, opts).wait()
+            return _Done([output])
         return self._run(
             "reduce_scatter",
             reduction,
@@ -171,7 +178,7 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def broadcast(self, tensors: Any, opts: Any = None) -> _Done:
         opts = opts or dist.BroadcastOptions()
-        (tensor,) = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        tensor = _one(tensors)
 
         def by_gloo(source: torch.Tensor, target: torch.Tensor) -> None:
             self.gloo.broadcast([source], opts).wait()

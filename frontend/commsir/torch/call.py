@@ -1,0 +1,250 @@
+"""One call of the process group in Python, taken apart: copies around the flat collectives of CommsIR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed
+
+from commsir.torch import capi, flight
+from commsir.torch.work import Work
+
+dist: Any = torch.distributed
+
+__all__ = ["Call", "Tensors"]
+
+Tensors = list[torch.Tensor]
+_R = dist.ReduceOp
+#: Of numbers, and of booleans.
+_REDUCTIONS = {
+    _R.SUM.value: ("sum", "or"),
+    _R.AVG.value: ("avg", ""),
+    _R.PRODUCT.value: ("prod", "and"),
+    _R.MIN.value: ("min", "and"),
+    _R.MAX.value: ("max", "or"),
+    _R.BAND.value: ("and", "and"),
+    _R.BOR.value: ("or", "or"),
+    _R.BXOR.value: ("xor", "xor"),
+    _R.PREMUL_SUM.value: ("sum", "or"),
+}
+_SIGNED = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
+
+
+class Call:
+    """What torch asked for, and how it is carried out."""
+
+    def __init__(self, name: str, ranks: int, opts: Any = None) -> None:
+        self.name, self.ranks, self.reduction = name, ranks, ""
+        #: Root or peer; -1: none.
+        self.root = -1
+        #: Contiguous tensors, as another backend gets them; `kept` are packed ones.
+        self.inputs: Tensors = []
+        self.outputs: Tensors = []
+        self.kept: Tensors = []
+        #: Copies around the call, and around the steps alone.
+        self.before: list[Callable[[], Any]] = []
+        self.after: list[Callable[[], Any]] = []
+        self.pack: list[Callable[[], Any]] = []
+        self.unpack: list[Callable[[], Any]] = []
+        self.steps: list[capi.Collective] = []
+        #: In place of running the steps, which then only say what will be asked.
+        self.run: Callable[[], None] | None = None
+        self.delegated: Callable[[Any], Any] | None = None
+        #: A send or a receive by a backend in which the peer has that rank.
+        self.transfer: Callable[[Any, int], Any] | None = None
+        #: Why CommsIR has nothing for the call; empty: it is asked.
+        self.reason = ""
+        self.sends = False
+        #: One of several sends and receives on a GPU that begin together.
+        self.batched = False
+        self.timeout: timedelta | None = getattr(opts, "timeout", None)
+        if self.timeout is not None and self.timeout.total_seconds() <= 0:
+            self.timeout = None
+        self.number = 0
+        self.work: Work | None = None
+        self.record: flight.Record | None = None
+
+    def drop(self) -> None:
+        """Lets go of tensors, and of copies and calls that hold them."""
+        self.inputs, self.outputs, self.kept = [], [], []
+        self.before, self.after, self.pack, self.unpack = [], [], [], []
+        self.run = self.delegated = self.transfer = None
+
+    # Checks.
+
+    def single(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The one tensor of a call that takes one."""
+        if len(tensors) != 1:
+            raise ValueError(f"commsir: {self.name} takes one tensor, got {len(tensors)}; call it once for each tensor")
+        return tensors[0]
+
+    def check_count(self, tensors: Sequence[Any]) -> None:
+        """There is one for each rank."""
+        if len(tensors) != self.ranks:
+            raise ValueError(
+                f"commsir: {self.name} got {len(tensors)} tensors for {self.ranks} ranks; give a tensor for each rank"
+            )
+
+    def check_types(self, tensors: Sequence[torch.Tensor], same_size: bool = False) -> None:
+        """They are of one type."""
+        if not tensors:
+            raise ValueError(f"commsir: {self.name} got no tensors")
+        types = sorted({str(tensor.dtype) for tensor in tensors})
+        if len(types) > 1:
+            raise RuntimeError(
+                f"commsir: {self.name} got tensors of the types {' and '.join(types)}; give tensors of one type"
+            )
+        sizes = sorted({tensor.numel() for tensor in tensors})
+        if same_size and len(sizes) > 1:
+            raise RuntimeError(f"commsir: {self.name} got tensors of {sizes} elements; give tensors of one size")
+
+    def device(self) -> str:
+        """Where its tensors are: "cpu" or "cuda"."""
+        devices = {tensor.device for tensor in self.inputs + self.outputs}
+        if len(devices) > 1:
+            names = " and ".join(sorted(map(str, devices)))
+            raise RuntimeError(f"commsir: {self.name} got tensors on {names}; move them to one device")
+        device = devices.pop() if devices else torch.device("cpu")
+        if device.type not in ("cpu", "cuda"):
+            raise RuntimeError(f"commsir: {self.name} got a tensor on {device}; move it to the CPU or a CUDA device")
+        return device.type
+
+    # Tensors.
+
+    def dense(self, tensor: torch.Tensor, read: bool, write: bool) -> torch.Tensor:
+        """`tensor`, or a contiguous stand-in that is filled before the call and copied back after it."""
+        if tensor.layout != torch.strided:
+            raise ValueError(f"commsir: {self.name} takes dense tensors; call .to_dense() first")
+        if tensor.is_contiguous():
+            return tensor
+        stand = torch.empty_like(tensor, memory_format=torch.contiguous_format)
+        if read:
+            self.before.append(lambda: stand.copy_(tensor))
+        if write:
+            self.after.append(lambda: tensor.copy_(stand))
+        return stand
+
+    def input(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that is read."""
+        self.inputs.append(self.dense(tensor, True, False))
+        return self.inputs[-1]
+
+    def output(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that is written."""
+        self.outputs.append(self.dense(tensor, False, True))
+        return self.outputs[-1]
+
+    def both(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that is read and written."""
+        self.inputs.append(self.dense(tensor, True, True))
+        self.outputs.append(self.inputs[-1])
+        return self.inputs[-1]
+
+    def scratch(self, elements: int, like: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """Memory for the time of the call."""
+        self.kept.append(torch.empty(elements, dtype=dtype or like.dtype, device=like.device))
+        return self.kept[-1]
+
+    def packed(self, tensors: Tensors, each: int) -> torch.Tensor:
+        """A list as one flat array that is filled before the steps, `each` elements a tensor."""
+        flat = self.scratch(each * len(tensors), tensors[0])
+
+        def copy() -> None:
+            for i, tensor in enumerate(tensors):
+                flat.narrow(0, i * each, tensor.numel()).view(tensor.shape).copy_(tensor)
+
+        self.pack.append(copy)
+        return flat
+
+    def unpacked(self, tensors: Tensors, each: int) -> torch.Tensor:
+        """The same for results: taken apart after the steps."""
+        flat = self.scratch(each * len(tensors), tensors[0])
+
+        def copy() -> None:
+            for i, tensor in enumerate(tensors):
+                tensor.copy_(flat.narrow(0, i * each, tensor.numel()).view(tensor.shape))
+
+        self.unpack.append(copy)
+        return flat
+
+    # Steps.
+
+    def copy_step(self, op: str, source: torch.Tensor | None, target: torch.Tensor | None, root: int = 0) -> None:
+        """A step that moves bytes; None: this rank has no such array."""
+        known = source if source is not None else target
+        assert known is not None
+        width = min(known.element_size(), 8)
+        given, got = ((t.data_ptr(), t.nbytes // width) if t is not None else (0, 0) for t in (source, target))
+        self.steps.append(capi.Collective.of(op, "", f"i{8 * width}", given, got, root))
+
+    def reduce_step(self, op: str, how: Any, source: torch.Tensor, target: torch.Tensor | None, root: int = 0) -> None:
+        """A step that reduces, with what c10d's reductions need around it."""
+        kind = how.op if hasattr(how, "op") else how
+        self._check_reduction(kind, source.dtype)
+        if source.is_complex():
+            source = torch.view_as_real(source)
+            target = torch.view_as_real(target) if target is not None else None
+        dtype, self.reduction = source.dtype, _REDUCTIONS[kind.value][source.dtype == torch.bool]
+        result = target
+        if kind in (_R.MIN, _R.MAX) and dtype in _UNSIGNED:
+            turned, plain = torch.empty_like(source), source
+            self.kept.append(turned)
+            self.pack.append(lambda: _turn_top_bit(turned, plain))
+            if result is not None:
+                self.unpack.insert(0, lambda: _turn_top_bit(result, result))
+            source = turned
+        if kind == _R.PREMUL_SUM:
+            scaled, plain = torch.empty_like(source), source
+            self.kept.append(scaled)
+            factor = how.__getstate__()[1]
+            self.pack.append(lambda: torch.mul(plain, factor, out=scaled))
+            source = scaled
+        if kind == _R.AVG and not dtype.is_floating_point:
+            self.reduction = "sum"
+            if result is not None:
+                self.unpack.insert(0, lambda: result.div_(self.ranks, rounding_mode="trunc"))
+        element = capi.element_type(dtype)
+        if not element:
+            self.reason = f"element type {dtype}"
+        given, got = ((t.data_ptr(), t.numel()) if t is not None else (0, 0) for t in (source, target))
+        self.steps.append(capi.Collective.of(op, self.reduction, element, given, got, root))
+
+    def _check_reduction(self, kind: Any, dtype: torch.dtype) -> None:
+        if kind in (_R.BAND, _R.BOR, _R.BXOR) and (dtype.is_floating_point or dtype.is_complex):
+            raise RuntimeError(
+                f"commsir: Cannot use a bitwise ReduceOp with {dtype} in {self.name}; use an integer tensor"
+            )
+        if dtype.is_complex and kind not in (_R.SUM, _R.AVG, _R.PREMUL_SUM):
+            raise RuntimeError(
+                f"commsir: {self.name} does not support this ReduceOp on complex tensors; use SUM, AVG or PREMUL_SUM"
+            )
+        if dtype == torch.bool and kind == _R.AVG:
+            raise RuntimeError(f"commsir: {self.name}: Cannot use ReduceOp.AVG with Boolean inputs; use a number")
+
+    # Reports.
+
+    def recorded(self) -> flight.Record:
+        """As the group's recorder keeps it."""
+        return flight.Record(
+            self.name,
+            self.reduction,
+            self.root,
+            self.sends,
+            self.number,
+            [(list(t.shape), str(t.dtype).removeprefix("torch.")) for t in self.inputs],
+            [(list(t.shape), str(t.dtype).removeprefix("torch.")) for t in self.outputs],
+            round(self.timeout.total_seconds() * 1000) if self.timeout else 0,
+        )
+
+    def describe(self) -> str:
+        """As errors name it."""
+        return self.recorded().describe()
+
+
+def _turn_top_bit(target: torch.Tensor, source: torch.Tensor) -> None:
+    signed = _SIGNED[source.element_size()]
+    torch.bitwise_xor(source.view(signed), torch.iinfo(signed).min, out=target.view(signed))

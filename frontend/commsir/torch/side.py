@@ -1,0 +1,261 @@
+"""What a process group in Python has for one kind of device: CommsIR's group, and what calls are delegated to.
+
+All of it is made at the first call that needs it, from the store alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed
+
+from commsir.torch import backend, capi
+from commsir.torch.call import Call
+
+dist: Any = torch.distributed
+
+__all__ = ["Side"]
+
+#: How long a rank that has failed waits for what the others were calling.
+_GOSSIP = timedelta(seconds=3)
+
+
+class Side:
+    """`device` is "cpu" or "cuda"; `stopped` is asked, while ranks meet, whether to give up."""
+
+    def __init__(self, settings: backend.Settings, device: str, stopped: Callable[[], bool]) -> None:
+        self._settings, self._device, self._stopped = settings, device, stopped
+        self._make_delegate = backend.delegate(settings.timeout)
+        self._lock = threading.RLock()
+        #: Names what this group alone has in the store; empty: ranks have not met.
+        self._epoch = ""
+        #: The first rank's reason to have no library.
+        self._without_library = ""
+        #: CommsIR's group, or why there is none; None: not made.
+        self._group: capi.Group | str | None = None
+        self._other: Any = None
+        #: NCCL for this rank and one peer.
+        self._pairs: dict[int, Any] = {}
+        #: Gloo has been ended.
+        self._dropped = False
+        #: Op, reduction and type of what CommsIR has.
+        self._had: set[tuple[bytes, bytes, bytes]] = set()
+        #: Ranks have tried to meet, in vain.
+        self.failed = False
+
+    # Meeting.
+
+    def _place(self, what: str) -> Any:
+        """A place in the store where nothing of earlier groups is."""
+        return dist.PrefixStore(f"commsir/{self._device}/{self._epoch}/{what}", self._settings.own_store())
+
+    def _meet(self, timeout: timedelta) -> None:
+        """Ranks agree on an epoch, and on whether all have the library."""
+        if self._epoch:
+            return
+        says = "" if backend.library() else "libcommsir.so was not found"
+        met = self._settings.meet(f"commsir/{self._device}/meeting", timeout, self._stopped, says)
+        if not met.epoch:
+            self.failed = True
+            late = "" if met.stopped else f"Timed out waiting {round(timeout.total_seconds() * 1000)}ms for "
+            raise dist.DistBackendError(
+                f"commsir: rank {self._settings.rank}: {late}the first meeting of process group "
+                f"{self._settings.name}: {met.failure}"
+            )
+        self._epoch = met.epoch
+        lacking = next(((rank, why) for rank, why in enumerate(met.said) if why), None)
+        self._without_library = f"{lacking[1]} (rank {lacking[0]})" if lacking else ""
+
+    def _agree(self, why: str, timeout: timedelta) -> str:
+        """The first rank's reason, if any has one: all take the same path."""
+        store = self._place("agree")
+        store.set(f"{self._settings.rank}", f"no {why}" if why else "yes")
+        for rank in range(self._settings.size):
+            store.wait([f"{rank}"], timeout)
+            said = store.get(f"{rank}").decode()
+            if said != "yes":
+                return f"{said[3:]} (rank {rank})"
+        return ""
+
+    # CommsIR's group.
+
+    def group(self, timeout: timedelta) -> capi.Group | str:
+        """The group, or why there is none. Collective when it is new."""
+        with self._lock:
+            if self._group is None:
+                self._group = self._make_group(timeout)
+            return self._group
+
+    def _make_group(self, timeout: timedelta) -> capi.Group | str:
+        self._meet(timeout)
+        if self._without_library:
+            return self._without_library
+        made: capi.Group | None = None
+        why = ""
+        try:
+            made = capi.Group(
+                backend.library(),
+                self._place("group"),
+                self._settings.rank,
+                self._settings.size,
+                name=f"{self._settings.name}.{self._device}",
+                timeout=timeout,
+                device=-1 if self._device == "cpu" else torch.cuda.current_device(),
+            )
+        except capi.CommsIRError as error:
+            why = f"no group: {error}"
+        why = self._agree(why, timeout)
+        if why and made:
+            made.destroy()
+        return why or made or ""
+
+    def why_not(self, call: Call, timeout: timedelta) -> str:
+        """Why the call cannot be CommsIR's; empty: it can. Makes the group."""
+        group = self.group(timeout)
+        if isinstance(group, str):
+            return group
+        for step in call.steps:
+            kind = (step.op, step.reduction, step.type)
+            if kind in self._had:
+                continue
+            if why := group.why_not(step):
+                return why
+            self._had.add(kind)
+        return ""
+
+    def launch(self, call: Call, step: capi.Collective, timeout: timedelta) -> None:
+        """Carries out a step; raises with what all ranks were calling when they disagree."""
+        if self._settings.size == 1:
+            _copy(step, self._device)
+            return
+        group = self._group
+        assert isinstance(group, capi.Group)
+        stream = torch.cuda.current_stream().cuda_stream if self._device == "cuda" else 0
+        group.set_timeout(timeout)
+        try:
+            group.collective(step, stream)
+        except capi.CommsIRError as error:
+            text = f"commsir: rank {self._settings.rank}: {call.describe()} failed: {error}"
+            if error.status in (capi.DEADLOCK, capi.DISAGREE):
+                text += self._disagreement(call)
+            raise dist.DistBackendError(text) from None
+
+    def _disagreement(self, call: Call) -> str:
+        """What each rank was calling, where it was not the same: ranks that fail tell each other by the store."""
+        own, lines = call.describe(), []
+        try:
+            store = self._place("failed")
+            store.set(f"{call.number}/{self._settings.rank}", own)
+            for rank in range(self._settings.size):
+                theirs = own
+                if rank != self._settings.rank:
+                    try:
+                        store.wait([f"{call.number}/{rank}"], _GOSSIP)
+                        theirs = store.get(f"{call.number}/{rank}").decode()
+                    except (dist.DistStoreError, RuntimeError):
+                        theirs = "nothing"
+                if theirs != own:
+                    lines.append(f"\n  rank {rank} called {theirs}")
+        except (dist.DistError, RuntimeError) as error:
+            return f"\n  (the store no longer answers: {error})"
+        if not lines:
+            return ""
+        return (
+            f"\ncall number {call.number} differs between ranks:\n  rank {self._settings.rank} called {own}"
+            + "".join(lines)
+            + "\nMake all ranks of the group call the same collectives in the same order, "
+            "on tensors of one type and size."
+        )
+
+    # Other backends.
+
+    def delegate(self, timeout: timedelta) -> Any:
+        """Gloo or NCCL over all ranks."""
+        with self._lock:
+            if self._other is None:
+                if self._dropped:
+                    raise RuntimeError(
+                        f"commsir: process group {self._settings.name} delegates no more calls: its program is ending"
+                    )
+                # Pairs of ranks make communicators of NCCL while the others are in no call: they cannot meet.
+                if self._device == "cpu":
+                    self._meet(timeout)
+                    store = self._place("delegate")
+                else:
+                    store = dist.PrefixStore(f"commsir/{self._device}/delegate", self._settings.own_store())
+                ranks = list(range(self._settings.size))
+                self._other = self._delegate(store, ranks, self._settings.global_ranks, self._settings.name)
+            return self._other
+
+    def pair_with(self, peer: int) -> Any:
+        """NCCL for this rank and `peer` alone (which may be this rank): a batch of sends and receives is no call of
+        the ranks that have none in it."""
+        with self._lock:
+            if peer not in self._pairs:
+                members = sorted({self._settings.rank, peer})
+                name = f"pair/{members[0]}-{members[-1]}"
+                store = dist.PrefixStore(f"commsir/{self._device}/{name}", self._settings.own_store())
+                ranks = [self._settings.global_rank(member) for member in members]
+                self._pairs[peer] = self._delegate(store, members, ranks, f"{self._settings.name}/{name}")
+            return self._pairs[peer]
+
+    def _delegate(self, store: Any, members: list[int], global_ranks: list[int], name: str) -> Any:
+        rank = members.index(self._settings.rank)
+        made = self._make_delegate(store, self._device, rank, len(members), global_ranks, name)
+        made.set_timeout(self._settings.timeout)
+        return made
+
+    def _delegates(self) -> list[Any]:
+        return ([] if self._other is None else [self._other]) + list(self._pairs.values())
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Of calls to come."""
+        for other in self._delegates():
+            other.set_timeout(timeout)
+
+    def abort(self, reason: str) -> None:
+        """Ends all waits of this rank. Any thread."""
+        if isinstance(self._group, capi.Group):
+            self._group.abort(reason)
+        for other in self._delegates():
+            other.abort()
+
+    def shut_down(self) -> None:
+        """No calls come any more."""
+        for other in self._delegates():
+            other.shutdown()
+        self.drop_gloo()
+
+    def drop_gloo(self, leave: bool = False) -> None:
+        """Ends Gloo and its threads, which keep tensors a little longer than the calls that were given them.
+
+        With `leave`, they may be in a wait that nothing ends, and stay.
+        """
+        if self._device != "cpu":
+            return
+        with self._lock:
+            gloo, self._other, self._dropped = self._other, None, True
+        if leave and gloo is not None:
+            # For good: its destructor would wait for them.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(gloo))
+
+    def counts(self) -> dict[str, Any] | None:
+        """What CommsIR's group has counted; None: there is none."""
+        return self._group.counts() if isinstance(self._group, capi.Group) else None
+
+
+def _copy(step: capi.Collective, device: str) -> None:
+    """A collective of one rank."""
+    if not step.input or not step.output or step.input == step.output:
+        return
+    size = step.output_elements * capi.width(step.type.decode())
+    if device == "cpu":
+        ctypes.memmove(step.output, step.input, size)
+        return
+    runtime: Any = torch.cuda
+    runtime.cudart().cudaMemcpy(step.output, step.input, size, 3)

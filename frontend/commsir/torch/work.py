@@ -1,0 +1,117 @@
+"""What a program holds of a call of the process group in Python."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed
+
+dist: Any = torch.distributed
+
+__all__ = ["Work"]
+
+
+class Work(dist.Work):  # type: ignore[misc]
+    """Done when its call is; sends and receives are waited for by who waits."""
+
+    def __init__(
+        self, tensors: list[torch.Tensor], timeout: timedelta, what: str, abort: Callable[[str], None]
+    ) -> None:
+        super().__init__()
+        self._tensors, self._timeout, self._what, self._abort = tensors, timeout, what, abort
+        self._done = threading.Event()
+        self._error: BaseException | None = None
+        self._future: Any = torch.futures.Future()
+        self._inner: list[Any] = []
+        self._after: list[Callable[[], Any]] = []
+
+    def complete(self, error: BaseException | None = None) -> None:
+        """The group has carried out the call, or begun it (sends and receives)."""
+        self._error = error
+        self._done.set()
+        if error is None:
+            self._future.set_result(self._tensors)
+        else:
+            self._future.set_exception(error if isinstance(error, Exception) else RuntimeError(str(error)))
+
+    def begun(self, inner: Any, after: Sequence[Callable[[], Any]]) -> None:
+        """A send or receive that goes on by itself (None: as part of another), and what follows it."""
+        if inner is not None:
+            self._inner.append(inner)
+        self._after.extend(after)
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:  # noqa: B008 (torch's own signature)
+        """Raises what the call has raised, or that its time is over."""
+        try:
+            return self._wait(timeout)
+        except KeyboardInterrupt:
+            self._abort("it was interrupted while it waited")
+            raise
+
+    def _wait(self, timeout: timedelta) -> bool:
+        limit = timeout if timeout and timeout.total_seconds() > 0 else self._timeout
+        if not self._done.wait(limit.total_seconds()):
+            ms = round(limit.total_seconds() * 1000)
+            what = f"commsir: Timed out waiting {ms}ms for {self._what}: another rank has not called it"
+            self._abort(what)
+            raise dist.DistBackendError(what)
+        if self._error is not None:
+            raise self._error
+        for work in self._inner:
+            _wait_apart(work, timeout)
+        while self._after:
+            self._after.pop(0)()
+        return True
+
+    def synchronize(self) -> None:
+        """The tensors are on the CPU, or the call has been put into the current stream."""
+
+    def is_completed(self) -> bool:
+        """Whether it is over, also where it has failed."""
+        return self._done.is_set() and all(work.is_completed() for work in self._inner)
+
+    def is_success(self) -> bool:
+        """Whether it is over and has not failed."""
+        return self._done.is_set() and self._error is None and all(work.is_success() for work in self._inner)
+
+    def exception(self) -> BaseException | None:
+        """What the call has raised."""
+        return self._error
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors of the call."""
+        return self._tensors
+
+    def source_rank(self) -> int:
+        """Whom a receive from any rank has heard."""
+        return int(self._inner[0].source_rank())
+
+    _source_rank = source_rank
+
+    def get_future(self) -> Any:
+        """Done with the tensors when the call is."""
+        return self._future
+
+
+def _wait_apart(work: Any, timeout: timedelta) -> None:
+    """Waits for work of another backend, which knows nothing of Ctrl-C: on another thread, where that may come."""
+
+    def wait() -> None:
+        try:
+            work.wait(timeout) if timeout else work.wait()
+        except BaseException as error:
+            failed.append(error)
+
+    failed: list[BaseException] = []
+    if isinstance(work, Work) or threading.current_thread() is not threading.main_thread():
+        wait()
+    else:
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        thread.join()
+    if failed:
+        raise failed[0]
