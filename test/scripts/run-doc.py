@@ -1,111 +1,150 @@
-"""Runs the examples of a page of documentation, as a reader would.
+"""Follows pages of documentation as a reader would, and says where what happens is not what they say.
 
-Usage: run-doc.py PAGE.md --bin BUILD/bin
+Usage: run-doc.py --build BUILD PAGE.md… [--with-torch | --without-torch] [--links]
+       run-doc.py --build BUILD --self-test
 
-In the page,
-  ```mlir title=NAME     (or any language) is written to the file NAME of an empty folder, and
-  ```console             has commands, `$ comms-run …`, each followed by the lines it must print.
-A printed line may hold `…` for anything; lines not shown may come between. `# exit status N` after a
-command says that it ends with N (0 else).
+What blocks are, and how output is shown, is at the head of pages/page.py; what is not run, and why, in
+pages/exceptions.py. A block that nobody runs is a fault, and so is a link that leads nowhere, and a command between
+backticks whose flags are not there. --with-torch takes the pages that import torch, --without-torch the others.
 """
 
+from __future__ import annotations
+
 import argparse
+import multiprocessing
 import os
 import pathlib
-import re
-import subprocess
+import signal
 import sys
 import tempfile
+import time
+from typing import Any
 
-FENCE = re.compile(r"^```(\w+)(?: title=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+from pages import commands, links, selftest
+from pages.exceptions import NOT_RUN
+from pages.page import Page, read
+from pages.reader import Reader, Tools
 
-
-def matches(pattern: str, line: str) -> bool:
-    """Whether a printed line is what the page shows; runs of blanks count as one."""
-    parts = [re.escape(" ".join(part.split())) for part in pattern.split("…")]
-    expression = r"\s*.*\s*".join(parts)
-    return re.fullmatch(expression, " ".join(line.split())) is not None
-
-
-def check_output(expected: list[str], printed: list[str]) -> str:
-    """Empty, or the first expected line that does not come, in order."""
-    lines = iter(printed)
-    for pattern in expected:
-        if pattern.strip() in ("", "…"):
-            continue
-        if not any(matches(pattern, line) for line in lines):
-            return pattern
-    return ""
+ROOT = commands.ROOT
+FORK = multiprocessing.get_context("fork")
+#: Seconds for a page; a loaded machine needs a tenth of it.
+PATIENCE = 240
 
 
-def commands(block: str) -> list[tuple[str, list[str], int]]:
-    """Commands of a console block, with what each must print and its exit status."""
-    found: list[tuple[str, list[str], int]] = []
-    lines = iter(block.splitlines())
-    for line in lines:
-        if line.startswith("$ "):
-            command = line[2:]
-            while command.endswith("\\"):
-                command = command[:-1] + next(lines).strip()
-            found.append((command, [], 0))
-        elif status := re.fullmatch(r"# exit status (\d+)", line):
-            found[-1] = (found[-1][0], found[-1][1], int(status[1]))
-        elif found:
-            found[-1][1].append(line)
-    return found
+def environment_of(build: pathlib.Path, site: pathlib.Path) -> dict[str, str]:
+    """That of a reader who has the tools on the path and the package installed."""
+    info = site / "commsir-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: commsir\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text("[torch.backends]\ncommsir = commsir.torch:autoload\n")
+    path = [str(build / "bin"), str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join(path),
+        "PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "frontend")]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "COMMSIR_LIBRARY": str(build / "lib"),
+        "COMMSIR_CACHE_DIR": str(site / "cache"),
+        "MPLBACKEND": "Agg",
+        "OMP_NUM_THREADS": "1",
+    }
 
 
-def run_page(page: pathlib.Path, environment: dict[str, str]) -> tuple[int, list[str]]:
-    """Number of commands run, and what went wrong."""
-    wrong: list[str] = []
-    count = 0
+def follow(page: Page, tools: Tools, pipe: Any) -> None:
+    """In a process of its own: reads the page, and tells what came of it."""
+    os.setpgid(0, 0)
     with tempfile.TemporaryDirectory() as folder:
-        for language, title, text in FENCE.findall(page.read_text(encoding="utf-8")):
-            if title:
-                (pathlib.Path(folder) / title).write_text(text, encoding="utf-8")
-            if language != "console":
+        reader = Reader(page, tools, pathlib.Path(folder).resolve())
+        reader.read()
+    pipe.send((reader.ran, reader.faults, reader.used))
+
+
+def follow_all(pages: list[Page], tools: Tools, jobs: int = 2) -> tuple[int, list[str], set[Any]]:
+    """Number of blocks that ran, what is wrong, and the entries of the list of exceptions that were met."""
+    ran = 0
+    faults: list[str] = []
+    used: set[Any] = set()
+    waiting = list(pages)
+    running: dict[str, Any] = {}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            page = waiting.pop(0)
+            ours, theirs = FORK.Pipe(duplex=False)
+            process = FORK.Process(target=follow, args=(page, tools, theirs))
+            process.start()
+            theirs.close()
+            running[page.name] = (process, ours, time.monotonic())
+        for name, (process, pipe, begun) in list(running.items()):
+            late = time.monotonic() - begun > PATIENCE
+            if not late and not pipe.poll(0.02):
                 continue
-            for command, expected, status in commands(text):
-                count += 1
-                done = subprocess.run(
-                    command,
-                    shell=True,
-                    cwd=folder,
-                    env=environment,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                    timeout=120,
-                )
-                missing = check_output(expected, done.stdout.splitlines())
-                if done.returncode != status or missing:
-                    why = f"\n  does not print: {missing}" if missing else ""
-                    if done.returncode != status:
-                        why += f"\n  exit status {done.returncode}, the page says {status}"
-                    wrong.append(f"{page}: $ {command}{why}\n  printed:\n{done.stdout}")
-    return count, wrong
+            del running[name]
+            try:
+                if late:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    raise EOFError
+                count, wrong, entries = pipe.recv()
+                ran, faults, used = ran + count, faults + wrong, used | entries
+            except EOFError:
+                faults.append(f"{name}: " + ("has not ended" if late else "its reader died"))
+            process.join()
+            print(f"{name}: {time.monotonic() - begun:.1f} s")
+    return ran, faults, used
+
+
+def static_faults(page: Page, binaries: pathlib.Path) -> list[str]:
+    """What can be seen without running anything."""
+    wrong: list[str] = [] if page.generated else list(page.faults)
+    wrong += [f"{page.name}: {fault}" for fault in commands.in_prose(page.text, binaries)]
+    wrong += links.faults(page.path, page.text)
+    return wrong
+
+
+def prepare(build: pathlib.Path, site: pathlib.Path, with_torch: bool) -> Tools:
+    """The environment; modules are imported here once, and readers are forked from this process."""
+    environment = environment_of(build, site)
+    os.environ.update(environment)
+    sys.path[:0] = [str(site), str(ROOT / "frontend")]
+    import numpy  # noqa: F401
+
+    if with_torch:
+        import torch.distributed.run  # noqa: F401
+    return Tools(build / "bin", build, os.environ.get("CC", "cc"), environment)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("pages", nargs="+", type=pathlib.Path)
-    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pages", nargs="*", type=pathlib.Path)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--links", action="store_true", help="run nothing: links, files and commands in prose")
+    parser.add_argument("--with-torch", action="store_true")
+    parser.add_argument("--without-torch", action="store_true")
+    parser.add_argument("--self-test", action="store_true", help="see that each kind of fault is noticed")
     options = parser.parse_args()
-    environment = dict(os.environ)
-    path = [
-        str(options.bin.resolve()),
-        str(pathlib.Path(sys.executable).parent),
-        environment["PATH"],
+    build = options.build.resolve()
+    pages = [read(path.resolve()) for path in options.pages]
+    if options.links:
+        faults = [fault for page in pages for fault in static_faults(page, build / "bin")]
+        print(*faults, f"{len(pages)} pages, {len(faults)} faults", sep="\n")
+        return 1 if faults or not pages else 0
+
+    pages = [page for page in pages if not page.generated]
+    if options.with_torch or options.without_torch:
+        pages = [page for page in pages if page.needs_torch == options.with_torch]
+    with tempfile.TemporaryDirectory() as site:
+        tools = prepare(build, pathlib.Path(site), any(page.needs_torch for page in pages))
+        if options.self_test:
+            status: int = selftest.run(tools, follow_all, static_faults)
+            return status
+        ran, faults, used = follow_all(pages, tools)
+    names = {page.name for page in pages}
+    faults += [
+        f"pages/exceptions.py: nothing in {entry.page} begins with '{entry.starts}'"
+        for entry in NOT_RUN
+        if entry.page in names and entry not in used
     ]
-    environment["PATH"] = os.pathsep.join(path)
-    total, failures = 0, 0
-    for page in options.pages:
-        count, wrong = run_page(page, environment)
-        total += count
-        failures += len(wrong) + (count == 0)
-        print("\n".join(wrong) if count else f"{page}: no command found")
-    print(f"{total} commands, {failures} wrong")
-    return 1 if failures else 0
+    print(*faults, f"{ran} blocks of {len(pages)} pages run, {len(faults)} faults", sep="\n")
+    return 1 if faults or not ran else 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -81,17 +80,6 @@ def test_survivors_of_a_dead_rank_go_on(installed: dict[str, str], tmp_path: Pat
         losses = result["losses"]
         assert len(losses) >= 15 and sum(losses[-3:]) < 0.8 * sum(losses[5:8]), losses
     assert len({result["weights"] for result in ended.values()}) == 1, "the survivors' models differ"
-
-
-def test_page(tmp_path: Path) -> None:
-    """What docs/Torch.md shows of torch.compile runs, and prints what it says."""
-    page = (PROGRAMS.parents[3] / "docs" / "Torch.md").read_text()
-    ((code, printed),) = re.findall(r"^```python\n(import torch\n.*?)^```\n```text\n(.*?)^```$", page, re.M | re.S)
-    program = tmp_path / "page.py"
-    program.write_text(code)
-    done = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout == printed
 
 
 @pytest.mark.parametrize("program", ["ddp_digits.py", "quantised_backend.py"])

@@ -1,0 +1,126 @@
+"""What pages show and the tests do not run, each with its reason. All of it is checked some other way.
+
+The flags, files and targets of commands are looked up (`commands.py`). An entry that fits nothing any more is a fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Why a command or a block is not run.
+REASONS = {
+    "gpu": "needs NVIDIA GPUs",
+    "install": "installs packages, or needs a network",
+    "long": "takes minutes; the test or the make target that does it is one of its own",
+    "elsewhere": "another test runs it: `by` is that test, which names the page",
+    "figure": "a drawing, or the syntax of something: no code and no output",
+    "quoted": "a message that needs a GPU, or that another test brings about: `by` is the file that has `words`",
+}
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """`starts`: how the command begins, or the block."""
+
+    page: str
+    starts: str
+    reason: str
+    by: str = ""
+    words: tuple[str, ...] = ()
+
+
+#: Messages of groups on GPUs, by FakeCuda in the tests.
+_GROUP_FAILURE = "runtime/cuda/GroupFailure.cpp"
+_GPU_WORDS = ("gave up waiting after", "has not begun this launch")
+
+NOT_RUN: list[NotRun] = [
+    NotRun("README.md", " comms.all_reduce …", "figure"),
+    NotRun("Python.md", "make wheel", "long", by="test/python/package/CMakeLists.txt", words=("wheel",)),
+    NotRun("Python.md", "pip install", "install"),
+    NotRun("Torch.md", "commsir: rank 0: all_reduce", "quoted", by="runtime/group/CpuGroup.cpp", words=("has died",)),
+    NotRun(
+        "Torch.md",
+        "torchrun --standalone",
+        "long",
+        by="test/python/torch/examples/test_programs.py",
+        words=("fsdp_digits",),
+    ),
+    NotRun(
+        "Torch.md",
+        "torchrun --nproc-per-node 4 -m commsir.bench",
+        "long",
+        by="test/python/torch/examples/test_bench.py",
+        words=("commsir.bench",),
+    ),
+    NotRun(
+        "TorchCompile.md",
+        "torchrun",
+        "long",
+        by="test/python/torch/examples/test_programs.py",
+        words=("tensor_parallel",),
+    ),
+    NotRun(
+        "TorchCompile.md",
+        "all_reduce of 1x8x32",
+        "quoted",
+        by="frontend/commsir/torch/regions.py",
+        words=("is not among the operations that regions hold",),
+    ),
+    NotRun("Debugging.md", "rank 0, launch 7", "quoted", by=_GROUP_FAILURE, words=_GPU_WORDS),
+    NotRun("Gpu.md", "rank 0, launch 7", "quoted", by=_GROUP_FAILURE, words=_GPU_WORDS),
+    NotRun("Gpu.md", "comms-run sum.mlir --target cuda", "gpu"),
+    NotRun("Gpu.md", "comms-bench --ranks 4", "gpu"),
+    NotRun("Gpu.md", "torchrun", "gpu"),
+    NotRun("Gpu.md", "make test-gpu", "gpu"),
+    NotRun("Gpu.md", "make bundle", "long", by="test/integration/bundle.sh", words=("bundle",)),
+    NotRun(
+        "Groups.md",
+        "ranks disagree in step",
+        "quoted",
+        by="runtime/group/CpuGroup.cpp",
+        words=("ranks disagree in step",),
+    ),
+    NotRun(
+        "Groups.md",
+        "rank 0 of group 'world' waits in vain",
+        "quoted",
+        by="runtime/group/CpuOneSided.cpp",
+        words=("waits in vain",),
+    ),
+    NotRun("Benchmarking.md", "comms-bench --op all_reduce --sizes", "gpu"),
+    NotRun("Benchmarking.md", "comms-bench --op all_reduce_rmsnorm", "gpu"),
+    NotRun("Benchmarking.md", "comms-bench --compare", "gpu"),
+    NotRun("Benchmarking.md", "comms-bench --acceptance", "gpu"),
+    NotRun("Benchmarking.md", "comms-bench --tune", "gpu"),
+    NotRun("Benchmarking.md", "torchrun", "gpu"),
+    NotRun("AddAProtocol.md", "//===- Mailbox.cpp", "elsewhere", by="test/lowering/lower-channels/add-a-protocol.test"),
+    NotRun("AddAProtocol.md", "cmake --build", "long"),
+    NotRun(
+        "AddAnAlgorithm.md", "//===- Star.cpp", "elsewhere", by="test/lowering/expand-collectives/add-an-algorithm.test"
+    ),
+    NotRun("AddAnAlgorithm.md", "cmake --build", "long"),
+    NotRun("AddAnAlgorithm.md", "lit -v", "elsewhere", by="test/lowering/expand-collectives/add-an-algorithm.test"),
+]
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A command of the page is run with `run` in the place of what the regular expression `shown` fits."""
+
+    page: str
+    shown: str
+    run: str
+
+
+#: What a page has its reader add to CommsIR is not there: something like it takes its place. `make demo` builds.
+STAND_INS: list[StandIn] = [
+    StandIn("AddAnAlgorithm.md", r"\bstar\b", "two_shot"),
+    StandIn("AddAProtocol.md", r"\bmailbox\b", "push"),
+    StandIn("README.md", r"^make demo$", "python test/demo/demo.py --bin build/bin --gpus 0"),
+]
+
+#: Files that a page has its reader write.
+WRITTEN = {
+    "AddAnAlgorithm.md": {"lowering/algorithm/Star.cpp", "test/lowering/expand-collectives/star.mlir"},
+    "AddAProtocol.md": {"lowering/protocol/Mailbox.cpp", "test/lowering/lower-channels/mailbox.mlir"},
+}
