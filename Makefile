@@ -16,7 +16,7 @@ setup: ## Install what is missing (Debian packages, .venv) and say what
 	@cmake/setup.sh
 
 build: setup ## Build tools, libraries and tests
-	@test -f $(BUILD)/build.ninja || cmake --preset default >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@test -f $(BUILD)/build.ninja || cmake --preset default -B $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 	@cmake --build $(BUILD) -j $(JOBS)
 

@@ -38,7 +38,7 @@ add_archive() {
 install_packages() {
   mapfile -t missing < <(missing_packages)
   [ ${#missing[@]} -gt 0 ] || return 0
-  [ -z "${COMMSIR_NO_INSTALL:-}" ] || fail "missing Debian packages: ${missing[*]}"
+  [ -z "${COMMSIR_NO_INSTALL:-}" ] || fail "missing Debian packages: ${missing[*]}. Run apt-get install with them, or make setup without COMMSIR_NO_INSTALL"
   command -v apt-get >/dev/null ||
     fail "this is no Debian; install the equivalents of: ${missing[*]}"
   say "installing ${#missing[@]} Debian packages: ${missing[*]}"
@@ -54,7 +54,7 @@ install_python() {
   local stamp=.venv/commsir.sha256 want
   want=$( (cat cmake/requirements*.txt; python3 --version) | sha256sum)
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && .venv/bin/python -c '' 2>/dev/null && return
-  [ -z "${COMMSIR_NO_INSTALL:-}" ] || fail "the Python environment .venv is missing or old"
+  [ -z "${COMMSIR_NO_INSTALL:-}" ] || fail "the Python environment .venv is missing or old; run make setup without COMMSIR_NO_INSTALL"
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "python3 is $(python3 --version); 3.11 or newer is needed"
   say "making .venv with: $(grep -v '^#' cmake/requirements.txt | tr '\n' ' ')"

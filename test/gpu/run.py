@@ -669,7 +669,11 @@ def main() -> int:
     gpus = 8 if options.cpu_only else count_gpus()
     ranks = [int(text) for text in options.ranks.split(",") if int(text) <= gpus]
     if not ranks:
-        print(f"run.py: error: {gpus} GPUs are too few for any of --ranks {options.ranks}", file=sys.stderr)
+        print(
+            f"run.py: error: {gpus} GPUs are too few for any of --ranks {options.ranks}; nvidia-smi -L lists"
+            " what there is, and without any `make test` runs everything on the CPU world",
+            file=sys.stderr,
+        )
         return 2
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="commsir-gpu-") as folder:
