@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import operator
 import os
 from collections.abc import Callable, Mapping
 from types import FunctionType
@@ -22,6 +23,9 @@ __all__ = ["Kernel", "kernel"]
 T = TypeVar("T")
 
 lower.register()
+
+#: What a kernel may be written for, besides its dimensions.
+_ATTRIBUTES = ("ranks", "blocks", "lsa_size")
 
 
 class Kernel:
@@ -79,16 +83,14 @@ class Kernel:
         made = copy.copy(self)
         made.attributes, made.dims = dict(self.attributes), dict(self.dims)
         for name, value in fixed.items():
-            if name in ("ranks", "blocks", "lsa_size"):
-                made.attributes[name] = value
-            elif name in self.symbols or name in self.dims:
-                made.dims[name] = value
-            else:
-                known = [*self.symbols, "ranks", "blocks", "lsa_size"]
+            if name not in (*_ATTRIBUTES, *self.symbols, *self.dims):
+                known = [*self.symbols, *_ATTRIBUTES]
                 hint = diagnostics.did_you_mean(name, known) or f"there is {', '.join(known)}"
                 raise errors.UsageError(f"{self.__name__} has no dimension '{name}'; {hint}")
-            if not isinstance(value, int) or value < 0:
-                raise errors.UsageError(f"{name} is {value!r}; a dimension is a number of at least 0")
+            chosen, least = (made.attributes, 1) if name in _ATTRIBUTES else (made.dims, 0)
+            if not hasattr(value, "__index__") or isinstance(value, bool) or value < least:
+                raise errors.UsageError(f"{name} is {value!r}, where a whole number of at least {least} is wanted")
+            chosen[name] = operator.index(value)
         return made
 
     def text(self, locations: bool = True) -> str:

@@ -155,7 +155,8 @@ def _bits(what: str, dtype: DType, value: Any) -> Bits:
         raise errors.UsageError(f"{what}: {error}") from error
     source = BY_NAME.get(name)
     # Unsigned integers that hold the bits of floats are no numbers.
-    if raw.dtype.kind == "u" and dtype.is_integer and raw.size and raw.max() > np.iinfo(dtype.numpy).max:
+    signless = raw.dtype.kind == "u" and (source is None or source.is_integer)
+    if signless and dtype.is_integer and raw.size and raw.max() > np.iinfo(dtype.numpy).max:
         raise errors.UsageError(
             f"{what} has numbers that do not fit {dtype.name}: integers of kernels have a sign; "
             f"pass its .view({str(dtype.numpy)!r}) if bits are meant"
@@ -184,7 +185,7 @@ def _bits(what: str, dtype: DType, value: Any) -> Bits:
 def _host(value: Any, name: str) -> Bits:
     """NumPy's view of an array on the host; elements that NumPy lacks as unsigned integers."""
     value = value.detach() if hasattr(value, "detach") else value
-    if hasattr(value, "dtype") and name in ("bf16", "f8E4M3FN"):
+    if hasattr(value, "dtype") and name in _arrays._RAW:
         return (
             np.asarray(_arrays._raw(value, name))
             if not hasattr(value, "__jax_array__")
@@ -236,7 +237,8 @@ class Report:
 
     kernel: Kernel
     ranks: int
-    #: Arrays after the run by parameter, one a rank. bf16 and f8 are float32 here, which holds all their values.
+    #: Arrays after the run by parameter, one a rank. bf16, f8 and f8e5m2 are float32 here, which holds all
+    #: their values.
     outputs: dict[str, list[Bits]]
     #: The report of `comms-run --json`: steps, microseconds, choices, per_rank, …
     stats: dict[str, Any]

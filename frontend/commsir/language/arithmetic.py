@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from . import dtypes
 from .dtypes import BOOL, F32, F64, I32, I64, INDEX, DType, promote
 from .emit import Emitter, Place
-from .values import Cell, Cells, Const, Memory, Scalar, Seq, Tile, Value, View, Window
+from .values import Cell, Cells, Const, Memory, Method, Scalar, Seq, Tile, Value, View, Window
 
 Number = Scalar | Tile
 
@@ -69,6 +69,9 @@ def literal(value: Any, dtype: DType) -> str:
         return "true" if value else "false"
     if dtype.is_float:
         value = float(value)
+        rounded = float(dtype(value))
+        if not math.isfinite(rounded) or dtype is dtypes.F8:
+            value = rounded  # MLIR has no number for what is beyond those of the type
         if math.isfinite(value):
             text = repr(value)
             return text if "." in text or "e" not in text else text.replace("e", ".0e")
@@ -76,6 +79,7 @@ def literal(value: Any, dtype: DType) -> str:
             return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
         special = {F32: (0x7FC00000, 0x7F800000, 0xFF800000), dtypes.BF16: (0x7FC0, 0x7F80, 0xFF80)}
         special |= {dtypes.F16: (0x7E00, 0x7C00, 0xFC00), dtypes.F8: (0x7F, 0x7E, 0xFE)}
+        special |= {dtypes.F8E5M2: (0x7E, 0x7C, 0xFC)}
         nan, plus, minus = special[dtype]
         bits = nan if math.isnan(value) else plus if value > 0 else minus
         return f"0x{bits:0{dtype.width // 4}X}"
@@ -103,15 +107,21 @@ class Arithmetic:
         if dtype.is_integer and not isinstance(value, bool):
             bits = min(dtype.width, 64)
             if not isinstance(value, int):
-                self.fail(f"{value!r} is no integer", f"write int({value!r})")
+                self.fail(f"{value!r} is no integer", f"write int({value!r})" if math.isfinite(value) else "")
             if not -(2 ** (bits - 1)) <= value < 2**bits:
                 self.fail(f"{value} does not fit {dtype.name}")
             if value >= 2 ** (bits - 1):
                 value -= 2**bits
-        text = literal(value, dtype)
+        text = self.literal(value, dtype)
         hint = text if dtype is BOOL else (f"c{text}" if value >= 0 else f"cm{-value}") if dtype is INDEX else ""
         name = self.emitter.constant(text, dtype.mlir, self.place, hint)
         return Scalar(name, dtype, dtype.is_integer and value >= 0)
+
+    def literal(self, value: Any, dtype: DType) -> str:
+        try:
+            return literal(value, dtype)
+        except OverflowError:
+            self.fail(f"{str(value)[:20]}…, an integer of {len(str(abs(value)))} digits, does not fit {dtype.name}")
 
     def load_view(self, value: Value) -> Value:
         raise NotImplementedError
@@ -125,8 +135,14 @@ class Arithmetic:
         hint = ""
         if isinstance(value, Memory | Window):
             hint = f"load it first: {value.label}[:] or {value.label}.load(offset, length)"
-        elif isinstance(value, Const) and callable(value.py):
+        elif isinstance(value, Method) or isinstance(value, Const) and callable(value.py):
             hint = "call it"
+        elif value == Const(None):
+            hint = "what gives no value cannot be computed with; collectives write their outs=…"
+        elif isinstance(value, Const) and type(value.py).__module__ == "numpy":
+            hint = "make tiles with zeros(n), full(n, value) or iota(n), and pass arrays as arguments"
+        elif isinstance(value, Seq):
+            hint = "a tile of one value is full(n, value); other values are stored in an array"
         elif isinstance(value, Cell | Cells):
             cell = f"{value.cells.label}[…]" if isinstance(value, Cell) else f"{value.label}[…]"
             signal = (value.cells if isinstance(value, Cell) else value).kind == "signal"
@@ -240,7 +256,7 @@ class Arithmetic:
         if isinstance(n, Const):
             dtype = dtype or self.default_dtype(n)
             self.constant(n.py, dtype) if dtype.is_integer else None  # refuses what does not fit
-            text = literal(n.py, dtype)
+            text = self.literal(n.py, dtype)
             type_ = f"tensor<{length}x{dtype.mlir}>"
             return Tile(self.emitter.constant(f"dense<{text}>", type_, self.place), dtype, length)
         if isinstance(n, Scalar):
@@ -418,6 +434,8 @@ class Arithmetic:
         n = self.number(value, "what '~' is applied to")
         if isinstance(n, Const):
             return Const(not n.py if isinstance(n.py, bool) else ~int(n.py))
+        if n.dtype.is_float:
+            self.fail(f"'~' of {n.dtype.name}", "bits are those of integers: convert with int(…) or .astype(i32)")
         return self.binary(ast.BitXor(), n, Const(True) if n.dtype is BOOL else Const(-1))
 
     def logical_not(self, value: Value) -> Value:

@@ -81,6 +81,33 @@ _BUILTINS_INSTEAD = {
     "sorted": "kernels do not sort; do it outside",
     "sum": "write t.sum() of a tile, or a for loop",
 }
+# Libraries whose functions are not compiled from their source: they are about their own arrays.
+_LIBRARIES = ("numpy", "torch", "scipy", "jax", "cupy")
+# Attributes of arrays, and functions, elsewhere, by what tiles have for them.
+_ATTRIBUTES_INSTEAD = {
+    "to": "write t.astype(bf16), or bf16(t)",
+    "type": "write t.astype(bf16), or bf16(t)",
+    "float": "write t.astype(f32), or f32(t)",
+    "half": "write t.astype(f16), or f16(t)",
+    "bfloat16": "write t.astype(bf16), or bf16(t)",
+    "int": "write t.astype(i32), or i32(t)",
+    "view": "write bitcast(t, i32)",
+    "copy": "leave it out: a tile is a value, which no store changes",
+    "clone": "leave it out: a tile is a value, which no store changes",
+    "detach": "leave it out: nothing is recorded here",
+    "reshape": "a tile has one dimension; subscripts of the array choose what is loaded",
+    "flatten": "a tile has one dimension",
+    "T": "a tile has one dimension; subscripts of the array choose what is loaded",
+    "softmax": "write e = exp(t - t.max()), then e / e.sum()",
+    "std": "write sqrt(((t - t.mean()) * (t - t.mean())).mean())",
+    "var": "write ((t - t.mean()) * (t - t.mean())).mean()",
+    "norm": "write sqrt((t * t).sum())",
+    "relu": "write maximum(t, 0.0)",
+    "sigmoid": "write 1.0 / (1.0 + exp(-t))",
+    "argmax": "write where(t == t.max(), iota(len(t)), len(t)).min()",
+    "argmin": "write where(t == t.min(), iota(len(t)), len(t)).min()",
+    "dot": "write (a * b).sum()",
+}
 
 
 class Compiler(Flow):
@@ -329,6 +356,8 @@ class Compiler(Flow):
             self.fail(
                 "a role has a name and two numbers of blocks that are known", 'as in: with role("send", 0, 2):', s
             )
+        if s.items[0].optional_vars:
+            self.fail("a role has no value", "leave 'as …' out", s)
         before, lines = dict(self.frame.variables), list[Line]()
         place = self.at(s)
         with self.emitter.into(lines, 1):
@@ -586,7 +615,12 @@ class Compiler(Flow):
             if (kind, node.attr) in METHODS:
                 return Method(value, node.attr)
         known = [name for kind, name in [*ATTRIBUTES, *METHODS] if kind in kinds]
-        hint = diagnostics.did_you_mean(node.attr, known) or (f"it has {', '.join(sorted(known))}" if known else "")
+        instead = _ATTRIBUTES_INSTEAD.get(node.attr, "") if isinstance(value, Tile | Scalar | Memory | Window) else ""
+        hint = (
+            instead
+            or diagnostics.did_you_mean(node.attr, known)
+            or (f"it has {', '.join(sorted(known))}" if known else "")
+        )
         if isinstance(value, Seq):
             hint = "tuples and lists do not change: sum up in a variable, or store in an array"
         self.fail(f"{value.describe()} has no attribute '{node.attr}'", hint, node)
@@ -691,11 +725,17 @@ class Compiler(Flow):
         """A single subscript; a negative number counts from the end."""
         index = self.number(self.expression(key), "a subscript")
         if isinstance(index, Tile):
+            if index.length != 1:
+                self.fail(
+                    f"a subscript is {index.describe()}",
+                    "a subscript names one place; choose elements with where(condition, a, b)",
+                    key,
+                )
             index = self.scalar(index)
         if not isinstance(index, Const):
             return self.index(index, "a subscript")
         if not isinstance(index.py, int):
-            self.fail(f"a subscript is {index.describe()}", "convert it: int(…)", key)
+            self.fail(f"a subscript is {index.describe()}, not an integer", "convert it: int(…)", key)
         size = self.extent(base, axis)
         if isinstance(size, Const) and not -size.py <= index.py < size.py:
             self.fail(f"{index.py} is out of bounds: {base.describe()} has {size.py} along dimension {axis}", node=key)
@@ -943,14 +983,17 @@ class Compiler(Flow):
         if dtype is not None:
             return self._cast_call(dtype, function, node)
         function = getattr(function, "__commsir_function__", function)
-        if isinstance(function, FunctionType):
+        if isinstance(function, FunctionType) and (function.__module__ or "").partition(".")[0] not in _LIBRARIES:
             return self.inline(function, *self._arguments(node))
         return self._fold_call(function, node)
 
     def _cast_call(self, dtype: DType, function: Any, node: ast.Call) -> Value:
         if len(node.args) != 1 or node.keywords:
             self.fail(f"{dtype.name}(…) takes one value", node=node)
-        n = self.number(self.expression(node.args[0]), "what is converted")
+        value = self.expression(node.args[0])
+        if function in (int, float) and isinstance(value, Const) and isinstance(value.py, str):
+            return self._fold_call(function, node)
+        n = self.number(value, "what is converted")
         if isinstance(n, Const) and function in (int, float, bool):
             return Const(function(n.py))
         if isinstance(n, Const) and dtype.is_integer:
@@ -971,8 +1014,9 @@ class Compiler(Flow):
                 self.fail(f"{name}: {error}", node=node)
         self.fail(
             f"'{name}' is not known to kernels",
-            (diagnostics.did_you_mean(name, FUNCTION_NAMES) if isinstance(function, FunctionType) else "")
-            or "functions written in Python can be called, and those that docs/PythonKernels.md lists",
+            _ATTRIBUTES_INSTEAD.get(name)
+            or (diagnostics.did_you_mean(name, FUNCTION_NAMES) if isinstance(function, FunctionType) else "")
+            or "functions of your own can be called, and those that docs/PythonKernels.md lists",
             node,
         )
 
@@ -1102,11 +1146,13 @@ class Compiler(Flow):
         wanted = f"a Python {names}" if isinstance(value, Const) else "known when the kernel is compiled"
         self.fail(f"{what} is {value.describe()}; it has to be {wanted}", hint)
 
-    def choice(self, value: Value, what: str, known: Sequence[str]) -> str:
+    def choice(self, value: Value, what: str, known: Sequence[str], hint: str = "") -> str:
+        """A constant string that is one of those known; `hint` is added where it is not."""
         text = value.py if isinstance(value, Const) else None
         if text not in known:
             close = diagnostics.did_you_mean(str(text), known, 0.75)
-            self.fail(f"{what} is {value.describe()}", f"{close} it is one of {', '.join(known)}".strip())
+            names = ", ".join(name or '""' for name in known)
+            self.fail(f"{what} is {value.describe()}", f"{close} it is one of {names}{hint}".strip())
         return str(text)
 
     def element_type(self, value: Value, what: str = "the type of the elements") -> DType:

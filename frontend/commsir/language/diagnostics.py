@@ -7,10 +7,14 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from ..errors import CommsError, CompileError, Diagnostic
+from ..errors import CheckError, CommsError, CompileError, Diagnostic
 from . import source
 from .emit import Place
 
+# What the library says of a file that the dialect's verifier refuses; here it is the kernel's text.
+_INVALID = re.compile(r"(the source of )?'.*' is not valid", re.DOTALL)
+# What the checker says where a value that it has to know depends on data.
+_UNKNOWN = "that is not known: it depends on data or on an argument"
 # What an assert becomes that is no check of bounds.
 _ASSERTED = re.compile(r"(.+) covers \[1, 1 \+ 0\), but the limit is 0", re.DOTALL)
 
@@ -38,7 +42,8 @@ def compile_error(message: str, place: Place, hint: str = "", notes: Iterable[tu
 
 
 def with_source(error: CommsError) -> CommsError:
-    """The same error, its diagnostics showing the lines that they are about."""
+    """The same error in the terms of Python, its diagnostics showing the lines that they are about."""
+    error.message = _INVALID.sub("the kernel is not valid", error.message)
     said = list(error.diagnostics)
     for place, waiting in {w.location: w for w in reversed(error.waiting)}.items():
         file, _, rest = place.rpartition(":")[0].rpartition(":")
@@ -46,6 +51,8 @@ def with_source(error: CommsError) -> CommsError:
         if rest.isdigit() and column.isdigit():
             what = f"rank {waiting.rank} block {waiting.block} waits here in {waiting.op}"
             said.append(Diagnostic("note", what, file, int(rest), int(column)))
+    if isinstance(error, CheckError) and any(_UNKNOWN in d.message for d in said):
+        said.append(Diagnostic("note", "what depends on data cannot be proved; simulate(…, check=False) runs it"))
     error.diagnostics = tuple(
         show(dataclasses.replace(d, message=_ASSERTED.sub(r"\1 does not hold", d.message))) for d in said
     )

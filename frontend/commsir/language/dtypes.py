@@ -70,6 +70,7 @@ F32 = DType("f32", "f32", "float", 32)
 F16 = DType("f16", "f16", "float", 16)
 BF16 = DType("bf16", "bf16", "float", 16)
 F8 = DType("f8", "f8E4M3FN", "float", 8)
+F8E5M2 = DType("f8e5m2", "f8E5M2", "float", 8)
 I64 = DType("i64", "i64", "int", 64)
 I32 = DType("i32", "i32", "int", 32)
 I16 = DType("i16", "i16", "int", 16)
@@ -77,10 +78,12 @@ I8 = DType("i8", "i8", "int", 8)
 BOOL = DType("bool", "i1", "bool", 1)
 INDEX = DType("index", "index", "index", 64)
 
-ALL = (F64, F32, F16, BF16, F8, I64, I32, I16, I8, BOOL, INDEX)
+ALL = (F64, F32, F16, BF16, F8, F8E5M2, I64, I32, I16, I8, BOOL, INDEX)
 BY_NAME: dict[str, DType] = {d.name: d for d in ALL} | {
     "f8E4M3FN": F8,
     "float8_e4m3fn": F8,
+    "f8E5M2": F8E5M2,
+    "float8_e5m2": F8E5M2,
     "bfloat16": BF16,
     "i1": BOOL,
     **{np.dtype(name).name: d for d in ALL if (name := _NUMPY.get(d.name)) and d is not INDEX},
@@ -108,7 +111,8 @@ def as_dtype(value: object) -> DType | None:
 def promote(a: DType, b: DType) -> DType:
     """The type in which values of types `a` and `b` are combined.
 
-    Floats win over integers, wider ones over narrower ones; bf16 and f16 meet in f32, index wins over integers.
+    Floats win over integers, wider ones over narrower ones; two floats of one width (bf16 and f16, f8 and f8e5m2) meet
+    in f32, index wins over integers.
     """
     if a is b:
         return a
@@ -121,21 +125,30 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def narrow(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """`values` rounded to `dtype` (to nearest even), as the bits that `dtype.numpy` holds."""
+    """`values` rounded to `dtype` (to nearest even), as the bits that `dtype.numpy` holds.
+
+    As in kernels, overflow gives infinity, but saturates in f8, which has none, and a NaN is the one of its type.
+    """
     if dtype is BF16:
-        return _to_bf16(np.ascontiguousarray(values, dtype=np.float32))
-    if dtype is F8:
-        return _to_f8(np.ascontiguousarray(values, dtype=np.float32))
-    return np.ascontiguousarray(values, dtype=dtype.numpy)
+        return _to_bf16(_as_float32(values))
+    if dtype in _F8_FORMATS:
+        return _F8_FORMATS[dtype].encode(_as_float32(values))
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values, dtype=dtype.numpy)
 
 
 def widen(bits: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     """The inverse of `narrow`: exact."""
     if dtype is BF16:
         return np.asarray(bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    if dtype is F8:
-        return np.asarray(_F8_VALUES[bits])
+    if dtype in _F8_FORMATS:
+        return np.asarray(_F8_FORMATS[dtype].values[bits])
     return bits
+
+
+def _as_float32(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.ascontiguousarray(values, dtype=np.float32)
 
 
 def _to_bf16(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -144,23 +157,33 @@ def _to_bf16(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
 
 
-def _f8_values() -> np.ndarray[Any, Any]:
-    code = np.arange(256)
-    exponent, mantissa = (code >> 3) & 15, code & 7
-    size = np.where(exponent == 0, mantissa * 2.0**-9, (8 + mantissa) * 2.0 ** (exponent - 10.0))
-    size[(code & 0x7F) == 0x7F] = np.nan
-    return np.where(code >= 128, -size, size).astype(np.float32)
+class _F8Format:
+    """A float of 8 bits, of which `fraction` are its fraction."""
+
+    def __init__(self, fraction: int, nan: int, most: int) -> None:
+        self.fraction, self.nan, self.most = fraction, nan, most
+        # The exponent of subnormal numbers.
+        self.least = 2 - (1 << (6 - fraction))
+        code = np.arange(128)
+        exponent, rest = code >> fraction, code & ((1 << fraction) - 1)
+        size = np.where(exponent == 0, rest, rest + (1 << fraction)) * 2.0 ** (
+            np.maximum(exponent, 1) - 1 + self.least - fraction
+        )
+        size[most], size[most + 1 :] = (np.inf if most != nan - 1 else size[most]), np.nan
+        #: The values of all 256 codes.
+        self.values = np.concatenate([size, -size]).astype(np.float32)
+
+    def encode(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Nearest even, by the gap between neighbours; what is beyond the numbers is `most`, infinity or the last."""
+        with np.errstate(invalid="ignore"):
+            size = np.abs(values.astype(np.float64))
+        exponent = np.maximum(np.frexp(size)[1] - 1, self.least)
+        quantum = 2.0 ** (exponent - self.fraction)
+        sizes = self.values[: self.most + 1].astype(np.float64)
+        code = np.searchsorted(sizes, np.rint(np.nan_to_num(size, posinf=1e9) / quantum) * quantum)
+        code = np.minimum(code, self.most).astype(np.uint8)
+        code = np.where(np.signbit(values), code | 0x80, code).astype(np.uint8)
+        return np.where(np.isnan(values), np.uint8(self.nan), code)
 
 
-_F8_VALUES = _f8_values()
-
-
-def _to_f8(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Nearest even, by the gap between neighbours; beyond 448 saturates."""
-    size = np.minimum(np.abs(values.astype(np.float64)), 448.0)
-    exponent = np.maximum(np.floor(np.log2(np.maximum(size, 2.0**-10))), -6.0)
-    quantum = 2.0 ** (exponent - 3)
-    size = np.minimum(np.rint(size / quantum) * quantum, 448.0)
-    code = np.searchsorted(_F8_VALUES[:127], np.nan_to_num(size)).astype(np.uint8)
-    code = np.where(np.signbit(values), code | 0x80, code).astype(np.uint8)
-    return np.where(np.isnan(values), np.uint8(0x7F), code)
+_F8_FORMATS = {F8: _F8Format(3, nan=0x7F, most=0x7E), F8E5M2: _F8Format(2, nan=0x7E, most=0x7C)}

@@ -95,7 +95,8 @@ def _alike_array(values: np.ndarray[Any, Any], dtype: DType, like: Any) -> Any:
 
 
 def _is_ranks(x: Any) -> bool:
-    return isinstance(x, Sequence) and not isinstance(x, str) and len(x) > 0 and not isinstance(x[0], int | float)
+    """A list of arrays, or of lists of numbers: one a rank."""
+    return isinstance(x, Sequence) and not isinstance(x, str) and len(x) > 0 and not isinstance(x[0], int | float | str)
 
 
 def _alike(name: str, parts: list[Any]) -> list[Any]:

@@ -16,7 +16,7 @@ import numpy as np
 from . import functions as f
 from .arithmetic import Number
 from .compiler import ATTRIBUTES, FUNCTION_NAMES, FUNCTIONS, METHODS, Compiler, Handler
-from .dtypes import F32, I32, I64, INDEX, DType
+from .dtypes import BOOL, F32, I32, I64, INDEX, DType
 from .emit import quote
 from .values import (
     Cell,
@@ -42,6 +42,17 @@ SCOPES = ("block", "cluster", "gpu", "sys")
 KINDS = ("sum", "prod", "min", "max", "avg", "and", "or", "xor")
 
 
+def _own_signature(handler: Handler, skipped: int) -> inspect.Signature:
+    """The parameters of a handler but the first ones, with defaults as Python has them."""
+    parameters = list(inspect.signature(handler).parameters.values())[skipped:]
+    return inspect.Signature(
+        [
+            p.replace(annotation=p.empty, default=p.default.py if isinstance(p.default, Const) else p.default)
+            for p in parameters
+        ]
+    )
+
+
 def lowers(*implemented: Any) -> Callable[[Handler], Handler]:
     """The handler of functions; its own signature counts where Python's cannot be had."""
 
@@ -52,8 +63,7 @@ def lowers(*implemented: Any) -> Callable[[Handler], Handler]:
                 if function not in f.ALL:
                     raise ValueError
             except (TypeError, ValueError):
-                parameters = list(inspect.signature(handler).parameters.values())[1:]
-                signature = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
+                signature = _own_signature(handler, 1)
             bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
             FUNCTIONS[function] = (inspect.Signature(bare), handler)
         return handler
@@ -63,8 +73,7 @@ def lowers(*implemented: Any) -> Callable[[Handler], Handler]:
 
 def method(kinds: type[Value] | Iterable[type[Value]], name: str) -> Callable[[Handler], Handler]:
     def register(handler: Handler) -> Handler:
-        parameters = list(inspect.signature(handler).parameters.values())[2:]
-        signature = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
+        signature = _own_signature(handler, 2)
         for kind in kinds if isinstance(kinds, Iterable) else (kinds,):
             METHODS[kind, name] = (signature, handler)
         return handler
@@ -88,9 +97,11 @@ def _team(c: Compiler, team: Value) -> Team:
     if team == Const(None):
         return c.team("world")
     if isinstance(team, Const) and isinstance(team.py, str):
-        return c.team(c.choice(team, "the team", ("world", "lsa", "rail")))
+        return c.team(c.choice(team, "the team", ("world", "lsa", "rail"), "; what follows the team goes by name"))
+    if isinstance(team, Memory | Window):
+        c.fail(f"the team is {team.describe()}", f"what is written is named: outs={team.label}")
     if not isinstance(team, Team):
-        c.fail(f"the team is {team.describe()}", "make one with team() or team_split(…)")
+        c.fail(f"the team is {team.describe()}", "make one with team() or team_split(…); what follows it goes by name")
     return team
 
 
@@ -100,7 +111,7 @@ def _cell(c: Compiler, cell: Value, kind: str) -> Cell:
     if not isinstance(cell, Cell) or cell.cells.kind != kind:
         c.fail(
             f"this is {cell.describe()}, where a cell of a {kind} is needed",
-            f"a cell is written as a subscript: {kind}[0]",
+            f"a cell is written as a subscript: {cell.label if isinstance(cell, Cells) else kind}[0]",
         )
     return cell
 
@@ -151,12 +162,16 @@ def _token(c: Compiler, text: str) -> Token:
     return Token(c.result(text, ""))
 
 
+def _as_token(c: Compiler, token: Value, what: str, maker: str) -> Token:
+    if not isinstance(token, Token):
+        c.fail(f"{what} is {token.describe()}", f"it is the token that {maker}")
+    return token
+
+
 def _after(c: Compiler, after: Value) -> Token | None:
     if after == Const(None):
         return None
-    if not isinstance(after, Token):
-        c.fail(f"'after' is {after.describe()}", "it is the token that a wait gives: t = wait_signal(…)")
-    return after
+    return _as_token(c, after, "'after'", "a wait gives: t = wait_signal(…)")
 
 
 def _optional(value: Value) -> Value | None:
@@ -168,6 +183,8 @@ def _valid(c: Compiler, valid: Value) -> str:
 
 
 def _length(c: Compiler, length: Value) -> int:
+    if isinstance(length, Seq):
+        c.fail(f"the length of a tile is {length.describe()}", "a tile has one dimension; arrays have more")
     n = c.known(
         length, "the length of a tile", int, "a number, a constant, or a dimension that is fixed: k.specialise(n=64)"
     )
@@ -384,7 +401,7 @@ def _multimem_method(c: Compiler, window: Window, team: Value = Const(None)) -> 
 
 @lowers(f.scratch)
 def _scratch(c: Compiler, dtype: Value, shape: Value, space: Value) -> Value:
-    sizes = tuple(c.known(d, "a dimension", int) for d in c._items(shape, ast.Pass()))
+    sizes = tuple(c.known(d, "a dimension", int, "as in scratch(f32, 64)") for d in c._items(shape, ast.Pass()))
     where = c.choice(space, "the space", ("", "scratch", "shared"))
     memory = Memory("", sizes, c.element_type(dtype), "scratch", where)
     return Memory(c.result(f"comms.scratch : {memory.type}", ""), sizes, memory.dtype, "scratch", where)
@@ -487,6 +504,36 @@ for _name, _kind in {"sum": "sum", "prod": "prod", "min": "min", "max": "max", "
     )
 
 
+def _quantifiers(which: str) -> tuple[Handler, Handler]:
+    """`any` and `all` of the elements of a tile; as a function also of several conditions."""
+    kind = "max" if which == "any" else "min"
+
+    def of_tile(c: Compiler, tile: Value) -> Value:
+        mask = c.convert(_a_tile(c, tile), BOOL)
+        return c.convert(_reduce_tile(c, kind, c.convert(mask, I32)), BOOL)
+
+    def handler(c: Compiler, values: Value) -> Value:
+        values = c._computed(values)
+        if not isinstance(values, Seq):
+            return of_tile(c, values)
+        result: Value = Const(which == "all")
+        for condition in map(c.condition, values.items):
+            if isinstance(result, Const) or isinstance(condition, Const):
+                known, other = (result, condition) if isinstance(result, Const) else (condition, result)
+                result = known if known == Const(which == "any") else other
+            else:
+                result = c.binary(ast.BitOr() if which == "any" else ast.BitAnd(), result, condition)
+        return result
+
+    return of_tile, handler
+
+
+for _name in ("any", "all"):
+    _of_tile, _of_values = _quantifiers(_name)
+    METHODS[Tile, _name] = (inspect.Signature(), _of_tile)
+    lowers(getattr(builtins, _name), getattr(np, _name))(_of_values)
+
+
 @lowers(f.splat)
 def _splat(c: Compiler, value: Value, length: Value, dtype: Value) -> Value:
     wanted = None if dtype == Const(None) else c.element_type(dtype)
@@ -501,9 +548,25 @@ def _full(c: Compiler, length: Value, value: Value, dtype: Value) -> Value | Non
     return _splat(c, value, length, dtype)
 
 
+def _constant_tiles(number: int) -> Handler:
+    def handler(c: Compiler, shape: Value, dtype: Value = Const(None)) -> Value:  # noqa: B008
+        return c.tile(Const(number), _length(c, shape), F32 if dtype == Const(None) else c.element_type(dtype))
+
+    return handler
+
+
+lowers(np.zeros)(_constant_tiles(0))
+lowers(np.ones)(_constant_tiles(1))
+
+
+@lowers(np.full)
+def _np_full(c: Compiler, shape: Value, fill_value: Value, dtype: Value = Const(None)) -> Value | None:  # noqa: B008
+    return _splat(c, fill_value, shape, dtype)
+
+
 @lowers(f.zeros)
-def _zeros(c: Compiler, length: Value, dtype: Value) -> Value:
-    return c.tile(Const(0), _length(c, length), F32 if dtype == Const(None) else c.element_type(dtype))
+def _zeros(c: Compiler, length: Value, dtype: Value) -> Value | None:
+    return _constant_tiles(0)(c, length, dtype)
 
 
 @lowers(f.broadcast_row)
@@ -514,13 +577,22 @@ def _broadcast_row(c: Compiler, tile: Value, length: Value) -> Value:
     return c.tile(t, _length(c, length))
 
 
-@lowers(f.iota, np.arange)
-def _iota(c: Compiler, length: Value, dtype: Value = Const(None)) -> Value:  # noqa: B008
-    n, d = _length(c, length), I32 if dtype == Const(None) else c.element_type(dtype)
+@lowers(f.iota)
+def _iota(c: Compiler, length: Value, dtype: Value) -> Value:
+    d = I32 if dtype == Const(None) else c.element_type(dtype)
+    n = _length(c, length)
     made = d if d.kind == "int" or d.width >= 32 else F32
     made = I64 if made is INDEX else made
     tile = Tile(c.result(f"comms.iota : tensor<{n}x{made.mlir}>", ""), made, n)
     return c.convert(tile, d) if d is not INDEX else tile
+
+
+@lowers(np.arange)
+def _arange(c: Compiler, start: Value, stop: Value = Const(None), dtype: Value = Const(None)) -> Value:  # noqa: B008
+    if stop == Const(None):
+        return _iota(c, start, dtype) or start
+    first, end = (c.known(v, f"the {what} of arange", int) for v, what in ((start, "start"), (stop, "end")))
+    return c.binary(ast.Add(), _iota(c, Const(end - first), dtype) or start, Const(first))
 
 
 @lowers(f.where, np.where)
@@ -594,9 +666,9 @@ def _astype(c: Compiler, value: Value, dtype: Value) -> Value:
     return _converted(c, value, dtype)
 
 
-@method(Tile, "item")
-def _item(c: Compiler, tile: Tile) -> Value:
-    return c.scalar(tile)
+@method((Tile, Scalar), "item")
+def _item(c: Compiler, value: Tile | Scalar) -> Value:
+    return c.scalar(value)
 
 
 @lowers(f.bitcast)
@@ -788,10 +860,10 @@ def _bulk_copy(c: Compiler, source: Value, dest: Value, count: Value) -> Value:
 
 @lowers(f.bulk_wait)
 def _bulk_wait(c: Compiler, copies: Seq) -> Value:
-    tokens = [_after(c, t) for t in copies.items]
+    tokens = [_as_token(c, t, "what is waited for", "bulk_copy gives") for t in copies.items]
     if not tokens:
         c.fail("bulk_wait of nothing", "name the tokens of bulk_copy")
-    return _token(c, "comms.bulk_wait " + ", ".join(t.name for t in tokens if t))
+    return _token(c, "comms.bulk_wait " + ", ".join(t.name for t in tokens))
 
 
 @lowers(f.signal)
@@ -888,9 +960,7 @@ def _barrier_arrive(c: Compiler, team: Value, extent: Value, order: Value) -> Va
 
 @lowers(f.barrier_wait)
 def _barrier_wait(c: Compiler, arrived: Value, order: Value) -> Value:
-    token = _after(c, arrived)
-    if token is None:
-        c.fail("barrier_wait needs the token of barrier_arrive")
+    token = _as_token(c, arrived, "what is waited for", "barrier_arrive gives: t = barrier_arrive()")
     return _token(c, f"comms.barrier_wait {token.name}{_ordered(c, order, None, 'acquire')}")
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Annotated as bf16
     from typing import Annotated as f8
+    from typing import Annotated as f8e5m2
     from typing import Annotated as f16
     from typing import Annotated as f32
     from typing import Annotated as f64
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from typing import Annotated as i64
     from typing import Annotated as index
 else:
-    f64, f32, f16, bf16, f8 = dtypes.F64, dtypes.F32, dtypes.F16, dtypes.BF16, dtypes.F8
+    f64, f32, f16, bf16 = dtypes.F64, dtypes.F32, dtypes.F16, dtypes.BF16
+    f8, f8e5m2 = dtypes.F8, dtypes.F8E5M2
     i64, i32, i16, i8, index = dtypes.I64, dtypes.I32, dtypes.I16, dtypes.I8, dtypes.INDEX
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "f32",
     "f64",
     "f8",
+    "f8e5m2",
     "i16",
     "i32",
     "i64",
@@ -261,6 +264,8 @@ class Tile:
     def min(self) -> Tile: ...
     def max(self) -> Tile: ...
     def mean(self) -> Tile: ...
+    def any(self) -> Tile: ...
+    def all(self) -> Tile: ...
     def astype(self, dtype: Any) -> Tile: ...
     def item(self) -> Tile: ...
     def __add__(self, other: Any) -> Tile: ...

@@ -50,7 +50,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "compare-cell": ("while s[0] < 3:\n    pass", 1, r"a cell of the signal 's', which is no number.*read_signal\(s\[…\]\)"),
     "none-at-run-time": ("a = None\nif n > 0:\n    a = 1\nif a is None:\n    y[0] = 1", 4, "'a' is .* or None.*a number such as -1"),
     "array-at-run-time": ("a = y if n > 0 else q\na[0] = 1", 1, "the array 'y' or the array 'q'.*each in its own branch"),
-    "numpy-function": ("y[0] = np.sort(y[0])", 1, "'sort' is not known to kernels.*functions written in Python"),
+    "numpy-function": ("y[0] = np.sort(y[0])", 1, "'sort' is not known to kernels.*functions of your own"),
     "keyword-of-helper": ("def h(a, *, b):\n    return a + b\ny[0] = h(y[0], c=1)", 3, r"h has no parameter 'c'.*it takes \(a, b\)"),
     "length-of-open-dimension": ("y.store(x.load(0, n), 0)", 1, r"the length of a tile.*k.specialise\(n=64\)"),
     "unknown-python": ("a = sorted((n, 1))", 1, "sorted cannot.*outside"),
@@ -105,6 +105,25 @@ CASES: dict[str, tuple[str, int, str]] = {
     "too-big": ("q[0] = 2**40", 1, "does not fit i32"),
     "step-zero": ("for k in range(0, n, 0):\n    pass", 1, "the step of range is 0"),
     "not-a-number": ("a = x + 1", 1, "the window 'x', which is no number.*load it first"),
+    "uncalled-method": ("y[0] = x[0].sum", 1, "the method 'sum' of a tile.*call it"),
+    "torch-method": ("y[0] = x[0].to(bf16)", 1, r"no attribute 'to'.*astype\(bf16\)"),
+    "softmax": ("y[0] = x[0].softmax()", 1, r"no attribute 'softmax'.*exp\(t - t.max\(\)\)"),
+    "outs-as-team": ("all_reduce(x, y)", 1, "the team is the array 'y'.*outs=y"),
+    "extent-as-team": ("barrier('grid')", 1, "the team is the string 'grid'.*goes by name"),
+    "cell-without-subscript": ("wait_signal(s, ge=1)", 1, r"as a subscript: s\[0\]"),
+    "mask-as-subscript": ("y[x[0] > 0] = 1", 1, "a subscript is a tile of 64 bool.*where"),
+    "empty-space": ("a = scratch(f32, 64, space='local')", 1, 'it is one of "", scratch, shared'),
+    "shape-of-tile": ("a = zeros((8, 64))", 1, "a tuple of 2.*a tile has one dimension"),
+    "iota-of-two": ("a = iota(0, 64)", 1, "the type of the elements is 64"),
+    "nothing-stored": ("y[0] = all_reduce(x)", 1, "collectives write their outs"),
+    "wait-for-number": ("barrier_wait(3)", 1, "what is waited for is 3.*barrier_arrive gives"),
+    "role-as": ("with role('a', 0, 1) as r:\n    pass", 1, "a role has no value"),
+    "invert-float": ("y[0] = ~x[0]", 1, "'~' of f32.*astype"),
+    "huge": ("y[0] = 10**400", 1, "an integer of 401 digits, does not fit f32"),
+    "of-numpy": ("y[0] = np.eye(8)", 1, "'eye' is not known to kernels.*functions of your own"),
+    "of-numpy-known": ("y[0] = np.dot(x[0], x[1])", 1, r"'dot' is not known to kernels.*\(a \* b\).sum"),
+    "array-of-numpy": ("y[0] = np.float32([1, 2])", 1, r"zeros\(n\), full\(n, value\)|takes one value|which is no number"),
+    "keyword-of-numpy": ("y[0] = np.zeros(64, order='C')", 1, r"zeros has no argument 'order'.*zeros\(shape, dtype=None\)"),
     "uncalled": ("a = rank + 1", 1, "which is no number.*call it"),
 }  # fmt: skip
 
@@ -218,6 +237,18 @@ STUCK = (
 )
 
 
+def test_unprovable(load: Load) -> None:
+    """What the checker cannot know, because data decide it, can be run all the same."""
+    module = load(
+        "@kernel\ndef k(s: Signal, y: i64[Array, 1], n: i64):\n    for i in range(n):\n        barrier()\n    y[0] = n\n"
+    )
+    with pytest.raises(
+        commsir.CheckError, match=r"not known: it depends on data(.|\n)*simulate\(…, check=False\) runs it"
+    ):
+        module.k.simulate(2, {"n": 3})
+    assert module.k.simulate(2, {"n": 3}, check=False)["y"][1][0] == 3
+
+
 def test_checker_points_at_python(load: Load) -> None:
     module = load(STUCK)
     with pytest.raises(commsir.CheckError, match="waits for ever") as caught:
@@ -244,6 +275,7 @@ def test_verifier_points_at_python(load: Load) -> None:
         _ = module.k.ir
     assert caught.value.file == module.__file__
     assert "    all_reduce(x, outs=y)\n" in str(caught.value)
+    assert caught.value.message == "the kernel is not valid"
 
 
 def test_bounds_at_run_time(load: Load) -> None:
@@ -299,6 +331,22 @@ def test_arguments_of_simulate(load: Load, ranks: object, inputs: object, words:
 def test_arrays_of_collectives(x: list[object], words: str) -> None:
     with pytest.raises(commsir.UsageError, match=words):
         commsir.all_reduce(x, op="max")
+
+
+def test_specialised_to_nonsense(load: Load) -> None:
+    kernel = load('@kernel\ndef k(x: f32[Array, "n"]):\n    x[0] = 1.0\n').k
+    for fixed, words in (
+        ({"n": -3}, "n is -3, where a whole number of at least 0"),
+        ({"n": True}, "n is True"),
+        ({"blocks": 0}, "blocks is 0, where a whole number of at least 1"),
+        ({"ranks": "2"}, "ranks is '2'"),
+        ({"m": 1}, "has no dimension 'm'; there is n, ranks"),
+    ):
+        with pytest.raises(commsir.UsageError, match=words):
+            kernel.specialise(**fixed)
+    assert kernel.specialise(n=np.int64(4)).dims == {"n": 4}
+    with pytest.raises(commsir.UsageError, match="a list of one array a rank"):
+        commsir.all_reduce(["a", "b"])
 
 
 def test_methods_are_no_kernels(load: Load) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commsir.language.dtypes import BY_NAME, narrow, widen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -97,7 +98,91 @@ def test_reductions(load: Load) -> None:
     np.testing.assert_allclose(module.k.simulate(1, {"x": x})["y"][0], wanted, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["f64", "f32", "f16", "bf16", "f8", "i64", "i32", "i16", "i8"])
+def test_any_and_all(load: Load) -> None:
+    """Of masks and numbers, as methods and functions; they decide branches and loops."""
+    module = load(
+        "@kernel\ndef k(x: f32[Array, 3, 37], y: i32[Array, 6]):\n"
+        "    row = 0\n    while not (x[row] > 0).any():\n        row += 1\n    y[0] = row\n"
+        "    y[1] = 1 if np.all(x[1] <= 0) else 0\n    y[2] = any(x[0]) + 2 * all(x[2])\n"
+        "    y[3] = any((row > 5, x[0, 0] == 0, False))\n    y[4] = all((row > 0, True, row < 5))\n"
+        "    y[5] = all(()) and not any(())\n"
+    )
+    x = np.zeros((3, 37), np.float32)
+    x[2, 36] = 1
+    assert module.k.simulate(1, {"x": x})["y"][0].tolist() == [2, 1, 0, 1, 1, 1]
+    x[2], x[0, 5] = np.nan, -1
+    x[2, 0] = 3
+    assert module.k.simulate(1, {"x": x})["y"][0].tolist() == [2, 1, 3, 1, 1, 1]
+
+
+def test_tiles_of_numpy(load: Load) -> None:
+    module = load(
+        "@kernel\ndef k(y: f32[Array, 5, 7]):\n    y[0], y[1], y[2] = np.zeros(7), np.ones(7), np.full(7, 2.5)\n"
+        "    y[3], y[4] = np.arange(7), np.arange(-3, 4, dtype=np.int64)\n"
+    )
+    y = module.k.simulate(1)["y"][0]
+    np.testing.assert_array_equal(y, [np.zeros(7), np.ones(7), np.full(7, 2.5), np.arange(7), np.arange(-3, 4)])
+
+
+NARROW = {"f8": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "bf16": "bfloat16", "f16": "float16"}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_rounding(name: str) -> None:
+    """What arrays are rounded to and read as outside kernels: every code, and values between and beyond them."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    known, theirs = BY_NAME[name], np.dtype(getattr(ml_dtypes, NARROW[name], None) or np.float16)
+    codes = np.arange(2**known.width).astype(f"u{known.width // 8}")
+    values = widen(codes if name != "f16" else codes.view(np.float16), known).astype(np.float32)
+    np.testing.assert_array_equal(values, codes.view(theirs).astype(np.float32))
+    finite = np.sort(values[np.isfinite(values)]).astype(np.float64)
+    between = np.concatenate([finite[1:] * w + finite[:-1] * (1 - w) for w in (0.25, 0.5, 0.75)])
+    with np.errstate(over="ignore", invalid="ignore"):
+        x = np.concatenate([values, between, finite[-1] * np.array([1.01, 1.1, 2, -1.1, -9])]).astype(np.float32)
+        wanted = np.clip(x, -448, 448).astype(theirs) if name == "f8" else x.astype(theirs)
+    got = narrow(x, known).view(codes.dtype)
+    np.testing.assert_array_equal(got[~np.isnan(x)], wanted.view(codes.dtype)[~np.isnan(x)])
+    assert np.isnan(widen(narrow(x[np.isnan(x)], known), known)).all()
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_narrow_arithmetic(load: Load, name: str) -> None:
+    """Each operation is computed in f32 and rounded once; NaN, infinities, zeros of both signs among the values."""
+    module = load(
+        f"@kernel\ndef k(a: {name}[Array, 777], b: {name}[Array, 777], y: {name}[Array, 6, 777], z: f64[Array, 777]):\n"
+        "    s, t = a[:], b[:]\n    y[0], y[1], y[2] = s + t, s * t, -s\n"
+        "    y[3], y[4], y[5] = s * 3.0 - t, maximum(s, t), where(s < t, s, t)\n    z[:] = s\n"
+    )
+    known, rng = BY_NAME[name], np.random.default_rng(11)
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 3e5, -3e5, 60000, 1e-3, 1e-8, 448, -57344], np.float32)
+    a = np.concatenate([rng.normal(size=633) * 10.0 ** rng.integers(-6, 5, 633), np.repeat(special, 12)])
+    b = np.concatenate([rng.normal(size=633) * 10.0 ** rng.integers(-6, 5, 633), np.tile(special, 12)])
+    report = module.k.simulate(1, {"a": a, "b": b})
+    s, t = (widen(narrow(v, known), known).astype(np.float32) for v in (a, b))
+
+    def rounded(values: Any) -> Any:
+        return widen(narrow(values, known), known)
+
+    with np.errstate(all="ignore"):
+        greater = np.where((s > t) | ((s == t) & ~np.signbit(s)) | np.isnan(s), s, t)
+        triple = rounded(s * np.float32(3)) - t
+        wanted = [s + t, s * t, -s, triple, greater, np.where(s < t, s, t)]
+    for got, want in zip(report["y"][0], wanted, strict=True):
+        np.testing.assert_array_equal(got, rounded(want))
+        np.testing.assert_array_equal(np.signbit(got[got == 0]), np.signbit(rounded(want)[got == 0]))
+    np.testing.assert_array_equal(report["z"][0], s)
+
+
+@pytest.mark.parametrize("name", ["f64", "f32", "f16", "bf16", "f8", "f8e5m2"])
+def test_constants_beyond_the_type(load: Load, name: str) -> None:
+    """A number that the type lacks is its infinity, or in f8 the last number."""
+    module = load(f"@kernel\ndef k(y: {name}[Array, 4]):\n    y[0], y[1] = 1e300, -1e300\n    y[2:4] = -math.inf\n")
+    most = {"f64": 1e300, "f8": 448.0}.get(name, np.inf)
+    least = -448.0 if name == "f8" else -np.inf
+    assert module.k.simulate(1)["y"][0].tolist() == [most, -most, least, least]
+
+
+@pytest.mark.parametrize("name", ["f64", "f32", "f16", "bf16", "f8", "f8e5m2", "i64", "i32", "i16", "i8"])
 def test_types(load: Load, name: str) -> None:
     """Every type is loaded, converted, computed with and stored."""
     module = load(
