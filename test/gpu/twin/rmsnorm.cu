@@ -8,7 +8,11 @@
 // A row is spread over a cluster of CTAs; its sum of squares meets in
 // distributed shared memory. Checked against float64 on the host.
 //
-//   rmsnorm [--hidden H]        on all 2, 4 or 8 GPUs
+// With fp8 each row of y is e4m3 with a scale: x * w is quantised and the scale
+// alone is normalised, so that the sum of squares and the greatest |x * w| meet
+// in one exchange.
+//
+//   rmsnorm [--hidden H] [--fp8 1]        on all 2, 4 or 8 GPUs
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +24,34 @@ struct Fused {
   Params p;
   const uint4 *residual, *weight;
   uint4 *y, *sum;
+  uint2 *y8;
+  float *scale;
   int rows, rowVectors;
 };
+
+/// What the threads of a row exchange.
+template <bool Fp8>
+struct Part {
+  float squares;
+};
+template <>
+struct alignas(8) Part<true> {
+  float squares, largest;
+};
+template <bool Fp8>
+__device__ __forceinline__ Part<Fp8> combine(Part<Fp8> a, Part<Fp8> b) {
+  a.squares += b.squares;
+  if constexpr (Fp8)
+    a.largest = fmaxf(a.largest, b.largest);
+  return a;
+}
+template <bool Fp8>
+__device__ __forceinline__ Part<Fp8> shuffle(Part<Fp8> a, int distance) {
+  a.squares = __shfl_xor_sync(~0u, a.squares, distance);
+  if constexpr (Fp8)
+    a.largest = __shfl_xor_sync(~0u, a.largest, distance);
+  return a;
+}
 
 __device__ __forceinline__ uint32_t clusterRank() {
   uint32_t r;
@@ -37,62 +67,103 @@ __device__ __forceinline__ void clusterBarrier() {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
   }
 }
-__device__ __forceinline__ void storeCluster(float *local, uint32_t cta,
-                                             float v) {
+template <bool Fp8>
+__device__ __forceinline__ void storeCluster(Part<Fp8> *local, uint32_t cta,
+                                             Part<Fp8> v) {
   uint32_t address = (uint32_t)__cvta_generic_to_shared(local), remote;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                : "=r"(remote)
                : "r"(address), "r"(cta));
-  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(v)
-               : "memory");
+  if constexpr (Fp8)
+    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(remote),
+                 "f"(v.squares), "f"(v.largest)
+                 : "memory");
+  else
+    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote),
+                 "f"(v.squares)
+                 : "memory");
 }
 
-/// The sum over a row that C CTAs of T threads hold, on every thread. `parity`
-/// alternates from row to row, so that one barrier a row is enough.
-template <int C, int T>
-__device__ __forceinline__ float
-rowSum(float v, float (&partial)[2][C * T / 32], int parity) {
+/// The parts of a row that C CTAs of T threads hold, combined, on every thread.
+/// `parity` alternates from row to row, so that one barrier a row is enough.
+template <int C, int T, bool Fp8>
+__device__ __forceinline__ Part<Fp8>
+reduceRow(Part<Fp8> v, Part<Fp8> (&partial)[2][C * T / 32], int parity) {
 #pragma unroll
   for (int d = 1; d < 32; d *= 2)
-    v += __shfl_xor_sync(~0u, v, d);
+    v = combine(v, shuffle(v, d));
   constexpr int kWarps = T / 32, kAll = C * kWarps;
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   if (lane < C) {
-    float *slot = &partial[parity][clusterRank() * kWarps + warp];
+    Part<Fp8> *slot = &partial[parity][clusterRank() * kWarps + warp];
     if (C == 1)
       *slot = v;
     else
       storeCluster(slot, lane, v);
   }
   clusterBarrier<C>();
-  float total = 0;
+  Part<Fp8> total{};
   if (kAll <= 32) {
-    total = lane < kAll ? partial[parity][lane] : 0;
-  } else {
-    float a = partial[parity][2 * lane % kAll],
-          b = partial[parity][(2 * lane + 1) % kAll];
-    total = 2 * lane < kAll ? a + b : 0;
+    if (lane < kAll)
+      total = partial[parity][lane];
+  } else if (2 * lane < kAll) {
+    total = combine(partial[parity][2 * lane], partial[parity][2 * lane + 1]);
   }
 #pragma unroll
   for (int d = 1; d < 32; d *= 2)
-    total += __shfl_xor_sync(~0u, total, d);
+    total = combine(total, shuffle(total, d));
   return total;
 }
 
+__device__ __forceinline__ uint32_t packFp8(float a, float b, float c,
+                                            float d) {
+  uint32_t word;
+  asm("{ .reg .b16 l, h; cvt.rn.satfinite.e4m3x2.f32 l, %2, %1; "
+      "cvt.rn.satfinite.e4m3x2.f32 h, %4, %3; mov.b32 %0, {l, h}; }"
+      : "=r"(word)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
+  return word;
+}
+
 /// What follows the reduction, on one vector of a row.
-template <int C, int T>
+template <int C, int T, bool Fp8>
 __device__ __forceinline__ void
-finish(const Fused &f, Sum h, size_t at, size_t column, uint4 residual,
-       uint4 weight, float (&partial)[2][C * T / 32], int parity) {
+finish(const Fused &f, Sum h, int row, size_t column, uint4 residual,
+       uint4 weight, Part<Fp8> (&partial)[2][C * T / 32], int parity) {
+  size_t at = (size_t)row * f.rowVectors + column;
   add(h, residual, false);
-  float squares = 0;
+  Part<Fp8> part{};
 #pragma unroll
   for (int i = 0; i < 8; ++i)
-    squares += h.v[i] * h.v[i];
-  float inv = rsqrtf(
-      rowSum<C, T>(squares, partial, parity) / (8.0f * f.rowVectors) + 1e-5f);
-  f.sum[at] = pack(h);
+    part.squares += h.v[i] * h.v[i];
   uint32_t w[4] = {weight.x, weight.y, weight.z, weight.w};
+  Sum y;
+  if constexpr (Fp8) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      y.v[2 * i] = h.v[2 * i] * __uint_as_float(w[i] << 16);
+      y.v[2 * i + 1] = h.v[2 * i + 1] * __uint_as_float(w[i] & 0xFFFF0000u);
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      part.largest = fmaxf(part.largest, fabsf(y.v[i]));
+  }
+  part = reduceRow<C, T, Fp8>(part, partial, parity);
+  if constexpr (Fp8) {
+    float least = fmaxf(part.largest, 1e-15f), inverse = 448.0f / least;
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      y.v[i] *= inverse;
+    f.y8[at] = {packFp8(y.v[0], y.v[1], y.v[2], y.v[3]),
+                packFp8(y.v[4], y.v[5], y.v[6], y.v[7])};
+    f.sum[at] = pack(h);
+    if (column == 0)
+      f.scale[row] =
+          least / 448.0f * rsqrtf(part.squares / (8.0f * f.rowVectors) + 1e-5f);
+    return;
+  }
+  float inv = rsqrtf(part.squares / (8.0f * f.rowVectors) + 1e-5f);
+  f.sum[at] = pack(h);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     h.v[2 * i] *= inv * __uint_as_float(w[i] << 16);
@@ -101,9 +172,9 @@ finish(const Fused &f, Sum h, size_t at, size_t column, uint4 residual,
   f.y[at] = pack(h);
 }
 
-template <int N, int C, int T>
+template <int N, int C, int T, bool Fp8>
 __global__ void __launch_bounds__(T) oneShot(__grid_constant__ const Fused f) {
-  __shared__ float partial[2][C * T / 32];
+  __shared__ Part<Fp8> partial[2][C * T / 32];
   const Params &p = f.p;
   begin<true>();
   uint32_t epoch = p.epoch[blockIdx.x];
@@ -137,7 +208,7 @@ __global__ void __launch_bounds__(T) oneShot(__grid_constant__ const Fused f) {
 #pragma unroll
     for (int k = 0; k < N; ++k)
       add(sum, v[k], k == 0);
-    finish<C, T>(f, sum, at, column, residual, weight, partial, parity);
+    finish<C, T, Fp8>(f, sum, row, column, residual, weight, partial, parity);
 #pragma unroll
     for (int k = 0; k < N; ++k)
       own[last * N * p.capacity + k * p.capacity + at] = empty;
@@ -149,9 +220,9 @@ __global__ void __launch_bounds__(T) oneShot(__grid_constant__ const Fused f) {
 
 /// Row r belongs to rank r mod N, which sums it and pushes the sum to all; all
 /// compute the tail.
-template <int N, int C, int T>
+template <int N, int C, int T, bool Fp8>
 __global__ void __launch_bounds__(T) twoShot(__grid_constant__ const Fused f) {
-  __shared__ float partial[2][C * T / 32];
+  __shared__ Part<Fp8> partial[2][C * T / 32];
   const Params &p = f.p;
   begin<true>();
   uint32_t epoch = p.epoch[blockIdx.x];
@@ -209,7 +280,7 @@ __global__ void __launch_bounds__(T) twoShot(__grid_constant__ const Fused f) {
     pollAll<1>(v, from, p.failed);
     Sum sum;
     add(sum, v[0], true);
-    finish<C, T>(f, sum, at, column, residual, weight, partial, parity);
+    finish<C, T, Fp8>(f, sum, row, column, residual, weight, partial, parity);
     mine[last * N * p.capacity + slot] = empty;
   }
   if (C > 1)
@@ -245,7 +316,7 @@ struct Variant {
   std::function<void(Rank &)> launch;
 };
 
-template <int N, int C, int T>
+template <int N, int C, int T, bool Fp8>
 void addVariants(std::vector<Variant> &all) {
   std::string shape = "/c" + std::to_string(C) + "/t" + std::to_string(T);
   // All CTAs must be resident: 1,024 threads an SM are, whatever the registers.
@@ -255,43 +326,67 @@ void addVariants(std::vector<Variant> &all) {
     int most = limit / C;
     all.push_back(
         {"one_shot" + shape + "/g" + std::to_string(most), 1, 64, [=](Rank &r) {
-           launchClusters(oneShot<N, C, T>, r, std::min(r.fused.rows, most), C,
-                          T);
+           launchClusters(oneShot<N, C, T, Fp8>, r,
+                          std::min(r.fused.rows, most), C, T);
          }});
     all.push_back({"two_shot" + shape + "/g" + std::to_string(most), 8, 1024,
                    [=](Rank &r) {
-                     launchClusters(twoShot<N, C, T>, r,
+                     launchClusters(twoShot<N, C, T, Fp8>, r,
                                     std::min(r.fused.rows, most), C, T);
                    }});
   }
 }
 
-template <int N>
+template <int N, bool Fp8>
 std::vector<Variant> variants(int hidden) {
   std::vector<Variant> all;
   if (hidden == 8192) {
-    addVariants<N, 1, 1024>(all);
-    addVariants<N, 2, 512>(all);
-    addVariants<N, 4, 256>(all);
-    addVariants<N, 8, 128>(all);
+    addVariants<N, 1, 1024, Fp8>(all);
+    addVariants<N, 2, 512, Fp8>(all);
+    addVariants<N, 4, 256, Fp8>(all);
+    addVariants<N, 8, 128, Fp8>(all);
   } else if (hidden == 4096) {
-    addVariants<N, 1, 512>(all);
-    addVariants<N, 2, 256>(all);
-    addVariants<N, 4, 128>(all);
+    addVariants<N, 1, 512, Fp8>(all);
+    addVariants<N, 2, 256, Fp8>(all);
+    addVariants<N, 4, 128, Fp8>(all);
   }
   return all;
 }
 
+template <bool Fp8>
+std::vector<Variant> variants(int ranks, int hidden) {
+  switch (ranks) {
+  case 2:
+    return variants<2, Fp8>(hidden);
+  case 4:
+    return variants<4, Fp8>(hidden);
+  case 8:
+    return variants<8, Fp8>(hidden);
+  }
+  return {};
+}
+
+/// The number that a byte of e4m3 is.
+static double fromFp8(uint8_t byte) {
+  int exponent = byte >> 3 & 15, fraction = byte & 7;
+  if ((byte & 0x7F) == 0x7F)
+    return std::nan("");
+  double size = exponent ? std::ldexp(8 + fraction, exponent - 10)
+                         : std::ldexp(fraction, -9);
+  return byte & 0x80 ? -size : size;
+}
+
 int main(int argc, char **argv) {
   int ranks = 0, hidden = 8192;
+  bool fp8 = false;
   CUDA(cudaGetDeviceCount(&ranks));
   for (int i = 1; i + 1 < argc; i += 2)
     if (!std::strcmp(argv[i], "--hidden"))
       hidden = std::atoi(argv[i + 1]);
-  std::vector<Variant> all = ranks == 2   ? variants<2>(hidden)
-                             : ranks == 4 ? variants<4>(hidden)
-                             : ranks == 8 ? variants<8>(hidden)
-                                          : std::vector<Variant>();
+    else if (!std::strcmp(argv[i], "--fp8"))
+      fp8 = std::atoi(argv[i + 1]);
+  std::vector<Variant> all =
+      fp8 ? variants<true>(ranks, hidden) : variants<false>(ranks, hidden);
   if (all.empty()) {
     std::fprintf(stderr, "2, 4 or 8 GPUs and hidden 4096 or 8192 are needed\n");
     return 1;
@@ -310,6 +405,8 @@ int main(int argc, char **argv) {
     uint4 *input, *slots, *gather, *residual, *weight;
     for (uint4 **array : {&input, &residual, &weight, &f.y, &f.sum})
       CUDA(cudaMalloc(array, elements * 2));
+    CUDA(cudaMalloc(&f.y8, elements));
+    CUDA(cudaMalloc(&f.scale, kMaxRows * 4));
     CUDA(cudaMalloc(&slots, 3 * ranks * capacity * 16));
     CUDA(cudaMalloc(&gather, 3 * ranks * capacity * 16));
     CUDA(cudaMalloc(&f.p.epoch, kMaxBlocks * 4));
@@ -362,6 +459,8 @@ int main(int argc, char **argv) {
           CUDA(cudaMemcpy(rank.fused.p.gather[r], poison.data(),
                           poison.size() * 4, cudaMemcpyHostToDevice));
           CUDA(cudaMemset(rank.fused.y, 0xFF, elements * 2));
+          CUDA(cudaMemset(rank.fused.y8, 0xFF, elements));
+          CUDA(cudaMemset(rank.fused.scale, 0xFF, kMaxRows * 4));
           CUDA(cudaDeviceSynchronize());
           together.arrive_and_wait();
           times[r] =
@@ -370,7 +469,13 @@ int main(int argc, char **argv) {
           CUDA(cudaMemcpy(&failed, rank.fused.p.failed, 4,
                           cudaMemcpyDeviceToHost));
           std::vector<uint16_t> got((size_t)rows * hidden);
+          std::vector<uint8_t> got8(got.size());
+          std::vector<float> scales(rows);
           CUDA(cudaMemcpy(got.data(), rank.fused.y, got.size() * 2,
+                          cudaMemcpyDeviceToHost));
+          CUDA(cudaMemcpy(got8.data(), rank.fused.y8, got8.size(),
+                          cudaMemcpyDeviceToHost));
+          CUDA(cudaMemcpy(scales.data(), rank.fused.scale, rows * 4,
                           cudaMemcpyDeviceToHost));
           errors[r] = failed ? 1e30 : 0;
           for (int row = 0; row < rows; row += std::max(1, rows / 8)) {
@@ -384,8 +489,13 @@ int main(int argc, char **argv) {
             double inv = 1 / std::sqrt(squares / hidden + 1e-5);
             for (int i = 0; i < hidden; ++i) {
               double want = h(i) * inv * fromBF16(inputOf(200, i));
-              double error =
-                  std::abs(want - fromBF16(got[(size_t)row * hidden + i]));
+              size_t at = (size_t)row * hidden + i;
+              double value = fp8 ? fromFp8(got8[at]) * scales[row]
+                                 : (double)fromBF16(got[at]);
+              double error = std::abs(want - value);
+              // Half of an eighth, which neighbours of e4m3 are apart.
+              if (fp8)
+                error = std::max(0.0, error - std::abs(want) / 16);
               errors[r] = std::isnan(error) ? 1e30 : std::max(errors[r], error);
             }
           }
