@@ -33,6 +33,7 @@ llvm::StringRef hintFor(ActionKind kind) {
            "increments a counter";
   case ActionKind::Barrier:
   case ActionKind::BarrierWait:
+  case ActionKind::EngineCopy:
   case ActionKind::ChannelBarrier:
     return "every member must reach the barrier: move it out of conditions "
            "and roles that leave some out, or use a smaller team or extent";

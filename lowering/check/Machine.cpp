@@ -140,14 +140,33 @@ bool Machine::advance(Thread &thread) {
       thread.pc = in.target;
       continue;
     case Code::Branch:
+      if (leaveUnknown(thread, in.extra))
+        break;
       if (!k[in.a])
-        passUnknown(thread, program.guards[in.extra]);
+        passUnknown(thread, in.extra);
       else
         thread.pc = v[in.a] ? thread.pc + 1 : in.target;
       break;
+    case Code::RegionEnd:
+      thread.pc = !thread.unsure.empty() && thread.unsure.back() == in.extra
+                      ? in.other
+                      : in.target;
+      break;
+    case Code::ChoiceEnd:
+      if (!thread.unsure.empty() && thread.unsure.back() == in.extra) {
+        thread.unsure.pop_back();
+        thread.pc = program.guards[in.extra].skip;
+      } else {
+        ++thread.pc;
+      }
+      break;
+    case Code::Back:
+      if (!leaveUnknown(thread, in.extra))
+        thread.pc = in.target;
+      break;
     case Code::LoopEnter:
       if (!k[in.a] || !k[in.b] || !k[in.c])
-        passUnknown(thread, program.guards[in.extra]);
+        passUnknown(thread, in.extra);
       else if (v[in.c] <= 0) {
         if (auto diag = report(program.guards[in.extra].op))
           *diag << "has step " << v[in.c]
@@ -180,9 +199,27 @@ bool Machine::advance(Thread &thread) {
   }
 }
 
-void Machine::passUnknown(Thread &thread, const Guard &guard) {
-  if (!guard.sync) {
+bool Machine::leaveUnknown(Thread &thread, int32_t index) {
+  const Guard &guard = program.guards[index];
+  if (thread.unsure.empty() || thread.unsure.back() != index || guard.body < 0)
+    return false;
+  thread.unsure.pop_back();
+  thread.pc = guard.skip;
+  return true;
+}
+
+void Machine::passUnknown(Thread &thread, int32_t index) {
+  const Guard &guard = program.guards[index];
+  if (!guard.sync && !guard.touches) {
     thread.pc = guard.skip;
+    return;
+  }
+  if (!guard.sync) {
+    if (thread.unsure.empty() || thread.unsure.back() != index)
+      thread.unsure.push_back(index);
+    for (Register reg : guard.carried)
+      known[thread.id * program.initialKnown.size() + reg] = 0;
+    thread.pc = guard.body >= 0 ? guard.body : thread.pc + 1;
     return;
   }
   fatal = true;
@@ -288,6 +325,10 @@ void Machine::endLaunch(Thread &thread) {
       diag->attachNote() << "pass its token to comms.bulk_wait, on every path";
     }
   thread.copies.clear();
+  // What goes through an adapter is not over without a flush.
+  complete(thread, [&](const Pending &pending) {
+    return !program.actions[pending.action].gin;
+  });
   thread.openArrivals = 0;
   thread.atEnd = true;
 }
@@ -312,6 +353,9 @@ void Machine::nextLaunch(int32_t index) {
 
 bool Machine::act(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
+  // What may not happen orders nothing.
+  if (!thread.unsure.empty() && action.kind != ActionKind::Access)
+    return true;
   switch (action.kind) {
   case ActionKind::Access:
     doAccess(thread, index);
@@ -332,6 +376,16 @@ bool Machine::act(Thread &thread, int32_t index) {
   case ActionKind::Fence:
     doFence(thread, action);
     return true;
+  case ActionKind::Flush:
+    complete(thread, [&](const Pending &pending) {
+      const Action &transfer = program.actions[pending.action];
+      return transfer.gin == action.gin &&
+             (transfer.deferral == Deferral::Get ||
+              (transfer.deferral == Deferral::Put && !pending.write));
+    });
+    return true;
+  case ActionKind::EngineCopy:
+    return doEngineCopy(thread, index);
   case ActionKind::Barrier:
   case ActionKind::Arrive:
   case ActionKind::BarrierWait:

@@ -92,6 +92,29 @@ private:
     int64_t first = 0, stride = 1, size = 1, rank = 0;
     int64_t world(int64_t teamRank) const { return first + teamRank * stride; }
   };
+  struct Bounds {
+    int64_t begin = 0, end = 0;
+    /// The place depends on data: these are all places that it may be.
+    bool anywhere = false;
+  };
+  /// What a transfer touches, which may happen until it is known to be over.
+  struct Pending {
+    int32_t action = -1;
+    /// Memory of an argument: the part; of scratch: -1 - which.
+    int64_t place = 0;
+    int32_t argument = -1;
+    int64_t rank = 0;
+    Bounds bounds{0, 0};
+    bool write = false;
+    /// A release fence came behind it.
+    bool fenced = false;
+    /// When the op was executed.
+    uint32_t time = 0;
+    /// Token of a bulk copy.
+    int64_t copy = 0;
+    /// Id of the cell that counts it, or -1.
+    int64_t counter = -1;
+  };
   struct Thread {
     int32_t id = 0, rankIndex = 0, rank = 0, block = 0, launch = 1, pc = 0;
     bool blocked = false, atEnd = false;
@@ -102,6 +125,11 @@ private:
     /// Generation of the barrier at `pc`, once arrived.
     int32_t pending = -1;
     llvm::SmallVector<std::pair<int64_t, int32_t>, 0> copies;
+    /// Transfers that may still be on their way.
+    llvm::SmallVector<Pending, 0> underway;
+    /// Choices and loops around `pc` whose conditions are unknown: what is
+    /// followed may happen or not.
+    llvm::SmallVector<int32_t, 0> unsure;
   };
   /// One change of a cell.
   struct Change {
@@ -129,8 +157,13 @@ private:
     /// Changes since the last reset; old ones are dropped.
     llvm::SmallVector<Change, 4> changes;
     int32_t resets = 0;
+    /// The last reset, and for counters the last increment of each thread.
+    CellWait reset;
+    llvm::SmallVector<CellWait, 0> counts;
     /// Waits for equality since the last change; waits since the last reset.
     llvm::SmallVector<CellWait, 2> equalWaits, waits;
+    /// The thread that waits; -1: several.
+    int32_t waiter = -1;
   };
   /// A wait that an op made on a cell: does it advance from launch to launch?
   struct Progress {
@@ -172,9 +205,6 @@ private:
     /// Tiles sent, a destination each, and received in the present launch.
     int64_t due = 0, taken = 0;
   };
-  struct Bounds {
-    int64_t begin, end;
-  };
 
   // Following.
   void nextLaunch(int32_t rankIndex);
@@ -182,8 +212,11 @@ private:
   bool advance(Thread &thread);
   void evaluate(const Instruction &in, const Thread &thread, int64_t *values,
                 uint8_t *known);
-  /// Goes past a branch whose condition is unknown, or refuses.
-  void passUnknown(Thread &thread, const Guard &guard);
+  /// Follows all that a choice or a loop with an unknown condition may do, or
+  /// refuses.
+  void passUnknown(Thread &thread, int32_t guard);
+  /// Leaves the choice or loop if it is the unknown one that is followed.
+  bool leaveUnknown(Thread &thread, int32_t guard);
   /// Performs the action at pc; false: the thread must wait.
   bool act(Thread &thread, int32_t index);
   void endLaunch(Thread &thread);
@@ -195,6 +228,7 @@ private:
   void doReset(Thread &thread, int32_t index);
   bool doWaitCounter(Thread &thread, int32_t index);
   void doFence(Thread &thread, const Action &action);
+  bool doEngineCopy(Thread &thread, int32_t index);
   bool doBarrier(Thread &thread, int32_t index);
   void doSend(Thread &thread, int32_t index);
   bool doRecv(Thread &thread, int32_t index);
@@ -219,15 +253,43 @@ private:
               int64_t amount, bool release);
   void trim(Cell &cell);
   bool isNeeded(ArrayRef<Change> since, const Change &change, int64_t want);
+  void checkLowered(Thread &thread, const Action &action, const Cell &cell,
+                    int64_t value);
+  /// Calls `visit` for the waits on `cell` that `thread` does not know to be
+  /// over, until it returns true.
+  void forOpenWaits(const Thread &thread, const Cell &cell,
+                    llvm::function_ref<bool(const CellWait &)> visit);
+  void checkReset(Thread &thread, const Action &action, const Cell &cell);
+  void count(Thread &thread, int32_t index);
+  void resetCounter(Thread &thread, const Action &action, Cell &cell);
+  void fenceTransfer(Thread &thread, Pending &pending);
   void checkStandIn(Thread &thread, int32_t index, const Cell &cell,
                     const Change &next);
   std::optional<Bounds> bounds(Thread &thread, const Action &action,
                                const RangePlan &range);
   void touch(Thread &thread, int32_t index, const RangePlan &range,
              Bounds bounds);
+  /// Calls `visit` with the world rank of each part that may be touched.
+  void forParts(const Thread &thread, const MemoryPlan &memory,
+                llvm::function_ref<void(int64_t)> visit);
+  bool isTracked(const ArgumentPlan &argument) const;
+  void checkPending(Thread &thread, int32_t index, int64_t place, bool write,
+                    Bounds bounds);
+  void defer(Thread &thread, int32_t index, const RangePlan &range,
+             Bounds bounds);
+  /// Transfers that `over` says are over have been done by now.
+  void complete(Thread &thread, llvm::function_ref<bool(const Pending &)> over);
+  void completeReleased(Thread &thread);
+  void completeFenced(Thread &thread);
+  int64_t placeOf(int32_t argument, int64_t rank) const {
+    return argument * static_cast<int64_t>(shape.followed.size()) +
+           rankIndex[rank];
+  }
   void touchByHost(const Thread &thread, Stamp turn);
   void touchPart(Thread &thread, int32_t index, int32_t argument, int64_t rank,
                  bool write, Bounds bounds);
+  void touchMail(Thread &thread, int32_t index, int64_t rank, bool write,
+                 Bounds units);
   int32_t barrier(const Thread &thread, int32_t team, bool grid,
                   int32_t channel);
   int32_t arrive(Thread &thread, int32_t index, BarrierState &state,
@@ -258,7 +320,7 @@ private:
     return index < 0 ? -1 : static_cast<int32_t>(index * shape.blocks + block);
   }
   std::optional<Bounds> mailBounds(Thread &thread, const Action &action);
-  void store(Thread &thread, int32_t index, Mailbox &box, Bounds bounds,
+  void store(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
              int64_t flag);
 
   // Reporting. Null: an error has been reported at this op already.

@@ -21,11 +21,22 @@ using namespace mlir::comms::check;
 
 std::optional<Machine::Bounds>
 Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
-  auto offset = get(thread, range.offset);
+  auto offset = range.memory.moved ? std::nullopt : get(thread, range.offset);
   auto count = range.count < 0 ? std::optional(range.fixedCount)
                                : get(thread, range.count);
-  if (!offset || !count)
-    return std::nullopt;
+  if (count && *count < 0 && range.count < 0)
+    count = std::nullopt;
+  int64_t limit = range.memory.limit >= 0 ? range.memory.limit : INT64_MAX;
+  // All that it may touch.
+  if (!offset)
+    return count == 0 ? Bounds{} : Bounds{0, limit, /*anywhere=*/true};
+  if (!count || !thread.unsure.empty()) {
+    int64_t begin = std::clamp<int64_t>(*offset, 0, limit);
+    int64_t most = count                  ? std::max<int64_t>(*count, 0)
+                   : range.fixedCount > 0 ? range.fixedCount
+                                          : limit;
+    return Bounds{begin, begin + std::min(most, limit - begin)};
+  }
   if (range.count >= 0 && range.fixedCount > 0 &&
       (*count < 0 || *count > range.fixedCount)) {
     if (auto diag = report(action)) {
@@ -65,29 +76,165 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
 void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
                     Bounds bounds) {
   const MemoryPlan &memory = range.memory;
-  if (memory.argument < 0 || !program.arguments[memory.argument].shared ||
-      shape.isPartial())
+  if (shape.isPartial() || bounds.begin == bounds.end)
     return;
+  if (memory.kind == MemoryPlan::Scratch && !thread.underway.empty())
+    checkPending(thread, index, -1 - int64_t(memory.scratch), range.write,
+                 bounds);
+  if (memory.argument < 0)
+    return;
+  // Blocks that share out this rank's own memory by data are not compared.
+  const ArgumentPlan &argument = program.arguments[memory.argument];
+  bool tracked = isTracked(argument) && !(bounds.anywhere && !argument.shared);
+  forParts(thread, memory, [&](int64_t rank) {
+    if (!thread.underway.empty())
+      checkPending(thread, index, placeOf(memory.argument, rank), range.write,
+                   bounds);
+    if (tracked)
+      touchPart(thread, index, memory.argument, rank, range.write, bounds);
+  });
+}
+
+/// Whether two of those that touch it could meet there.
+bool Machine::isTracked(const ArgumentPlan &argument) const {
+  return (argument.written || argument.host) &&
+         (argument.shared || shape.blocks > 1);
+}
+
+void Machine::forParts(const Thread &thread, const MemoryPlan &memory,
+                       llvm::function_ref<void(int64_t)> visit) {
   if (memory.kind == MemoryPlan::Own)
-    return touchPart(thread, index, memory.argument, thread.rank, range.write,
-                     bounds);
+    return visit(thread.rank);
   const TeamView &team = view(thread, memory.team);
-  if (memory.kind == MemoryPlan::Multimem) {
-    for (int64_t rank = 0; rank < team.size; ++rank)
-      touchPart(thread, index, memory.argument, team.world(rank), range.write,
-                bounds);
+  if (memory.kind == MemoryPlan::Peer)
+    if (auto peer = get(thread, memory.peer)) {
+      if (*peer >= 0 && *peer < team.size)
+        visit(team.world(*peer));
+      return;
+    }
+  for (int64_t rank = 0; rank < team.size; ++rank)
+    visit(team.world(rank));
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers that are not over
+//===----------------------------------------------------------------------===//
+
+/// This block's own accesses are not ordered with its transfers.
+void Machine::checkPending(Thread &thread, int32_t index, int64_t place,
+                           bool write, Bounds bounds) {
+  steps += thread.underway.size();
+  for (const Pending &old : thread.underway) {
+    if (old.place != place || !(write || old.write) ||
+        old.bounds.end <= bounds.begin || bounds.end <= old.bounds.begin)
+      continue;
+    const Action &action = program.actions[index];
+    const Action &transfer = program.actions[old.action];
+    auto diag = report(action);
+    if (!diag)
+      return;
+    *diag << (write ? "writes" : "reads") << " ["
+          << std::max(old.bounds.begin, bounds.begin) << ", "
+          << std::min(old.bounds.end, bounds.end) << ") of ";
+    if (old.argument >= 0)
+      *diag << "'" << program.arguments[old.argument].name << "' at rank "
+            << old.rank;
+    else
+      *diag << "scratch memory";
+    *diag << " on " << when(thread) << ", which a transfer before it may still "
+          << (old.write ? "write" : "read");
+    diag->attachNote(transfer.op->getLoc()) << "the transfer";
+    if (transfer.deferral == Deferral::Bulk)
+      diag->attachNote() << "wait for it first: comms.bulk_wait";
+    else if (transfer.deferral == Deferral::Get || !old.write)
+      diag->attachNote() << "let comms.flush come between, or a barrier";
+    else
+      diag->attachNote() << "only a release orders what a put writes: a signal "
+                            "or a barrier between them";
     return;
   }
-  if (auto peer = get(thread, memory.peer))
-    touchPart(thread, index, memory.argument, team.world(*peer), range.write,
-              bounds);
+}
+
+void Machine::defer(Thread &thread, int32_t index, const RangePlan &range,
+                    Bounds bounds) {
+  const Action &action = program.actions[index];
+  const MemoryPlan &memory = range.memory;
+  if (action.deferral == Deferral::None || shape.isPartial() ||
+      bounds.begin == bounds.end ||
+      (action.deferral == Deferral::Get && !range.write))
+    return;
+  Pending made;
+  made.action = index;
+  made.bounds = bounds;
+  made.write = range.write;
+  made.time = clocks.stamp(thread.id).time;
+  made.copy = nextCopy + 1;
+  if (action.counter >= 0)
+    if (auto at = get(thread, action.counterIndex))
+      made.counter = cell(action.counter, thread.rank, *at).id;
+  if (memory.kind == MemoryPlan::Scratch) {
+    made.place = -1 - int64_t(memory.scratch);
+    thread.underway.push_back(made);
+    return;
+  }
+  made.argument = memory.argument;
+  forParts(thread, memory, [&](int64_t rank) {
+    made.place = placeOf(memory.argument, rank);
+    made.rank = rank;
+    thread.underway.push_back(made);
+  });
+}
+
+/// A transfer is touched twice, where it begins and where it is over: what is
+/// ordered with it comes before the one or after the other.
+void Machine::complete(Thread &thread,
+                       llvm::function_ref<bool(const Pending &)> over) {
+  if (thread.underway.empty())
+    return;
+  llvm::erase_if(thread.underway, [&](const Pending &pending) {
+    if (!over(pending))
+      return false;
+    if (pending.argument >= 0 &&
+        isTracked(program.arguments[pending.argument]) &&
+        clocks.stamp(thread.id).time != pending.time)
+      touchPart(thread, pending.action, pending.argument, pending.rank,
+                pending.write, pending.bounds);
+    return true;
+  });
+}
+
+void Machine::completeReleased(Thread &thread) {
+  complete(thread, [&](const Pending &pending) {
+    return program.actions[pending.action].deferral == Deferral::Put;
+  });
+}
+
+/// A fence and a relaxed signal behind it release, too.
+void Machine::completeFenced(Thread &thread) {
+  llvm::erase_if(thread.underway,
+                 [](const Pending &pending) { return pending.fenced; });
+}
+
+/// Whoever hears of the fence comes after the put.
+void Machine::fenceTransfer(Thread &thread, Pending &pending) {
+  if (program.actions[pending.action].deferral != Deferral::Put ||
+      pending.fenced)
+    return;
+  pending.fenced = true;
+  if (pending.argument >= 0 && isTracked(program.arguments[pending.argument]) &&
+      clocks.stamp(thread.id).time != pending.time)
+    touchPart(thread, pending.action, pending.argument, pending.rank,
+              pending.write, pending.bounds);
 }
 
 void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
                         int64_t rank, bool write, Bounds bounds) {
   const Action &action = program.actions[index];
   Touch now{clocks.stamp(thread.id), index, thread.launch,
-            isa<MultimemReduceOp>(action.op)};
+            isa<MultimemReduceOp>(action.op) ? Touch::Reduction
+            : isMail(action.kind)            ? Touch::Mail
+                                             : Touch::Plain,
+            write};
   auto clash = [&](const Touch &old, bool oldWrites, int64_t begin,
                    int64_t end) {
     bool reuse = old.launch != thread.launch;
@@ -128,19 +275,21 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
         if (!clocks.visible(thread.id, piece.write.stamp))
           clash(piece.write, true, begin, piece.end);
         for (const Touch &old : piece.reads) {
-          bool apart = now.combines ? !old.combines : write || old.combines;
-          bool ordered = old.combines ? clocks.visible(thread.id, old.stamp)
-                                      : clocks.carriedOut(thread.id, old.stamp);
+          bool apart = (write || old.writes) &&
+                       (old.access == Touch::Plain || old.access != now.access);
+          bool ordered = old.writes ? clocks.visible(thread.id, old.stamp)
+                                    : clocks.carriedOut(thread.id, old.stamp);
           if (apart && !ordered)
-            clash(old, old.combines, begin, piece.end);
+            clash(old, old.writes, begin, piece.end);
         }
-        if (write && !now.combines) {
+        if (write && now.access == Touch::Plain) {
           piece.reads.clear();
           piece.write = now;
           return;
         }
         for (Touch &old : piece.reads)
-          if (old.stamp.thread == thread.id && old.combines == now.combines) {
+          if (old.stamp.thread == thread.id && old.access == now.access &&
+              old.writes == now.writes) {
             old = now;
             return;
           }
@@ -155,7 +304,7 @@ void Machine::touchByHost(const Thread &thread, Stamp turn) {
   if (shape.isPartial())
     return;
   for (auto [argument, plan] : llvm::enumerate(program.arguments)) {
-    if (!plan.host || !plan.shared || plan.elements == 0)
+    if (!plan.host || !isTracked(plan) || plan.elements == 0)
       continue;
     auto late = [&](const Touch &old, bool write) {
       if (old.action < 0)
@@ -172,7 +321,7 @@ void Machine::touchByHost(const Thread &thread, Stamp turn) {
       }
     };
     size_t part = argument * shape.followed.size() + rankIndex[thread.rank];
-    Touch now{turn, -1, thread.launch, false};
+    Touch now{turn, -1, thread.launch, Touch::Plain, true};
     shadows[part].access(0, plan.elements, [&](int64_t, Shadow::Piece &piece) {
       steps += 2 + piece.reads.size();
       if (!clocks.visible(thread.id, piece.write.stamp))
@@ -188,13 +337,15 @@ void Machine::touchByHost(const Thread &thread, Stamp turn) {
 
 void Machine::doAccess(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
-  if (action.peer >= 0 && action.kind == ActionKind::Access &&
+  bool sure = thread.unsure.empty();
+  if (sure && action.peer >= 0 && action.kind == ActionKind::Access &&
       get(thread, action.peer) && !peerOf(thread, action))
     return;
-  for (const RangePlan &range : action.ranges) {
+  std::optional<Bounds> pieces[2];
+  for (auto [at, range] : llvm::enumerate(action.ranges)) {
     if (!range.used)
       continue;
-    if (range.memory.kind == MemoryPlan::Peer)
+    if (sure && range.memory.kind == MemoryPlan::Peer)
       if (auto peer = get(thread, range.memory.peer)) {
         Action at = {};
         at.op = action.op;
@@ -203,27 +354,47 @@ void Machine::doAccess(Thread &thread, int32_t index) {
         if (!peerOf(thread, at))
           return;
       }
-    if (auto piece = bounds(thread, action, range))
-      touch(thread, index, range, *piece);
+    pieces[at] = bounds(thread, action, range);
+    if (pieces[at])
+      touch(thread, index, range, *pieces[at]);
   }
-  if (action.counter >= 0) {
-    Action at = {};
-    at.op = action.op;
-    at.index = action.counterIndex;
-    at.object = action.counter;
-    if (auto cellAt =
-            cellIndex(thread, at, program.arguments[action.counter].count))
-      ++cell(action.counter, thread.rank, *cellAt).value;
+  if (sure && action.counter >= 0)
+    count(thread, index);
+  for (auto [at, range] : llvm::enumerate(action.ranges))
+    if (!fatal && pieces[at])
+      defer(thread, index, range, *pieces[at]);
+}
+
+/// The copy engine has its turn when all blocks of the rank have come; they go
+/// on when it is done. The last of them stands for it.
+bool Machine::doEngineCopy(Thread &thread, int32_t index) {
+  BarrierState &state = barriers[barrier(thread, -1, true, -2 - index)];
+  if (thread.pending < 0) {
+    thread.pending = arrive(thread, index, state, /*release=*/true, true);
+    if (leave(thread, state, thread.pending, /*acquire=*/true, true)) {
+      doAccess(thread, index);
+      clocks.merge(thread.id, state.generations[thread.pending].message,
+                   /*release=*/true);
+    }
   }
+  if (!leave(thread, state, thread.pending, /*acquire=*/true, true))
+    return false;
+  thread.pending = -1;
+  return true;
 }
 
 void Machine::doBulk(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
   if (action.kind == ActionKind::BulkWait) {
     for (Register token : action.tokens)
-      if (auto id = get(thread, token))
+      if (auto id = get(thread, token)) {
+        complete(thread, [&](const Pending &pending) {
+          return pending.copy == *id &&
+                 program.actions[pending.action].deferral == Deferral::Bulk;
+        });
         llvm::erase_if(thread.copies,
                        [&](const auto &copy) { return copy.first == *id; });
+      }
     return;
   }
   doAccess(thread, index);
@@ -304,11 +475,16 @@ std::optional<Machine::Bounds> Machine::mailBounds(Thread &thread,
   return result;
 }
 
-void Machine::store(Thread &thread, int32_t index, Mailbox &box, Bounds bounds,
+void Machine::store(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
                     int64_t flag) {
+  int32_t argument = program.actions[index].ranges[0].memory.argument;
+  Mailbox &box = mailboxes[placeOf(argument, rank)];
+  bool near = rank == thread.rank;
+  touchMail(thread, index, rank, /*write=*/true, bounds);
   const Action &action = program.actions[index];
-  Touch now{clocks.stamp(thread.id), index, thread.launch};
-  Message message = clocks.send(thread.id, /*release=*/false);
+  Touch now{clocks.stamp(thread.id), index, thread.launch, Touch::Mail, true};
+  completeFenced(thread);
+  Message message = clocks.send(thread.id, /*release=*/false, near);
   bool poison = action.kind != ActionKind::PacketStore;
   box.access(bounds.begin, bounds.end, [&](int64_t begin, Mailbox::Run &run) {
     steps += 2 + run.reads.size();
@@ -365,6 +541,11 @@ void Machine::store(Thread &thread, int32_t index, Mailbox &box, Bounds bounds,
                               "with a signal or a barrier";
       }
     }
+    if (run.flag != flag && run.store.action >= 0) {
+      llvm::erase_if(run.past,
+                     [&](const auto &old) { return old.first == run.flag; });
+      run.past.emplace_back(run.flag, now.stamp);
+    }
     run.flag = flag;
     run.store = now;
     run.message = message;
@@ -391,10 +572,6 @@ bool Machine::doMail(Thread &thread, int32_t index) {
   // Whoever looks for packets of 8 bytes finds no line, and the reverse.
   if (packets && areLines(action.assumes))
     flag |= int64_t(1) << 32;
-  auto boxOf = [&](int64_t rank) -> Mailbox & {
-    return mailboxes[size_t(memory.argument) * shape.followed.size() +
-                     rankIndex[rank]];
-  };
   const TeamView *team = memory.team < 0 ? nullptr : &view(thread, memory.team);
   int64_t rank = memory.kind == MemoryPlan::Peer
                      ? team->world(*get(thread, memory.peer))
@@ -405,9 +582,9 @@ bool Machine::doMail(Thread &thread, int32_t index) {
       flag = -1;
     if (memory.kind == MemoryPlan::Multimem)
       for (int64_t peer = 0; peer < team->size; ++peer)
-        store(thread, index, boxOf(team->world(peer)), *piece, flag);
+        store(thread, index, team->world(peer), *piece, flag);
     else
-      store(thread, index, boxOf(rank), *piece, flag);
+      store(thread, index, rank, *piece, flag);
     return true;
   }
   if (packets && isEmpty) {
@@ -419,11 +596,12 @@ bool Machine::doMail(Thread &thread, int32_t index) {
     fatal = true;
     return true;
   }
-  Mailbox &box = boxOf(rank);
+  Mailbox &box = mailboxes[placeOf(memory.argument, rank)];
   int64_t seen = -1;
   if (!box.holds(piece->begin, piece->end, flag, seen))
     return false;
-  Touch now{clocks.stamp(thread.id), index, thread.launch};
+  Touch now{clocks.stamp(thread.id), index, thread.launch, Touch::Mail, false};
+  touchMail(thread, index, rank, /*write=*/false, *piece);
   box.access(piece->begin, piece->end, [&](int64_t begin, Mailbox::Run &run) {
     for (const Touch &read : run.reads)
       if (read.launch < thread.launch) {
@@ -439,8 +617,37 @@ bool Machine::doMail(Thread &thread, int32_t index) {
         }
         break;
       }
+    for (const auto &[old, overwritten] : run.past)
+      if (old == flag && !clocks.carriedOut(thread.id, overwritten))
+        if (auto diag = report(action)) {
+          *diag << "may be met on " << when(thread)
+                << " by what was there before " << name(overwritten.thread)
+                << " overwrote it";
+          diag->attachNote(program.actions[run.store.action].op->getLoc())
+              << "the store that it should wait for";
+          diag->attachNote() << "let each store have a flag of its own, or let "
+                                "the reader wait until the old tile is gone";
+        }
     remember(run.reads, now);
-    clocks.receive(thread.id, run.message, /*acquire=*/false);
+    clocks.receive(thread.id, run.message, /*acquire=*/false,
+                   threads[run.store.stamp.thread].rank == thread.rank);
   });
   return true;
+}
+
+/// Packets and plain accesses to one memory do not go together.
+void Machine::touchMail(Thread &thread, int32_t index, int64_t rank, bool write,
+                        Bounds units) {
+  const Action &action = program.actions[index];
+  const MemoryPlan &memory = action.ranges[0].memory;
+  const ArgumentPlan &argument = program.arguments[memory.argument];
+  if (!argument.hasData || !isTracked(argument) || shape.isPartial())
+    return;
+  touchPart(thread, index, memory.argument, rank, write, units);
+  // Lines have rests behind them.
+  bool packets = action.kind == ActionKind::PacketStore ||
+                 action.kind == ActionKind::PacketLoad;
+  if (packets && areLines(action.assumes) && memory.limit < argument.elements)
+    touchPart(thread, index, memory.argument, rank, write,
+              {memory.limit, argument.elements});
 }

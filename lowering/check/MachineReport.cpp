@@ -144,7 +144,9 @@ Waiting Machine::describe(int32_t id) const {
       }
   };
   auto barrierOf = [&](int32_t channel, bool grid) -> const BarrierState & {
-    const TeamView &team = view(thread, action.team);
+    const TeamView team = action.kind == ActionKind::EngineCopy
+                              ? TeamView{thread.rank, 1, 1, 0}
+                              : view(thread, action.team);
     uint64_t who = uint64_t(team.first) << 42 | uint64_t(team.stride) << 21 |
                    uint64_t(team.size);
     uint64_t what = uint64_t(channel + 1) << 32 |
@@ -159,6 +161,11 @@ Waiting Machine::describe(int32_t id) const {
   case ActionKind::Barrier:
     describeBarrier(barrierOf(-1, action.extent == BarrierExtent::Grid),
                     thread.pending);
+    break;
+  case ActionKind::EngineCopy:
+    describeBarrier(
+        barrierOf(-2 - program.code[thread.pc].extra, /*grid=*/true),
+        thread.pending);
     break;
   case ActionKind::ChannelBarrier:
     describeBarrier(barrierOf(action.object, false), thread.pending);

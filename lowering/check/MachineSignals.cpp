@@ -42,9 +42,22 @@ void Machine::doSignal(Thread &thread, int32_t index) {
       return;
     amount = *value;
   }
+  if (amount < 0) {
+    if (auto diag = report(action)) {
+      *diag << "signals " << amount << " on " << when(thread)
+            << ": cells hold no negative numbers";
+      diag->attachNote() << "let values grow, and wait with `ge`";
+    }
+    fatal = true;
+    return;
+  }
   // A narrower scope does not reach another rank.
   bool release = releases(action.order) &&
                  (action.scope == MemoryScope::Sys || *peer == thread.rank);
+  if (release)
+    completeReleased(thread);
+  else
+    completeFenced(thread);
   change(thread, index, cell(action.object, *peer, *at),
          action.signal == SignalKind::Set, amount, release);
 }
@@ -89,6 +102,8 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
                               "receiver before it signals again";
       }
   cell.equalWaits.clear();
+  if (sets && amount < cell.value && !isReset)
+    checkLowered(thread, action, cell, amount);
   if (cell.changes.size() >= maxChanges)
     trim(cell);
   cell.value = sets ? amount
@@ -102,9 +117,41 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
   made.absolute = sets;
   made.action = index;
   made.launch = thread.launch;
-  made.message = clocks.send(thread.id, release);
+  made.message =
+      clocks.send(thread.id, release, /*near=*/cell.rank == thread.rank);
   checkStandIn(thread, index, cell, made);
   cell.changes.push_back(made);
+}
+
+/// A value that goes down again may be missed by those who wait for it.
+void Machine::checkLowered(Thread &thread, const Action &action,
+                           const Cell &cell, int64_t value) {
+  forOpenWaits(thread, cell, [&](const CellWait &wait) {
+    if (wait.equal || wait.want <= value)
+      return false;
+    if (auto diag = report(action)) {
+      *diag << "sets " << cellName(cell) << " to " << value << " on "
+            << when(thread) << ", before " << name(wait.stamp.thread)
+            << " has surely seen it be at least " << wait.want;
+      diag->attachNote(program.actions[wait.action].op->getLoc()) << "the wait";
+      diag->attachNote() << "let the value grow, or let the receiver answer "
+                            "before it is set again";
+    }
+    return true;
+  });
+}
+
+void Machine::forOpenWaits(const Thread &thread, const Cell &cell,
+                           llvm::function_ref<bool(const CellWait &)> visit) {
+  for (const CellWait &wait : llvm::reverse(cell.waits)) {
+    ++steps;
+    if (!clocks.carriedOut(thread.id, wait.stamp)) {
+      if (visit(wait))
+        return;
+    } else if (cell.waiter >= 0) {
+      return; // So are its earlier ones.
+    }
+  }
 }
 
 /// Old changes become one, which nobody is taken to have waited for.
@@ -112,10 +159,12 @@ void Machine::trim(Cell &cell) {
   Change &last = cell.changes[maxChanges / 2 - 1];
   last.amount = last.after;
   last.absolute = cell.changes.front().absolute;
+  constexpr size_t dropped = maxChanges / 2 - 1;
   for (CellWait &wait : cell.waits)
-    wait.seen = SIZE_MAX;
-  cell.changes.erase(cell.changes.begin(),
-                     cell.changes.begin() + maxChanges / 2 - 1);
+    wait.seen = wait.seen == SIZE_MAX || wait.seen <= dropped
+                    ? SIZE_MAX
+                    : wait.seen - dropped;
+  cell.changes.erase(cell.changes.begin(), cell.changes.begin() + dropped);
 }
 
 /// The wait has been met: `thread` comes after the changes it cannot have been
@@ -123,31 +172,47 @@ void Machine::trim(Cell &cell) {
 void Machine::observe(Thread &thread, const Action &action, Cell &cell,
                       int64_t want) {
   bool acquire = acquires(action.order);
-  size_t begin = 0;
-  for (size_t i = cell.changes.size(); i-- > 0;)
-    if (cell.changes[i].absolute) {
-      begin = i;
-      break;
+  auto receive = [&](const Change &change) {
+    bool near = threads[change.stamp.thread].rank == thread.rank;
+    if (action.scope == MemoryScope::Sys || near)
+      return clocks.receive(thread.id, change.message, acquire, near);
+    if (auto diag = report(action)) {
+      *diag << "waits at scope gpu, but " << name(change.stamp.thread)
+            << " signals " << cellName(cell) << " from another rank";
+      diag->attachNote(program.actions[change.action].op->getLoc())
+          << "the signal";
+      diag->attachNote() << "wait at scope sys";
     }
-  ArrayRef<Change> since = ArrayRef(cell.changes).drop_front(begin);
-  if (!since.empty() && since.front().absolute && since.size() == 1) {
-    // Set, perhaps several times: met by the first that was enough.
-    for (const Change &change : cell.changes)
-      if (action.wait == WaitKind::Eq ? change.after == want
-                                      : change.after >= want)
-        return clocks.receive(thread.id, change.message, acquire);
-    return;
+  };
+  // Changes between two that set the value add up in any order. The wait may
+  // have been met by the first of these runs that was enough.
+  ArrayRef<Change> changes = cell.changes;
+  size_t begin = 0, end = 0;
+  for (begin = 0; begin < changes.size(); begin = end) {
+    bool met = false;
+    end = begin;
+    do {
+      met |= action.wait == WaitKind::Eq ? changes[end].after == want
+                                         : changes[end].after >= want;
+      ++end;
+    } while (end < changes.size() && !changes[end].absolute &&
+             !(met && action.wait == WaitKind::Eq));
+    if (met)
+      break;
   }
+  ArrayRef<Change> since = changes.slice(begin, end - begin);
+  if (since.empty())
+    return;
   // Where the value is just reached, none is to spare; a sender's last message
   // holds its earlier ones.
-  bool every = cell.value == want;
+  bool every = since.back().after == want;
   llvm::SmallDenseSet<int32_t, 16> heard;
   for (const Change &change : llvm::reverse(since)) {
     if (heard.contains(change.stamp.thread) ||
         (!every && !isNeeded(since, change, want)))
       continue;
     heard.insert(change.stamp.thread);
-    clocks.receive(thread.id, change.message, acquire);
+    receive(change);
   }
 }
 
@@ -169,12 +234,11 @@ void Machine::checkStandIn(Thread &thread, int32_t index, const Cell &cell,
                            const Change &next) {
   if (next.absolute)
     return;
-  for (const CellWait &wait : cell.waits) {
-    if (wait.launch >= thread.launch || wait.equal ||
-        wait.seen > cell.changes.size() ||
-        clocks.carriedOut(thread.id, wait.stamp))
-      continue;
+  forOpenWaits(thread, cell, [&](const CellWait &wait) {
+    if (wait.equal || wait.seen > cell.changes.size())
+      return false;
     ArrayRef<Change> before = ArrayRef(cell.changes).take_front(wait.seen);
+    ArrayRef<Change> behind = ArrayRef(cell.changes).drop_front(wait.seen);
     for (const Change &change : before) {
       if (clocks.after(next.message, change.deed) ||
           !isNeeded(before, change, wait.want))
@@ -183,6 +247,11 @@ void Machine::checkStandIn(Thread &thread, int32_t index, const Cell &cell,
       for (const Change &other : before)
         if (&other != &change && !clocks.after(other.message, change.deed))
           without += other.amount;
+      for (const Change &other : behind)
+        if (!other.absolute && !clocks.after(other.message, change.deed) &&
+            !clocks.after(other.message, wait.stamp))
+          without += other.amount;
+      steps += cell.changes.size() / 4;
       if (without < wait.want)
         continue;
       if (auto diag = report(program.actions[wait.action])) {
@@ -196,9 +265,10 @@ void Machine::checkStandIn(Thread &thread, int32_t index, const Cell &cell,
         diag->attachNote() << "give each sender a cell of its own, or keep "
                               "senders from running ahead with a barrier";
       }
-      return;
+      return true;
     }
-  }
+    return false;
+  });
 }
 
 /// A wait that wants no more than it got at the launch before is met by an old
@@ -290,7 +360,9 @@ bool Machine::doWait(Thread &thread, int32_t index) {
   wait.equal = action.wait == WaitKind::Eq;
   if (action.wait == WaitKind::Eq)
     remember(cell.equalWaits, wait);
-  remember(cell.waits, wait);
+  checkReset(thread, action, cell);
+  cell.waiter = cell.waits.empty() || cell.waiter == thread.id ? thread.id : -1;
+  cell.waits.push_back(wait);
   observe(thread, action, cell, *want);
   return true;
 }
@@ -302,10 +374,7 @@ void Machine::doReset(Thread &thread, int32_t index) {
     return;
   Cell &cell = this->cell(action.object, thread.rank, *at);
   ++cell.resets;
-  if (action.kind == ActionKind::ResetCounter) {
-    cell.value = 0;
-    return;
-  }
+  checkReset(thread, action, cell);
   for (const CellWait &wait : cell.waits)
     if (!clocks.carriedOut(thread.id, wait.stamp))
       if (auto diag = report(action)) {
@@ -318,6 +387,13 @@ void Machine::doReset(Thread &thread, int32_t index) {
                               "wait for `ge` a value that grows";
       }
   cell.waits.clear();
+  cell.reset.stamp = clocks.stamp(thread.id);
+  cell.reset.action = index;
+  cell.reset.launch = thread.launch;
+  if (action.kind == ActionKind::ResetCounter) {
+    resetCounter(thread, action, cell);
+    return;
+  }
   change(thread, index, cell, /*sets=*/true, 0, /*release=*/true);
   // What was before the reset is done with, unless it raced.
   cell.changes.erase(cell.changes.begin(), cell.changes.end() - 1);
@@ -335,7 +411,85 @@ bool Machine::doWaitCounter(Thread &thread, int32_t index) {
   if (cell.value < *want)
     return false;
   checkAdvance(thread, index, cell, *want);
+  checkReset(thread, action, cell);
+  CellWait wait;
+  wait.stamp = clocks.stamp(thread.id);
+  wait.action = index;
+  wait.launch = thread.launch;
+  wait.want = *want;
+  remember(cell.waits, wait);
+  // Which of them have been counted is known when all have.
+  if (cell.value == *want)
+    complete(thread, [&](const Pending &pending) {
+      return pending.counter == cell.id && !pending.write;
+    });
   return true;
+}
+
+/// A put that is counted.
+void Machine::count(Thread &thread, int32_t index) {
+  const Action &action = program.actions[index];
+  Action at = {};
+  at.op = action.op;
+  at.index = action.counterIndex;
+  at.object = action.counter;
+  auto found = cellIndex(thread, at, program.arguments[action.counter].count);
+  if (!found)
+    return;
+  Cell &cell = this->cell(action.counter, thread.rank, *found);
+  checkReset(thread, action, cell);
+  CellWait counted;
+  counted.stamp = clocks.stamp(thread.id);
+  counted.action = index;
+  counted.launch = thread.launch;
+  remember(cell.counts, counted);
+  ++cell.value;
+}
+
+/// Puts that are still on their way would be counted behind the reset.
+void Machine::resetCounter(Thread &thread, const Action &action, Cell &cell) {
+  for (const Thread &other : threads)
+    for (const Pending &pending : other.underway) {
+      if (pending.counter != cell.id || pending.write)
+        continue;
+      if (auto diag = report(action)) {
+        *diag << "resets " << cellName(cell) << " on " << when(thread)
+              << ", which may count a put of " << name(other.id) << " later";
+        diag->attachNote(program.actions[pending.action].op->getLoc())
+            << "the put";
+        diag->attachNote() << "wait with comms.wait_counter for all puts that "
+                              "it counts, then reset it";
+      }
+    }
+  for (const CellWait &counted : cell.counts)
+    if (!clocks.carriedOut(thread.id, counted.stamp))
+      if (auto diag = report(action)) {
+        *diag << "resets " << cellName(cell) << " on " << when(thread)
+              << " with no order between it and a put of "
+              << name(counted.stamp.thread) << " that it counts";
+        diag->attachNote(program.actions[counted.action].op->getLoc())
+            << "the put";
+        diag->attachNote() << "let the block that counts reset the cell, or "
+                              "let the value grow with comms.epoch";
+      }
+  cell.value = 0;
+}
+
+/// Whoever waits or counts comes after the last reset: before it, it may take
+/// an old value for a new one.
+void Machine::checkReset(Thread &thread, const Action &action,
+                         const Cell &cell) {
+  if (cell.reset.action < 0 || clocks.carriedOut(thread.id, cell.reset.stamp))
+    return;
+  const Action &reset = program.actions[cell.reset.action];
+  if (auto diag = report(reset)) {
+    *diag << "resets " << cellName(cell) << " in launch " << cell.reset.launch
+          << " with no order between it and what " << name(thread.id)
+          << " does with the cell";
+    diag->attachNote(action.op->getLoc()) << "there";
+    diag->attachNote() << "let the block that waits reset the cell, or wait "
+                          "for `ge` a value that grows";
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -343,12 +497,23 @@ bool Machine::doWaitCounter(Thread &thread, int32_t index) {
 //===----------------------------------------------------------------------===//
 
 void Machine::doFence(Thread &thread, const Action &action) {
-  clocks.fence(thread.id, releases(action.order), acquires(action.order));
+  if (action.scope != MemoryScope::Sys && action.scope != MemoryScope::Gpu)
+    return;
+  if (releases(action.order)) {
+    // Transfers have been made before the fence, for all who hear of it.
+    complete(thread, [](const Pending &pending) { return pending.fenced; });
+    for (Pending &pending : thread.underway)
+      fenceTransfer(thread, pending);
+  }
+  clocks.fence(thread.id, releases(action.order), acquires(action.order),
+               action.scope == MemoryScope::Sys);
 }
 
 int32_t Machine::barrier(const Thread &thread, int32_t team, bool grid,
                          int32_t channel) {
-  const TeamView &view = this->view(thread, team);
+  TeamView view{thread.rank, 1, 1, 0};
+  if (team >= 0)
+    view = this->view(thread, team);
   uint64_t who = uint64_t(view.first) << 42 | uint64_t(view.stride) << 21 |
                  uint64_t(view.size);
   uint64_t what = uint64_t(channel + 1) << 32 |
@@ -425,6 +590,8 @@ bool Machine::doBarrier(Thread &thread, int32_t index) {
   bool grid = action.extent == BarrierExtent::Grid;
   int32_t id = barrier(thread, action.team, grid, -1);
   BarrierState &state = barriers[id];
+  if (thread.pending < 0 && releases(action.order))
+    completeReleased(thread);
   if (action.kind == ActionKind::Arrive) {
     int64_t number = arrive(thread, index, state, releases(action.order), true);
     size_t at = thread.id * program.initialValues.size() + action.dst;

@@ -16,9 +16,11 @@ using namespace mlir::comms::check;
 //===----------------------------------------------------------------------===//
 
 Clocks::Clocks(int32_t threads)
-    : n(threads), own(2 * n * n), sent(2 * n), fenced(n), pending(n),
-      current{std::vector<Message>(n), std::vector<Message>(n)}, published(n),
-      deeds(n, 1) {
+    : n(threads), own(2 * n * n), sent(2 * n), fenced(n), fencedNear(n),
+      pending(n), pendingNear(n),
+      current{std::vector<Message>(n), std::vector<Message>(n),
+              std::vector<Message>(n)},
+      published(n), deeds(n, 1) {
   for (int32_t t = 0; t < threads; ++t)
     strong(t)[t] = weak(t)[t] = 1;
 }
@@ -32,8 +34,14 @@ void Clocks::raise(uint32_t *into, const uint32_t *from) {
 void Clocks::advance(int32_t thread) {
   ++strong(thread)[thread];
   ++weak(thread)[thread];
-  current[0][thread] = current[1][thread] = 0;
+  forget(thread);
   published[thread] = 0;
+}
+
+/// What `thread` sends next is a new message.
+void Clocks::forget(int32_t thread) {
+  for (std::vector<Message> &messages : current)
+    messages[thread] = 0;
 }
 
 Stamp Clocks::stampSignal(int32_t thread) {
@@ -55,8 +63,9 @@ Message Clocks::make() {
   return result;
 }
 
-void Clocks::merge(int32_t thread, Message into, bool release) {
-  const std::vector<uint32_t> &fence = fenced[thread];
+void Clocks::merge(int32_t thread, Message into, bool release, bool near) {
+  const std::vector<uint32_t> &fence =
+      near && !fencedNear[thread].empty() ? fencedNear[thread] : fenced[thread];
   if (release)
     raise(strongOf(into), strong(thread));
   else if (!fence.empty())
@@ -65,40 +74,45 @@ void Clocks::merge(int32_t thread, Message into, bool release) {
   published[thread] = 1;
 }
 
-Message Clocks::send(int32_t thread, bool release) {
-  Message &message = current[release][thread];
+Message Clocks::send(int32_t thread, bool release, bool near) {
+  Message &message = current[release ? 1 : near ? 2 : 0][thread];
   if (!message) {
     Message made = make();
-    merge(thread, made, release);
+    merge(thread, made, release, near);
     message = made;
   }
   published[thread] = 1;
   return message;
 }
 
-void Clocks::receive(int32_t thread, Message message, bool acquire) {
+void Clocks::receive(int32_t thread, Message message, bool acquire, bool near) {
   if (!message)
     return;
   raise(weak(thread), strongOf(message) + n);
   if (acquire) {
     raise(strong(thread), strongOf(message));
   } else {
-    pending[thread].resize(n);
-    raise(pending[thread].data(), strongOf(message));
+    std::vector<uint32_t> &later = near ? pendingNear[thread] : pending[thread];
+    later.resize(n);
+    raise(later.data(), strongOf(message));
   }
-  current[0][thread] = current[1][thread] = 0;
+  forget(thread);
 }
 
-void Clocks::fence(int32_t thread, bool release, bool acquire) {
-  if (acquire && !pending[thread].empty()) {
-    raise(strong(thread), pending[thread].data());
-    current[0][thread] = current[1][thread] = 0;
+void Clocks::fence(int32_t thread, bool release, bool acquire, bool wide) {
+  for (const auto *later : {&pendingNear[thread], &pending[thread]}) {
+    if (!acquire || later->empty() || (!wide && later == &pending[thread]))
+      continue;
+    raise(strong(thread), later->data());
+    forget(thread);
   }
-  if (release) {
-    fenced[thread].assign(strong(thread), strong(thread) + n);
-    current[0][thread] = 0;
-    published[thread] = 1;
-  }
+  if (!release)
+    return;
+  fencedNear[thread].assign(strong(thread), strong(thread) + n);
+  if (wide)
+    fenced[thread] = fencedNear[thread];
+  forget(thread);
+  published[thread] = 1;
 }
 
 void Clocks::join(llvm::ArrayRef<int32_t> threads) {

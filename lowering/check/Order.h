@@ -48,18 +48,22 @@ public:
   /// The last moment at which `thread` did anything but signal.
   Stamp lastDeed(int32_t thread) const { return {thread, deeds[thread]}; }
   /// Clocks that go with a signal of `thread`. `release`: the strong clock goes
-  /// along; else only what an earlier release fence took.
-  Message send(int32_t thread, bool release);
+  /// along; else only what an earlier release fence took. `near`: it stays on
+  /// the rank, which fences of scope `gpu` reach.
+  Message send(int32_t thread, bool release, bool near = false);
   /// `thread` has seen the message. `acquire`: at once; else the strong clock
-  /// waits for an acquire fence.
-  void receive(int32_t thread, Message message, bool acquire);
-  void fence(int32_t thread, bool release, bool acquire);
+  /// waits for an acquire fence, of scope `gpu` at least when it came from
+  /// `near`, else `sys`.
+  void receive(int32_t thread, Message message, bool acquire,
+               bool near = false);
+  /// `wide`: of scope `sys`; else of scope `gpu`.
+  void fence(int32_t thread, bool release, bool acquire, bool wide = true);
   /// All of `threads` continue after all of them.
   void join(llvm::ArrayRef<int32_t> threads);
   /// An empty message that others are merged into.
   Message make();
   /// Adds the clocks of `thread` to `into`.
-  void merge(int32_t thread, Message into, bool release);
+  void merge(int32_t thread, Message into, bool release, bool near = false);
 
   bool visible(int32_t thread, Stamp earlier) const {
     return earlier.thread == thread || earlier.thread < 0 ||
@@ -86,16 +90,18 @@ private:
   const uint32_t *weakOf(Message m) const { return strongOf(m) + n; }
   void raise(uint32_t *into, const uint32_t *from);
   void advance(int32_t thread);
+  void forget(int32_t thread);
 
   size_t n;
   /// For each thread its strong and its weak clock.
   std::vector<uint32_t> own;
   /// For each message the same.
   std::vector<uint32_t> sent;
-  /// Strong clocks taken by release fences, and pending for acquire fences.
-  std::vector<std::vector<uint32_t>> fenced, pending;
+  /// Strong clocks taken by release fences, and pending for acquire fences: for
+  /// all ranks, and (near) for blocks of the same rank.
+  std::vector<std::vector<uint32_t>> fenced, fencedNear, pending, pendingNear;
   /// The message of the present state, by kind of order; 0: none.
-  std::vector<Message> current[2];
+  std::vector<Message> current[3];
   /// Set once the present time has been sent: the next stamp begins a new one.
   std::vector<uint8_t> published;
   /// The time of the last stamp that was not a signal's.
@@ -108,8 +114,10 @@ struct Touch {
   Stamp stamp;
   int32_t action = -1;
   int32_t launch = 0;
-  /// A reduction in memory: any number of them may meet.
-  bool combines = false;
+  /// Accesses of one class, but plain ones, may meet: reductions in memory,
+  /// packets and poison.
+  enum Class : uint8_t { Plain, Reduction, Mail } access = Plain;
+  bool writes = false;
 };
 
 /// Replaces the entry of the same thread, or adds one.
@@ -150,6 +158,8 @@ public:
     Touch store;
     Message message = 0;
     llvm::SmallVector<Touch, 2> reads;
+    /// Flags that were there before, and when each was overwritten last.
+    llvm::SmallVector<std::pair<int64_t, Stamp>, 1> past;
   };
   /// Calls `visit` for runs that cover exactly [begin, end), after making them.
   void access(int64_t begin, int64_t end,

@@ -44,13 +44,14 @@ bool mlir::comms::check::isSync(Operation *op) {
              ResetSignalOp, WaitCounterOp, ResetCounterOp, BarrierOp,
              BarrierArriveOp, BarrierWaitOp, PacketStoreOp, PacketLoadOp,
              PoisonStoreOp, PoisonLoadOp, PoisonFillOp, BulkCopyOp, BulkWaitOp,
-             SendOp, RecvOp, ChannelBarrierOp>(op);
+             SendOp, RecvOp, ChannelBarrierOp, EngineCopyOp>(op);
 }
 
 bool mlir::comms::check::isAction(Operation *op) {
   return isSync(op) ||
-         isa<FenceOp, TileLoadOp, TileStoreOp, PutOp, GetOp, EngineCopyOp,
-             MultimemLoadReduceOp, MultimemStoreOp, MultimemReduceOp>(op);
+         isa<FenceOp, FlushOp, TileLoadOp, TileStoreOp, PutOp, GetOp,
+             MultimemLoadReduceOp, MultimemStoreOp, MultimemReduceOp>(op) ||
+         isPlainAccess(op);
 }
 
 static bool isUnexpanded(Operation *op) {
@@ -227,6 +228,7 @@ LogicalResult ProgramBuilder::survey() {
           std::max<int64_t>(program.roleBlocks, role.getLast());
     if (!isAction(op))
       return;
+    noteInside(touchInside, op);
     if (isSync(op)) {
       program.synchronises = true;
       noteInside(syncInside, op);
@@ -235,8 +237,8 @@ LogicalResult ProgramBuilder::survey() {
     for (Value operand : op->getOperands())
       if (widthOf(operand.getType()) || isa<TokenType>(operand.getType()))
         need(operand);
-      else if (auto peer = throughViews(operand).getDefiningOp<PeerOp>())
-        need(peer.getPeer());
+      else if (Value peer = getMemoryRoot(operand).peer)
+        need(peer);
   });
   while (!worklist.empty())
     needOf(worklist.pop_back_val());
@@ -321,8 +323,23 @@ int32_t ProgramBuilder::guard(Operation *op) {
   result.sync = syncInside.lookup(op);
   if (!result.sync && isa<scf::WhileOp>(op))
     result.sync = spinInside.lookup(op);
+  result.touches = touchInside.contains(op);
   program.guards.push_back(result);
   return static_cast<int32_t>(program.guards.size()) - 1;
+}
+
+/// A loop's values that are unknown once its end is.
+void ProgramBuilder::carry(int32_t guard, ValueRange values) {
+  for (Value value : values)
+    if (needed.contains(value))
+      program.guards[guard].carried.push_back(reg(value));
+}
+
+/// Ends a region that others of the same choice follow.
+int32_t ProgramBuilder::regionEnd(int32_t guard) {
+  emit(Code::RegionEnd).extra = guard;
+  program.code.back().other = here();
+  return here() - 1;
 }
 
 int32_t ProgramBuilder::jump() {

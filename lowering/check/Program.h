@@ -75,8 +75,15 @@ enum class Code : uint8_t {
   PeerAt,
   /// Goes to `target`.
   Jump,
-  /// Goes to guard `extra`'s `skip` when a is unknown, to `target` when false.
+  /// Goes to `target` when a is false. When it is unknown, see `Guard`.
   Branch,
+  /// A choice's region has ended: goes to `target`, the end of the choice; or,
+  /// where the choice is unknown, to `other`, the next region.
+  RegionEnd,
+  /// The last region of a choice has ended.
+  ChoiceEnd,
+  /// Goes to `target`, the head of loop `extra`; leaves a loop that is unknown.
+  Back,
   /// Checks that a loop's bounds a, b and step c are known and step is
   /// positive.
   LoopEnter,
@@ -91,16 +98,23 @@ struct Instruction {
   /// Width of the integers in bits (index: 64).
   uint8_t width = 64;
   Register dst = noRegister, a = noRegister, b = noRegister, c = noRegister;
-  int32_t extra = 0, target = 0;
+  int32_t extra = 0, target = 0, other = 0;
 };
 
-/// A branch or loop: what happens when its condition is unknown.
+/// A branch or loop: what happens when its condition is unknown. A
+/// synchronisation inside makes that an error. Else every region is followed
+/// once, with what the loop carries unknown: its accesses may happen.
 struct Guard {
   Operation *op = nullptr;
-  /// A synchronisation inside, which makes an unknown condition an error.
+  /// A synchronisation inside.
   Operation *sync = nullptr;
-  /// Where to go on when nothing inside synchronises.
+  /// Something inside touches memory.
+  bool touches = false;
+  /// Where to go on behind it.
   int32_t skip = 0;
+  /// A loop: where its region begins, and what is unknown there.
+  int32_t body = -1;
+  llvm::SmallVector<Register, 4> carried;
 };
 
 /// A team as a chain of splits.
@@ -117,6 +131,10 @@ struct MemoryPlan {
   int32_t argument = -1;
   Register peer = noRegister;
   int32_t team = -1;
+  /// Scratch memory: which.
+  int32_t scratch = -1;
+  /// The memory is seen through a view that moves its first element.
+  bool moved = false;
   /// Elements that exist, or -1: unknown.
   int64_t limit = -1;
 };
@@ -127,6 +145,7 @@ struct RangePlan {
   Register offset = noRegister;
   /// Number of elements; without a register, `fixedCount`.
   Register count = noRegister;
+  /// The number; with a register, the most that it can be (0: not bounded).
   int64_t fixedCount = 0;
   bool write = false;
   bool used = false;
@@ -140,6 +159,8 @@ enum class ActionKind : uint8_t {
   WaitCounter,
   ResetCounter,
   Fence,
+  Flush,
+  EngineCopy,
   Barrier,
   Arrive,
   BarrierWait,
@@ -153,6 +174,32 @@ enum class ActionKind : uint8_t {
   Send,
   Recv,
   ChannelBarrier,
+};
+
+/// Ops by packets and poison.
+inline bool isMail(ActionKind kind) {
+  switch (kind) {
+  case ActionKind::PacketStore:
+  case ActionKind::PacketLoad:
+  case ActionKind::PoisonStore:
+  case ActionKind::PoisonLoad:
+  case ActionKind::PoisonFill:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// When a transfer is over, as its block sees it.
+enum class Deferral : uint8_t {
+  /// When the op ends.
+  None,
+  /// At the next release; what it reads, at a flush as well.
+  Put,
+  /// At the next flush.
+  Get,
+  /// At the wait for its token.
+  Bulk,
 };
 
 /// An op that synchronises or touches memory.
@@ -172,6 +219,10 @@ struct Action {
   /// A counter that the transfer increments, and its cell.
   int32_t counter = -1;
   Register counterIndex = noRegister;
+  /// When what it touches has been touched.
+  Deferral deferral = Deferral::None;
+  /// It goes through a network adapter.
+  bool gin = false;
   /// What is read and what is written, in this order.
   RangePlan ranges[2];
   /// Tokens of bulk copies.
@@ -197,8 +248,10 @@ struct ArgumentPlan {
   std::string name;
   /// Cells of a signal or counter on each rank.
   int64_t count = 0;
-  /// A window that some op reaches on a peer: its accesses are ordered.
+  /// A window that some op reaches on a peer.
   bool shared = false;
+  /// Some op writes it, by packets (or poison), or by anything else.
+  bool written = false, hasMail = false, hasData = false;
   /// Between two launches of a rank its part belongs to the host, which reads
   /// and writes all of it (`comms.host`).
   bool host = false;

@@ -52,6 +52,7 @@ LogicalResult ProgramBuilder::signalAction(Operation *op, Action &action) {
     action.index = reg(wait.getIndex());
     action.value = reg(wait.getValue());
     action.order = wait.getOrder();
+    action.scope = wait.getScope();
     return object(wait.getSignal());
   }
   if (auto wait = dyn_cast<WaitSignalFromOp>(op)) {
@@ -60,6 +61,7 @@ LogicalResult ProgramBuilder::signalAction(Operation *op, Action &action) {
     action.index = reg(wait.getIndex());
     action.value = reg(wait.getValue());
     action.order = wait.getOrder();
+    action.scope = wait.getScope();
     return failure(failed(object(wait.getSignal())) ||
                    failed(toPeer(wait.getTeam(), wait.getPeer())));
   }
@@ -85,6 +87,15 @@ LogicalResult ProgramBuilder::barrierAction(Operation *op, Action &action) {
     action.kind = ActionKind::Fence;
     action.order = fence.getOrder();
     action.scope = fence.getScope();
+    return success();
+  }
+  if (auto flush = dyn_cast<FlushOp>(op)) {
+    action.kind = ActionKind::Flush;
+    action.gin = flush.getGin().has_value();
+    auto index = team(flush.getTeam(), op);
+    if (failed(index))
+      return failure();
+    action.team = *index;
     return success();
   }
   if (auto wait = dyn_cast<BarrierWaitOp>(op)) {
@@ -130,6 +141,8 @@ LogicalResult ProgramBuilder::transferAction(Operation *op, Action &action) {
     return success();
   };
   if (auto put = dyn_cast<PutOp>(op)) {
+    action.deferral = Deferral::Put;
+    action.gin = put.getGin().has_value();
     if (put.getCounter()) {
       auto index = argument(put.getCounter(), op);
       if (failed(index))
@@ -141,19 +154,27 @@ LogicalResult ProgramBuilder::transferAction(Operation *op, Action &action) {
                    put.getOffset(), put.getCount(), put.getPeer(),
                    put.getTeam(), true);
   }
-  if (auto get = dyn_cast<GetOp>(op))
+  if (auto get = dyn_cast<GetOp>(op)) {
+    action.gin = get.getGin().has_value();
+    if (action.gin)
+      action.deferral = Deferral::Get;
     return between(get.getDest(), get.getDestOffset(), get.getWindow(),
                    get.getOffset(), get.getCount(), get.getPeer(),
                    get.getTeam(), false);
-  if (auto copy = dyn_cast<EngineCopyOp>(op))
+  }
+  if (auto copy = dyn_cast<EngineCopyOp>(op)) {
+    action.kind = ActionKind::EngineCopy;
     return between(copy.getSource(), copy.getSourceOffset(), copy.getWindow(),
                    copy.getOffset(), copy.getCount(), copy.getPeer(),
                    copy.getTeam(), true);
+  }
   if (auto put = dyn_cast<PutSignalOp>(op)) {
     auto index = argument(put.getSignal(), op);
     if (failed(index))
       return failure();
     action.kind = ActionKind::Signal;
+    action.deferral = Deferral::Put;
+    action.gin = put.getGin().has_value();
     action.object = *index;
     action.signal = put.getKind();
     action.index = reg(put.getIndex());
@@ -164,6 +185,7 @@ LogicalResult ProgramBuilder::transferAction(Operation *op, Action &action) {
   }
   if (auto copy = dyn_cast<BulkCopyOp>(op)) {
     action.kind = ActionKind::BulkCopy;
+    action.deferral = Deferral::Bulk;
     action.dst = reg(copy.getToken());
     action.ranges[0] = countedRange(copy.getSource(), copy.getSourceOffset(),
                                     copy.getCount(), false);
@@ -250,13 +272,17 @@ LogicalResult ProgramBuilder::channelAction(Operation *op, Action &action) {
   return success();
 }
 
-/// Windows that are reached on a peer have their accesses ordered.
+/// Notes who may meet in the memory that `action` touches.
 void ProgramBuilder::share(const Action &action) {
-  for (const RangePlan &range : action.ranges)
-    if (range.used && range.memory.argument >= 0 &&
-        (range.memory.kind == MemoryPlan::Peer ||
-         range.memory.kind == MemoryPlan::Multimem))
-      program.arguments[range.memory.argument].shared = true;
+  for (const RangePlan &range : action.ranges) {
+    if (!range.used || range.memory.argument < 0)
+      continue;
+    ArgumentPlan &argument = program.arguments[range.memory.argument];
+    argument.shared |= range.memory.kind == MemoryPlan::Peer ||
+                       range.memory.kind == MemoryPlan::Multimem;
+    argument.written |= range.write;
+    (isMail(action.kind) ? argument.hasMail : argument.hasData) = true;
+  }
 }
 
 LogicalResult ProgramBuilder::action(Operation *op) {
@@ -267,15 +293,23 @@ LogicalResult ProgramBuilder::action(Operation *op) {
           .Case<SignalOp, WaitSignalOp, WaitSignalFromOp, ResetSignalOp,
                 WaitCounterOp, ResetCounterOp>(
               [&](auto) { return signalAction(op, made); })
-          .Case<FenceOp, BarrierOp, BarrierArriveOp, BarrierWaitOp>(
+          .Case<FenceOp, FlushOp, BarrierOp, BarrierArriveOp, BarrierWaitOp>(
               [&](auto) { return barrierAction(op, made); })
           .Case<PutOp, GetOp, EngineCopyOp, PutSignalOp, BulkCopyOp,
                 BulkWaitOp>([&](auto) { return transferAction(op, made); })
           .Case<SendOp, RecvOp, ChannelBarrierOp>(
               [&](auto) { return channelAction(op, made); })
-          .Default([&](Operation *) { return tileAction(op, made); });
+          .Default([&](Operation *) {
+            return isPlainAccess(op) ? plainAction(op, made)
+                                     : tileAction(op, made);
+          });
   if (failed(result))
     return failure();
+  for (const RangePlan &range : made.ranges)
+    if (range.used && range.memory.kind == MemoryPlan::Unknown)
+      return op->emitOpError("touches memory that is chosen while the kernel "
+                             "runs, which comms-check-sync does not follow: "
+                             "choose the offset, or branch around two ops");
   share(made);
   emit(Code::Act).extra = static_cast<int32_t>(program.actions.size());
   program.actions.push_back(std::move(made));

@@ -30,6 +30,8 @@ unsigned widthOf(Type type);
 int64_t elementsOf(Type type);
 /// Ops by which blocks and ranks wait for or release one another.
 bool isSync(Operation *op);
+/// Ops that do nothing but touch memory that others may see.
+bool isPlainAccess(Operation *op);
 /// Ops that become actions.
 bool isAction(Operation *op);
 /// The code of an op that computes an integer from two.
@@ -67,6 +69,8 @@ private:
   void moveAll(ValueRange from, ValueRange to);
   void forgetAll(ValueRange values);
   int32_t guard(Operation *op);
+  void carry(int32_t guard, ValueRange values);
+  int32_t regionEnd(int32_t guard);
   int32_t jump();
   void land(int32_t instruction) { program.code[instruction].target = here(); }
 
@@ -84,6 +88,8 @@ private:
   FailureOr<int32_t> argument(Value value, Operation *user);
   FailureOr<int32_t> channel(Value value, Operation *user);
   MemoryPlan memory(Value value);
+  Register elementOffset(Value memory, ValueRange indices);
+  LogicalResult plainAction(Operation *op, Action &action);
   RangePlan range(Value memref, Value offset, Value valid, Type tile,
                   bool write);
   RangePlan countedRange(Value memref, Value offset, Value count, bool write);
@@ -99,12 +105,13 @@ private:
 
   Program program;
   llvm::DenseSet<Operation *> liveOps;
-  llvm::DenseMap<Operation *, Operation *> syncInside, spinInside;
+  llvm::DenseMap<Operation *, Operation *> syncInside, spinInside, touchInside;
   llvm::DenseSet<Value> needed;
   SmallVector<Value> worklist;
   llvm::DenseMap<Value, Register> registers;
   llvm::DenseMap<int64_t, Register> constants;
   llvm::DenseMap<Operation *, int32_t> channelOf;
+  llvm::DenseMap<Value, int32_t> scratchOf;
 };
 
 } // namespace mlir::comms::check

@@ -101,6 +101,9 @@ LogicalResult ProgramBuilder::loop(scf::ForOp op) {
   Instruction &exit = emit(Code::Branch);
   exit.a = more;
   exit.extra = guardIndex;
+  carry(guardIndex, op.getRegionIterArgs());
+  program.guards[guardIndex].carried.push_back(iv);
+  program.guards[guardIndex].body = here();
   if (failed(block(*op.getBody())))
     return failure();
   moveAll(op.getBody()->getTerminator()->getOperands(), op.getRegionIterArgs());
@@ -109,7 +112,9 @@ LogicalResult ProgramBuilder::loop(scf::ForOp op) {
   advance.a = iv;
   advance.b = step;
   advance.width = width;
-  program.code[jump()].target = head;
+  Instruction &back = emit(Code::Back);
+  back.extra = guardIndex;
+  back.target = head;
   land(leave);
   moveAll(op.getRegionIterArgs(), op.getResults());
   int32_t over = jump();
@@ -128,13 +133,14 @@ LogicalResult ProgramBuilder::branch(scf::IfOp op) {
   if (failed(block(*op.thenBlock())))
     return failure();
   moveAll(op.thenYield()->getOperands(), op.getResults());
-  int32_t fromThen = jump();
+  int32_t fromThen = regionEnd(guardIndex);
   land(test);
   if (Block *otherwise = op.elseBlock()) {
     if (failed(block(*otherwise)))
       return failure();
     moveAll(op.elseYield()->getOperands(), op.getResults());
   }
+  emit(Code::ChoiceEnd).extra = guardIndex;
   int32_t fromElse = jump();
   program.guards[guardIndex].skip = here();
   forgetAll(op.getResults());
@@ -156,6 +162,9 @@ LogicalResult ProgramBuilder::whileLoop(scf::WhileOp op) {
   instruction.a = more;
   instruction.extra = guardIndex;
   moveAll(condition.getArgs(), op.getAfterArguments());
+  carry(guardIndex, op.getAfterArguments());
+  carry(guardIndex, op.getBeforeArguments());
+  program.guards[guardIndex].body = here();
   if (failed(block(*op.getAfterBody())))
     return failure();
   moveAll(op.getYieldOp()->getOperands(), op.getBeforeArguments());
@@ -184,13 +193,14 @@ LogicalResult ProgramBuilder::indexSwitch(scf::IndexSwitchOp op) {
     if (failed(block(region.front())))
       return failure();
     moveAll(region.front().getTerminator()->getOperands(), op.getResults());
-    ends.push_back(jump());
+    ends.push_back(regionEnd(guardIndex));
     land(test);
   }
   Block &last = op.getDefaultBlock();
   if (failed(block(last)))
     return failure();
   moveAll(last.getTerminator()->getOperands(), op.getResults());
+  emit(Code::ChoiceEnd).extra = guardIndex;
   ends.push_back(jump());
   program.guards[guardIndex].skip = here();
   forgetAll(op.getResults());

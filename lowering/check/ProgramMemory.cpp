@@ -8,9 +8,41 @@
 
 #include "lowering/check/ProgramBuilder.h"
 
+#include "lowering/Accesses.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::check;
+
+/// Whether an effect is one on memory that other blocks may see.
+static bool isVisible(const MemoryEffects::EffectInstance &effect) {
+  return isa<MemoryEffects::Read, MemoryEffects::Write>(effect.getEffect()) &&
+         effect.getValue() &&
+         isa<BaseMemRefType>(effect.getValue().getType()) &&
+         getMemoryRoot(effect.getValue()).kind != MemoryRoot::Scratch;
+}
+
+bool mlir::comms::check::isPlainAccess(Operation *op) {
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  if (!effects || op->getNumRegions() > 0 ||
+      isa_and_nonnull<CommsDialect>(op->getDialect()))
+    return false;
+  SmallVector<MemoryEffects::EffectInstance> instances;
+  effects.getEffects(instances);
+  return llvm::any_of(instances, isVisible);
+}
+
+/// What `value` is a view of.
+static Value viewSource(Value value) {
+  auto view = value.getDefiningOp<ViewLikeOpInterface>();
+  return view ? view.getViewSource() : Value();
+}
 
 //===----------------------------------------------------------------------===//
 // Operands that must be static
@@ -62,6 +94,7 @@ FailureOr<int32_t> ProgramBuilder::channel(Value value, Operation *user) {
                            "before it, which comms-check-sync does not follow");
 }
 
+/// Where it cannot be said which memory it is, `kind` is Unknown.
 MemoryPlan ProgramBuilder::memory(Value value) {
   MemoryPlan plan;
   plan.limit = elementsOf(value.getType());
@@ -90,12 +123,89 @@ MemoryPlan ProgramBuilder::memory(Value value) {
     if (failed(index))
       return MemoryPlan();
     plan.team = *index;
-  } else if (value.getDefiningOp<ScratchOp>()) {
-    plan.kind = MemoryPlan::Scratch;
   } else if (isa<BlockArgument>(value)) {
     window(value, MemoryPlan::Own);
+  } else if (MemoryRoot root = getMemoryRoot(value);
+             root.kind == MemoryRoot::Scratch) {
+    plan.kind = MemoryPlan::Scratch;
+    plan.moved = root.value != value;
+    plan.scratch =
+        scratchOf
+            .try_emplace(root.value, static_cast<int32_t>(scratchOf.size()))
+            .first->second;
+  } else if (root.kind != MemoryRoot::Unknown) {
+    // Such a view may begin anywhere.
+    plan = memory(viewSource(value));
+    plan.moved = true;
+    plan.limit = -1;
   }
   return plan;
+}
+
+/// The place of an element in memory, in elements; absent: not known.
+Register ProgramBuilder::elementOffset(Value memory, ValueRange indices) {
+  auto type = dyn_cast<MemRefType>(memory.getType());
+  if (!type || type.getRank() != static_cast<int64_t>(indices.size()))
+    return noRegister;
+  if (indices.empty())
+    return constant(0);
+  Register result = reg(indices.front());
+  for (auto [index, size] :
+       llvm::drop_begin(llvm::zip(indices, type.getShape()))) {
+    if (ShapedType::isDynamic(size))
+      return noRegister;
+    Register row = temporary(), sum = temporary(), factor = constant(size);
+    Instruction &multiply = emit(Code::Mul);
+    multiply.dst = row;
+    multiply.a = result;
+    multiply.b = factor;
+    Instruction &add = emit(Code::Add);
+    add.dst = sum;
+    add.a = row;
+    add.b = reg(index);
+    result = sum;
+  }
+  return result;
+}
+
+/// A load, a store or a copy of another dialect. Where it is not known which
+/// elements it touches, it touches all of the memory.
+LogicalResult ProgramBuilder::plainAction(Operation *op, Action &action) {
+  action.kind = ActionKind::Access;
+  SmallVector<RangePlan, 2> ranges;
+  auto add = [&](Value memref, Register offset, int64_t count, bool write) {
+    RangePlan &plan = ranges.emplace_back();
+    plan.memory = memory(memref);
+    plan.offset = offset;
+    plan.fixedCount = count;
+    plan.write = write;
+    plan.used = true;
+  };
+  auto element = [&](auto access, bool write, int64_t count) {
+    Value memref = access.getOperand(write ? 1 : 0);
+    add(memref, elementOffset(memref, access.getIndices()), count, write);
+  };
+  llvm::TypeSwitch<Operation *>(op)
+      .Case<memref::LoadOp>([&](auto o) { element(o, false, 1); })
+      .Case<memref::StoreOp>([&](auto o) { element(o, true, 1); })
+      .Case<vector::LoadOp>(
+          [&](auto o) { element(o, false, elementsOf(o.getVectorType())); })
+      .Case<vector::StoreOp>(
+          [&](auto o) { element(o, true, elementsOf(o.getVectorType())); })
+      .Default([&](Operation *o) {
+        SmallVector<MemoryEffects::EffectInstance> effects;
+        cast<MemoryEffectOpInterface>(o).getEffects(effects);
+        for (const auto &effect : effects)
+          if (isVisible(effect))
+            add(effect.getValue(), noRegister, -1,
+                isa<MemoryEffects::Write>(effect.getEffect()));
+      });
+  if (ranges.size() > std::size(action.ranges))
+    return op->emitOpError("touches memory in more places than "
+                           "comms-check-sync follows: use memref.load and "
+                           "memref.store");
+  llvm::copy(ranges, action.ranges);
+  return success();
 }
 
 RangePlan ProgramBuilder::range(Value memref, Value offset, Value valid,
