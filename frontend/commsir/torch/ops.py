@@ -228,42 +228,77 @@ for _name, _fake in _FAKES.items():
     _LIBRARY.register_fake(f"commsir::{_name}.out", lambda *args, **kwargs: None)
 
 
-def _save_group(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    ctx.group, ctx.op = inputs[-1], inputs[1]
+def _summed(name: str, op: str) -> None:
+    if op != "sum":
+        raise RuntimeError(f'torch.ops.commsir.{name} has a derivative for "sum" alone, not for "{op}"')
 
 
-def _all_reduce_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-    if ctx.op != "sum":
-        raise RuntimeError(f'torch.ops.commsir.all_reduce has a derivative for "sum" alone, not for "{ctx.op}"')
-    return _OPS.commsir.all_reduce(grad.contiguous(), "sum", ctx.group), None, None
+def _all_reduce_backward(grad: torch.Tensor, op: str, group: str) -> torch.Tensor:
+    _summed("all_reduce", op)
+    return cast(torch.Tensor, _OPS.commsir.all_reduce(grad.contiguous(), "sum", group))
 
 
-def _all_gather_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
-    return _OPS.commsir.reduce_scatter(grad.contiguous(), "sum", ctx.group), None
+def _all_gather_backward(grad: torch.Tensor, group: str) -> torch.Tensor:
+    return cast(torch.Tensor, _OPS.commsir.reduce_scatter(grad.contiguous(), "sum", group))
 
 
-def _reduce_scatter_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-    if ctx.op != "sum":
-        raise RuntimeError(f'torch.ops.commsir.reduce_scatter has a derivative for "sum" alone, not for "{ctx.op}"')
-    return _OPS.commsir.all_gather(grad.contiguous(), ctx.group), None, None
+def _reduce_scatter_backward(grad: torch.Tensor, op: str, group: str) -> torch.Tensor:
+    _summed("reduce_scatter", op)
+    return cast(torch.Tensor, _OPS.commsir.all_gather(grad.contiguous(), group))
 
 
-def _all_to_all_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
-    return _OPS.commsir.all_to_all(grad.contiguous(), ctx.group), None
+def _all_to_all_backward(grad: torch.Tensor, group: str) -> torch.Tensor:
+    return cast(torch.Tensor, _OPS.commsir.all_to_all(grad.contiguous(), group))
 
 
-def _broadcast_backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+def _broadcast_backward(grad: torch.Tensor, root: int, group: str) -> torch.Tensor:
     # The root's input reaches every rank: its derivative is the sum of theirs.
-    total = _OPS.commsir.all_reduce(grad.contiguous(), "sum", ctx.group)
-    rank = _C10D._resolve_process_group(ctx.group).rank()
-    return total if rank == ctx.op else torch.zeros_like(total), None, None
+    total = cast(torch.Tensor, _OPS.commsir.all_reduce(grad.contiguous(), "sum", group))
+    rank = _C10D._resolve_process_group(group).rank()
+    return total if rank == root else torch.zeros_like(total)
 
 
-_LIBRARY.register_autograd("commsir::all_reduce", _all_reduce_backward, setup_context=_save_group)
-_LIBRARY.register_autograd("commsir::all_gather", _all_gather_backward, setup_context=_save_group)
-_LIBRARY.register_autograd("commsir::reduce_scatter", _reduce_scatter_backward, setup_context=_save_group)
-_LIBRARY.register_autograd("commsir::all_to_all", _all_to_all_backward, setup_context=_save_group)
-_LIBRARY.register_autograd("commsir::broadcast", _broadcast_backward, setup_context=_save_group)
+_implementations = _LIBRARY.Library("commsir", "FRAGMENT")
+_below_autograd: Any = torch._C._AutoDispatchBelowAutograd
+_after_autograd: Any = torch._C._after_autograd_keyset
+_is_grad_enabled = torch.is_grad_enabled
+
+
+def _differentiate(name: str, backward: Any) -> None:
+    """Gives an op of one tensor its derivative: `backward` gets the gradient and the op's other arguments.
+
+    What torch.library.register_autograd does costs several times as much, since it is made for every kind of schema.
+    The stable ABI has no autograd, and no way to go on below it.
+    """
+    redispatch = getattr(_OPS.commsir, name).default.redispatch
+
+    class Derivative(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, keys: Any, input: torch.Tensor, *others: Any) -> Any:  # noqa: A002
+            ctx.others = others
+            with _below_autograd():
+                return redispatch(keys & _after_autograd, input, *others)
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> Any:
+            return (None, backward(grad, *ctx.others), *(None,) * len(ctx.others))
+
+    apply: Any = Derivative.apply
+
+    def call(keys: Any, input: torch.Tensor, *others: Any) -> Any:  # noqa: A002
+        if input.requires_grad and _is_grad_enabled():
+            return apply(keys, input, *others)
+        with _below_autograd():
+            return redispatch(keys & _after_autograd, input, *others)
+
+    _implementations.impl(name, call, "Autograd", with_keyset=True)
+
+
+_differentiate("all_reduce", _all_reduce_backward)
+_differentiate("all_gather", _all_gather_backward)
+_differentiate("reduce_scatter", _reduce_scatter_backward)
+_differentiate("all_to_all", _all_to_all_backward)
+_differentiate("broadcast", _broadcast_backward)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -282,66 +317,47 @@ def _ranks(group: Any) -> int:
     return _size(_named(group).encode()) if group is None or isinstance(group, str) else int(group.size())
 
 
-def _is_eager(input: torch.Tensor) -> bool:  # noqa: A002
-    """Nothing traces or differentiates the call: the out form will do, which has no Python of autograd in its way."""
-    return not (torch.compiler.is_compiling() or (input.requires_grad and torch.is_grad_enabled()))
+#: Of an op: what is traced and differentiated, and the form that has no Python of autograd in its way.
+_Forms = tuple[Any, Any]
+_all_reduce: _Forms = (_OPS.commsir.all_reduce.default, _OPS.commsir.all_reduce.out)
+_all_gather: _Forms = (_OPS.commsir.all_gather.default, _OPS.commsir.all_gather.out)
+_reduce_scatter: _Forms = (_OPS.commsir.reduce_scatter.default, _OPS.commsir.reduce_scatter.out)
+_all_to_all: _Forms = (_OPS.commsir.all_to_all.default, _OPS.commsir.all_to_all.out)
+_broadcast: _Forms = (_OPS.commsir.broadcast.default, _OPS.commsir.broadcast.out)
 
 
-_all_reduce_out = _OPS.commsir.all_reduce.out
-_all_gather_out = _OPS.commsir.all_gather.out
-_reduce_scatter_out = _OPS.commsir.reduce_scatter.out
-_all_to_all_out = _OPS.commsir.all_to_all.out
-_broadcast_out = _OPS.commsir.broadcast.out
+def _call(forms: _Forms, input: torch.Tensor, *others: Any, rows: Any = None) -> torch.Tensor:  # noqa: A002
+    """`rows` makes the result where it has not the shape of `input`."""
+    if torch.compiler.is_compiling() or (input.requires_grad and _is_grad_enabled()):
+        return cast(torch.Tensor, forms[0](input, *others))
+    out = rows() if rows is not None else _like(input)
+    forms[1](input, *others, out=out)
+    return cast(torch.Tensor, out)
 
 
 def all_reduce(input: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:  # noqa: A002
     """The reduction of all ranks' `input`, on every rank."""
-    name = _named(group)
-    if not _is_eager(input):
-        return cast(torch.Tensor, _OPS.commsir.all_reduce(input, op, name))
-    out = _like(input)
-    _all_reduce_out(input, op, name, out=out)
-    return out
+    return _call(_all_reduce, input, op, _named(group))
 
 
 def all_gather(input: torch.Tensor, group: Any = None) -> torch.Tensor:  # noqa: A002
     """All ranks' `input`, one after the other along dimension 0."""
-    name = _named(group)
-    if not _is_eager(input):
-        return cast(torch.Tensor, _OPS.commsir.all_gather(input, name))
-    out = _rows(input, _ranks(group), 1)
-    _all_gather_out(input, name, out=out)
-    return out
+    return _call(_all_gather, input, _named(group), rows=lambda: _rows(input, _ranks(group), 1))
 
 
 def reduce_scatter(input: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:  # noqa: A002
     """This rank's part, along dimension 0, of the reduction of all ranks' `input`."""
-    name = _named(group)
-    if not _is_eager(input):
-        return cast(torch.Tensor, _OPS.commsir.reduce_scatter(input, op, name))
-    out = _rows(input, 1, _ranks(group))
-    _reduce_scatter_out(input, op, name, out=out)
-    return out
+    return _call(_reduce_scatter, input, op, _named(group), rows=lambda: _rows(input, 1, _ranks(group)))
 
 
 def all_to_all(input: torch.Tensor, group: Any = None) -> torch.Tensor:  # noqa: A002
     """Part p of `input`, along dimension 0, goes to rank p; what comes is in rank order."""
-    name = _named(group)
-    if not _is_eager(input):
-        return cast(torch.Tensor, _OPS.commsir.all_to_all(input, name))
-    out = _like(input)
-    _all_to_all_out(input, name, out=out)
-    return out
+    return _call(_all_to_all, input, _named(group))
 
 
 def broadcast(input: torch.Tensor, root: int = 0, group: Any = None) -> torch.Tensor:  # noqa: A002
     """The `input` of rank `root` of the group, on every rank."""
-    name = _named(group)
-    if not _is_eager(input):
-        return cast(torch.Tensor, _OPS.commsir.broadcast(input, root, name))
-    out = _like(input)
-    _broadcast_out(input, root, name, out=out)
-    return out
+    return _call(_broadcast, input, root, _named(group))
 
 
 def fused_collective(
