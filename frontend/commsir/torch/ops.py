@@ -139,6 +139,26 @@ def _load() -> tuple[Any, _Callbacks]:
 _library, _callbacks = _load()
 
 
+def _forget(name: str | None = None) -> None:
+    """The process group is gone (without a name: all are), and its name may be another's next."""
+    for key in [key for key in _groups if name in (None, key[0])]:
+        _library.commsir_torch_forget(key[0].encode())
+        _groups.pop(key)[1].destroy()
+
+
+def _forgetting(unregister: Any) -> Any:
+    def call(*names: str) -> Any:
+        _forget(*names)
+        return unregister(*names)
+
+    return call
+
+
+# torch tells nobody that a process group ends.
+for _name in ("_unregister_process_group", "_unregister_all_process_groups"):
+    setattr(_C10D, _name, _forgetting(getattr(_C10D, _name)))
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # What torch.compile and autograd have to know
 # ---------------------------------------------------------------------------------------------------------------------

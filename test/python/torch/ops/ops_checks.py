@@ -107,6 +107,20 @@ def subgroups(rank: int, size: int) -> None:
     assert ops.all_reduce(x)[0] == 6
 
 
+def renamed(rank: int, size: int, store: Any) -> None:
+    """A process group that has the name of one that was destroyed, and other ranks."""
+    names = []
+    for ranks in (size, size - 1):
+        if rank < ranks:
+            prefix = dist.PrefixStore(f"{ranks}", store)
+            dist.init_process_group("gloo", store=prefix, rank=rank, world_size=ranks)
+            names.append(dist.group.WORLD.group_name)
+            assert ops.all_reduce(torch.ones(3, device=DEVICE))[0] == ranks
+            assert ops.all_gather(torch.ones(2, device=DEVICE)).shape == (2 * ranks,)
+            dist.destroy_process_group()
+    assert len(set(names)) == 1, names
+
+
 def mistakes(rank: int, size: int) -> None:
     """Calls that make no sense say why, and the group goes on."""
 

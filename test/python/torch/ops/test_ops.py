@@ -26,6 +26,10 @@ def test_subgroups(world: World) -> None:
     world.run(ops_checks.subgroups, "gloo")
 
 
+def test_a_name_that_is_used_again(world: World) -> None:
+    world.run(ops_checks.renamed, "")
+
+
 def test_mistakes(world: World) -> None:
     world.run(ops_checks.mistakes, "gloo")
 
