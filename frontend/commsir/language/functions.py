@@ -4,26 +4,37 @@ Here are their signatures and what they do; inside a kernel `lower.py` makes ops
 raise, but for the collectives, which then build and simulate a kernel of their own.
 """
 
+# The bodies are in lower.py.
+# mypy: disable-error-code="empty-body"
+
 from __future__ import annotations
 
+import functools
+import inspect
+import typing
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from .. import errors
 from .parameters import Array, Cell, Channel, Index, Memory, Slot, Team, Tile, Token, Window
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 F = TypeVar("F", bound=Callable[..., Any])
 ALL: list[Callable[..., Any]] = []
 
 
 def _op(function: F) -> F:
-    ALL.append(function)
-    return function
+    """A function of the language: its signature and documentation are those of `function`, which is never called."""
 
+    @functools.wraps(function)
+    def outside(*args: Any, **keywords: Any) -> Any:
+        raise errors.UsageError(f"commsir.{function.__name__} works inside a function with @commsir.kernel")
 
-def _outside(name: str) -> NoReturn:
-    raise errors.UsageError(f"commsir.{name} works inside a function with @commsir.kernel")
+    ALL.append(outside)
+    return typing.cast(F, outside)
 
 
 # Teams and identity.
@@ -32,67 +43,59 @@ def _outside(name: str) -> NoReturn:
 @_op
 def team(kind: str = "world") -> Team:
     """A team that always exists: "world", "lsa" (ranks in load and store reach) or "rail"."""
-    _outside("team")
 
 
 @_op
 def team_split(team: Team, kind: str, factor: int) -> Team:
     """The part of a team that this rank belongs to: "inner" (runs of `factor`) or "outer" (every `factor`-th)."""
-    _outside("team_split")
 
 
 @_op
 def rank(team: Team | None = None) -> int:
     """This rank's number in a team (the world)."""
-    _outside("rank")
 
 
 @_op
 def size(team: Team | None = None) -> int:
     """Number of ranks of a team (the world)."""
-    _outside("size")
 
 
 @_op
 def translate_rank(rank: Index, source: Team, to: Team) -> int:
     """A rank of one team as a rank of another."""
-    _outside("translate_rank")
 
 
 @_op
 def block_id() -> int:
     """This block's number on its rank."""
-    _outside("block_id")
 
 
 @_op
 def num_blocks() -> int:
     """Number of blocks of each rank."""
-    _outside("num_blocks")
 
 
 @_op
 def epoch() -> int:
     """Number of this launch of the kernel: 1 at the first."""
-    _outside("epoch")
 
 
 @_op
 def for_peers(team: Team | None = None, reversed: bool = False) -> Iterator[int]:
     """`for peer in for_peers():` visits every other rank of a team, starting after this one."""
-    _outside("for_peers")
 
 
 @_op
 def role(name: str, first: int, last: int) -> AbstractContextManager[None]:
     """`with role("send", 0, 2):` runs its body on blocks first, …, last - 1 of every rank."""
-    _outside("role")
 
 
-@_op
 def static_range(*arguments: int) -> range:
     """A range of constants: the loop over it is unrolled."""
     return range(*arguments)
+
+
+ALL.append(static_range)
 
 
 # Windows and memory.
@@ -101,25 +104,21 @@ def static_range(*arguments: int) -> range:
 @_op
 def local(window: Window) -> Array:
     """This rank's own part of a window."""
-    _outside("local")
 
 
 @_op
 def peer(window: Window, peer: Index, team: Team | None = None) -> Array:
     """A peer's part of a window, by load and store."""
-    _outside("peer")
 
 
 @_op
 def multimem(window: Window, team: Team | None = None) -> Array:
     """One address for all parts of a window: NVLink multicast."""
-    _outside("multimem")
 
 
 @_op
 def scratch(dtype: Any, *shape: int, space: str = "") -> Array:
     """Memory of this block alone: "" (global), "scratch" or "shared"."""
-    _outside("scratch")
 
 
 # Tiles.
@@ -130,96 +129,80 @@ def tile_load(
     memory: Memory, offset: Index, length: int, valid: Index | None = None, after: Token | None = None
 ) -> Tile:
     """`length` elements from `offset` on; those from `valid` on are zero and not touched."""
-    _outside("tile_load")
 
 
 @_op
 def tile_store(tile: Tile, memory: Memory, offset: Index = 0, valid: Index | None = None) -> None:
     """Writes the first `valid` elements of a tile at an offset in elements."""
-    _outside("tile_store")
 
 
 @_op
 def row_reduce(op: str, tile: Tile) -> Tile:
     """Combines the elements of a tile: "sum", "prod", "min", "max", "avg", "and", "or" or "xor"."""
-    _outside("row_reduce")
 
 
 @_op
 def splat(value: Any, length: int, dtype: Any = None) -> Tile:
     """A tile whose elements all equal a scalar."""
-    _outside("splat")
 
 
 @_op
 def full(length: int, value: Any, dtype: Any = None) -> Tile:
     """`splat`, with NumPy's name and order."""
-    _outside("full")
 
 
 @_op
 def zeros(length: int, dtype: Any = None) -> Tile:
     """A tile of zeros (f32)."""
-    _outside("zeros")
 
 
 @_op
 def broadcast_row(tile: Tile, length: int) -> Tile:
     """A tile of one, repeated. Arithmetic does this by itself."""
-    _outside("broadcast_row")
 
 
 @_op
 def iota(length: int, dtype: Any = None) -> Tile:
     """The tile 0, 1, 2, … (i32)."""
-    _outside("iota")
 
 
 @_op
 def where(condition: Any, a: Any, b: Any) -> Tile:
     """Element by element, `a` where the condition holds, else `b`."""
-    _outside("where")
 
 
 @_op
 def minimum(a: Any, b: Any) -> Tile:
     """The lesser of two, element by element; a NaN wins."""
-    _outside("minimum")
 
 
 @_op
 def maximum(a: Any, b: Any) -> Tile:
     """The greater of two, element by element; a NaN wins."""
-    _outside("maximum")
 
 
 @_op
 def clip(a: Any, low: Any, high: Any) -> Tile:
     """`a` held between two bounds."""
-    _outside("clip")
 
 
 @_op
 def fma(a: Any, b: Any, c: Any) -> Tile:
     """a * b + c, rounded once."""
-    _outside("fma")
 
 
 @_op
 def cast(value: Any, dtype: Any) -> Tile:
     """A value in another type, as `tile.astype(dtype)`."""
-    _outside("cast")
 
 
 @_op
 def bitcast(value: Any, dtype: Any) -> Tile:
     """The bits of a value as another type of the same width."""
-    _outside("bitcast")
 
 
 def _unary(name: str, what: str) -> Callable[[Any], Tile]:
-    def function(x: Any) -> Tile:
-        _outside(name)
+    def function(x: Any) -> Tile: ...
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = what
@@ -270,7 +253,6 @@ def put(
     gin: str | None = None,
 ) -> None:
     """Writes this rank's memory to a peer's part of a window: `put(x[0:32], inbox[o:o + 32], peer)`."""
-    _outside("put")
 
 
 @_op
@@ -284,7 +266,6 @@ def get(
     gin: str | None = None,
 ) -> None:
     """Reads a peer's part of a window into this rank's memory."""
-    _outside("get")
 
 
 @_op
@@ -301,7 +282,6 @@ def put_signal(
     gin: str | None = None,
 ) -> None:
     """`put`, then `signal` of the same peer, which the data cannot be overtaken by."""
-    _outside("put_signal")
 
 
 @_op
@@ -317,7 +297,6 @@ def signal(
     gin: str | None = None,
 ) -> None:
     """Increments a cell of a peer; with `add` adds to it, with `set` sets it."""
-    _outside("signal")
 
 
 @_op
@@ -325,7 +304,6 @@ def wait_signal(
     cell: Cell, *, ge: Index | None = None, eq: Index | None = None, order: str = "acquire", scope: str = "sys"
 ) -> Token:
     """Waits until a cell of this rank is at least `ge`, or equals `eq`."""
-    _outside("wait_signal")
 
 
 @_op
@@ -340,49 +318,41 @@ def wait_signal_from(
     scope: str = "sys",
 ) -> Token:
     """As `wait_signal`, and the checker holds `peer` to signalling it."""
-    _outside("wait_signal_from")
 
 
 @_op
 def read_signal(cell: Cell, order: str = "acquire") -> int:
     """The present value of a cell of this rank (i64)."""
-    _outside("read_signal")
 
 
 @_op
 def reset_signal(cell: Cell) -> None:
     """Sets a cell of this rank back to zero."""
-    _outside("reset_signal")
 
 
 @_op
 def wait_counter(cell: Cell, *, ge: Index) -> Token:
     """Waits until that many counted puts have left their source."""
-    _outside("wait_counter")
 
 
 @_op
 def read_counter(cell: Cell) -> int:
     """The present value of a counter (i64)."""
-    _outside("read_counter")
 
 
 @_op
 def reset_counter(cell: Cell) -> None:
     """Sets a counter back to zero."""
-    _outside("reset_counter")
 
 
 @_op
 def flush(team: Team | None = None, *, gin: str | None = None) -> None:
     """Ends when every earlier put of this block to the team has left its source."""
-    _outside("flush")
 
 
 @_op
 def fence(order: str = "acq_rel", scope: str = "sys", proxy: str = "generic") -> None:
     """Orders this block's earlier accesses before its later ones."""
-    _outside("fence")
 
 
 # Barriers.
@@ -391,19 +361,16 @@ def fence(order: str = "acq_rel", scope: str = "sys", proxy: str = "generic") ->
 @_op
 def barrier(team: Team | None = None, extent: str = "block", order: str = "acq_rel") -> None:
     """Waits for the same block ("block"), or all blocks ("grid"), of every rank of a team."""
-    _outside("barrier")
 
 
 @_op
 def barrier_arrive(team: Team | None = None, extent: str = "block", order: str = "release") -> Token:
     """The first half of a barrier."""
-    _outside("barrier_arrive")
 
 
 @_op
 def barrier_wait(arrived: Token, order: str = "acquire") -> Token:
     """The second half of a barrier."""
-    _outside("barrier_wait")
 
 
 # Packets and poison.
@@ -414,7 +381,6 @@ def packet_store(
     tile: Tile, memory: Memory, offset: Index, flag: Index, valid: Index | None = None, assumes: str = "store8_whole"
 ) -> None:
     """Writes each 32 bits of a tile together with a flag, in one store."""
-    _outside("packet_store")
 
 
 @_op
@@ -428,25 +394,21 @@ def packet_load(
     assumes: str = "store8_whole",
 ) -> Tile:
     """Waits until every packet of a tile carries the flag, and reads the tile."""
-    _outside("packet_load")
 
 
 @_op
 def poison_store(tile: Tile, memory: Memory, offset: Index = 0, valid: Index | None = None) -> None:
     """Writes a tile, none of whose elements reads as poison."""
-    _outside("poison_store")
 
 
 @_op
 def poison_load(memory: Memory, offset: Index, length: int, valid: Index | None = None) -> Tile:
     """Waits until no element is poison, and reads the tile."""
-    _outside("poison_load")
 
 
 @_op
 def poison_fill(memory: Memory, offset: Index = 0, count: Index | None = None) -> None:
     """Fills elements with poison: the slot is empty again."""
-    _outside("poison_fill")
 
 
 # Copies.
@@ -455,31 +417,26 @@ def poison_fill(memory: Memory, offset: Index = 0, count: Index | None = None) -
 @_op
 def multimem_load_reduce(op: str, memory: Memory, offset: Index, length: int, valid: Index | None = None) -> Tile:
     """Reads a tile from every rank at once, combined by the switch."""
-    _outside("multimem_load_reduce")
 
 
 @_op
 def multimem_store(tile: Tile, memory: Memory, offset: Index = 0, valid: Index | None = None) -> None:
     """Writes a tile to every rank at once."""
-    _outside("multimem_store")
 
 
 @_op
 def multimem_reduce(op: str, tile: Tile, memory: Memory, offset: Index = 0, valid: Index | None = None) -> None:
     """Combines a tile into every rank's memory at once."""
-    _outside("multimem_reduce")
 
 
 @_op
 def bulk_copy(source: Memory | Tile, dest: Memory | Tile, count: Index | None = None) -> Token:
     """Starts an asynchronous copy through shared memory (TMA)."""
-    _outside("bulk_copy")
 
 
 @_op
 def bulk_wait(*copies: Token) -> Token:
     """Ends when the copies have been made."""
-    _outside("bulk_wait")
 
 
 @_op
@@ -487,7 +444,6 @@ def engine_copy(
     source: Memory | Tile, window: Window | Tile, peer: Index, team: Team | None = None, *, count: Index | None = None
 ) -> None:
     """A copy by the copy engine, as a step of the host beside the kernel."""
-    _outside("engine_copy")
 
 
 # Channels.
@@ -504,25 +460,21 @@ def channel(
     protocol: str = "ll",
 ) -> Channel:
     """Carries tiles of `length` elements between the ranks of a team."""
-    _outside("channel")
 
 
 @_op
 def send(tile: Tile, slot: Slot, peer: Index | None = None, valid: Index | None = None) -> None:
     """Sends a tile through a slot: to one peer, or (multicast) to all."""
-    _outside("send")
 
 
 @_op
 def recv(slot: Slot, peer: Index, valid: Index | None = None) -> Tile:
     """Waits for the tile that a peer sent through a slot, and reads it."""
-    _outside("recv")
 
 
 @_op
 def channel_barrier(channel: Channel) -> None:
     """Ends a round of sends: receives of the round may only follow it."""
-    _outside("channel_barrier")
 
 
 # Checks.
@@ -531,7 +483,6 @@ def channel_barrier(channel: Channel) -> None:
 @_op
 def check_bounds(what: str, offset: Index, count: Index, limit: Index) -> None:
     """Ends the run with an error when [offset, offset + count) leaves [0, limit)."""
-    _outside("check_bounds")
 
 
 # Collectives.
@@ -539,85 +490,28 @@ def check_bounds(what: str, offset: Index, count: Index, limit: Index) -> None:
 Region = Callable[..., Any]
 
 
-def _host(name: str, arguments: dict[str, Any]) -> Any:
-    from . import host
+class _Options(TypedDict, total=False):
+    """What collectives take by name, besides what their kind takes."""
 
-    return host.collective(name, arguments)
-
-
-@_op
-def all_reduce(
-    x: Any,
-    team: Any = None,
-    op: str = "sum",
-    *,
-    outs: Any = None,
-    args: Any = (),
-    consume: Region | None = None,
-    produce: Region | None = None,
-    algorithm: str | None = None,
-    protocol: str | None = None,
-) -> Any:
-    """Every rank gets the reduction over all ranks.
-
-    In a kernel `x` is a window or array, or several; `outs` is written (without it `x`). `produce(*rows)` makes the
-    tiles that travel of one row of every input, `consume(*reduced, *args)` the rows of the outputs.
-    Outside a kernel `x` is a list of one array a rank; the reduced arrays are returned.
-    """
-    return _host("all_reduce", locals())
+    outs: Any
+    args: Any
+    consume: Region | None
+    produce: Region | None
+    algorithm: str | None
+    protocol: str | None
 
 
-@_op
-def reduce_scatter(
-    x: Any,
-    team: Any = None,
-    op: str = "sum",
-    *,
-    outs: Any = None,
-    args: Any = (),
-    consume: Region | None = None,
-    produce: Region | None = None,
-    algorithm: str | None = None,
-    protocol: str | None = None,
-) -> Any:
-    """Rank r gets the r-th part of the reduction over all ranks."""
-    return _host("reduce_scatter", locals())
+#: None is the default of the options but of `args`.
+_DEFAULTS: dict[str, Any] = {name: None for name in _Options.__annotations__} | {"args": ()}
+
+# Kinds of collectives: those that reduce have an `op`, those from or to one rank a `root`.
 
 
-@_op
-def all_gather(
-    x: Any,
-    team: Any = None,
-    *,
-    outs: Any = None,
-    args: Any = (),
-    consume: Region | None = None,
-    produce: Region | None = None,
-    algorithm: str | None = None,
-    protocol: str | None = None,
-) -> Any:
-    """Every rank gets the parts of all ranks, in rank order."""
-    return _host("all_gather", locals())
-
-
-@_op
-def all_to_all(
-    x: Any,
-    team: Any = None,
-    *,
-    outs: Any = None,
-    args: Any = (),
-    consume: Region | None = None,
-    produce: Region | None = None,
-    algorithm: str | None = None,
-    protocol: str | None = None,
-) -> Any:
-    """Rank r gets the r-th part of every rank, in rank order."""
-    return _host("all_to_all", locals())
-
-
-@_op
-def all_to_all_v(
+def _moves(x: Any, team: Any = None, **options: Unpack[_Options]) -> Any: ...
+def _reduces(x: Any, team: Any = None, op: str = "sum", **options: Unpack[_Options]) -> Any: ...
+def _has_root(x: Any, team: Any = None, root: int = 0, **options: Unpack[_Options]) -> Any: ...
+def _reduces_to_root(x: Any, team: Any = None, op: str = "sum", root: int = 0, **options: Unpack[_Options]) -> Any: ...
+def _varies(
     x: Any,
     team: Any = None,
     *,
@@ -627,86 +521,112 @@ def all_to_all_v(
     outs: Any = None,
     algorithm: str | None = None,
     protocol: str | None = None,
-) -> Any:
-    """All-to-all with a number of rows for each pair of ranks, known at run time."""
-    return _host("all_to_all_v", locals())
-
-
-@_op
-def broadcast(
-    x: Any,
-    team: Any = None,
-    root: int = 0,
-    *,
-    outs: Any = None,
-    args: Any = (),
-    consume: Region | None = None,
-    produce: Region | None = None,
-    algorithm: str | None = None,
-    protocol: str | None = None,
-) -> Any:
-    """Every rank gets the root's array."""
-    return _host("broadcast", locals())
-
-
-@_op
-def reduce(
-    x: Any,
-    team: Any = None,
-    op: str = "sum",
-    root: int = 0,
-    *,
-    outs: Any = None,
-    args: Any = (),
-    consume: Region | None = None,
-    produce: Region | None = None,
-    algorithm: str | None = None,
-    protocol: str | None = None,
-) -> Any:
-    """The root gets the reduction over all ranks; other outputs are left alone."""
-    return _host("reduce", locals())
-
-
-@_op
-def gather(
-    x: Any,
-    team: Any = None,
-    root: int = 0,
-    *,
-    outs: Any = None,
-    args: Any = (),
-    consume: Region | None = None,
-    produce: Region | None = None,
-    algorithm: str | None = None,
-    protocol: str | None = None,
-) -> Any:
-    """The root gets the parts of all ranks, in rank order; other outputs are left alone."""
-    return _host("gather", locals())
-
-
-@_op
-def scatter(
-    x: Any,
-    team: Any = None,
-    root: int = 0,
-    *,
-    outs: Any = None,
-    args: Any = (),
-    consume: Region | None = None,
-    produce: Region | None = None,
-    algorithm: str | None = None,
-    protocol: str | None = None,
-) -> Any:
-    """Rank r gets the r-th part of the root's array."""
-    return _host("scatter", locals())
-
-
-@_op
-def send_recv(
+) -> Any: ...
+def _from_to(
     x: Any, source: int, dest: int, team: Any = None, *, outs: Any = None, protocol: str | None = None
-) -> Any:
+) -> Any: ...
+
+
+def _collective(kind: F) -> Callable[[Callable[[], None]], F]:
+    """A collective of the signature of `kind`; the function that is decorated has its name and documentation.
+
+    Outside a kernel it runs on arrays: see host.py.
+    """
+    given = list(inspect.signature(kind).parameters.values())
+    if given[-1].kind is inspect.Parameter.VAR_KEYWORD:
+        types = {name: getattr(t, "__forward_arg__", t) for name, t in _Options.__annotations__.items()}
+        given[-1:] = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+            for name, default in _DEFAULTS.items()
+        ]
+    signature = inspect.Signature(given, return_annotation=Any)
+
+    def make(named: Callable[[], None]) -> F:
+        name = named.__name__
+
+        def collective(*args: Any, **keywords: Any) -> Any:
+            from . import host
+
+            try:
+                bound = signature.bind(*args, **keywords)
+            except TypeError as error:
+                raise TypeError(f"commsir.{name}: {error}; it is {name}{_plain(signature)}") from None
+            bound.apply_defaults()
+            return host.collective(name, dict(bound.arguments))
+
+        functools.update_wrapper(collective, named, ("__module__", "__name__", "__qualname__", "__doc__"))
+        collective.__signature__ = signature  # type: ignore[attr-defined]
+        del collective.__wrapped__  # type: ignore[attr-defined]
+        ALL.append(collective)
+        return typing.cast(F, collective)
+
+    return make
+
+
+def _plain(signature: inspect.Signature) -> inspect.Signature:
+    """A signature without types, as errors show it."""
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return inspect.Signature(bare)
+
+
+@_collective(_reduces)
+def all_reduce() -> None:
+    """Every rank gets the reduction over all ranks.
+
+    In a kernel `x` is a window or array, or several; `outs` is written (without it `x`). `produce(*rows)` makes the
+    tiles that travel of one row of every input, `consume(*reduced, *args)` the rows of the outputs. Ranks are combined
+    in their order, narrow floats in f32. `op` is "sum", "prod", "min", "max", "avg", or of integers "and", "or", "xor".
+    Outside a kernel `x` is a list of one array a rank; the reduced arrays are returned.
+    """
+
+
+@_collective(_reduces)
+def reduce_scatter() -> None:
+    """Rank r gets the r-th part of the reduction over all ranks: `outs` has 1/N of the rows of `x`."""
+
+
+@_collective(_moves)
+def all_gather() -> None:
+    """Every rank gets the parts of all ranks, in rank order: `outs` has N times the rows of `x`."""
+
+
+@_collective(_moves)
+def all_to_all() -> None:
+    """Rank r gets the r-th part of every rank, in rank order; `outs` has the shape of `x`."""
+
+
+@_collective(_varies)
+def all_to_all_v() -> None:
+    """All-to-all with a number of rows for each pair of ranks, known at run time.
+
+    `send_rows` (i32, one element a rank) are the rows for each rank, which lie one after the other in `x`, `recv_rows`
+    those from each; no pair has more than `max_rows`.
+    """
+
+
+@_collective(_has_root)
+def broadcast() -> None:
+    """Every rank gets the root's array."""
+
+
+@_collective(_reduces_to_root)
+def reduce() -> None:
+    """The root gets the reduction over all ranks; other outputs are left alone."""
+
+
+@_collective(_has_root)
+def gather() -> None:
+    """The root gets the parts of all ranks, in rank order; other outputs are left alone."""
+
+
+@_collective(_has_root)
+def scatter() -> None:
+    """Rank r gets the r-th part of the root's array."""
+
+
+@_collective(_from_to)
+def send_recv() -> None:
     """Rank `source` sends an array that rank `dest` receives; others do nothing."""
-    return _host("send_recv", locals())
 
 
 __all__ = [function.__name__ for function in ALL]

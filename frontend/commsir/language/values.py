@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from .dtypes import DType
 
@@ -12,8 +12,14 @@ from .dtypes import DType
 class Value:
     """Anything an expression can be."""
 
+    #: What errors call it: a template over its fields.
+    what: ClassVar[str] = "a value that is not known"
+
     def describe(self) -> str:
-        return type(self).__name__
+        return self.what.format(self)
+
+    def __str__(self) -> str:
+        return self.describe()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +66,7 @@ class Scalar(Value):
 
 @dataclass(frozen=True)
 class Tile(Value):
+    what = "a tile of {0.length} {0.dtype}"
     name: str
     dtype: DType
     length: int
@@ -68,17 +75,12 @@ class Tile(Value):
     def type(self) -> str:
         return f"tensor<{self.length}x{self.dtype.mlir}>"
 
-    def describe(self) -> str:
-        return f"a tile of {self.length} {self.dtype.name}"
-
 
 @dataclass(frozen=True)
 class Token(Value):
+    what = "a token"
     name: str
     type: str = "!comms.token"
-
-    def describe(self) -> str:
-        return "a token"
 
 
 def shape_text(shape: tuple[int | None, ...], dtype: DType) -> str:
@@ -87,6 +89,7 @@ def shape_text(shape: tuple[int | None, ...], dtype: DType) -> str:
 
 @dataclass(frozen=True)
 class Window(Value):
+    what = "the window '{0.label}'"
     name: str
     shape: tuple[int | None, ...]
     dtype: DType
@@ -96,14 +99,12 @@ class Window(Value):
     def type(self) -> str:
         return f"!comms.window<{shape_text(self.shape, self.dtype)}>"
 
-    def describe(self) -> str:
-        return f"the window '{self.label}'"
-
 
 @dataclass(frozen=True)
 class Memory(Value):
     """An array in memory: an argument, a part of a window, scratch."""
 
+    what = "the array '{0.label}'"
     name: str
     shape: tuple[int | None, ...]
     dtype: DType
@@ -117,35 +118,29 @@ class Memory(Value):
         space = f", #comms.space<{self.space}>" if self.space else ""
         return f"memref<{shape_text(self.shape, self.dtype)}{space}>"
 
-    def describe(self) -> str:
-        return f"the array '{self.label}'"
-
 
 @dataclass(frozen=True)
 class View(Value):
     """`count` elements of memory from `offset` on; a tile once it is computed with."""
 
+    what = "a part of {0.base}"
     base: Memory | Window
     offset: Value
     count: Value
     # Of a single element, whose count is -1, its subscripts instead of an offset.
     indices: tuple[Value, ...] = ()
 
-    def describe(self) -> str:
-        return f"a part of {self.base.describe()}"
-
 
 @dataclass(frozen=True)
 class Team(Value):
+    what = "a team"
     name: str
     size: int | None = None
-
-    def describe(self) -> str:
-        return "a team"
 
 
 @dataclass(frozen=True)
 class Cells(Value):
+    what = "the {0.kind} '{0.label}'"
     name: str
     kind: str  # "signal" or "counter"
     count: int
@@ -155,21 +150,17 @@ class Cells(Value):
     def type(self) -> str:
         return f"!comms.{self.kind}<{self.count}>"
 
-    def describe(self) -> str:
-        return f"the {self.kind} '{self.label}'"
-
 
 @dataclass(frozen=True)
 class Cell(Value):
+    what = "a cell of {0.cells}"
     cells: Cells
     index: Value
-
-    def describe(self) -> str:
-        return f"a cell of {self.cells.describe()}"
 
 
 @dataclass(frozen=True)
 class Channel(Value):
+    what = "a channel"
     name: str
     protocol: str
     length: int
@@ -180,17 +171,12 @@ class Channel(Value):
     def type(self) -> str:
         return f"!comms.channel<{self.protocol}, {self.length}x{self.dtype.mlir}>"
 
-    def describe(self) -> str:
-        return "a channel"
-
 
 @dataclass(frozen=True)
 class Slot(Value):
+    what = "a slot of a channel"
     channel: Channel
     index: Value
-
-    def describe(self) -> str:
-        return "a slot of a channel"
 
 
 @dataclass(frozen=True)
@@ -207,42 +193,34 @@ class Seq(Value):
 class Function(Value):
     """A function or lambda that is written in a kernel, with the frame whose names it sees."""
 
+    what = "the function '{0.name}'"
     node: ast.FunctionDef | ast.Lambda
     frame: Any
     name: str
 
-    def describe(self) -> str:
-        return f"the function '{self.name}'"
-
 
 @dataclass(frozen=True)
 class Method(Value):
+    what = "the method '{0.name}' of {0.owner}"
     owner: Value
     name: str
-
-    def describe(self) -> str:
-        return f"the method '{self.name}' of {self.owner.describe()}"
 
 
 @dataclass(frozen=True)
 class Peers(Value):
     """What `for_peers` gives to a `for`."""
 
+    what = "the peers of a team"
     team: Team
     reversed: bool
-
-    def describe(self) -> str:
-        return "the peers of a team"
 
 
 @dataclass(frozen=True)
 class Range(Value):
+    what = "a range"
     start: Value
     stop: Value
     step: Value
-
-    def describe(self) -> str:
-        return "a range"
 
 
 @dataclass(frozen=True)
