@@ -143,10 +143,27 @@ class GroupKernel:
         self._group._launch(self._handle, tensors, stream)
 
 
+def _address(communicator: Any, ordinal: int) -> int:
+    """Of an ncclComm_t; 0: there is none."""
+    if communicator is None:
+        return 0
+    address = communicator if isinstance(communicator, int) else getattr(communicator, "ptr", None)
+    if not isinstance(address, int) or not address:
+        raise errors.UsageError(
+            f"{communicator!r} is no NCCL communicator that can be used: give nccl4py's, initialised, or the address "
+            "of an ncclComm_t"
+        )
+    if ordinal < 0:
+        raise errors.UsageError("an NCCL communicator joins GPUs: give the group its GPU as well (device=0)")
+    return address
+
+
 class Group:
     """This process as one rank of `ranks`. All ranks make it, with the same name, and call the same things in order.
 
-    Ranks meet in `folder`, which all see, or through `store`. `device` is "cpu" or the number of a GPU.
+    Ranks meet in `folder`, which all see, or through `store`. `device` is "cpu" or the number of a GPU. `timeout` is in
+    seconds. `communicator` is an NCCL communicator over these ranks, in their order, which the group then uses and its
+    owner keeps: nccl4py's, or the address of an ncclComm_t.
     """
 
     def __init__(
@@ -159,6 +176,7 @@ class Group:
         name: str = "world",
         device: str | int = "cpu",
         timeout: float = 300,
+        communicator: Any = None,
     ) -> None:
         if (folder is None) == (store is None):
             raise errors.UsageError("a group meets in a folder or through a store: give one of them")
@@ -167,7 +185,7 @@ class Group:
                 raise errors.UsageError(f"there is no device '{device}': write \"cpu\", or the number of a GPU")
             device = int(device.removeprefix("cuda:"))
         ordinal = -1 if isinstance(device, str) else device
-        arguments = (name, rank, ranks, ordinal, float(timeout))
+        arguments = (name, rank, ranks, ordinal, float(timeout), _address(communicator, ordinal))
         handle = (
             _Meeting(store).ask("group_create", *arguments, "")
             if store is not None
@@ -256,11 +274,28 @@ class Group:
         """Gives memory of `allocate` back: all ranks call this."""
         _ask("window_release", self._handle, int(self._view(array).tensor.data_ptr()))
 
+    def share(self, array: Array) -> None:
+        """Makes an array of this rank's GPU, whoever allocated it, a window: kernels then use it in place.
+
+        All ranks call this, with arrays of one size. The memory may be cudaMalloc's, ncclMemAlloc's, or of a pool over
+        them; it must stay until `forget` on all ranks, or the group's end. An array on the CPU cannot be shared once it
+        is there: `allocate` it.
+        """
+        _ask("window_share", self._handle, *self._extent(array))
+
+    def forget(self, array: Array) -> None:
+        """Ends what `share` began, on this rank."""
+        _native.call("window_forget", self._handle, self._extent(array)[0])
+
     def is_symmetric(self, array: Array) -> bool:
         """Whether the array lies in a window of this group, so that collectives need not copy it."""
+        return bool(_native.call("window_contains", self._handle, *self._extent(array)))
+
+    def _extent(self, array: Array) -> tuple[int, int]:
+        """Address and bytes."""
         tensor = self._view(array).tensor
         size = (int(tensor.dtype.bits) + 7) // 8 * math.prod(int(one) for one in tensor.shape)
-        return bool(_native.call("window_contains", self._handle, int(tensor.data_ptr()), size))
+        return int(tensor.data_ptr()), size
 
     def _view(self, array: Array, what: str = "the array") -> View:
         return view(array, what, self._place)

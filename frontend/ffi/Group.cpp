@@ -136,12 +136,15 @@ static int callGet(void *self, const char *key, double timeout, void **data,
   }
 }
 
+/// `communicator` is the address of an ncclComm_t, or 0.
 static Array<Any> groupCreate(String name, int64_t rank, int64_t ranks,
-                              int64_t device, double timeout, String folder,
+                              int64_t device, double timeout,
+                              int64_t communicator, String folder,
                               Optional<Function> set, Optional<Function> get) {
   Interruptible inside;
-  commsir_group_options options = {name.c_str(),    rank,    ranks,
-                                   int32_t(device), timeout, nullptr};
+  commsir_group_options options = {
+      name.c_str(),    rank,    ranks,
+      int32_t(device), timeout, reinterpret_cast<void *>(communicator)};
   commsir_group *group = nullptr;
   if (!set || !get)
     return hold(
@@ -258,6 +261,20 @@ static Array<Any> windowRelease(int64_t handle, int64_t address) {
   return held ? answer(commsir_window_release(
                     held->group, reinterpret_cast<void *>(address)))
               : closed();
+}
+
+static Array<Any> windowShare(int64_t handle, int64_t address, int64_t bytes) {
+  Interruptible inside;
+  auto held = find(handle);
+  return held ? answer(commsir_window_share(held->group,
+                                            reinterpret_cast<void *>(address),
+                                            size_t(bytes)))
+              : closed();
+}
+
+static void windowForget(int64_t handle, int64_t address) {
+  if (auto held = find(handle))
+    commsir_window_forget(held->group, reinterpret_cast<void *>(address));
 }
 
 static bool windowContains(int64_t handle, int64_t address, int64_t bytes) {
@@ -454,6 +471,8 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_kernel, groupKernel);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(kernel_launch, kernelLaunch);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_allocate, windowAllocate);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_release, windowRelease);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_share, windowShare);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_forget, windowForget);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_contains, windowContains);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_peer, windowPeer);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_put, windowPut);

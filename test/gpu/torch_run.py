@@ -1,7 +1,7 @@
 """The torch ops, torch.compile and the backend on the GPUs of this machine, and how long their calls take.
 
 Usage: torchrun --nproc-per-node 4 test/gpu/torch_run.py [--only PART] [--json FILE]
-PARTs: checks, backend, windows, compile, speed, host.
+PARTs: checks, backend, windows, interop, compile, speed, host.
 
 Checks are those of test/python/torch, on CUDA tensors. Speed is measured beside NCCL and torch's symmetric memory:
 eager calls and CUDA graphs, the slowest rank, the median of 9 rounds, contenders taking turns. Ends with status 1 if a
@@ -25,6 +25,7 @@ os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
 os.environ["CHECK_DEVICE"] = "cuda"
 
 import torch
+import torch.utils.dlpack
 import torch.distributed as dist
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -182,11 +183,7 @@ def check_windows(rank: int, size: int, failed: list[str]) -> None:
 
 def arrays(rank: int, size: int) -> None:
     """commsir.Group on a GPU: sends between two ranks, parts of sizes that differ, unsigned bytes at odd addresses."""
-    import commsir
-
-    distributed: Any = dist
-    store = distributed.PrefixStore("torch_run/arrays", distributed.distributed_c10d._get_default_store().clone())
-    with commsir.Group(rank, size, store=store, name="arrays", device=torch.cuda.current_device()) as group:
+    with own_group(rank, size, "arrays") as group:
         for elements in (1, 1000, 70_001, 3_000_000):
             x = torch.arange(elements, device="cuda", dtype=torch.float32) % 251 + rank
             y = torch.full_like(x, -1)
@@ -201,6 +198,108 @@ def arrays(rank: int, size: int) -> None:
         out = torch.zeros(1000 * size + 1, dtype=torch.uint8, device="cuda")[1:]
         group.all_gather(bytes_in, out)
         assert torch.equal(out, bytes_in.repeat(size))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arrays, memory and communicators of others
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def own_group(rank: int, size: int, name: str, **options: Any) -> Any:
+    """A commsir.Group of this process's GPU, over torch's store."""
+    import commsir
+
+    distributed: Any = dist
+    store = distributed.PrefixStore(f"torch_run/{name}", distributed.distributed_c10d._get_default_store().clone())
+    return commsir.Group(rank, size, store=store, name=name, device=torch.cuda.current_device(), **options)
+
+
+def arrays_of(rank: int, size: int, library: str) -> None:
+    """Arrays of CuPy and JAX go in and come out."""
+    device = torch.cuda.current_device()
+    with own_group(rank, size, f"arrays of {library}") as group:
+        if library == "cupy":
+            import cupy
+
+            cupy.cuda.Device(device).use()
+            x, y = cupy.arange(5000, dtype=cupy.float32) + rank, cupy.zeros(5000, dtype=cupy.float32)
+            cupy.cuda.Device(device).synchronize()
+        else:
+            import jax
+
+            x, y = (jax.device_put(jax.numpy.arange(5000.0) * one + rank, jax.devices()[device]) for one in (1, 0))
+            x.block_until_ready(), y.block_until_ready()
+        group.all_reduce(x, y)
+        torch.cuda.synchronize()
+        got = torch.utils.dlpack.from_dlpack(y)
+        want = torch.arange(5000.0, device="cuda") * size + size * (size - 1) / 2
+        assert torch.equal(got, want), library
+
+
+def communicator_of_nccl4py(rank: int, size: int) -> None:
+    import nccl.core
+
+    made = [nccl.core.get_unique_id().as_bytes if rank == 0 else None]
+    dist.broadcast_object_list(made, 0)
+    theirs = nccl.core.Communicator.init(size, rank, nccl.core.UniqueId.from_bytes(made[0]))
+    with own_group(rank, size, "nccl4py", communicator=theirs) as group:
+        x = torch.full((3000,), rank + 1.0, device="cuda")
+        y = torch.empty_like(x)
+        group.all_reduce(x, y)
+        torch.cuda.synchronize()
+        assert torch.all(y == size * (size + 1) / 2)
+
+
+def shared(rank: int, size: int, kind: str) -> None:
+    """Memory that torch, its symmetric memory or NCCL's allocator made is used in place, before and after reuse."""
+    import commsir.torch
+    import commsir.torch.ops as ops
+    import torch.distributed._symmetric_memory as symm_mem
+
+    symmetric: Any = symm_mem
+    world: Any = dist.group.WORLD
+    elements = 1 << 20
+    if kind == "tensor":
+        memory: Any = torch.empty(2 * elements, device="cuda")
+        x, y = memory[:elements], memory[elements:]
+    elif kind == "symmetric memory":
+        memory = symmetric.empty(2 * elements, dtype=torch.float32, device="cuda")
+        x, y = memory[:elements], memory[elements:]
+    else:
+        memory = torch.cuda.MemPool(world._get_backend(torch.device("cuda")).mem_allocator)
+        with torch.cuda.use_mem_pool(memory):
+            x, y = torch.empty(elements, device="cuda"), torch.empty(elements, device="cuda")
+    commsir.torch.share(memory)
+    for turn in range(3):
+        x.fill_(rank + turn)
+        torch.ops.commsir.all_reduce.out(x, "sum", world.group_name, out=y)
+        torch.cuda.synchronize()
+        assert torch.all(y == sum(r + turn for r in range(size))), (kind, turn)
+        if kind == "pool":
+            del x, y
+            with torch.cuda.use_mem_pool(memory):
+                x, y = torch.empty(elements, device="cuda"), torch.empty(elements, device="cuda")
+    counts = ops.group_of(world.group_name, torch.cuda.current_device()).counts()
+    assert counts["in_place"] >= 3, counts
+    torch.cuda.synchronize()
+    dist.barrier()
+    commsir.torch.unshare(memory)
+
+
+def check_interop(rank: int, size: int, failed: list[str]) -> None:
+    import importlib.util
+
+    for kind in ("tensor", "symmetric memory", "pool"):
+        attempt(f"shared {kind}", partial(shared, rank, size, kind), failed)
+    for library in ("cupy", "jax"):
+        if importlib.util.find_spec(library):
+            attempt(f"arrays of {library}", partial(arrays_of, rank, size, library), failed)
+        else:
+            say(f"       {library} is not installed here")
+    if importlib.util.find_spec("nccl"):
+        attempt("communicator of nccl4py", partial(communicator_of_nccl4py, rank, size), failed)
+    else:
+        say("       nccl4py is not installed here")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -270,6 +369,8 @@ def main() -> int:
         check_backend(rank, size, failed)
     if options.only in ("", "windows"):
         check_windows(rank, size, failed)
+    if options.only in ("", "interop"):
+        check_interop(rank, size, failed)
     if options.only in ("", "compile"):
         check_compile(rank, size, failed)
     if options.only in ("", "speed") and not failed:

@@ -238,6 +238,24 @@ def ours(group: Any) -> list[Any]:
     return [backend for backend in found.values() if backend.name() == "commsir"]
 
 
+def group_of(process_group: Any, device: torch.device) -> Any:
+    """CommsIR's group (capi.Group) below a process group on a device; None: its backend there is another.
+
+    It stays the process group's. Collective when it is new.
+    """
+    from commsir.torch import capi
+
+    if device.type not in (one.type for one in process_group._device_types):
+        return None
+    found = process_group._get_backend(device)
+    found = getattr(found, "wrapped_pg", found)
+    if hasattr(found, "group_on"):
+        return found.group_on(device.type)
+    if found.name() != "commsir" or _loaded is None:
+        return None
+    return capi.Group.borrowed(library(), _loaded.group(found, device), process_group.rank(), process_group.size())
+
+
 def calls_of(group: Any) -> list[dict[str, Any]] | None:
     """The last calls of a group, as flight.py has them, the oldest first; None: the group is another backend's."""
     if hasattr(group, "recent_calls"):

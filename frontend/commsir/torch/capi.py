@@ -199,6 +199,13 @@ class Group:
             self.library.commsir_group_create(ctypes.byref(options), ctypes.byref(face), ctypes.byref(self.handle))
         )
 
+    @classmethod
+    def borrowed(cls, path: str, handle: int, rank: int, size: int) -> Group:
+        """A commsir_group that is another's, as long as that lives."""
+        made = cls.__new__(cls)
+        made.library, made.rank, made.size, made.handle = load(path), rank, size, ctypes.c_void_p(handle)
+        return made
+
     def _check(self, status: int) -> None:
         if status:
             raise CommsIRError((self.library.commsir_error_message() or b"no message").decode(), status)

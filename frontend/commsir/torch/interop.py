@@ -76,7 +76,9 @@ def _extents(memory: Any) -> list[tuple[int, int]]:
     device = torch.cuda.current_device()
     if isinstance(memory, torch.Tensor):
         if memory.device != torch.device("cuda", device):
-            raise ValueError(f"commsir: a tensor on {memory.device} cannot be shared, the current device is cuda:{device}")
+            raise ValueError(
+                f"commsir: a tensor on {memory.device} cannot be shared, the current device is cuda:{device}"
+            )
         storage = memory.untyped_storage()
         return [(int(storage.data_ptr()), int(storage.nbytes()))] if storage.nbytes() else []
     segments = [one for one in memory.snapshot(include_traces=False) if one["device"] == device]
@@ -93,11 +95,8 @@ def _sharing(group: Any) -> tuple[list[Any], dict[int, int]]:
             "commsir: memory is shared between GPUs, and there is none; on the CPU make tensors by commsir.torch.window"
         )
     device = torch.cuda.current_device()
-    groups: list[Any] = [ops.group_of(used.group_name, device)]
-    found = used._get_backend(torch.device("cuda", device)) if "cuda" in str(dist.get_backend_config(used)) else None
-    if found is not None and (ours := backend.windows_of(found)) is not None:
-        groups.append(ours)
-    return groups, _shared.setdefault((used.group_name, device), {})
+    groups = [ops.group_of(used.group_name, device), backend.group_of(used, torch.device("cuda", device))]
+    return [one for one in groups if one is not None], _shared.setdefault((used.group_name, device), {})
 
 
 def share(memory: torch.Tensor | torch.cuda.MemPool, group: Any = None) -> None:

@@ -55,7 +55,11 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
     @property
     def group(self) -> capi.Group:
         """CommsIR's group for CPU tensors, for kernels of the caller's own; made at first use, collectively."""
-        found = self._side("cpu").group(self.settings.timeout)
+        return self.group_on("cpu")
+
+    def group_on(self, device: str) -> capi.Group:
+        """The same for "cpu" or "cuda"."""
+        found = self._side(device).group(self.settings.timeout)
         if isinstance(found, str):
             raise RuntimeError(f"commsir: no group: {found}")
         return found

@@ -116,6 +116,8 @@ public:
   /// The last calls, and what each kind of device's group has counted.
   std::vector<CallRecord> recent() { return recorder.recent(); }
   std::map<std::string, std::string> groupCounts();
+  /// CommsIR's group for a kind of device, which stays this backend's.
+  commsir_group *groupOn(const c10::Device &device);
   void abortBecause(const std::string &reason);
 
 private:

@@ -194,6 +194,14 @@ std::string Side::makeGroup(milliseconds timeout) {
   return why;
 }
 
+commsir_group *Side::use() {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!made)
+    missing = makeGroup(settings.timeout());
+  TORCH_CHECK(group, "commsir: process group ", settings.name, ": ", missing);
+  return group;
+}
+
 std::string Side::whyNot(const Call &call) {
   if (!call.notOwn.empty())
     return call.notOwn;

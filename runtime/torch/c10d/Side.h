@@ -78,6 +78,9 @@ public:
       : settings(settings), device(device) {}
   ~Side();
 
+  /// The group, made here if need be; throws why there is none. Collective when
+  /// it is new.
+  commsir_group *use();
   /// Why the call cannot be CommsIR's; empty: it can. Makes the group.
   std::string whyNot(const Call &call);
   /// Carries out a step; throws with what all ranks were calling when they
