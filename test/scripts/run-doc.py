@@ -20,7 +20,7 @@ import tempfile
 import time
 from typing import Any
 
-from pages import commands, links, selftest
+from pages import commands, links, names, selftest
 from pages.exceptions import NOT_RUN
 from pages.page import Page, read
 from pages.reader import Reader, Tools
@@ -97,6 +97,8 @@ def static_faults(page: Page, binaries: pathlib.Path) -> list[str]:
     wrong: list[str] = [] if page.generated else list(page.faults)
     wrong += [f"{page.name}: {fault}" for fault in commands.in_prose(page.text, binaries)]
     wrong += links.faults(page.path, page.text)
+    if not page.generated:
+        wrong += names.faults(page.name, page.text, binaries)
     return wrong
 
 

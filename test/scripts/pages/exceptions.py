@@ -124,3 +124,6 @@ WRITTEN = {
     "AddAnAlgorithm.md": {"lowering/algorithm/Star.cpp", "test/lowering/expand-collectives/star.mlir"},
     "AddAProtocol.md": {"lowering/protocol/Mailbox.cpp", "test/lowering/lower-channels/mailbox.mlir"},
 }
+
+#: Names that a page makes up.
+INVENTED: dict[str, set[str]] = {}

@@ -15,6 +15,7 @@ KERNEL = "comms.kernel @nothing() {\n  comms.return\n}\n"
 GOOD = f"""# Good
 
 [here](#good) and [there](#what-it-is--says), `docs/Spec.md`, `make help`, `comms-run --ranks 4 --quiet`.
+`COMMSIR_CACHE_DIR`, `commsir_free`, `commsir.torch.stats`, `comms.put`, `comms-check-sync`, `--fuzz-schedules`.
 
 ## What it is & says
 
@@ -73,6 +74,12 @@ BREAKS = [
     ("there is no docs/Speck.md", "`docs/Spec.md`", "`docs/Speck.md`"),
     ("the Makefile has no target demos", "`make help`", "`make demos`"),
     ("comms-run has no --rank", "--ranks 4", "--rank 4"),
+    ("COMMSIR_CACHES is not a variable", "COMMSIR_CACHE_DIR", "COMMSIR_CACHES"),
+    ("commsir_liberate is not a function", "commsir_free", "commsir_liberate"),
+    ("commsir.torch.statues is not in Python", "torch.stats", "torch.statues"),
+    ("comms.putt is not an op", "comms.put`", "comms.putt`"),
+    ("comms-check-synchrony is not a pass", "comms-check-sync`", "comms-check-synchrony`"),
+    ("no program has --", "--fuzz-schedules", "--fuzz-schedules".replace("s", "z")),
     ("the mlir block is refused", "comms.return\n}\n```\n```console", "comms.retur\n}\n```\n```console"),
     ("nothing.mlir is written, and nothing below uses it", "$ comms-run nothing.mlir --ranks 2 --quiet\n", ""),
     ("does not print: seven 8", "seven …", "seven 8"),
