@@ -46,6 +46,7 @@ def environment_of(build: pathlib.Path, site: pathlib.Path) -> dict[str, str]:
         "COMMSIR_LIBRARY": str(build / "lib"),
         "COMMSIR_CACHE_DIR": str(site / "cache"),
         "MPLBACKEND": "Agg",
+        "MPLCONFIGDIR": str(build / "matplotlib"),  # Its list of fonts takes seconds to make.
         "OMP_NUM_THREADS": "1",
     }
 

@@ -50,7 +50,8 @@ class Reader:
     def __init__(self, page: Page, tools: Tools, folder: pathlib.Path) -> None:
         self.page, self.tools, self.folder = page, tools, folder
         self.where = folder
-        self.environment = dict(tools.environment)
+        (folder / ".home").mkdir()
+        self.environment = tools.environment | {"HOME": str(folder / ".home")}
         self.faults: list[str] = []
         self.used: set[NotRun] = set()
         self.ran = 0
