@@ -127,8 +127,8 @@ Machine::Outcome Machine::run() {
 }
 
 bool Machine::advance(Thread &thread) {
-  int64_t *v = &values[thread.id * program.initialValues.size()];
-  uint8_t *k = &known[thread.id * program.initialKnown.size()];
+  int64_t *v = values.data() + thread.id * program.initialValues.size();
+  uint8_t *k = known.data() + thread.id * program.initialKnown.size();
   const Instruction *code = program.code.data();
   bool progressed = false;
   while (true) {
@@ -346,6 +346,8 @@ void Machine::nextLaunch(int32_t index) {
   // The host's turn comes behind all blocks and before all of them.
   Stamp host = clocks.stamp(blocks.front());
   clocks.join(blocks);
+  for (int32_t block : blocks)
+    clocks.fence(block, /*release=*/true, /*acquire=*/true);
   for (int32_t block : blocks)
     (void)clocks.stamp(block);
   touchByHost(threads[blocks.front()], host);

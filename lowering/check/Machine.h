@@ -252,7 +252,8 @@ private:
   void change(Thread &thread, int32_t index, Cell &cell, bool sets,
               int64_t amount, bool release);
   void trim(Cell &cell);
-  bool isNeeded(ArrayRef<Change> since, const Change &change, int64_t want);
+  bool isNeeded(ArrayRef<Change> since, const Change &change, Stamp moment,
+                int64_t want);
   void checkLowered(Thread &thread, const Action &action, const Cell &cell,
                     int64_t value);
   /// Calls `visit` for the waits on `cell` that `thread` does not know to be

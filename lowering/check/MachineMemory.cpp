@@ -277,9 +277,7 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
         for (const Touch &old : piece.reads) {
           bool apart = (write || old.writes) &&
                        (old.access == Touch::Plain || old.access != now.access);
-          bool ordered = old.writes ? clocks.visible(thread.id, old.stamp)
-                                    : clocks.carriedOut(thread.id, old.stamp);
-          if (apart && !ordered)
+          if (apart && !clocks.visible(thread.id, old.stamp))
             clash(old, old.writes, begin, piece.end);
         }
         if (write && now.access == Touch::Plain) {
@@ -327,7 +325,7 @@ void Machine::touchByHost(const Thread &thread, Stamp turn) {
       if (!clocks.visible(thread.id, piece.write.stamp))
         late(piece.write, true);
       for (const Touch &old : piece.reads)
-        if (!clocks.carriedOut(thread.id, old.stamp))
+        if (!clocks.visible(thread.id, old.stamp))
           late(old, false);
       piece.reads.clear();
       piece.write = now;

@@ -208,21 +208,30 @@ void Machine::observe(Thread &thread, const Action &action, Cell &cell,
   bool every = since.back().after == want;
   llvm::SmallDenseSet<int32_t, 16> heard;
   for (const Change &change : llvm::reverse(since)) {
-    if (heard.contains(change.stamp.thread) ||
-        (!every && !isNeeded(since, change, want)))
+    if (heard.contains(change.stamp.thread))
+      continue;
+    bool itself = every || isNeeded(since, change, change.stamp, want);
+    if (!itself && !isNeeded(since, change, change.deed, want))
       continue;
     heard.insert(change.stamp.thread);
-    receive(change);
+    // What the sender did is needed, but an earlier signal may have told it.
+    const Change *first = &change;
+    if (!itself)
+      first = llvm::find_if(since, [&](const Change &other) {
+        return other.stamp.thread == change.stamp.thread &&
+               other.deed.time == change.deed.time;
+      });
+    receive(*first);
   }
 }
 
 /// Whether a cell cannot have come to `want` by the changes `since` without
-/// `change`: that one, and what comes after it, left out.
+/// `change`: that one, and what comes after `moment`, left out.
 bool Machine::isNeeded(ArrayRef<Change> since, const Change &change,
-                       int64_t want) {
+                       Stamp moment, int64_t want) {
   int64_t without = 0;
   for (const Change &other : since)
-    if (&other != &change && !clocks.after(other.message, change.deed))
+    if (&other != &change && !clocks.after(other.message, moment))
       without += other.amount;
   steps += since.size() / 4;
   return without < want;
@@ -241,7 +250,7 @@ void Machine::checkStandIn(Thread &thread, int32_t index, const Cell &cell,
     ArrayRef<Change> behind = ArrayRef(cell.changes).drop_front(wait.seen);
     for (const Change &change : before) {
       if (clocks.after(next.message, change.deed) ||
-          !isNeeded(before, change, wait.want))
+          !isNeeded(before, change, change.deed, wait.want))
         continue;
       int64_t without = next.amount;
       for (const Change &other : before)

@@ -1,0 +1,672 @@
+"""Looks for kernels that the checker accepts and that can hang or race.
+
+Usage: differential.py [--seed S] [--programs N] [--schedules K] [--keep FOLDER] [--alarms]
+
+Takes right programs of signals, packets, barriers, fences and puts, written for each rank and block,
+and changes a few of their ops: deletes, doubles, swaps, weakens, or points them elsewhere. A model of
+the memory model that shares nothing with the checker runs each under random schedules, launch
+after launch, with the clocks of what was really read, and looks for deadlocks and for races. What the
+checker accepts must pass all of them. With --alarms, prints what it refuses though no schedule fails.
+"""
+
+import argparse
+import dataclasses
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+LAUNCHES = 3
+WIDTH = 16  # elements of a tile
+PLACES = 4  # tiles of a window
+CELLS = 4
+Thread = tuple[int, int]  # rank and block
+
+
+@dataclasses.dataclass(frozen=True)
+class Op:
+    """One op of one block. A value is `a * launch + b`; a place is the tile `(b + a * (launch % 2))`."""
+
+    kind: str
+    peer: int = 0
+    at: int = 0  # place, cell or first packet
+    a: int = 0
+    b: int = 0
+    order: str = ""
+    scope: str = "sys"
+    how: str = ""  # inc, set, add; ge, eq; block, grid
+    place: int = 0  # of a put's source
+
+    def value(self, launch: int) -> int:
+        return self.a * launch + self.b
+
+    def tile(self, launch: int) -> int:
+        return (self.at + self.a * (launch % 2)) % PLACES
+
+
+@dataclasses.dataclass
+class Program:
+    ranks: int
+    blocks: int
+    ops: dict[Thread, list[Op]]
+
+    def threads(self) -> list[Thread]:
+        return [(rank, block) for rank in range(self.ranks) for block in range(self.blocks)]
+
+
+# Right programs ------------------------------------------------------------------------------------------------------
+
+
+def message(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """Everybody stores to its successor, signals and waits."""
+    fence = random_.random() < 0.4
+    order = "relaxed" if fence else "release"
+    wait = "relaxed" if random_.random() < 0.3 else "acquire"
+    how = random_.choice(["inc", "set"])
+    cell = random_.randrange(CELLS)
+    ops = {}
+    for rank in range(ranks):
+        to = (rank + 1) % ranks
+        mine = [Op("store", to, 0)] if random_.random() < 0.6 else [Op("put", to, 0, place=1)]
+        mine += [Op("fence", order="release")] if fence else []
+        mine += [Op("signal", to, cell, 1, 0, order, how=how)]
+        mine += [Op("wait", 0, cell, 1, 0, wait, how="ge")]
+        mine += [Op("fence", order="acquire")] if wait == "relaxed" else []
+        mine += [Op("load", rank, 0), Op("barrier", order="acq_rel", how="block")]
+        ops[rank] = mine
+    return ops
+
+
+def gather(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """Everybody stores to rank 0, which counts the signals; its answer lets them go on."""
+    ops: dict[int, list[Op]] = {}
+    own = random_.random() < 0.5
+    for rank in range(1, ranks):
+        ops[rank] = [
+            Op("store", 0, rank % PLACES),
+            Op("signal", 0, rank if own else 0, 1, 0, "release", how="inc"),
+            Op("wait", 0, 3, 1, 0, "acquire", how="ge"),
+        ]
+    waits = (
+        [Op("wait", 0, rank, 1, 0, "acquire", how="ge") for rank in range(1, ranks)]
+        if own
+        else [Op("wait", 0, 0, ranks - 1, 0, "acquire", how="ge")]
+    )
+    ops[0] = waits + [Op("load", 0, rank % PLACES) for rank in range(1, ranks)]
+    ops[0] += [Op("signal", rank, 3, 1, 0, "release", how="inc") for rank in range(1, ranks)]
+    return ops
+
+
+def rounds(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """Two rounds through one place: the receiver answers before it is written again."""
+    ops = {}
+    how = random_.choice(["inc", "set"])
+    for rank in range(ranks):
+        to, of = (rank + 1) % ranks, (rank - 1) % ranks
+        mine: list[Op] = []
+        for turn in range(2):
+            if turn or random_.random() < 0.3:
+                mine.append(Op("wait", 0, 1, 2, -2 + turn, "acquire", how="ge"))
+            mine.append(Op("store", to, 0))
+            mine.append(Op("signal", to, 0, 2, turn - 1, "release", how=how))
+            mine.append(Op("wait", 0, 0, 2, turn - 1, "acquire", how="ge"))
+            mine.append(Op("load", rank, 0))
+            mine.append(Op("signal", of, 1, 2, turn - 1, "release", how=how))
+        ops[rank] = mine + [Op("barrier", order="acq_rel", how="block")]
+    return ops
+
+
+def buffers(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """Two buffers by launch, no barrier: each hears from those that it writes to."""
+    ops = {}
+    for rank in range(ranks):
+        others = [peer for peer in range(ranks) if peer != rank]
+        mine = [Op("store", peer, 2 * (rank % 2), 1) for peer in others] if ranks == 2 else []
+        mine += [Op("signal", peer, rank % CELLS, 1, 0, "release", how="inc") for peer in others]
+        mine += [Op("wait", 0, peer % CELLS, 1, 0, "acquire", how="ge") for peer in others]
+        mine += [Op("load", rank, 2 * (peer % 2), 1) for peer in others] if ranks == 2 else []
+        ops[rank] = mine
+    return ops
+
+
+def packets(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """Packets to the successor; fences make signals of them, or not needed."""
+    data = random_.random() < 0.5
+    ops = {}
+    for rank in range(ranks):
+        to = (rank + 1) % ranks
+        mine = [Op("store", to, 2), Op("fence", order="release")] if data else []
+        mine += [Op("packet", to, 0, 1, 0)]
+        mine += [Op("receive", rank, 0, 1, 0)]
+        mine += [Op("fence", order="acquire"), Op("load", rank, 2)] if data else []
+        ops[rank] = mine + [Op("barrier", order="acq_rel", how="block")]
+    return ops
+
+
+def pulls(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """Everybody writes its own part, all read it between two barriers."""
+    ops = {}
+    for rank in range(ranks):
+        mine = [Op("store", rank, 1), Op("barrier", order="acq_rel", how="block")]
+        mine += [Op("load", peer, 1) for peer in range(ranks)]
+        ops[rank] = mine + [Op("barrier", order="acq_rel", how="block")]
+    return ops
+
+
+def resets(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """Counts from zero in each launch, with a reset between two barriers."""
+    ops = {}
+    for rank in range(ranks):
+        to = (rank + 1) % ranks
+        ops[rank] = [
+            Op("store", to, 3),
+            Op("signal", to, 2, 0, 1, "release", how="inc"),
+            Op("wait", 0, 2, 0, 1, "acquire", how=random_.choice(["ge", "eq"])),
+            Op("load", rank, 3),
+            Op("reset", 0, 2),
+            Op("barrier", order="acq_rel", how="block"),
+        ]
+    return ops
+
+
+def far(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """A chain: the last rank reads what the first wrote, by way of all."""
+    ops: dict[int, list[Op]] = {0: [Op("store", ranks - 1, 0)]}
+    for rank in range(ranks):
+        mine = ops.setdefault(rank, [])
+        if rank:
+            mine.append(Op("wait", 0, 0, 1, 0, "acquire", how="ge"))
+        if rank + 1 < ranks:
+            mine.append(Op("signal", rank + 1, 0, 1, 0, "release", how="inc"))
+    ops[ranks - 1].append(Op("load", ranks - 1, 0))
+    for rank in range(ranks):
+        ops[rank].append(Op("barrier", order="acq_rel", how="block"))
+    return ops
+
+
+TEMPLATES = [message, gather, rounds, buffers, packets, pulls, resets, far]
+
+
+def make(random_: random.Random) -> Program:
+    ranks = random_.choice([2, 2, 3, 3, 4])
+    blocks = random_.choice([1, 1, 2])
+    ops: dict[Thread, list[Op]] = {}
+    for block in range(blocks):
+        # Blocks that touch the same places and cells meet only now and then.
+        parts = [random_.choice(TEMPLATES)(random_, ranks) for _ in range(random_.choice([1, 1, 2]))]
+        for rank in range(ranks):
+            ops[rank, block] = [op for part in parts for op in part.get(rank, [])]
+    return Program(ranks, blocks, ops)
+
+
+# Changes -------------------------------------------------------------------------------------------------------------
+
+
+def change(random_: random.Random, program: Program) -> None:
+    thread = random_.choice([thread for thread in program.threads() if program.ops[thread]] or [(0, 0)])
+    ops = program.ops[thread]
+    if not ops:
+        return
+    index = random_.randrange(len(ops))
+    op = ops[index]
+    what = random_.randrange(12)
+    if what <= 1:
+        del ops[index]
+    elif what == 2:
+        ops.insert(random_.randrange(len(ops) + 1), op)
+    elif what <= 4:
+        other = random_.randrange(len(ops))
+        ops[index], ops[other] = ops[other], ops[index]
+    elif what == 5:
+        ops[index] = dataclasses.replace(op, peer=random_.randrange(program.ranks))
+    elif what == 6:
+        ops[index] = dataclasses.replace(op, at=random_.randrange(CELLS))
+    elif what == 7:
+        ops[index] = dataclasses.replace(op, b=op.b + random_.choice([-1, 1]))
+    elif what == 8:
+        ops[index] = dataclasses.replace(op, a=max(0, op.a + random_.choice([-1, 1])))
+    elif what == 9 and op.kind in ("signal", "wait", "barrier", "fence"):
+        orders = {
+            "signal": ["relaxed", "release"],
+            "wait": ["relaxed", "acquire"],
+            "barrier": ["relaxed", "release", "acquire", "acq_rel"],
+            "fence": ["release", "acquire", "acq_rel"],
+        }
+        ops[index] = dataclasses.replace(op, order=random_.choice(orders[op.kind]))
+    elif what == 10 and op.kind == "fence":
+        ops[index] = dataclasses.replace(op, scope=random_.choice(["sys", "gpu"]))
+    elif what == 10 and op.kind == "signal":
+        ops[index] = dataclasses.replace(op, how=random_.choice(["inc", "set", "add"]))
+    elif what == 11 and op.kind == "wait":
+        ops[index] = dataclasses.replace(op, how=random_.choice(["ge", "eq"]))
+    elif what == 11:
+        # An op of another block.
+        other_ops = program.ops[random_.choice(program.threads())]
+        if other_ops:
+            ops.insert(index, random_.choice(other_ops))
+
+
+# The model -----------------------------------------------------------------------------------------------------------
+
+
+class Wrong(Exception):
+    """A schedule in which the program hangs or races."""
+
+
+Clock = dict[Thread, int]
+
+
+def join(into: Clock, other: Clock) -> None:
+    for thread, time in other.items():
+        if into.get(thread, 0) < time:
+            into[thread] = time
+
+
+@dataclasses.dataclass
+class Cell:
+    value: int = 0
+    clock: Clock = dataclasses.field(default_factory=dict)  # of the release patterns in its value
+    near: Clock = dataclasses.field(default_factory=dict)  # the same for blocks of the rank
+
+
+@dataclasses.dataclass
+class State:
+    """One block."""
+
+    launch: int = 1
+    pc: int = 0
+    done: bool = False
+    arrived: int = -1
+    clock: Clock = dataclasses.field(default_factory=dict)
+    fenced: dict[str, Clock] = dataclasses.field(default_factory=lambda: {"sys": {}, "gpu": {}})
+    pending: dict[str, Clock] = dataclasses.field(default_factory=lambda: {"sys": {}, "gpu": {}})
+    # Puts that nothing has released yet: what they touch; and whether a fence came behind.
+    puts: list[tuple[tuple[int, int], bool, bool]] = dataclasses.field(default_factory=list)
+    barriers: dict[tuple[str, int], int] = dataclasses.field(default_factory=dict)
+
+
+class Model:
+    def __init__(self, program: Program, random_: random.Random) -> None:
+        self.program = program
+        self.random = random_
+        self.states = {thread: State() for thread in program.threads()}
+        self.cells: dict[tuple[int, int], Cell] = {}
+        self.boxes: dict[tuple[int, int], tuple[int, Clock, Thread]] = {}
+        self.writes: dict[tuple[int, int], dict[Thread, int]] = {}
+        self.reads: dict[tuple[int, int], dict[Thread, int]] = {}
+        self.joined: dict[tuple[str, int, int], tuple[int, Clock]] = {}
+        for thread, state in self.states.items():
+            state.clock[thread] = 1
+
+    def cell(self, rank: int, index: int) -> Cell:
+        return self.cells.setdefault((rank, index), Cell())
+
+    def touch(self, thread: Thread, place: tuple[int, int], write: bool) -> None:
+        state = self.states[thread]
+        for put, wrote, _ in state.puts:
+            if put == place and (write or wrote):
+                raise Wrong(f"{thread} touches {place}, which its put may still touch")
+        for known, both in ((self.writes, False), (self.reads, True)):
+            for other, time in known.get(place, {}).items():
+                if (write or not both) and other != thread and state.clock.get(other, 0) < time:
+                    raise Wrong(f"race of {thread} and {other} at {place}")
+        (self.writes if write else self.reads).setdefault(place, {})[thread] = state.clock[thread]
+
+    def release(self, thread: Thread, order: str) -> tuple[Clock, Clock]:
+        """What goes with a signal: to other ranks, and to blocks of the same."""
+        state = self.states[thread]
+        if order in ("release", "acq_rel"):
+            self.settle(thread)
+            clocks = dict(state.clock), dict(state.clock)
+        else:
+            state.puts = [put for put in state.puts if not put[2]]
+            near = dict(state.fenced["sys"])
+            join(near, state.fenced["gpu"])
+            clocks = dict(state.fenced["sys"]), near
+        state.clock[thread] += 1
+        return clocks
+
+    def settle(self, thread: Thread) -> None:
+        """The puts of a block are over: they count as made now."""
+        state = self.states[thread]
+        puts, state.puts = state.puts, []
+        for place, write, _ in puts:
+            self.touch(thread, place, write)
+
+    def acquire(self, thread: Thread, order: str, clock: Clock, near: Clock) -> None:
+        state = self.states[thread]
+        if order in ("acquire", "acq_rel"):
+            join(state.clock, near)
+        else:
+            join(state.pending["sys"], clock)
+            join(state.pending["sys"], near)
+            join(state.pending["gpu"], near)
+
+    def ready(self, thread: Thread) -> bool:
+        state = self.states[thread]
+        ops = self.program.ops[thread]
+        if state.done:
+            return False
+        if state.pc == len(ops):
+            return True
+        op = ops[state.pc]
+        if op.kind == "wait":
+            value = self.cell(thread[0], op.at).value
+            return value == op.value(state.launch) if op.how == "eq" else value >= op.value(state.launch)
+        if op.kind == "receive":
+            return self.boxes.get((thread[0], op.at), (0, {}, thread))[0] == op.value(state.launch) & 0xFFFFFFFF
+        if op.kind == "barrier" and state.arrived >= 0:
+            extent, block = op.how, thread[1] if op.how == "block" else 0
+            members = self.program.ranks * (self.program.blocks if op.how == "grid" else 1)
+            return self.joined[extent, block, state.arrived][0] == members
+        return True
+
+    def step(self, thread: Thread) -> None:
+        state = self.states[thread]
+        ops = self.program.ops[thread]
+        if state.pc == len(ops):
+            self.end(thread)
+            return
+        op = ops[state.pc]
+        if op.kind == "barrier" and state.arrived < 0:
+            self.arrive(thread, op)
+            return
+        getattr(self, "do_" + op.kind)(thread, state, op)
+        state.pc += 1
+
+    def end(self, thread: Thread) -> None:
+        """Launches of a rank follow one another, with a fence between them."""
+        rank = thread[0]
+        self.settle(thread)
+        state = self.states[thread]
+        state.done = True
+        states = {t: s for t, s in self.states.items() if t[0] == rank}
+        if not all(s.done for s in states.values()) or state.launch == LAUNCHES:
+            return
+        everything: Clock = {}
+        for s in states.values():
+            join(everything, s.clock)
+            join(everything, s.pending["sys"])
+        for t, s in states.items():
+            s.clock = dict(everything)
+            s.fenced = {"sys": dict(everything), "gpu": dict(everything)}
+            s.clock[t] = everything[t] + 1
+            s.done, s.pc = False, 0
+            s.launch += 1
+
+    def arrive(self, thread: Thread, op: Op) -> None:
+        state = self.states[thread]
+        extent, block = op.how, thread[1] if op.how == "block" else 0
+        number = state.barriers.get((extent, block), 0)
+        state.barriers[extent, block] = number + 1
+        count, clock = self.joined.get((extent, block, number), (0, {}))
+        join(clock, self.release(thread, op.order)[0])
+        self.joined[extent, block, number] = count + 1, clock
+        state.arrived = number
+
+    def do_barrier(self, thread: Thread, state: State, op: Op) -> None:
+        block = thread[1] if op.how == "block" else 0
+        clock = self.joined[op.how, block, state.arrived][1]
+        self.acquire(thread, op.order, clock, clock)
+        state.arrived = -1
+
+    def do_store(self, thread: Thread, state: State, op: Op) -> None:
+        self.touch(thread, (op.peer, op.tile(state.launch)), True)
+
+    def do_load(self, thread: Thread, state: State, op: Op) -> None:
+        self.touch(thread, (op.peer, op.tile(state.launch)), False)
+
+    def do_put(self, thread: Thread, state: State, op: Op) -> None:
+        source, target = (thread[0], op.place), (op.peer, op.tile(state.launch))
+        self.touch(thread, source, False)
+        self.touch(thread, target, True)
+        state.puts += [(source, False, False), (target, True, False)]
+
+    def do_signal(self, thread: Thread, state: State, op: Op) -> None:
+        cell = self.cell(op.peer, op.at)
+        clock, near = self.release(thread, op.order)
+        if op.value(state.launch) < 0 and op.how != "inc":
+            raise Wrong(f"{thread} signals a negative number")
+        if op.how == "set":
+            cell.value, cell.clock, cell.near = op.value(state.launch), {}, {}
+        else:
+            cell.value += 1 if op.how == "inc" else op.value(state.launch)
+        join(cell.clock, clock)
+        if op.peer == thread[0]:
+            join(cell.near, near)
+
+    def do_wait(self, thread: Thread, state: State, op: Op) -> None:
+        cell = self.cell(thread[0], op.at)
+        near = dict(cell.clock)
+        join(near, cell.near)
+        self.acquire(thread, op.order, cell.clock, near)
+
+    def do_reset(self, thread: Thread, state: State, op: Op) -> None:
+        self.cells[thread[0], op.at] = Cell()
+        state.clock[thread] += 1
+
+    def do_fence(self, thread: Thread, state: State, op: Op) -> None:
+        if op.order in ("acquire", "acq_rel"):
+            join(state.clock, state.pending[op.scope])
+        if op.order in ("release", "acq_rel"):
+            # A put before the fence has been made for whoever hears of it.
+            puts = state.puts
+            self.settle(thread)
+            state.puts = [(place, write, True) for place, write, _ in puts]
+            state.fenced["gpu"] = dict(state.clock)
+            if op.scope == "sys":
+                state.fenced["sys"] = dict(state.clock)
+            state.clock[thread] += 1
+
+    def do_packet(self, thread: Thread, state: State, op: Op) -> None:
+        clock = self.release(thread, "relaxed")[op.peer == thread[0]]
+        self.boxes[op.peer, op.at] = op.value(state.launch) & 0xFFFFFFFF, clock, thread
+
+    def do_receive(self, thread: Thread, state: State, op: Op) -> None:
+        _, clock, sender = self.boxes[thread[0], op.at]
+        near = clock if sender[0] == thread[0] else {}
+        self.acquire(thread, "relaxed", clock if sender[0] != thread[0] else {}, near)
+
+    def run(self) -> None:
+        threads = self.program.threads()
+        # Some blocks are slow: they run when nobody else can.
+        slow = {thread for thread in threads if self.random.random() < 0.3}
+        while True:
+            ready = [thread for thread in threads if self.ready(thread)]
+            if not ready:
+                break
+            quick = [thread for thread in ready if thread not in slow]
+            thread = self.random.choice(quick or ready)
+            for _ in range(self.random.choice([1, 1, 3, 20])):
+                if not self.ready(thread):
+                    break
+                self.step(thread)
+            if self.random.random() < 0.02:
+                slow = {thread for thread in threads if self.random.random() < 0.3}
+        if not all(state.done and state.launch == LAUNCHES for state in self.states.values()):
+            raise Wrong("deadlock")
+
+
+def fault(program: Program, random_: random.Random, schedules: int) -> str:
+    for _ in range(schedules):
+        try:
+            Model(program, random_).run()
+        except Wrong as wrong:
+            return str(wrong)
+    return ""
+
+
+# Text ----------------------------------------------------------------------------------------------------------------
+
+
+class Writer:
+    def __init__(self, name: str, program: Program) -> None:
+        self.program, self.lines, self.next = program, [], 0
+        self.name = name
+
+    def add(self, text: str) -> str:
+        self.next += 1
+        self.lines.append(f"    %v{self.next} = {text}")
+        return f"%v{self.next}"
+
+    def value(self, op: Op, kind: str) -> str:
+        product = self.add(f"arith.muli %launch, {self.add(f'arith.constant {op.a} : index')} : index")
+        total = self.add(f"arith.addi {product}, {self.add(f'arith.constant {op.b} : index')} : index")
+        return self.add(f"arith.index_cast {total} : index to {kind}")
+
+    def index(self, value: int) -> str:
+        return self.add(f"arith.constant {value} : index")
+
+    def tile(self, op: Op) -> str:
+        parity = self.add(f"arith.remui %launch, {self.index(2)} : index")
+        moved = self.add(f"arith.muli {parity}, {self.index(op.a)} : index")
+        place = self.add(f"arith.addi {moved}, {self.index(op.at)} : index")
+        inside = self.add(f"arith.remui {place}, {self.index(PLACES)} : index")
+        return self.add(f"arith.muli {inside}, {self.index(WIDTH)} : index")
+
+    def window(self, op: Op, name: str, kind: str) -> str:
+        at = self.index(op.peer)
+        return self.add(f"comms.peer %{name} at {at} of %team : !comms.window<{kind}> -> memref<{kind}>")
+
+    def write(self, op: Op) -> None:
+        order = f" order {op.order}" if op.order else ""
+        if op.kind == "store":
+            window, tile = self.window(op, "x", "64xf32"), self.tile(op)
+            self.lines.append(f"    comms.tile_store %one, {window}[{tile}] : tensor<16xf32>, memref<64xf32>")
+        elif op.kind == "load":
+            window, tile = self.window(op, "x", "64xf32"), self.tile(op)
+            self.add(f"comms.tile_load {window}[{tile}] : memref<64xf32> -> tensor<16xf32>")
+        elif op.kind == "put":
+            at, tile, source = self.index(op.peer), self.tile(op), self.index(op.place * WIDTH)
+            self.lines.append(
+                f"    comms.put %own[{source}] to %x[{tile}] count %c16 at {at} of %team"
+                " : memref<64xf32>, !comms.window<64xf32>"
+            )
+        elif op.kind == "signal":
+            value = "" if op.how == "inc" else f" value {self.value(op, 'i64')}"
+            cell, at = self.index(op.at), self.index(op.peer)
+            self.lines.append(f"    comms.signal {op.how} %s[{cell}]{value} at {at} of %team{order} : !comms.signal<4>")
+        elif op.kind == "wait":
+            value, cell = self.value(op, "i64"), self.index(op.at)
+            self.add(f"comms.wait_signal %s[{cell}] {op.how} {value}{order} : !comms.signal<4>")
+        elif op.kind == "reset":
+            self.lines.append(f"    comms.reset_signal %s[{self.index(op.at)}] : !comms.signal<4>")
+        elif op.kind == "fence":
+            self.lines.append(f"    comms.fence {op.order} {op.scope}")
+        elif op.kind == "barrier":
+            self.lines.append(f"    comms.barrier %team {op.how}{order}")
+        elif op.kind == "packet":
+            flag, window, at = self.value(op, "i32"), self.window(op, "box", "64xi64"), self.index(op.at * WIDTH)
+            self.lines.append(f"    comms.packet_store %one, {window}[{at}] flag {flag} : tensor<16xf32>, memref<64xi64>")
+        elif op.kind == "receive":
+            flag, at = self.value(op, "i32"), self.index(op.at * WIDTH)
+            self.add(f"comms.packet_load %mail[{at}] flag {flag} : memref<64xi64> -> tensor<16xf32>")
+
+    def text(self) -> str:
+        for (rank, block), ops in self.program.ops.items():
+            if not ops:
+                continue
+            here = self.add(f"arith.cmpi eq, %rank, {self.index(rank)} : index")
+            there = self.add(f"arith.cmpi eq, %block, {self.index(block)} : index")
+            self.lines.append(f"    scf.if {self.add(f'arith.andi {here}, {there} : i1')} {{")
+            for op in ops:
+                self.write(op)
+            self.lines.append("    }")
+        head = f"""comms.kernel @{self.name}(%x: !comms.window<64xf32>, %box: !comms.window<64xi64>, %s: !comms.signal<4>)
+    attributes {{ranks = {self.program.ranks}, blocks = {self.program.blocks}}} {{
+    %team = comms.team world
+    %rank = comms.rank %team
+    %block = comms.block_id
+    %launch = comms.epoch
+    %c16 = arith.constant 16 : index
+    %one = arith.constant dense<1.0> : tensor<16xf32>
+    %own = comms.local %x : !comms.window<64xf32> -> memref<64xf32>
+    %mail = comms.local %box : !comms.window<64xi64> -> memref<64xi64>
+"""
+        return head + "\n".join(self.lines) + "\n    comms.return\n}\n"
+
+
+def verdicts(texts: list[str], opt: str) -> list[str]:
+    """The first error of each kernel, or ''."""
+    source = "// -----\n".join(texts)
+    done = subprocess.run([opt, "-split-input-file", "-comms-check-sync", "-o", "/dev/null"], input=source,
+                          capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        sys.exit(f"comms-opt ended with {done.returncode}\n{done.stderr}")
+    starts, line = [], 1
+    for text in texts:
+        starts.append(line)
+        line += text.count("\n") + 1
+    found = [""] * len(texts)
+    for at, kind, what in re.findall(r"^[^:\n]*:(\d+):\d+: (error|warning): (.*)$", done.stderr, re.M):
+        index = max(i for i, start in enumerate(starts) if start <= int(at))
+        if kind == "warning" or not what.startswith(("'comms.", "'scf.", "'memref.")):
+            sys.exit(f"{what}\n{texts[index]}")
+        found[index] = found[index] or what
+    return found
+
+
+def shrink(program: Program, seed: int, schedules: int, opt: str) -> Program:
+    """Leaves ops out for as long as the program stays accepted and wrong."""
+    again = True
+    while again:
+        again = False
+        for thread in program.threads():
+            for index in reversed(range(len(program.ops[thread]))):
+                ops = {t: list(o) for t, o in program.ops.items()}
+                del ops[thread][index]
+                less = Program(program.ranks, program.blocks, ops)
+                if not verdicts([Writer("k", less).text()], opt)[0] and fault(less, random.Random(seed), schedules):
+                    program, again = less, True
+    return program
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--programs", type=int, default=400)
+    parser.add_argument("--schedules", type=int, default=20)
+    parser.add_argument("--comms-opt", default="comms-opt")
+    parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--alarms", action="store_true")
+    options = parser.parse_args()
+    accepted = refused = alarms = failures = 0
+    batch = 100
+    for first in range(0, options.programs, batch):
+        programs = []
+        for number in range(first, min(first + batch, options.programs)):
+            random_ = random.Random(options.seed * 1_000_003 + number)
+            program = make(random_)
+            for _ in range(random_.choice([0, 1, 1, 1, 2, 3])):
+                change(random_, program)
+            programs.append(program)
+        texts = [Writer(f"k{first + i}", program).text() for i, program in enumerate(programs)]
+        for i, verdict in enumerate(verdicts(texts, options.comms_opt)):
+            seed = options.seed + first + i
+            wrong = "" if verdict and not options.alarms else fault(programs[i], random.Random(seed), options.schedules)
+            accepted, refused = accepted + (not verdict), refused + bool(verdict)
+            if verdict and options.alarms and not wrong:
+                alarms += 1
+                print(f"k{first + i}: no schedule fails, but: {verdict}")
+            if not verdict and wrong:
+                text = texts[i]
+                if options.keep:
+                    less = shrink(programs[i], seed, 4 * options.schedules, options.comms_opt)
+                    wrong = fault(less, random.Random(seed), 4 * options.schedules)
+                    text = Writer(f"k{first + i}", less).text()
+                    for thread, ops in less.ops.items():
+                        print(thread, *ops, sep="\n  ")
+                    (options.keep / f"{options.seed}-{first + i}.mlir").write_text(text)
+                print(f"k{first + i}: accepted, but {wrong}" + ("" if options.keep else f"\n{text}"))
+                failures += 1
+                if not options.keep:
+                    return 1
+    if failures:
+        return 1
+    print(f"{accepted} accepted, none of them wrong; {refused} refused" + (f", {alarms} alarms" if options.alarms else ""))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
