@@ -398,17 +398,21 @@ def packet_load(
 
 @_op
 def poison_store(tile: Tile, memory: Memory, offset: Index = 0, valid: Index | None = None) -> None:
-    """Writes a tile, none of whose elements reads as poison."""
+    """Writes a tile, none of whose elements reads as poison: NaN are made the one of their type."""
 
 
 @_op
 def poison_load(memory: Memory, offset: Index, length: int, valid: Index | None = None) -> Tile:
-    """Waits until no element is poison, and reads the tile."""
+    """Waits until none of `length` elements from `offset` on is poison, and reads the tile.
+
+    What was never filled with poison is not waited for: memory begins as zero, so `poison_fill` and a barrier come
+    before the first load, as in `if epoch() == 1: …`.
+    """
 
 
 @_op
 def poison_fill(memory: Memory, offset: Index = 0, count: Index | None = None) -> None:
-    """Fills elements with poison: the slot is empty again."""
+    """Fills `count` elements (all) with poison, a NaN that `poison_store` never writes: the slot is empty again."""
 
 
 # Copies.
