@@ -502,8 +502,8 @@ def fault(program: Program, random_: random.Random, schedules: int) -> str:
 
 class Writer:
     def __init__(self, name: str, program: Program) -> None:
-        self.program, self.lines, self.next = program, [], 0
-        self.name = name
+        self.name, self.program, self.next = name, program, 0
+        self.lines: list[str] = []
 
     def add(self, text: str) -> str:
         self.next += 1
@@ -558,7 +558,8 @@ class Writer:
             self.lines.append(f"    comms.barrier %team {op.how}{order}")
         elif op.kind == "packet":
             flag, window, at = self.value(op, "i32"), self.window(op, "box", "64xi64"), self.index(op.at * WIDTH)
-            self.lines.append(f"    comms.packet_store %one, {window}[{at}] flag {flag} : tensor<16xf32>, memref<64xi64>")
+            types = "tensor<16xf32>, memref<64xi64>"
+            self.lines.append(f"    comms.packet_store %one, {window}[{at}] flag {flag} : {types}")
         elif op.kind == "receive":
             flag, at = self.value(op, "i32"), self.index(op.at * WIDTH)
             self.add(f"comms.packet_load %mail[{at}] flag {flag} : memref<64xi64> -> tensor<16xf32>")
@@ -573,7 +574,8 @@ class Writer:
             for op in ops:
                 self.write(op)
             self.lines.append("    }")
-        head = f"""comms.kernel @{self.name}(%x: !comms.window<64xf32>, %box: !comms.window<64xi64>, %s: !comms.signal<4>)
+        arguments = "%x: !comms.window<64xf32>, %box: !comms.window<64xi64>, %s: !comms.signal<4>"
+        head = f"""comms.kernel @{self.name}({arguments})
     attributes {{ranks = {self.program.ranks}, blocks = {self.program.blocks}}} {{
     %team = comms.team world
     %rank = comms.rank %team
@@ -590,8 +592,9 @@ class Writer:
 def verdicts(texts: list[str], opt: str) -> list[str]:
     """The first error of each kernel, or ''."""
     source = "// -----\n".join(texts)
-    done = subprocess.run([opt, "-split-input-file", "-comms-check-sync", "-o", "/dev/null"], input=source,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [opt, "-split-input-file", "-comms-check-sync", "-o", "/dev/null"], input=source, capture_output=True, text=True
+    )
     if done.returncode not in (0, 1):
         sys.exit(f"comms-opt ended with {done.returncode}\n{done.stderr}")
     starts, line = [], 1
@@ -664,7 +667,8 @@ def main() -> int:
                     return 1
     if failures:
         return 1
-    print(f"{accepted} accepted, none of them wrong; {refused} refused" + (f", {alarms} alarms" if options.alarms else ""))
+    said = f", {alarms} of them though no schedule fails" if options.alarms else ""
+    print(f"{accepted} accepted, none of them wrong; {refused} refused{said}")
     return 0
 
 
