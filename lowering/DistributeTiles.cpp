@@ -15,6 +15,7 @@
 
 #include "lowering/tiles/Canonical.h"
 #include "lowering/tiles/FoldLoops.h"
+#include "lowering/tiles/GatherRows.h"
 #include "lowering/tiles/Loops.h"
 #include "lowering/tiles/Stage.h"
 #include "lowering/tiles/StageEmitter.h"
@@ -805,6 +806,7 @@ struct DistributeTilesPass
     if (threads > 0) {
       if (failed(walkAll(kernel, checkForThreads)))
         return signalPassFailure();
+      gatherRows(kernel);
       block.emplace(kernel, threads, cluster);
       if (block->reduces())
         block->awaitCluster(countArrivals);

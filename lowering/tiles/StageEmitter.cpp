@@ -266,11 +266,14 @@ bool tiles::staysInRegisters(const Stage &stage, const Threads &threads) {
 void StageEmitter::emitThreads() {
   Location loc = getLoc();
   bool direct = staysInRegisters(stage, *threads);
+  SmallVector<RowReduceOp> rows;
   for (Operation *op : stage.ops)
     if (auto reduce = dyn_cast<RowReduceOp>(op))
-      threadReductions.insert({op, ThreadReduction(reduce, *threads)});
-  for (auto &entry : threadReductions)
-    entry.second.begin(builder, direct);
+      rows.push_back(reduce);
+  if (!rows.empty()) {
+    exchange.emplace(rows, *threads);
+    exchange->begin(builder, direct);
+  }
 
   int64_t trips = threads->getTrips(stage.length);
   int64_t wholeTrips =
@@ -291,8 +294,10 @@ void StageEmitter::emitThreads() {
       emitLoop(builder, loc, between, getIndex(builder, loc, trips), 1,
                trip(false));
   }
-  for (auto &entry : threadReductions)
-    values.setScalar(entry.first->getResult(0), entry.second.finish(builder));
+  if (exchange)
+    exchange->finish(builder, [&](RowReduceOp row, Value combined) {
+      values.setScalar(row.getResult(), combined);
+    });
 }
 
 void StageEmitter::emitTrip(OpBuilder &b, Value trip, bool whole) {
@@ -539,8 +544,7 @@ void StageEmitter::emitRowReduce(Step &step, RowReduceOp op) {
   if (step.masked && hasOpenTail())
     mask = getMask(step, Value(), op.getLoc());
   if (threads)
-    return threadReductions.find(op)->second.add(step.builder, vector,
-                                                 step.trip, mask);
+    return exchange->add(step.builder, op, vector, step.trip, mask);
   reductions.find(op)->second.add(step.builder, vector, step.index, mask);
 }
 

@@ -22,9 +22,9 @@
 #ifndef COMMSIR_LOWERING_TILES_STAGEEMITTER_H
 #define COMMSIR_LOWERING_TILES_STAGEEMITTER_H
 
+#include "lowering/tiles/RowExchange.h"
 #include "lowering/tiles/RowReduction.h"
 #include "lowering/tiles/Stage.h"
-#include "lowering/tiles/ThreadReduction.h"
 #include "lowering/tiles/TileValues.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -125,7 +125,7 @@ private:
   Threads *threads;
   int64_t lanes, together;
   llvm::MapVector<Operation *, RowReduction> reductions;
-  llvm::MapVector<Operation *, ThreadReduction> threadReductions;
+  std::optional<RowExchange> exchange;
   llvm::DenseMap<Value, Value> flat;
   bool failedStep = false;
 };

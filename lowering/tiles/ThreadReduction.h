@@ -1,16 +1,13 @@
-//===- ThreadReduction.h - A row combined by many threads -------*- C++ -*-===//
+//===- ThreadReduction.h - A thread's part of a row -------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The tree of docs/Spec.md ("Bits"), from its leaves: a thread combines the
-// neighbours that it holds, then lanes of a warp by shuffles; each warp writes
-// its value to the shared memory of every CTA of the cluster, all await those
-// values, and every thread finishes the last levels by itself. One value a warp
-// and trip: they lie in the row's order, so the last levels are pairs of them,
-// and chunks from left to right.
+// The leaves of the tree of docs/Spec.md ("Bits"): a thread combines the
+// neighbours that it holds, one value of each trip. What threads then exchange
+// (RowExchange.h) are words.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,51 +20,39 @@
 namespace mlir::comms::tiles {
 
 /// One row that the threads of a block combine. Before the stage: begin; in it:
-/// add for each trip; after it: finish, which all threads reach.
-class ThreadReduction : RowCombiner {
+/// add for each trip; after it a RowExchange asks for the parts.
+class ThreadReduction : public RowCombiner {
 public:
   ThreadReduction(RowReduceOp op, Threads &threads)
-      : RowCombiner(op), op(op), threads(threads),
-        trips(threads.getTrips(length)), values(trips * threads.getWarps()) {}
+      : RowCombiner(op), threads(threads), trips(threads.getTrips(length)) {}
 
   /// `direct`: every trip is added outside of any region, by constant number.
   void begin(OpBuilder &builder, bool direct);
   /// This thread's vector of trip `trip`. `mask` (null: all) tells which lanes
   /// are elements of the row.
   void add(OpBuilder &builder, Value vector, Value trip, Value mask);
-  /// The row's combination, a scalar, on every thread.
-  Value finish(OpBuilder &builder);
 
-private:
   /// This thread's part of trip `trip`, a scalar.
   Value getPart(OpBuilder &builder, Value trip) const;
-  /// Combines with the other lanes of the warp: every lane gets the result.
-  Value combineWarp(OpBuilder &builder, Value value) const;
+  /// A scalar that changes nothing.
+  Value getIdentityScalar(OpBuilder &builder) const;
+  /// The value of the lane whose number differs in the bits of `distance`.
   Value shuffle(OpBuilder &builder, Value value, int64_t distance) const;
-  /// Element as it lies in shared memory, an i32 or i64, and back; of vectors
-  /// too.
+  /// A value as it lies in shared memory, an i32 or i64, and back.
   Value toWord(OpBuilder &builder, Value value) const;
   Value fromWord(OpBuilder &builder, Value word) const;
-  Type getWordType(OpBuilder &builder) const;
-  /// Writes the warp's value of trip `trip` to all CTAs.
-  void publish(OpBuilder &builder, Value value, Value trip) const;
-  /// Combines `count` values of shared memory from `first` on; a scalar.
-  Value combineValues(OpBuilder &builder, Value first, int64_t count) const;
-  Value combinePairs(OpBuilder &builder, SmallVector<Value> left) const;
-  Value combineFew(OpBuilder &builder, Value first, int64_t count) const;
+  /// Bytes of such a word: 4 or 8.
+  int64_t getWordBytes() const { return Threads::getWordBytes(elementType); }
 
-  RowReduceOp op;
+private:
+  Type getWordType(OpBuilder &builder) const;
+
   Threads &threads;
-  /// Trips of the row; values that warps write.
-  int64_t trips, values;
+  int64_t trips;
   /// In use: parts of the trips, in registers or in this thread's memory.
   SmallVector<Value> parts;
   Value partsBuffer;
   bool direct = false;
-  /// Shared memory, and where this reduction's half begins.
-  Value shared, base;
-  /// Where the bytes of this reduction are counted; null: a barrier is used.
-  Value arrival;
 };
 
 } // namespace mlir::comms::tiles

@@ -77,8 +77,7 @@ Threads::Threads(KernelOp kernel, int64_t threads, int64_t cluster)
     mayLeave |= isa<CheckBoundsOp>(op);
     if (!isa<RowReduceOp>(op) || !isLongTile(op->getOperand(0).getType()))
       return;
-    reduced = true;
-    reductions.push_back(op);
+    ++reductions;
     reducesInLoop |= mayRepeat(op);
   });
   for (auto &[length, chosen] : lanes)
@@ -226,33 +225,29 @@ static Value getCell(ImplicitLocOpBuilder &b, Value cells, int64_t index) {
   return arith::IndexCastOp::create(b, b.getI32Type(), at);
 }
 
-void Threads::expectReductions() {
+void Threads::makeArrivals() {
   Location loc = kernel.getLoc();
-  arrivals = makeShared(loc, reductions.size(),
-                        IntegerType::get(kernel.getContext(), 64));
+  arrivals =
+      makeShared(loc, reductions, IntegerType::get(kernel.getContext(), 64));
   ImplicitLocOpBuilder b(loc, atEntry());
   Value ofCta = arith::AndIOp::create(b, number, getIndex(b, loc, threads - 1));
   Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, ofCta,
                                         getIndex(b, loc, 0));
-  isFirst = arith::ExtUIOp::create(b, b.getI32Type(), isFirst);
-  for (auto [index, op] : llvm::enumerate(reductions)) {
-    auto type = cast<ShapedType>(cast<RowReduceOp>(op).getTile().getType());
-    int64_t bytes = getTrips(type.getNumElements()) * getWarps() *
-                    getWordBytes(type.getElementType());
-    Value expected = arith::ConstantIntOp::create(b, bytes, 32);
-    nvvm::emit(b, nvvm::Ptx::ExpectBytesIf,
-               {getCell(b, arrivals, index), expected, isFirst});
-  }
+  makesArrivals = arith::ExtUIOp::create(b, b.getI32Type(), isFirst);
   nvvm::emit(b, nvvm::Ptx::FenceArrivals, {});
-  entry = &*std::prev(b.getInsertionPoint());
+  fence = entry = &*std::prev(b.getInsertionPoint());
 }
 
-Value Threads::getArrival(OpBuilder &builder, RowReduceOp reduce) {
-  auto it = llvm::find(reductions, reduce.getOperation());
-  if (!arrivals || it == reductions.end())
+Value Threads::takeArrival(OpBuilder &builder, Location loc, int64_t bytes) {
+  if (!arrivals)
     return {};
-  ImplicitLocOpBuilder b(reduce.getLoc(), builder);
-  return getCell(b, arrivals, it - reductions.begin());
+  int64_t index = taken++;
+  ImplicitLocOpBuilder start(loc, OpBuilder(fence));
+  Value expected = arith::ConstantIntOp::create(start, bytes, 32);
+  nvvm::emit(start, nvvm::Ptx::ExpectBytesIf,
+             {getCell(start, arrivals, index), expected, makesArrivals});
+  ImplicitLocOpBuilder b(loc, builder);
+  return getCell(b, arrivals, index);
 }
 
 void Threads::awaitCluster(bool countArrivals) {
@@ -260,7 +255,7 @@ void Threads::awaitCluster(bool countArrivals) {
     return;
   getNumber();
   if (countArrivals && !reducesInLoop && !mayLeave)
-    expectReductions();
+    makeArrivals();
   Location loc = kernel.getLoc();
   OpBuilder builder = atEntry();
   UnitAttr aligned = builder.getUnitAttr();

@@ -83,30 +83,34 @@ public:
   /// row is reduced: they must run before others reach their shared memory.
   /// Before everything else.
   void awaitCluster(bool countArrivals);
-  bool reduces() const { return reduced; }
-  /// The number (i32) of shared memory where the bytes of `reduce` are counted
-  /// as they come, on every CTA: there no barrier is needed. Null where
-  /// `reduce` may run twice, or threads may have left.
-  Value getArrival(OpBuilder &builder, RowReduceOp reduce);
+  bool reduces() const { return reductions > 0; }
+  /// The number (i32) of shared memory where `bytes` bytes of one exchange of
+  /// rows are counted as they come, on every CTA: there no barrier is needed.
+  /// Null where a row may be reduced twice, or threads may have left.
+  Value takeArrival(OpBuilder &builder, Location loc, int64_t bytes);
   /// Bytes of one value that warps exchange: 4 or 8.
   static int64_t getWordBytes(Type elementType);
 
 private:
   OpBuilder atEntry();
-  /// Makes the arrivals of all reductions.
-  void expectReductions();
+  /// Makes room for the arrivals of all exchanges.
+  void makeArrivals();
 
   KernelOp kernel;
   int64_t threads, cluster;
   llvm::DenseMap<int64_t, int64_t> lanes;
   llvm::DenseMap<int64_t, Value> firsts;
   Value number, lane, turn;
-  /// Long rows that are reduced; cells (i64) of their arrivals, where used.
-  SmallVector<Operation *> reductions;
+  /// Long rows that are reduced; cells (i64) of the arrivals of their
+  /// exchanges, of which there are no more, and how many are taken.
+  int64_t reductions = 0, taken = 0;
   Value arrivals;
+  /// The thread that makes them, an i32, and the fence behind them.
+  Value makesArrivals;
+  Operation *fence = nullptr;
   /// The last op of those put at the start of the kernel.
   Operation *entry = nullptr;
-  bool reduced = false, reducesInLoop = false, mayLeave = false;
+  bool reducesInLoop = false, mayLeave = false;
 };
 
 /// The largest power of two, at most 2^20, that certainly divides an index:
