@@ -40,6 +40,7 @@ _LIBRARY: Any = torch.library
 _check: Any = torch._check
 
 _groups: dict[tuple[str, int], tuple[Any, capi.Group]] = {}
+_making: dict[tuple[str, int], threading.Lock] = {}
 _said = threading.local()
 
 
@@ -51,24 +52,27 @@ _said = threading.local()
 def group_of(name: str, device: int = -1) -> capi.Group:
     """The group that the ops use for a process group on the CPU (-1) or a GPU: collective when it is new."""
     process_group = _C10D._resolve_process_group(name)
-    known = _groups.get((name, device))
-    if known is not None and known[0] is process_group:
+    # One of several threads makes it.
+    with _making.setdefault((name, device), threading.Lock()):
+        known = _groups.get((name, device))
+        if known is None or known[0] is not process_group:
+            known = _groups[(name, device)] = (process_group, _make_group(process_group, name, device))
         return known[1]
+
+
+def _make_group(process_group: Any, name: str, device: int) -> capi.Group:
     path = backend.library()
     if not path:
         raise RuntimeError("torch.ops.commsir: libcommsir.so was not found; set COMMSIR_LIBRARY to its folder")
-    store = _DIST.PrefixStore(f"commsir/ops/{device >= 0}", _C10D._get_process_group_store(process_group))
-    made = capi.Group(
+    return capi.Group(
         path,
-        store,
+        _DIST.PrefixStore(f"commsir/ops/{device >= 0}", _C10D._get_process_group_store(process_group)),
         process_group.rank(),
         process_group.size(),
         name=f"{name}.ops",
         timeout=c10d.default_pg_timeout,
         device=device,
     )
-    _groups[(name, device)] = (process_group, made)
-    return made
 
 
 def _guarded(call: Any, failed: Any) -> Any:

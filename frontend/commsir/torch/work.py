@@ -27,6 +27,8 @@ class Work(dist.Work):  # type: ignore[misc]
         self._error: BaseException | None = None
         self._future: Any = torch.futures.Future()
         self._inner: list[Any] = []
+        #: Those that somebody has waited for, and that Gloo would wait for another message of.
+        self._waited: set[int] = set()
         self._after: list[Callable[[], Any]] = []
 
     def complete(self, error: BaseException | None = None) -> None:
@@ -62,7 +64,10 @@ class Work(dist.Work):  # type: ignore[misc]
         if self._error is not None:
             raise self._error
         for work in self._inner:
-            _wait_apart(work, timeout)
+            if id(work) not in self._waited:
+                _wait_apart(work, timeout)
+                if not any(tensor.is_cuda for tensor in self._tensors):
+                    self._waited.add(id(work))
         while self._after:
             self._after.pop(0)()
         return True

@@ -13,6 +13,7 @@
 
 #include "runtime/torch/c10d/Interrupt.h"
 
+#include <ATen/record_function.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -101,6 +102,12 @@ std::map<std::string, std::string> commsir::torch_c10d::Backend::groupCounts() {
   return result;
 }
 
+commsir_group *
+commsir::torch_c10d::Backend::groupOn(const c10::Device &device) {
+  checkUsable("group");
+  return side(device).use();
+}
+
 //===----------------------------------------------------------------------===//
 // Calls
 //===----------------------------------------------------------------------===//
@@ -164,7 +171,7 @@ WorkPtr commsir::torch_c10d::Backend::submit(CallPtr call) {
 WorkPtr commsir::torch_c10d::Backend::enqueue(CallPtr call,
                                               std::vector<CallPtr> calls) {
   call->work = c10::make_intrusive<CallWork>(
-      rank_, call->type, call->title,
+      rank_, call->type, at::hasCallbacks() ? call->title : nullptr,
       call->inputs.empty() ? call->outputs : call->inputs, call->outputs,
       call->sequence, call->timeout,
       [self = c10::weak_intrusive_ptr<c10d::Backend>(
@@ -341,10 +348,11 @@ void commsir::torch_c10d::Backend::runDelegated(Call &call, CallWork &work,
   } else {
     inner = call.delegated(used.delegate(call.timeout));
   }
-  if (!inner)
-    return;
+  // In a batch there may be no work of its own, and still copies to make.
   if (call.pointToPoint)
     return work.begun(inner, std::move(call.after));
+  if (!inner)
+    return;
   if (call.device.is_cpu())
     waitInterruptibly(inner, call.timeout, [&] { abortBecause(kInterrupted); });
   else
@@ -370,12 +378,20 @@ void commsir::torch_c10d::Backend::runSends(const std::vector<CallPtr> &calls,
     auto peer = static_cast<int>(parts.front()->root);
     c10d::Backend &pair = side(parts.front()->device).pairWith(peer);
     pair.startCoalescing();
-    for (const CallPtr &part : parts) {
-      part->batched = true;
-      run(*part, work, nullptr);
+    try {
+      for (const CallPtr &part : parts) {
+        part->batched = true;
+        run(*part, work, nullptr);
+      }
+    } catch (...) {
+      // What has begun is ended, or no later call of this thread would begin.
+      try {
+        pair.endCoalescing();
+      } catch (const std::exception &) {
+      }
+      throw;
     }
-    if (WorkPtr inner = pair.endCoalescing())
-      work.begun(inner, {});
+    work.begun(pair.endCoalescing(), {});
   }
 }
 

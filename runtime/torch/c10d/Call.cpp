@@ -222,8 +222,11 @@ void Call::drop() {
 
 static CallRecord::Shapes shapesOf(const std::vector<at::Tensor> &tensors) {
   CallRecord::Shapes shapes;
-  for (const at::Tensor &tensor : tensors)
-    shapes.emplace_back(tensor.sizes().vec(), tensor.scalar_type());
+  for (const at::Tensor &tensor : tensors) {
+    at::IntArrayRef sizes = tensor.sizes();
+    shapes.sizes.append(sizes.begin(), sizes.end());
+    shapes.tensors.emplace_back(sizes.size(), tensor.scalar_type());
+  }
   return shapes;
 }
 
@@ -341,7 +344,9 @@ void CallWork::settle(milliseconds given) {
   std::vector<WorkPtr> works;
   {
     std::lock_guard<std::mutex> lock(innerMutex);
-    works = inner;
+    // Gloo would wait for another message; on a GPU, each stream waits.
+    if (!waited || used)
+      works = inner;
   }
   for (const WorkPtr &work : works)
     waitInterruptibly(work, given.count() > 0 ? given : kNoTimeout, [&] {
@@ -351,6 +356,7 @@ void CallWork::settle(milliseconds given) {
   std::vector<std::function<void()>> finishers;
   {
     std::lock_guard<std::mutex> lock(innerMutex);
+    waited = true;
     finishers.swap(after);
   }
   at::AutoDispatchBelowADInplaceOrView guard;

@@ -81,6 +81,8 @@ private:
   /// The future, if there is one, is or will be marked by `complete`.
   bool settled = false;
   bool hostWaits = false;
+  /// Somebody has waited for `inner`.
+  bool waited = false;
   mutable std::mutex innerMutex;
 };
 

@@ -45,17 +45,20 @@ std::string CallRecord::describe() const {
     text << "(" << reduction << ")";
   if (root >= 0)
     text << (pointToPoint ? " peer " : " root ") << root;
-  const Shapes &tensors = inputs.empty() ? outputs : inputs;
+  const Shapes &shapes = inputs.tensors.empty() ? outputs : inputs;
   const char *separator = " of ";
-  for (size_t i = 0; i < tensors.size() && i < 8; ++i) {
+  const int64_t *size = shapes.sizes.begin();
+  size_t count = shapes.tensors.size();
+  for (size_t i = 0; i < count && i < 8; ++i) {
+    auto [dimensions, type] = shapes.tensors[i];
     int64_t elements = 1;
-    for (int64_t size : tensors[i].first)
-      elements *= size;
-    text << separator << elements << " x " << tensors[i].second;
+    for (const int64_t *end = size + dimensions; size != end; ++size)
+      elements *= *size;
+    text << separator << elements << " x " << type;
     separator = ", ";
   }
-  if (tensors.size() > 8)
-    text << ", … (" << tensors.size() << " tensors)";
+  if (count > 8)
+    text << ", … (" << count << " tensors)";
   return text.str();
 }
 

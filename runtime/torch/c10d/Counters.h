@@ -14,6 +14,7 @@
 #define COMMSIR_RUNTIME_TORCH_C10D_COUNTERS_H
 
 #include <c10/core/ScalarType.h>
+#include <c10/util/SmallVector.h>
 
 #include <atomic>
 #include <chrono>
@@ -45,7 +46,13 @@ private:
 
 /// One call, as a report or a debugger wants to see it.
 struct CallRecord {
-  using Shapes = std::vector<std::pair<std::vector<int64_t>, c10::ScalarType>>;
+  /// Of tensors, behind each other: most calls have one or two, and take no
+  /// memory for it.
+  struct Shapes {
+    c10::SmallVector<int64_t, 4> sizes;
+    /// How many sizes a tensor has, and its type.
+    c10::SmallVector<std::pair<uint32_t, c10::ScalarType>, 2> tensors;
+  };
   const char *name = "", *reduction = "";
   /// Root or peer; -1: none.
   int64_t root = -1;

@@ -67,11 +67,15 @@ static Ours &ours(const BackendPtr &backend) {
 
 /// As commsir/torch/flight.py has calls.
 static py::dict toPython(const CallRecord &record) {
-  auto shapes = [](const CallRecord::Shapes &tensors) {
-    py::list list;
-    for (const auto &[sizes, type] : tensors)
-      list.append(py::make_tuple(sizes, c10::toString(type)));
-    return list;
+  auto list = [](const CallRecord::Shapes &shapes) {
+    py::list made;
+    const int64_t *size = shapes.sizes.begin();
+    for (auto [dimensions, type] : shapes.tensors) {
+      std::vector<int64_t> sizes(size, size + dimensions);
+      size += dimensions;
+      made.append(py::make_tuple(std::move(sizes), c10::toString(type)));
+    }
+    return made;
   };
   py::dict made;
   made["name"] = record.name;
@@ -80,8 +84,8 @@ static py::dict toPython(const CallRecord &record) {
   made["is_p2p"] = record.pointToPoint;
   made["sequence"] = record.sequence;
   made["state"] = record.state;
-  made["inputs"] = shapes(record.inputs);
-  made["outputs"] = shapes(record.outputs);
+  made["inputs"] = list(record.inputs);
+  made["outputs"] = list(record.outputs);
   made["timeout_ms"] = record.timeout.count();
   made["created"] = record.created;
   made["begun"] = record.begun;
@@ -136,6 +140,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("clear_counts", [] { Counters::get().clear(); });
   module.def("group_counts", [](const BackendPtr &backend) {
     return ours(backend).groupCounts();
+  });
+  module.def("group", [](const BackendPtr &backend, const c10::Device &device) {
+    py::gil_scoped_release unlock;
+    return reinterpret_cast<uintptr_t>(ours(backend).groupOn(device));
   });
   module.def("recent", [](const BackendPtr &backend) {
     py::list result;

@@ -40,7 +40,7 @@ void Queue::push(Job job) {
   changed.notify_all();
 }
 
-bool Queue::runHere(const Job &job) {
+bool Queue::runHere(c10::function_ref<void()> job) {
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (busy || !jobs.empty())

@@ -14,6 +14,8 @@
 #ifndef COMMSIR_RUNTIME_TORCH_C10D_QUEUE_H
 #define COMMSIR_RUNTIME_TORCH_C10D_QUEUE_H
 
+#include <c10/util/FunctionRef.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -33,7 +35,7 @@ public:
   ~Queue();
   void push(Job job);
   /// False: there is something before `job`, which was not run.
-  bool runHere(const Job &job);
+  bool runHere(c10::function_ref<void()> job);
   /// Waits until all jobs are done, and dropped.
   void drain();
   /// The same until `deadline`; false: there are jobs left.

@@ -273,6 +273,7 @@ def sends(rank: int, size: int) -> None:
     dist.recv(first, left, tag=1)
     one.wait()
     two.wait()
+    two.wait()
     close(first, data(left, 4, torch.float32))
     close(second, data(left, 5, torch.float32))
     if rank == 0:
