@@ -185,7 +185,36 @@ def far(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
     return ops
 
 
-TEMPLATES = [message, gather, rounds, buffers, packets, pulls, resets, far]
+def overtakes(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """Rank 0 counts a signal of all; later ones of the last rank come only when it has."""
+    last = ranks - 1
+    ops: dict[int, list[Op]] = {rank: [Op("store", 0, rank % PLACES)] for rank in range(1, ranks)}
+    for rank in range(1, ranks):
+        ops[rank].append(Op("signal", 0, 0, ranks, -1, "release", how="inc"))
+    ops[last] += [Op("wait", 0, 1, 1, 0, "acquire", how="ge"), Op("signal", 0, 0, 0, 1, "release", how="inc")]
+    ops[0] = [Op("wait", 0, 0, ranks, -1, "acquire", how="ge")]
+    ops[0] += [Op("load", 0, rank % PLACES) for rank in range(1, ranks)]
+    ops[0] += [Op("signal", last, 1, 1, 0, "release", how="inc"), Op("wait", 0, 0, ranks, 0, "acquire", how="ge")]
+    for rank in range(ranks):
+        ops[rank].append(Op("barrier", order="acq_rel", how="block"))
+    return ops
+
+
+def puts(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """Two puts from one source to one place, a flush and a release between them."""
+    ops = {}
+    for rank in range(ranks):
+        to = (rank + 1) % ranks
+        mine: list[Op] = []
+        for turn in range(2):
+            mine += [Op("store", rank, 1), Op("put", to, 2, place=1), Op("flush")]
+            mine += [Op("signal", to, 1, 2, turn - 1, "release", how="inc")]
+        mine += [Op("wait", 0, 1, 2, 0, "acquire", how="ge"), Op("load", rank, 2)]
+        ops[rank] = mine + [Op("barrier", order="acq_rel", how="block")]
+    return ops
+
+
+TEMPLATES = [message, gather, rounds, buffers, packets, pulls, resets, far, overtakes, puts]
 
 
 def make(random_: random.Random) -> Program:
@@ -197,6 +226,14 @@ def make(random_: random.Random) -> Program:
         parts = [random_.choice(TEMPLATES)(random_, ranks) for _ in range(random_.choice([1, 1, 2]))]
         for rank in range(ranks):
             ops[rank, block] = [op for part in parts for op in part.get(rank, [])]
+    if blocks == 2 and random_.random() < 0.5:
+        # Block 0 tells block 1 of its own rank.
+        scope = random_.choice(["sys", "gpu"])
+        for rank in range(ranks):
+            ops[rank, 0] += [Op("store", rank, 3), Op("fence", order="release", scope=scope)]
+            ops[rank, 0] += [Op("signal", rank, 3, 1, 0, "relaxed", how="set")]
+            ops[rank, 1] += [Op("wait", 0, 3, 1, 0, "relaxed", how="ge"), Op("fence", order="acquire", scope=scope)]
+            ops[rank, 1] += [Op("load", rank, 3)]
     return Program(ranks, blocks, ops)
 
 
@@ -210,41 +247,56 @@ def change(random_: random.Random, program: Program) -> None:
         return
     index = random_.randrange(len(ops))
     op = ops[index]
-    what = random_.randrange(12)
-    if what <= 1:
+    what = random_.choice(["delete", "delete", "double", "swap", "swap", "borrow", *["weaken"] * 6])
+    if what == "delete":
         del ops[index]
-    elif what == 2:
+    elif what == "double":
         ops.insert(random_.randrange(len(ops) + 1), op)
-    elif what <= 4:
+    elif what == "swap":
         other = random_.randrange(len(ops))
         ops[index], ops[other] = ops[other], ops[index]
-    elif what == 5:
-        ops[index] = dataclasses.replace(op, peer=random_.randrange(program.ranks))
-    elif what == 6:
-        ops[index] = dataclasses.replace(op, at=random_.randrange(CELLS))
-    elif what == 7:
-        ops[index] = dataclasses.replace(op, b=op.b + random_.choice([-1, 1]))
-    elif what == 8:
-        ops[index] = dataclasses.replace(op, a=max(0, op.a + random_.choice([-1, 1])))
-    elif what == 9 and op.kind in ("signal", "wait", "barrier", "fence"):
-        orders = {
-            "signal": ["relaxed", "release"],
-            "wait": ["relaxed", "acquire"],
-            "barrier": ["relaxed", "release", "acquire", "acq_rel"],
-            "fence": ["release", "acquire", "acq_rel"],
-        }
-        ops[index] = dataclasses.replace(op, order=random_.choice(orders[op.kind]))
-    elif what == 10 and op.kind == "fence":
-        ops[index] = dataclasses.replace(op, scope=random_.choice(["sys", "gpu"]))
-    elif what == 10 and op.kind == "signal":
-        ops[index] = dataclasses.replace(op, how=random_.choice(["inc", "set", "add"]))
-    elif what == 11 and op.kind == "wait":
-        ops[index] = dataclasses.replace(op, how=random_.choice(["ge", "eq"]))
-    elif what == 11:
-        # An op of another block.
-        other_ops = program.ops[random_.choice(program.threads())]
-        if other_ops:
-            ops.insert(index, random_.choice(other_ops))
+    elif what == "borrow":
+        others = program.ops[random_.choice(program.threads())]
+        ops[index:index] = random_.sample(others, min(len(others), 1))
+    else:
+        ops[index] = weakened(random_, program, op)
+
+
+ORDERS = {
+    "signal": ["relaxed", "release"],
+    "wait": ["relaxed", "acquire"],
+    "barrier": ["relaxed", "release", "acquire", "acq_rel"],
+    "fence": ["release", "acquire", "acq_rel"],
+}
+
+
+def weakened(random_: random.Random, program: Program, op: Op) -> Op:
+    """Another peer, place, cell, value, order, scope or kind: what the op has."""
+    what = random_.choice(
+        {
+            "signal": ["peer", "at", "a", "b", "order", "order", "how"],
+            "wait": ["at", "a", "b", "b", "order", "order", "how"],
+            "barrier": ["order", "how"],
+            "fence": ["order", "scope", "scope"],
+            "reset": ["at"],
+            "packet": ["peer", "at", "a", "b"],
+            "receive": ["at", "a", "b"],
+        }.get(op.kind, ["peer", "at", "a"])
+    )
+    if what == "peer":
+        return dataclasses.replace(op, peer=random_.randrange(program.ranks))
+    if what == "at":
+        return dataclasses.replace(op, at=random_.randrange(CELLS))
+    if what == "a":
+        return dataclasses.replace(op, a=max(0, op.a + random_.choice([-1, 1])))
+    if what == "b":
+        return dataclasses.replace(op, b=op.b + random_.choice([-1, 1]))
+    if what == "order":
+        return dataclasses.replace(op, order=random_.choice(ORDERS[op.kind]))
+    if what == "scope":
+        return dataclasses.replace(op, scope="gpu" if op.scope == "sys" else "sys")
+    ways = {"signal": ["inc", "set", "add"], "wait": ["ge", "eq"], "barrier": ["block", "grid"]}
+    return dataclasses.replace(op, how=random_.choice(ways[op.kind]))
 
 
 # The model -----------------------------------------------------------------------------------------------------------
@@ -442,6 +494,9 @@ class Model:
         join(near, cell.near)
         self.acquire(thread, op.order, cell.clock, near)
 
+    def do_flush(self, thread: Thread, state: State, op: Op) -> None:
+        state.puts = [put for put in state.puts if put[1]]
+
     def do_reset(self, thread: Thread, state: State, op: Op) -> None:
         self.cells[thread[0], op.at] = Cell()
         state.clock[thread] += 1
@@ -552,6 +607,8 @@ class Writer:
             self.add(f"comms.wait_signal %s[{cell}] {op.how} {value}{order} : !comms.signal<4>")
         elif op.kind == "reset":
             self.lines.append(f"    comms.reset_signal %s[{self.index(op.at)}] : !comms.signal<4>")
+        elif op.kind == "flush":
+            self.lines.append("    comms.flush %team")
         elif op.kind == "fence":
             self.lines.append(f"    comms.fence {op.order} {op.scope}")
         elif op.kind == "barrier":
