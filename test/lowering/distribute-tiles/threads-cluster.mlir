@@ -44,16 +44,16 @@ comms.kernel @row(%x: memref<8192xbf16>, %y: memref<8192xbf16>) {
 
 // -----
 
-// Two rows, one of f64: each has its own count, values of 4 and 8 bytes.
+// Two rows, one of f64: one count. What both have makes 12 bytes, which travel as 16.
 // CHECK-LABEL: comms.kernel @two
-// CHECK:         comms.scratch : memref<2xi64, #comms.space<shared>>
-// CHECK:         mbarrier.init{{.*}} %c128_i32,
-// CHECK:         mbarrier.init{{.*}} %c256_i32,
+// CHECK:         mbarrier.init{{.*}} %c512_i32,
+// CHECK-NOT:     mbarrier.init
 // CHECK:         nvvm.cluster.arrive.relaxed
-// CHECK:         st.async{{.*}}.b32
+// CHECK:         comms.scratch : memref<128xi32, #comms.space<shared>>
+// CHECK:         st.async{{.*}}.v4.b32
+// CHECK-NOT:     st.async
 // CHECK:         mbarrier.try_wait
-// CHECK:         st.async{{.*}}.b64
-// CHECK:         mbarrier.try_wait
+// CHECK-NOT:     mbarrier.try_wait
 // CHECK-NOT:     nvvm.cluster
 comms.kernel @two(%x: memref<2048xf32>, %y: memref<2xf64>) {
   %c0 = arith.constant 0 : index
