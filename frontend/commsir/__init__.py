@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commsir import errors
-from commsir._native import CheckReport, check, explain, simulate, version
+from commsir._native import CheckReport, check, explain, load_tables, simulate, version
 from commsir._native import compile as compile_ir
 from commsir.errors import (
     AbortedError,
@@ -255,6 +255,7 @@ __all__ = [
     "isnan",
     "kernel",
     "local",
+    "load_tables",
     "log",
     "log1p",
     "log2",

@@ -31,6 +31,7 @@ __all__ = [
     "explain",
     "library",
     "library_path",
+    "load_tables",
     "simulate",
     "version",
 ]
@@ -119,6 +120,18 @@ def version() -> str:
 def doctor() -> dict[str, Any]:
     """What the library sees of this machine."""
     return cast("dict[str, Any]", json.loads(str(call("doctor"))))
+
+
+def load_tables(path: str | os.PathLike[str] | None = None) -> None:
+    """Takes measured tables (of `comms-bench --tune`) from a file, or from a folder of `*.json`.
+
+    What is chosen from now on, an algorithm, a protocol, a launch, is chosen from them first, in place of those that
+    COMMSIR_TABLES or an earlier call named. None: from those that are built in alone. After an error all is as before.
+
+    Ranks of a group on GPUs load the same tables between the same calls. The group's collectives are compiled anew at
+    their next call, which cannot be one that a CUDA graph captures; what graphs hold stays as it is.
+    """
+    ask("load_tables", "" if path is None else os.fspath(path))
 
 
 # ----------------------------------------------------------------------------------------------------------------------

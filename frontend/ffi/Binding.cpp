@@ -19,6 +19,10 @@ using namespace commsir::binding;
 static String version() { return commsir_version(); }
 static String doctor() { return take(commsir_doctor()); }
 
+static Array<Any> loadTables(String path) {
+  return answer(commsir_load_tables(path.c_str()), nullptr);
+}
+
 static Array<Any> compile(String request) {
   char *result = nullptr;
   commsir_status status = commsir_compile(request.c_str(), &result);
@@ -60,5 +64,6 @@ static int64_t tool(Array<String> arguments) {
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(tool, tool);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(version, version);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(doctor, doctor);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(load_tables, loadTables);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(compile, compile);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(simulate, simulate);

@@ -178,8 +178,7 @@ commsir_status commsir_group_set_timeout(commsir_group *group, double seconds) {
       return isNull("group");
     if (!(seconds > 0))
       return fail(COMMSIR_USAGE, "the timeout must be more than 0 seconds");
-    group->group->setTimeout(seconds);
-    return COMMSIR_OK;
+    return report(group->group->setTimeout(seconds));
   });
 }
 
@@ -256,6 +255,15 @@ commsir_status commsir_window_adopt(commsir_group *group, void *own,
       return isNull("an argument of commsir_window_adopt");
     auto count = static_cast<size_t>(group->group->options().ranks);
     return report(group->group->adopt(own, bytes, {parts, count}));
+  });
+}
+
+commsir_status commsir_window_share(commsir_group *group, void *own,
+                                    size_t bytes) {
+  return guard([&] {
+    if (!group)
+      return isNull("group");
+    return report(group->group->share(own, bytes));
   });
 }
 
@@ -347,7 +355,11 @@ commsir_status commsir_group_fused(commsir_group *group,
     made.elementType = textOf(call->type);
     made.rows = call->rows;
     made.columns = call->columns;
-    made.input = {const_cast<void *>(call->input), call->rows * call->columns};
+    // What does not fit is refused by its rows and columns.
+    int64_t elements = 0;
+    if (__builtin_mul_overflow(call->rows, call->columns, &elements))
+      elements = -1;
+    made.input = {const_cast<void *>(call->input), elements};
     made.arguments = operandsOf(call->arguments, call->argument_count);
     made.outputs = operandsOf(call->outputs, call->output_count);
     made.consume = llvm::StringRef(call->consume ? call->consume : "");

@@ -1,4 +1,4 @@
-//===- Tools.cpp - C API: the programs, inside the library ----------------===//
+//===- Tools.cpp - C API: the programs, and measured tables ---------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,6 +15,7 @@
 #include "runtime/capi/Error.h"
 #include "runtime/driver/Run.h"
 #include "runtime/tune/Bench.h"
+#include "runtime/tune/Choose.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -60,4 +61,12 @@ int commsir_tool(int argc, char **argv) {
     return main(argc, argv);
   llvm::errs() << "commsir_tool: there is no program '" << name << "'\n";
   return COMMSIR_USAGE;
+}
+
+commsir_status commsir_load_tables(const char *path) {
+  return capi::guard([&] {
+    if (llvm::Error error = tune::loadTables(path ? path : ""))
+      return capi::fail(COMMSIR_USAGE, std::move(error));
+    return COMMSIR_OK;
+  });
 }

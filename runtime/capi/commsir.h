@@ -101,8 +101,8 @@ COMMSIR_API commsir_status commsir_group_shrink(commsir_group *,
                                                 size_t count,
                                                 const commsir_store *store,
                                                 commsir_group **group);
-/* Seconds that a rank waits for a peer, from the next call on. GPU: of kernels
- * that are made later. */
+/* Seconds that a rank waits for a peer, from the next call on. GPU: also in
+ * launches of graphs that were captured before. */
 COMMSIR_API commsir_status commsir_group_set_timeout(commsir_group *,
                                                      double seconds);
 /* Adds to what waits of groups on the CPU, for a store's folder, and for the
@@ -120,9 +120,17 @@ COMMSIR_API char *commsir_group_stats(commsir_group *);
 COMMSIR_API commsir_status commsir_window_allocate(commsir_group *,
                                                    size_t bytes, void **base);
 COMMSIR_API commsir_status commsir_window_release(commsir_group *, void *base);
+/* Memory that others made symmetric: where this rank reaches each rank's part.
+ * Not collective. */
 COMMSIR_API commsir_status commsir_window_adopt(commsir_group *, void *own,
                                                 size_t bytes,
                                                 const uint64_t *parts);
+/* Makes memory of this rank's GPU, by whomever it was allocated (cudaMalloc,
+ * ncclMemAlloc, CUDA's virtual memory), a window. Collective: the same number of
+ * bytes on all ranks. It must stay until all ranks have forgotten it. */
+COMMSIR_API commsir_status commsir_window_share(commsir_group *, void *own,
+                                                size_t bytes);
+/* Ends commsir_window_adopt or commsir_window_share, on this rank. */
 COMMSIR_API void commsir_window_forget(commsir_group *, void *own);
 COMMSIR_API int commsir_window_contains(commsir_group *, const void *data,
                                         size_t bytes);
@@ -270,6 +278,15 @@ typedef struct {
 COMMSIR_API commsir_status commsir_simulate(const char *request,
                                             commsir_host_array *arrays,
                                             size_t count, char **result);
+
+/* Takes measured tables (comms-bench --tune) of a file, or of a folder of
+ * *.json, from the next choice of an algorithm, protocol and launch on, in place
+ * of those that COMMSIR_TABLES or an earlier call named; null or "": none but
+ * those that are built in. After an error all is as before. Ranks of a group on
+ * GPUs call it with the same tables, between the same calls of the group; then
+ * its collectives are compiled anew, and a stream that captures them next has to
+ * have seen them once before. */
+COMMSIR_API commsir_status commsir_load_tables(const char *path);
 
 /* What this machine has: {"version", "cuda": …, "nccl": …, "linker": …,
  * "cache": …}, each with what to do where something is missing. */

@@ -100,7 +100,7 @@ public:
     request.dumpObject = objectPath.str();
     // The cost rule of the lowering says the same, where there is no table.
     auto kernelOp = findKernel(*module, name);
-    if (kernelOp && (options.explain || std::getenv("COMMSIR_TABLES"))) {
+    if (kernelOp && (options.explain || tune::getTablesDigest())) {
       tune::Question wish;
       wish.ranks = ranks;
       wish.chip = "cpu";

@@ -10,6 +10,7 @@
 #include "runtime/driver/Element.h"
 #include "runtime/group/Error.h"
 #include "runtime/group/Shape.h"
+#include "runtime/tune/Choose.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -143,6 +144,7 @@ struct Collectives::Impl {
        llvm::function_ref<llvm::Expected<KernelRequest>()> write,
        bool makesRoom = true);
   llvm::Error discardOldest(Shelf &shelf);
+  llvm::Error followTables();
   Shelf &shelfOf(llvm::ArrayRef<int64_t> members) {
     return shelves[members.vec()];
   }
@@ -192,6 +194,8 @@ struct Collectives::Impl {
   llvm::StringMap<int64_t> fusedPieces;
   /// Counts what changes which kernel a call gets.
   uint64_t age = 0;
+  /// That the kernels on the shelves were chosen from; none on the CPU.
+  uint64_t tables = group.onGpu() ? tune::getTablesDigest() : 0;
   /// Of calls at once, and of the last capture.
   Scratch scratch[2][Scratch::kUses];
   /// Graphs may be launched for as long as the group is there.
@@ -218,6 +222,21 @@ llvm::Error Collectives::Impl::discardOldest(Shelf &shelf) {
     return error;
   shelf.kernels.erase(oldest);
   shelf.uses.pop_back();
+  return llvm::Error::success();
+}
+
+/// Kernels were chosen from measured tables: new ones make new kernels. All
+/// ranks have loaded them between the same calls.
+llvm::Error Collectives::Impl::followTables() {
+  uint64_t current = tune::getTablesDigest();
+  if (current == tables)
+    return llvm::Error::success();
+  tables = current;
+  ++age;
+  for (auto &[members, shelf] : shelves)
+    while (!shelf.kernels.empty())
+      if (llvm::Error error = discardOldest(shelf))
+        return error;
   return llvm::Error::success();
 }
 
@@ -648,6 +667,9 @@ llvm::Expected<int64_t> Collectives::Impl::exchangeSizes(
 llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
   if (call.op == "all_to_all_v" && !whyNot(call))
     return impl->runVarying(*this, call, stream);
+  if (impl->group.onGpu())
+    if (llvm::Error error = impl->followTables())
+      return error;
   auto plan = impl->planOf(call);
   if (!plan)
     return plan.takeError();
@@ -772,6 +794,9 @@ llvm::Error Collectives::Impl::runRows(Collectives &collectives,
 }
 
 llvm::Error Collectives::run(const FusedCall &call, void *stream) {
+  if (impl->group.onGpu())
+    if (llvm::Error error = impl->followTables())
+      return error;
   if (!impl->fusedPieces.empty())
     if (int64_t piece = impl->fusedPieces.lookup(keyOf(call).str()))
       return impl->runRows(*this, call, piece, stream);

@@ -197,6 +197,9 @@ static llvm::Expected<std::string> agreeOnKey(const GroupOptions &options,
                        (said.empty() || met.stopped ? "" : ": " + said));
 }
 
+/// Before the error that rank 0 announces instead of a segment.
+static constexpr const char kFailed[] = "failed ";
+
 /// The first segment: rank 0 makes it, the others open it.
 llvm::Error CpuGroup::attach(Store &store) {
   auto agreed = agreeOnKey(settings, store);
@@ -205,8 +208,13 @@ llvm::Error CpuGroup::attach(Store &store) {
   const std::string &key = *agreed;
   if (settings.rank == 0) {
     auto made = Segment::create(Layout(settings).total);
-    if (!made)
-      return made.takeError();
+    if (!made) {
+      // The others are told, instead of waiting for an announcement.
+      std::string why = packError(made.takeError());
+      if (llvm::Error error = store.set(key, kFailed + why))
+        llvm::consumeError(std::move(error));
+      return unpackErrors(why, 0);
+    }
     segment = std::move(*made);
     board().magic = kMagic;
     board().ranks = settings.ranks;
@@ -217,6 +225,11 @@ llvm::Error CpuGroup::attach(Store &store) {
   auto text = store.get(key, settings.timeout);
   if (!text)
     return text.takeError();
+  if (llvm::StringRef why = *text; why.consume_front(kFailed) && !why.empty()) {
+    llvm::SmallVector<std::string> said(settings.ranks);
+    said.front() = why.str();
+    return unpackErrors(said, settings.rank);
+  }
   auto [numbers, host] = llvm::StringRef(*text).split('\n');
   llvm::SmallVector<llvm::StringRef> parts;
   numbers.split(parts, ' ');
@@ -747,6 +760,12 @@ llvm::Error CpuGroup::adopt(void *own, size_t bytes,
   window.adopted = true;
   windows[reinterpret_cast<uintptr_t>(own)] = std::move(window);
   return llvm::Error::success();
+}
+
+llvm::Error CpuGroup::share(void *, size_t) {
+  return makeError(Kind::Usage,
+                   "memory that a process has already cannot be shared with "
+                   "others on the CPU: allocate it by the group");
 }
 
 void CpuGroup::forget(void *own) {

@@ -79,6 +79,7 @@ public:
   llvm::Error release(void *base) override;
   llvm::Error adopt(void *own, size_t bytes,
                     llvm::ArrayRef<uint64_t> parts) override;
+  llvm::Error share(void *own, size_t bytes) override;
   void forget(void *own) override;
   bool isSymmetric(const void *data, size_t bytes) const override;
   uint64_t symmetricPlace(const void *data, size_t bytes) const override;

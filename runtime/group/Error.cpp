@@ -7,7 +7,8 @@
 
 #include "runtime/group/Error.h"
 
-#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace commsir;
@@ -32,4 +33,41 @@ bool commsir::group::isLimit(const llvm::Error &error) {
                GroupError::Kind::Limit;
   });
   return found;
+}
+
+std::string commsir::group::packError(llvm::Error error) {
+  std::string text;
+  auto add = [&](GroupError::Kind kind, const std::string &message) {
+    text += text.empty() ? std::string(1, char('0' + int(kind))) : "; ";
+    text += message;
+  };
+  llvm::handleAllErrors(
+      std::move(error),
+      [&](const GroupError &known) {
+        add(known.getKind(), known.getMessage());
+      },
+      [&](const llvm::ErrorInfoBase &other) {
+        add(GroupError::Kind::Usage, other.message());
+      });
+  return text;
+}
+
+bool commsir::group::namesRank(llvm::StringRef text) {
+  return text.consume_front("rank ") && !text.empty() &&
+         llvm::isDigit(text.front());
+}
+
+llvm::Error commsir::group::unpackErrors(llvm::ArrayRef<std::string> packed,
+                                         int64_t rank) {
+  const auto *failed = &packed[rank];
+  if (failed->empty())
+    failed = llvm::find_if(
+        packed, [](const std::string &text) { return !text.empty(); });
+  if (failed == packed.end())
+    return llvm::Error::success();
+  llvm::StringRef text = llvm::StringRef(*failed).drop_front();
+  bool isOne = llvm::all_equal(packed) || namesRank(text);
+  std::string whose =
+      isOne ? "" : "rank " + std::to_string(failed - packed.begin()) + ": ";
+  return makeError(GroupError::Kind(failed->front() - '0'), whose + text);
 }

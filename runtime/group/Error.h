@@ -57,6 +57,17 @@ inline llvm::Error makeError(GroupError::Kind kind, const llvm::Twine &text) {
 /// Whether there is too little memory.
 bool isLimit(const llvm::Error &error);
 
+/// Kind and text of an error, for the other ranks; "": success.
+std::string packError(llvm::Error error);
+
+/// Whether a text begins with "rank 3".
+bool namesRank(llvm::StringRef text);
+
+/// What has become of a step that all ranks take and have told each other of:
+/// this rank's error, else that of the lowest rank that has one. It names the
+/// rank, unless all say the same.
+llvm::Error unpackErrors(llvm::ArrayRef<std::string> packed, int64_t rank);
+
 } // namespace commsir::group
 
 #endif // COMMSIR_RUNTIME_GROUP_ERROR_H

@@ -142,8 +142,12 @@ public:
   virtual ~Group() = default;
   const GroupOptions &options() const { return settings; }
   bool onGpu() const { return settings.device >= 0; }
-  /// Of waits that begin later. GPU: of kernels that are prepared later.
-  void setTimeout(double seconds) { settings.timeout = seconds; }
+  /// Of waits that begin later. GPU: of launches after the call, those of
+  /// graphs that were captured before included.
+  virtual llvm::Error setTimeout(double seconds) {
+    settings.timeout = seconds;
+    return llvm::Error::success();
+  }
 
   /// Symmetric memory: `bytes` on every rank, zeroed. Collective.
   virtual llvm::Expected<void *> allocate(size_t bytes) = 0;
@@ -154,6 +158,13 @@ public:
   /// and `parts` has every rank's as this rank reaches it. Not collective.
   virtual llvm::Error adopt(void *own, size_t bytes,
                             llvm::ArrayRef<uint64_t> parts) = 0;
+  /// Makes memory of this rank, by whomever it was allocated, a window of the
+  /// group, as `adopt` does: peers map it. GPU: memory of cudaMalloc, of
+  /// ncclMemAlloc, or CUDA's virtual memory that can be a file. It must stay
+  /// until all ranks have called `forget`, or the group has ended. Collective:
+  /// the same number of bytes on all ranks; all succeed or fail.
+  virtual llvm::Error share(void *own, size_t bytes) = 0;
+  /// Ends `adopt` or `share`, on this rank. GPU: waits for its kernels.
   virtual void forget(void *own) = 0;
   /// The whole range lies in one window of this group.
   virtual bool isSymmetric(const void *data, size_t bytes) const = 0;

@@ -146,6 +146,15 @@ static llvm::Error measure(const CollectiveCall &call, const Operation &kind,
                             " elements, the output " + llvm::Twine(out) +
                             "; of " + llvm::Twine(shape.ranks) +
                             " ranks these are parts of different sizes");
+  // An array of the other ranks' may be as large as this one's times the ranks;
+  // sizes that kernels are made for are a quarter larger at most.
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(std::max(in, out),
+                             2 * shape.ranks * int64_t(shape.elementBytes),
+                             &bytes))
+    return refuse(call, "arrays of " + llvm::Twine(std::max(in, out)) +
+                            " elements on each of " + llvm::Twine(shape.ranks) +
+                            " ranks are larger than any memory");
   shape.elements = hasInput ? in / shape.inputParts : out / shape.outputParts;
   if (hasInput)
     shape.input = static_cast<char *>(call.input.data);
@@ -306,13 +315,25 @@ llvm::Expected<std::string> commsir::group::writeFused(const FusedCall &call,
     return refuse("collectives with a root are not taken");
   if (call.rows < 1 || call.columns < 1)
     return refuse("there are no rows, or they are empty");
+  int64_t ranks = group.options().ranks, most = 0;
+  auto isTooLarge = [&](int64_t columns) {
+    // A row of any type on any rank.
+    return __builtin_mul_overflow(call.rows, columns, &most) ||
+           __builtin_mul_overflow(most, 16 * ranks, &most);
+  };
+  if (isTooLarge(call.columns) ||
+      llvm::any_of(call.arguments,
+                   [&](const auto &one) { return isTooLarge(one.columns); }) ||
+      llvm::any_of(call.outputs,
+                   [&](const auto &one) { return isTooLarge(one.columns); }))
+    return refuse(llvm::Twine(call.rows) +
+                  " such rows are larger than any memory");
   if (call.input.elements != call.rows * call.columns)
     return refuse("the input has " + llvm::Twine(call.input.elements) +
                   " elements, not " + llvm::Twine(call.rows) + " rows of " +
                   llvm::Twine(call.columns));
   if (call.outputs.empty())
     return refuse("there is no output");
-  int64_t ranks = group.options().ranks;
   if (operation->cutsInput && call.rows % ranks)
     return refuse(llvm::Twine(call.rows) +
                   " rows cannot be cut into parts for " + llvm::Twine(ranks) +

@@ -11,28 +11,81 @@
 #include "runtime/tune/Table.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/xxhash.h"
 
+#include <atomic>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
 #include <set>
 
 using namespace commsir;
 using namespace commsir::tune;
 
-static const Tables &getTables() {
-  static const Tables tables = [] {
+namespace {
+/// The tables of this process. Who reads them keeps what it reads.
+class Shelf {
+public:
+  std::shared_ptr<const Tables> get() {
+    std::lock_guard lock(mutex);
+    if (!tables)
+      take(readNamed());
+    return tables;
+  }
+  uint64_t getDigest() {
+    if (!isRead && std::getenv("COMMSIR_TABLES"))
+      get();
+    return digest;
+  }
+  llvm::Error load(llvm::StringRef path) {
+    Tables read = Tables::load(path);
+    if (!read.problem.empty())
+      return llvm::createStringError(read.problem);
+    std::lock_guard lock(mutex);
+    take(std::move(read));
+    return llvm::Error::success();
+  }
+
+private:
+  static Tables readNamed() {
     const char *path = std::getenv("COMMSIR_TABLES");
     Tables read = Tables::load(path ? path : "");
     if (!read.problem.empty())
       llvm::errs() << "commsir: warning: COMMSIR_TABLES: " << read.problem
                    << "; the built-in tables are used\n";
     return read;
-  }();
-  return tables;
+  }
+  void take(Tables read) {
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    for (size_t i = 0; i < read.own; ++i)
+      printTable(read.all[i], out);
+    digest = text.empty() ? 0 : llvm::xxh3_64bits(text) | 1;
+    tables = std::make_shared<const Tables>(std::move(read));
+    isRead = true;
+  }
+
+  std::mutex mutex;
+  std::shared_ptr<const Tables> tables;
+  std::atomic<uint64_t> digest{0};
+  std::atomic<bool> isRead{false};
+};
+} // namespace
+
+static Shelf &shelf() {
+  static Shelf shelf;
+  return shelf;
 }
 
 Answer commsir::tune::choose(const Question &question) {
-  return chooseFrom(getTables(), question);
+  return chooseFrom(*shelf().get(), question);
 }
+
+llvm::Error commsir::tune::loadTables(llvm::StringRef path) {
+  return shelf().load(path);
+}
+
+uint64_t commsir::tune::getTablesDigest() { return shelf().getDigest(); }
 
 static std::string describe(const Question &question) {
   std::string text = question.op + " of " + renderSize(question.bytes) + " " +

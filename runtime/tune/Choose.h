@@ -13,6 +13,9 @@
 #ifndef COMMSIR_RUNTIME_TUNE_CHOOSE_H
 #define COMMSIR_RUNTIME_TUNE_CHOOSE_H
 
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -79,11 +82,21 @@ struct Answer {
   std::vector<LeftOut> tooLarge;
 };
 
-/// Never fails: the cost model knows every op. Same arguments, same answer on
-/// every rank. Tables are those that are built in and, before them, those of
-/// the file or folder that COMMSIR_TABLES names, read at the first call; what
-/// is wrong with them is told once on standard error.
+/// Never fails: the cost model knows every op. Same arguments and tables, same
+/// answer on every rank. Tables are those that are built in and, before them,
+/// those of the last `loadTables`; before that, of the file or folder that
+/// COMMSIR_TABLES names, read at the first call, what is wrong with them told
+/// once on standard error. Any thread.
 Answer choose(const Question &question);
+
+/// Takes the tables of a file, or of all files of a folder, from the next
+/// choice on, in place of those that it took before; `path` empty: none but
+/// those that are built in. After an error all is as before. Any thread.
+llvm::Error loadTables(llvm::StringRef path);
+
+/// What the tables of the user are: 0: there are none; else a number of what is
+/// in them, which ranks compare.
+uint64_t getTablesDigest();
 
 /// The answer for people: what was chosen, from what, and what else was
 /// weighed (the best `most` ways; 0: all) and left out for memory, a line each.

@@ -420,6 +420,7 @@ Tables Tables::load(llvm::StringRef path) {
   if (!path.empty())
     if (llvm::Error error = readPath(path, tables.all))
       tables.problem = llvm::toString(std::move(error));
+  tables.own = tables.all.size();
   auto add = [&](const unsigned char *bytes, size_t size,
                  llvm::StringRef name) {
     llvm::StringRef text(reinterpret_cast<const char *>(bytes), size);

@@ -61,6 +61,8 @@ std::vector<Way> weigh(const Table &table, const Question &question,
 /// The tables in order of precedence: the user's, then those that are built in.
 struct Tables {
   std::vector<Table> all;
+  /// How many of them are the user's.
+  size_t own = 0;
   /// What could not be read of the user's, in words.
   std::string problem;
 

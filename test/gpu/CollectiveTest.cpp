@@ -15,8 +15,10 @@
 #include "runtime/cuda/Group.h"
 #include "runtime/group/Error.h"
 #include "runtime/group/Shape.h"
+#include "runtime/tune/Choose.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <gtest/gtest.h>
 
@@ -270,6 +272,61 @@ static std::string reduceInPieces(Calls &calls, int64_t piece) {
   return launches == 6 && calls.collectives->counts().staged == 0
              ? ""
              : std::to_string(launches) + " launches, or copies";
+}
+
+/// A table that nobody shipped.
+std::string writeTable(const std::string &folder, const char *algorithm) {
+  std::string path = folder + "/" + algorithm + ".json";
+  std::error_code error;
+  llvm::raw_fd_ostream out(path, error);
+  out << R"({"format": "commsir-table-1", "device": "fake", "chip": "sm_90",
+"ranks": 1, "date": "2026-11-22", "recipes": [[")"
+      << algorithm << R"(", "pull", 64, 1, 1, 2]],
+"sections": [{"op": "all_reduce", "type": "i32", "columns": 0,
+"points": [[64, 0, 1.0]]}]})";
+  return path;
+}
+
+/// Kernels that were chosen by other tables are not launched any more.
+TEST_F(CollectiveTest, TablesOfLaterMakeNewKernels) {
+  run({}, [](Calls &calls) -> std::string {
+    std::string folder = testing::TempDir() + "/" + std::to_string(getpid());
+    if (llvm::sys::fs::create_directory(folder))
+      return "no folder";
+    uint64_t known = 0;
+    for (const char *algorithm : {"", "one_shot", "two_shot"}) {
+      if (*algorithm)
+        if (auto error = tune::loadTables(writeTable(folder, algorithm)))
+          return llvm::toString(std::move(error));
+      for (int call = 0; call < 3; ++call)
+        if (std::string wrong = calls.reduce(16, 16); !wrong.empty())
+          return wrong;
+      if (calls.kernels() != ++known)
+        return std::string(algorithm) + ": there are " +
+               std::to_string(calls.kernels()) + " kernels";
+      KernelRequest open;
+      open.source = R"(
+comms.kernel @k(%x: memref<16xi32>, %y: memref<16xi32>) {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<16xi32>) outs(%y : memref<16xi32>)
+  comms.return
+})";
+      auto kernel = calls.group->prepare(open);
+      if (!kernel)
+        return llvm::toString(kernel.takeError());
+      ++known;
+      if (*algorithm && (*kernel)->choices().front().algorithm != algorithm)
+        return "chosen was " + (*kernel)->choices().front().algorithm;
+    }
+    // What cannot be read changes nothing.
+    uint64_t digest = tune::getTablesDigest();
+    auto error = tune::loadTables(folder + "/none.json");
+    std::string said = llvm::toString(std::move(error));
+    if (said.find("cannot read the table") == std::string::npos)
+      return "an error was expected: " + said;
+    llvm::sys::fs::remove_directories(folder);
+    return digest && tune::getTablesDigest() == digest ? "" : "it has changed";
+  });
 }
 
 /// What needs more channel memory than there is goes in pieces.

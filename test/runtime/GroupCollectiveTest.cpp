@@ -430,3 +430,31 @@ TEST(GroupCollectiveTest, WhatIsNotCompiledHasAReason) {
       member.complain("a reason is missing");
   });
 }
+
+TEST(GroupCollectiveTest, SizesThatNoMemoryHasAreRefused) {
+  runRanks(1, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    float memory[8] = {};
+    constexpr int64_t huge = int64_t(1) << 61;
+    for (const char *op : {"all_reduce", "all_gather", "broadcast"}) {
+      group::CollectiveCall call;
+      call.op = op;
+      call.reduction = call.op == "all_reduce" ? "sum" : "";
+      call.elementType = "f32";
+      call.input = call.output = {memory, huge};
+      member.expect(collectives.run(call, nullptr),
+                    group::GroupError::Kind::Usage,
+                    {"are larger than any memory"});
+    }
+    group::FusedCall fused;
+    fused.op = "all_reduce";
+    fused.reduction = "sum";
+    fused.elementType = "f32";
+    fused.rows = fused.columns = int64_t(1) << 32;
+    fused.input = {memory, 0};
+    fused.outputs = {{{memory, 8}, "f32", /*perRow=*/true, 8}};
+    member.expect(collectives.run(fused, nullptr),
+                  group::GroupError::Kind::Usage,
+                  {"4294967296 such rows are larger than any memory"});
+  });
+}

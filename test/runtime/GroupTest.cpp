@@ -331,6 +331,41 @@ TEST(GroupTest, WrongOptionsAreRefused) {
             std::string::npos);
 }
 
+/// Nobody waits for memory that rank 0 cannot make.
+TEST(GroupTest, WhatRankZeroCannotMakeIsToldToAll) {
+  Folder folder;
+  std::vector<pid_t> children;
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child != 0) {
+      children.push_back(child);
+      continue;
+    }
+    auto store = llvm::cantFail(group::createFileStore(folder.path));
+    group::GroupOptions options;
+    options.rank = rank;
+    options.ranks = 2;
+    options.timeout = 600;
+    if (rank == 0)
+      options.channelBytes = uint64_t(1) << 55;
+    auto group = group::createGroup(options, *store);
+    std::string said =
+        group ? "a group was made" : llvm::toString(group.takeError());
+    const char *wanted = rank ? "rank 0: cannot" : "cannot";
+    bool isRight = llvm::StringRef(said).starts_with(wanted) &&
+                   llvm::StringRef(said).contains("bytes of shared memory");
+    if (!isRight)
+      llvm::errs() << "rank " << rank << ": " << said << "\n";
+    ::_exit(isRight ? 0 : 1);
+  }
+  for (pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+}
+
 TEST(GroupTest, NothingIsLeftInSharedMemory) {
   runRanks(
       2,
