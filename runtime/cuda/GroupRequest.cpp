@@ -13,7 +13,7 @@
 #include "runtime/cuda/Communicator.h"
 #include "runtime/group/Error.h"
 #include "runtime/tune/Kernel.h"
-#include "runtime/tune/Recipe.h"
+#include "runtime/tune/cuda/Fitting.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -46,12 +46,20 @@ uint64_t commsir::cuda::digestOf(const KernelRequest &request,
   return llvm::xxh3_64bits(text) | 1; // 0 says that it is not known.
 }
 
+/// Nothing is left to be chosen.
+static bool isSettled(const KernelRequest &request) {
+  return !request.algorithm.empty() && !request.protocol.empty() &&
+         request.blocks && request.threads && request.cluster;
+}
+
 std::string commsir::cuda::keyOf(const KernelRequest &request) {
-  return llvm::formatv("{0}\n{1}\n{2}\n{3} {4} {5} {6} {7} {8}\n{9}",
+  // What is open has been chosen from the tables of the time.
+  uint64_t tables = isSettled(request) ? 0 : tune::getTablesDigest();
+  return llvm::formatv("{0}\n{1}\n{2}\n{3} {4} {5} {6} {7} {8} {10}\n{9}",
                        request.name, request.algorithm, request.protocol,
                        request.blocks, request.threads, request.cluster,
                        request.check, request.concurrent, request.impl,
-                       request.source)
+                       request.source, tables)
       .str();
 }
 
@@ -126,8 +134,8 @@ static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
 /// A request's source in machine code, with no more than `memory` bytes of
 /// channels where there is a choice.
 llvm::Expected<std::unique_ptr<jit::CudaKernel>>
-compileRequest(const KernelRequest &request, int64_t ranks,
-               const Device &device, uint64_t memory) {
+commsir::cuda::compileRequest(const KernelRequest &request, int64_t ranks,
+                              const Device &device, uint64_t memory) {
   jit::CudaOptions options;
   options.ranks = ranks;
   options.blocks = request.blocks;
@@ -142,11 +150,11 @@ compileRequest(const KernelRequest &request, int64_t ranks,
   options.checkEvents = request.checkEvents;
 
   Source source;
-  bool isSettled = !request.algorithm.empty() && !request.protocol.empty() &&
-                   request.blocks && request.threads && request.cluster;
-  auto compile = [&]() -> llvm::Expected<std::unique_ptr<jit::CudaKernel>> {
+  auto compile = [&](int64_t blocks) -> tune::CompiledKernel {
+    if (blocks)
+      options.blocks = blocks;
     auto parse = [&] { return source.parse(request.source); };
-    if (isSettled) // What is in the cache needs no parser.
+    if (isSettled(request)) // What is in the cache needs no parser.
       return jit::compileCudaSource(request.source, "", request.name, options,
                                     parse);
     auto module = parse();
@@ -155,19 +163,10 @@ compileRequest(const KernelRequest &request, int64_t ranks,
     chooseOpen(**module, request, device, memory, options);
     return jit::compileCuda(std::move(*module), request.name, options);
   };
-  auto kernel = compile();
-  // The choice did not know the registers of this kernel.
-  if (kernel && !request.blocks && options.blocks) {
-    tune::Question machine;
-    machine.multiprocessors = device.getMultiprocessors();
-    jit::LaunchShape shape = (*kernel)->shape();
-    int64_t fitting = tune::countFitting(machine, (*kernel)->registers(),
-                                         shape.threads, shape.cluster);
-    if (shape.blocks > fitting && fitting > 0) {
-      options.blocks = fitting;
-      kernel = compile();
-    }
-  }
+  tune::Question machine;
+  machine.multiprocessors = device.getMultiprocessors();
+  auto isOpen = [&] { return !request.blocks && options.blocks; };
+  auto kernel = tune::compileFitting(machine, isOpen, compile);
   if (kernel)
     return kernel;
   return group::makeError(group::GroupError::Kind::Usage,

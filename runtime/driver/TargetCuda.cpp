@@ -15,7 +15,7 @@
 #include "runtime/driver/Target.h"
 #include "runtime/jit/cuda/Compile.h"
 #include "runtime/tune/ChannelMemory.h"
-#include "runtime/tune/Recipe.h"
+#include "runtime/tune/cuda/Fitting.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 
@@ -112,36 +112,33 @@ public:
     request.impl = options.impl;
     request.nccl = cuda::findNccl;
     tune::Question machine;
-    mlir::OwningOpRef<mlir::ModuleOp> spare;
+    bool isOpen = false;
     if (auto kernelOp = findKernel(*module, name)) {
       // What the groups of ranks allow.
       auto limit = tune::getChannelLimit();
       if (!limit)
         return limit.takeError();
       machine = fillIn(request, kernelOp, *limit);
-      if (!options.blocks && !kernelOp.getBlocks())
-        spare = module->clone();
+      isOpen = !options.blocks && !kernelOp.getBlocks();
     }
     request.check = options.check;
     request.checkEvents = options.checkEvents;
     if (ranksAreProcesses())
       if (auto error = describeTask(*module, name, request))
         return error;
-    auto result = jit::compileCuda(std::move(module), name, request);
+    auto compileWith = [&](int64_t blocks) -> tune::CompiledKernel {
+      if (!blocks && !isOpen)
+        return jit::compileCuda(std::move(module), name, request);
+      if (blocks)
+        request.blocks = blocks;
+      return jit::compileCuda(module->clone(), name, request);
+    };
+    auto result =
+        tune::compileFitting(machine, [&] { return isOpen; }, compileWith);
     if (!result)
       return result.takeError();
     kernel = std::move(*result);
-    // The choice does not know the registers of this kernel.
-    jit::LaunchShape shape = kernel->shape();
-    int64_t fitting = tune::countFitting(machine, kernel->registers(),
-                                         shape.threads, shape.cluster);
-    if (spare && fitting > 0 && shape.blocks > fitting) {
-      request.blocks = fitting;
-      result = jit::compileCuda(std::move(spare), name, request);
-      if (!result)
-        return result.takeError();
-      kernel = std::move(*result);
-    }
+    task.request.blocks = request.blocks;
     return objectPath.empty() ? llvm::Error::success()
                               : writeObject(objectPath);
   }

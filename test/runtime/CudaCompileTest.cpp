@@ -11,6 +11,7 @@
 
 #include "runtime/cuda/NcclDevice.h"
 #include "runtime/jit/cuda/Backend.h"
+#include "runtime/tune/cuda/Fitting.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -87,7 +88,7 @@ struct StandIn {
     kernel.description.sites = {{"comms.barrier", "a.mlir:1:2", ""}};
     kernel.description.ranks = kernel.description.lsaSize = 2;
     kernel.description.blocks = 3;
-    kernel.shape = {3, 64, 1, 0, true};
+    kernel.shape = {options.blocks ? options.blocks : 3, 64, 1, 0, true};
     kernel.paramBytes = 40;
     if (options.impl == "nccl")
       kernel.nccl = NcclNeeds{3, 0, 1, 4, 2, true};
@@ -225,6 +226,46 @@ TEST(KernelBytes, NoBytesHarm) {
 //===----------------------------------------------------------------------===//
 // Linkers
 //===----------------------------------------------------------------------===//
+
+/// A multiprocessor has room for 32 CTAs of so few registers.
+TEST_F(CudaCompile, BlocksThatDoNotFitTogetherAreCompiledAnew) {
+  if (!havePtxas())
+    GTEST_SKIP() << "no ptxas: registers are not known";
+  Cache cache(settings);
+  tune::Question machine;
+  machine.multiprocessors = 2;
+  auto fit = [&](int64_t chosen, bool isOpen) {
+    std::vector<int64_t> asked;
+    auto kernel = tune::compileFitting(
+        machine, [&] { return isOpen; },
+        [&](int64_t blocks) {
+          asked.push_back(blocks);
+          options.blocks = blocks ? blocks : chosen;
+          return compile(cache);
+        });
+    EXPECT_TRUE(bool(kernel));
+    int64_t blocks = kernel ? (*kernel)->shape().blocks : 0;
+    llvm::consumeError(kernel.takeError());
+    return std::pair(blocks, asked);
+  };
+  using Asked = std::vector<int64_t>;
+  EXPECT_EQ(fit(65, true), std::pair(int64_t(64), Asked({0, 64})));
+  EXPECT_EQ(fit(64, true), std::pair(int64_t(64), Asked({0})));
+  EXPECT_EQ(fit(65, false), std::pair(int64_t(65), Asked({0})));
+}
+
+/// What fails is told, and not tried again.
+TEST_F(CudaCompile, FittingTellsWhatFails) {
+  int tried = 0;
+  auto kernel = tune::compileFitting(
+      {}, [] { return true; },
+      [&](int64_t) -> tune::CompiledKernel {
+        ++tried;
+        return llvm::createStringError("as asked for");
+      });
+  EXPECT_EQ(toString(kernel.takeError()), "as asked for");
+  EXPECT_EQ(tried, 1);
+}
 
 TEST_F(CudaCompile, EveryLinkerAndChip) {
   for (StringRef linker : {"nvjitlink", "ptxas", "driver"}) {

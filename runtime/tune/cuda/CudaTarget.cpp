@@ -15,6 +15,7 @@
 #include "runtime/tune/Compile.h"
 #include "runtime/tune/Recipe.h"
 #include "runtime/tune/Target.h"
+#include "runtime/tune/cuda/Fitting.h"
 #include "runtime/tune/cuda/Floor.h"
 #include "runtime/tune/cuda/Machine.h"
 
@@ -118,11 +119,21 @@ private:
   };
 
   llvm::Error makeRank(Rank &rank, int r, const Reference &inputs) {
+    // Windows first: all ranks come to each of them, and fail together.
     for (const Operand &operand : operands) {
+      Place &place = all[r].emplace_back();
+      if (!operand.shared)
+        continue;
+      auto made = rank.communicator->allocate(operand.bytes());
+      if (!made)
+        return made.takeError();
+      place.window = std::move(*made);
+    }
+    for (auto [operand, place] : llvm::zip(operands, all[r])) {
       llvm::ArrayRef<char> content;
       if (operand.role == Operand::Role::Input)
         content = inputs.content(operand, r);
-      if (auto error = makeOne(rank, operand, all[r].emplace_back(), content))
+      if (auto error = makeOne(rank, operand, place, content))
         return error;
     }
     return rank.driver().check(rank.driver().CtxSynchronize(),
@@ -136,15 +147,9 @@ private:
       return cu.check(cu.MemcpyHtoD(to, content.data(), content.size()),
                       "copying an input to the GPU");
     };
-    if (operand.shared) {
-      auto made = rank.communicator->allocate(operand.bytes());
-      if (!made)
-        return made.takeError();
-      place.window = std::move(*made);
-      if (!content.empty())
-        if (auto error = fill(place.window->base()))
-          return error;
-    }
+    if (place.window && !content.empty())
+      if (auto error = fill(place.window->base()))
+        return error;
     auto made = cuda::Memory::allocate(*rank.device, operand.bytes());
     if (!made)
       return made.takeError();
@@ -307,8 +312,14 @@ public:
   llvm::Error load(const cuda::PollLimits &limits) {
     if (auto error = layOut())
       return error;
-    return machine.together("loading the kernel", [&](Rank &rank, int r) {
-      return loadOne(rank, r, instances[r], limits);
+    // No rank waits in the second step for one that failed in the first.
+    if (auto error =
+            machine.together("loading the kernel", [&](Rank &rank, int r) {
+              return loadOne(rank, r, instances[r], limits);
+            }))
+      return error;
+    return machine.together("making its channels", [&](Rank &rank, int r) {
+      return makeChannels(rank, r, instances[r]);
     });
   }
 
@@ -347,6 +358,10 @@ private:
     if (!loaded)
       return loaded.takeError();
     instance.kernel = std::move(*loaded);
+    return llvm::Error::success();
+  }
+
+  llvm::Error makeChannels(Rank &rank, int number, Instance &instance) {
     if (windowBytes > 0) {
       auto window = rank.communicator->allocate(windowBytes);
       if (!window)
@@ -719,7 +734,14 @@ private:
     options.algorithm = way.algorithm;
     options.protocol = way.protocol;
     options.check = plan.check;
-    return compileText(with, problem.kernelText(candidate.registered), options);
+    return compileFitting(
+        question, [&] { return choice.blocks == 0; },
+        [&](int64_t blocks) {
+          if (blocks)
+            options.blocks = blocks;
+          return compileText(with, problem.kernelText(candidate.registered),
+                             options);
+        });
   }
 
   /// A block a row, as far as they are on the GPU at a time.
