@@ -54,10 +54,13 @@ llvm::Error ChannelPool::reserve(size_t bytes) {
   const Device &device = communicator.getDevice();
   const Driver &cu = device.driver();
   // Not what lies behind: peers may still read this rank's mark.
-  if (auto error = cu.check(cu.MemsetD8((*window)->base(), 0, wanted),
-                            "zeroing channel memory"))
-    return error;
-  if (auto error = cu.check(cu.CtxSynchronize(), "zeroing channel memory"))
+  const char *what = "zeroing channel memory";
+  llvm::Error zeroed =
+      cu.check(cu.MemsetD8((*window)->base(), 0, wanted), what);
+  if (!zeroed)
+    zeroed = cu.check(cu.CtxSynchronize(), what);
+  // All ranks have the window, or none.
+  if (auto error = communicator.agree(what, std::move(zeroed)))
     return error;
   total += (*window)->size();
   blocks.push_back({std::move(*window), wanted, 0, {{0, wanted}}});

@@ -51,7 +51,8 @@ public:
       largest = std::max<uint64_t>(largest, block.bytes);
     return largest;
   }
-  /// Makes a window where `bytes` are not there. Collective.
+  /// Makes a window where `bytes` are not there. Collective: all ranks succeed
+  /// or fail, and have the same windows then.
   llvm::Error reserve(size_t bytes);
   /// `bytes` that `reserve` or `has` has promised.
   Piece take(size_t bytes);
@@ -113,6 +114,8 @@ struct ChannelSet {
   uint64_t windowsVersion = 0;
   /// Capture that it belongs to; 0: launches that are not captured.
   unsigned long long capture = 0;
+  /// Seconds that the polls of its next launch may take.
+  double timeout = 0;
 };
 
 /// Where a kernel's channel memory lies in its piece.

@@ -169,7 +169,27 @@ public:
       nccl.MemFree(reinterpret_cast<void *>(own));
   }
 
-  llvm::Error create(Resolver &resolver, size_t wanted, int rank, int ranks) {
+  /// Collective: all ranks come to every step, whatever became of the one
+  /// before.
+  llvm::Error create(Resolver &resolver, size_t wanted, int rank, int ranks,
+                     const Agreement &agree) {
+    std::string what = llvm::formatv("a window of {0} bytes", wanted);
+    if (auto error = agree(what, makeOwn(wanted, rank)))
+      return error;
+    if (auto error = agree(what, enter())) {
+      abandon(); // To leave may wait for ranks that have not come in.
+      return error;
+    }
+    return agree(what, resolve(resolver, rank, ranks));
+  }
+
+  int reachFirst = 0, reachSize = 0;
+  uint64_t ncclHandle() const override {
+    return reinterpret_cast<uint64_t>(handle);
+  }
+
+private:
+  llvm::Error makeOwn(size_t wanted, int rank) {
     size_t total;
     if (__builtin_add_overflow(wanted, kProbeBytes + kWindowGranularity - 1,
                                &total))
@@ -185,28 +205,24 @@ public:
       return error;
     own = reinterpret_cast<CUdeviceptr>(memory);
     bytes = total;
-    // Registering waits for all ranks, so all marks are written after it.
-    if (auto error = writeMark(device, own, bytes, rank))
-      return error;
-    if (auto error =
-            nccl.check(nccl.CommWindowRegister(comm, memory, total, &handle,
-                                               NCCL_WIN_COLL_SYMMETRIC),
-                       "ncclCommWindowRegister", comm))
+    return writeMark(device, own, bytes, rank);
+  }
+
+  /// Waits for all ranks, so all marks are written after it.
+  llvm::Error enter() {
+    if (auto error = nccl.check(
+            nccl.CommWindowRegister(comm, reinterpret_cast<void *>(own), bytes,
+                                    &handle, NCCL_WIN_COLL_SYMMETRIC),
+            "ncclCommWindowRegister", comm))
       return error;
     if (!handle)
       return fail(
           "NCCL gives no symmetric window on these GPUs: they need peer "
           "access and CUDA's virtual memory (is NCCL_CUMEM_ENABLE or "
           "NCCL_WIN_ENABLE 0? NCCL_DEBUG=INFO says more)");
-    return resolve(resolver, rank, ranks);
+    return llvm::Error::success();
   }
 
-  int reachFirst = 0, reachSize = 0;
-  uint64_t ncclHandle() const override {
-    return reinterpret_cast<uint64_t>(handle);
-  }
-
-private:
   /// Fills the table by the resolver kernel.
   llvm::Error resolve(Resolver &resolver, int rank, int ranks) {
     Nccl::Team team = nccl.TeamLsa(comm);
@@ -264,18 +280,41 @@ public:
       nccl.DevCommDestroy(comm, made.data());
   }
 
+  /// Collective, as NcclWindow::create.
   llvm::Error create(Resolver &resolver, const jit::NcclNeeds &needs, int rank,
-                     int ranks) {
+                     int ranks, const Agreement &agree) {
+    const char *what = "a device communicator";
+    std::vector<char> requirements, filled;
+    if (auto error =
+            agree(what, prepare(resolver, needs, requirements, filled)))
+      return error;
+    if (auto error = agree(what, enter(needs, requirements, filled))) {
+      abandon();
+      return error;
+    }
+    return agree(what, finish(resolver, needs, rank, ranks));
+  }
+
+private:
+  llvm::Error prepare(Resolver &resolver, const jit::NcclNeeds &needs,
+                      std::vector<char> &requirements,
+                      std::vector<char> &filled) {
     if (!nccl.DevCommCreate || !nccl.DevCommDestroy)
       return fail(nccl.path + " has no ncclDevCommCreate: it was built without "
                               "the device API, which the kernel calls. Name "
                               "another file in COMMSIR_NCCL_LIBRARY, or leave "
                               "impl=nccl out");
-    std::vector<char> requirements;
     size_t bytes = 0;
     if (auto error = require(resolver, needs, requirements, bytes))
       return error;
-    std::vector<char> filled(bytes);
+    filled.resize(bytes);
+    return llvm::Error::success();
+  }
+
+  /// Waits for all ranks.
+  llvm::Error enter(const jit::NcclNeeds &needs,
+                    const std::vector<char> &requirements,
+                    std::vector<char> &filled) {
     ncclResult_t result =
         nccl.DevCommCreate(comm, requirements.data(), filled.data());
     if (auto error = nccl.check(result, "ncclDevCommCreate", comm)) {
@@ -289,12 +328,16 @@ public:
                   "the kernel on the CPU world");
     }
     made = std::move(filled);
+    return llvm::Error::success();
+  }
+
+  llvm::Error finish(Resolver &resolver, const jit::NcclNeeds &needs, int rank,
+                     int ranks) {
     if (auto error = upload())
       return error;
     return verify(resolver, needs, rank, ranks);
   }
 
-private:
   /// Code for NCCL's release writes the structure that it takes.
   llvm::Error require(Resolver &resolver, const jit::NcclNeeds &needs,
                       std::vector<char> &requirements, size_t &bytes) {
@@ -392,9 +435,10 @@ private:
 
 class NcclCommunicator final : public Communicator {
 public:
-  NcclCommunicator(const Nccl &nccl, const Device &where)
+  NcclCommunicator(const Nccl &nccl, const Device &where, Agreement how)
       : nccl(nccl), resolver(where) {
     device = &where;
+    agreement = std::move(how);
   }
   ~NcclCommunicator() override {
     if (!comm || !owned)
@@ -415,16 +459,24 @@ public:
   }
 
   llvm::Error initialise(const ncclUniqueId &id, int size, int number) {
-    if (auto error = resolver.load(nccl))
+    const char *what = "starting NCCL";
+    llvm::Error ready = checkDeviceLibrary(nccl);
+    if (!ready)
+      ready = resolver.load(nccl);
+    if (auto error = agree(what, std::move(ready)))
       return error;
     ranks = size;
     rank = number;
     owned = true;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    return nccl.check(
+    llvm::Error entered = nccl.check(
         nccl.CommInitRankConfig(&comm, size, id, number, &config),
         llvm::formatv("ncclCommInitRankConfig of rank {0} of {1}", number, size)
             .str());
+    auto error = agree(what, std::move(entered));
+    if (error)
+      abandon();
+    return error;
   }
 
   llvm::Error adopt(ncclComm_t existing) {
@@ -450,7 +502,7 @@ public:
   llvm::Expected<std::unique_ptr<Window>> allocate(size_t bytes) override {
     ContextGuard guard(device->driver(), device->context());
     auto window = std::make_unique<NcclWindow>(nccl, comm, *device);
-    if (auto error = window->create(resolver, bytes, rank, ranks))
+    if (auto error = window->create(resolver, bytes, rank, ranks, agreement))
       return std::move(error);
     reachFirst = window->reachFirst;
     reachSize = window->reachSize;
@@ -461,7 +513,7 @@ public:
   createDeviceComm(const jit::NcclNeeds &needs) override {
     ContextGuard guard(device->driver(), device->context());
     auto made = std::make_unique<NcclDeviceComm>(nccl, comm, *device);
-    if (auto error = made->create(resolver, needs, rank, ranks))
+    if (auto error = made->create(resolver, needs, rank, ranks, agreement))
       return std::move(error);
     return made;
   }
@@ -499,6 +551,7 @@ public:
     device = &where;
     rank = number;
     ranks = reachSize = size;
+    agreement = makeAgreement(this->group, number);
   }
 
   llvm::Error enableAccess(llvm::ArrayRef<const Device *> devices) {
@@ -537,37 +590,28 @@ public:
       return fail("a window of " + llvm::Twine(bytes) + " bytes is too large");
     total = total / kProbeBytes * kProbeBytes;
     ContextGuard guard(device->driver(), device->context());
-    CUdeviceptr own = 0;
     std::unique_ptr<LocalWindow> window;
-    llvm::Error failure = [&]() -> llvm::Error {
-      auto memory = Memory::allocate(*device, total);
-      if (!memory)
-        return memory.takeError();
-      if (auto error = writeMark(*device, memory->address(), total, rank))
-        return error;
-      own = memory->address();
-      window = std::make_unique<LocalWindow>(std::move(*memory));
-      return llvm::Error::success();
-    }();
-    // All ranks meet even when one has failed, so that none waits for it.
-    auto all = group->all(rank, own, kMeetSeconds);
-    if (failure) {
-      if (!all)
-        llvm::consumeError(all.takeError());
-      return std::move(failure);
-    }
+    std::string what = llvm::formatv("a window of {0} bytes", bytes);
+    if (auto error = agree(what, makeOwn(total, window)))
+      return std::move(error);
+    auto all = group->all(rank, window->base(), kMeetSeconds);
     if (!all)
       return all.takeError();
-    for (auto [peer, address] : llvm::enumerate(*all))
-      if (!address)
-        return fail("rank " + llvm::Twine(peer) + " could not make its part");
     window->setTable(*all);
-    if (auto error = check(*window, total))
+    if (auto error = agree(what, check(*window, total)))
       return std::move(error);
     return window;
   }
 
 private:
+  llvm::Error makeOwn(size_t total, std::unique_ptr<LocalWindow> &window) {
+    auto memory = Memory::allocate(*device, total);
+    if (!memory)
+      return memory.takeError();
+    window = std::make_unique<LocalWindow>(std::move(*memory));
+    return writeMark(*device, window->base(), total, rank);
+  }
+
   llvm::Error check(const LocalWindow &window, size_t total) {
     size_t bytes = sizeof(CUdeviceptr) * ranks;
     auto table = Memory::allocate(*device, bytes);
@@ -684,6 +728,9 @@ public:
     device = &where;
     rank = mesh.getRank();
     ranks = reachSize = mesh.getRanks();
+    agreement = [&mesh, timeout](llvm::StringRef what, llvm::Error mine) {
+      return mesh.agree(what, std::move(mine), timeout);
+    };
   }
   llvm::Error load() { return resolver.load(); }
 
@@ -707,6 +754,14 @@ private:
 // Interface
 //===----------------------------------------------------------------------===//
 
+Agreement commsir::cuda::makeAgreement(std::shared_ptr<Exchange> meeting,
+                                       int rank) {
+  return [meeting = std::move(meeting), rank](llvm::StringRef what,
+                                              llvm::Error mine) {
+    return meeting->agree(rank, what, std::move(mine), kMeetSeconds);
+  };
+}
+
 llvm::Expected<std::unique_ptr<DeviceComm>>
 Communicator::createDeviceComm(const jit::NcclNeeds &) {
   return fail("the kernel calls NCCL's device library, and the windows are not "
@@ -727,28 +782,29 @@ llvm::Error commsir::cuda::checkDeviceLibrary(const Nccl &nccl) {
 
 llvm::Expected<std::unique_ptr<Communicator>>
 Communicator::create(const Device &device, const ncclUniqueId &id, int ranks,
-                     int rank) {
+                     int rank, Agreement agreement) {
   auto nccl = Nccl::get();
   if (!nccl)
-    return nccl.takeError();
-  if (auto error = checkDeviceLibrary(**nccl))
-    return std::move(error);
+    return agreement("starting NCCL", nccl.takeError());
   ContextGuard guard(device.driver(), device.context());
-  auto result = std::make_unique<NcclCommunicator>(**nccl, device);
+  auto result =
+      std::make_unique<NcclCommunicator>(**nccl, device, std::move(agreement));
   if (auto error = result->initialise(id, ranks, rank))
     return std::move(error);
   return result;
 }
 
 llvm::Expected<std::unique_ptr<Communicator>>
-Communicator::adopt(const Device &device, ncclComm_t comm) {
+Communicator::adopt(const Device &device, ncclComm_t comm,
+                    Agreement agreement) {
   auto nccl = Nccl::get();
   if (!nccl)
     return nccl.takeError();
   if (auto error = checkDeviceLibrary(**nccl))
     return std::move(error);
   ContextGuard guard(device.driver(), device.context());
-  auto result = std::make_unique<NcclCommunicator>(**nccl, device);
+  auto result =
+      std::make_unique<NcclCommunicator>(**nccl, device, std::move(agreement));
   if (auto error = result->adopt(comm))
     return std::move(error);
   return result;

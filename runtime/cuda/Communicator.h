@@ -24,6 +24,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 
+#include <functional>
 #include <memory>
 
 namespace commsir::cuda {
@@ -64,6 +65,15 @@ protected:
   CUdeviceptr place = 0;
 };
 
+/// Tells all ranks what has become of this one, and hears the same of them: all
+/// succeed, or all fail, with the rank that has failed. Before whatever waits
+/// for all ranks and knows no limit, and after it.
+using Agreement =
+    std::function<llvm::Error(llvm::StringRef what, llvm::Error mine)>;
+
+/// That of rank `rank` of the threads that meet in `meeting`.
+Agreement makeAgreement(std::shared_ptr<Exchange> meeting, int rank);
+
 /// One rank of a group. Its functions are called with the device's context
 /// current, from one thread at a time.
 class Communicator {
@@ -71,14 +81,14 @@ public:
   virtual ~Communicator() = default;
 
   /// Rank `rank` of the `ranks` that share `id` (ncclGetUniqueId of one of
-  /// them). Collective: returns when all ranks have called it. `device` must
-  /// outlive it.
+  /// them). Collective: all succeed or fail. `device` must outlive it.
   static llvm::Expected<std::unique_ptr<Communicator>>
-  create(const Device &device, const ncclUniqueId &id, int ranks, int rank);
+  create(const Device &device, const ncclUniqueId &id, int ranks, int rank,
+         Agreement agreement);
 
-  /// Around a communicator that the caller made and keeps.
+  /// Around a communicator that the caller made and keeps. Not collective.
   static llvm::Expected<std::unique_ptr<Communicator>>
-  adopt(const Device &device, ncclComm_t comm);
+  adopt(const Device &device, ncclComm_t comm, Agreement agreement);
 
   /// One for each device, without NCCL: windows are plain device memory that
   /// peers reach because all ranks are in this process. Fails with the pair
@@ -91,6 +101,11 @@ public:
   /// `device` and `mesh` must outlive it.
   static llvm::Expected<std::unique_ptr<Communicator>>
   createShared(const Device &device, Mesh &mesh, double timeout);
+
+  /// As Agreement says. Collective.
+  llvm::Error agree(llvm::StringRef what, llvm::Error mine) const {
+    return agreement ? agreement(what, std::move(mine)) : std::move(mine);
+  }
 
   /// From now on nothing is given back when this goes: peers are gone, and what
   /// gives back may wait for them.
@@ -105,8 +120,8 @@ public:
   int getReachSize() const { return reachSize; }
 
   /// A window of at least `bytes` on every rank, its content undefined.
-  /// Collective: all ranks ask for the same size, in the same order. The window
-  /// must go before the communicator.
+  /// Collective: all ranks ask for the same size, in the same order, and all
+  /// succeed or fail. The window must go before the communicator.
   virtual llvm::Expected<std::unique_ptr<Window>> allocate(size_t bytes) = 0;
 
   /// A device communicator that has what `needs` says. Collective; not while a
@@ -117,6 +132,8 @@ public:
 
 protected:
   const Device *device = nullptr;
+  /// None: there is no other rank.
+  Agreement agreement;
   int rank = 0, ranks = 1, reachFirst = 0, reachSize = 1;
 };
 

@@ -59,7 +59,14 @@ llvm::Error start(Driver &driver) {
   // A kernel that is loaded at its first launch may have to wait for kernels
   // that already run, and those may wait for this one.
   setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
-  if (auto error = driver.check(driver.Init(0), "cuInit"))
+  CUresult found = driver.Init(0);
+  if (found == CUDA_ERROR_NO_DEVICE || found == CUDA_ERROR_INVALID_DEVICE)
+    return createStringError(
+        "%s. The driver shows no GPU: CUDA_VISIBLE_DEVICES may be empty, name "
+        "a GPU twice, or name one that is not there (nvidia-smi -L lists "
+        "them); without a GPU, run on the CPU world (--target cpu)",
+        llvm::toString(driver.check(found, "cuInit")).c_str());
+  if (auto error = driver.check(found, "cuInit"))
     return error;
   int version = 0;
   if (auto error =
@@ -98,7 +105,9 @@ llvm::Error Driver::check(CUresult result, const llvm::Twine &what) const {
                     text ? text : "no description");
   // Who can do with less, or give something back, tells it from others.
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
-    return group::makeError(group::GroupError::Kind::Limit, said);
+    return group::makeError(group::GroupError::Kind::Limit,
+                            said + ". Ask for less, or end what else holds "
+                                   "memory of the GPU (nvidia-smi)");
   return createStringError(said);
 }
 
@@ -155,6 +164,22 @@ llvm::Expected<std::string> commsir::cuda::getChip(int ordinal) {
   if (auto error = cu.check(result, "asking for GPU " + llvm::Twine(ordinal)))
     return std::move(error);
   return "sm_" + std::to_string(major * 10 + minor);
+}
+
+llvm::Expected<std::string> commsir::cuda::getUuid(int ordinal) {
+  auto driver = Driver::get();
+  if (!driver)
+    return driver.takeError();
+  const Driver &cu = **driver;
+  CUdevice device = 0;
+  CUuuid uuid{};
+  CUresult result = cu.DeviceGet(&device, ordinal);
+  if (result == CUDA_SUCCESS)
+    result = cu.DeviceGetUuid(&uuid, device);
+  if (auto error =
+          cu.check(result, "cuDeviceGetUuid of GPU " + llvm::Twine(ordinal)))
+    return std::move(error);
+  return std::string(uuid.bytes, sizeof(uuid.bytes));
 }
 
 llvm::Expected<Device> Device::open(int ordinal) {

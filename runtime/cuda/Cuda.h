@@ -83,6 +83,10 @@ llvm::Expected<int> getDeviceCount();
 /// "sm_90" of a GPU, which is not opened.
 llvm::Expected<std::string> getChip(int ordinal);
 
+/// The 16 bytes that name the GPU of an ordinal; the same GPU may have several
+/// ordinals.
+llvm::Expected<std::string> getUuid(int ordinal);
+
 /// Device memory, or host memory that the device can reach; freed at the end.
 class Memory {
 public:

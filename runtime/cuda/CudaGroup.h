@@ -147,6 +147,7 @@ public:
   ~CudaGroup() override;
   llvm::Error start();
 
+  llvm::Error setTimeout(double seconds) override;
   llvm::Expected<void *> allocate(size_t bytes) override;
   llvm::Error release(void *base) override;
   llvm::Error adopt(void *own, size_t bytes,
@@ -228,6 +229,9 @@ private:
   llvm::Expected<ChannelSet *>
   makeSet(CudaGroupKernel &kernel, std::unique_ptr<DeviceComm> deviceComm = {});
   llvm::Error makeSets(CudaGroupKernel &kernel);
+  void dropSets(CudaGroupKernel &kernel, size_t from);
+  llvm::Error writeTimeouts();
+  llvm::Error writeTimeout(ChannelSet &set, CUstream stream);
   llvm::Expected<std::vector<std::unique_ptr<DeviceComm>>>
   makeDeviceComms(const CudaGroupKernel &kernel, int count);
   llvm::Expected<bool> awaitLaunches(const CudaGroupKernel &kernel);

@@ -55,13 +55,13 @@ llvm::Expected<bool> CudaGroup::agreeOnNccl(std::string &why) {
 /// Ranks must have GPUs of their own: a GPU that is two ranks would wait for
 /// itself.
 llvm::Error CudaGroup::identifyPeers() {
-  CUuuid uuid{};
-  if (auto error = cu.check(cu.DeviceGetUuid(&uuid, device->handle()),
-                            "cuDeviceGetUuid"))
+  auto uuid = getUuid(device->getOrdinal());
+  if (auto error = mesh->agree(
+          "naming GPUs",
+          asGroupError(uuid ? llvm::Error::success() : uuid.takeError()),
+          patience()))
     return error;
-  auto all =
-      mesh->all("naming GPUs", llvm::StringRef(uuid.bytes, sizeof(uuid.bytes)),
-                patience());
+  auto all = mesh->all("naming GPUs", *uuid, patience());
   if (!all)
     return all.takeError();
   for (size_t a = 0; a < all->size(); ++a)
@@ -101,13 +101,16 @@ llvm::Error CudaGroup::makeCommunicator() {
     return llvm::Error::success();
   }
   const Nccl &nccl = **Nccl::get();
+  auto agreement = [this](llvm::StringRef what, llvm::Error mine) {
+    return mesh->agree(what, asGroupError(std::move(mine)), patience());
+  };
   windowsNote =
       llvm::formatv("NCCL {0}.{1}.{2} ({3})", nccl.version / 10000,
                     nccl.version / 100 % 100, nccl.version % 100, nccl.path)
           .str();
   if (settings.ncclComm) {
-    auto made = Communicator::adopt(*device,
-                                    static_cast<ncclComm_t>(settings.ncclComm));
+    auto made = Communicator::adopt(
+        *device, static_cast<ncclComm_t>(settings.ncclComm), agreement);
     if (!made)
       return made.takeError();
     communicator = std::move(*made);
@@ -134,7 +137,7 @@ llvm::Error CudaGroup::makeCommunicator() {
     return ids.takeError();
   std::memcpy(id.internal, ids->front().data(), sizeof(id.internal));
   auto made = Communicator::create(*device, id, int(settings.ranks),
-                                   int(settings.rank));
+                                   int(settings.rank), agreement);
   if (!made)
     return made.takeError();
   communicator = std::move(*made);

@@ -175,7 +175,7 @@ llvm::Error CudaGroup::explain(const CudaGroupKernel &kernel,
   if (poll == abi::PollKind::Busy)
     return llvm::make_error<GroupError>(Kind::Usage, text + waiting.what,
                                         std::vector{waiting});
-  text += llvm::formatv("gave up waiting after {0} s", settings.timeout).str();
+  text += llvm::formatv("gave up waiting after {0} s", set.timeout).str();
   bool differs = false;
   for (int64_t peer = 0; peer < settings.ranks; ++peer)
     if (peer != settings.rank)

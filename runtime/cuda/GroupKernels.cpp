@@ -8,6 +8,7 @@
 #include "runtime/cuda/CudaGroup.h"
 
 #include "runtime/cuda/GroupRequest.h"
+#include "runtime/tune/Choose.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -104,16 +105,23 @@ llvm::Error CudaGroup::checkConcurrent(const CudaGroupKernel &made) const {
 
 /// Whether all ranks prepare the same.
 llvm::Error CudaGroup::comparePeers(const CudaGroupKernel &made) {
-  std::string mine = llvm::utohexstr(made.digest) + "\n" + made.describe();
+  std::string mine = llvm::utohexstr(made.digest) + "\n" +
+                     llvm::utohexstr(tune::getTablesDigest()) + "\n" +
+                     made.describe();
   auto all = mesh->all("comparing a kernel", mine, patience());
   if (!all)
     return all.takeError();
   for (auto [peer, text] : llvm::enumerate(*all)) {
-    auto [digest, says] = llvm::StringRef(text).split('\n');
-    auto [own, ours] = llvm::StringRef(mine).split('\n');
+    auto [digest, theirs] = llvm::StringRef(text).split('\n');
+    auto [own, rest] = llvm::StringRef(mine).split('\n');
     if (digest == own)
       continue;
+    auto [theirTables, says] = theirs.split('\n');
+    auto [tables, ours] = rest.split('\n');
     std::string why = says == ours ? " from another source" : "";
+    if (theirTables != tables)
+      why += ", by other measured tables (COMMSIR_TABLES, load_tables): load "
+             "the same on all ranks, between the same calls";
     return makeError(Kind::Disagree,
                      llvm::formatv("ranks disagree: rank {0} prepares {1}, "
                                    "rank {2} {3}{4}. All ranks must prepare "
@@ -146,7 +154,7 @@ llvm::Error CudaGroup::fillSet(const CudaGroupKernel &kernel,
       return error;
   }
   PollLimits limits;
-  limits.timeout = settings.timeout;
+  limits.timeout = set.timeout;
   auto *state = static_cast<abi::State *>(staging->host());
   *state = makeState(*kernel.kernel, limits, set.record.device);
   state->digest = kernel.digest;
@@ -167,6 +175,7 @@ CudaGroup::makeSet(CudaGroupKernel &kernel,
   ChannelPool::Piece piece = pool->take(kernel.layout.bytes);
   ChannelSet set;
   set.record = *record;
+  set.timeout = settings.timeout;
   set.state = piece.own;
   set.states = piece.parts;
   set.params = kernel.code->makeParams(int(settings.rank));
@@ -191,8 +200,11 @@ CudaGroup::makeSet(CudaGroupKernel &kernel,
   if (deviceComm)
     kernel.code->bindDeviceComm(set.params.data(), deviceComm->address());
   set.deviceComm = std::move(deviceComm);
-  if (auto error = fillSet(kernel, set, piece))
+  if (auto error = fillSet(kernel, set, piece)) {
+    pool->give(set.state, kernel.layout.bytes);
+    records.give(set.record);
     return std::move(error);
+  }
   std::lock_guard lock(controlMutex);
   kernel.sets.push_back(std::move(set));
   return &kernel.sets.back();
@@ -263,8 +275,7 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
   }
   if (auto error = makeSets(*kernel)) {
     std::lock_guard lock(controlMutex);
-    if (kernel->sets.empty())
-      kernels.pop_back();
+    kernels.pop_back();
     return std::move(error);
   }
   byRequest[key] = kernel;
@@ -286,16 +297,36 @@ llvm::Error CudaGroup::makeSets(CudaGroupKernel &kernel) {
   if (!deviceComms)
     return deviceComms.takeError();
   llvm::Error filled = llvm::Error::success();
+  llvm::SmallVector<ChannelSet *, 2> made;
+  size_t before = kernel.sets.size();
   for (int i = 0; i < count && !filled; ++i)
-    if (auto set = makeSet(kernel, std::move((*deviceComms)[i])); !set)
-      filled = set.takeError();
-    else if (!kernel.eager)
-      kernel.eager = *set;
+    if (auto set = makeSet(kernel, std::move((*deviceComms)[i])))
+      made.push_back(*set);
     else
-      kernel.spares.push_back(*set);
+      filled = set.takeError();
   // No peer may write to channels that are not filled.
-  return mesh->agree("filling channels", asGroupError(std::move(filled)),
-                     patience());
+  if (auto error = mesh->agree("filling channels",
+                               asGroupError(std::move(filled)), patience())) {
+    dropSets(kernel, before);
+    return error;
+  }
+  for (ChannelSet *set : made)
+    if (!kernel.eager)
+      kernel.eager = set;
+    else
+      kernel.spares.push_back(set);
+  return llvm::Error::success();
+}
+
+/// Gives back the sets from number `from` on, which some rank could not make:
+/// the next pieces lie at the same place on all ranks again.
+void CudaGroup::dropSets(CudaGroupKernel &kernel, size_t from) {
+  std::lock_guard lock(controlMutex);
+  while (kernel.sets.size() > from) {
+    pool->give(kernel.sets.back().state, kernel.layout.bytes);
+    records.give(kernel.sets.back().record);
+    kernel.sets.pop_back();
+  }
 }
 
 /// Whether all that was launched on the kernel's own channels has ended, on all
@@ -311,6 +342,9 @@ llvm::Expected<bool> CudaGroup::awaitLaunches(const CudaGroupKernel &kernel) {
         status == CU_STREAM_CAPTURE_STATUS_NONE &&
         cu.EventRecord(order, eagerLast.stream) == CUDA_SUCCESS &&
         cu.EventSynchronize(order) == CUDA_SUCCESS));
+  // A record that is written would be told of the next kernel that has it.
+  for (const ChannelSet &set : kernel.sets)
+    isKnown &= !__atomic_load_n(&set.record.host->valid, __ATOMIC_ACQUIRE);
   auto all = mesh->all("discarding kernel '" + kernel.name().str() + "'",
                        isKnown ? "yes" : "no", patience());
   if (!all)
@@ -336,8 +370,8 @@ llvm::Error CudaGroup::discard(GroupKernel &which) {
   auto idle = awaitLaunches(kernel);
   if (!idle)
     return idle.takeError();
-  if (!*idle)
-    return llvm::Error::success();
+  if (!*idle) // What has failed is told once.
+    return poll();
   std::list<CudaGroupKernel> gone;
   std::lock_guard lock(controlMutex);
   std::deque<ChannelSet> captured;
@@ -372,6 +406,7 @@ llvm::Expected<ChannelSet *> CudaGroup::setFor(CudaGroupKernel &kernel,
   } else {
     OutsideCapture outside(cu);
     llvm::Error error = llvm::Error::success();
+    size_t before = kernel.sets.size();
     if (kernel.kernel->nccl()) {
       error = makeError(
           Kind::Limit,
@@ -396,9 +431,54 @@ llvm::Expected<ChannelSet *> CudaGroup::setFor(CudaGroupKernel &kernel,
     }
     if (auto failed =
             mesh->agree("channels of a capture of " + kernel.describe(),
-                        asGroupError(std::move(error)), patience()))
+                        asGroupError(std::move(error)), patience())) {
+      dropSets(kernel, before);
       return std::move(failed);
+    }
   }
   set->capture = capture;
+  // Graphs are launched without a look at it.
+  if (set->timeout != settings.timeout)
+    if (auto error = writeTimeouts())
+      return std::move(error);
   return set;
+}
+
+//===----------------------------------------------------------------------===//
+// Timeouts
+//===----------------------------------------------------------------------===//
+
+llvm::Error CudaGroup::setTimeout(double seconds) {
+  if (seconds == settings.timeout) // Mostly: some callers ask before each call.
+    return llvm::Error::success();
+  settings.timeout = seconds;
+  Current current(cu, device->context());
+  OutsideCapture outside(cu);
+  return asGroupError(writeTimeouts());
+}
+
+/// Of the channels of graphs at once, for their next launches; the others' are
+/// written before their next launch.
+llvm::Error CudaGroup::writeTimeouts() {
+  llvm::SmallVector<ChannelSet *> old;
+  for (CudaGroupKernel &kernel : kernels)
+    for (ChannelSet &set : kernel.sets)
+      if (set.capture && set.timeout != settings.timeout)
+        old.push_back(&set);
+  if (old.empty())
+    return llvm::Error::success();
+  std::lock_guard lock(controlMutex);
+  OutsideCapture outside(cu);
+  const char *what = "changing the timeout of graphs";
+  uint64_t limit = toNanoseconds(settings.timeout);
+  std::memcpy(staging->host(), &limit, sizeof(limit));
+  for (ChannelSet *set : old) {
+    if (auto error = cu.check(
+            cu.MemcpyHtoDAsync(set->state + abi::kTimeoutOffset,
+                               staging->host(), sizeof(limit), control),
+            what))
+      return error;
+    set->timeout = settings.timeout;
+  }
+  return waitForControl(what, patience());
 }

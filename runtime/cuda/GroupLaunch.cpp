@@ -122,6 +122,20 @@ llvm::Error CudaGroup::follow(CUstream stream, unsigned long long capture) {
   return llvm::Error::success();
 }
 
+/// In the order of the stream: launches before keep theirs. No kernel reads it
+/// between the halves, as launches on a set of channels follow each other.
+llvm::Error CudaGroup::writeTimeout(ChannelSet &set, CUstream stream) {
+  uint64_t limit = toNanoseconds(settings.timeout);
+  CUdeviceptr place = set.state + abi::kTimeoutOffset;
+  const char *what = "changing the timeout of a kernel";
+  for (auto [at, half] : {std::pair(place, uint32_t(limit)),
+                          std::pair(place + 4, uint32_t(limit >> 32))})
+    if (auto error = cu.check(cu.MemsetD32Async(at, half, 1, stream), what))
+      return error;
+  set.timeout = settings.timeout;
+  return llvm::Error::success();
+}
+
 llvm::Error CudaGroup::launch(GroupKernel &which,
                               llvm::ArrayRef<Argument> arguments,
                               void *streamPointer) {
@@ -155,6 +169,9 @@ llvm::Error CudaGroup::launch(GroupKernel &which,
     return error;
   if (!kernel.concurrent)
     if (auto error = follow(stream, capture))
+      return asGroupError(std::move(error));
+  if (set->timeout != settings.timeout)
+    if (auto error = writeTimeout(*set, stream))
       return asGroupError(std::move(error));
   CUresult result = kernel.code->launch(set->params.data(), stream);
   if (result != CUDA_SUCCESS)

@@ -299,7 +299,7 @@ abi::State commsir::cuda::makeState(const jit::CudaKernel &kernel,
                                     CUdeviceptr record) {
   jit::LaunchShape shape = kernel.shape();
   abi::State start{};
-  start.timeout = uint64_t(limits.timeout * 1e9);
+  start.timeout = toNanoseconds(limits.timeout);
   start.spin = std::min<uint64_t>(limits.spin, (uint64_t(1) << 31) - 1);
   start.record = record;
   start.grid[0] = uint32_t(shape.blocks);

@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -38,6 +39,11 @@ struct NcclArgument {
   /// Value of a First.
   uint64_t first = 0;
 };
+
+/// Of a timeout in seconds, as kernels take it.
+inline uint64_t toNanoseconds(double seconds) {
+  return uint64_t(std::min(seconds, 1e9) * 1e9);
+}
 
 /// Machine code of a kernel, loaded on a GPU. Functions need the device's
 /// context current.

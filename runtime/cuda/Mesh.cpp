@@ -390,39 +390,16 @@ Mesh::all(llvm::StringRef what, llvm::StringRef mine, double timeout) {
   return result;
 }
 
-/// Kind and text of an error as one string, and back; "": success.
-static std::string pack(llvm::Error error) {
-  std::string text;
-  llvm::handleAllErrors(
-      std::move(error),
-      [&](const GroupError &known) {
-        text = char('0' + int(known.getKind())) + known.getMessage();
-      },
-      [&](const llvm::ErrorInfoBase &other) {
-        text = char('0' + int(Kind::Usage)) + other.message();
-      });
-  return text;
-}
-
-static llvm::Error unpack(llvm::StringRef text, const llvm::Twine &prefix) {
-  return fail(prefix + text.drop_front(), Kind(text.front() - '0'));
-}
-
 llvm::Error Mesh::agree(llvm::StringRef what, llvm::Error mine,
                         double timeout) {
-  std::string text = pack(std::move(mine));
+  std::string text = group::packError(std::move(mine));
   auto texts = all(what, llvm::StringRef(text).take_front(kMaxText), timeout);
-  if (!text.empty()) {
-    if (!texts)
-      llvm::consumeError(texts.takeError());
-    return unpack(text, "");
-  }
-  if (!texts)
+  if (texts)
+    return group::unpackErrors(*texts, rank);
+  if (text.empty())
     return texts.takeError();
-  for (auto [peer, said] : llvm::enumerate(*texts))
-    if (!said.empty())
-      return unpack(said, "rank " + llvm::Twine(peer) + ": ");
-  return llvm::Error::success();
+  llvm::consumeError(texts.takeError());
+  return group::unpackErrors(text, 0);
 }
 
 llvm::Expected<std::vector<File>>

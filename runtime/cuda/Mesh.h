@@ -58,7 +58,8 @@ public:
   llvm::Expected<std::vector<std::string>>
   all(llvm::StringRef what, llvm::StringRef mine, double timeout);
 
-  /// Collective: the error of the lowest rank that has one, or success.
+  /// Collective: this rank's error, else that of the lowest rank that has one,
+  /// or success.
   llvm::Error agree(llvm::StringRef what, llvm::Error mine, double timeout);
 
   /// Gives every peer `file` and returns theirs; none for this rank.

@@ -7,12 +7,16 @@
 
 #include "runtime/cuda/Parallel.h"
 
+#include "runtime/group/Error.h"
+
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
 #include <memory>
 #include <thread>
 
+using namespace commsir;
 using namespace commsir::cuda;
 
 namespace {
@@ -63,7 +67,10 @@ commsir::cuda::forEachRank(int ranks, llvm::StringRef what, double seconds,
   for (int rank = 0; rank < ranks && result.error.empty(); ++rank)
     if (!shared->errors[rank].empty())
       result.error =
-          llvm::formatv("rank {0}: {1}", rank, shared->errors[rank]).str();
+          group::namesRank(shared->errors[rank])
+              ? shared->errors[rank]
+              : llvm::formatv("rank {0}: {1}", rank, shared->errors[rank])
+                    .str();
   for (int rank = 0; rank < ranks && result.error.empty() && !all; ++rank)
     if (!shared->done[rank])
       result.error = llvm::formatv("rank {0} has not come back from {1} after "
@@ -73,11 +80,11 @@ commsir::cuda::forEachRank(int ranks, llvm::StringRef what, double seconds,
   return result;
 }
 
-llvm::Expected<std::vector<uint64_t>> Exchange::all(int rank, uint64_t value,
-                                                    double seconds) {
+llvm::Expected<std::vector<std::string>>
+Exchange::tell(int rank, std::string mine, double seconds) {
   std::unique_lock lock(mutex);
-  uint64_t mine = round;
-  slots[rank] = value;
+  uint64_t current = round;
+  slots[rank] = std::move(mine);
   if (++arrived == slots.size()) {
     result = slots;
     arrived = 0;
@@ -86,7 +93,7 @@ llvm::Expected<std::vector<uint64_t>> Exchange::all(int rank, uint64_t value,
     return result;
   }
   if (!changed.wait_for(lock, toDuration(seconds),
-                        [&] { return round != mine; }))
+                        [&] { return round != current; }))
     return llvm::createStringError(
         llvm::formatv("only {0} of {1} ranks have come after {2} s", arrived,
                       slots.size(), seconds)
@@ -94,4 +101,29 @@ llvm::Expected<std::vector<uint64_t>> Exchange::all(int rank, uint64_t value,
   // The next round cannot end before every rank has read this one's result:
   // it needs this rank too.
   return result;
+}
+
+llvm::Expected<std::vector<uint64_t>> Exchange::all(int rank, uint64_t value,
+                                                    double seconds) {
+  auto texts = tell(rank, std::to_string(value), seconds);
+  if (!texts)
+    return texts.takeError();
+  std::vector<uint64_t> values(texts->size());
+  for (auto [text, place] : llvm::zip(*texts, values))
+    llvm::StringRef(text).getAsInteger(10, place);
+  return values;
+}
+
+llvm::Error Exchange::agree(int rank, llvm::StringRef what, llvm::Error mine,
+                            double seconds) {
+  std::string text = group::packError(std::move(mine));
+  auto texts = tell(rank, text, seconds);
+  if (texts)
+    return group::unpackErrors(*texts, rank);
+  std::string why = llvm::toString(texts.takeError());
+  if (!text.empty())
+    return group::unpackErrors(text, 0);
+  return group::makeError(
+      group::GroupError::Kind::Peer,
+      llvm::formatv("rank {0} is at '{1}', and {2}", rank, what, why).str());
 }

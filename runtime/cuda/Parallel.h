@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <vector>
 
 namespace commsir::cuda {
@@ -42,10 +43,15 @@ struct ParallelResult {
 ParallelResult forEachRank(int ranks, llvm::StringRef what, double seconds,
                            std::function<llvm::Error(int rank)> work);
 
-/// Values of all ranks, exchanged between the threads of one process.
+/// Values of all ranks, exchanged between the threads of one process. All
+/// ranks make the same calls in the same order.
 class Exchange {
 public:
   explicit Exchange(int ranks) : slots(ranks) {}
+
+  /// This rank's error, else that of the lowest rank that has one, or success.
+  llvm::Error agree(int rank, llvm::StringRef what, llvm::Error mine,
+                    double seconds);
 
   /// Gives `value` as `rank`'s and returns every rank's, in order. Fails when
   /// not all ranks have come within `seconds`.
@@ -53,9 +59,12 @@ public:
                                             double seconds);
 
 private:
+  llvm::Expected<std::vector<std::string>> tell(int rank, std::string mine,
+                                                double seconds);
+
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<uint64_t> slots, result;
+  std::vector<std::string> slots, result;
   size_t arrived = 0;
   uint64_t round = 0;
 };

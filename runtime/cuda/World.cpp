@@ -11,6 +11,8 @@
 #include "runtime/cuda/Kernel.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <atomic>
@@ -141,6 +143,7 @@ commsir::cuda::checkMachine(int64_t ranks, llvm::ArrayRef<int> devices) {
             ranks, *count)
             .str());
   std::string chip;
+  llvm::StringMap<int> ordinals;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     int ordinal = devices.empty() ? int(rank) : devices[rank];
     if (llvm::is_contained(devices.take_front(devices.empty() ? 0 : rank),
@@ -153,6 +156,18 @@ commsir::cuda::checkMachine(int64_t ranks, llvm::ArrayRef<int> devices) {
     auto found = getChip(ordinal);
     if (!found)
       return found.takeError();
+    auto uuid = getUuid(ordinal);
+    if (!uuid)
+      return uuid.takeError();
+    auto [known, isNew] = ordinals.try_emplace(*uuid, ordinal);
+    if (!isNew)
+      return fail(llvm::formatv("GPUs {0} and {1} are one GPU ({2}): a GPU "
+                                "cannot be two ranks, because their kernels "
+                                "wait for each other. Show each GPU once "
+                                "(CUDA_VISIBLE_DEVICES), or take fewer ranks",
+                                known->second, ordinal,
+                                llvm::toHex(*uuid, /*LowerCase=*/true))
+                      .str());
     if (!chip.empty() && chip != *found)
       return fail("the GPUs are of different kinds (" + chip + " and " +
                   *found + "); name GPUs of one kind with --devices");
@@ -333,10 +348,12 @@ llvm::Error World::Impl::useNccl() {
                     (*nccl)->version / 100 % 100, (*nccl)->version % 100,
                     (*nccl)->path)
           .str();
+  auto meeting = std::make_shared<Exchange>(int(ranks));
   return together("starting NCCL", kSetupSeconds,
-                  [this](RankState &rank, int number) -> llvm::Error {
-                    auto made = Communicator::create(*rank.device, id,
-                                                     int(ranks), number);
+                  [this, meeting](RankState &rank, int number) -> llvm::Error {
+                    auto made = Communicator::create(
+                        *rank.device, id, int(ranks), number,
+                        makeAgreement(meeting, number));
                     if (!made)
                       return made.takeError();
                     rank.communicator = std::move(*made);

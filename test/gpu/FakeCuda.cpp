@@ -28,7 +28,8 @@
 //   stuck     runs for ever
 //
 // COMMSIR_FAKE_GPUS is the number of GPUs, COMMSIR_FAKE_FAIL the name of a
-// function that fails, less its `cu`. With COMMSIR_FAKE_ONE all GPUs are one,
+// function that fails, less its `cu`, and, behind a space, of the one GPU on
+// whose context it does. With COMMSIR_FAKE_ONE all GPUs are one,
 // with COMMSIR_FAKE_ALONE none reaches another's memory. COMMSIR_FAKE_VERSION
 // is the driver's version (13000). COMMSIR_FAKE_MEMORY is the most bytes that
 // an allocation for windows may have. fakeCalls tells how often a function was
@@ -91,9 +92,6 @@ std::string environment(const char *name) {
   return value ? value : "";
 }
 
-bool fails(const char *function) {
-  return environment("COMMSIR_FAKE_FAIL") == function;
-}
 
 std::mutex mutex;
 /// Device memory; from kShared bytes on it has a file, by which other processes
@@ -110,6 +108,18 @@ std::map<std::string, unsigned long> calls;
 unsigned long long captures = 0;
 thread_local std::vector<CUcontext> contexts;
 
+bool fails(const char *function) {
+  std::string what = environment("COMMSIR_FAKE_FAIL");
+  size_t space = what.find(' ');
+  if (what.compare(0, space, function) != 0)
+    return false;
+  if (space == std::string::npos)
+    return true;
+  uintptr_t device = std::strtoull(what.c_str() + space, nullptr, 10);
+  return !contexts.empty() &&
+         reinterpret_cast<uintptr_t>(contexts.back()) == device + 1;
+}
+
 /// Functions that work on the current context, or on something of it that they
 /// would not find without.
 const std::set<std::string> needContext = {
@@ -117,7 +127,7 @@ const std::set<std::string> needContext = {
     "MemHostAlloc",    "MemcpyHtoD",       "MemcpyDtoH",     "MemsetD8",
     "MemsetD16",       "StreamCreate",     "EventCreate",    "MemGetInfo",
     "MemcpyHtoDAsync", "MemcpyDtoHAsync",  "MemcpyAsync",    "MemsetD8Async",
-    "MemsetD16Async"};
+    "MemsetD16Async",  "MemsetD32Async"};
 
 /// Counts the call; how it fails, if it is to.
 CUresult enter(const char *function) {
@@ -466,6 +476,8 @@ void copy(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   }
 
 FAKE(Init, unsigned)
+    // As the driver, which shows GPUs to nobody then.
+    if (environment("COMMSIR_FAKE_GPUS") == "0") return CUDA_ERROR_NO_DEVICE;
 END FAKE(DriverGetVersion, int *version) *version =
     environment("COMMSIR_FAKE_VERSION").empty()
         ? 13000
@@ -584,6 +596,9 @@ END FAKE(MemsetD16, CUdeviceptr to, unsigned short value, size_t count) for (
 END FAKE(MemsetD16Async, CUdeviceptr to, unsigned short value, size_t count,
          CUstream) for (size_t i = 0; i < count;
                         ++i) reinterpret_cast<unsigned short *>(to)[i] = value;
+END FAKE(MemsetD32Async, CUdeviceptr to, unsigned value, size_t count,
+         CUstream) for (size_t i = 0; i < count;
+                        ++i) reinterpret_cast<unsigned *>(to)[i] = value;
 END FAKE(MemGetAllocationGranularity, size_t *bytes,
          const CUmemAllocationProp *,
          CUmemAllocationGranularity_flags) *bytes = size_t(64) << 10;

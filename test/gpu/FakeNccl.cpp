@@ -10,7 +10,8 @@
 // machine. Ranks are threads of one process. COMMSIR_FAKE_NCCL names what it
 // lacks: "gin" (ncclDevCommCreate refuses it, as NCCL does on a host without
 // adapters), "contexts" (it gives none of the GIN contexts), "rank" (the device
-// communicator says another rank), "windows" (it is 2.27.7). Compiled with
+// communicator says another rank), "windows" (it is 2.27.7), "memory" (GPU 1
+// has none), "register" (GPU 1 refuses windows). Compiled with
 // COMMSIR_FAKE_NO_DEVICE_API it has no device communicators.
 //
 // fakeNcclLog gives the calls that make and free something, in order, of rank
@@ -24,6 +25,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <map>
 #include <mutex>
 #include <set>
@@ -60,6 +62,16 @@ ncclResult_t refuse(const char *why) {
   std::lock_guard lock(mutex);
   failure = why;
   return ncclInvalidUsage;
+}
+
+/// GPU of the context that is current.
+int currentDevice() {
+  auto *get = reinterpret_cast<int (*)(void **)>(
+      dlsym(RTLD_DEFAULT, "cuCtxGetCurrent"));
+  void *context = nullptr;
+  return get && get(&context) == 0
+             ? int(reinterpret_cast<uintptr_t>(context)) - 1
+             : -1;
 }
 
 /// Every rank says a number; all get all.
@@ -130,6 +142,10 @@ ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device) {
 }
 
 ncclResult_t ncclMemAlloc(void **made, size_t bytes) {
+  if (lacks("memory") && currentDevice() == 1) {
+    refuse("Cuda failure 2 'out of memory'");
+    return ncclUnhandledCudaError;
+  }
   *made = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   std::memset(*made, 0xAB, bytes);
   std::lock_guard lock(mutex);
@@ -149,6 +165,8 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *base, size_t,
   uint64_t all[kMaxRanks] = {};
   if (!exchange(comm, reinterpret_cast<uint64_t>(base), all))
     return ncclSystemError;
+  if (lacks("register") && comm->rank == 1)
+    return refuse("as asked for");
   auto *window = new FakeWindow{kWindowMark, {}};
   for (int rank = 0; rank < comm->ranks; ++rank)
     window->parts[rank] = reinterpret_cast<char *>(all[rank]);

@@ -16,6 +16,7 @@
 #include "runtime/cuda/Kernel.h"
 #include "runtime/cuda/World.h"
 #include "runtime/group/Group.h"
+#include "test/gpu/Threads.h"
 
 #include "dialect/Comms.h"
 #include "lowering/Register.h"
@@ -24,7 +25,6 @@
 #include "mlir/Parser/Parser.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <gtest/gtest.h>
@@ -32,9 +32,6 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <functional>
-#include <future>
-#include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 using namespace commsir;
@@ -159,34 +156,10 @@ protected:
     setenv("COMMSIR_CACHE_DIR", cache.c_str(), 1);
   }
 
-  /// What `work` says, in a process with the NCCL of `folder` that lacks
-  /// `lacks`.
   static std::string run(const std::function<std::string()> &work,
                          const char *lacks = "",
                          const char *folder = "fake-nccl") {
-    int ends[2];
-    EXPECT_EQ(pipe(ends), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-      std::string path =
-          std::string(COMMSIR_LIBRARIES) + "/" + folder + "/libnccl.so.2";
-      setenv("COMMSIR_NCCL_LIBRARY", path.c_str(), 1);
-      setenv("COMMSIR_FAKE_NCCL", lacks, 1);
-      std::string said = work();
-      ssize_t written = write(ends[1], said.data(), said.size());
-      _exit(written == ssize_t(said.size()) ? 0 : 1);
-    }
-    close(ends[1]);
-    std::string said;
-    char buffer[4096];
-    ssize_t bytes;
-    while ((bytes = read(ends[0], buffer, sizeof(buffer))) > 0)
-      said.append(buffer, size_t(bytes));
-    close(ends[0]);
-    int status = 0;
-    waitpid(pid, &status, 0);
-    EXPECT_EQ(status, 0);
-    return said;
+    return test::inProcess(work, lacks, folder);
   }
   static void expect(const std::string &said,
                      std::initializer_list<const char *> parts) {
@@ -317,38 +290,14 @@ group::KernelRequest sumRequest() {
   return request;
 }
 
-/// Runs `work` as every rank, each a thread; what the ranks say.
 std::string
 asRanks(const std::function<std::string(group::Group &, int)> &work) {
-  llvm::SmallString<128> folder;
-  if (llvm::sys::fs::createUniqueDirectory("commsir-nccl", folder))
-    return "no folder";
-  std::vector<std::string> said(kRanks);
-  std::vector<std::thread> threads;
-  // Who frees its part while a peer is gone leaves it; so rank 0 goes first.
-  std::promise<void> gone;
-  std::shared_future<void> isGone = gone.get_future();
-  for (int rank = 0; rank < kRanks; ++rank)
-    threads.emplace_back([&, rank] {
-      auto store = llvm::cantFail(group::createFileStore(folder));
-      group::GroupOptions options;
-      options.rank = rank;
-      options.ranks = kRanks;
-      options.device = rank;
-      options.timeout = 20;
-      auto group = group::createCudaGroup(options, *store);
-      said[rank] =
-          group ? work(**group, rank) : llvm::toString(group.takeError());
-      if (rank != 0)
-        return isGone.wait();
-      if (group)
-        group->reset();
-      gone.set_value();
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-  llvm::sys::fs::remove_directories(folder);
-  return llvm::join(said, "");
+  return llvm::join(
+      test::asThreads(kRanks, "",
+                      [&](group::Group &group, int rank, test::Together &) {
+                        return work(group, rank);
+                      }),
+      "");
 }
 
 std::string sumInGroup(group::Group &group, int rank) {
@@ -439,6 +388,50 @@ TEST_F(NcclTest, EveryCaptureHasADeviceCommunicator) {
   expect(said, {"no device communicator is left for one more capture",
                 "Prepare the kernel again between captures", "impl=nccl"});
   EXPECT_TRUE(llvm::StringRef(said).ends_with("captured\n")) << said;
+}
+
+/// Nobody waits in NCCL for a rank that does not come there.
+TEST_F(NcclTest, ARankWithoutMemoryLeavesNobodyWaiting) {
+  std::string one = "rank 1: ncclMemAlloc of ";
+  std::string both = run([] { return asRanks(sumInGroup); }, "memory");
+  size_t first = both.find(one), second = both.find(one, first + 1);
+  EXPECT_NE(second, std::string::npos) << both;
+  expect(both, {"out of memory"});
+  expect(run([] { return refusal(*compiled(kSum)); }, "memory"), {one.c_str()});
+  expect(run([] { return asRanks(sumInGroup); }, "register"),
+         {"rank 1: ncclCommWindowRegister"});
+}
+
+/// And what all have goes on: their channels lie at the same places.
+TEST_F(NcclTest, AfterARankHadNoMemoryTheGroupGoesOn) {
+  EXPECT_EQ(
+      run([] {
+        announce(*compiled(kSum));
+        return llvm::join(
+            test::asThreads(
+                kRanks, "nccl",
+                [](group::Group &group, int rank, test::Together &together) {
+                  auto lack = [&](const char *what) {
+                    together.once(
+                        rank, [=] { setenv("COMMSIR_FAKE_NCCL", what, 1); });
+                  };
+                  std::string wrong;
+                  for (const char *what : {"memory", "register"}) {
+                    lack(what);
+                    auto window = group.allocate(size_t(64) << 20);
+                    if (window)
+                      wrong += "allocated\n";
+                    else if (std::string said =
+                                 llvm::toString(window.takeError());
+                             said.rfind("rank 1: nccl", 0) != 0)
+                      wrong += said + "\n";
+                  }
+                  lack("");
+                  return wrong + sumInGroup(group, rank);
+                }),
+            "");
+      }),
+      "");
 }
 
 TEST_F(NcclTest, AllRanksHearWhatARankLacks) {

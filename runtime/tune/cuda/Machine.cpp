@@ -54,15 +54,17 @@ llvm::Error Machine::joinByNccl() {
       return error;
   }
   int count = size();
+  auto meeting = std::make_shared<cuda::Exchange>(count);
   return together(
       "starting NCCL",
-      [&nccl, id, count](Rank &rank, int number) -> llvm::Error {
+      [&nccl, id, count, meeting](Rank &rank, int number) -> llvm::Error {
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         if (auto error = nccl.check(
                 nccl.CommInitRankConfig(&rank.comm, count, id, number, &config),
                 "ncclCommInitRankConfig"))
           return error;
-        auto adopted = cuda::Communicator::adopt(*rank.device, rank.comm);
+        auto adopted = cuda::Communicator::adopt(
+            *rank.device, rank.comm, cuda::makeAgreement(meeting, number));
         if (!adopted)
           return adopted.takeError();
         rank.communicator = std::move(*adopted);
