@@ -200,7 +200,9 @@ static std::string renderList(llvm::ArrayRef<Operand> operands,
          llvm::join(llvm::map_range(operands, type), ", ");
 }
 
-/// Of tiles %sum (f32), %r and %w makes %out, %kept and, in fp8, %factor.
+/// Of tiles %sum (f32), %r and %w makes %out, %kept and, in fp8, %factor. Rows
+/// in fp8 are quantised before they are normalised: neither of the two
+/// reductions awaits the other, and the scale alone is normalised.
 static std::string renderNorm(const Problem &problem) {
   constexpr const char *norm = R"(
     %rest = arith.extf %r : tensor<{0}x{1}> to tensor<{0}xf32>
@@ -212,26 +214,30 @@ static std::string renderNorm(const Problem &problem) {
     %mean = arith.divf %total, %count : tensor<1xf32>
     %safe = arith.addf %mean, %epsilon : tensor<1xf32>
     %root = math.rsqrt %safe : tensor<1xf32>
+)";
+  constexpr const char *plain = R"(
     %roots = comms.broadcast_row %root : tensor<1xf32> -> tensor<{0}xf32>
     %normal = arith.mulf %added, %roots : tensor<{0}xf32>
     %wide = arith.extf %w : tensor<{0}x{1}> to tensor<{0}xf32>
     %scaled = arith.mulf %normal, %wide : tensor<{0}xf32>
     %kept = arith.truncf %added : tensor<{0}xf32> to tensor<{0}x{1}>
-)";
-  constexpr const char *plain = R"(
     %out = arith.truncf %scaled : tensor<{0}xf32> to tensor<{0}x{1}>
 )";
   constexpr const char *fp8 = R"(
-    %size = math.absf %scaled : tensor<{0}xf32>
+    %kept = arith.truncf %added : tensor<{0}xf32> to tensor<{0}x{1}>
+    %wide = arith.extf %w : tensor<{0}x{1}> to tensor<{0}xf32>
+    %weighted = arith.mulf %added, %wide : tensor<{0}xf32>
+    %size = math.absf %weighted : tensor<{0}xf32>
     %largest = comms.row_reduce max %size : tensor<{0}xf32> -> tensor<1xf32>
-    %tiny = arith.constant dense<1.0e-12> : tensor<1xf32>
+    %tiny = arith.constant dense<1.0e-15> : tensor<1xf32>
     %limit = arith.constant dense<448.0> : tensor<1xf32>
     %least = arith.maximumf %largest, %tiny : tensor<1xf32>
-    %factor = arith.divf %least, %limit : tensor<1xf32>
     %inverse = arith.divf %limit, %least : tensor<1xf32>
-    %factors = comms.broadcast_row %inverse : tensor<1xf32> -> tensor<{0}xf32>
-    %small = arith.mulf %scaled, %factors : tensor<{0}xf32>
+    %inverses = comms.broadcast_row %inverse : tensor<1xf32> -> tensor<{0}xf32>
+    %small = arith.mulf %weighted, %inverses : tensor<{0}xf32>
     %out = arith.truncf %small : tensor<{0}xf32> to tensor<{0}xf8E4M3FN>
+    %unit = arith.divf %least, %limit : tensor<1xf32>
+    %factor = arith.mulf %unit, %root : tensor<1xf32>
 )";
   llvm::StringRef type = driver::elementName(problem.element);
   bool is8 = problem.operation == Operation::AllReduceRmsNormFp8;
@@ -453,8 +459,8 @@ void Reference::makeRows() {
     }
     double root = 1 / std::sqrt(squares / double(columns) + 1e-5);
     for (int64_t i = 0; i < columns; ++i)
-      largest = std::max(largest, std::abs(sum[i] * root * scale[i]));
-    double factor = fp8 ? std::max(largest, 1e-12) / 448 : 1;
+      largest = std::max(largest, std::abs(sum[i] * scale[i]));
+    double factor = fp8 ? std::max(largest, 1e-15) / 448 * root : 1;
     for (int64_t i = 0; i < columns; ++i) {
       // How far the sum may be off, and two roundings that fall to different
       // sides.

@@ -106,9 +106,56 @@ def conversions(random: np.random.Generator) -> Arrays:
     return arrays
 
 
+def fp8_rows(random: np.random.Generator) -> Arrays:
+    """The rows of all_reduce_rmsnorm_fp8 (docs/Spec.md, Bits, "Rows in fp8"), against float64 as well."""
+    rows, columns = 10, 300
+    x = [random.standard_normal((rows, columns)).astype(np.float32) for _ in range(RANKS)]
+    for part in x:
+        part[3] = -0.0  # No number but zero: no scale is 0, no element is NaN.
+        part[4] *= np.float32(1e-30)
+        part[5] *= np.float32(1e30)  # The squares overflow.
+        part[6, 7] = np.nan
+        part[7, 8] = np.inf
+        part[8, 9] = -np.inf
+        part[9] *= np.float32(1e-9)
+    x = [part.astype(reference.BF16) for part in x]
+    residual = (random.standard_normal((rows, columns)) * (np.arange(rows) < 3)[:, None]).astype(reference.BF16)
+    weight = random.uniform(-1, 1, columns).astype(reference.BF16)
+    f32 = np.float32
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        added = reference.rank_reduce("sum", x) + residual.astype(f32)
+        mean = reference.row_reduce_all("sum", added * added) / f32(columns)
+        root = f32(1) / np.sqrt(mean + f32(1e-5))
+        weighted = added * weight.astype(f32)
+        least = reference.maximum(reference.row_reduce_all("max", np.abs(weighted)), f32(1e-15))
+        q = reference.convert(weighted * (f32(448) / least), reference.F8)
+        scale = reference.canonical(least / f32(448) * root)
+        check_fp8_rows(added, weight, q, scale)
+    arrays = {"residual": residual, "weight": weight, "y": q, "scale": scale}
+    arrays["next"] = reference.convert(added, reference.BF16)
+    return {"x": x} | {name: [array] * RANKS for name, array in arrays.items()}
+
+
+def check_fp8_rows(added: Array, weight: Array, q: Array, scale: Array) -> None:
+    """What quantised rows mean is what float64 gives, to half of fp8's last place."""
+    f64 = np.float64
+    ordinary = [0, 1, 2, 3, 4, 9]
+    rows = added[ordinary].astype(f64)
+    exact = rows / np.sqrt((rows * rows).mean(axis=-1, keepdims=True) + 1e-5) * weight.astype(f64)
+    got = q[ordinary].astype(f64) * scale[ordinary].astype(f64)
+    # Below 2^-6 of the scale numbers are 2^-9 apart; the scale's own roundings.
+    allowed = np.maximum(np.abs(exact) / 16, scale[ordinary] / 1024) * 1.00001
+    assert (np.abs(got - exact) <= allowed).all()
+    assert (scale[ordinary] > 0).all() and np.isfinite(scale[ordinary]).all()
+    # Squares that overflow make rstd 0; what is no number is no number again.
+    assert (scale[5] == 0).all() and np.isfinite(q[5].astype(f64)).all()
+    assert np.isnan(q[6:9].astype(f64) * scale[6:9].astype(f64)).all()
+
+
 TESTS: dict[str, Callable[[np.random.Generator], Arrays]] = {
     "rows": rows,
     "two-reductions": two_reductions,
+    "fp8-rows": fp8_rows,
     "mixed": mixed,
     "kinds": kinds,
     "conversions": conversions,
