@@ -20,13 +20,17 @@ REASONS = {
 
 @dataclass(frozen=True)
 class NotRun:
-    """`starts`: how the command begins, or the block."""
+    """`starts`: how the command begins, or the block. `by` has `words`, or else the name of the page."""
 
     page: str
     starts: str
     reason: str
     by: str = ""
     words: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.reason not in REASONS or (self.reason in ("elsewhere", "quoted") and not self.by):
+            raise ValueError(f"{self.page}, '{self.starts}': the reason is one of {', '.join(REASONS)}; two need `by`")
 
 
 #: Messages of groups on GPUs, by FakeCuda in the tests.
