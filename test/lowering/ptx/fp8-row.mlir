@@ -1,0 +1,55 @@
+// REQUIRES: ptxas
+// RUN: %python %S/sweep.py %ptxas %s --each "ranks=4 blocks=4 check=false" --each "threads=128 cluster=8|threads=128 cluster=8 count-arrivals=false|threads=128 cluster=8 chip=sm_100|threads=1024|threads=256 chip=sm_80" | FileCheck %s
+// RUN: comms-translate --comms-to-ptx %s --gpu="ranks=4 blocks=4 check=false algorithm=one_shot protocol=lamport threads=128 cluster=8" \
+// RUN:   | FileCheck %s --check-prefix=PTX
+// CHECK: 5 variants assemble
+
+// RMSNorm with rows in fp8: neither reduction awaits the other, so that there is one exchange: one arrival, one
+// store a warp and CTA, one wait, and none but the greatest number's reciprocal on the way to the result.
+// PTX-LABEL: .entry rms(
+// PTX:         mbarrier.init{{.*}}mbarrier.arrive.expect_tx
+// PTX-NOT:     mbarrier.init
+// PTX:         barrier.cluster.arrive.relaxed.aligned
+// PTX-COUNT-10: shfl.sync.bfly.b32
+// PTX-NOT:     shfl.sync
+// PTX:         barrier.cluster.wait.aligned
+// PTX:         st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32
+// PTX-NOT:     st.async
+// PTX:         mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
+// PTX-NOT:     {{barrier.cluster|fence|membar|mbarrier}}
+// PTX-COUNT-4: ld.shared.v4.b32
+// PTX-COUNT-4: shfl.sync.bfly.b32
+// PTX:         div.rn.f32
+// PTX-COUNT-4: cvt.rn.satfinite.e4m3x2.f32
+// PTX:         barrier.cluster.arrive.relaxed.aligned
+
+comms.kernel @rms(%x: !comms.window<4x8192xbf16>, %weight: memref<8192xbf16>, %y: memref<4x8192xf8E4M3FN>,
+                  %scale: memref<4x1xf32>) {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : !comms.window<4x8192xbf16>)
+      outs(%y, %scale : memref<4x8192xf8E4M3FN>, memref<4x1xf32>) args(%weight : memref<8192xbf16>)
+  consume (%sum: tensor<8192xf32>, %w: tensor<8192xbf16>) {
+    %squares = arith.mulf %sum, %sum : tensor<8192xf32>
+    %total = comms.row_reduce sum %squares : tensor<8192xf32> -> tensor<1xf32>
+    %count = arith.constant dense<8192.0> : tensor<1xf32>
+    %epsilon = arith.constant dense<1.0e-5> : tensor<1xf32>
+    %mean = arith.divf %total, %count : tensor<1xf32>
+    %safe = arith.addf %mean, %epsilon : tensor<1xf32>
+    %root = math.rsqrt %safe : tensor<1xf32>
+    %wide = arith.extf %w : tensor<8192xbf16> to tensor<8192xf32>
+    %weighted = arith.mulf %sum, %wide : tensor<8192xf32>
+    %size = math.absf %weighted : tensor<8192xf32>
+    %largest = comms.row_reduce max %size : tensor<8192xf32> -> tensor<1xf32>
+    %tiny = arith.constant dense<1.0e-15> : tensor<1xf32>
+    %limit = arith.constant dense<448.0> : tensor<1xf32>
+    %least = arith.maximumf %largest, %tiny : tensor<1xf32>
+    %inverse = arith.divf %limit, %least : tensor<1xf32>
+    %inverses = comms.broadcast_row %inverse : tensor<1xf32> -> tensor<8192xf32>
+    %small = arith.mulf %weighted, %inverses : tensor<8192xf32>
+    %out = arith.truncf %small : tensor<8192xf32> to tensor<8192xf8E4M3FN>
+    %unit = arith.divf %least, %limit : tensor<1xf32>
+    %factor = arith.mulf %unit, %root : tensor<1xf32>
+    comms.yield %out, %factor : tensor<8192xf8E4M3FN>, tensor<1xf32>
+  }
+  comms.return
+}
