@@ -36,6 +36,7 @@ from commsir import (
     epoch,
     exp,
     f8,
+    f8e5m2,
     f32,
     fma,
     for_peers,

@@ -64,10 +64,11 @@ def _collectives(rank: int, folder: str) -> None:
         np.testing.assert_array_equal(swapped, 10 * np.arange(RANKS) + rank)
         sent = group.broadcast(np.full(7, rank, np.float32), root=2)
         assert (sent == 2).all()
-        bf16 = group.allocate(16, "bf16")
-        bf16[:] = rank
-        group.all_reduce(bf16)
-        assert (bf16.astype(np.float32) == 6).all()
+        for kind in ("bf16", "f8E4M3FN", "f8E5M2"):
+            narrow = group.allocate(16, kind)
+            narrow[:] = rank
+            group.all_reduce(narrow)
+            assert (narrow.astype(np.float32) == 6).all()
         stats = group.stats()
         assert stats["launches"] >= 6 and stats["in_place"] > 0 and stats["staged"] > 0
         group.release(x)

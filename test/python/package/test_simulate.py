@@ -17,6 +17,8 @@ TYPES = {
     "f64": np.float64,
     "f16": np.float16,
     "bf16": ml_dtypes.bfloat16,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
     "i32": np.int32,
     "i64": np.int64,
     "i16": np.uint16,
@@ -173,6 +175,10 @@ def test_torch_tensors_with_gradients_and_fp8() -> None:
 
     assert view(torch.ones(4, requires_grad=True)).type == "f32"
     assert view(torch.ones(4).to(torch.float8_e4m3fn)).type == "f8E4M3FN"
+    x = [torch.tensor([1.5, -0.0, 5e4, float("nan")]).to(torch.float8_e5m2) for _ in range(2)]
+    y = [torch.zeros(4).to(torch.float8_e5m2) for _ in range(2)]
+    commsir.simulate(sum_of("f8E5M2"), ranks=2, arrays={"x": x, "y": y})
+    np.testing.assert_array_equal(y[1].float().numpy(), [3, 0, np.inf, np.nan])
     with pytest.raises(commsir.UsageError, match="not contiguous"):
         view(torch.ones(4, 4).t())
     with pytest.raises(commsir.UsageError, match="on cpu:0, but has to be on cuda:1"):
