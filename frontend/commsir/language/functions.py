@@ -57,12 +57,12 @@ def rank(team: Team | None = None) -> int:
 
 @_op
 def size(team: Team | None = None) -> int:
-    """Number of ranks of a team (the world)."""
+    """Number of ranks of a team (the world): a constant once the kernel is specialised to `ranks`."""
 
 
 @_op
 def translate_rank(rank: Index, source: Team, to: Team) -> int:
-    """A rank of one team as a rank of another."""
+    """Rank `rank` of the team `source` as a rank of the team `to`, which it has to be in."""
 
 
 @_op
@@ -108,17 +108,23 @@ def local(window: Window) -> Array:
 
 @_op
 def peer(window: Window, peer: Index, team: Team | None = None) -> Array:
-    """A peer's part of a window, by load and store."""
+    """The part of a window on rank `peer` of a team (the world), as an array: by load and store, of the window's shape.
+
+    What the peer wrote is seen, and what is written is seen there, only behind a signal and its wait, or a barrier.
+    """
 
 
 @_op
 def multimem(window: Window, team: Team | None = None) -> Array:
-    """One address for all parts of a window: NVLink multicast."""
+    """One address for all parts of a window, for the `multimem` functions: NVLink multicast."""
 
 
 @_op
 def scratch(dtype: Any, *shape: int, space: str = "") -> Array:
-    """Memory of this block alone: "" (global), "scratch" or "shared"."""
+    """Memory of this block alone while the kernel runs: `scratch(f32, 4, 64, space="shared")`.
+
+    `space` is "" (global), "scratch" or "shared". What it holds at first is undefined; in a loop it is the same memory.
+    """
 
 
 # Tiles.
@@ -133,7 +139,7 @@ def tile_load(
 
 @_op
 def tile_store(tile: Tile, memory: Memory, offset: Index = 0, valid: Index | None = None) -> None:
-    """Writes the first `valid` elements of a tile at an offset in elements."""
+    """Writes a tile, or its first `valid` elements, at an offset in elements, in the type of the memory."""
 
 
 @_op
@@ -143,7 +149,7 @@ def row_reduce(op: str, tile: Tile) -> Tile:
 
 @_op
 def splat(value: Any, length: int, dtype: Any = None) -> Tile:
-    """A tile whose elements all equal a scalar."""
+    """A tile of `length` elements that all equal a scalar, of its type or of `dtype`."""
 
 
 @_op
@@ -153,17 +159,17 @@ def full(length: int, value: Any, dtype: Any = None) -> Tile:
 
 @_op
 def zeros(length: int, dtype: Any = None) -> Tile:
-    """A tile of zeros (f32)."""
+    """A tile of `length` zeros, f32 or `dtype`."""
 
 
 @_op
 def broadcast_row(tile: Tile, length: int) -> Tile:
-    """A tile of one, repeated. Arithmetic does this by itself."""
+    """A tile of one element, repeated `length` times. Arithmetic does this by itself."""
 
 
 @_op
 def iota(length: int, dtype: Any = None) -> Tile:
-    """The tile 0, 1, 2, … (i32)."""
+    """The tile 0, 1, 2, … of `length` elements, i32 or `dtype`."""
 
 
 @_op
@@ -183,7 +189,7 @@ def maximum(a: Any, b: Any) -> Tile:
 
 @_op
 def clip(a: Any, low: Any, high: Any) -> Tile:
-    """`a` held between two bounds."""
+    """`a` held between two bounds, element by element; a NaN stays."""
 
 
 @_op
@@ -198,7 +204,7 @@ def cast(value: Any, dtype: Any) -> Tile:
 
 @_op
 def bitcast(value: Any, dtype: Any) -> Tile:
-    """The bits of a value as another type of the same width."""
+    """The bits of a value as another type of the same width: `bitcast(x, i32)` of f32."""
 
 
 def _unary(name: str, what: str) -> Callable[[Any], Tile]:
@@ -252,7 +258,12 @@ def put(
     counted: Cell | None = None,
     gin: str | None = None,
 ) -> None:
-    """Writes this rank's memory to a peer's part of a window: `put(x[0:32], inbox[o:o + 32], peer)`."""
+    """Writes this rank's memory to a peer's part of a window: `put(x[0:32], inbox[o:o + 32], peer)`.
+
+    Both have one type; `count` elements travel, or as many as both parts have. It may end before anything has moved:
+    the source stays as it is until a `flush`, a barrier, or a wait for the counter `counted`, and the peer reads only
+    behind a signal or barrier that follows.
+    """
 
 
 @_op
@@ -265,7 +276,11 @@ def get(
     count: Index | None = None,
     gin: str | None = None,
 ) -> None:
-    """Reads a peer's part of a window into this rank's memory."""
+    """Reads a peer's part of a window into this rank's memory: `get(w[r], x[r], peer)`.
+
+    What the peer wrote is seen behind its signal or a barrier. The values are there when it ends, with `gin` after the
+    next `flush`.
+    """
 
 
 @_op
@@ -296,14 +311,21 @@ def signal(
     scope: str = "sys",
     gin: str | None = None,
 ) -> None:
-    """Increments a cell of a peer; with `add` adds to it, with `set` sets it."""
+    """Increments a cell of a peer; with `add` adds to it, with `set` sets it.
+
+    With the order "release" whoever waits for it sees all that this block did before, puts included.
+    """
 
 
 @_op
 def wait_signal(
     cell: Cell, *, ge: Index | None = None, eq: Index | None = None, order: str = "acquire", scope: str = "sys"
 ) -> Token:
-    """Waits until a cell of this rank is at least `ge`, or equals `eq`."""
+    """Waits until a cell of this rank is at least `ge`, or equals `eq`, which a value that passes by may miss.
+
+    With the order "acquire" what follows sees all that came before the signals. The cell stays as it is, in the next
+    launch too: count with `epoch()`, or `reset_signal`.
+    """
 
 
 @_op
@@ -332,7 +354,7 @@ def reset_signal(cell: Cell) -> None:
 
 @_op
 def wait_counter(cell: Cell, *, ge: Index) -> Token:
-    """Waits until that many counted puts have left their source."""
+    """Waits until the counter is at least `ge`: that many counted puts have left their source."""
 
 
 @_op
@@ -347,12 +369,19 @@ def reset_counter(cell: Cell) -> None:
 
 @_op
 def flush(team: Team | None = None, *, gin: str | None = None) -> None:
-    """Ends when every earlier put of this block to the team has left its source."""
+    """Ends when every earlier put of this block to the team has left its source, which may then be written.
+
+    It does not say that a put has arrived: a signal does.
+    """
 
 
 @_op
 def fence(order: str = "acq_rel", scope: str = "sys", proxy: str = "generic") -> None:
-    """Orders this block's earlier accesses before its later ones."""
+    """Orders this block's earlier accesses before its later ones, as PTX's fence.
+
+    `order` is "acquire", "release" or "acq_rel", `scope` "block", "cluster", "gpu" or "sys"; `proxy` names another way
+    to memory than "generic", with which accesses are ordered as well.
+    """
 
 
 # Barriers.
@@ -360,17 +389,20 @@ def fence(order: str = "acq_rel", scope: str = "sys", proxy: str = "generic") ->
 
 @_op
 def barrier(team: Team | None = None, extent: str = "block", order: str = "acq_rel") -> None:
-    """Waits for the same block ("block"), or all blocks ("grid"), of every rank of a team."""
+    """Waits for the same block ("block"), or all blocks ("grid"), of every rank of a team (the world).
+
+    With the order "acq_rel" what any of them did before, puts included, comes before what any does after it.
+    """
 
 
 @_op
 def barrier_arrive(team: Team | None = None, extent: str = "block", order: str = "release") -> Token:
-    """The first half of a barrier."""
+    """The first half of a barrier, which does not wait; its token is for `barrier_wait`."""
 
 
 @_op
 def barrier_wait(arrived: Token, order: str = "acquire") -> Token:
-    """The second half of a barrier."""
+    """The second half of a barrier: waits until all have arrived."""
 
 
 # Packets and poison.
@@ -380,7 +412,11 @@ def barrier_wait(arrived: Token, order: str = "acquire") -> Token:
 def packet_store(
     tile: Tile, memory: Memory, offset: Index, flag: Index, valid: Index | None = None, assumes: str = "store8_whole"
 ) -> None:
-    """Writes each 32 bits of a tile together with a flag, in one store."""
+    """Writes each 32 bits of a tile together with a flag, in one store: whoever sees the flag sees the data.
+
+    `memory` is of i64, one for each 32 bits of the tile from `offset` on; `flag` is a number that the memory has not
+    held there, such as `epoch()`. Nothing else is ordered.
+    """
 
 
 @_op
@@ -393,7 +429,10 @@ def packet_load(
     valid: Index | None = None,
     assumes: str = "store8_whole",
 ) -> Tile:
-    """Waits until every packet of a tile carries the flag, and reads the tile."""
+    """Waits until every packet of a tile carries the flag, and reads the tile: `length` elements of `dtype`.
+
+    `memory` is of i64, `offset` counts its elements: see `packet_store`.
+    """
 
 
 @_op
@@ -435,7 +474,10 @@ def multimem_reduce(op: str, tile: Tile, memory: Memory, offset: Index = 0, vali
 
 @_op
 def bulk_copy(source: Memory | Tile, dest: Memory | Tile, count: Index | None = None) -> Token:
-    """Starts an asynchronous copy through shared memory (TMA)."""
+    """Starts an asynchronous copy through shared memory (TMA), of parts of one type and length.
+
+    Neither part may be touched before `bulk_wait` of the token.
+    """
 
 
 @_op
@@ -447,7 +489,10 @@ def bulk_wait(*copies: Token) -> Token:
 def engine_copy(
     source: Memory | Tile, window: Window | Tile, peer: Index, team: Team | None = None, *, count: Index | None = None
 ) -> None:
-    """A copy by the copy engine, as a step of the host beside the kernel."""
+    """A copy by the copy engine, as a step of the host: what stands before it has ended on this rank when it begins.
+
+    It orders nothing at the peer: a barrier or signal behind it does.
+    """
 
 
 # Channels.
@@ -463,7 +508,11 @@ def channel(
     slots: int = 1,
     protocol: str = "ll",
 ) -> Channel:
-    """Carries tiles of `length` elements between the ranks of a team."""
+    """Carries tiles of `length` elements between the ranks of a team, in `slots` places for each pair.
+
+    `pattern` is "multicast" (a tile goes to all, its sender included), "pairwise" or "single" (to one rank, from one).
+    In a launch a slot carries one tile from a source to a destination. `protocol` says how: "pull", "push", "ll", ….
+    """
 
 
 @_op
@@ -478,7 +527,7 @@ def recv(slot: Slot, peer: Index, valid: Index | None = None) -> Tile:
 
 @_op
 def channel_barrier(channel: Channel) -> None:
-    """Ends a round of sends: receives of the round may only follow it."""
+    """Ends a round of sends: every block passes it, and receives of the round may only follow it."""
 
 
 # Checks.
@@ -486,7 +535,7 @@ def channel_barrier(channel: Channel) -> None:
 
 @_op
 def check_bounds(what: str, offset: Index, count: Index, limit: Index) -> None:
-    """Ends the run with an error when [offset, offset + count) leaves [0, limit)."""
+    """Ends the run with a BoundsError that has the text `what` when [offset, offset + count) leaves [0, limit)."""
 
 
 # Collectives.
