@@ -47,6 +47,25 @@ comms.kernel @quantise(%x: memref<4xf32>, %y: memref<4xf8E4M3FN>) {
   comms.return
 }
 
+// The instruction for f8E5M2 saturates, where these bits are infinity: integers
+// make them. Read, it is the upper half of an f16.
+// CHECK-LABEL: comms.kernel @e5m2
+// CHECK-NOT:     convert.f32x2
+// CHECK:         arith.constant dense<124> : vector<4xi32>
+// CHECK:         %[[HALF:.*]] = arith.shli %{{.*}} : vector<4xi16>
+// CHECK:         %[[F16:.*]] = arith.bitcast %[[HALF]] : vector<4xi16> to vector<4xf16>
+// CHECK:         arith.extf %[[F16]] : vector<4xf16> to vector<4xf32>
+comms.kernel @e5m2(%x: memref<4xf32>, %y: memref<4xf8E5M2>, %z: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %0 = vector.load %x[%c0] : memref<4xf32>, vector<4xf32>
+  %1 = arith.truncf %0 : vector<4xf32> to vector<4xf8E5M2>
+  vector.store %1, %y[%c0] : memref<4xf8E5M2>, vector<4xf8E5M2>
+  %2 = vector.load %y[%c0] : memref<4xf8E5M2>, vector<4xf8E5M2>
+  %3 = arith.extf %2 : vector<4xf8E5M2> to vector<4xf32>
+  vector.store %3, %z[%c0] : memref<4xf32>, vector<4xf32>
+  comms.return
+}
+
 // Of a constant, and of a single element, integers make the bits.
 // CHECK-LABEL: comms.kernel @others
 // CHECK-NOT:     arith.truncf
