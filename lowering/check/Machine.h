@@ -264,6 +264,8 @@ private:
   void count(Thread &thread, int32_t index);
   void resetCounter(Thread &thread, const Action &action, Cell &cell);
   void fenceTransfer(Thread &thread, Pending &pending);
+  void checkOtherSet(Thread &thread, int32_t index, const Cell &cell,
+                     const Change &next);
   void checkStandIn(Thread &thread, int32_t index, const Cell &cell,
                     const Change &next);
   std::optional<Bounds> bounds(Thread &thread, const Action &action,

@@ -203,6 +203,13 @@ void Machine::observe(Thread &thread, const Action &action, Cell &cell,
   ArrayRef<Change> since = changes.slice(begin, end - begin);
   if (since.empty())
     return;
+  // Of several that set it with no order among them, any may have been seen.
+  if (since.front().absolute && since.front().after >= want &&
+      llvm::any_of(changes, [&](const Change &other) {
+        return other.absolute && other.after >= want &&
+               !clocks.after(other.message, since.front().stamp);
+      }))
+    return;
   // Where the value is just reached, none is to spare; a sender's last message
   // holds its earlier ones.
   bool every = since.back().after == want;
@@ -242,7 +249,7 @@ bool Machine::isNeeded(ArrayRef<Change> since, const Change &change,
 void Machine::checkStandIn(Thread &thread, int32_t index, const Cell &cell,
                            const Change &next) {
   if (next.absolute)
-    return;
+    return checkOtherSet(thread, index, cell, next);
   forOpenWaits(thread, cell, [&](const CellWait &wait) {
     if (wait.equal || wait.seen > cell.changes.size())
       return false;
@@ -277,6 +284,31 @@ void Machine::checkStandIn(Thread &thread, int32_t index, const Cell &cell,
       return true;
     }
     return false;
+  });
+}
+
+/// The same for a value that several set with no order among them.
+void Machine::checkOtherSet(Thread &thread, int32_t index, const Cell &cell,
+                            const Change &next) {
+  forOpenWaits(thread, cell, [&](const CellWait &wait) {
+    if (next.after < wait.want || wait.seen > cell.changes.size())
+      return false;
+    ArrayRef<Change> before = ArrayRef(cell.changes).take_front(wait.seen);
+    const Change *met = llvm::find_if(before, [&](const Change &change) {
+      return change.absolute && change.after >= wait.want;
+    });
+    if (met == before.end() || clocks.after(next.message, met->stamp))
+      return false;
+    if (auto diag = report(program.actions[wait.action])) {
+      *diag << "waits until " << cellName(cell) << " is " << wait.want
+            << " in launch " << wait.launch << ", which "
+            << name(met->stamp.thread) << " and " << name(thread.id)
+            << " set with no order between them: it does not show which has";
+      diag->attachNote(program.actions[index].op->getLoc())
+          << "set by " << name(thread.id);
+      diag->attachNote() << "give each sender a cell of its own";
+    }
+    return true;
   });
 }
 

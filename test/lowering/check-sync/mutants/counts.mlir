@@ -130,6 +130,84 @@ comms.kernel @add_negative(%s: !comms.signal<8>)
 
 // -----
 
+// The wait may be met by what rank 0 sets itself.
+
+comms.kernel @set_by_two(%x: !comms.window<64xf32>, %out: memref<64xf32>, %s: !comms.signal<8>)
+    attributes {ranks = 2, blocks = 1} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant dense<1.0> : tensor<16xf32>
+  %team = comms.team world
+  %me = comms.rank %team
+  %epoch = comms.epoch
+  %e = arith.index_cast %epoch : index to i64
+  %r0 = arith.cmpi eq, %me, %c0 : index
+  %r1 = arith.cmpi eq, %me, %c1 : index
+  %own = comms.local %x : !comms.window<64xf32> -> memref<64xf32>
+  %at0 = comms.peer %x at %c0 of %team : !comms.window<64xf32> -> memref<64xf32>
+  scf.if %r1 {
+    // expected-note @below {{the write}}
+    comms.tile_store %one, %at0[%c0] : tensor<16xf32>, memref<64xf32>
+    comms.signal set %s[%c0] value %e at %c0 of %team : !comms.signal<8>
+  }
+  scf.if %r0 {
+    comms.signal set %s[%c0] value %e at %c0 of %team : !comms.signal<8>
+    %w = comms.wait_signal %s[%c0] ge %e : !comms.signal<8>
+    // expected-error @below {{'comms.tile_load' op reads [0, 16) of 'x' at rank 0 on rank 0 block 0 in launch 1, with no order between it and the write by rank 1 block 0 in launch 1}}
+    // expected-note @below {{order them: a signal that releases and a wait that acquires, or a barrier}}
+    %t = comms.tile_load %own[%c0] : memref<64xf32> -> tensor<16xf32>
+    comms.tile_store %t, %out[%c0] : tensor<16xf32>, memref<64xf32>
+  }
+  comms.barrier %team grid
+  comms.return
+}
+
+// -----
+
+// Rank 2 may set it first.
+
+comms.kernel @set_later(%x: !comms.window<64xf32>, %out: memref<64xf32>, %s: !comms.signal<8>)
+    attributes {ranks = 4, blocks = 1} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %one = arith.constant dense<1.0> : tensor<16xf32>
+  %team = comms.team world
+  %me = comms.rank %team
+  %epoch = comms.epoch
+  %e = arith.index_cast %epoch : index to i64
+  %r0 = arith.cmpi eq, %me, %c0 : index
+  %r1 = arith.cmpi eq, %me, %c1 : index
+  %r2 = arith.cmpi eq, %me, %c2 : index
+  %r3 = arith.cmpi eq, %me, %c3 : index
+  %own = comms.local %x : !comms.window<64xf32> -> memref<64xf32>
+  %at0 = comms.peer %x at %c0 of %team : !comms.window<64xf32> -> memref<64xf32>
+  scf.if %r1 {
+    comms.tile_store %one, %at0[%c0] : tensor<16xf32>, memref<64xf32>
+    comms.signal set %s[%c0] value %e at %c0 of %team : !comms.signal<8>
+  }
+  scf.if %r2 {
+    %w2 = comms.wait_signal %s[%c1] ge %e : !comms.signal<8>
+    // expected-note @below {{set by rank 2 block 0}}
+    comms.signal set %s[%c0] value %e at %c0 of %team : !comms.signal<8>
+  }
+  scf.if %r3 {
+    comms.signal inc %s[%c1] at %c2 of %team : !comms.signal<8>
+  }
+  scf.if %r0 {
+    // expected-error @below {{'comms.wait_signal' op waits until 's'[0] of rank 0 is 1 in launch 1, which rank 1 block 0 and rank 2 block 0 set with no order between them: it does not show which has}}
+    // expected-note @below {{give each sender a cell of its own}}
+    %w = comms.wait_signal %s[%c0] ge %e : !comms.signal<8>
+    %t = comms.tile_load %own[%c0] : memref<64xf32> -> tensor<16xf32>
+    comms.tile_store %t, %out[%c0] : tensor<16xf32>, memref<64xf32>
+  }
+  comms.barrier %team grid
+  comms.return
+}
+
+// -----
+
 // Block 0 may take the first signal for the second.
 
 comms.kernel @reset_other_block(%x: !comms.window<64xf32>, %out: memref<64xf32>, %s: !comms.signal<8>)
