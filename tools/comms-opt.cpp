@@ -6,12 +6,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/Register.h"
+#include "runtime/driver/Nesting.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
+  if (llvm::Error error =
+          commsir::driver::refuseDeepFiles({argv, argv + argc})) {
+    llvm::errs() << llvm::toString(std::move(error)) << "\n";
+    return 1;
+  }
   mlir::DialectRegistry registry;
   mlir::comms::registerAllDialects(registry);
   mlir::comms::registerPasses();

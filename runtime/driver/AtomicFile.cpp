@@ -25,9 +25,10 @@ static llvm::Error cannotWrite(llvm::StringRef path, std::error_code why) {
   std::string hint;
   if (why == llvm::errc::no_space_on_device)
     hint = "; free some space or write elsewhere";
-  else if (why == llvm::errc::no_such_file_or_directory)
-    hint = "; create the folder '" + llvm::sys::path::parent_path(path).str() +
-           "' first";
+  else if (llvm::StringRef folder = llvm::sys::path::parent_path(path);
+           why == llvm::errc::no_such_file_or_directory && !folder.empty() &&
+           !fs::exists(folder))
+    hint = ("; create the folder '" + folder + "' first").str();
   return llvm::createStringError(why, "cannot write '" + path +
                                           "': " + why.message() + hint +
                                           " (no output was kept)");

@@ -7,6 +7,9 @@
 
 #include "runtime/driver/Nesting.h"
 
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+
 using namespace commsir::driver;
 
 /// The place after the string or comment that starts at `at`.
@@ -39,4 +42,46 @@ std::optional<size_t> commsir::driver::findDeepNesting(llvm::StringRef text) {
     ++at;
   }
   return std::nullopt;
+}
+
+static llvm::Error refuseDeepText(const llvm::MemoryBuffer &buffer) {
+  llvm::StringRef text = buffer.getBuffer();
+  // Bytecode is no text.
+  std::optional<size_t> deep =
+      text.starts_with("ML\xefR") ? std::nullopt : findDeepNesting(text);
+  if (!deep)
+    return llvm::Error::success();
+  llvm::StringRef before = text.take_front(*deep);
+  size_t column = before.size() - (before.rfind('\n') + 1) + 1;
+  return llvm::createStringError(
+      buffer.getBufferIdentifier() + ":" + llvm::Twine(before.count('\n') + 1) +
+      ":" + llvm::Twine(column) + ": error: brackets are nested more than " +
+      llvm::Twine(maxNesting) + " deep");
+}
+
+llvm::Error
+commsir::driver::refuseDeepFiles(llvm::ArrayRef<const char *> arguments) {
+  namespace fs = llvm::sys::fs;
+  bool isNamed = false;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    llvm::StringRef argument = arguments[i];
+    // What follows is written.
+    i += argument == "-o";
+    if (argument.starts_with("-") || !fs::is_regular_file(argument))
+      continue;
+    isNamed = true;
+    if (auto buffer = llvm::MemoryBuffer::getFile(
+            argument, /*IsText=*/false, /*RequiresNullTerminator=*/false))
+      if (llvm::Error error = refuseDeepText(**buffer))
+        return error;
+  }
+  fs::file_status input;
+  if (isNamed || fs::status(0, input) || !fs::is_regular_file(input))
+    return llvm::Error::success();
+  // Read without moving on: the program reads it once more.
+  if (auto buffer = llvm::MemoryBuffer::getOpenFile(
+          fs::convertFDToNativeFile(0), "<stdin>", input.getSize(),
+          /*RequiresNullTerminator=*/false))
+    return refuseDeepText(**buffer);
+  return llvm::Error::success();
 }

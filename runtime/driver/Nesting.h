@@ -8,7 +8,9 @@
 #ifndef COMMSIR_RUNTIME_DRIVER_NESTING_H
 #define COMMSIR_RUNTIME_DRIVER_NESTING_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
 
 #include <optional>
 
@@ -21,6 +23,11 @@ inline constexpr unsigned maxNesting = 256;
 /// Where in `text` the brackets ( [ { < are nested deeper than `maxNesting`, as
 /// an offset; nothing when they are not. Strings and comments do not count.
 std::optional<size_t> findDeepNesting(llvm::StringRef text);
+
+/// The same for a program that opens its files itself: an error when one of
+/// the files in `arguments` (those of main), or a file that is standard input,
+/// is MLIR text nested too deep.
+llvm::Error refuseDeepFiles(llvm::ArrayRef<const char *> arguments);
 
 } // namespace commsir::driver
 

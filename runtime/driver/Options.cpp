@@ -122,6 +122,8 @@ struct Group {
 static constexpr int64_t kMaxInt = std::numeric_limits<int64_t>::max();
 static constexpr int64_t kMaxRanks = 1 << 20;
 static constexpr int64_t kMaxBlocks = 1 << 16;
+/// Times the programs that fit memory, still below 2^63.
+static constexpr int64_t kMaxLaunches = int64_t(1) << 40;
 
 static const Option kWhat[] = {
     {"--kernel", "NAME", "kernel to run, when the file has several",
@@ -139,7 +141,7 @@ return readInt(option, text, 1, kMaxRanks, *o.ranks);
 }
 , {"--launches", "K",
    "launch the kernel K times; signals and channels live on between [1]",
-   READ{return readInt(option, text, 1, kMaxInt, o.launches);
+   READ{return readInt(option, text, 1, kMaxLaunches, o.launches);
 }
 }
 ,
@@ -241,7 +243,7 @@ o.maxSteps = steps;
 return error;
 }
 }
-, {"--time-limit", "SECONDS", "give up after that time",
+, {"--time-limit", "SECONDS", "give up after that time; with --fuzz-schedules, on each order",
    READ{return readDouble(option, text, o.timeLimit);
 }
 }

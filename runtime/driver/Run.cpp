@@ -25,6 +25,17 @@
 using namespace commsir;
 using namespace commsir::driver;
 
+/// Flushes standard output; what could not be written makes success a failure.
+static int flushOutput(int code) {
+  llvm::outs().flush();
+  if (!llvm::outs().has_error())
+    return code;
+  llvm::errs() << "comms-run: error: cannot write standard output: "
+               << llvm::outs().error().message() << "\n";
+  llvm::outs().clear_error();
+  return code ? code : ExitUsage;
+}
+
 /// Says `report` on both streams, and returns the exit status.
 static int tell(const Report &report, const Options &options) {
   if (options.json)
@@ -34,14 +45,7 @@ static int tell(const Report &report, const Options &options) {
   llvm::outs().flush();
   if (!report.error.empty())
     llvm::errs() << "comms-run: error: " << report.error << "\n";
-  int code = report.exitCode;
-  if (llvm::outs().has_error()) {
-    llvm::errs() << "comms-run: error: cannot write standard output: "
-                 << llvm::outs().error().message() << "\n";
-    llvm::outs().clear_error();
-    return code ? code : ExitUsage;
-  }
-  return code;
+  return flushOutput(report.exitCode);
 }
 
 /// Lets passes say what they chose and why; the remarks are diagnostics.
@@ -86,8 +90,17 @@ static int runLine(llvm::StringRef line) {
   llvm::SmallVector<const char *> arguments;
   llvm::cl::TokenizeGNUCommandLine(line, saver, arguments);
   llvm::Expected<Options> options = parseOptions(arguments);
-  if (options && !options->batch.empty())
-    options = llvm::createStringError("a batch in a batch");
+  if (options) {
+    llvm::StringRef misplaced = !options->batch.empty() ? "--batch"
+                                : options->help         ? "--help"
+                                : options->version      ? "--version"
+                                : options->dumpIr       ? "--dump-ir"
+                                                        : "";
+    if (!misplaced.empty())
+      options = llvm::createStringError(
+          misplaced + " has no place in a batch, whose lines print one JSON "
+                      "object each: give it to a run of its own");
+  }
   Report report;
   Options json;
   json.json = true;
@@ -136,7 +149,7 @@ int commsir::driver::runMain(int argc, char **argv) {
       llvm::outs() << helpText();
     else
       llvm::outs() << "comms-run " << getVersion() << "\n";
-    return ExitOk;
+    return flushOutput(ExitOk);
   }
   // The lines of a batch share what is open in this process.
   if (options->batch.empty())

@@ -24,7 +24,8 @@ static llvm::Error bad(const llvm::Twine &text) {
 
 bool Comparison::isWorse() const {
   return llvm::any_of(changes, [](const Change &change) {
-    return change.verdict == Verdict::Slower ||
+    // A baseline that is slower says something of the host.
+    return (change.verdict == Verdict::Slower && !change.before->baseline) ||
            change.verdict == Verdict::Broken;
   });
 }
@@ -199,6 +200,8 @@ static void printChange(const Change &change, llvm::raw_ostream &os) {
   os << llvm::formatv("{0,-8} {1} {2} {3} {4}{5}", verdictName(change.verdict),
                       entry.op, renderSize(entry.bytes), entry.type,
                       entry.contender, entry.registered ? " (window)" : "");
+  if (entry.baseline)
+    os << ", a baseline";
   if (std::isnan(change.ratio.value)) {
     const Entry &bad =
         change.verdict == Verdict::Repaired ? *change.before : *change.after;

@@ -33,7 +33,7 @@ struct Comparison {
   /// Contenders that one of the reports lacks.
   size_t onlyBefore = 0, onlyAfter = 0;
 
-  /// Whether a contender is slower, or no longer right.
+  /// Whether a contender of ours is slower, or one is no longer right.
   bool isWorse() const;
 };
 

@@ -542,6 +542,43 @@ static llvm::Error complete(Plan &plan, llvm::ArrayRef<llvm::StringRef> given) {
   return llvm::Error::success();
 }
 
+/// Refuses what would be read and forgotten: options that the way the program
+/// is used has no use for.
+static llvm::Error refuseIdle(const Plan &plan,
+                              llvm::ArrayRef<llvm::StringRef> given) {
+  llvm::SmallVector<llvm::StringRef> uses;
+  if (!plan.compareOld.empty())
+    uses.push_back("--compare");
+  if (!plan.show.empty())
+    uses.push_back("--show");
+  if (!plan.tune.empty())
+    uses.push_back("--tune");
+  if (plan.explain)
+    uses.push_back("--explain");
+  if (uses.size() > 1)
+    return usage(uses[0] + " and " + uses[1] + " exclude each other; drop one");
+  llvm::StringRef use = uses.empty() ? "" : uses[0];
+  static const std::pair<llvm::StringLiteral, llvm::StringLiteral> belongs[] = {
+      {"--threshold", "--compare"},
+      {"--budget", "--tune"},
+      {"--chip", "--explain"},
+      {"--device", "--explain"}};
+  for (auto [name, to] : belongs)
+    if (use != to && llvm::is_contained(given, name))
+      return usage(name + " belongs to " + to + "; drop it");
+  static constexpr llvm::StringLiteral reports[] = {
+      "--show", "--json", "--svg", "--full", "--quiet", "--threshold"};
+  if (use == "--compare" || use == "--show")
+    for (llvm::StringRef name : given)
+      if (!llvm::is_contained(reports, name))
+        return usage(name + " is of a measurement, and " + use +
+                     " makes none; drop one");
+  for (llvm::StringRef name : {"--json", "--svg"})
+    if (!use.empty() && use != "--show" && llvm::is_contained(given, name))
+      return usage(name + ": " + use + " writes no report; drop it");
+  return llvm::Error::success();
+}
+
 llvm::Expected<Plan>
 commsir::tune::parsePlan(llvm::ArrayRef<const char *> arguments) {
   Plan plan;
@@ -551,10 +588,8 @@ commsir::tune::parsePlan(llvm::ArrayRef<const char *> arguments) {
   llvm::SmallVector<llvm::StringRef> given;
   if (llvm::Error error = readArguments(plan, arguments, given))
     return error;
-  if (!plan.compareOld.empty() && !plan.show.empty())
-    return usage("--compare and --show exclude each other; drop one");
-  if (!plan.tune.empty() && plan.explain)
-    return usage("--tune and --explain exclude each other; drop one");
+  if (llvm::Error error = refuseIdle(plan, given))
+    return error;
   if (llvm::Error error = complete(plan, given))
     return error;
   return plan;

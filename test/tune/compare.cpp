@@ -92,6 +92,21 @@ TEST(Compare, AFasterHostIsNotAFasterKernel) {
               change.before->baseline ? Verdict::Faster : Verdict::Same);
 }
 
+TEST(Compare, ASlowerHostIsNoFailure) {
+  Noise noise(5);
+  Report before = makeReport(noise), after = makeReport(noise, 1.5);
+  auto comparison = compareReports(before, after);
+  ASSERT_TRUE(bool(comparison));
+  EXPECT_EQ(count(*comparison, Verdict::Slower), 40u);
+  EXPECT_FALSE(comparison->isWorse());
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printComparison(*comparison, os);
+  EXPECT_NE(text.find("SLOWER   all_reduce 1 KiB bf16 nccl, a baseline: "),
+            std::string::npos)
+      << text;
+}
+
 TEST(Compare, SmallChangesAreBelowTheThreshold) {
   Noise noise(1);
   Report before = makeReport(noise, 1, -1, 1, 1e-6),
