@@ -15,6 +15,8 @@
 #ifndef COMMSIR_LOWERING_CPU_ABI_H
 #define COMMSIR_LOWERING_CPU_ABI_H
 
+#include "lowering/target/Attributes.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -62,22 +64,21 @@ enum class Field : int64_t {
 /// Alignment of every argument's part and of scratch memory, in bytes.
 inline constexpr int64_t kAlignment = 64;
 
-/// Poison of lamport slots: every 16 bits of a float.
-inline constexpr uint16_t kPoison16 = 0xFFFA;
-inline constexpr uint32_t kPoison32 = 0xFFFAFFFA;
+using target::kPoison16;
+using target::kPoison32;
 
 /// A line of packets, and its rest, which lies behind all lines.
 inline constexpr int64_t kLineBytes = 128, kRestBytes = 16;
 
 /// Attributes that convert-comms-to-cpu leaves on the function: what the JIT
 /// has to know of the kernel.
-inline constexpr const char kArgsAttr[] = "comms.args";
-inline constexpr const char kSitesAttr[] = "comms.sites";
+using target::kArgsAttr;
+using target::kBlocksAttr;
+using target::kChoicesAttr;
+using target::kLsaSizeAttr;
+using target::kRanksAttr;
+using target::kSitesAttr;
 inline constexpr const char kArenaAttr[] = "comms.arena_bytes";
-inline constexpr const char kRanksAttr[] = "comms.ranks";
-inline constexpr const char kLsaSizeAttr[] = "comms.lsa_size";
-inline constexpr const char kBlocksAttr[] = "comms.blocks";
-inline constexpr const char kChoicesAttr[] = "comms.choices";
 
 /// X(name, parameters in C). Sites index the kernel's table of sources; `arg`
 /// is an argument number; ranks are world ranks. Teams are (first, stride,

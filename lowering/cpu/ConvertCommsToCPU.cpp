@@ -7,31 +7,12 @@
 
 #include "lowering/Passes.h"
 #include "lowering/cpu/KernelLowering.h"
+#include "lowering/target/ToLLVM.h"
 
-#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
-#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
-#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Index/IR/IndexDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/Transforms/Transforms.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
-#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::comms {
 #define GEN_PASS_DEF_CONVERTCOMMSTOCPU
@@ -54,85 +35,14 @@ struct ConvertCommsToCPU
   }
 
   void runOnOperation() override;
-
-private:
-  LogicalResult simplifyMemRefs();
-  LogicalResult lowerLoops();
-  LogicalResult convertToLLVM(LLVMTypeConverter &types);
 };
 
 } // namespace
 
-/// Views of views become plain descriptors. Skipped when there are none, for it
-/// looks at every op.
-LogicalResult ConvertCommsToCPU::simplifyMemRefs() {
-  bool found = false;
-  getOperation().walk([&](Operation *op) {
-    found |= isa<memref::SubViewOp, memref::CollapseShapeOp,
-                 memref::ExpandShapeOp, memref::ExtractStridedMetadataOp>(op) ||
-             isa_and_present<affine::AffineDialect>(op->getDialect());
-    return found ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  if (!found)
-    return success();
-  RewritePatternSet patterns(&getContext());
-  memref::populateExpandStridedMetadataPatterns(patterns);
-  populateAffineToStdConversionPatterns(patterns);
-  return applyPatternsGreedily(getOperation(), std::move(patterns));
-}
-
-LogicalResult ConvertCommsToCPU::lowerLoops() {
-  RewritePatternSet patterns(&getContext());
-  populateSCFToControlFlowConversionPatterns(patterns);
-  ConversionTarget target(getContext());
-  target.addIllegalDialect<scf::SCFDialect>();
-  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-  return applyPartialConversion(getOperation(), target, std::move(patterns));
-}
-
-LogicalResult ConvertCommsToCPU::convertToLLVM(LLVMTypeConverter &types) {
-  RewritePatternSet patterns(&getContext());
-  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
-  vector::populateVectorBitCastLoweringPatterns(patterns);
-  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
-  vector::populateVectorStepLoweringPatterns(patterns);
-  vector::populateVectorBroadcastLoweringPatterns(patterns);
-  vector::populateVectorShapeCastLoweringPatterns(patterns);
-  vector::populateVectorMaskOpLoweringPatterns(patterns);
-  vector::populateVectorMaskMaterializationPatterns(
-      patterns, /*force32BitVectorIndices=*/true);
-  populateVectorToLLVMConversionPatterns(types, patterns,
-                                         /*reassociateFPReductions=*/false,
-                                         /*force32BitVectorIndices=*/true);
-  arith::populateArithToLLVMConversionPatterns(types, patterns);
-  populateMathToLLVMConversionPatterns(types, patterns);
-  populateFinalizeMemRefToLLVMConversionPatterns(types, patterns);
-  cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
-  cf::populateAssertToLLVMConversionPattern(types, patterns);
-  index::populateIndexToLLVMConversionPatterns(types, patterns);
-  ub::populateUBToLLVMConversionPatterns(types, patterns);
-  populateFuncToLLVMConversionPatterns(types, patterns);
-  LLVMConversionTarget target(getContext());
-  target.addLegalOp<ModuleOp>();
-  if (failed(applyFullConversion(getOperation(), target, std::move(patterns))))
-    return failure();
-  // Both sides of a cast are of the LLVM dialect now.
-  SmallVector<UnrealizedConversionCastOp> casts, left;
-  getOperation().walk(
-      [&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
-  reconcileUnrealizedCasts(casts, &left);
-  for (UnrealizedConversionCastOp cast : left)
-    return cast.emitError("a value of type ")
-           << cast.getResult(0).getType()
-           << " is used in a way that has no form on the CPU";
-  return success();
-}
-
 void ConvertCommsToCPU::runOnOperation() {
   LowerToLLVMOptions options(&getContext());
   LLVMTypeConverter types(&getContext(), options);
-  types.addConversion(
-      [](TokenType token) { return IntegerType::get(token.getContext(), 64); });
+  target::addTypeConversions(types);
   types.addTypeAttributeConversion(
       [](BaseMemRefType memref, MemorySpaceAttr) -> Attribute {
         return IntegerAttr::get(IntegerType::get(memref.getContext(), 64), 0);
@@ -141,7 +51,9 @@ void ConvertCommsToCPU::runOnOperation() {
   for (KernelOp kernel : kernels)
     if (failed(cpu::KernelLowering(kernel, types).run()))
       return signalPassFailure();
-  if (failed(simplifyMemRefs()) || failed(lowerLoops()) ||
-      failed(convertToLLVM(types)))
-    return signalPassFailure();
+  RewritePatternSet patterns(&getContext());
+  cf::populateAssertToLLVMConversionPattern(types, patterns);
+  if (failed(target::convertToLLVM(getOperation(), types, "CPU",
+                                   std::move(patterns))))
+    signalPassFailure();
 }

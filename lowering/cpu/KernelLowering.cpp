@@ -7,7 +7,6 @@
 
 #include "lowering/cpu/KernelLowering.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -15,7 +14,7 @@ using namespace mlir::comms;
 using namespace mlir::comms::cpu;
 
 KernelLowering::KernelLowering(KernelOp kernel, const LLVMTypeConverter &types)
-    : KernelBase(kernel, types, "CPU", "a CPU kernel") {}
+    : KernelBase(kernel, types, {"CPU", "a CPU kernel", "comms-to-cpu"}) {}
 
 //===----------------------------------------------------------------------===//
 // Calls
@@ -73,10 +72,7 @@ Value KernelLowering::callRuntime(ImplicitLocOpBuilder &b, StringRef name,
 // The function
 //===----------------------------------------------------------------------===//
 
-LogicalResult KernelLowering::bindArgument(unsigned index,
-                                           BlockArgument argument,
-                                           OpBuilder &builder) {
-  ImplicitLocOpBuilder b(kernel.getLoc(), builder);
+void KernelLowering::beginArgument(unsigned index, ImplicitLocOpBuilder &b) {
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   int64_t entry = int64_t(index) * sizeof(ArgTable);
   Value table = field(Field::Args);
@@ -87,65 +83,32 @@ LogicalResult KernelLowering::bindArgument(unsigned index,
       addBytes(table, constI64(entry + int64_t(offsetof(ArgTable, stride)), b),
                b));
   parts.push_back({base, stride});
-  Type type = argument.getType();
-  auto refuse = [&](StringRef why) {
-    return kernel.emitOpError("argument '")
-           << kernel.getArgumentName(index) << "' of type " << type << " "
-           << why;
-  };
-  if (isa<WindowType, SignalType, CounterType>(type)) {
-    if (auto window = dyn_cast<WindowType>(type);
-        window && !window.hasStaticShape())
-      return refuse(
-          "has an open dimension: specialise the kernel to its inputs first");
-    symbolic[argument] = index;
-    return success();
-  }
-  if (auto memref = dyn_cast<MemRefType>(type)) {
-    if (!memref.hasStaticShape() || !memref.getLayout().isIdentity())
-      return refuse("must have a static shape and the identity layout; "
-                    "specialise the kernel to "
-                    "its inputs first");
-    argument.replaceAllUsesWith(
-        makeMemRef(memref, partAddress(index, field(Field::Rank), b), b));
-    return success();
-  }
-  if (!type.isIntOrIndexOrFloat())
-    return refuse("cannot be an argument of a CPU kernel");
-  Value address = partAddress(index, field(Field::Rank), b);
+}
+
+Value KernelLowering::bindMemory(unsigned index, MemRefType type,
+                                 ImplicitLocOpBuilder &b) {
+  return viewPart(type, index, me.rank, b);
+}
+
+Value KernelLowering::bindScalar(unsigned index, Type type,
+                                 ImplicitLocOpBuilder &b) {
+  Value address = partAddress(index, me.rank, b);
   if (type.isInteger() && type.getIntOrFloatBitWidth() % 8 != 0) {
     Type bytes =
         b.getIntegerType(llvm::alignTo(type.getIntOrFloatBitWidth(), 8));
     Value whole = LLVM::LoadOp::create(b, bytes, address);
-    argument.replaceAllUsesWith(arith::TruncIOp::create(b, type, whole));
-    return success();
+    return arith::TruncIOp::create(b, type, whole);
   }
   Type converted = types.convertType(type);
   Value scalar = LLVM::LoadOp::create(b, converted, address);
-  if (converted != type)
-    scalar = UnrealizedConversionCastOp::create(b, TypeRange{type}, scalar)
-                 .getResult(0);
-  argument.replaceAllUsesWith(scalar);
-  return success();
+  if (converted == type)
+    return scalar;
+  return UnrealizedConversionCastOp::create(b, TypeRange{type}, scalar)
+      .getResult(0);
 }
 
-LogicalResult KernelLowering::makeFunction() {
-  Location loc = kernel.getLoc();
-  MLIRContext *mlir = kernel.getContext();
-  if (kernel.getBody().empty())
-    return kernel.emitOpError("has no body: a CPU kernel needs one");
-  auto pointer = LLVM::LLVMPointerType::get(mlir);
-  std::string name = kernel.getSymName().str();
-  auto type =
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(mlir), {pointer});
-  rewriter.setInsertionPointAfter(kernel);
-  function = LLVM::LLVMFuncOp::create(rewriter, loc, name, type);
-  function.getBody().takeBody(kernel.getBody());
-  Block &entry = function.getBody().front();
-  context = entry.insertArgument(0u, pointer, loc);
-
-  rewriter.setInsertionPointToStart(&entry);
-  ImplicitLocOpBuilder b(loc, rewriter);
+/// Loads what the context says, but for what the kernel fixes.
+void KernelLowering::readFields(ImplicitLocOpBuilder &b) {
   auto constantField = [&](Field f) -> std::optional<int64_t> {
     std::optional<uint64_t> value;
     if (f == Field::Ranks)
@@ -156,6 +119,7 @@ LogicalResult KernelLowering::makeFunction() {
       value = kernel.getBlocks();
     return value ? std::optional<int64_t>(*value) : std::nullopt;
   };
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   for (int64_t i = 0; i <= static_cast<int64_t>(Field::Fiber); ++i) {
     if (std::optional<int64_t> known = constantField(static_cast<Field>(i))) {
       fields.push_back(constIndex(*known, b));
@@ -169,15 +133,33 @@ LogicalResult KernelLowering::makeFunction() {
     Value number = LLVM::LoadOp::create(b, b.getI64Type(), address);
     fields.push_back(arith::IndexCastOp::create(b, b.getIndexType(), number));
   }
-  while (entry.getNumArguments() > 1) {
-    unsigned index = argTypes.size();
-    BlockArgument argument = entry.getArgument(1);
-    argTypes.push_back(argument.getType());
-    if (failed(bindArgument(index, argument, b)))
-      return failure();
-    keepName(argument, index, b);
-  }
-  return success();
+  me = {field(Field::Rank), field(Field::Ranks), field(Field::LsaSize)};
+  block = field(Field::Block);
+  blocks = field(Field::Blocks);
+  epoch = field(Field::Epoch);
+}
+
+LogicalResult KernelLowering::makeFunction() {
+  Location loc = kernel.getLoc();
+  if (kernel.getBody().empty())
+    return kernel.emitOpError("has no body: a CPU kernel needs one");
+  MLIRContext *mlir = kernel.getContext();
+  auto pointer = LLVM::LLVMPointerType::get(mlir);
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(mlir), {pointer});
+  rewriter.setInsertionPointAfter(kernel);
+  function = LLVM::LLVMFuncOp::create(rewriter, loc, kernel.getSymName(), type);
+  function.getBody().takeBody(kernel.getBody());
+  Block &entry = function.getBody().front();
+  context = entry.insertArgument(0u, pointer, loc);
+  rewriter.setInsertionPointToStart(&entry);
+  ImplicitLocOpBuilder b(loc, rewriter);
+  readFields(b);
+  return bindArguments(entry, b);
+}
+
+void KernelLowering::lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) {
+  rewriter.replaceOpWithNewOp<LLVM::ReturnOp>(op, ValueRange{});
 }
 
 //===----------------------------------------------------------------------===//
@@ -211,57 +193,8 @@ void KernelLowering::addInterrupt(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// All ops
+// The body
 //===----------------------------------------------------------------------===//
-
-LogicalResult KernelLowering::lowerOp(Operation *op) {
-  rewriter.setInsertionPoint(op);
-  ImplicitLocOpBuilder b(op->getLoc(), rewriter);
-  return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<TeamOp, TeamSplitOp, RankOp, SizeOp, TranslateRankOp>(
-          [&](auto) { return lowerTeamOp(op, b); })
-      .Case<ForPeersOp>(
-          [&](auto loop) { return lowerPeerLoop(loop, field(Field::Rank)); })
-      .Case<RoleOp>([&](auto role) {
-        return lowerRole(role, field(Field::Block)), success();
-      })
-      .Case<BlockIdOp>([&](auto) {
-        rewriter.replaceOp(op, field(Field::Block));
-        return success();
-      })
-      .Case<NumBlocksOp>([&](auto) {
-        rewriter.replaceOp(op, field(Field::Blocks));
-        return success();
-      })
-      .Case<EpochOp>([&](auto) {
-        rewriter.replaceOp(op, field(Field::Epoch));
-        return success();
-      })
-      .Case<ReturnOp>([&](auto) {
-        rewriter.replaceOpWithNewOp<LLVM::ReturnOp>(op, ValueRange{});
-        return success();
-      })
-      .Case<LocalOp, PeerOp, MultimemOp, ScratchOp, memref::AllocaOp>(
-          [&](auto) { return lowerWindowOp(op, b); })
-      .Case<PutOp, GetOp, PutSignalOp, EngineCopyOp, BulkCopyOp, BulkWaitOp>(
-          [&](auto) { return lowerCopyOp(op, b); })
-      .Case<SignalOp, WaitSignalOp, WaitSignalFromOp, ReadSignalOp,
-            ResetSignalOp, WaitCounterOp, ReadCounterOp, ResetCounterOp,
-            FlushOp, FenceOp, BarrierOp, BarrierArriveOp, BarrierWaitOp>(
-          [&](auto) { return lowerSyncOp(op, b); })
-      .Case<CheckBoundsOp, RecordAccessOp, RecordSyncOp>(
-          [&](auto) { return lowerCheckOp(op, b); })
-      .Case<TileLoadOp, TileStoreOp, PacketStoreOp, PacketLoadOp, PoisonStoreOp,
-            PoisonLoadOp, PoisonFillOp, MultimemLoadReduceOp, MultimemStoreOp,
-            MultimemReduceOp>([&](auto) { return lowerTileOp(op, b); })
-      .Default([&](Operation *) -> LogicalResult {
-        if (isa_and_present<CommsDialect>(op->getDialect()))
-          return op->emitOpError(
-              "has no form on the CPU: lower it first, the pipeline "
-              "comms-to-cpu has the passes in order");
-        return success();
-      });
-}
 
 LogicalResult KernelLowering::lowerBody() {
   // What is lowered may add ops, never comms ops: one list is enough. Parents

@@ -52,50 +52,55 @@ public:
 private:
   // Structure: KernelLowering.cpp.
   LogicalResult makeFunction();
-  LogicalResult bindArgument(unsigned index, BlockArgument argument,
-                             OpBuilder &builder);
+  void readFields(ImplicitLocOpBuilder &b);
+  void beginArgument(unsigned index, ImplicitLocOpBuilder &b) override;
+  Value bindMemory(unsigned index, MemRefType type,
+                   ImplicitLocOpBuilder &b) override;
+  Value bindScalar(unsigned index, Type type, ImplicitLocOpBuilder &b) override;
   void addInterrupt(Operation *op);
   void addInterrupt(Operation *op, Block *block, Block::iterator at);
-  LogicalResult lowerOp(Operation *op);
+  void lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) override;
   LogicalResult lowerBody();
   void describe();
 
-  // Teams: TeamLowering.cpp.
-  FailureOr<Value> checkedWorldRank(Operation *op, Value team, Value rank,
-                                    ImplicitLocOpBuilder &b);
-  bool isKnownMember(Value team, Value rank);
-  LogicalResult lowerTeamOp(Operation *op, ImplicitLocOpBuilder &b);
-
   // Memory: MemoryLowering.cpp.
   Value partAddress(unsigned argument, Value worldRank,
-                    ImplicitLocOpBuilder &b);
+                    ImplicitLocOpBuilder &b) override;
   Value makeMemRef(MemRefType type, Value address, ImplicitLocOpBuilder &b);
+  Value viewPart(MemRefType type, unsigned argument, Value worldRank,
+                 ImplicitLocOpBuilder &b) override;
   FailureOr<int64_t> reserveArena(Operation *op, MemRefType type);
-  LogicalResult lowerWindowOp(Operation *op, ImplicitLocOpBuilder &b);
   LogicalResult lowerScratch(Operation *op, MemRefType type,
-                             ImplicitLocOpBuilder &b);
-  LogicalResult lowerTransfer(Operation *op, Value source, Value sourceOffset,
-                              Value window, Value offset, Value count,
-                              Value team, Value peer, bool toPeer,
-                              ImplicitLocOpBuilder &b);
-  LogicalResult lowerCopyOp(Operation *op, ImplicitLocOpBuilder &b);
+                             ImplicitLocOpBuilder &b) override;
+  LogicalResult lowerAlloca(memref::AllocaOp op,
+                            ImplicitLocOpBuilder &b) override;
+  LogicalResult lowerTransfer(Operation *op, const target::Transfer &transfer,
+                              ImplicitLocOpBuilder &b) override;
+  void lowerBulkCopy(BulkCopyOp op, ImplicitLocOpBuilder &b) override;
+  void count(Operation *op, unsigned counter, Value index,
+             ImplicitLocOpBuilder &b) override;
 
   // Synchronisation: SyncLowering.cpp.
-  LogicalResult lowerSyncOp(Operation *op, ImplicitLocOpBuilder &b);
   LogicalResult lowerSignal(Operation *op, Value signal, Value index,
                             SignalKind kind, Value value, Value team,
-                            Value peer, ImplicitLocOpBuilder &b);
+                            Value peer, bool release,
+                            ImplicitLocOpBuilder &b) override;
   LogicalResult lowerWait(Operation *op, Value cells, Value index,
                           WaitKind kind, Value value, Value team, Value peer,
-                          ImplicitLocOpBuilder &b);
+                          ImplicitLocOpBuilder &b) override;
   LogicalResult lowerCell(Operation *op, Value cells, Value index, bool reset,
-                          ImplicitLocOpBuilder &b);
+                          ImplicitLocOpBuilder &b) override;
+  void lowerFence(Operation *op, ImplicitLocOpBuilder &b) override;
   FailureOr<Value> arrive(Operation *op, Value team, BarrierExtent extent,
-                          ImplicitLocOpBuilder &b);
-  LogicalResult lowerCheckOp(Operation *op, ImplicitLocOpBuilder &b);
+                          ImplicitLocOpBuilder &b) override;
+  LogicalResult awaitBarrier(Operation *op, const target::Arrival &arrival,
+                             ImplicitLocOpBuilder &b) override;
+  void failBounds(Operation *op, llvm::StringRef what, Value offset,
+                  Value count, Value limit, ImplicitLocOpBuilder &b) override;
+  void lowerRecord(Operation *op, ImplicitLocOpBuilder &b) override;
 
   // Tiles, packets, poison, multimem: TileLowering.cpp.
-  LogicalResult lowerTileOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerTileOp(Operation *op, ImplicitLocOpBuilder &b) override;
   FailureOr<VectorType> getTileType(Operation *op, Value tile);
   Value laneMask(VectorType type, Value count, ImplicitLocOpBuilder &b);
   Value countLanes(Value count, int64_t lanes, ImplicitLocOpBuilder &b);

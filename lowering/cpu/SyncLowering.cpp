@@ -14,6 +14,7 @@ using namespace mlir::comms::cpu;
 LogicalResult KernelLowering::lowerSignal(Operation *op, Value signal,
                                           Value index, SignalKind kind,
                                           Value value, Value team, Value peer,
+                                          bool release,
                                           ImplicitLocOpBuilder &b) {
   FailureOr<unsigned> argument = getArgument(op, signal);
   if (failed(argument))
@@ -78,90 +79,42 @@ FailureOr<Value> KernelLowering::arrive(Operation *op, Value team,
                      b.getI64Type());
 }
 
-LogicalResult KernelLowering::lowerSyncOp(Operation *op,
-                                          ImplicitLocOpBuilder &b) {
-  if (auto o = dyn_cast<SignalOp>(op)) {
-    if (failed(lowerSignal(op, o.getSignal(), o.getIndex(), o.getKind(),
-                           o.getValue(), o.getTeam(), o.getPeer(), b)))
-      return failure();
-    rewriter.eraseOp(op);
-    return success();
-  }
-  if (auto o = dyn_cast<WaitSignalOp>(op))
-    return lowerWait(op, o.getSignal(), o.getIndex(), o.getKind(), o.getValue(),
-                     {}, {}, b);
-  if (auto o = dyn_cast<WaitSignalFromOp>(op))
-    return lowerWait(op, o.getSignal(), o.getIndex(), o.getKind(), o.getValue(),
-                     o.getTeam(), o.getPeer(), b);
-  if (auto o = dyn_cast<WaitCounterOp>(op))
-    return lowerWait(op, o.getCounter(), o.getIndex(), WaitKind::Ge,
-                     o.getValue(), {}, {}, b);
-  if (auto o = dyn_cast<ReadSignalOp>(op))
-    return lowerCell(op, o.getSignal(), o.getIndex(), false, b);
-  if (auto o = dyn_cast<ResetSignalOp>(op))
-    return lowerCell(op, o.getSignal(), o.getIndex(), true, b);
-  if (auto o = dyn_cast<ReadCounterOp>(op))
-    return lowerCell(op, o.getCounter(), o.getIndex(), false, b);
-  if (auto o = dyn_cast<ResetCounterOp>(op))
-    return lowerCell(op, o.getCounter(), o.getIndex(), true, b);
-  if (isa<FlushOp, FenceOp>(op)) {
-    callRuntime(b, "fence", {siteOf(op, b)});
-    rewriter.eraseOp(op);
-    return success();
-  }
-  if (auto o = dyn_cast<BarrierOp>(op)) {
-    FailureOr<Value> handle = arrive(op, o.getTeam(), o.getExtent(), b);
-    if (failed(handle))
-      return failure();
-    callRuntime(b, "barrier_wait", {siteOf(op, b), *handle});
-    rewriter.eraseOp(op);
-    return success();
-  }
-  if (auto o = dyn_cast<BarrierArriveOp>(op)) {
-    FailureOr<Value> handle = arrive(op, o.getTeam(), o.getExtent(), b);
-    if (failed(handle))
-      return failure();
-    replaceToken(op, *handle, b);
-    return success();
-  }
-  auto o = cast<BarrierWaitOp>(op);
-  Value handle = UnrealizedConversionCastOp::create(
-                     b, TypeRange{b.getI64Type()}, o.getArrived())
-                     .getResult(0);
-  callRuntime(b, "barrier_wait", {siteOf(op, b), handle});
-  replaceToken(op, {}, b);
+LogicalResult KernelLowering::awaitBarrier(Operation *op,
+                                           const target::Arrival &arrival,
+                                           ImplicitLocOpBuilder &b) {
+  callRuntime(b, "barrier_wait", {siteOf(op, b), arrival.number});
   return success();
 }
 
-LogicalResult KernelLowering::lowerCheckOp(Operation *op,
-                                           ImplicitLocOpBuilder &b) {
-  if (auto o = dyn_cast<CheckBoundsOp>(op)) {
-    // Unsigned: a negative offset or count is out of bounds too.
-    Value offset = o.getOffset(), count = o.getCount(), limit = o.getLimit();
-    auto above = arith::CmpIPredicate::ugt;
-    Value late = arith::CmpIOp::create(b, above, offset, limit);
-    Value rest = b.createOrFold<arith::SubIOp>(limit, offset);
-    Value longer = arith::CmpIOp::create(b, above, count, rest);
-    Value outside = arith::OrIOp::create(b, late, longer);
-    auto check = scf::IfOp::create(b, outside, /*withElseRegion=*/false);
-    ImplicitLocOpBuilder inner(b.getLoc(), check.thenYield());
-    callRuntime(inner, "out_of_bounds",
-                {siteOf(op, inner, o.getWhat()), toI64(offset, inner),
-                 toI64(count, inner), toI64(limit, inner)});
-  } else if (auto o = dyn_cast<RecordAccessOp>(op)) {
-    auto type = cast<MemRefType>(o.getMemref().getType());
-    // A multimem view is no address of this process; its parts are not
-    // recorded.
-    if (!o.getMemref().getDefiningOp<MultimemOp>())
-      callRuntime(b, "record_access",
-                  {siteOf(op, b),
-                   constI64(static_cast<int64_t>(o.getKind()), b),
-                   elementAddress(o.getMemref(), o.getOffset(), b),
-                   scale(o.getCount(), type.getElementType(), b)});
-  } else {
-    auto record = cast<RecordSyncOp>(op);
+void KernelLowering::lowerFence(Operation *op, ImplicitLocOpBuilder &b) {
+  callRuntime(b, "fence", {siteOf(op, b)});
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+void KernelLowering::failBounds(Operation *op, StringRef what, Value offset,
+                                Value count, Value limit,
+                                ImplicitLocOpBuilder &b) {
+  callRuntime(b, "out_of_bounds",
+              {siteOf(op, b, what), toI64(offset, b), toI64(count, b),
+               toI64(limit, b)});
+}
+
+void KernelLowering::lowerRecord(Operation *op, ImplicitLocOpBuilder &b) {
+  if (auto record = dyn_cast<RecordSyncOp>(op)) {
     callRuntime(b, "record_sync", {siteOf(op, b, record.getWhat())});
+    return;
   }
-  rewriter.eraseOp(op);
-  return success();
+  auto record = cast<RecordAccessOp>(op);
+  // A multimem view is no address of this process; its parts are not recorded.
+  if (record.getMemref().getDefiningOp<MultimemOp>())
+    return;
+  auto type = cast<MemRefType>(record.getMemref().getType());
+  callRuntime(b, "record_access",
+              {siteOf(op, b),
+               constI64(static_cast<int64_t>(record.getKind()), b),
+               elementAddress(record.getMemref(), record.getOffset(), b),
+               scale(record.getCount(), type.getElementType(), b)});
 }

@@ -32,6 +32,8 @@
 #ifndef COMMSIR_LOWERING_NVVM_ABI_H
 #define COMMSIR_LOWERING_NVVM_ABI_H
 
+#include "lowering/target/Attributes.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -160,8 +162,7 @@ inline constexpr const char kAlignmentAttr[] = "comms.alignment";
 /// Alignment of every argument's part, in bytes.
 inline constexpr int64_t kAlignment = 256;
 
-/// Poison of lamport slots: every 16 bits of a float.
-inline constexpr uint32_t kPoison32 = 0xFFFAFFFA;
+using target::kPoison32;
 
 /// Shared memory that a kernel may declare; above it, the launch must ask for
 /// it (`shared` of `comms.launch`, dynamic).
@@ -169,15 +170,14 @@ inline constexpr int64_t kStaticShared = 48 << 10;
 /// Shared memory of a CTA on sm_90 and sm_100.
 inline constexpr int64_t kMaxShared = 227 << 10;
 
-/// Attributes that convert-comms-to-nvvm leaves on the kernel's function. args,
-/// sites, ranks, lsa_size and choices are as the CPU's; windows reached by
-/// multimem have `multimem`.
-inline constexpr const char kArgsAttr[] = "comms.args";
-inline constexpr const char kSitesAttr[] = "comms.sites";
-inline constexpr const char kRanksAttr[] = "comms.ranks";
-inline constexpr const char kLsaSizeAttr[] = "comms.lsa_size";
-inline constexpr const char kBlocksAttr[] = "comms.blocks";
-inline constexpr const char kChoicesAttr[] = "comms.choices";
+/// Attributes that convert-comms-to-nvvm leaves on the kernel's function. In
+/// args, windows reached by multimem have `multimem`.
+using target::kArgsAttr;
+using target::kBlocksAttr;
+using target::kChoicesAttr;
+using target::kLsaSizeAttr;
+using target::kRanksAttr;
+using target::kSitesAttr;
 /// {blocks, threads, cluster, dynamic_shared} as i64: the shape of the launch;
 /// bytes of dynamic shared memory (0: none). With the unit attribute `overlap`
 /// a launch may begin while the one before it in its stream ends (programmatic

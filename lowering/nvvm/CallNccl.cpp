@@ -61,7 +61,8 @@ private:
   LogicalResult lowerPutSignal(PutSignalOp op);
   LogicalResult lowerWait(Operation *op, Value cells, Value index, Value least,
                           bool isEqual);
-  void lowerCell(Operation *op, Value cells, Value index, bool isReset);
+  LogicalResult lowerCell(Operation *op, Value cells, Value index,
+                          bool isReset);
   LogicalResult lowerBarrier(Operation *op, Value team, BarrierExtent extent,
                              MemoryOrder order, StringRef suffix);
   LogicalResult lowerPart(Operation *op, Value window, Value team, Value peer);
@@ -312,15 +313,18 @@ LogicalResult Caller::lowerWait(Operation *op, Value cells, Value index,
   return success();
 }
 
-void Caller::lowerCell(Operation *op, Value cells, Value index, bool isReset) {
+LogicalResult Caller::lowerCell(Operation *op, Value cells, Value index,
+                                bool isReset) {
   FailureOr<Value> number = cell(op, cells, index);
+  if (failed(number))
+    return failure();
   std::string what = isa<CounterType>(cells.getType()) ? "counter" : "signal";
   Value communicator = comm();
   if (isReset) {
     byLeader([&] { call("gin_reset_" + what, {communicator, *number}); });
     gpu::BarrierOp::create(*b);
     op->erase();
-    return;
+    return success();
   }
   // Threads that each looked might see different values and part ways.
   auto shared = MemRefType::get(
@@ -337,6 +341,7 @@ void Caller::lowerCell(Operation *op, Value cells, Value index, bool isReset) {
   Value seen = memref::LoadOp::create(*b, place, zero);
   op->getResult(0).replaceAllUsesWith(seen);
   op->erase();
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -554,14 +559,12 @@ LogicalResult Caller::lower(Operation *op) {
                          wait.getValue(), /*isEqual=*/false);
       })
       .Case<ReadSignalOp, ResetSignalOp>([&](auto access) {
-        lowerCell(op, access.getSignal(), access.getIndex(),
-                  isa<ResetSignalOp>(op));
-        return success();
+        return lowerCell(op, access.getSignal(), access.getIndex(),
+                         isa<ResetSignalOp>(op));
       })
       .Case<ReadCounterOp, ResetCounterOp>([&](auto access) {
-        lowerCell(op, access.getCounter(), access.getIndex(),
-                  isa<ResetCounterOp>(op));
-        return success();
+        return lowerCell(op, access.getCounter(), access.getIndex(),
+                         isa<ResetCounterOp>(op));
       })
       .Case<LocalOp>([&](LocalOp local) -> LogicalResult {
         return lowerPart(op, local.getWindow(), {}, {});

@@ -20,13 +20,13 @@ using namespace mlir::comms::nvvm;
 
 KernelLowering::KernelLowering(KernelOp kernel, const LLVMTypeConverter &types,
                                const Target &target)
-    : KernelBase(kernel, types, "GPU", "a GPU kernel"), target(target),
-      generic(LLVM::LLVMPointerType::get(kernel.getContext())),
+    : KernelBase(kernel, types, {"GPU", "a GPU kernel", "comms-to-nvvm"}),
+      target(target), generic(LLVM::LLVMPointerType::get(kernel.getContext())),
       global(LLVM::LLVMPointerType::get(kernel.getContext(), 1)),
       shared(LLVM::LLVMPointerType::get(kernel.getContext(), 3)) {}
 
 //===----------------------------------------------------------------------===//
-// Numbers and tokens
+// Numbers
 //===----------------------------------------------------------------------===//
 
 Value KernelLowering::toI32(Value index, ImplicitLocOpBuilder &b) {
@@ -40,17 +40,6 @@ Value KernelLowering::toI32(Value index, ImplicitLocOpBuilder &b) {
 /// An unsigned number as an index.
 Value KernelLowering::toIndex(Value integer, ImplicitLocOpBuilder &b) {
   return b.createOrFold<arith::IndexCastUIOp>(b.getIndexType(), integer);
-}
-
-void KernelLowering::replaceToken(Operation *op, Value number,
-                                  ImplicitLocOpBuilder &b) {
-  // A barrier's new token stands for the same arrival.
-  std::optional<std::pair<Value, BarrierExtent>> known;
-  if (op->getNumResults() && arrivals.contains(op->getResult(0)))
-    known = arrivals.at(op->getResult(0));
-  Value token = KernelBase::replaceToken(op, number, b);
-  if (token && known)
-    arrivals[token] = *known;
 }
 
 //===----------------------------------------------------------------------===//
@@ -149,58 +138,31 @@ LogicalResult KernelLowering::layOutParameters() {
   return success();
 }
 
-LogicalResult KernelLowering::bindArgument(unsigned index,
-                                           BlockArgument argument,
-                                           ImplicitLocOpBuilder &b) {
-  Type type = argument.getType();
-  auto refuse = [&](StringRef why) {
-    return kernel.emitOpError("argument '")
-           << kernel.getArgumentName(index) << "' of type " << type << " "
-           << why;
-  };
-  if (isa<WindowType, SignalType, CounterType>(type)) {
-    if (auto window = dyn_cast<WindowType>(type);
-        window && !window.hasStaticShape())
-      return refuse(
-          "has an open dimension: specialise the kernel to its inputs first");
-    symbolic[argument] = index;
-    return success();
-  }
-  if (auto memref = dyn_cast<MemRefType>(type)) {
-    if (!memref.hasStaticShape() || !memref.getLayout().isIdentity())
-      return refuse("must have a static shape and the identity layout; "
-                    "specialise the kernel to its inputs first");
-    if (!argument.use_empty()) {
-      Value address = parameter(offsets[index], global, b);
-      argument.replaceAllUsesWith(makeMemRef(memref, address, kAlignment, b));
-    }
-    return success();
-  }
-  if (!type.isIntOrIndexOrFloat() ||
-      (!type.isIndex() && type.getIntOrFloatBitWidth() > 64))
-    return refuse("cannot be an argument of a GPU kernel");
-  if (argument.use_empty())
-    return success();
-  Value word = parameter(offsets[index], b.getI64Type(), b);
+Value KernelLowering::bindMemory(unsigned index, MemRefType type,
+                                 ImplicitLocOpBuilder &b) {
+  return makeMemRef(type, parameter(offsets[index], global, b), kAlignment, b);
+}
+
+Value KernelLowering::bindScalar(unsigned index, Type type,
+                                 ImplicitLocOpBuilder &b) {
   unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  if (width > 64)
+    return {};
+  Value word = parameter(offsets[index], b.getI64Type(), b);
   Value bits = width == 64
                    ? word
                    : arith::TruncIOp::create(b, b.getIntegerType(width), word)
                          .getResult();
   if (type.isIndex())
-    bits = arith::IndexCastOp::create(b, type, bits);
-  else if (isa<FloatType>(type))
-    bits = arith::BitcastOp::create(b, type, bits);
-  argument.replaceAllUsesWith(bits);
-  return success();
+    return arith::IndexCastOp::create(b, type, bits);
+  if (isa<FloatType>(type))
+    return arith::BitcastOp::create(b, type, bits);
+  return bits;
 }
 
-LogicalResult KernelLowering::makeFunction() {
-  Location loc = kernel.getLoc();
-  rewriter.setInsertionPointAfter(kernel);
-  auto type = LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(kernel.getContext()), {generic});
-  function = LLVM::LLVMFuncOp::create(rewriter, loc, kernel.getSymName(), type);
+/// An entry of one struct by value, for CTAs of this shape.
+void KernelLowering::describeFunction() {
+  MLIRContext *context = kernel.getContext();
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
                     rewriter.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
@@ -210,7 +172,7 @@ LogicalResult KernelLowering::makeFunction() {
         NVVM::NVVMDialect::getClusterDimAttrName(),
         rewriter.getDenseI32ArrayAttr({int32_t(target.cluster), 1, 1}));
   auto structType = LLVM::LLVMStructType::getLiteral(
-      kernel.getContext(),
+      context,
       {LLVM::LLVMArrayType::get(rewriter.getI64Type(), paramBytes / 8)});
   function.setArgAttrs(
       0,
@@ -221,19 +183,13 @@ LogicalResult KernelLowering::makeFunction() {
                                  rewriter.getI64IntegerAttr(8)),
            rewriter.getNamedAttr(NVVM::NVVMDialect::getGridConstantAttrName(),
                                  rewriter.getUnitAttr())}));
-  // The kernel keeps its name for messages until it is erased.
-  function.getBody().takeBody(kernel.getBody());
-  Block &entry = function.getBody().front();
-  params = entry.insertArgument(0u, generic, loc);
+}
 
-  rewriter.setInsertionPointToStart(&entry);
-  ImplicitLocOpBuilder b(loc, rewriter);
-  if (target.sm >= 90) { // The next launch may start; the last has ended.
-    emit(b, Ptx::LaunchDependents, {});
-    emit(b, Ptx::WaitForPrevious, {});
-  }
+/// Who this thread is, and what the block's words in the state say.
+void KernelLowering::readState(ImplicitLocOpBuilder &b) {
   Type i32 = b.getI32Type();
-  rank = toIndex(parameter(offsetof(Launch, rank), i32, b), b);
+  me = {toIndex(parameter(offsetof(Launch, rank), i32, b), b),
+        constIndex(ranks, b), constIndex(lsaSize, b)};
   state = parameter(offsetof(Launch, state), global, b);
   Value cta = NVVM::BlockIdXOp::create(
       b, i32,
@@ -245,6 +201,7 @@ LogicalResult KernelLowering::makeFunction() {
           : arith::DivUIOp::create(b, cta, constI32(target.cluster, b))
                 .getResult();
   block = toIndex(number, b);
+  blocks = constIndex(target.blocks, b);
   Value thread = NVVM::ThreadIdXOp::create(b, i32);
   Value inBlock = thread;
   if (target.cluster > 1)
@@ -266,15 +223,27 @@ LogicalResult KernelLowering::makeFunction() {
         b, i32, addBytes(words, getGenerationOffset(target.blocks), b), 4);
     LLVM::StoreOp::create(b, passed, generation);
   }
-  while (entry.getNumArguments() > 1) {
-    unsigned index = argTypes.size();
-    BlockArgument argument = entry.getArgument(1);
-    argTypes.push_back(argument.getType());
-    if (failed(bindArgument(index, argument, b)))
-      return failure();
-    keepName(argument, index, b);
+}
+
+LogicalResult KernelLowering::makeFunction() {
+  Location loc = kernel.getLoc();
+  rewriter.setInsertionPointAfter(kernel);
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(kernel.getContext()), {generic});
+  function = LLVM::LLVMFuncOp::create(rewriter, loc, kernel.getSymName(), type);
+  describeFunction();
+  // The kernel keeps its name for messages until it is erased.
+  function.getBody().takeBody(kernel.getBody());
+  Block &entry = function.getBody().front();
+  params = entry.insertArgument(0u, generic, loc);
+  rewriter.setInsertionPointToStart(&entry);
+  ImplicitLocOpBuilder b(loc, rewriter);
+  if (target.sm >= 90) { // The next launch may start; the last has ended.
+    emit(b, Ptx::LaunchDependents, {});
+    emit(b, Ptx::WaitForPrevious, {});
   }
-  return success();
+  readState(b);
+  return bindArguments(entry, b);
 }
 
 /// Where the block's channels are marked busy: behind what is loaded and sent
@@ -332,7 +301,7 @@ void KernelLowering::lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) {
 }
 
 //===----------------------------------------------------------------------===//
-// All ops
+// The body
 //===----------------------------------------------------------------------===//
 
 /// Ops that travel by GIN: comms-call-nccl has left none.
@@ -345,58 +314,13 @@ static LogicalResult refuseGin(Operation *op) {
       "or drop `gin` for peers in load/store reach");
 }
 
-LogicalResult KernelLowering::lowerOp(Operation *op) {
-  if (failed(refuseGin(op)))
-    return failure();
-  rewriter.setInsertionPoint(op);
-  ImplicitLocOpBuilder b(op->getLoc(), rewriter);
-  return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<TeamOp, TeamSplitOp, RankOp, SizeOp, TranslateRankOp>(
-          [&](auto) { return lowerTeamOp(op, b); })
-      .Case<ForPeersOp>([&](auto loop) { return lowerPeerLoop(loop, rank); })
-      .Case<RoleOp>(
-          [&](auto role) { return lowerRole(role, block), success(); })
-      .Case<BlockIdOp>([&](auto) {
-        rewriter.replaceOp(op, block);
-        return success();
-      })
-      .Case<NumBlocksOp>([&](auto) {
-        rewriter.replaceOp(op, constIndex(target.blocks, b));
-        return success();
-      })
-      .Case<EpochOp>([&](auto) {
-        rewriter.replaceOp(op, epoch);
-        return success();
-      })
-      .Case<ReturnOp>([&](auto end) { return lowerReturn(end, b), success(); })
-      .Case<LocalOp, PeerOp, MultimemOp, ScratchOp, memref::AllocaOp>(
-          [&](auto) { return lowerWindowOp(op, b); })
-      .Case<PutOp, GetOp, PutSignalOp, EngineCopyOp, BulkCopyOp, BulkWaitOp>(
-          [&](auto) { return lowerCopyOp(op, b); })
-      .Case<SignalOp, WaitSignalOp, WaitSignalFromOp, ReadSignalOp,
-            ResetSignalOp, WaitCounterOp, ReadCounterOp, ResetCounterOp,
-            FlushOp, FenceOp, BarrierOp, BarrierArriveOp, BarrierWaitOp>(
-          [&](auto) { return lowerSyncOp(op, b); })
-      .Case<CheckBoundsOp, RecordAccessOp, RecordSyncOp>(
-          [&](auto) { return lowerCheckOp(op, b); })
-      .Case<PacketLoadOp, PoisonLoadOp>(
-          [&](auto) { return lowerPollGroup(op); })
-      .Case<TileLoadOp, TileStoreOp, PacketStoreOp, PoisonStoreOp, PoisonFillOp,
-            MultimemLoadReduceOp, MultimemStoreOp, MultimemReduceOp>(
-          [&](auto) { return lowerTileOp(op, b); })
-      .Case<vector::LoadOp, vector::StoreOp>([&](auto) {
-        alignVector(op);
-        return success();
-      })
-      .Default([&](Operation *) -> LogicalResult {
-        if (isa_and_present<gpu::GPUDialect>(op->getDialect()))
-          return lowerGpuOp(op, b);
-        if (isa_and_present<CommsDialect>(op->getDialect()))
-          return op->emitOpError(
-              "has no form on the GPU: lower it first, the pipeline "
-              "comms-to-nvvm has the passes in order");
-        return success();
-      });
+LogicalResult KernelLowering::lowerOtherOp(Operation *op,
+                                           ImplicitLocOpBuilder &b) {
+  if (isa<vector::LoadOp, vector::StoreOp>(op))
+    return alignVector(op), success();
+  if (isa_and_present<gpu::GPUDialect>(op->getDialect()))
+    return lowerGpuOp(op, b);
+  return success();
 }
 
 LogicalResult KernelLowering::lowerBody(Operation *entrance) {
@@ -413,7 +337,7 @@ LogicalResult KernelLowering::lowerBody(Operation *entrance) {
       ImplicitLocOpBuilder b(op->getLoc(), rewriter);
       enter(b);
     }
-    if (!done.contains(op) && failed(lowerOp(op)))
+    if (!done.contains(op) && (failed(refuseGin(op)) || failed(lowerOp(op))))
       return failure();
   }
   return success();

@@ -109,88 +109,91 @@ private:
   LogicalResult checkShape();
   LogicalResult layOutParameters();
   LogicalResult makeFunction();
-  LogicalResult bindArgument(unsigned index, BlockArgument argument,
-                             ImplicitLocOpBuilder &b);
-  void lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b);
-  LogicalResult lowerOp(Operation *op);
+  void describeFunction();
+  void readState(ImplicitLocOpBuilder &b);
+  Value bindMemory(unsigned index, MemRefType type,
+                   ImplicitLocOpBuilder &b) override;
+  Value bindScalar(unsigned index, Type type, ImplicitLocOpBuilder &b) override;
+  void lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) override;
+  LogicalResult lowerOtherOp(Operation *op, ImplicitLocOpBuilder &b) override;
   /// `entrance`: the op before which the block's channels are marked busy.
   LogicalResult lowerBody(Operation *entrance);
   void describe();
   LogicalResult makeShared();
 
-  // Teams: TeamLowering.cpp.
-  FailureOr<Value> checkedWorldRank(Operation *op, Value team, Value rank,
-                                    ImplicitLocOpBuilder &b);
-  LogicalResult lowerTeamOp(Operation *op, ImplicitLocOpBuilder &b);
-
   // Memory: MemoryLowering.cpp.
   Value parameter(int64_t offset, Type type, ImplicitLocOpBuilder &b);
   Value partAddress(unsigned argument, Value worldRank,
-                    ImplicitLocOpBuilder &b);
+                    ImplicitLocOpBuilder &b) override;
   Value cellAddress(unsigned argument, Value worldRank, Value index,
                     ImplicitLocOpBuilder &b);
   Value makeMemRef(MemRefType type, Value address, int64_t alignment,
                    ImplicitLocOpBuilder &b);
+  Value viewPart(MemRefType type, unsigned argument, Value worldRank,
+                 ImplicitLocOpBuilder &b) override;
   /// Like elementAddress, in address space 1.
   Value globalAddress(Value memref, Value offset, ImplicitLocOpBuilder &b);
   int64_t getAlignment(Value memref);
   int64_t getAlignment(Value memref, Value offset);
-  LogicalResult lowerWindowOp(Operation *op, ImplicitLocOpBuilder &b);
   LogicalResult lowerScratch(Operation *op, MemRefType type,
-                             ImplicitLocOpBuilder &b);
-  LogicalResult lowerAlloca(memref::AllocaOp op, ImplicitLocOpBuilder &b);
+                             ImplicitLocOpBuilder &b) override;
+  LogicalResult lowerAlloca(memref::AllocaOp op,
+                            ImplicitLocOpBuilder &b) override;
   void alignVector(Operation *op);
   void copyBytes(Value source, Value dest, Value count, int64_t elementBytes,
                  int64_t alignment, ImplicitLocOpBuilder &b);
-  LogicalResult lowerTransfer(Operation *op, Value source, Value sourceOffset,
-                              Value window, Value offset, Value count,
-                              Value team, Value peer, bool toPeer,
-                              ImplicitLocOpBuilder &b);
-  LogicalResult lowerCopyOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerTransfer(Operation *op, const target::Transfer &transfer,
+                              ImplicitLocOpBuilder &b) override;
+  void lowerBulkCopy(BulkCopyOp op, ImplicitLocOpBuilder &b) override;
+  void count(Operation *op, unsigned counter, Value index,
+             ImplicitLocOpBuilder &b) override;
 
   // Threads and polls: ThreadLowering.cpp.
   /// The threads of the block meet; what each stored before is seen by the
   /// others after, if that is asked for.
   void threadBarrier(ImplicitLocOpBuilder &b, bool ordersMemory = true);
+  void meet(ImplicitLocOpBuilder &b) override { threadBarrier(b); }
   void ifLeader(ImplicitLocOpBuilder &b,
                 llvm::function_ref<void(ImplicitLocOpBuilder &)> body);
   Value threadNumber(ImplicitLocOpBuilder &b);
   /// Whether `mine` (i1) holds for all threads of the warp.
   Value holdsForWarp(Value mine, ImplicitLocOpBuilder &b);
   bool isAlone() const { return target.threads * target.cluster == 1; }
-  Value broadcast(Value fromLeader, ImplicitLocOpBuilder &b);
+  FailureOr<Value> broadcast(Value fromLeader, ImplicitLocOpBuilder &b);
   SmallVector<Value> emitPolls(ArrayRef<Poll> polls, ImplicitLocOpBuilder &b);
   LLVM::LLVMFuncOp getStopFunction();
   void enter(ImplicitLocOpBuilder &b);
   void leave(ReturnOp op, Value words, ImplicitLocOpBuilder &b);
   void record(PollKind kind, Value site, Value seen, Value wanted,
               ImplicitLocOpBuilder &b);
-  void fail(Operation *op, llvm::StringRef detail, Value seen, Value wanted,
-            ImplicitLocOpBuilder &b);
   LogicalResult lowerGpuOp(Operation *op, ImplicitLocOpBuilder &b);
 
   // Synchronisation: SyncLowering.cpp.
-  LogicalResult lowerSyncOp(Operation *op, ImplicitLocOpBuilder &b);
   LogicalResult lowerSignal(Operation *op, Value signal, Value index,
                             SignalKind kind, Value value, Value team,
-                            Value peer, bool release, ImplicitLocOpBuilder &b);
+                            Value peer, bool release,
+                            ImplicitLocOpBuilder &b) override;
   LogicalResult lowerWait(Operation *op, Value cells, Value index,
                           WaitKind kind, Value value, Value team, Value peer,
-                          ImplicitLocOpBuilder &b);
+                          ImplicitLocOpBuilder &b) override;
   LogicalResult lowerCell(Operation *op, Value cells, Value index, bool reset,
-                          ImplicitLocOpBuilder &b);
+                          ImplicitLocOpBuilder &b) override;
+  void lowerFence(Operation *op, ImplicitLocOpBuilder &b) override;
   FailureOr<Value> arrive(Operation *op, Value team, BarrierExtent extent,
-                          ImplicitLocOpBuilder &b);
-  LogicalResult awaitBarrier(Operation *op, Value team, BarrierExtent extent,
-                             Value generation, ImplicitLocOpBuilder &b);
+                          ImplicitLocOpBuilder &b) override;
+  void arriveInGrid(const TeamNumbers &team, Value wanted,
+                    ImplicitLocOpBuilder &b);
+  LogicalResult awaitBarrier(Operation *op, const target::Arrival &arrival,
+                             ImplicitLocOpBuilder &b) override;
   void forEachMember(const TeamNumbers &team, ImplicitLocOpBuilder &b,
                      llvm::function_ref<void(Value, ImplicitLocOpBuilder &)>);
   Value barrierCell(Value worldRank, BarrierExtent extent, Value source,
                     ImplicitLocOpBuilder &b);
-  LogicalResult lowerCheckOp(Operation *op, ImplicitLocOpBuilder &b);
+  void failBounds(Operation *op, llvm::StringRef what, Value offset,
+                  Value count, Value limit, ImplicitLocOpBuilder &b) override;
 
   // Tiles, packets, poison, multimem: TileLowering.cpp.
-  LogicalResult lowerTileOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerTileOp(Operation *op, ImplicitLocOpBuilder &b) override;
   LogicalResult lowerPollGroup(Operation *first);
   FailureOr<VectorType> getTileType(Operation *op, Value tile);
   Value laneMask(VectorType type, Value count, ImplicitLocOpBuilder &b);
@@ -216,19 +219,15 @@ private:
                                     ImplicitLocOpBuilder &b);
   LogicalResult lowerMultimem(Operation *op, ImplicitLocOpBuilder &b);
 
-  // Numbers and tokens.
+  // Numbers.
   Value toI32(Value index, ImplicitLocOpBuilder &b);
   Value toIndex(Value integer, ImplicitLocOpBuilder &b);
-  /// Replaces the token that `op` gives by `number` (i64), or by zero.
-  void replaceToken(Operation *op, Value number, ImplicitLocOpBuilder &b);
 
   Target target;
   LLVM::LLVMPointerType generic, global, shared;
   int64_t ranks = 1, lsaSize = 1;
   /// The parameter struct; the state in global memory.
   Value params, state;
-  /// Index values of this block.
-  Value rank, block, epoch;
   /// Pointers to i32 of the thread: polls before the clock is read, and the
   /// generation of barriers (null: none).
   Value budget, generation;
@@ -246,8 +245,6 @@ private:
   int64_t barrierArgument = -1;
   /// Alignment in bytes of memrefs that were made here.
   llvm::DenseMap<Value, int64_t> alignments;
-  /// Team and extent of each barrier that has arrived.
-  llvm::DenseMap<Value, std::pair<Value, BarrierExtent>> arrivals;
   llvm::DenseSet<Operation *> done;
   int64_t sharedBytes = 0;
   LLVM::GlobalOp sharedMemory;

@@ -70,6 +70,11 @@ Value KernelLowering::makeMemRef(MemRefType type, Value address,
   return memref;
 }
 
+Value KernelLowering::viewPart(MemRefType type, unsigned argument,
+                               Value worldRank, ImplicitLocOpBuilder &b) {
+  return makeMemRef(type, partAddress(argument, worldRank, b), kAlignment, b);
+}
+
 Value KernelLowering::globalAddress(Value memref, Value offset,
                                     ImplicitLocOpBuilder &b) {
   return LLVM::AddrSpaceCastOp::create(b, global,
@@ -85,7 +90,9 @@ constexpr int64_t kMostAlignment = int64_t(1) << 20;
 static int64_t powerOfTwoIn(int64_t value) {
   if (value == 0)
     return kMostAlignment;
-  return std::min(kMostAlignment, value & -value);
+  // Without a sign, for -value may not exist.
+  uint64_t bits = static_cast<uint64_t>(value);
+  return std::min<uint64_t>(kMostAlignment, bits & -bits);
 }
 
 static int64_t findDivisor(Value index, int depth) {
@@ -251,38 +258,6 @@ LogicalResult KernelLowering::lowerAlloca(memref::AllocaOp op,
   return success();
 }
 
-LogicalResult KernelLowering::lowerWindowOp(Operation *op,
-                                            ImplicitLocOpBuilder &b) {
-  if (auto scratch = dyn_cast<ScratchOp>(op)) {
-    auto type = cast<MemRefType>(scratch.getResult().getType());
-    return lowerScratch(op, type, b);
-  }
-  if (auto alloca = dyn_cast<memref::AllocaOp>(op))
-    return lowerAlloca(alloca, b);
-  if (isa<MultimemOp>(op)) // Resolved where it is used.
-    return success();
-  Value window = op->getOperand(0);
-  auto type = dyn_cast<MemRefType>(op->getResult(0).getType());
-  FailureOr<unsigned> argument = getArgument(op, window);
-  if (failed(argument))
-    return failure();
-  if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
-    return op->emitOpError(
-        "must give a memref of static shape and identity layout; specialise "
-        "the kernel to its inputs first");
-  Value part = rank;
-  if (auto peer = dyn_cast<PeerOp>(op)) {
-    FailureOr<Value> world =
-        checkedWorldRank(op, peer.getTeam(), peer.getPeer(), b);
-    if (failed(world))
-      return failure();
-    part = *world;
-  }
-  rewriter.replaceOp(
-      op, makeMemRef(type, partAddress(*argument, part, b), kAlignment, b));
-  return success();
-}
-
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//
@@ -325,97 +300,39 @@ void KernelLowering::copyBytes(Value source, Value dest, Value count,
     copy(copied, all, elementBytes);
 }
 
-LogicalResult KernelLowering::lowerTransfer(Operation *op, Value local,
-                                            Value localOffset, Value window,
-                                            Value offset, Value count,
-                                            Value team, Value peer, bool toPeer,
+LogicalResult KernelLowering::lowerTransfer(Operation *op,
+                                            const target::Transfer &transfer,
                                             ImplicitLocOpBuilder &b) {
-  FailureOr<unsigned> argument = getArgument(op, window);
-  if (failed(argument))
+  FailureOr<target::Ends> ends = findEnds(op, transfer, b);
+  if (failed(ends))
     return failure();
-  FailureOr<Value> world = checkedWorldRank(op, team, peer, b);
-  if (failed(world))
-    return failure();
-  Type element = cast<WindowType>(window.getType()).getElementType();
-  int64_t bytes = getElementBytes(element);
-  Value mine = elementAddress(local, localOffset, b);
-  Value theirs =
-      LLVM::AddrSpaceCastOp::create(b, generic,
-                                    addBytes(partAddress(*argument, *world, b),
-                                             scale(offset, element, b), b));
-  int64_t alignment = std::min(
-      {kAlignment, getAlignment(local, localOffset),
-       std::min(kMostAlignment, getDivisor(offset) * powerOfTwoIn(bytes))});
-  copyBytes(toPeer ? mine : theirs, toPeer ? theirs : mine, count, bytes,
-            alignment, b);
+  int64_t bytes = getElementBytes(ends->element);
+  Value mine = ends->mine;
+  Value theirs = LLVM::AddrSpaceCastOp::create(b, generic, ends->theirs);
+  int64_t alignment =
+      std::min({kAlignment, getAlignment(transfer.local, transfer.localOffset),
+                std::min(kMostAlignment,
+                         getDivisor(transfer.offset) * powerOfTwoIn(bytes))});
+  copyBytes(transfer.toPeer ? mine : theirs, transfer.toPeer ? theirs : mine,
+            transfer.count, bytes, alignment, b);
   return success();
 }
 
-LogicalResult KernelLowering::lowerCopyOp(Operation *op,
-                                          ImplicitLocOpBuilder &b) {
-  if (isa<BulkWaitOp>(op)) { // Each thread has copied its part.
-    threadBarrier(b);
-    replaceToken(op, {}, b);
-    return success();
-  }
-  if (auto bulk = dyn_cast<BulkCopyOp>(op)) {
-    Type element =
-        cast<MemRefType>(bulk.getSource().getType()).getElementType();
-    // What threads wrote before is whole.
-    threadBarrier(b);
-    copyBytes(elementAddress(bulk.getSource(), bulk.getSourceOffset(), b),
-              elementAddress(bulk.getDest(), bulk.getDestOffset(), b),
-              bulk.getCount(), getElementBytes(element),
-              std::min(getAlignment(bulk.getSource(), bulk.getSourceOffset()),
-                       getAlignment(bulk.getDest(), bulk.getDestOffset())),
-              b);
-    replaceToken(op, {}, b);
-    return success();
-  }
+void KernelLowering::lowerBulkCopy(BulkCopyOp op, ImplicitLocOpBuilder &b) {
+  Type element = cast<MemRefType>(op.getSource().getType()).getElementType();
+  copyBytes(elementAddress(op.getSource(), op.getSourceOffset(), b),
+            elementAddress(op.getDest(), op.getDestOffset(), b), op.getCount(),
+            getElementBytes(element),
+            std::min(getAlignment(op.getSource(), op.getSourceOffset()),
+                     getAlignment(op.getDest(), op.getDestOffset())),
+            b);
+}
+
+void KernelLowering::count(Operation *op, unsigned counter, Value index,
+                           ImplicitLocOpBuilder &b) {
   threadBarrier(b);
-  if (auto put = dyn_cast<PutOp>(op)) {
-    if (failed(lowerTransfer(op, put.getSource(), put.getSourceOffset(),
-                             put.getWindow(), put.getOffset(), put.getCount(),
-                             put.getTeam(), put.getPeer(), true, b)))
-      return failure();
-    if (put.getCounter()) {
-      FailureOr<unsigned> counter = getArgument(op, put.getCounter());
-      if (failed(counter))
-        return failure();
-      threadBarrier(b);
-      ifLeader(b, [&](ImplicitLocOpBuilder &in) {
-        emit(in, Ptx::AddRelease64,
-             {cellAddress(*counter, {}, put.getCounterIndex(), in),
-              constI64(1, in)});
-      });
-    }
-  } else if (auto get = dyn_cast<GetOp>(op)) {
-    if (failed(lowerTransfer(op, get.getDest(), get.getDestOffset(),
-                             get.getWindow(), get.getOffset(), get.getCount(),
-                             get.getTeam(), get.getPeer(), false, b)))
-      return failure();
-    threadBarrier(b); // Any thread may read what any has fetched.
-  } else if (auto put = dyn_cast<PutSignalOp>(op)) {
-    if (failed(lowerTransfer(op, put.getSource(), put.getSourceOffset(),
-                             put.getWindow(), put.getOffset(), put.getCount(),
-                             put.getTeam(), put.getPeer(), true, b)) ||
-        failed(lowerSignal(op, put.getSignal(), put.getIndex(), put.getKind(),
-                           put.getValue(), put.getTeam(), put.getPeer(), true,
-                           b)))
-      return failure();
-  } else {
-    // The runtime has no step of the host beside a kernel: block 0 copies.
-    auto copy = cast<EngineCopyOp>(op);
-    Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, block,
-                                        constIndex(0, b));
-    auto only = scf::IfOp::create(b, first, /*withElseRegion=*/false);
-    ImplicitLocOpBuilder inner(b.getLoc(), only.thenYield());
-    if (failed(lowerTransfer(op, copy.getSource(), copy.getSourceOffset(),
-                             copy.getWindow(), copy.getOffset(),
-                             copy.getCount(), copy.getTeam(), copy.getPeer(),
-                             true, inner)))
-      return failure();
-  }
-  rewriter.eraseOp(op);
-  return success();
+  ifLeader(b, [&](ImplicitLocOpBuilder &in) {
+    emit(in, Ptx::AddRelease64,
+         {cellAddress(counter, {}, index, in), constI64(1, in)});
+  });
 }

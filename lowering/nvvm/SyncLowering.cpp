@@ -51,7 +51,8 @@ LogicalResult KernelLowering::lowerWait(Operation *op, Value cells, Value index,
     from = toI32(*world, b);
   }
   bool isCounter = isa<CounterType>(cells.getType());
-  Value address = cellAddress(*argument, isCounter ? Value() : rank, index, b);
+  Value address =
+      cellAddress(*argument, isCounter ? Value() : me.rank, index, b);
   threadBarrier(b); // What threads did before the wait comes before it.
   ifLeader(b, [&](ImplicitLocOpBuilder &in) {
     Poll poll;
@@ -84,7 +85,8 @@ LogicalResult KernelLowering::lowerCell(Operation *op, Value cells, Value index,
   if (failed(argument))
     return failure();
   bool isCounter = isa<CounterType>(cells.getType());
-  Value address = cellAddress(*argument, isCounter ? Value() : rank, index, b);
+  Value address =
+      cellAddress(*argument, isCounter ? Value() : me.rank, index, b);
   if (reset) {
     threadBarrier(b);
     ifLeader(b, [&](ImplicitLocOpBuilder &in) {
@@ -96,7 +98,10 @@ LogicalResult KernelLowering::lowerCell(Operation *op, Value cells, Value index,
   }
   // Threads that each looked might see different values and part ways.
   Value seen = emitOne(b, Ptx::Acquire64, {address}, b.getI64Type());
-  rewriter.replaceOp(op, broadcast(seen, b));
+  FailureOr<Value> everywhere = broadcast(seen, b);
+  if (failed(everywhere))
+    return failure();
+  rewriter.replaceOp(op, *everywhere);
   return success();
 }
 
@@ -164,53 +169,60 @@ FailureOr<Value> KernelLowering::arrive(Operation *op, Value team,
     LLVM::StoreOp::create(b, wanted, generation);
     forEachMember(*numbers, b, [&](Value member, ImplicitLocOpBuilder &in) {
       emit(in, ordersMemory(op) ? Ptx::Release32 : Ptx::Store32,
-           {barrierCell(member, extent, rank, in), wanted});
+           {barrierCell(member, extent, me.rank, in), wanted});
     });
     return arith::ExtUIOp::create(b, b.getI64Type(), wanted).getResult();
   }
   // The own cell cannot move before this block has come.
   Value passed =
-      emitOne(b, Ptx::Load32, {barrierCell(rank, extent, rank, b)}, i32);
+      emitOne(b, Ptx::Load32, {barrierCell(me.rank, extent, me.rank, b)}, i32);
   Value wanted = arith::AddIOp::create(b, passed, one);
   threadBarrier(b);
-  ifLeader(b, [&](ImplicitLocOpBuilder &in) {
-    Value base = partAddress(barrierArgument, rank, in);
-    Value counter = addBytes(base, 4 * (target.blocks + 1) * ranks, in);
-    Value before =
-        emitOne(in, Ptx::FetchAdd32, {counter, constI32(1, in)}, i32);
-    Value isLast = arith::CmpIOp::create(in, arith::CmpIPredicate::eq, before,
-                                         constI32(target.blocks - 1, in));
-    auto last = scf::IfOp::create(in, isLast, /*withElseRegion=*/false);
-    ImplicitLocOpBuilder end(in.getLoc(), last.thenYield());
-    emit(end, Ptx::Store32, {counter, constI32(0, end)});
-    auto loop = scf::ForOp::create(end, constIndex(0, end), numbers->size,
-                                   constIndex(1, end));
-    ImplicitLocOpBuilder tell(in.getLoc(), loop.getBody(),
-                              loop.getBody()->begin());
-    Value offset =
-        arith::MulIOp::create(tell, loop.getInductionVar(), numbers->stride);
-    Value member = arith::AddIOp::create(tell, numbers->first, offset);
-    emit(tell, Ptx::Release32,
-         {barrierCell(member, extent, rank, tell), wanted});
-  });
+  ifLeader(
+      b, [&](ImplicitLocOpBuilder &in) { arriveInGrid(*numbers, wanted, in); });
   return arith::ExtUIOp::create(b, b.getI64Type(), wanted).getResult();
 }
 
-LogicalResult KernelLowering::awaitBarrier(Operation *op, Value team,
-                                           BarrierExtent extent,
-                                           Value generation,
+/// The last block of the rank to come tells all members.
+void KernelLowering::arriveInGrid(const TeamNumbers &team, Value wanted,
+                                  ImplicitLocOpBuilder &b) {
+  Value base = partAddress(barrierArgument, me.rank, b);
+  Value counter = addBytes(base, 4 * (target.blocks + 1) * ranks, b);
+  Value before =
+      emitOne(b, Ptx::FetchAdd32, {counter, constI32(1, b)}, b.getI32Type());
+  Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, before,
+                                       constI32(target.blocks - 1, b));
+  auto last = scf::IfOp::create(b, isLast, /*withElseRegion=*/false);
+  ImplicitLocOpBuilder end(b.getLoc(), last.thenYield());
+  emit(end, Ptx::Store32, {counter, constI32(0, end)});
+  auto loop = scf::ForOp::create(end, constIndex(0, end), team.size,
+                                 constIndex(1, end));
+  ImplicitLocOpBuilder tell(b.getLoc(), loop.getBody(),
+                            loop.getBody()->begin());
+  Value offset =
+      arith::MulIOp::create(tell, loop.getInductionVar(), team.stride);
+  Value member = arith::AddIOp::create(tell, team.first, offset);
+  emit(tell, Ptx::Release32,
+       {barrierCell(member, BarrierExtent::Grid, me.rank, tell), wanted});
+}
+
+LogicalResult KernelLowering::awaitBarrier(Operation *op,
+                                           const target::Arrival &arrival,
                                            ImplicitLocOpBuilder &b) {
-  FailureOr<TeamNumbers> numbers = getTeam(team);
+  if (!arrival.team)
+    return op->emitOpError("takes a token that is not the result of "
+                           "comms.barrier_arrive itself: pass it directly");
+  FailureOr<TeamNumbers> numbers = getTeam(arrival.team);
   if (failed(numbers))
     return failure();
-  Value wanted = toI32(generation, b);
+  Value wanted = toI32(arrival.number, b);
   forEachMember(*numbers, b, [&](Value member, ImplicitLocOpBuilder &in) {
-    Value cell = barrierCell(rank, extent, member, in);
+    Value cell = barrierCell(me.rank, arrival.extent, member, in);
     Poll poll;
     poll.kind = PollKind::Barrier;
     poll.op = op;
     poll.peer = toI32(member, in);
-    poll.wanted = generation;
+    poll.wanted = arrival.number;
     poll.types = {in.getI32Type()};
     poll.load = [&](ImplicitLocOpBuilder &at) {
       return emit(at, ordersMemory(op) ? Ptx::Acquire32 : Ptx::Load32, {cell},
@@ -232,100 +244,19 @@ LogicalResult KernelLowering::awaitBarrier(Operation *op, Value team,
 }
 
 //===----------------------------------------------------------------------===//
-// All of them
+// Fences
 //===----------------------------------------------------------------------===//
 
-LogicalResult KernelLowering::lowerSyncOp(Operation *op,
-                                          ImplicitLocOpBuilder &b) {
-  if (auto o = dyn_cast<SignalOp>(op)) {
-    bool release = o.getOrder() == MemoryOrder::Release ||
-                   o.getOrder() == MemoryOrder::AcqRel;
-    if (failed(lowerSignal(op, o.getSignal(), o.getIndex(), o.getKind(),
-                           o.getValue(), o.getTeam(), o.getPeer(), release, b)))
-      return failure();
-    rewriter.eraseOp(op);
-    return success();
-  }
-  if (auto o = dyn_cast<WaitSignalOp>(op))
-    return lowerWait(op, o.getSignal(), o.getIndex(), o.getKind(), o.getValue(),
-                     {}, {}, b);
-  if (auto o = dyn_cast<WaitSignalFromOp>(op))
-    return lowerWait(op, o.getSignal(), o.getIndex(), o.getKind(), o.getValue(),
-                     o.getTeam(), o.getPeer(), b);
-  if (auto o = dyn_cast<WaitCounterOp>(op))
-    return lowerWait(op, o.getCounter(), o.getIndex(), WaitKind::Ge,
-                     o.getValue(), {}, {}, b);
-  if (auto o = dyn_cast<ReadSignalOp>(op))
-    return lowerCell(op, o.getSignal(), o.getIndex(), false, b);
-  if (auto o = dyn_cast<ResetSignalOp>(op))
-    return lowerCell(op, o.getSignal(), o.getIndex(), true, b);
-  if (auto o = dyn_cast<ReadCounterOp>(op))
-    return lowerCell(op, o.getCounter(), o.getIndex(), false, b);
-  if (auto o = dyn_cast<ResetCounterOp>(op))
-    return lowerCell(op, o.getCounter(), o.getIndex(), true, b);
-  if (isa<FlushOp>(op)) {
+/// What a chip before sm_90 does not have falls to what it has.
+void KernelLowering::lowerFence(Operation *op, ImplicitLocOpBuilder &b) {
+  auto fence = dyn_cast<FenceOp>(op);
+  if (!fence) // A flush.
     emitFence(b, MemoryScope::Sys);
-    threadBarrier(b);
-    rewriter.eraseOp(op);
-    return success();
-  }
-  if (auto o = dyn_cast<FenceOp>(op)) {
-    if (o.getScope() == MemoryScope::Cluster && target.sm < 90)
-      emitFence(b, MemoryScope::Gpu, o.getProxy());
-    else if (o.getProxy() == Proxy::Async && target.sm < 90)
-      emitFence(b, o.getScope());
-    else
-      emitFence(b, o.getScope(), o.getProxy());
-    threadBarrier(b);
-    rewriter.eraseOp(op);
-    return success();
-  }
-  if (auto o = dyn_cast<BarrierOp>(op)) {
-    FailureOr<Value> handle = arrive(op, o.getTeam(), o.getExtent(), b);
-    if (failed(handle) ||
-        failed(awaitBarrier(op, o.getTeam(), o.getExtent(), *handle, b)))
-      return failure();
-    rewriter.eraseOp(op);
-    return success();
-  }
-  if (auto o = dyn_cast<BarrierArriveOp>(op)) {
-    FailureOr<Value> handle = arrive(op, o.getTeam(), o.getExtent(), b);
-    if (failed(handle))
-      return failure();
-    arrivals[o.getToken()] = {o.getTeam(), o.getExtent()};
-    replaceToken(op, *handle, b);
-    return success();
-  }
-  auto o = cast<BarrierWaitOp>(op);
-  auto arrival = arrivals.find(o.getArrived());
-  if (arrival == arrivals.end())
-    return op->emitOpError("takes a token that is not the result of "
-                           "comms.barrier_arrive itself: pass it directly");
-  auto [team, extent] = arrival->second;
-  Value handle = UnrealizedConversionCastOp::create(
-                     b, TypeRange{b.getI64Type()}, o.getArrived())
-                     .getResult(0);
-  if (failed(awaitBarrier(op, team, extent, handle, b)))
-    return failure();
-  replaceToken(op, {}, b);
-  return success();
-}
-
-LogicalResult KernelLowering::lowerCheckOp(Operation *op,
-                                           ImplicitLocOpBuilder &b) {
-  if (auto o = dyn_cast<CheckBoundsOp>(op)) {
-    // Unsigned: a negative offset or count is out of bounds too.
-    Value offset = o.getOffset(), count = o.getCount(), limit = o.getLimit();
-    auto above = arith::CmpIPredicate::ugt;
-    Value late = arith::CmpIOp::create(b, above, offset, limit);
-    Value rest = b.createOrFold<arith::SubIOp>(limit, offset);
-    Value longer = arith::CmpIOp::create(b, above, count, rest);
-    Value outside = arith::OrIOp::create(b, late, longer);
-    auto check = scf::IfOp::create(b, outside, /*withElseRegion=*/false);
-    ImplicitLocOpBuilder inner(b.getLoc(), check.thenYield());
-    fail(op, o.getWhat(), toI64(offset, inner), toI64(limit, inner), inner);
-  }
-  // Records are for the race detector of the CPU world.
-  rewriter.eraseOp(op);
-  return success();
+  else if (fence.getScope() == MemoryScope::Cluster && target.sm < 90)
+    emitFence(b, MemoryScope::Gpu, fence.getProxy());
+  else if (fence.getProxy() == Proxy::Async && target.sm < 90)
+    emitFence(b, fence.getScope());
+  else
+    emitFence(b, fence.getScope(), fence.getProxy());
+  threadBarrier(b);
 }

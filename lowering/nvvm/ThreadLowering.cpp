@@ -66,14 +66,15 @@ Value KernelLowering::threadNumber(ImplicitLocOpBuilder &b) {
 }
 
 /// The leader's value (i64) in every thread.
-Value KernelLowering::broadcast(Value fromLeader, ImplicitLocOpBuilder &b) {
+FailureOr<Value> KernelLowering::broadcast(Value fromLeader,
+                                           ImplicitLocOpBuilder &b) {
   if (isAlone())
     return fromLeader;
   auto slot = MemRefType::get({1}, b.getI64Type());
   auto scratch = ScratchOp::create(b, slot);
   int64_t at = sharedBytes;
   if (failed(lowerScratch(scratch, slot, b)))
-    return fromLeader;
+    return failure();
   Value base = LLVM::AddressOfOp::create(b, shared, sharedMemory.getSymName());
   Value address = addBytes(base, at, b);
   threadBarrier(b); // What was here before has been read.
@@ -87,8 +88,8 @@ Value KernelLowering::broadcast(Value fromLeader, ImplicitLocOpBuilder &b) {
       emit(in, Ptx::StoreShared64, {number, constI32(cta, in), fromLeader});
   });
   threadBarrier(b);
-  return LLVM::LoadOp::create(b, b.getI64Type(), address, 8,
-                              /*isVolatile=*/true);
+  return Value(LLVM::LoadOp::create(b, b.getI64Type(), address, 8,
+                                    /*isVolatile=*/true));
 }
 
 LogicalResult KernelLowering::lowerGpuOp(Operation *op,
@@ -287,14 +288,15 @@ void KernelLowering::record(PollKind kind, Value site, Value seen, Value wanted,
   LLVM::CallOp::create(b, function,
                        ValueRange{state,
                                   constI32(static_cast<int64_t>(kind), b), site,
-                                  toI32(rank, b), toI32(block, b),
+                                  toI32(me.rank, b), toI32(block, b),
                                   constI32(kNoPeer, b), seen, wanted});
 }
 
 /// Writes the record and ends the thread: what follows must not be done.
-void KernelLowering::fail(Operation *op, StringRef detail, Value seen,
-                          Value wanted, ImplicitLocOpBuilder &b) {
-  record(PollKind::Bounds, siteOf(op, b, detail), seen, wanted, b);
+void KernelLowering::failBounds(Operation *op, StringRef what, Value offset,
+                                Value, Value limit, ImplicitLocOpBuilder &b) {
+  record(PollKind::Bounds, siteOf(op, b, what), toI64(offset, b),
+         toI64(limit, b), b);
   emit(b, Ptx::Exit, {});
 }
 
@@ -393,7 +395,7 @@ SmallVector<Value> KernelLowering::emitPolls(ArrayRef<Poll> polls,
     }
     Value began = LLVM::CallOp::create(
                       in, stop,
-                      ValueRange{start, state, kind, where, toI32(rank, in),
+                      ValueRange{start, state, kind, where, toI32(me.rank, in),
                                  toI32(block, in), peer, seen, wanted})
                       .getResult();
     Value goes = agree(

@@ -899,6 +899,8 @@ LogicalResult KernelLowering::lowerTileOp(Operation *op,
                                           ImplicitLocOpBuilder &b) {
   if (isa<MultimemLoadReduceOp, MultimemStoreOp, MultimemReduceOp>(op))
     return lowerMultimem(op, b);
+  if (isa<PacketLoadOp, PoisonLoadOp>(op))
+    return lowerPollGroup(op);
   if (auto fill = dyn_cast<PoisonFillOp>(op)) {
     lowerPoisonFill(fill, b);
     return success();

@@ -76,32 +76,24 @@ Value KernelBase::siteOf(Operation *op, ImplicitLocOpBuilder &b,
   return constI32(it->second, b);
 }
 
-Value KernelBase::replaceToken(Operation *op, Value number,
-                               ImplicitLocOpBuilder &b) {
-  Value token;
+void KernelBase::replaceToken(Operation *op, Value number,
+                              ImplicitLocOpBuilder &b) {
   if (!op->use_empty()) {
     if (!number)
       number = constI64(0, b);
-    token = UnrealizedConversionCastOp::create(
-                b, TypeRange{op->getResult(0).getType()}, number)
-                .getResult(0);
-    op->getResult(0).replaceAllUsesWith(token);
+    Value old = op->getResult(0);
+    Value token =
+        UnrealizedConversionCastOp::create(b, TypeRange{old.getType()}, number)
+            .getResult(0);
+    // A barrier's new token stands for the same arrival.
+    auto arrival = arrivals.find(old);
+    if (arrival != arrivals.end()) {
+      Arrival same = arrival->second;
+      arrivals[token] = same;
+    }
+    old.replaceAllUsesWith(token);
   }
   rewriter.eraseOp(op);
-  return token;
-}
-
-//===----------------------------------------------------------------------===//
-// Teams
-//===----------------------------------------------------------------------===//
-
-FailureOr<TeamNumbers> KernelBase::getTeam(Value team) {
-  return teams.get(team);
-}
-
-FailureOr<Value> KernelBase::worldRank(Value team, Value rank,
-                                       ImplicitLocOpBuilder &b) {
-  return teams.worldRank(team, rank, b);
 }
 
 //===----------------------------------------------------------------------===//
@@ -169,59 +161,51 @@ Value KernelBase::elementAddress(Value memref, Value offset,
 }
 
 //===----------------------------------------------------------------------===//
-// Loops and roles
+// Arguments
 //===----------------------------------------------------------------------===//
 
-/// Moves the body of a comms region into `block`, before its scf.yield.
-static void moveBody(IRRewriter &rewriter, Block *from, Block *to,
-                     ValueRange arguments) {
-  rewriter.eraseOp(from->getTerminator());
-  rewriter.inlineBlockBefore(from, to->getTerminator(), arguments);
-}
-
-LogicalResult KernelBase::lowerPeerLoop(ForPeersOp op, Value rank) {
-  FailureOr<TeamNumbers> team = getTeam(op.getTeam());
-  if (failed(team))
-    return failure();
-  rewriter.setInsertionPoint(op);
-  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-  Value one = constIndex(1, b);
-  Value mine = b.createOrFold<arith::DivUIOp>(
-      b.createOrFold<arith::SubIOp>(rank, team->first), team->stride);
-  auto loop = scf::ForOp::create(b, one, team->size, one);
-  ImplicitLocOpBuilder inner(op.getLoc(), loop.getBody(),
-                             loop.getBody()->begin());
-  // rank ± step, wrapped by one addition or subtraction of the size.
-  Value step = loop.getInductionVar();
-  if (op.getReversed())
-    step = arith::SubIOp::create(inner, team->size, step);
-  Value sum = arith::AddIOp::create(inner, mine, step);
-  Value wrapped = arith::SubIOp::create(inner, sum, team->size);
-  Value wraps =
-      arith::CmpIOp::create(inner, arith::CmpIPredicate::uge, sum, team->size);
-  Value peer = arith::SelectOp::create(inner, wraps, wrapped, sum);
-  peersOf[peer] = op.getTeam();
-  moveBody(rewriter, &op.getBody().front(), loop.getBody(), peer);
-  rewriter.eraseOp(op);
+LogicalResult KernelBase::bindArgument(unsigned index, BlockArgument argument,
+                                       ImplicitLocOpBuilder &b) {
+  Type type = argument.getType();
+  auto refuse = [&](const Twine &why) {
+    return kernel.emitOpError("argument '")
+           << kernel.getArgumentName(index) << "' of type " << type << " "
+           << why;
+  };
+  if (isa<WindowType, SignalType, CounterType>(type)) {
+    if (auto window = dyn_cast<WindowType>(type);
+        window && !window.hasStaticShape())
+      return refuse(
+          "has an open dimension: specialise the kernel to its inputs first");
+    symbolic[argument] = index;
+    return success();
+  }
+  auto memref = dyn_cast<MemRefType>(type);
+  if (memref && (!memref.hasStaticShape() || !memref.getLayout().isIdentity()))
+    return refuse("must have a static shape and the identity layout; "
+                  "specialise the kernel to its inputs first");
+  if (!memref && !type.isIntOrIndexOrFloat())
+    return refuse("cannot be an argument of " + names.kernel);
+  Value value =
+      memref ? bindMemory(index, memref, b) : bindScalar(index, type, b);
+  if (!value)
+    return refuse("cannot be an argument of " + names.kernel);
+  argument.replaceAllUsesWith(value);
   return success();
 }
 
-void KernelBase::lowerRole(RoleOp op, Value block) {
-  rewriter.setInsertionPoint(op);
-  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-  Value from = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, block,
-                                     constIndex(op.getFirst(), b));
-  Value to = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, block,
-                                   constIndex(op.getLast(), b));
-  Value inside = arith::AndIOp::create(b, from, to);
-  auto branch = scf::IfOp::create(b, inside, /*withElseRegion=*/false);
-  moveBody(rewriter, &op.getBody().front(), branch.thenBlock(), {});
-  rewriter.eraseOp(op);
+LogicalResult KernelBase::bindArguments(Block &entry, ImplicitLocOpBuilder &b) {
+  while (entry.getNumArguments() > 1) {
+    unsigned index = argTypes.size();
+    BlockArgument argument = entry.getArgument(1);
+    argTypes.push_back(argument.getType());
+    beginArgument(index, b);
+    if (failed(bindArgument(index, argument, b)))
+      return failure();
+    keepName(argument, index, b);
+  }
+  return success();
 }
-
-//===----------------------------------------------------------------------===//
-// Before and after
-//===----------------------------------------------------------------------===//
 
 /// Takes the entry's argument away; a comms value stays as a name until no op
 /// uses it.
@@ -283,19 +267,23 @@ NamedAttrList KernelBase::describeArgument(unsigned index) {
   return list;
 }
 
+//===----------------------------------------------------------------------===//
+// What is left over
+//===----------------------------------------------------------------------===//
+
 /// Removes the values of comms types, which nothing but each other uses now.
 LogicalResult KernelBase::eraseNames() {
-  SmallVector<Operation *> names;
+  SmallVector<Operation *> named;
   function.getBody().walk([&](Operation *op) {
     if (isa<TeamOp, TeamSplitOp, MultimemOp>(op) ||
         (isa<UnrealizedConversionCastOp>(op) && op->getNumOperands() == 0))
-      names.push_back(op);
+      named.push_back(op);
   });
-  for (Operation *op : llvm::reverse(names)) {
+  for (Operation *op : llvm::reverse(named)) {
     if (!op->use_empty())
       return (*op->user_begin())->emitOpError("uses a value of type ")
              << op->getResult(0).getType()
-             << " in a way that has no form on the " << target;
+             << " in a way that has no form on the " << names.target;
     op->erase();
   }
   return success();

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A kernel becomes one LLVM function on every target. What does not depend on
-// the target is here: constants, sites, teams, element addresses, loops over
-// peers, what the function says of its arguments. Values of comms types
+// the target is here: which op asks for what, constants, sites, teams, element
+// addresses, loops over peers, what the function says of its arguments. What a
+// target does in its own way are the virtual functions. Values of comms types
 // disappear: a team becomes three numbers, a window or signal the number of the
 // argument it is.
 //
@@ -32,15 +33,38 @@ namespace mlir::comms::target {
 /// Bytes of one element in memory: whole bytes, 8 for an index.
 int64_t getElementBytes(Type type);
 
+/// A target in errors: "CPU", "a CPU kernel", "comms-to-cpu".
+struct Names {
+  llvm::StringRef target, kernel, pipeline;
+};
+
+/// A copy between this rank's memory and a peer's part of a window.
+struct Transfer {
+  Value local, localOffset, window, offset, count, team, peer;
+  bool toPeer;
+};
+
+/// Where a transfer's first elements are: here, and at the peer.
+struct Ends {
+  Value mine, theirs;
+  Type element;
+};
+
+/// A block's arrival at a barrier.
+struct Arrival {
+  Value team;
+  BarrierExtent extent = BarrierExtent::Block;
+  /// i64: what `arrive` gave.
+  Value number;
+};
+
 /// One kernel that is being lowered.
 class KernelBase {
 protected:
-  /// `target` names where the kernel runs in errors: "CPU" or "GPU"; `article`
-  /// is "a CPU kernel".
-  KernelBase(KernelOp kernel, const LLVMTypeConverter &types,
-             llvm::StringRef target, llvm::StringRef article)
+  KernelBase(KernelOp kernel, const LLVMTypeConverter &types, Names names)
       : kernel(kernel), types(types), rewriter(kernel.getContext()),
-        teams(article), target(target) {}
+        teams(names.kernel), names(names) {}
+  ~KernelBase() = default;
 
   // Constants, which stand once, and sites, the places that errors name.
   Value constant(IntegerAttr value);
@@ -50,13 +74,15 @@ protected:
   Value toI64(Value index, ImplicitLocOpBuilder &b);
   Value siteOf(Operation *op, ImplicitLocOpBuilder &b,
                llvm::StringRef detail = {});
-  /// Replaces the token that `op` gives by `number` (i64), or by zero. The new
-  /// token; null: nobody used it.
-  Value replaceToken(Operation *op, Value number, ImplicitLocOpBuilder &b);
+  /// Replaces the token that `op` gives by `number` (i64), or by zero.
+  void replaceToken(Operation *op, Value number, ImplicitLocOpBuilder &b);
 
-  // Teams.
+  // Teams: KernelTeams.cpp.
   FailureOr<TeamNumbers> getTeam(Value team);
   FailureOr<Value> worldRank(Value team, Value rank, ImplicitLocOpBuilder &b);
+  /// The same, and ends the kernel where `rank` is none of the team's.
+  FailureOr<Value> checkedWorldRank(Operation *op, Value team, Value rank,
+                                    ImplicitLocOpBuilder &b);
 
   // Addresses.
   FailureOr<unsigned> getArgument(Operation *op, Value value);
@@ -64,32 +90,116 @@ protected:
   Value addBytes(Value pointer, Value bytes, ImplicitLocOpBuilder &b);
   Value addBytes(Value pointer, int64_t bytes, ImplicitLocOpBuilder &b);
   Value scale(Value elements, Type elementType, ImplicitLocOpBuilder &b);
+  FailureOr<Ends> findEnds(Operation *op, const Transfer &transfer,
+                           ImplicitLocOpBuilder &b);
 
-  // Loops and roles, on rank `rank` and block `block`.
-  LogicalResult lowerPeerLoop(ForPeersOp op, Value rank);
-  void lowerRole(RoleOp op, Value block);
+  // Ops, each asking the target for what is its own.
+  LogicalResult lowerOp(Operation *op);
+  LogicalResult lowerWindowOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerCopyOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerSyncOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerCheckOp(Operation *op, ImplicitLocOpBuilder &b);
 
   // Before and after the ops.
-  void keepName(BlockArgument argument, unsigned index,
-                ImplicitLocOpBuilder &b);
+  /// Takes all arguments but the first, which the target has added.
+  LogicalResult bindArguments(Block &entry, ImplicitLocOpBuilder &b);
   NamedAttrList describeArgument(unsigned index);
   LogicalResult eraseNames();
   void eraseDead();
+
+  //===--------------------------------------------------------------------===//
+  // What each target does in its own way
+  //===--------------------------------------------------------------------===//
+
+  /// Before argument `index` is bound.
+  virtual void beginArgument(unsigned index, ImplicitLocOpBuilder &b) {}
+  /// This rank's part of plain memory, and a scalar; null: the type cannot be
+  /// an argument.
+  virtual Value bindMemory(unsigned index, MemRefType type,
+                           ImplicitLocOpBuilder &b) = 0;
+  virtual Value bindScalar(unsigned index, Type type,
+                           ImplicitLocOpBuilder &b) = 0;
+  virtual void lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) = 0;
+  /// Ops of other dialects, which may stay.
+  virtual LogicalResult lowerOtherOp(Operation *op, ImplicitLocOpBuilder &b) {
+    return success();
+  }
+
+  /// Address of a rank's part of a window, and a memref of it.
+  virtual Value partAddress(unsigned argument, Value worldRank,
+                            ImplicitLocOpBuilder &b) = 0;
+  virtual Value viewPart(MemRefType type, unsigned argument, Value worldRank,
+                         ImplicitLocOpBuilder &b) = 0;
+  virtual LogicalResult lowerScratch(Operation *op, MemRefType type,
+                                     ImplicitLocOpBuilder &b) = 0;
+  virtual LogicalResult lowerAlloca(memref::AllocaOp op,
+                                    ImplicitLocOpBuilder &b) = 0;
+
+  /// The threads of the block meet, where it has several.
+  virtual void meet(ImplicitLocOpBuilder &b) {}
+  virtual LogicalResult lowerTransfer(Operation *op, const Transfer &transfer,
+                                      ImplicitLocOpBuilder &b) = 0;
+  virtual void lowerBulkCopy(BulkCopyOp op, ImplicitLocOpBuilder &b) = 0;
+  /// Adds 1 to a cell of a counter, behind the transfer of `op`.
+  virtual void count(Operation *op, unsigned counter, Value index,
+                     ImplicitLocOpBuilder &b) = 0;
+
+  /// A null value is 1.
+  virtual LogicalResult lowerSignal(Operation *op, Value signal, Value index,
+                                    SignalKind kind, Value value, Value team,
+                                    Value peer, bool release,
+                                    ImplicitLocOpBuilder &b) = 0;
+  /// `team` and `peer` say who is waited for; null: not known.
+  virtual LogicalResult lowerWait(Operation *op, Value cells, Value index,
+                                  WaitKind kind, Value value, Value team,
+                                  Value peer, ImplicitLocOpBuilder &b) = 0;
+  virtual LogicalResult lowerCell(Operation *op, Value cells, Value index,
+                                  bool reset, ImplicitLocOpBuilder &b) = 0;
+  /// A flush or a fence.
+  virtual void lowerFence(Operation *op, ImplicitLocOpBuilder &b) = 0;
+  virtual FailureOr<Value> arrive(Operation *op, Value team,
+                                  BarrierExtent extent,
+                                  ImplicitLocOpBuilder &b) = 0;
+  /// `arrival` has no team where a token is not known to be that of one.
+  virtual LogicalResult awaitBarrier(Operation *op, const Arrival &arrival,
+                                     ImplicitLocOpBuilder &b) = 0;
+
+  /// Ends the kernel: `count` elements from `offset` on are not below `limit`.
+  virtual void failBounds(Operation *op, llvm::StringRef what, Value offset,
+                          Value count, Value limit,
+                          ImplicitLocOpBuilder &b) = 0;
+  /// A record for the race detector.
+  virtual void lowerRecord(Operation *op, ImplicitLocOpBuilder &b) {}
+  virtual LogicalResult lowerTileOp(Operation *op, ImplicitLocOpBuilder &b) = 0;
 
   KernelOp kernel;
   const LLVMTypeConverter &types;
   IRRewriter rewriter;
   LLVM::LLVMFuncOp function;
+  /// What a rank and a block know of themselves: index values.
+  ThisRank me;
+  Value block, blocks, epoch;
   llvm::SmallVector<Type> argTypes;
   /// Arguments of comms types.
   llvm::DenseMap<Value, unsigned> symbolic;
-  TeamTable teams;
-  /// Ranks that a loop over the peers of a team gives.
-  llvm::DenseMap<Value, Value> peersOf;
   llvm::SmallVector<Attribute> sites;
 
 private:
-  llvm::StringRef target;
+  LogicalResult bindArgument(unsigned index, BlockArgument argument,
+                             ImplicitLocOpBuilder &b);
+  void keepName(BlockArgument argument, unsigned index,
+                ImplicitLocOpBuilder &b);
+  LogicalResult lowerTeamOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerPeerLoop(ForPeersOp op, ImplicitLocOpBuilder &b);
+  void lowerRole(RoleOp op, ImplicitLocOpBuilder &b);
+  bool isKnownMember(const TeamNumbers &numbers, Value team, Value rank);
+
+  TeamTable teams;
+  Names names;
+  /// Ranks that a loop over the peers of a team gives.
+  llvm::DenseMap<Value, Value> peersOf;
+  /// Arrivals at barriers, by their tokens.
+  llvm::DenseMap<Value, Arrival> arrivals;
   llvm::DenseMap<IntegerAttr, Value> constants;
   llvm::StringMap<int32_t> siteIds;
 };

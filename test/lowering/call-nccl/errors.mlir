@@ -87,3 +87,15 @@ comms.kernel @open() attributes {ranks = 2 : i64} {
   comms.barrier %team block
   comms.return
 }
+
+// -----
+
+comms.kernel @no_argument(%s: !comms.signal<4>, %t: !comms.signal<4>, %flag: i1) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  %either = arith.select %flag, %s, %t : !comms.signal<4>
+  // expected-error @+1 {{uses cells that are no argument of the kernel: use the argument itself}}
+  %seen = comms.read_signal %either[%c0] : !comms.signal<4>
+  comms.signal inc %either[%c0] at %c0 of %team gin <> : !comms.signal<4>
+  comms.return
+}

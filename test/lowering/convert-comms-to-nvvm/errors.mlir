@@ -72,3 +72,17 @@ comms.kernel @part_of_a_part(%w: !comms.window<36xi64>, %flag: i32) attributes {
   %t = comms.packet_load %own[%c0] flag %flag assumes store128_whole : memref<36xi64> -> vector<2xf32>
   comms.return
 }
+
+// -----
+
+// What threads tell each other of a cell has no room beside this: one error,
+// and it is the last.
+comms.kernel @no_room_to_tell(%cells: !comms.signal<4>, %seen: memref<4xi64>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %all = comms.scratch : memref<29056xi64, #comms.space<shared>>
+  // expected-error @+1 {{needs more shared memory than the 232448 bytes of a CTA}}
+  %v = comms.read_signal %cells[%c0] : !comms.signal<4>
+  memref.store %v, %all[%c0] : memref<29056xi64, #comms.space<shared>>
+  memref.store %v, %seen[%c0] : memref<4xi64>
+  comms.return
+}
