@@ -258,9 +258,11 @@ void CollectiveBuilder::storeOutputs(ValueRange outputs, Value part, Value tile,
       continue;
     }
     auto window = cast<WindowType>(output.memory.getType());
-    if (auto argument = dyn_cast<BlockArgument>(output.memory))
-      cast<KernelOp>(argument.getOwner()->getParentOp())
-          .setArgAttr(argument.getArgNumber(), kHostAttr, b.getUnitAttr());
+    // Other blocks of the kernel have arguments as well.
+    auto kernel = theProblem.op->getParentOfType<KernelOp>();
+    auto argument = dyn_cast<BlockArgument>(output.memory);
+    if (argument && argument.getOwner() == &kernel.getBody().front())
+      kernel.setArgAttr(argument.getArgNumber(), kHostAttr, b.getUnitAttr());
     Value memory = PeerOp::create(b, loc(), window.getLocalType(),
                                   output.memory, peer, theProblem.team);
     TileStoreOp::create(b, loc(), value, memory, offset, valid(tile));

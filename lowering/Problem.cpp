@@ -700,7 +700,9 @@ void mlir::comms::chooseTiles(Problem &problem, int64_t pieces,
   if (tileSize <= 0)
     tileSize = std::clamp(cut(std::max(pieces, wanted)),
                           std::min(small, cut(pieces)), largest);
-  tileSize = std::min<int64_t>(llvm::alignTo(tileSize, step), whole);
+  // Cut to the array first: rounding up may leave 64 bits.
+  tileSize =
+      std::min<int64_t>(llvm::alignTo(std::min(tileSize, whole), step), whole);
   problem.tileSize = tileSize;
   problem.tiles = llvm::divideCeil(problem.partElements, tileSize);
   for (SmallVector<TileArray> *arrays :
