@@ -257,13 +257,18 @@ void RowExchange::readRecords(OpBuilder &builder, const Record &record,
   SmallVector<Value> words;
   for (int64_t i = 0; i < count; i += wordsOfAccess) {
     int64_t lanes = std::min(wordsOfAccess, count - i);
+    Value index =
+        arith::AddIOp::create(builder, loc, start, getIndex(builder, loc, i));
+    if (lanes == 1) {
+      words.push_back(memref::LoadOp::create(builder, loc, record.shared,
+                                             ValueRange(index)));
+      continue;
+    }
     llvm::MaybeAlign alignment;
     if (lanes == wordsOfAccess)
       alignment = llvm::Align(16);
     else if (record.words > 1)
       alignment = llvm::Align(record.getBytes());
-    Value index =
-        arith::AddIOp::create(builder, loc, start, getIndex(builder, loc, i));
     Value vector = vector::LoadOp::create(
         builder, loc, VectorType::get({lanes}, record.word), record.shared,
         ValueRange(index), /*nontemporal=*/false, alignment);
