@@ -63,7 +63,7 @@ def test_a_folder_is_loaded_in_place_of_the_environment(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "tables")],
         cwd=Path(__file__).parent,
-        env={**os.environ, "COMMSIR_TABLES": str(named)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COMMSIR_TABLES": str(named)},
         capture_output=True,
         text=True,
         check=False,
