@@ -25,8 +25,8 @@ os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
 os.environ["CHECK_DEVICE"] = "cuda"
 
 import torch
-import torch.utils.dlpack
 import torch.distributed as dist
+import torch.utils.dlpack
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "test" / "python" / "torch" / part) for part in ("ops", "c10d")]
