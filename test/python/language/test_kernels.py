@@ -199,8 +199,8 @@ def test_code_for_gpus(kernel: commsir.Kernel) -> None:
 
 
 @commsir.kernel
-def counts_blocks(y: i64[Array, 1]) -> None:
-    y[0] = num_blocks()
+def counts_blocks(y: i64[Array, 64]) -> None:
+    y[block_id()] = num_blocks()
 
 
 @commsir.kernel

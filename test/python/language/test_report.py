@@ -22,7 +22,7 @@ rows, n = dims("rows n")
 @kernel
 def k(x: f32[Window, rows, n], y: f32[Array, rows, n], factor: f32):
     barrier()
-    for r in range(rows):
+    for r in range(block_id(), rows, num_blocks()):
         total = zeros(n)
         for p in range(size()):
             total += x.peer(p)[r]
