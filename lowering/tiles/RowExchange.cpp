@@ -245,8 +245,8 @@ void RowExchange::publishRecord(OpBuilder &builder, const Record &record,
 //===----------------------------------------------------------------------===//
 
 void RowExchange::readRecords(OpBuilder &builder, const Record &record,
-                              Value first,
-                              MutableArrayRef<Values> values) const {
+                              Value first, MutableArrayRef<Values> values,
+                              bool byLane) const {
   Value start = first;
   if (record.words > 1)
     start = arith::MulIOp::create(builder, loc, start,
@@ -259,7 +259,7 @@ void RowExchange::readRecords(OpBuilder &builder, const Record &record,
     int64_t lanes = std::min(wordsOfAccess, count - i);
     Value index =
         arith::AddIOp::create(builder, loc, start, getIndex(builder, loc, i));
-    if (lanes == 1) {
+    if (lanes == 1 && byLane) {
       words.push_back(memref::LoadOp::create(builder, loc, record.shared,
                                              ValueRange(index)));
       continue;
@@ -280,11 +280,12 @@ void RowExchange::readRecords(OpBuilder &builder, const Record &record,
            ArrayRef(words).slice(i * record.words, record.words), value);
 }
 
-SmallVector<RowExchange::Values>
-RowExchange::read(OpBuilder &builder, Value first, int64_t count) const {
+SmallVector<RowExchange::Values> RowExchange::read(OpBuilder &builder,
+                                                   Value first, int64_t count,
+                                                   bool byLane) const {
   SmallVector<Values> values(count, Values(rows.size()));
   for (const Record &record : records)
-    readRecords(builder, record, first, values);
+    readRecords(builder, record, first, values, byLane);
   return values;
 }
 
@@ -326,7 +327,8 @@ RowExchange::Values RowExchange::combineShared(OpBuilder &builder, Value first,
       mine = arith::MinUIOp::create(builder, loc, mine, last);
     }
     Value index = arith::AddIOp::create(builder, loc, first, mine);
-    Values values = combinePairs(builder, read(builder, index, alone));
+    Values values =
+        combinePairs(builder, read(builder, index, alone, /*byLane=*/true));
     if (exists)
       for (auto [row, value] : llvm::zip_equal(rows, values))
         value = arith::SelectOp::create(builder, loc, exists, value,
@@ -340,7 +342,8 @@ RowExchange::Values RowExchange::combineShared(OpBuilder &builder, Value first,
 RowExchange::Values RowExchange::combineValues(OpBuilder &builder, Value first,
                                                int64_t count) const {
   int64_t alone = getAlone(count);
-  return alone == count ? combinePairs(builder, read(builder, first, count))
+  return alone == count ? combinePairs(builder, read(builder, first, count,
+                                                     /*byLane=*/false))
                         : combineShared(builder, first, count, alone);
 }
 

@@ -70,11 +70,12 @@ private:
                           const Values &values) const;
   void unpack(OpBuilder &builder, const Record &record, ValueRange words,
               Values &values) const;
-  /// Reads `count` values of each row, from number `first` on.
-  SmallVector<Values> read(OpBuilder &builder, Value first,
-                           int64_t count) const;
+  /// Reads `count` values of each row, from number `first` on: all threads the
+  /// same, or each lane its own.
+  SmallVector<Values> read(OpBuilder &builder, Value first, int64_t count,
+                           bool byLane) const;
   void readRecords(OpBuilder &builder, const Record &record, Value first,
-                   MutableArrayRef<Values> values) const;
+                   MutableArrayRef<Values> values, bool byLane) const;
   /// Of `count` values, those that one lane reads.
   int64_t getAlone(int64_t count) const;
   /// Combines `count` values from number `first` on.
