@@ -219,6 +219,7 @@ void CheckSync::runOnOperation() {
   FailureOr<Program> program = Program::build(kernel);
   if (failed(program))
     return signalPassFailure();
+  program->tellsBlocksApart = tellsBlocksApart(kernel);
   FailureOr<WorldShape> shape = chooseWorld(*program);
   if (failed(shape))
     return signalPassFailure();

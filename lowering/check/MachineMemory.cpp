@@ -98,7 +98,7 @@ void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
 /// Whether two of those that touch it could meet there.
 bool Machine::isTracked(const ArgumentPlan &argument) const {
   return (argument.written || argument.host) &&
-         (argument.shared || shape.blocks > 1);
+         (argument.shared || (shape.blocks > 1 && program.tellsBlocksApart));
 }
 
 void Machine::forParts(const Thread &thread, const MemoryPlan &memory,

@@ -280,6 +280,9 @@ public:
   int64_t roleBlocks = 0;
   /// Some op synchronises.
   bool synchronises = false;
+  /// Blocks of a rank do different things. Where they do not, what one writes
+  /// to its rank's own memory the others write as well.
+  bool tellsBlocksApart = true;
 };
 
 } // namespace mlir::comms::check
