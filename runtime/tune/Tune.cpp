@@ -19,6 +19,7 @@
 #include <csignal>
 #include <ctime>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
@@ -529,6 +530,7 @@ int commsir::tune::runTuneWorker(Plan &plan, Target &target) {
 //===----------------------------------------------------------------------===//
 
 static volatile sig_atomic_t workerToEnd = 0;
+static constexpr int kEndings[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void passOn(int signal) {
   if (workerToEnd > 0)
@@ -536,9 +538,14 @@ static void passOn(int signal) {
 }
 
 static pid_t startWorker(char **argv, double until) {
+  pid_t parent = getpid();
   pid_t child = fork();
   if (child != 0)
     return child;
+  // Nobody would wait for it, and its journal would grow for ever.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent)
+    _exit(127);
   setenv(kWorker, llvm::formatv("{0:f3}", until).str().c_str(), 1);
   execv("/proc/self/exe", argv);
   _exit(127);
@@ -574,7 +581,7 @@ int commsir::tune::runTune(const Plan &plan, char **argv) {
     return fail(llvm::toString(std::move(error)));
   std::string journal = plan.tune + ".journal";
   double until = now() + double(plan.budget);
-  for (int signal : {SIGINT, SIGTERM})
+  for (int signal : kEndings)
     std::signal(signal, passOn);
   for (int fruitless = 0; fruitless < 3;) {
     int64_t before = sizeOf(journal);
@@ -587,7 +594,7 @@ int commsir::tune::runTune(const Plan &plan, char **argv) {
     if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) != kRestart)
       return WEXITSTATUS(status);
     int signal = status >= 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    if (signal == SIGINT || signal == SIGTERM)
+    if (llvm::is_contained(kEndings, signal))
       return fail("stopped; the same command goes on from " + journal,
                   128 + signal);
     llvm::errs() << "comms-bench: note: what measures has "
