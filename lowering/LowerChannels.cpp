@@ -7,7 +7,7 @@
 //
 // Gives every channel its memory, a hidden window argument of the kernel, and
 // asks the channel's protocol for the memory operations that its sends and
-// receives are. What protocols share is at the end of the file.
+// receives are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -167,11 +167,12 @@ static LogicalResult lowerChannel(KernelOp kernel, ChannelOp channel) {
     return channel.emitOpError(
         "needs to know the size of its team; set `ranks` on the kernel");
 
-  ChannelMemory memory = protocol->memory(channel, *size);
-  FailureOr<Value> window = addWindow(kernel, channel, *protocol, memory);
+  ChannelContext context;
+  context.memory = protocol->memory(channel, *size);
+  FailureOr<Value> window =
+      addWindow(kernel, channel, *protocol, context.memory);
   if (failed(window))
     return failure();
-  ChannelContext context;
   context.channel = channel;
   context.team = channel.getTeam();
   context.teamSize = *size;
@@ -179,6 +180,9 @@ static LogicalResult lowerChannel(KernelOp kernel, ChannelOp channel) {
   OpBuilder builder(channel);
   if (failed(protocol->begin(builder, context)))
     return failure();
+  auto type = cast<WindowType>(context.window.getType());
+  context.local = LocalOp::create(builder, channel.getLoc(),
+                                  type.getLocalType(), context.window);
 
   SmallVector<Operation *> users(channel->getUsers());
   for (Operation *user : llvm::reverse(users))
@@ -216,68 +220,8 @@ struct LowerChannels : mlir::comms::impl::LowerChannelsBase<LowerChannels> {
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// What protocols share
+// Before channels are lowered
 //===----------------------------------------------------------------------===//
-
-/// Emits `base + index * stride`.
-static Value emitScaled(OpBuilder &builder, Location loc, Value base,
-                        Value index, int64_t stride) {
-  Value factor = arith::ConstantIndexOp::create(builder, loc, stride);
-  Value scaled = arith::MulIOp::create(builder, loc, index, factor);
-  return arith::AddIOp::create(builder, loc, base, scaled);
-}
-
-Value mlir::comms::emitBuffer(OpBuilder &builder, Location loc,
-                              const ChannelMemory &memory, int64_t delay) {
-  Value launch = EpochOp::create(builder, loc);
-  Value buffers = arith::ConstantIndexOp::create(builder, loc, memory.buffers);
-  Value turn = arith::RemUIOp::create(builder, loc, launch, buffers);
-  if (delay != 0) { // Of the small turn: cheaper than another of the launch.
-    Value later = arith::ConstantIndexOp::create(builder, loc, delay);
-    turn = arith::AddIOp::create(builder, loc, turn, later);
-    turn = arith::RemUIOp::create(builder, loc, turn, buffers);
-  }
-  Value size =
-      arith::ConstantIndexOp::create(builder, loc, memory.bufferElements());
-  return arith::MulIOp::create(builder, loc, turn, size);
-}
-
-Value mlir::comms::emitRow(OpBuilder &builder, Location loc,
-                           const ChannelMemory &memory, Value base, Value row) {
-  return row ? emitScaled(builder, loc, base, row, memory.rowElements()) : base;
-}
-
-Value mlir::comms::emitSlot(OpBuilder &builder, Location loc,
-                            const ChannelMemory &memory, Value row,
-                            Value slot) {
-  return emitScaled(builder, loc, row, slot, memory.units);
-}
-
-Value mlir::comms::emitPeer(OpBuilder &builder, Location loc,
-                            const ChannelContext &context, Value peer) {
-  auto window = cast<WindowType>(context.window.getType());
-  return PeerOp::create(builder, loc, window.getLocalType(), context.window,
-                        peer, context.team);
-}
-
-void mlir::comms::emitForEachDestination(
-    OpBuilder &builder, const ChannelContext &context, SendOp op,
-    llvm::function_ref<void(OpBuilder &, Value)> body) {
-  if (op.getPeer())
-    return body(builder, op.getPeer());
-  Location loc = op.getLoc();
-  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value size = arith::ConstantIndexOp::create(builder, loc, context.teamSize);
-  Value end =
-      arith::ConstantIndexOp::create(builder, loc, context.teamSize + 1);
-  scf::ForOp::create(
-      builder, loc, one, end, one, ValueRange(),
-      [&](OpBuilder &inner, Location, Value step, ValueRange) {
-        Value sum = arith::AddIOp::create(inner, loc, context.rank, step);
-        body(inner, arith::RemUIOp::create(inner, loc, sum, size));
-        scf::YieldOp::create(inner, loc);
-      });
-}
 
 int64_t mlir::comms::countChannelBytes(KernelOp kernel) {
   int64_t total = 0;
@@ -292,132 +236,4 @@ int64_t mlir::comms::countChannelBytes(KernelOp kernel) {
       total = std::numeric_limits<int64_t>::max();
   });
   return total;
-}
-
-int64_t Protocol::getTileStep(Type elementType) const {
-  int64_t bits = elementType.isIntOrFloat()
-                     ? std::max<int64_t>(elementType.getIntOrFloatBitWidth(), 8)
-                     : 8;
-  return std::max<int64_t>(tileBytes * 8 / bits, 1);
-}
-
-//===----------------------------------------------------------------------===//
-// Packets
-//===----------------------------------------------------------------------===//
-
-void mlir::comms::beginPackets(OpBuilder &builder, ChannelContext &context,
-                               const ChannelMemory &memory) {
-  Location loc = context.channel.getLoc();
-  context.rank = RankOp::create(builder, loc, context.channel.getTeam());
-  context.buffer = emitBuffer(builder, loc, memory);
-  context.ownRow = emitRow(builder, loc, memory, context.buffer,
-                           memory.rows == 1 ? Value() : context.rank);
-  Value epoch = EpochOp::create(builder, loc);
-  context.flag =
-      arith::IndexCastOp::create(builder, loc, builder.getI32Type(), epoch);
-  auto window = cast<WindowType>(context.window.getType());
-  context.local =
-      LocalOp::create(builder, loc, window.getLocalType(), context.window);
-}
-
-void mlir::comms::sendPackets(OpBuilder &builder, const ChannelContext &context,
-                              const ChannelMemory &memory, SendOp op,
-                              Assumption assumes) {
-  Value offset =
-      emitSlot(builder, op.getLoc(), memory, context.ownRow, op.getSlot());
-  emitForEachDestination(
-      builder, context, op, [&](OpBuilder &inner, Value peer) {
-        Value memref = emitPeer(inner, op.getLoc(), context, peer);
-        PacketStoreOp::create(inner, op.getLoc(), op.getTile(), memref, offset,
-                              context.flag, op.getValid(), assumes);
-      });
-}
-
-Value mlir::comms::recvPackets(OpBuilder &builder,
-                               const ChannelContext &context,
-                               const ChannelMemory &memory, RecvOp op,
-                               Assumption assumes) {
-  Value row = emitRow(builder, op.getLoc(), memory, context.buffer,
-                      memory.rows == 1 ? Value() : op.getPeer());
-  Value offset = emitSlot(builder, op.getLoc(), memory, row, op.getSlot());
-  return PacketLoadOp::create(builder, op.getLoc(), op.getTile().getType(),
-                              context.local, offset, context.flag,
-                              op.getValid(), assumes);
-}
-
-//===----------------------------------------------------------------------===//
-// What is the same in every launch
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Follows values and control flow back to what they depend on.
-class Invariance {
-public:
-  /// Whether control reaches `op` alike in every launch.
-  bool reaches(Operation *op) {
-    Block *block = op->getBlock();
-    Operation *parent = block ? block->getParentOp() : nullptr;
-    // Branches between blocks are not followed.
-    if (!parent || !block->isEntryBlock() || !block->getParent()->hasOneBlock())
-      return false;
-    if (isa<KernelOp>(parent))
-      return true;
-    if (!remember(parent))
-      return holdsFor(parent);
-    bool same = llvm::TypeSwitch<Operation *, bool>(parent)
-                    .Case<RoleOp, ForPeersOp>([](auto) { return true; })
-                    .Case<scf::ForOp>([&](scf::ForOp loop) {
-                      return holds(loop.getLowerBound()) &&
-                             holds(loop.getUpperBound()) &&
-                             holds(loop.getStep());
-                    })
-                    .Case<scf::IfOp>([&](scf::IfOp branch) {
-                      return holds(branch.getCondition());
-                    })
-                    .Default(false);
-    return settle(parent, same && reaches(parent));
-  }
-
-  /// Whether `value` is the same in every launch, wherever control is the same.
-  bool holds(Value value) {
-    if (auto argument = dyn_cast<BlockArgument>(value)) {
-      Operation *owner = argument.getOwner()->getParentOp();
-      auto loop = dyn_cast_or_null<scf::ForOp>(owner);
-      bool counts = loop && argument == loop.getInductionVar();
-      return (counts && holds(loop.getLowerBound()) && holds(loop.getStep())) ||
-             isa_and_nonnull<ForPeersOp>(owner);
-    }
-    Operation *op = value.getDefiningOp();
-    if (!remember(op))
-      return holdsFor(op);
-    bool pure =
-        isa<RankOp, SizeOp, BlockIdOp, NumBlocksOp, TranslateRankOp>(op) ||
-        (isa_and_nonnull<arith::ArithDialect>(op->getDialect()) && isPure(op));
-    bool same = pure && llvm::all_of(op->getOperands(), [&](Value operand) {
-                  return isa<TeamType>(operand.getType()) || holds(operand);
-                });
-    return settle(op, same);
-  }
-
-private:
-  /// False when `op` has been looked at already, or is being looked at: then it
-  /// counts as not the same, which also ends the search in a cycle.
-  bool remember(Operation *op) { return known.try_emplace(op, false).second; }
-  bool holdsFor(Operation *op) { return known.lookup(op); }
-  bool settle(Operation *op, bool same) {
-    known[op] = same;
-    return same;
-  }
-
-  llvm::DenseMap<Operation *, bool> known;
-};
-} // namespace
-
-bool mlir::comms::isLaunchInvariant(Operation *op) {
-  Invariance invariance;
-  return invariance.reaches(op) &&
-         llvm::all_of(op->getOperands(), [&](Value operand) {
-           return isa<ChannelType, TeamType>(operand.getType()) ||
-                  invariance.holds(operand);
-         });
 }

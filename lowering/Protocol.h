@@ -23,32 +23,6 @@
 
 namespace mlir::comms {
 
-/// What a protocol is given to lower one channel's operations.
-struct ChannelContext {
-  ChannelOp channel;
-  /// The channel's team, and the number of its ranks.
-  Value team;
-  int64_t teamSize;
-  /// The channel's hidden window, an argument of the kernel.
-  Value window;
-
-  // What `begin` computes once, at the channel op, for every send and receive
-  // below it. A protocol fills what it uses.
-
-  /// This rank's rank in the channel's team.
-  Value rank;
-  /// This rank's own part of the window.
-  Value local;
-  /// First element of the buffer that this launch uses.
-  Value buffer;
-  /// First element of this rank's row of that buffer.
-  Value ownRow;
-  /// First element of a buffer of an earlier launch that is to be cleared.
-  Value stale;
-  /// The flag of this launch, an i32.
-  Value flag;
-};
-
 /// The memory that a channel needs on each rank: a window of shape
 /// [buffers, rows, slots, units]. Launches take the buffers in turn. A row
 /// belongs to one source or destination of the team; there is one row where
@@ -57,12 +31,46 @@ struct ChannelContext {
 struct ChannelMemory {
   int64_t buffers = 1, rows = 1, slots = 1, units = 1, rest = 0;
   Type elementType;
+  /// Slots lie with the sender, and receivers read there; else they lie with
+  /// the receiver, and senders write there.
+  bool atSender = false;
   /// Filled with poison rather than zero before the first launch.
   bool poisoned = false;
+  /// Of slots of packets: how these lie.
+  Assumption packets = Assumption::Store8Whole;
 
   /// Elements of a row; of a buffer. LowerChannels has made sure that they fit.
   int64_t rowElements() const { return slots * units; }
   int64_t bufferElements() const { return rows * rowElements(); }
+};
+
+/// What a protocol is given to lower one channel's operations.
+struct ChannelContext {
+  ChannelOp channel;
+  /// The channel's team, and the number of its ranks.
+  Value team;
+  int64_t teamSize;
+  /// What the protocol said of its memory, and the window that it is: hidden,
+  /// an argument of the kernel.
+  ChannelMemory memory;
+  Value window;
+  /// This rank's own part of it; made after `begin`.
+  Value local;
+
+  // What `begin` computes once, at the channel op, for every send and receive
+  // below it. A protocol fills what it uses.
+
+  /// This rank's rank in the channel's team.
+  Value rank;
+  /// First element of the buffer that this launch uses.
+  Value buffer;
+  /// First element of this rank's row of that buffer; of the buffer, where it
+  /// has one row.
+  Value ownRow;
+  /// First element of a buffer of an earlier launch that is to be cleared.
+  Value stale;
+  /// The flag of this launch, an i32.
+  Value flag;
 };
 
 /// One way to move tiles.
@@ -104,15 +112,20 @@ llvm::ArrayRef<const Protocol *> getProtocols();
 const Protocol *findProtocol(llvm::StringRef name);
 
 //===----------------------------------------------------------------------===//
-// What protocols share (LowerChannels.cpp)
+// What protocols share (Slots.cpp)
 //===----------------------------------------------------------------------===//
+
+/// Slots at the receiver: a row for each source, but one where there is only
+/// one source.
+ChannelMemory layOutSlots(ChannelOp channel, int64_t teamSize, int64_t buffers,
+                          int64_t units, Type elementType);
 
 /// Emits the first element of the buffer that the launch of number
 /// `epoch + delay` uses: ((epoch + delay) mod buffers) * bufferElements.
 Value emitBuffer(OpBuilder &builder, Location loc, const ChannelMemory &memory,
                  int64_t delay = 0);
 
-/// Emits `base + row * rowElements`. A null row is row 0.
+/// Emits `base + row * rowElements`; `base`, where there is one row.
 Value emitRow(OpBuilder &builder, Location loc, const ChannelMemory &memory,
               Value base, Value row);
 
@@ -124,22 +137,52 @@ Value emitSlot(OpBuilder &builder, Location loc, const ChannelMemory &memory,
 Value emitPeer(OpBuilder &builder, Location loc, const ChannelContext &context,
                Value peer);
 
-/// Emits `body` for every rank that a send reaches: the named peer, or for a
-/// multicast all ranks in a loop that begins after the own rank and ends with
-/// it, so that at any moment all ranks address different peers.
-void emitForEachDestination(
+/// A slot: a rank's part of the window, and the slot's first element there.
+struct Slot {
+  Value part, offset;
+};
+
+/// Emits `store` for every slot that a send fills. Where slots lie with the
+/// receiver, those are the named peer's, or for a multicast all ranks' in a
+/// loop that begins after the own rank and ends with it, so that at any moment
+/// all ranks address different peers.
+void emitForEachTarget(
     OpBuilder &builder, const ChannelContext &context, SendOp op,
-    llvm::function_ref<void(OpBuilder &, Value peer)> body);
+    llvm::function_ref<void(OpBuilder &, const Slot &)> store);
 
-// Protocols whose receivers wait for packets: `begin`, `send` and `recv`. The
-// flag is the launch's number; `assumes` says how packets lie.
+/// Emits the slot that a receive reads, in the buffer that begins at `buffer`;
+/// null: the launch's.
+Slot emitSource(OpBuilder &builder, const ChannelContext &context, RecvOp op,
+                Value buffer = {});
 
-void beginPackets(OpBuilder &builder, ChannelContext &context,
-                  const ChannelMemory &memory);
-void sendPackets(OpBuilder &builder, const ChannelContext &context,
-                 const ChannelMemory &memory, SendOp op, Assumption assumes);
-Value recvPackets(OpBuilder &builder, const ChannelContext &context,
-                  const ChannelMemory &memory, RecvOp op, Assumption assumes);
+// Functions for the fields of a protocol.
+
+/// Fills rank, buffer and ownRow of the context.
+LogicalResult beginSlots(OpBuilder &builder, ChannelContext &context);
+
+// Tiles as they are, published by a barrier of the block.
+LogicalResult sendTiles(OpBuilder &builder, const ChannelContext &context,
+                        SendOp op);
+FailureOr<Value> recvTiles(OpBuilder &builder, const ChannelContext &context,
+                           RecvOp op);
+LogicalResult meetRanks(OpBuilder &builder, const ChannelContext &context,
+                        ChannelBarrierOp op);
+
+// Packets, with the launch's number as their flag.
+bool canBePackets(Type elementType, bool reducing, std::string &why);
+LogicalResult beginPackets(OpBuilder &builder, ChannelContext &context);
+LogicalResult sendPackets(OpBuilder &builder, const ChannelContext &context,
+                          SendOp op);
+FailureOr<Value> recvPackets(OpBuilder &builder, const ChannelContext &context,
+                             RecvOp op);
+
+/// The data tells by itself that it has come: there is no barrier.
+LogicalResult needNoBarrier(OpBuilder &builder, const ChannelContext &context,
+                            ChannelBarrierOp op);
+
+//===----------------------------------------------------------------------===//
+// What is known of channels
+//===----------------------------------------------------------------------===//
 
 /// Bytes that the channels of `kernel` will take on each rank, before they are
 /// lowered. What cannot be numbered counts as 2^63 - 1.

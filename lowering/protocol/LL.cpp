@@ -23,7 +23,6 @@
 
 #include "lowering/Protocol.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -32,55 +31,17 @@ using namespace mlir::comms;
 /// Bits of a packet that carry the tile.
 static constexpr int64_t payloadBits = 32;
 
-static bool supports(Type elementType, bool, std::string &why) {
-  unsigned width =
-      elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
-  if (width == 8 || width == 16 || width == 32 || width == 64)
-    return true;
-  why = "packets carry elements of 8, 16, 32 or 64 bits";
-  return false;
-}
-
 static double overhead(Type) { return 2.0; }
 
 static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
   ChannelType type = channel.getChannel().getType();
   int64_t bits = type.getElementType().getIntOrFloatBitWidth();
-  ChannelMemory memory;
-  memory.buffers = 2;
-  memory.rows = channel.getPattern() == ChannelPattern::Single ? 1 : teamSize;
-  memory.slots = channel.getSlots();
-  memory.units =
+  int64_t units =
       bits >= payloadBits
           ? type.getTileSize() * (bits / payloadBits)
           : int64_t(llvm::divideCeil(type.getTileSize(), payloadBits / bits));
-  memory.elementType = IntegerType::get(channel.getContext(), 64);
-  return memory;
-}
-
-static LogicalResult begin(OpBuilder &builder, ChannelContext &context) {
-  beginPackets(builder, context, memory(context.channel, context.teamSize));
-  return success();
-}
-
-static LogicalResult send(OpBuilder &builder, const ChannelContext &context,
-                          SendOp op) {
-  sendPackets(builder, context, memory(context.channel, context.teamSize), op,
-              Assumption::Store8Whole);
-  return success();
-}
-
-static FailureOr<Value> recv(OpBuilder &builder, const ChannelContext &context,
-                             RecvOp op) {
-  return recvPackets(builder, context,
-                     memory(context.channel, context.teamSize), op,
-                     Assumption::Store8Whole);
-}
-
-/// The flags tell by themselves what has come.
-static LogicalResult barrier(OpBuilder &, const ChannelContext &,
-                             ChannelBarrierOp) {
-  return success();
+  return layOutSlots(channel, teamSize, /*buffers=*/2, units,
+                     IntegerType::get(channel.getContext(), 64));
 }
 
 namespace mlir::comms {
@@ -88,13 +49,13 @@ const Protocol &getLLProtocol() {
   static const Protocol protocol = {"ll",
                                     "each 32 bits travel with a flag in one "
                                     "store; receivers poll their own memory",
-                                    supports,
+                                    canBePackets,
                                     overhead,
                                     memory,
-                                    begin,
-                                    send,
-                                    recv,
-                                    barrier};
+                                    beginPackets,
+                                    sendPackets,
+                                    recvPackets,
+                                    needNoBarrier};
   return protocol;
 }
 } // namespace mlir::comms

@@ -24,21 +24,8 @@
 
 #include "dialect/Packets.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-
 using namespace mlir;
 using namespace mlir::comms;
-
-static constexpr Assumption assumption = Assumption::Store128Whole;
-
-static bool supports(Type elementType, bool, std::string &why) {
-  unsigned width =
-      elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
-  if (width == 8 || width == 16 || width == 32 || width == 64)
-    return true;
-  why = "lines carry elements of 8, 16, 32 or 64 bits";
-  return false;
-}
 
 static double overhead(Type) {
   return double(kLineUnits + kRestUnits) / double(kLineUnits);
@@ -48,38 +35,12 @@ static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
   ChannelType type = channel.getChannel().getType();
   int64_t lines = countLinesOf(type.getTileSize(),
                                type.getElementType().getIntOrFloatBitWidth());
-  ChannelMemory memory;
-  memory.buffers = 2;
-  memory.rows = channel.getPattern() == ChannelPattern::Single ? 1 : teamSize;
-  memory.slots = channel.getSlots();
-  memory.units = kLineUnits * lines;
+  ChannelMemory memory =
+      layOutSlots(channel, teamSize, /*buffers=*/2, kLineUnits * lines,
+                  IntegerType::get(channel.getContext(), 64));
   memory.rest = kRestUnits * lines;
-  memory.elementType = IntegerType::get(channel.getContext(), 64);
+  memory.packets = Assumption::Store128Whole;
   return memory;
-}
-
-static LogicalResult begin(OpBuilder &builder, ChannelContext &context) {
-  beginPackets(builder, context, memory(context.channel, context.teamSize));
-  return success();
-}
-
-static LogicalResult send(OpBuilder &builder, const ChannelContext &context,
-                          SendOp op) {
-  sendPackets(builder, context, memory(context.channel, context.teamSize), op,
-              assumption);
-  return success();
-}
-
-static FailureOr<Value> recv(OpBuilder &builder, const ChannelContext &context,
-                             RecvOp op) {
-  return recvPackets(builder, context,
-                     memory(context.channel, context.teamSize), op, assumption);
-}
-
-/// The flags tell by themselves what has come.
-static LogicalResult barrier(OpBuilder &, const ChannelContext &,
-                             ChannelBarrierOp) {
-  return success();
 }
 
 namespace mlir::comms {
@@ -88,13 +49,13 @@ const Protocol &getLL128Protocol() {
       "ll128",
       "lines of 128 bytes travel with a flag each; receivers poll their own "
       "memory",
-      supports,
+      canBePackets,
       overhead,
       memory,
-      begin,
-      send,
-      recv,
-      barrier,
+      beginPackets,
+      sendPackets,
+      recvPackets,
+      needNoBarrier,
       /*reusable=*/false,
       /*tileBytes=*/kLineBits / 8};
   return protocol;

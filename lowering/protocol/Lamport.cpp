@@ -62,40 +62,26 @@ static double overhead(Type) { return 1.0; }
 
 static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
   ChannelType type = channel.getChannel().getType();
-  ChannelMemory memory;
-  memory.buffers = 3;
-  memory.rows = channel.getPattern() == ChannelPattern::Single ? 1 : teamSize;
-  memory.slots = channel.getSlots();
-  memory.units = type.getTileSize();
-  memory.elementType = type.getElementType();
+  ChannelMemory memory = layOutSlots(channel, teamSize, /*buffers=*/3,
+                                     type.getTileSize(), type.getElementType());
   memory.poisoned = true;
   return memory;
 }
 
 static LogicalResult begin(OpBuilder &builder, ChannelContext &context) {
-  Location loc = context.channel.getLoc();
-  ChannelMemory layout = memory(context.channel, context.teamSize);
-  context.rank = RankOp::create(builder, loc, context.channel.getTeam());
-  context.buffer = emitBuffer(builder, loc, layout);
-  context.ownRow = emitRow(builder, loc, layout, context.buffer,
-                           layout.rows == 1 ? Value() : context.rank);
-  context.stale = emitBuffer(builder, loc, layout, /*delay=*/2);
-  auto window = cast<WindowType>(context.window.getType());
-  context.local =
-      LocalOp::create(builder, loc, window.getLocalType(), context.window);
+  if (failed(beginSlots(builder, context)))
+    return failure();
+  context.stale = emitBuffer(builder, context.channel.getLoc(), context.memory,
+                             /*delay=*/2);
   return success();
 }
 
 static LogicalResult send(OpBuilder &builder, const ChannelContext &context,
                           SendOp op) {
-  ChannelMemory layout = memory(context.channel, context.teamSize);
-  Value offset =
-      emitSlot(builder, op.getLoc(), layout, context.ownRow, op.getSlot());
-  emitForEachDestination(
-      builder, context, op, [&](OpBuilder &inner, Value peer) {
-        Value memref = emitPeer(inner, op.getLoc(), context, peer);
-        PoisonStoreOp::create(inner, op.getLoc(), op.getTile(), memref, offset,
-                              op.getValid());
+  emitForEachTarget(
+      builder, context, op, [&](OpBuilder &inner, const Slot &slot) {
+        PoisonStoreOp::create(inner, op.getLoc(), op.getTile(), slot.part,
+                              slot.offset, op.getValid());
       });
   return success();
 }
@@ -103,40 +89,29 @@ static LogicalResult send(OpBuilder &builder, const ChannelContext &context,
 /// Fills what `op` receives with poison, in the buffer that begins at `buffer`.
 static PoisonFillOp clear(OpBuilder &builder, const ChannelContext &context,
                           RecvOp op, Value buffer) {
-  ChannelMemory layout = memory(context.channel, context.teamSize);
-  Value row = emitRow(builder, op.getLoc(), layout, buffer,
-                      layout.rows == 1 ? Value() : op.getPeer());
-  Value offset = emitSlot(builder, op.getLoc(), layout, row, op.getSlot());
+  Slot slot = emitSource(builder, context, op, buffer);
   Value count = op.getValid();
   if (!count)
-    count = arith::ConstantIndexOp::create(builder, op.getLoc(), layout.units);
-  return PoisonFillOp::create(builder, op.getLoc(), context.local, offset,
+    count = arith::ConstantIndexOp::create(builder, op.getLoc(),
+                                           context.memory.units);
+  return PoisonFillOp::create(builder, op.getLoc(), slot.part, slot.offset,
                               count);
 }
 
 static FailureOr<Value> recv(OpBuilder &builder, const ChannelContext &context,
                              RecvOp op) {
-  ChannelMemory layout = memory(context.channel, context.teamSize);
   bool sameEachLaunch = isLaunchInvariant(op);
   if (sameEachLaunch)
     // Nobody reads there: it may be moved past other accesses.
     clear(builder, context, op, context.stale)
         ->setAttr("comms.stale", builder.getUnitAttr());
-  Value row = emitRow(builder, op.getLoc(), layout, context.buffer,
-                      layout.rows == 1 ? Value() : op.getPeer());
-  Value offset = emitSlot(builder, op.getLoc(), layout, row, op.getSlot());
+  Slot slot = emitSource(builder, context, op);
   Value tile =
       PoisonLoadOp::create(builder, op.getLoc(), op.getTile().getType(),
-                           context.local, offset, op.getValid());
+                           slot.part, slot.offset, op.getValid());
   if (!sameEachLaunch)
     clear(builder, context, op, context.buffer);
   return tile;
-}
-
-/// The data tells by itself that it has come.
-static LogicalResult barrier(OpBuilder &, const ChannelContext &,
-                             ChannelBarrierOp) {
-  return success();
 }
 
 namespace mlir::comms {
@@ -150,7 +125,7 @@ const Protocol &getLamportProtocol() {
                                     begin,
                                     send,
                                     recv,
-                                    barrier};
+                                    needNoBarrier};
   return protocol;
 }
 } // namespace mlir::comms

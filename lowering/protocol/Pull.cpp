@@ -22,8 +22,6 @@
 
 #include "lowering/Protocol.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-
 using namespace mlir;
 using namespace mlir::comms;
 
@@ -31,64 +29,14 @@ static bool supports(Type, bool, std::string &) { return true; }
 
 static double overhead(Type) { return 1.0; }
 
-static bool isPairwise(ChannelOp channel) {
-  return channel.getPattern() == ChannelPattern::Pairwise;
-}
-
 static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
   ChannelType type = channel.getChannel().getType();
-  ChannelMemory memory;
-  memory.buffers = 2;
-  memory.rows = isPairwise(channel) ? teamSize : 1;
-  memory.slots = channel.getSlots();
-  memory.units = type.getTileSize();
-  memory.elementType = type.getElementType();
+  ChannelMemory memory = layOutSlots(channel, teamSize, /*buffers=*/2,
+                                     type.getTileSize(), type.getElementType());
+  memory.atSender = true;
+  if (channel.getPattern() != ChannelPattern::Pairwise)
+    memory.rows = 1;
   return memory;
-}
-
-static LogicalResult begin(OpBuilder &builder, ChannelContext &context) {
-  Location loc = context.channel.getLoc();
-  ChannelMemory layout = memory(context.channel, context.teamSize);
-  context.buffer = emitBuffer(builder, loc, layout);
-  if (isPairwise(context.channel)) {
-    context.rank = RankOp::create(builder, loc, context.channel.getTeam());
-    context.ownRow =
-        emitRow(builder, loc, layout, context.buffer, context.rank);
-  }
-  auto window = cast<WindowType>(context.window.getType());
-  context.local =
-      LocalOp::create(builder, loc, window.getLocalType(), context.window);
-  return success();
-}
-
-static LogicalResult send(OpBuilder &builder, const ChannelContext &context,
-                          SendOp op) {
-  ChannelMemory layout = memory(context.channel, context.teamSize);
-  Value row = context.buffer;
-  if (isPairwise(context.channel))
-    row = emitRow(builder, op.getLoc(), layout, row, op.getPeer());
-  Value offset = emitSlot(builder, op.getLoc(), layout, row, op.getSlot());
-  TileStoreOp::create(builder, op.getLoc(), op.getTile(), context.local, offset,
-                      op.getValid());
-  return success();
-}
-
-static FailureOr<Value> recv(OpBuilder &builder, const ChannelContext &context,
-                             RecvOp op) {
-  ChannelMemory layout = memory(context.channel, context.teamSize);
-  Value row = isPairwise(context.channel) ? context.ownRow : context.buffer;
-  Value offset = emitSlot(builder, op.getLoc(), layout, row, op.getSlot());
-  Value peer = emitPeer(builder, op.getLoc(), context, op.getPeer());
-  return Value(TileLoadOp::create(builder, op.getLoc(), op.getTile().getType(),
-                                  peer, offset, op.getValid(),
-                                  /*after=*/Value()));
-}
-
-static LogicalResult barrier(OpBuilder &builder, const ChannelContext &context,
-                             ChannelBarrierOp op) {
-  BarrierOp::create(builder, op.getLoc(), context.team, BarrierExtent::Block,
-                    MemoryOrder::AcqRel);
-  return success();
 }
 
 namespace mlir::comms {
@@ -99,10 +47,10 @@ const Protocol &getPullProtocol() {
                                     supports,
                                     overhead,
                                     memory,
-                                    begin,
-                                    send,
-                                    recv,
-                                    barrier,
+                                    beginSlots,
+                                    sendTiles,
+                                    recvTiles,
+                                    meetRanks,
                                     /*reusable=*/true};
   return protocol;
 }

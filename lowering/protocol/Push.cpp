@@ -31,59 +31,8 @@ static double overhead(Type) { return 1.0; }
 
 static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
   ChannelType type = channel.getChannel().getType();
-  ChannelMemory memory;
-  memory.buffers = 2;
-  memory.rows = channel.getPattern() == ChannelPattern::Single ? 1 : teamSize;
-  memory.slots = channel.getSlots();
-  memory.units = type.getTileSize();
-  memory.elementType = type.getElementType();
-  return memory;
-}
-
-static LogicalResult begin(OpBuilder &builder, ChannelContext &context) {
-  Location loc = context.channel.getLoc();
-  ChannelMemory layout = memory(context.channel, context.teamSize);
-  context.rank = RankOp::create(builder, loc, context.team);
-  context.buffer = emitBuffer(builder, loc, layout);
-  context.ownRow = emitRow(builder, loc, layout, context.buffer,
-                           layout.rows == 1 ? Value() : context.rank);
-  auto window = cast<WindowType>(context.window.getType());
-  context.local =
-      LocalOp::create(builder, loc, window.getLocalType(), context.window);
-  return success();
-}
-
-static LogicalResult send(OpBuilder &builder, const ChannelContext &context,
-                          SendOp op) {
-  Location loc = op.getLoc();
-  ChannelMemory layout = memory(context.channel, context.teamSize);
-  Value offset = emitSlot(builder, loc, layout, context.ownRow, op.getSlot());
-  emitForEachDestination(builder, context, op,
-                         [&](OpBuilder &inner, Value peer) {
-                           Value part = emitPeer(inner, loc, context, peer);
-                           TileStoreOp::create(inner, loc, op.getTile(), part,
-                                               offset, op.getValid());
-                         });
-  return success();
-}
-
-static FailureOr<Value> recv(OpBuilder &builder, const ChannelContext &context,
-                             RecvOp op) {
-  Location loc = op.getLoc();
-  ChannelMemory layout = memory(context.channel, context.teamSize);
-  Value row = emitRow(builder, loc, layout, context.buffer,
-                      layout.rows == 1 ? Value() : op.getPeer());
-  Value offset = emitSlot(builder, loc, layout, row, op.getSlot());
-  return Value(TileLoadOp::create(builder, loc, op.getTile().getType(),
-                                  context.local, offset, op.getValid(),
-                                  /*after=*/Value()));
-}
-
-static LogicalResult barrier(OpBuilder &builder, const ChannelContext &context,
-                             ChannelBarrierOp op) {
-  BarrierOp::create(builder, op.getLoc(), context.team, BarrierExtent::Block,
-                    MemoryOrder::AcqRel);
-  return success();
+  return layOutSlots(channel, teamSize, /*buffers=*/2, type.getTileSize(),
+                     type.getElementType());
 }
 
 namespace mlir::comms {
@@ -94,10 +43,10 @@ const Protocol &getPushProtocol() {
                                     supports,
                                     overhead,
                                     memory,
-                                    begin,
-                                    send,
-                                    recv,
-                                    barrier,
+                                    beginSlots,
+                                    sendTiles,
+                                    recvTiles,
+                                    meetRanks,
                                     /*reusable=*/true};
   return protocol;
 }
