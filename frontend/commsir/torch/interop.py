@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from datetime import timedelta
 from math import prod
 from typing import Any
@@ -16,8 +17,8 @@ dist: Any = torch.distributed
 
 __all__ = ["adopt_symmetric_memory", "nccl_communicator", "share", "unshare", "window_tensor", "wrap_process_group"]
 
-#: (group's name, device): the ranges that are shared, by their addresses, in bytes.
-_shared: dict[tuple[str, int], dict[int, int]] = {}
+#: Of a process group and a device: the ranges that are shared, by their addresses, in bytes.
+_shared: weakref.WeakKeyDictionary[Any, dict[int, dict[int, int]]] = weakref.WeakKeyDictionary()
 
 
 def nccl_communicator(group: Any = None) -> int:
@@ -96,7 +97,7 @@ def _sharing(group: Any) -> tuple[list[Any], dict[int, int]]:
         )
     device = torch.cuda.current_device()
     groups = [ops.group_of(used.group_name, device), backend.group_of(used, torch.device("cuda", device))]
-    return [one for one in groups if one is not None], _shared.setdefault((used.group_name, device), {})
+    return [one for one in groups if one is not None], _shared.setdefault(used, {}).setdefault(device, {})
 
 
 def share(memory: torch.Tensor | torch.cuda.MemPool, group: Any = None) -> None:
