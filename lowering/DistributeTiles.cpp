@@ -455,6 +455,15 @@ LogicalResult Distributor::emitIf(const BlockPlan &plan, unsigned position,
 // Constants and tiles of one element
 //===----------------------------------------------------------------------===//
 
+/// Where `op` is in the source. What folding has made of several constants has
+/// no place of its own; its first user has.
+static Location placeOf(Operation *op) {
+  for (Operation *user : op->getUsers())
+    if (isa<UnknownLoc>(op->getLoc()) && !isa<UnknownLoc>(user->getLoc()))
+      return user->getLoc();
+  return op->getLoc();
+}
+
 /// A long constant that is no splat is written to scratch memory, vector by
 /// vector, at the start of the kernel.
 LogicalResult Distributor::emitConstant(arith::ConstantOp op) {
@@ -475,9 +484,10 @@ LogicalResult Distributor::emitConstant(arith::ConstantOp op) {
     return op.emitOpError(
         "is no dense constant: a tile's constant has to be dense");
   if (threads)
-    return op.emitOpError(
-        "is a tile of different numbers, which threads cannot share yet: load "
-        "it from memory, or compute it from comms.iota");
+    return emitError(placeOf(op))
+           << "'arith.constant' op is a tile of different numbers, which "
+              "threads cannot share yet: load it from memory, or compute it "
+              "from comms.iota";
   int64_t lanes = memory.getLanes(), length = type.getNumElements();
   Value buffer = memory.takeNew(op.getLoc(), length, type.getElementType());
   values.setBuffer(op, buffer);

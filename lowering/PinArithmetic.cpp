@@ -147,6 +147,9 @@ static LogicalResult checkOp(Operation *op) {
   if (isa<arith::RemFOp>(op))
     return op->emitOpError(
         "would call a function of libm; write it with floor or trunc");
+  if (isMath(op) && isa<TensorType>(op->getResult(0).getType()))
+    return op->emitOpError("is of a tile, and functions are expanded thread by "
+                           "thread: run comms-distribute-tiles before");
   return isMath(op) ? checkFunction(op) : success();
 }
 

@@ -51,3 +51,14 @@ comms.kernel @type(%x: memref<16xf32>, %a: f8E4M3B11FNUZ, %i: index) {
   memref.store %b, %x[%i] : memref<16xf32>
   comms.return
 }
+
+// -----
+
+// Functions are expanded of vectors, not of tiles.
+comms.kernel @tile(%x: memref<16xf32>, %i: index) {
+  %tile = comms.tile_load %x[%i] : memref<16xf32> -> tensor<2xf32>
+  // expected-error @+1 {{is of a tile, and functions are expanded thread by thread: run comms-distribute-tiles before}}
+  %power = math.exp %tile : tensor<2xf32>
+  comms.tile_store %power, %x[%i] : tensor<2xf32>, memref<16xf32>
+  comms.return
+}
