@@ -101,7 +101,6 @@ private:
 
   // Tiles, packets, poison, multimem: TileLowering.cpp.
   LogicalResult lowerTileOp(Operation *op, ImplicitLocOpBuilder &b) override;
-  FailureOr<VectorType> getTileType(Operation *op, Value tile);
   Value laneMask(VectorType type, Value count, ImplicitLocOpBuilder &b);
   Value countLanes(Value count, int64_t lanes, ImplicitLocOpBuilder &b);
   Value clearInvalid(Value tile, Value valid, ImplicitLocOpBuilder &b);
@@ -109,9 +108,6 @@ private:
                   ImplicitLocOpBuilder &b);
   void storeLanes(Value vector, Value address, Value count, bool isVolatile,
                   ImplicitLocOpBuilder &b);
-  Value packWords(Value tile, ImplicitLocOpBuilder &b);
-  Value unpackWords(Value words, VectorType tile, ImplicitLocOpBuilder &b);
-  Value countWords(VectorType tile, Value valid, ImplicitLocOpBuilder &b);
   LogicalResult checkLines(Operation *op, VectorType type);
   LinePart findLine(Value memref, Value offset, int64_t units,
                     ImplicitLocOpBuilder &b);

@@ -14,37 +14,21 @@
 #include "dialect/Packets.h"
 
 #include "lowering/cpu/KernelLowering.h"
+#include "lowering/target/Vectors.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::cpu;
+using namespace mlir::comms::target;
 
 //===----------------------------------------------------------------------===//
 // Lanes
 //===----------------------------------------------------------------------===//
 
-FailureOr<VectorType> KernelLowering::getTileType(Operation *op, Value tile) {
-  auto type = dyn_cast<VectorType>(tile.getType());
-  if (!type || type.getRank() != 1 || type.isScalable() ||
-      !type.hasStaticShape())
-    return op->emitOpError("has a tile of type ")
-           << tile.getType()
-           << ", not a vector: run comms-distribute-tiles first";
-  if (type.getElementTypeBitWidth() % 8 != 0)
-    return op->emitOpError("has elements of ")
-           << type.getElementTypeBitWidth()
-           << " bits, which memory does not hold";
-  return type;
-}
-
 static VectorType withElement(VectorType type, Type element) {
   return VectorType::get(type.getShape(), element);
-}
-
-static VectorType asIntegers(VectorType type, OpBuilder &b) {
-  return withElement(type, b.getIntegerType(type.getElementTypeBitWidth()));
 }
 
 static Value splat(Value scalar, int64_t lanes, ImplicitLocOpBuilder &b) {
@@ -60,20 +44,6 @@ static Value splatConstant(VectorType type, const APInt &value,
 static Value splatConstant(VectorType type, uint64_t value,
                            ImplicitLocOpBuilder &b) {
   return splatConstant(type, APInt(type.getElementTypeBitWidth(), value), b);
-}
-
-/// Same bits, as integers.
-static Value toIntegers(Value vector, ImplicitLocOpBuilder &b) {
-  auto type = cast<VectorType>(vector.getType());
-  if (type.getElementType().isInteger())
-    return vector;
-  return vector::BitCastOp::create(b, asIntegers(type, b), vector);
-}
-
-static Value bitcast(Value vector, VectorType type, ImplicitLocOpBuilder &b) {
-  if (vector.getType() == type)
-    return vector;
-  return vector::BitCastOp::create(b, type, vector);
 }
 
 /// Lane i is on when i < count.
@@ -110,7 +80,7 @@ Value KernelLowering::clearInvalid(Value tile, Value valid,
   if (!valid)
     return tile;
   auto type = cast<VectorType>(tile.getType());
-  auto integers = asIntegers(type, b);
+  auto integers = asIntegers(type);
   Value cleared =
       arith::SelectOp::create(b, laneMask(type, valid, b), toIntegers(tile, b),
                               splatConstant(integers, 0, b));
@@ -119,7 +89,7 @@ Value KernelLowering::clearInvalid(Value tile, Value valid,
 
 Value KernelLowering::loadLanes(VectorType type, Value address, Value count,
                                 bool isVolatile, ImplicitLocOpBuilder &b) {
-  auto integers = asIntegers(type, b);
+  auto integers = asIntegers(type);
   unsigned align = type.getElementTypeBitWidth() / 8;
   if (!count)
     return bitcast(
@@ -168,52 +138,6 @@ Value KernelLowering::whenMissing(Value complete, Value first,
 //===----------------------------------------------------------------------===//
 // Packets
 //===----------------------------------------------------------------------===//
-
-/// 32-bit words that hold the tile, low element first.
-Value KernelLowering::packWords(Value tile, ImplicitLocOpBuilder &b) {
-  Value integers = toIntegers(tile, b);
-  auto type = cast<VectorType>(integers.getType());
-  int64_t lanes = type.getNumElements(), width = type.getElementTypeBitWidth();
-  int64_t words = llvm::divideCeil(lanes * width, 32),
-          padded = words * 32 / width;
-  if (padded != lanes) {
-    SmallVector<int64_t> order(padded, lanes); // Lane `lanes` is a zero.
-    for (int64_t i = 0; i < lanes; ++i)
-      order[i] = i;
-    integers = vector::ShuffleOp::create(b, integers, splatConstant(type, 0, b),
-                                         order);
-  }
-  return bitcast(integers, VectorType::get({words}, b.getI32Type()), b);
-}
-
-Value KernelLowering::unpackWords(Value words, VectorType tile,
-                                  ImplicitLocOpBuilder &b) {
-  int64_t lanes = tile.getNumElements(), width = tile.getElementTypeBitWidth();
-  int64_t padded =
-      cast<VectorType>(words.getType()).getNumElements() * 32 / width;
-  Type element = b.getIntegerType(width);
-  Value integers = bitcast(words, VectorType::get({padded}, element), b);
-  if (padded != lanes) {
-    SmallVector<int64_t> order(lanes);
-    for (int64_t i = 0; i < lanes; ++i)
-      order[i] = i;
-    integers = vector::ShuffleOp::create(b, integers, integers, order);
-  }
-  return bitcast(integers, tile, b);
-}
-
-/// Words that hold `valid` elements, as an index; null when all are valid.
-Value KernelLowering::countWords(VectorType tile, Value valid,
-                                 ImplicitLocOpBuilder &b) {
-  if (!valid)
-    return {};
-  int64_t width = tile.getElementTypeBitWidth();
-  if (width >= 32)
-    return b.createOrFold<arith::MulIOp>(valid, constIndex(width / 32, b));
-  int64_t perWord = 32 / width;
-  Value up = b.createOrFold<arith::AddIOp>(valid, constIndex(perWord - 1, b));
-  return b.createOrFold<arith::DivSIOp>(up, constIndex(perWord, b));
-}
 
 void KernelLowering::lowerPacketStore(PacketStoreOp op, VectorType type,
                                       ImplicitLocOpBuilder &b) {
@@ -367,7 +291,7 @@ LogicalResult KernelLowering::lowerLineLoad(PacketLoadOp op, VectorType type,
   } else {
     data = vector::BroadcastOp::create(b, words, last);
   }
-  Value tile = bitcast(bitcast(data, asIntegers(type, b), b), type, b);
+  Value tile = bitcast(bitcast(data, asIntegers(type), b), type, b);
   rewriter.replaceOp(op, clearInvalid(tile, op.getValid(), b));
   return success();
 }
@@ -387,7 +311,7 @@ static std::pair<uint64_t, uint64_t> getNaNBits(Type element) {
 
 void KernelLowering::lowerPoisonStore(PoisonStoreOp op, VectorType type,
                                       ImplicitLocOpBuilder &b) {
-  auto integers = asIntegers(type, b);
+  auto integers = asIntegers(type);
   auto [infinity, nan] = getNaNBits(type.getElementType());
   Value bits = toIntegers(op.getTile(), b);
   uint64_t sign = uint64_t(1) << (type.getElementTypeBitWidth() - 1);
@@ -407,7 +331,7 @@ void KernelLowering::lowerPoisonStore(PoisonStoreOp op, VectorType type,
 
 void KernelLowering::lowerPoisonLoad(PoisonLoadOp op, VectorType type,
                                      ImplicitLocOpBuilder &b) {
-  auto integers = asIntegers(type, b);
+  auto integers = asIntegers(type);
   int64_t lanes = type.getNumElements(), width = type.getElementTypeBitWidth();
   Value address = elementAddress(op.getMemref(), op.getOffset(), b);
   // Lanes that do not exist load as zero, which is not poison.
@@ -502,21 +426,8 @@ Value KernelLowering::combine(ReductionKind kind, Value x, Value y,
 /// A switch is not there: each part is read or written in turn, in rank order.
 LogicalResult KernelLowering::lowerMultimem(Operation *op,
                                             ImplicitLocOpBuilder &b) {
-  auto load = dyn_cast<MultimemLoadReduceOp>(op);
-  auto store = dyn_cast<MultimemStoreOp>(op);
-  auto reduce = dyn_cast<MultimemReduceOp>(op);
-  Value memref = load    ? load.getMemref()
-                 : store ? store.getMemref()
-                         : reduce.getMemref();
-  Value offset = load    ? load.getOffset()
-                 : store ? store.getOffset()
-                         : reduce.getOffset();
-  Value valid = load    ? load.getValid()
-                : store ? store.getValid()
-                        : reduce.getValid();
-  Value tile = load    ? load.getTile()
-               : store ? store.getTile()
-                       : reduce.getTile();
+  auto [load, store, reduce, memref, offset, valid, tile] =
+      getMultimemAccess(op);
   FailureOr<VectorType> type = getTileType(op, tile);
   if (failed(type))
     return failure();

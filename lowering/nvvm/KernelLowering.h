@@ -79,10 +79,8 @@ struct LinePart {
   Value exists, hasRest;
 };
 
-/// One access of a run of bytes: at `offset`, of `bytes` (2, 4, 8 or 16).
-struct Piece {
-  int64_t offset, bytes;
-};
+/// Lanes of a tile that a thread can hold.
+inline constexpr int64_t kMostLanes = 64;
 
 /// Moves clearing of slots behind what its block of IR waits for. See
 /// HoistPolls.cpp.
@@ -148,7 +146,13 @@ private:
   void count(Operation *op, unsigned counter, Value index,
              ImplicitLocOpBuilder &b) override;
 
-  // Threads and polls: ThreadLowering.cpp.
+  // Polls: PollLowering.cpp.
+  LogicalResult lowerPollGroup(Operation *first);
+  SmallVector<Value> emitPolls(ArrayRef<Poll> polls, ImplicitLocOpBuilder &b);
+  /// Whether `mine` (i1) holds for all threads of the warp.
+  Value holdsForWarp(Value mine, ImplicitLocOpBuilder &b);
+
+  // Threads: ThreadLowering.cpp.
   /// The threads of the block meet; what each stored before is seen by the
   /// others after, if that is asked for.
   void threadBarrier(ImplicitLocOpBuilder &b, bool ordersMemory = true);
@@ -156,11 +160,8 @@ private:
   void ifLeader(ImplicitLocOpBuilder &b,
                 llvm::function_ref<void(ImplicitLocOpBuilder &)> body);
   Value threadNumber(ImplicitLocOpBuilder &b);
-  /// Whether `mine` (i1) holds for all threads of the warp.
-  Value holdsForWarp(Value mine, ImplicitLocOpBuilder &b);
   bool isAlone() const { return target.threads * target.cluster == 1; }
   FailureOr<Value> broadcast(Value fromLeader, ImplicitLocOpBuilder &b);
-  SmallVector<Value> emitPolls(ArrayRef<Poll> polls, ImplicitLocOpBuilder &b);
   LLVM::LLVMFuncOp getStopFunction();
   void enter(ImplicitLocOpBuilder &b);
   void leave(ReturnOp op, Value words, ImplicitLocOpBuilder &b);
@@ -192,20 +193,17 @@ private:
   void failBounds(Operation *op, llvm::StringRef what, Value offset,
                   Value count, Value limit, ImplicitLocOpBuilder &b) override;
 
-  // Tiles, packets, poison, multimem: TileLowering.cpp.
+  // Tiles: TileLowering.cpp.
   LogicalResult lowerTileOp(Operation *op, ImplicitLocOpBuilder &b) override;
-  LogicalResult lowerPollGroup(Operation *first);
-  FailureOr<VectorType> getTileType(Operation *op, Value tile);
   Value laneMask(VectorType type, Value count, ImplicitLocOpBuilder &b);
   Value clearInvalid(Value tile, Value valid, ImplicitLocOpBuilder &b);
   Value isBelow(int64_t lane, Value count, ImplicitLocOpBuilder &b);
   void lowerTileLoad(TileLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
   void lowerTileStore(TileStoreOp op, VectorType type, ImplicitLocOpBuilder &b);
+
+  // Packets: PacketLowering.cpp.
   void lowerPacketStore(PacketStoreOp op, VectorType type,
                         ImplicitLocOpBuilder &b);
-  void lowerPoisonStore(PoisonStoreOp op, VectorType type,
-                        ImplicitLocOpBuilder &b);
-  void lowerPoisonFill(PoisonFillOp op, ImplicitLocOpBuilder &b);
   Poll pollPackets(PacketLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
   LogicalResult checkLines(Operation *op, Value memref, VectorType type);
   LinePart findLine(Value memref, Value offset, Value valid,
@@ -214,7 +212,14 @@ private:
                                ImplicitLocOpBuilder &b);
   Poll pollLines(PacketLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
   SmallVector<Value> joinLines(ValueRange loaded, ImplicitLocOpBuilder &b);
+
+  // Poison: PoisonLowering.cpp.
+  void lowerPoisonStore(PoisonStoreOp op, VectorType type,
+                        ImplicitLocOpBuilder &b);
+  void lowerPoisonFill(PoisonFillOp op, ImplicitLocOpBuilder &b);
   Poll pollPoison(PoisonLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
+
+  // Multimem: MultimemLowering.cpp.
   FailureOr<Value> multicastAddress(Operation *op, Value memref,
                                     ImplicitLocOpBuilder &b);
   LogicalResult lowerMultimem(Operation *op, ImplicitLocOpBuilder &b);
