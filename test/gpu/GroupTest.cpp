@@ -12,6 +12,7 @@
 
 #include "runtime/group/Group.h"
 #include "runtime/cuda/Group.h"
+#include "runtime/cuda/Mapping.h"
 #include "runtime/cuda/Mesh.h"
 #include "runtime/group/Error.h"
 
@@ -301,6 +302,77 @@ TEST_F(GroupTest, WindowsAreFoundByAddress) {
     auto error = me.launch();
     if (!has(llvm::toString(std::move(error)), "is not symmetric memory"))
       return "a launch on released memory";
+    return "";
+  });
+}
+
+/// Memory of `parts` pieces of CUDA's virtual memory; 0: of cudaMalloc.
+static float *allocateApart(Rank &me, size_t parts) {
+  const cuda::Device &device = cuda::getDevice(*me.group);
+  cuda::ContextGuard guard(device.driver(), device.context());
+  CUdeviceptr address = 0;
+  if (parts == 0) {
+    device.driver().MemAlloc(&address, size_t(1) << 20);
+    return reinterpret_cast<float *>(address);
+  }
+  auto *held = new cuda::Mapping(device.driver(), device.context());
+  for (size_t part = 0; part < parts; ++part)
+    me.leaveIf(held->create(device, size_t(64) << 10));
+  me.leaveIf(held->map(device, int(me.rank)));
+  return reinterpret_cast<float *>(held->get());
+}
+
+TEST_F(GroupTest, MemoryOfOthersIsShared) {
+  for (size_t parts : {0, 1, 3})
+    expectWell(3, [parts](Rank &me) -> std::string {
+      me.options.name = "in " + std::to_string(parts);
+      me.join();
+      me.prepare();
+      // Elsewhere on each rank, and of three pieces across their seams.
+      char *memory = reinterpret_cast<char *>(
+          allocateApart(me, parts == 1 ? 1 + size_t(me.rank) : parts));
+      size_t seam = size_t(64) << 10;
+      char *x = memory + (parts == 3 ? seam - 256 : size_t(me.rank) * 256);
+      char *y = x + seam - (parts == 1 ? 8192 : 0);
+      me.x = reinterpret_cast<float *>(x);
+      me.y = reinterpret_cast<float *>(y);
+      size_t bytes = size_t(y - x) + 1024;
+      me.leaveIf(me.group->share(x, bytes));
+      for (int launch = 0; launch < 3; ++launch)
+        if (std::string wrong = me.sum(launch); !wrong.empty())
+          return wrong;
+      auto error = me.group->share(x, bytes);
+      if (!has(llvm::toString(std::move(error)), "a window of the group"))
+        return "memory was shared twice";
+      me.done(); // Peers read x no more.
+      me.group->forget(x);
+      error = me.launch();
+      if (!has(llvm::toString(std::move(error)), "is not symmetric memory"))
+        return "a launch on memory that was forgotten";
+      me.leaveIf(me.group->share(x, bytes));
+      if (std::string wrong = me.sum(9); !wrong.empty())
+        return wrong;
+      return "";
+    });
+}
+
+TEST_F(GroupTest, MemoryThatCannotBeSharedIsRefusedByAllRanks) {
+  expectWell(2, [](Rank &me) -> std::string {
+    me.join();
+    auto *memory = reinterpret_cast<char *>(allocateApart(me, 0));
+    size_t bytes = size_t(1) << 19;
+    auto refused = [&](char *own, size_t size, const char *why) {
+      auto error = me.group->share(own, size);
+      std::string text = llvm::toString(std::move(error));
+      if (!has(text, why))
+        me.leave(text.empty() ? "was shared" : text);
+    };
+    static char elsewhere[512] __attribute__((aligned(256)));
+    // Of one rank alone.
+    refused(me.rank ? memory : memory + 1, bytes, "must be aligned to 256");
+    refused(me.rank ? memory : elsewhere, 256, "looking for the allocation at");
+    refused(memory, size_t(2) << 20, "is longer than its allocation");
+    refused(memory, bytes + size_t(me.rank) * 256, "sharing");
     return "";
   });
 }
