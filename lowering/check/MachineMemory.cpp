@@ -125,7 +125,9 @@ void Machine::checkPending(Thread &thread, int32_t index, int64_t place,
                            bool write, Bounds bounds) {
   steps += thread.underway.size();
   for (const Pending &old : thread.underway) {
-    if (old.place != place || !(write || old.write) ||
+    bool apartByData =
+        write && old.write && (bounds.anywhere || old.bounds.anywhere);
+    if (old.place != place || !(write || old.write) || apartByData ||
         old.bounds.end <= bounds.begin || bounds.end <= old.bounds.begin)
       continue;
     const Action &action = program.actions[index];
@@ -233,6 +235,7 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
   Touch now{clocks.stamp(thread.id), index, thread.launch,
             isa<MultimemReduceOp>(action.op) ? Touch::Reduction
             : isMail(action.kind)            ? Touch::Mail
+            : bounds.anywhere && write       ? Touch::Scattered
                                              : Touch::Plain,
             write};
   auto clash = [&](const Touch &old, bool oldWrites, int64_t begin,
@@ -272,16 +275,23 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
   shadows[part].access(
       bounds.begin, bounds.end, [&](int64_t begin, Shadow::Piece &piece) {
         steps += 2 + piece.reads.size();
-        if (!clocks.visible(thread.id, piece.write.stamp))
+        if (!clocks.visible(thread.id, piece.write.stamp) &&
+            !now.isApartByData(piece.write))
           clash(piece.write, true, begin, piece.end);
         for (const Touch &old : piece.reads) {
-          bool apart = (write || old.writes) &&
-                       (old.access == Touch::Plain || old.access != now.access);
+          bool apart =
+              (write || old.writes) && !now.isApartByData(old) &&
+              (old.access == Touch::Plain || old.access != now.access ||
+               old.access == Touch::Scattered);
           if (apart && !clocks.visible(thread.id, old.stamp))
             clash(old, old.writes, begin, piece.end);
         }
         if (write && now.access == Touch::Plain) {
-          piece.reads.clear();
+          // What is not ordered with this write is still there for reads.
+          llvm::erase_if(piece.reads, [&](const Touch &old) {
+            return !now.isApartByData(old) ||
+                   clocks.visible(thread.id, old.stamp);
+          });
           piece.write = now;
           return;
         }

@@ -115,9 +115,16 @@ struct Touch {
   int32_t action = -1;
   int32_t launch = 0;
   /// Accesses of one class, but plain ones, may meet: reductions in memory,
-  /// packets and poison.
-  enum Class : uint8_t { Plain, Reduction, Mail } access = Plain;
+  /// packets and poison. Data decide where a scattered write goes: it is taken
+  /// to be apart from the other writes of its launch.
+  enum Class : uint8_t { Plain, Reduction, Mail, Scattered } access = Plain;
   bool writes = false;
+
+  bool isApartByData(const Touch &other) const {
+    return writes && other.writes && action >= 0 && other.action >= 0 &&
+           launch == other.launch &&
+           (access == Scattered || other.access == Scattered);
+  }
 };
 
 /// Replaces the entry of the same thread, or adds one.

@@ -125,3 +125,34 @@ comms.kernel @data(%x: !comms.window<64xf32>, %places: memref<4xi64>)
   comms.barrier %team block
   comms.return
 }
+
+// -----
+
+// Rows go to the next free place, which data decide: those who write share the
+// memory out, and the reader comes behind all of them.
+
+comms.kernel @scattered(%x: !comms.window<64xf32>, %places: memref<4xi64>)
+    attributes {ranks = 2, blocks = 1} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant dense<1.0> : tensor<16xf32>
+  %team = comms.team world
+  %me = comms.rank %team
+  %own = comms.local %x : !comms.window<64xf32> -> memref<64xf32>
+  %at0 = comms.peer %x at %c0 of %team : !comms.window<64xf32> -> memref<64xf32>
+  %second = arith.cmpi eq, %me, %c1 : index
+  scf.if %second {
+    %p0 = memref.load %places[%c0] : memref<4xi64>
+    %p1 = memref.load %places[%c1] : memref<4xi64>
+    %o0 = arith.index_cast %p0 : i64 to index
+    %o1 = arith.index_cast %p1 : i64 to index
+    comms.tile_store %one, %at0[%o0] : tensor<16xf32>, memref<64xf32>
+    comms.tile_store %one, %at0[%o1] : tensor<16xf32>, memref<64xf32>
+  } else {
+    comms.tile_store %one, %own[%c0] : tensor<16xf32>, memref<64xf32>
+  }
+  comms.barrier %team block
+  %v = comms.tile_load %own[%c0] : memref<64xf32> -> tensor<16xf32>
+  comms.barrier %team block
+  comms.return
+}

@@ -69,7 +69,7 @@ def _words(folders: tuple[str, ...], endings: tuple[str, ...]) -> set[str]:
 @functools.cache
 def _flags(binaries: pathlib.Path) -> set[str]:
     """Of the programs, of scripts and of the package's modules."""
-    text = _text(("test", "frontend", "cmake"), (".py", ".sh"))
+    text = _text(("test", "frontend", "cmake"), (".py", ".sh", ".cu"))
     for name in ("comms-run", "comms-bench", "comms-opt", "comms-translate"):
         text += subprocess.run([binaries / name, "--help"], capture_output=True, text=True, timeout=60).stdout
     return set(re.findall(r"--[a-z][\w-]*", text))

@@ -168,3 +168,44 @@ comms.kernel @packet_and_tile(%box: !comms.window<16xi64>, %o2: memref<16xi64>)
   comms.barrier %team grid
   comms.return
 }
+
+// -----
+
+// A write whose place data decide is taken to be apart from other writes, and
+// from no read: not even where another write has come since.
+
+comms.kernel @scattered(%x: !comms.window<64xf32>, %s: !comms.signal<1>,
+                        %places: memref<4xi64>)
+    attributes {ranks = 3, blocks = 1} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %team = comms.team world
+  %me = comms.rank %team
+  %epoch = comms.epoch
+  %want = arith.index_cast %epoch : index to i64
+  %one = arith.constant dense<1.0> : tensor<16xf32>
+  %own = comms.local %x : !comms.window<64xf32> -> memref<64xf32>
+  %at2 = comms.peer %x at %c2 of %team : !comms.window<64xf32> -> memref<64xf32>
+  scf.index_switch %me
+  case 0 {
+    %place = memref.load %places[%c0] : memref<4xi64>
+    %offset = arith.index_cast %place : i64 to index
+    // expected-note @below {{the write}}
+    comms.tile_store %one, %at2[%offset] : tensor<16xf32>, memref<64xf32>
+    scf.yield
+  }
+  case 1 {
+    comms.tile_store %one, %at2[%c0] : tensor<16xf32>, memref<64xf32>
+    comms.signal set %s[%c0] value %want at %c2 of %team : !comms.signal<1>
+    scf.yield
+  }
+  default {
+    comms.wait_signal %s[%c0] ge %want : !comms.signal<1>
+    // expected-error @below {{'comms.tile_load' op reads [0, 16) of 'x' at rank 2 on rank 2 block 0 in launch 1, with no order between it and the write by rank 0 block 0 in launch 1}}
+    // expected-note @below {{order them: a signal that releases and a wait that acquires, or a barrier}}
+    %v = comms.tile_load %own[%c0] : memref<64xf32> -> tensor<16xf32>
+  }
+  comms.barrier %team block
+  comms.return
+}

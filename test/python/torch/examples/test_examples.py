@@ -56,7 +56,7 @@ def torchrun(environment: dict[str, str], program: str, *arguments: str, ranks: 
 
 @pytest.mark.parametrize("implementation", ["cpp", "python"])
 def test_data_parallel_training(installed: dict[str, str], tmp_path: Path, implementation: str) -> None:
-    """Under torchrun with nothing changed but the backend's name; test_programs.py has the losses beside Gloo's."""
+    """Under torchrun with nothing changed but the backend's name; test_programs.py has the losses beside one rank's."""
     report = tmp_path / "report.json"
     environment = {**installed, "COMMSIR_TORCH_BACKEND": implementation}
     torchrun(environment, "ddp_digits.py", "--backend", "commsir", "--report", str(report))

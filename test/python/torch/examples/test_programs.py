@@ -39,16 +39,14 @@ def run(world: World, name: str, *arguments: str, ranks: int = 4) -> tuple[Any, 
     return answers[0][0], {call["op"] for call in calls}
 
 
-# Programs run with Gloo here, in ranks that end without taking the interpreter down, and never under torchrun: at a
-# program's end torch's threads for Gloo may still hold a tensor, which then now and then aborts the process
-# (https://github.com/pytorch/pytorch/issues/190489).
-
-
 def test_ddp(world: World) -> None:
-    (losses, _), ops = run(world, "ddp_digits", "--epochs", "6")
+    """Four ranks with a quarter of each batch learn what one rank with all of it does."""
+    # Not beside Gloo: DDP leaves tensors with Gloo's threads, and a group that is destroyed then may wait for them for
+    # ever, or abort the program (https://github.com/pytorch/pytorch/issues/190489).
+    (losses, _), ops = run(world, "ddp_digits")
     assert "all_reduce" in {op.removeprefix("_") for op in ops}, ops
-    (gloo, _), none = run(world, "ddp_digits", "--epochs", "6", "--backend", "gloo")
-    assert not none and losses == pytest.approx(gloo, abs=1e-3)
+    (alone, _), _ = run(world, "ddp_digits", ranks=1)
+    assert losses == pytest.approx(alone, abs=1e-3)
 
 
 def test_fsdp(world: World) -> None:
