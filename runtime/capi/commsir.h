@@ -126,8 +126,8 @@ COMMSIR_API commsir_status commsir_window_adopt(commsir_group *, void *own,
                                                 size_t bytes,
                                                 const uint64_t *parts);
 /* Makes memory of this rank's GPU, by whomever it was allocated (cudaMalloc,
- * ncclMemAlloc, CUDA's virtual memory), a window. Collective: the same number of
- * bytes on all ranks. It must stay until all ranks have forgotten it. */
+ * ncclMemAlloc, CUDA's virtual memory), a window. Collective: the same number
+ * of bytes on all ranks. It must stay until all ranks have forgotten it. */
 COMMSIR_API commsir_status commsir_window_share(commsir_group *, void *own,
                                                 size_t bytes);
 /* Ends commsir_window_adopt or commsir_window_share, on this rank. */
@@ -280,12 +280,12 @@ COMMSIR_API commsir_status commsir_simulate(const char *request,
                                             size_t count, char **result);
 
 /* Takes measured tables (comms-bench --tune) of a file, or of a folder of
- * *.json, from the next choice of an algorithm, protocol and launch on, in place
- * of those that COMMSIR_TABLES or an earlier call named; null or "": none but
- * those that are built in. After an error all is as before. Ranks of a group on
- * GPUs call it with the same tables, between the same calls of the group; then
- * its collectives are compiled anew, and a stream that captures them next has to
- * have seen them once before. */
+ * *.json, from the next choice of an algorithm, protocol and launch on, in
+ * place of those that COMMSIR_TABLES or an earlier call named; null or "": none
+ * but those that are built in. After an error all is as before. Ranks of a
+ * group on GPUs call it with the same tables, between the same calls of the
+ * group; then its collectives are compiled anew, and a stream that captures
+ * them next has to have seen them once before. */
 COMMSIR_API commsir_status commsir_load_tables(const char *path);
 
 /* What this machine has: {"version", "cuda": …, "nccl": …, "linker": …,

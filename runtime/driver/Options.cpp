@@ -243,7 +243,8 @@ o.maxSteps = steps;
 return error;
 }
 }
-, {"--time-limit", "SECONDS", "give up after that time; with --fuzz-schedules, on each order",
+, {"--time-limit", "SECONDS",
+   "give up after that time; with --fuzz-schedules, on each order",
    READ{return readDouble(option, text, o.timeLimit);
 }
 }

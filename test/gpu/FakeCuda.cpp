@@ -92,7 +92,6 @@ std::string environment(const char *name) {
   return value ? value : "";
 }
 
-
 std::mutex mutex;
 /// Device memory; from kShared bytes on it has a file, by which other processes
 /// open it.
@@ -476,8 +475,9 @@ void copy(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   }
 
 FAKE(Init, unsigned)
-    // As the driver, which shows GPUs to nobody then.
-    if (environment("COMMSIR_FAKE_GPUS") == "0") return CUDA_ERROR_NO_DEVICE;
+// As the driver, which shows GPUs to nobody then.
+if (environment("COMMSIR_FAKE_GPUS") == "0")
+  return CUDA_ERROR_NO_DEVICE;
 END FAKE(DriverGetVersion, int *version) *version =
     environment("COMMSIR_FAKE_VERSION").empty()
         ? 13000
