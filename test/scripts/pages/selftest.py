@@ -47,7 +47,7 @@ number = os.environ["NUMBER"]
 Text in between.
 
 ```python
-print("a", number)
+print("a", number, flush=True)
 os.system("echo b   7")
 ```
 ```text
