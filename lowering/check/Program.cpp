@@ -1,5 +1,4 @@
-//===- Program.cpp - A kernel prepared for fast interpretation
-//--------------===//
+//===- Program.cpp - A kernel prepared for fast interpretation ------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

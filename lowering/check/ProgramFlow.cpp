@@ -1,5 +1,4 @@
-//===- ProgramFlow.cpp - Control flow and arithmetic as instructions
-//--------===//
+//===- ProgramFlow.cpp - Control flow and arithmetic as instructions ------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- ProgramMemory.cpp - Teams, arguments and memory of a program
-//---------===//
+//===- ProgramMemory.cpp - Teams, arguments and memory of a program -------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
