@@ -45,7 +45,7 @@ LogicalResult ProgramBuilder::signalAction(Operation *op, Action &action) {
     return failure(failed(object(signal.getSignal())) ||
                    failed(toPeer(signal.getTeam(), signal.getPeer())));
   }
-  if (auto wait = dyn_cast<WaitSignalOp>(op)) {
+  auto toWait = [&](auto wait) {
     action.kind = ActionKind::WaitSignal;
     action.wait = wait.getKind();
     action.index = reg(wait.getIndex());
@@ -53,17 +53,12 @@ LogicalResult ProgramBuilder::signalAction(Operation *op, Action &action) {
     action.order = wait.getOrder();
     action.scope = wait.getScope();
     return object(wait.getSignal());
-  }
-  if (auto wait = dyn_cast<WaitSignalFromOp>(op)) {
-    action.kind = ActionKind::WaitSignal;
-    action.wait = wait.getKind();
-    action.index = reg(wait.getIndex());
-    action.value = reg(wait.getValue());
-    action.order = wait.getOrder();
-    action.scope = wait.getScope();
-    return failure(failed(object(wait.getSignal())) ||
+  };
+  if (auto wait = dyn_cast<WaitSignalOp>(op))
+    return toWait(wait);
+  if (auto wait = dyn_cast<WaitSignalFromOp>(op))
+    return failure(failed(toWait(wait)) ||
                    failed(toPeer(wait.getTeam(), wait.getPeer())));
-  }
   if (auto reset = dyn_cast<ResetSignalOp>(op)) {
     action.kind = ActionKind::ResetSignal;
     action.index = reg(reset.getIndex());

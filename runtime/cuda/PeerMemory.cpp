@@ -128,8 +128,9 @@ PeerMemory::share(const Device &device, Mesh &mesh, CUdeviceptr own,
   auto said = mesh.all(what, mine.write(), timeout);
   if (!said)
     return said.takeError();
-  std::vector<Offer> offers(llvm::map_range(*said, Offer::read).begin(),
-                            llvm::map_range(*said, Offer::read).end());
+  std::vector<Offer> offers;
+  for (const std::string &text : *said)
+    offers.push_back(Offer::read(text));
   std::unique_ptr<PeerMemory> made(new PeerMemory(device));
   made->table.assign(offers.size(), 0);
   made->table[mesh.getRank()] = own;

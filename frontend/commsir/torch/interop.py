@@ -113,8 +113,13 @@ def share(memory: torch.Tensor | torch.cuda.MemPool, group: Any = None) -> None:
     for address, size in _extents(memory):
         if address in known:
             continue
-        for one in groups:
-            one.share(address, size)
+        for number, one in enumerate(groups):
+            try:
+                one.share(address, size)
+            except capi.CommsIRError:
+                for earlier in groups[:number]:
+                    earlier.forget(address)
+                raise
         known[address] = size
 
 
