@@ -193,6 +193,13 @@ static Array<Any> groupPoll(int64_t handle) {
   return held ? answer(commsir_group_poll(held->group)) : closed();
 }
 
+static Array<Any> groupFinish(int64_t handle, int64_t stream) {
+  auto held = find(handle);
+  return held ? answer(commsir_group_finish(held->group,
+                                            reinterpret_cast<void *>(stream)))
+              : closed();
+}
+
 static Array<Any> groupStats(int64_t handle) {
   auto held = find(handle);
   return held ? answer(COMMSIR_OK, commsir_group_stats(held->group)) : closed();
@@ -465,6 +472,7 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_shrink, groupShrink);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_close, groupClose);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_abort, groupAbort);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_poll, groupPoll);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_finish, groupFinish);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_stats, groupStats);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_collective, groupCollective);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_kernel, groupKernel);

@@ -202,6 +202,14 @@ commsir_status commsir_group_poll(commsir_group *group) {
   });
 }
 
+commsir_status commsir_group_finish(commsir_group *group, void *stream) {
+  return guard([&] {
+    if (!group)
+      return isNull("group");
+    return report(group->group->finish(stream));
+  });
+}
+
 char *commsir_group_stats(commsir_group *group) {
   char *text = nullptr;
   guard([&] {

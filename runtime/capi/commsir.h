@@ -113,6 +113,9 @@ COMMSIR_API commsir_status commsir_group_set_timeout(commsir_group *,
 COMMSIR_API void commsir_set_interrupt(int (*check)(void));
 /* The first failure that launches have reported since. Does not wait. */
 COMMSIR_API commsir_status commsir_group_poll(commsir_group *);
+/* Waits until what was put into `stream` has ended, then as
+ * commsir_group_poll. CPU: calls have ended when they return. */
+COMMSIR_API commsir_status commsir_group_finish(commsir_group *, void *stream);
 /* {"launches", "compiled", "from_cache", "window_bytes", "channel_bytes",
  * "in_place", "staged"} */
 COMMSIR_API char *commsir_group_stats(commsir_group *);
