@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +13,19 @@ if TYPE_CHECKING:
     import numpy as np
     import tvm_ffi
 
-__all__ = ["Array", "View", "dlpack_name", "dtype_name", "element_type", "numpy_type", "raw_numpy_type", "view"]
+__all__ = [
+    "Array",
+    "View",
+    "dlpack_name",
+    "dtype_name",
+    "element_type",
+    "empty",
+    "handed",
+    "is_immutable",
+    "numpy_type",
+    "raw_numpy_type",
+    "view",
+]
 
 Array = Any
 """A NumPy array, a torch tensor, or whatever has `__dlpack__`."""
@@ -50,6 +63,16 @@ class View(NamedTuple):
     #: Set where the array cannot be written: a copy was taken, and this is the original.
     frozen: np.ndarray[Any, Any] | None = None
     copy: np.ndarray[Any, Any] | None = None
+    #: Of JAX, and used where it lies: nothing may write it. On a GPU what reads it has to have ended before the array
+    #: may go, as JAX gives its memory to computations in streams that know nothing of the reader's.
+    immutable: bool = False
+
+    def is_writable(self) -> bool:
+        return self.copy is None and not self.immutable
+
+    def is_as_it_was(self) -> bool:
+        """False: what was called has written the copy of what cannot be written."""
+        return self.frozen is None or self.copy is None or self.frozen.tobytes() == self.copy.tobytes()
 
 
 def element_type(array: Array) -> str:
@@ -115,11 +138,48 @@ def _raw(array: Array, name: str) -> Array:
     return array
 
 
-def _writable(array: Array) -> bool:
-    """Whether memory that is handed out may be written."""
-    if _is_numpy(array):
-        return bool(array.flags.writeable)
-    return not type(array).__module__.startswith("jax")
+def is_immutable(array: Array) -> bool:
+    """Whether the array is of JAX, whose arrays never change."""
+    kind: Any = type(array)
+    return _is_of_jax(kind)
+
+
+@functools.cache
+def _is_of_jax(kind: Any) -> bool:
+    return kind.__module__.partition(".")[0] in ("jax", "jaxlib")
+
+
+def empty(like: Array, shape: tuple[int, ...]) -> Array:
+    """New memory of the library of `like`, where that lies, for a call to write. `handed` makes an array of it."""
+    if is_immutable(like):
+        _wait_for(like, "the input")
+        made = sys.modules["jax"].numpy.empty(shape, like.dtype, device=like.device)
+        _wait_for(made, "the output")
+        # The memory alone stays: nobody has the array that it was of.
+        return _share(made, "", "the output")
+    for library, kind in (("numpy", "ndarray"), ("torch", "Tensor"), ("cupy", "ndarray")):
+        found = sys.modules.get(library)
+        if found is None or not isinstance(like, getattr(found, kind)):
+            continue
+        if library == "torch":
+            return found.empty(shape, dtype=like.dtype, device=like.device)
+        with contextlib.nullcontext() if library == "numpy" else like.device:
+            return found.empty(shape, like.dtype)
+    raise UsageError(f"no library is known that makes a {type(like).__name__}: pass an array for the result")
+
+
+def handed(memory: Array, like: Array) -> Array:
+    """What `empty` made for `like`, now that it is written, as an array of its library."""
+    return sys.modules["jax"].dlpack.from_dlpack(memory) if is_immutable(like) else memory
+
+
+def _wait_for(array: Array, what: str) -> None:
+    """Until an array of JAX is there: streams know nothing of what computes it."""
+    if not hasattr(array, "block_until_ready"):
+        raise UsageError(
+            f"{what} is traced by JAX (jax.jit, grad, vmap), and has no memory yet: call this outside of it"
+        )
+    array.block_until_ready()
 
 
 def _share(array: Array, name: str, what: str) -> tvm_ffi.Tensor:
@@ -146,25 +206,47 @@ def _from_dlpack(array: Array) -> tvm_ffi.Tensor:
     return _from_dlpack(array)
 
 
-def view(array: Array, what: str = "the array", device: str = "cpu:0") -> View:
-    """`array`, which lies on `device`, for a call into the library. `what` names it in errors."""
+def view(array: Array, what: str = "the array", device: str = "cpu:0", *, written: bool = True) -> View:
+    """`array`, which lies on `device`, for a call into the library. `what` names it in errors.
+
+    With `written` the call may write it. Of an array in host memory that cannot be written it then gets a copy.
+    """
+    immutable = is_immutable(array)
+    if immutable:
+        _wait_for(array, what)
     if not hasattr(array, "__dlpack__"):
-        raise UsageError(f"{what} is a {type(array).__name__}, which is no array: pass one of NumPy, torch or JAX")
+        raise UsageError(
+            f"{what} is a {type(array).__name__}, which is no array: pass one of NumPy, torch, JAX or CuPy"
+        )
     if not hasattr(array, "dtype"):
         array = _share(array, "", what)  # That is all that DLPack asks for.
     name = dtype_name(array.dtype)
-    shape = tuple(array.shape)
     frozen = copy = None
-    if not _writable(array):
-        import numpy as np
-
-        frozen = np.asarray(array)
-        array = copy = np.array(frozen, order="C")
-    if _is_numpy(array) and not array.flags.c_contiguous:
-        raise UsageError(f"{what} is not contiguous: pass numpy.ascontiguousarray(…) of it")
+    if _is_numpy(array):
+        if not array.flags.writeable:  # NumPy does not share it then.
+            frozen = array
+            array = copy = _copied(array)
+        elif not array.flags.c_contiguous:
+            raise UsageError(f"{what} is not contiguous: pass numpy.ascontiguousarray(…) of it")
     tensor = _share(array, name, what)
     if str(tensor.device) != device:
-        raise UsageError(f"{what} is on {tensor.device}, but has to be on {device}")
+        raise UsageError(f"{what} is on {tensor.device}, but has to be on {device}: move it there first")
     if not tensor.is_contiguous():
         raise UsageError(f"{what} is not contiguous: pass a contiguous copy of it")
-    return View(tensor, name, shape, frozen, copy)
+    if immutable and written:
+        if device != "cpu:0":
+            raise UsageError(
+                f"{what} is of JAX, whose arrays never change, and may be written: pass an array of torch or CuPy"
+            )
+        import numpy as np
+
+        frozen, immutable = np.asarray(array), False
+        copy = _copied(frozen)
+        tensor = _share(copy, name, what)
+    return View(tensor, name, tuple(array.shape), frozen, copy, immutable)
+
+
+def _copied(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    return np.array(array, order="C")

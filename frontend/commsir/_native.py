@@ -239,7 +239,7 @@ def _plain(value: Any) -> Any:
 def _return_frozen(name: str, views: Sequence[View]) -> None:
     """Fails when the kernel has written what cannot be written."""
     for rank, one in enumerate(views):
-        if one.frozen is not None and one.copy is not None and one.frozen.tobytes() != one.copy.tobytes():
+        if not one.is_as_it_was():
             raise errors.UsageError(
                 f"the kernel writes argument '{name}', but its array of rank {rank} is read-only: pass a copy of it"
             )

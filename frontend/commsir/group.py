@@ -13,7 +13,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from commsir import _native, errors
-from commsir._arrays import Array, View, dlpack_name, dtype_name, numpy_type, raw_numpy_type, view
+from commsir._arrays import (
+    Array,
+    View,
+    dlpack_name,
+    dtype_name,
+    empty,
+    handed,
+    is_immutable,
+    numpy_type,
+    raw_numpy_type,
+    view,
+)
+from commsir._signature import Signature
 from commsir._sources import kernel_text
 
 if TYPE_CHECKING:
@@ -96,51 +108,35 @@ def _ask(name: str, *arguments: Any) -> Any:
     return answer[1] if len(answer) == 2 else tuple(answer)[1:]
 
 
-class GroupKernel:
+class GroupKernel(Signature):
     """A kernel that a group has compiled. Called with its arguments, in order or by name."""
 
     def __init__(self, group: Group, handle: int, described: str) -> None:
+        super().__init__(described)
         self._group, self._handle = group, handle
-        about = json.loads(described)
-        self.name: str = about["name"]
-        self.arguments: list[dict[str, Any]] = about["arguments"]
-        self.choices: list[dict[str, Any]] = about["choices"]
 
-    def __repr__(self) -> str:
-        return f"<kernel {self.name}({', '.join(argument['name'] for argument in self.arguments)})>"
-
-    def _value(self, argument: dict[str, Any], value: Any) -> tvm_ffi.Tensor | None:
-        name, kind = argument["name"], argument["kind"]
+    def _seen(self, argument: dict[str, Any], value: Any) -> View | None:
+        """A value as the library takes it; None where the group has its own."""
+        what, kind = f"argument '{argument['name']}' of kernel {self.name}", argument["kind"]
         if kind in ("signal", "counter"):
-            if value is not None:
-                raise errors.UsageError(f"'{name}' is a {kind}, which the group keeps: leave it out")
             return None
-        if value is None:
-            raise errors.UsageError(f"kernel {self.name} needs the argument '{name}'")
         if kind == "scalar":
             import numpy as np
 
-            return view(np.array(value, dtype=numpy_type(argument["type"])), f"argument '{name}'").tensor
-        seen = self._group._view(value, f"argument '{name}'")
-        if (seen.type, seen.shape) != (argument["type"], tuple(argument["shape"])):
-            raise errors.UsageError(
-                f"argument '{name}' of kernel {self.name} is {argument['type']} {tuple(argument['shape'])}, "
-                f"but the array is {seen.type} {seen.shape}"
-            )
-        return seen.tensor
+            return view(np.array(value, dtype=numpy_type(argument["type"])), what)
+        seen = self._group._view(value, what, written=True)
+        self.check(argument, seen.type, seen.shape)
+        return seen
 
     def __call__(self, *values: Any, stream: int | None = None, **named: Any) -> None:
-        asked = [one for one in self.arguments if one["kind"] not in ("signal", "counter")]
-        if len(values) > len(asked):
-            raise errors.UsageError(f"kernel {self.name} takes {len(asked)} arguments, not {len(values)}")
-        given = dict(zip((one["name"] for one in asked), values, strict=False))
-        for name in named:
-            if name in given or name not in {one["name"] for one in self.arguments}:
-                known = ", ".join(one["name"] for one in asked)
-                raise errors.UsageError(f"kernel {self.name} has no further argument '{name}'; it has: {known}")
-        given |= named
-        tensors = [self._value(argument, given.get(argument["name"])) for argument in self.arguments]
-        self._group._launch(self._handle, tensors, stream)
+        seen = [self._seen(argument, value) for argument, value in self.match(values, named)]
+        self._group._launch(self._handle, [one and one.tensor for one in seen], stream)
+        for argument, one in zip(self.arguments, seen, strict=True):
+            if one and not one.is_as_it_was():
+                raise errors.UsageError(
+                    f"kernel {self.name} writes argument '{argument['name']}', but its array is read-only: "
+                    "pass a copy of it"
+                )
 
 
 def _address(communicator: Any, ordinal: int) -> int:
@@ -244,13 +240,17 @@ class Group:
     ) -> Array:
         """A zeroed array in symmetric memory: all ranks call this, and reach each other's parts.
 
-        On the CPU it is a NumPy array; on a GPU whatever `to` makes of a DLPack object: `torch.from_dlpack`.
+        On the CPU it is a NumPy array, on a GPU an object that has DLPack alone, or else what `to` makes of that:
+        `torch.from_dlpack`. It may not be JAX's, whose arrays never change.
         """
         sizes = (int(shape),) if isinstance(shape, int) else tuple(int(size) for size in shape)
         kind = dtype if isinstance(dtype, str) and dtype[0] in "fbi" and dtype != "bool" else _type_of(dtype)
         tensor = _ask("window_allocate", self._handle, self._ordinal, list(sizes), dlpack_name(kind))
         if to is not None:
-            return to(tensor)
+            made = to(tensor)
+            if is_immutable(made):
+                raise errors.UsageError("JAX's arrays never change, and peers write to windows: make one of torch")
+            return made
         return tensor if self._ordinal >= 0 else _numpy(tensor, sizes, kind)
 
     def window(
@@ -272,7 +272,7 @@ class Group:
 
     def release(self, array: Array) -> None:
         """Gives memory of `allocate` back: all ranks call this."""
-        _ask("window_release", self._handle, int(self._view(array).tensor.data_ptr()))
+        _ask("window_release", self._handle, self._extent(array)[0])
 
     def share(self, array: Array) -> None:
         """Makes an array of this rank's GPU, whoever allocated it, a window: kernels then use it in place.
@@ -281,6 +281,10 @@ class Group:
         them; it must stay until `forget` on all ranks, or the group's end. An array on the CPU cannot be shared once it
         is there: `allocate` it.
         """
+        if is_immutable(array):
+            raise errors.UsageError(
+                "JAX's arrays never change, so that there is nothing to use again: share one of torch"
+            )
         _ask("window_share", self._handle, *self._extent(array))
 
     def forget(self, array: Array) -> None:
@@ -293,18 +297,24 @@ class Group:
 
     def _extent(self, array: Array) -> tuple[int, int]:
         """Address and bytes."""
-        tensor = self._view(array).tensor
-        size = (int(tensor.dtype.bits) + 7) // 8 * math.prod(int(one) for one in tensor.shape)
-        return int(tensor.data_ptr()), size
+        seen = self._view(array)
+        tensor = seen.tensor
+        size = (int(tensor.dtype.bits) + 7) // 8 * math.prod(seen.shape)
+        return int(tensor.data_ptr() if seen.frozen is None else seen.frozen.ctypes.data), size
 
-    def _view(self, array: Array, what: str = "the array") -> View:
-        return view(array, what, self._place)
+    def _view(self, array: Array, what: str = "the array", *, written: bool = False) -> View:
+        return view(array, what, self._place, written=written)
 
     def _stream(self, stream: int | None) -> int:
         if stream is not None or self._ordinal < 0:
             return stream or 0
         torch = sys.modules.get("torch")
         return int(torch.cuda.current_stream(self._ordinal).cuda_stream) if torch is not None else 0
+
+    def _done_with(self, seen: View | None, stream: int) -> None:
+        """After a call that reads an array of JAX: that may go at any time, and its memory is then used again."""
+        if seen is not None and seen.immutable and self._ordinal >= 0:
+            _ask("group_finish", self._handle, stream)
 
     # --- collectives ---
 
@@ -321,16 +331,25 @@ class Group:
         protocol: str = "",
         stream: int | None = None,
     ) -> None:
-        """A collective by the name of its op. The functions below are this, with a name each."""
+        """A collective by the name of its op, with its parts one after the other. The functions below are this.
+
+        It goes into `stream`, a cudaStream_t: by default torch's current stream, or, without torch, CUDA's default one.
+        """
         source = None if input is None else self._view(input, "the input")
         target = source if output is input else None if output is None else self._view(output, "the output")
-        if target is not None and target.copy is not None:
-            raise errors.UsageError("the output is read-only: pass an array that can be written")
+        if target is not None and not target.is_writable():
+            why = (
+                "is of JAX, whose arrays never change: leave it out, and take what the call returns"
+                if target.immutable
+                else "is read-only: pass an array that can be written"
+            )
+            raise errors.UsageError(f"the output {why}")
         if source is not None and target is not None and source.type != target.type:
             raise errors.UsageError(f"the input is {source.type}, but the output {target.type}: they must be alike")
         one = source or target
         if one is None:
             raise errors.UsageError(f"{op} needs an array")
+        used = self._stream(stream)
         answer = self._collective(
             self._handle,
             op,
@@ -342,36 +361,53 @@ class Group:
             target and target.tensor,
             algorithm,
             protocol,
-            self._stream(stream),
+            used,
         )
         if int(answer[0]) != 0:
             raise errors.from_json(int(answer[0]), str(answer[1]))
+        self._done_with(source, used)
+
+    def _into(self, op: str, input: Array, output: Array | None, shape: tuple[int, ...], **options: Any) -> Array:  # noqa: A002
+        """A collective into `output`; without one, into a new array of the input's library."""
+        if output is not None:
+            self.collective(op, input, output, **options)
+            return output
+        made = empty(input, shape)
+        self.collective(op, input, made, **options)
+        return handed(made, input)
 
     def all_reduce(self, input: Array, output: Array | None = None, *, op: str = "sum", **options: Any) -> Array:  # noqa: A002
-        """Into `output`, or in place. Returns where the result is."""
-        target = input if output is None else output
-        self.collective("all_reduce", input, target, reduction=op, **options)
-        return target
+        """Into `output`, or in place; of an array of JAX into a new one. Returns where the result is."""
+        target = input if output is None and not is_immutable(input) else output
+        return self._into("all_reduce", input, target, _shape(input), reduction=op, **options)
 
-    def all_gather(self, input: Array, output: Array, **options: Any) -> Array:  # noqa: A002
-        """`output` has every rank's `input`, in rank order."""
-        self.collective("all_gather", input, output, **options)
-        return output
+    def all_gather(self, input: Array, output: Array | None = None, **options: Any) -> Array:  # noqa: A002
+        """`output` has every rank's `input`, in rank order: without one a new array, of all rows."""
+        rows, *rest = _shape(input) or (1,)
+        return self._into("all_gather", input, output, (rows * self.ranks, *rest), **options)
 
-    def reduce_scatter(self, input: Array, output: Array, *, op: str = "sum", **options: Any) -> Array:  # noqa: A002
-        """`output` is this rank's part of the reduced `input`."""
-        self.collective("reduce_scatter", input, output, reduction=op, **options)
-        return output
+    def reduce_scatter(
+        self,
+        input: Array,  # noqa: A002
+        output: Array | None = None,
+        *,
+        op: str = "sum",
+        **options: Any,
+    ) -> Array:
+        """`output` is this rank's part of the reduced `input`: without one a new array, of its part of the rows."""
+        rows, *rest = _shape(input) or (1,)
+        if output is None and rows % self.ranks:
+            raise errors.UsageError(f"reduce_scatter: {rows} rows are no equal parts for {self.ranks} ranks")
+        return self._into("reduce_scatter", input, output, (rows // self.ranks, *rest), reduction=op, **options)
 
-    def all_to_all(self, input: Array, output: Array, **options: Any) -> Array:  # noqa: A002
-        """Part p of `input` goes to rank p."""
-        self.collective("all_to_all", input, output, **options)
-        return output
+    def all_to_all(self, input: Array, output: Array | None = None, **options: Any) -> Array:  # noqa: A002
+        """Part p of `input` goes to rank p. Without an output into a new array like the input."""
+        return self._into("all_to_all", input, output, _shape(input), **options)
 
     def broadcast(self, array: Array, *, root: int = 0, **options: Any) -> Array:
-        """The root's array, in place."""
-        self.collective("broadcast", array, array, root=root, **options)
-        return array
+        """The root's array, in place; of arrays of JAX in a new one. Returns where it is."""
+        target = None if is_immutable(array) else array
+        return self._into("broadcast", array, target, _shape(array), root=root, **options)
 
     # --- kernels ---
 
@@ -402,6 +438,13 @@ class Group:
         """Raises the first failure that a launch on a GPU has reported since. Does not wait."""
         _ask("group_poll", self._handle)
 
+    def finish(self, stream: int | None = None) -> None:
+        """Waits until what was put into the stream has ended, and raises the first failure that was reported since.
+
+        On the CPU calls have ended when they return.
+        """
+        _ask("group_finish", self._handle, self._stream(stream))
+
     def abort(self, reason: str = "aborted") -> None:
         """Ends all waits of this rank, in flight and to come. From any thread."""
         _ask("group_abort", self._handle, reason)
@@ -425,6 +468,10 @@ def _type_of(dtype: Any) -> str:
 
         dtype = np.dtype(dtype)
     return dtype_name(dtype)
+
+
+def _shape(array: Array) -> tuple[int, ...]:
+    return tuple(int(size) for size in getattr(array, "shape", ()))
 
 
 def _numpy(tensor: tvm_ffi.Tensor, shape: tuple[int, ...], kind: str) -> np.ndarray[Any, Any]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from commsir import _native, errors
-from commsir._arrays import Array, dlpack_name, raw_numpy_type
+from commsir._arrays import Array, View, dlpack_name, empty
 
 if TYPE_CHECKING:
     from commsir.group import Group
@@ -87,14 +86,16 @@ class GroupWindow:
 
     def put(self, array: Array, peer: int, *, at: Place = (), stream: int | None = None) -> None:
         """Copies `array` to the peer's, from index `at` on. On a GPU, in the stream (torch's current one)."""
-        own, source, size = self._sides(array, at, "put", written=False)
-        _check(self._put(self.group._handle, peer, own, source, size, self._stream(stream)))
+        seen, own, size = self._sides(array, at, "put", written=False)
+        used = self._stream(stream)
+        _check(self._put(self.group._handle, peer, own, int(seen.tensor.data_ptr()), size, used))
+        self.group._done_with(seen, used)
 
     def get(self, peer: int, *, at: Place = (), out: Array | None = None, stream: int | None = None) -> Array:
         """Copies from the peer's array, from index `at` on, to `out`; without it, all of `array[at]` to a new one."""
         target = self._empty(at) if out is None else out
-        own, address, size = self._sides(target, at, "get", written=True)
-        _check(self._get(self.group._handle, peer, own, address, size, self._stream(stream)))
+        seen, own, size = self._sides(target, at, "get", written=True)
+        _check(self._get(self.group._handle, peer, own, int(seen.tensor.data_ptr()), size, self._stream(stream)))
         return target
 
     # --- signals ---
@@ -117,9 +118,10 @@ class GroupWindow:
     ) -> None:
         """Puts, then signals: who has waited for the signal sees the data."""
         kind = _choose(_SIGNALS, op, "op of a signal")
-        own, source, size = self._sides(array, at, "put_signal", written=False)
-        number, used = self._cell(cell), self._stream(stream)
+        seen, own, size = self._sides(array, at, "put_signal", written=False)
+        number, used, source = self._cell(cell), self._stream(stream), int(seen.tensor.data_ptr())
         _check(self._put_signal(self.group._handle, peer, own, source, size, number, kind, value, used))
+        self.group._done_with(seen, used)
 
     def wait(
         self,
@@ -174,31 +176,24 @@ class GroupWindow:
             raise errors.BoundsError(f"index {at} is none of a window of shape {self.shape}")
         return sum(i * math.prod(self.shape[axis + 1 :]) for axis, i in enumerate(index))
 
-    def _sides(self, array: Array, at: Place, what: str, *, written: bool) -> tuple[int, int, int]:
-        """Where the copy is in the window, where it is in `array`, and its bytes."""
+    def _sides(self, array: Array, at: Place, what: str, *, written: bool) -> tuple[View, int, int]:
+        """`array`, where the copy is in the window, and its bytes."""
         seen = self.group._view(array, f"the array of {what}")
         if seen.type != self.type:
             raise errors.UsageError(f"{what}: the array is {seen.type}, but the window {self.type}")
-        if written and seen.copy is not None:
+        if written and not seen.is_writable():
             raise errors.UsageError(f"{what}: the array is read-only: pass one that can be written")
         offset, count = self._offset(at), math.prod(seen.shape)
         if offset + count > math.prod(self.shape):
             raise errors.BoundsError(
                 f"{what}: an array of {seen.shape} does not fit a window of {self.shape} from index {at} on"
             )
-        return self._base + offset * self._itemsize, int(seen.tensor.data_ptr()), count * self._itemsize
+        return seen, self._base + offset * self._itemsize, count * self._itemsize
 
     def _empty(self, at: Place) -> Array:
         self._offset(at)
         shape = self.shape[1 if isinstance(at, int) else len(at) :]
-        torch = sys.modules.get("torch")
-        if torch is not None and isinstance(self.array, torch.Tensor):
-            return torch.empty(shape, dtype=self.array.dtype, device=self.array.device)
-        if self.group._ordinal >= 0:
-            raise errors.UsageError("get needs `out` here: on a GPU there is no library to make an array with")
-        import numpy as np
-
-        return np.empty(shape, getattr(self.array, "dtype", None) or raw_numpy_type(self.type))
+        return empty(self.array, shape)
 
 
 def _check(answer: Any) -> Any:

@@ -37,6 +37,21 @@ comms.kernel @add(%x: memref<8xf32>, %n: f32) {
 """
 
 
+def fake_gpus(count: int, kernel: str = "") -> dict[str, str]:
+    """The environment of a process whose GPUs a library in place of the driver pretends."""
+    folder = pathlib.Path(os.environ["COMMSIR_LIBRARY"]).absolute()
+    fake = (folder if folder.is_dir() else folder.parent) / "fake-cuda"
+    if not fake.is_dir():
+        pytest.skip("built without the GPU target")
+    settings = {
+        "COMMSIR_FAKE_GPUS": str(count),
+        "COMMSIR_FAKE_KERNEL": kernel,
+        "LD_LIBRARY_PATH": str(fake),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    return os.environ | settings
+
+
 @pytest.fixture
 def deadlock() -> str:
     return (ROOT / "test" / "demo" / "deadlock.mlir").read_text()

@@ -14,7 +14,7 @@ from typing import Any
 import commsir
 import numpy as np
 import pytest
-from conftest import SUM
+from conftest import SUM, fake_gpus
 
 RANKS = 4
 Body = Callable[[int, str], None]
@@ -88,9 +88,10 @@ def _kernels(rank: int, folder: str) -> None:
         kernel(y=y, x=x)
         assert [one["name"] for one in kernel.arguments] == ["x", "y"] and kernel.choices
         for values, named, text in (
-            ((x,), {}, "needs the argument 'y'"),
-            ((x, y, y), {}, "takes 2 arguments"),
-            ((x, y), {"z": 1}, "no further argument 'z'"),
+            ((x,), {}, "takes x, y; there is no y"),
+            ((x, y, y), {}, "takes x, y, but 3 arguments were given"),
+            ((x, y), {"z": 1}, "takes x, y; 'z' is none of them"),
+            ((x, y), {"y": y}, "'y' was given twice"),
             ((x, np.zeros(31, np.float32)), {}, r"\(32,\), but the array is f32 \(31,\)"),
             ((x, np.zeros(32)), {}, "but the array is f64"),
         ):
@@ -252,17 +253,10 @@ with commsir.Group(0, 1, folder=sys.argv[2], device=0) as group:
 
 def test_concurrent_kernels_have_to_fit_together(tmp_path: pathlib.Path) -> None:
     """On GPUs: here one that a library in place of the driver pretends."""
-    folder = pathlib.Path(os.environ["COMMSIR_LIBRARY"]).absolute()
-    fake = (folder if folder.is_dir() else folder.parent) / "fake-cuda"
-    if not fake.is_dir():
-        pytest.skip("built without the GPU target")
     (tmp_path / "sum.mlir").write_text(SUM.replace("?", "1024"))
-    environment = dict(
-        os.environ, COMMSIR_FAKE_GPUS="1", LD_LIBRARY_PATH=str(fake), PYTHONPATH=os.pathsep.join(sys.path)
-    )
     ran = subprocess.run(
         [sys.executable, "-c", CONCURRENT, str(tmp_path / "sum.mlir"), str(tmp_path / "store")],
-        env=environment,
+        env=fake_gpus(1),
         capture_output=True,
         text=True,
         check=False,
