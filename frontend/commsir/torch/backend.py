@@ -253,7 +253,8 @@ def group_of(process_group: Any, device: torch.device) -> Any:
         return found.group_on(device.type)
     if found.name() != "commsir" or _loaded is None:
         return None
-    return capi.Group.borrowed(library(), _loaded.group(found, device), process_group.rank(), process_group.size())
+    handle, ordinal = _loaded.group(found, device), -1 if device.type == "cpu" else device.index
+    return capi.Group.borrowed(library(), handle, process_group.rank(), process_group.size(), device=ordinal)
 
 
 def calls_of(group: Any) -> list[dict[str, Any]] | None:

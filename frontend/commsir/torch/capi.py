@@ -5,20 +5,23 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 
+from commsir._arrays import dlpack_name, dtype_name
+from commsir._signature import Signature
 from commsir._sources import kernel_text
+from commsir.errors import UsageError
 from commsir.torch.meeting import look
 
 if TYPE_CHECKING:
     from commsir._kernel import Kernel
 
-__all__ = ["Collective", "CommsIRError", "Group", "element_type", "load", "width"]
+__all__ = ["Collective", "CommsIRError", "Group", "GroupKernel", "element_type", "load", "width"]
 
 
 class _Store(ctypes.Structure):
@@ -146,6 +149,10 @@ def element_type(dtype: torch.dtype) -> str:
     return _TYPES.get(dtype, "")
 
 
+def _device(ordinal: int) -> torch.device:
+    return torch.device("cpu") if ordinal < 0 else torch.device("cuda", ordinal)
+
+
 def _callbacks(store: Any) -> tuple[Any, Any]:
     malloc = ctypes.CDLL(None).malloc
     malloc.restype = ctypes.c_void_p
@@ -174,6 +181,43 @@ def _callbacks(store: Any) -> tuple[Any, Any]:
     return _SET(put), _GET(get)
 
 
+class GroupKernel(Signature):
+    """commsir_kernel: a kernel that a group has compiled, which keeps its signals and counters."""
+
+    def __init__(self, group: Group, kernel: ctypes.c_void_p, described: str) -> None:
+        super().__init__(described)
+        self._group, self._kernel = group, kernel
+
+    def _tensor(self, argument: dict[str, Any], value: Any) -> torch.Tensor | None:
+        """What the kernel gets; None where the group has its own."""
+        kind, type_ = argument["kind"], argument["type"]
+        if kind in ("signal", "counter"):
+            return None
+        if kind == "scalar":
+            return torch.tensor(value, dtype=_scalar_type(type_))
+        what = f"commsir: argument '{argument['name']}' of kernel {self.name}"
+        if not isinstance(value, torch.Tensor):
+            raise UsageError(f"{what} is a {type(value).__name__}, not a tensor")
+        if value.device != self._group.device:
+            raise UsageError(f"{what} is on {value.device}, but the group is on {self._group.device}: move it there")
+        if not value.is_contiguous():
+            raise UsageError(f"{what} is not contiguous: call .contiguous() first")
+        self.check(argument, dtype_name(value.dtype), value.shape)
+        return value
+
+    def __call__(self, *values: Any, stream: int | None = None, **named: Any) -> None:
+        """Launches it; on a GPU in torch's current stream, or `stream`, a cudaStream_t."""
+        tensors = [self._tensor(argument, value) for argument, value in self.match(values, named)]
+        if stream is None and self._group.device.type == "cuda":
+            stream = torch.cuda.current_stream(self._group.device).cuda_stream
+        self._group.launch(self._kernel, tensors, stream or 0)
+
+
+def _scalar_type(name: str) -> torch.dtype:
+    """torch's type for MLIR's name; of integers the one with a sign."""
+    return getattr(torch, dlpack_name(name))  # type: ignore[no-any-return]
+
+
 class Group:
     """commsir_group: made collectively from a torch store. Belongs to one thread at a time, but for `abort`."""
 
@@ -190,7 +234,7 @@ class Group:
         nccl_comm: int = 0,
     ) -> None:
         self.library = load(path)
-        self.rank, self.size = rank, size
+        self.rank, self.size, self.device = rank, size, _device(device)
         self.handle = ctypes.c_void_p()
         put, get = _callbacks(store)
         options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None)
@@ -200,9 +244,10 @@ class Group:
         )
 
     @classmethod
-    def borrowed(cls, path: str, handle: int, rank: int, size: int) -> Group:
+    def borrowed(cls, path: str, handle: int, rank: int, size: int, *, device: int = -1) -> Group:
         """A commsir_group that is another's, as long as that lives."""
         made = cls.__new__(cls)
+        made.device = _device(device)
         made.library, made.rank, made.size, made.handle = load(path), rank, size, ctypes.c_void_p(handle)
         return made
 
@@ -227,9 +272,9 @@ class Group:
             self.library.commsir_group_collective(self.handle, ctypes.byref(call), ctypes.c_void_p(stream or None))
         )
 
-    def kernel(self, source: str | os.PathLike[str] | Kernel, name: str = "", **options: Any) -> Callable[..., None]:
-        """A kernel of the caller's own, as of commsir.Group: a function of its arrays, as tensors. Collective when it
-        is new."""
+    def kernel(self, source: str | os.PathLike[str] | Kernel, name: str = "", **options: Any) -> GroupKernel:
+        """A kernel of the caller's own, as of commsir.Group: called with its arrays, as tensors, and its scalars, in
+        order or by name. Collective when it is new."""
         text = kernel_text(source, self.size, options)
         kernel = ctypes.c_void_p()
         self._check(
@@ -241,19 +286,18 @@ class Group:
                 ctypes.byref(kernel),
             )
         )
+        return GroupKernel(self, kernel, self._text(self.library.commsir_kernel_describe(kernel)))
 
-        def launch(*tensors: torch.Tensor, stream: int = 0) -> None:
-            for tensor in tensors:
-                if not tensor.is_contiguous():
-                    raise ValueError("a kernel takes contiguous tensors; call .contiguous() first")
-            arguments = (_Argument * len(tensors))(*(_Argument(t.data_ptr(), t.nbytes) for t in tensors))
-            self._check(
-                self.library.commsir_kernel_launch(
-                    kernel, arguments, ctypes.c_size_t(len(tensors)), ctypes.c_void_p(stream or None)
-                )
+    def launch(self, kernel: ctypes.c_void_p, tensors: Sequence[torch.Tensor | None], stream: int) -> None:
+        """A kernel with one tensor for each argument, None for what is the group's."""
+        arguments = (_Argument * len(tensors))(
+            *(_Argument(None, 0) if one is None else _Argument(one.data_ptr(), one.nbytes) for one in tensors)
+        )
+        self._check(
+            self.library.commsir_kernel_launch(
+                kernel, arguments, ctypes.c_size_t(len(tensors)), ctypes.c_void_p(stream or None)
             )
-
-        return launch
+        )
 
     def allocate(self, size: int) -> int:
         """Symmetric memory of `size` bytes on every rank. Collective."""

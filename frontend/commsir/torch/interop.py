@@ -100,19 +100,60 @@ def _sharing(group: Any) -> tuple[list[Any], dict[int, int]]:
     return [one for one in groups if one is not None], _shared.setdefault(used, {}).setdefault(device, {})
 
 
+def _agreed(used: Any, memory: Any, known: dict[int, int]) -> list[tuple[int, int]]:
+    """What of `memory` is to be shared, the same on all ranks of a process group, or an error on all of them."""
+    mine: list[tuple[int, int]] = []
+    wrong: Exception | None = None
+    try:
+        mine = _extents(memory)
+    except Exception as error:
+        wrong = error
+    told = str(wrong) if wrong else [(size, known.get(address) == size) for address, size in mine]
+    heard: list[Any] = [None] * used.size()
+    dist.all_gather_object(heard, told, group=used)
+    if wrong:
+        raise wrong
+    if any(other != told for other in heard):
+        raise RuntimeError(_differing(heard))
+    return [one for one in mine if known.get(one[0]) != one[1]]
+
+
+def _differing(heard: list[Any]) -> str:
+    """What each rank has, where that is not one thing."""
+    ranks: dict[str, list[str]] = {}
+    for rank, told in enumerate(heard):
+        if isinstance(told, str):
+            said = f"cannot share: {told}"
+        else:
+            sizes = ", ".join(f"{size}{' (shared before)' if old else ''}" for size, old in told)
+            said = f"{len(told)} piece{'s' * (len(told) != 1)} of {sizes} bytes" if told else "nothing"
+        ranks.setdefault(said, []).append(str(rank))
+    return "\n".join(
+        [
+            "commsir: ranks share memory that is not alike",
+            *(f"  rank{'s' * (len(of) != 1)} {', '.join(of)}: {said}" for said, of in ranks.items()),
+            "  all ranks have to make the same allocations in the pool, in the same order, and then share it",
+        ]
+    )
+
+
 def share(memory: torch.Tensor | torch.cuda.MemPool, group: Any = None) -> None:
     """Lets calls of a process group use memory of the current GPU in place. All its ranks call this.
 
     `memory` is a tensor (all of its storage) or a pool, by whomever its memory was allocated: torch, its symmetric
     memory, ncclMemAlloc. It holds for `torch.ops.commsir` and, where the group's backend is ours, for the backend. A
-    pool may be shared again when it has grown. Ranks share equally long memory; a pool's pieces go by their addresses.
+    pool may be shared again when it has grown. Ranks share equally long memory, and equally many equally long pieces of
+    a pool, which go by their addresses; else all of them raise, and nothing is shared.
     From then on a call gives, on all ranks, tensors in this memory at the same distance from its beginning, or on all
     ranks other tensors, as with NCCL's registered windows. The memory must stay until all ranks have called `unshare`.
     """
-    groups, known = _sharing(group)
-    for address, size in _extents(memory):
-        if address in known:
-            continue
+    used = dist.distributed_c10d._get_default_group() if group is None else group
+    groups, known = _sharing(used)
+    for address, size in _agreed(used, memory, known):
+        if address in known:  # It has grown in its place.
+            del known[address]
+            for one in groups:
+                one.forget(address)
         for number, one in enumerate(groups):
             try:
                 one.share(address, size)

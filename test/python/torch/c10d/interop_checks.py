@@ -1,0 +1,119 @@
+"""Kernels and memory of others with a process group, on all ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import commsir
+import torch
+import torch.distributed
+from commsir.examples.one_shot import one_shot
+from commsir.torch import interop
+
+dist: Any = torch.distributed
+
+#: Adds a number of the caller's on each rank.
+ADD = """
+comms.kernel @add(%x: memref<8xf32>, %n: f32) {
+  %c0 = arith.constant 0 : index
+  %tile = comms.tile_load %x[%c0] : memref<8xf32> -> tensor<8xf32>
+  %many = comms.splat %n : f32 -> tensor<8xf32>
+  %sum = arith.addf %tile, %many : tensor<8xf32>
+  comms.tile_store %sum, %x[%c0] : tensor<8xf32>, memref<8xf32>
+  comms.return
+}
+"""
+
+
+def kernels(rank: int, size: int) -> None:
+    """A kernel takes windows, arrays and numbers, in order or by name; its signals are the group's."""
+    group = interop.wrap_process_group(name="kernels")
+    kernel = group.kernel(one_shot, slots=2 * size, n=8)
+    assert repr(kernel) == "<kernel one_shot(x, inbox, y)>"
+    inbox, x, y = interop.window_tensor(group, (2 * size, 8)), torch.full((8,), float(rank)), torch.zeros(8)
+    for turn in range(3):
+        kernel(x, inbox, y) if turn else kernel(y=y, inbox=inbox, x=x)
+        assert (y == size * (size - 1) / 2).all()
+        x += 0
+    mistakes: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
+        ((x, inbox, torch.empty(0), y), {}, "takes x, inbox, y, but 4 arguments were given"),
+        ((x, inbox), {}, "there is no y"),
+        ((x, inbox, y), {"come": torch.empty(0)}, "'come' is a signal, which the group keeps: leave it out"),
+        ((x, inbox, y.double()), {}, "argument 'y' of kernel one_shot is f32 (8,), but the array is f64 (8,)"),
+        ((x, inbox, y.view(1, 8)), {}, "but the array is f32 (1, 8)"),
+        ((torch.zeros(16)[::2], inbox, y), {}, "argument 'x' of kernel one_shot is not contiguous: call .contiguous()"),
+        ((x, inbox, [0.0] * 8), {}, "argument 'y' of kernel one_shot is a list, not a tensor"),
+        ((x, inbox, torch.empty(8, device="meta")), {}, "is on meta, but the group is on cpu: move it there"),
+    ]
+    for values, named, text in mistakes:
+        try:
+            kernel(*values, **named)
+        except commsir.UsageError as error:
+            assert text in str(error), f"'{error}' does not say '{text}'"
+        else:
+            raise AssertionError(f"nothing says '{text}'")
+    group.kernel(ADD)(y, 0.5)
+    assert (y == size * (size - 1) / 2 + 0.5).all()
+    dist.barrier()
+    group.destroy()
+
+
+class Shared:
+    """A group that notes what is shared."""
+
+    def __init__(self) -> None:
+        self.ranges: dict[int, int] = {}
+
+    def share(self, address: int, size: int) -> None:
+        self.ranges[address] = size
+
+    def forget(self, address: int) -> None:
+        del self.ranges[address]
+
+
+def pools(rank: int, size: int) -> None:
+    """Ranks share pools that have as many segments of the same sizes; else all hear which ranks differ."""
+    segments: list[tuple[int, int]] = []
+    group = Shared()
+    known: dict[int, int] = {}
+    found = interop._extents, interop._sharing
+    interop._extents, interop._sharing = lambda memory: sorted(memory), lambda _: ([group], known)  # type: ignore[assignment]
+
+    def refused(*texts: str) -> None:
+        before = dict(group.ranges)
+        try:
+            interop.share(segments)  # type: ignore[arg-type]
+        except RuntimeError as error:
+            assert all(text in str(error) for text in texts), str(error)
+        else:
+            raise AssertionError(f"nothing says {texts}")
+        assert group.ranges == before == known
+
+    try:
+        segments += [(4096 * (rank + 2), 512), (512, 2048)]  # At addresses of their own.
+        interop.share(segments)  # type: ignore[arg-type]
+        assert group.ranges == dict(segments) == known
+        segments.append((1 << 20, 4096 if rank else 8192))
+        others = ", ".join(str(r) for r in range(1, size))
+        ranks = f"ranks {others}:" if size > 2 else f"rank {others}:"
+        refused("rank 0: 3 pieces of 2048 (shared before), 512 (shared before), 8192 bytes", f"{ranks} 3 pieces of")
+        segments.pop()
+        segments += [(1 << 20, 4096)] * (rank == 1)
+        refused("rank 1: 3 pieces", "not alike", "the same allocations in the pool, in the same order")
+        del segments[2:]
+        segments[1] = (512, 6144)  # Grown.
+        interop.share(segments)  # type: ignore[arg-type]
+        assert group.ranges == dict(segments) == known
+        if rank == 0:
+            segments = None  # type: ignore[assignment]
+        if rank == 0:
+            try:
+                interop.share(segments)  # type: ignore[arg-type]
+            except TypeError:
+                pass
+            else:
+                raise AssertionError("an error of one's own is raised")
+        else:
+            refused("rank 0: cannot share: 'NoneType' object is not iterable")
+    finally:
+        interop._extents, interop._sharing = found
