@@ -31,58 +31,70 @@ FailureOr<Value> KernelLowering::multicastAddress(Operation *op, Value memref,
   return parameter(multicast[*argument], global, b);
 }
 
+/// Refuses what multimem instructions do not do. `alignment` is that of the
+/// access, in bytes.
+static LogicalResult checkMultimem(Operation *op, MultimemAccess access,
+                                   VectorType type, int64_t alignment) {
+  Type element = type.getElementType();
+  if (!access.store) {
+    ReductionKind kind =
+        access.load ? access.load.getKind() : access.reduce.getKind();
+    if (!hasMultimem(kind, element, bool(access.load)))
+      return op->emitOpError("asks for ")
+             << stringifyReductionKind(kind) << " of " << element
+             << ", which multimem instructions do not have: use sum, or min "
+                "and max of f16, bf16 and i32";
+  }
+  if (access.valid)
+    return op->emitOpError("has a tile that is not whole, which multimem "
+                           "instructions cannot move: pad the array to whole "
+                           "vectors of 16 bytes");
+  if (getBytes(type) % 4 != 0 || alignment < 4)
+    return op->emitOpError("moves ")
+           << getBytes(type) << " bytes at an alignment of " << alignment
+           << ": multimem instructions need whole words of 4 bytes";
+  return success();
+}
+
+/// Words as multimem instructions take and give them: of f32, f32.
+static void bitcastWords(MutableArrayRef<Value> words, Type type,
+                         ImplicitLocOpBuilder &b) {
+  for (Value &word : words)
+    if (word.getType() != type)
+      word = arith::BitcastOp::create(b, type, word);
+}
+
 LogicalResult KernelLowering::lowerMultimem(Operation *op,
                                             ImplicitLocOpBuilder &b) {
-  auto [load, store, reduce, memref, offset, valid, tile] =
-      getMultimemAccess(op);
+  MultimemAccess access = getMultimemAccess(op);
+  auto [load, store, reduce, memref, offset, valid, tile] = access;
   if (target.sm < 90)
     return op->emitOpError("needs multimem instructions, which sm_")
            << target.sm << " does not have: set a chip from sm_90 on";
   FailureOr<VectorType> type = getTileType(op, tile, kMostLanes);
   if (failed(type))
     return failure();
-  FailureOr<Value> base = multicastAddress(op, memref, b);
-  if (failed(base))
-    return failure();
   Type element = type->getElementType();
-  if (!store) {
-    ReductionKind kind = load ? load.getKind() : reduce.getKind();
-    if (!hasMultimem(kind, element, bool(load)))
-      return op->emitOpError("asks for ")
-             << stringifyReductionKind(kind) << " of " << element
-             << ", which multimem instructions do not have: use sum, or min "
-                "and "
-                "max of f16, bf16 and i32";
-  }
-  if (valid)
-    return op->emitOpError("has a tile that is not whole, which multimem "
-                           "instructions cannot move: pad the array to whole "
-                           "vectors of 16 bytes");
   int64_t size = element.getIntOrFloatBitWidth() / 8;
   int64_t alignment =
       std::min<int64_t>(16, getDivisor(offset) * (size & -size));
-  if (getBytes(*type) % 4 != 0 || alignment < 4)
-    return op->emitOpError("moves ")
-           << getBytes(*type) << " bytes at an alignment of " << alignment
-           << ": multimem instructions need whole words of 4 bytes";
+  FailureOr<Value> base = multicastAddress(op, memref, b);
+  if (failed(base) || failed(checkMultimem(op, access, *type, alignment)))
+    return failure();
   Value address = addBytes(*base, scale(offset, element, b), b);
   SmallVector<Value> words;
-  if (!load) {
+  if (!load)
     words = splitWords(tile, b);
-    if (reduce && element.isF32())
-      for (Value &word : words)
-        word = arith::BitcastOp::create(b, element, word);
-  }
+  if (reduce && element.isF32())
+    bitcastWords(words, element, b);
   for (Piece piece : getPieces(getBytes(*type), alignment)) {
     Value at = addBytes(address, piece.offset, b);
     int64_t count = piece.bytes / 4;
     if (load) {
-      for (Value word :
-           emitMultimemLoadReduce(b, load.getKind(), element, at, count))
-        words.push_back(
-            word.getType().isF32()
-                ? arith::BitcastOp::create(b, b.getI32Type(), word).getResult()
-                : word);
+      SmallVector<Value> mine =
+          emitMultimemLoadReduce(b, load.getKind(), element, at, count);
+      bitcastWords(mine, b.getI32Type(), b);
+      llvm::append_range(words, mine);
       continue;
     }
     ValueRange mine = ValueRange(words).slice(piece.offset / 4, count);

@@ -51,6 +51,41 @@ void KernelLowering::lowerPacketStore(PacketStoreOp op, VectorType type,
   rewriter.eraseOp(op);
 }
 
+static Value isSame(Value x, Value y, ImplicitLocOpBuilder &b) {
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, y);
+}
+
+/// The last of every `count` words that were loaded.
+static SmallVector<Value> getFlags(ValueRange loaded, size_t count) {
+  SmallVector<Value> flags;
+  for (size_t i = count - 1; i < loaded.size(); i += count)
+    flags.push_back(loaded[i]);
+  return flags;
+}
+
+/// The first of `flags` that is not `flag`; the last if all are.
+static Value findOldFlag(ArrayRef<Value> flags, Value flag,
+                         ImplicitLocOpBuilder &b) {
+  Value seen = flags.back();
+  for (Value old : llvm::reverse(flags.drop_back()))
+    seen = arith::SelectOp::create(b, isSame(old, flag, b), seen, old);
+  return seen;
+}
+
+/// Loads `size` packets at an address of known alignment.
+static SmallVector<Value>
+loadPackets(int64_t size, int64_t alignment, ImplicitLocOpBuilder &b,
+            llvm::function_ref<Value(int64_t)> addressAt) {
+  SmallVector<Value> loaded;
+  for (Piece piece : getPieces(8 * size, std::max<int64_t>(alignment, 8))) {
+    SmallVector<Type> results(piece.bytes / 4, b.getI32Type());
+    llvm::append_range(loaded,
+                       emit(b, piece.bytes == 16 ? Ptx::LoadV4 : Ptx::LoadV2,
+                            {addressAt(piece.offset)}, results));
+  }
+  return loaded;
+}
+
 /// Loads give word, flag, word, flag, …
 Poll KernelLowering::pollPackets(PacketLoadOp op, VectorType type,
                                  ImplicitLocOpBuilder &b) {
@@ -65,34 +100,22 @@ Poll KernelLowering::pollPackets(PacketLoadOp op, VectorType type,
   poll.wanted = arith::ExtUIOp::create(b, b.getI64Type(), flag);
   poll.types.assign(2 * size, b.getI32Type());
   poll.load = [=, this](ImplicitLocOpBuilder &in) {
-    Type i32 = in.getI32Type();
+    auto at = [&](int64_t offset) { return addBytes(address, offset, in); };
+    if (!count)
+      return loadPackets(size, alignment, in, at);
     SmallVector<Value> loaded;
-    if (count) {
-      for (int64_t i = 0; i < size; ++i)
-        llvm::append_range(
-            loaded, emit(in, Ptx::LoadV2If,
-                         {addBytes(address, 8 * i, in), isBelow(i, count, in)},
-                         {i32, i32}));
-      return loaded;
-    }
-    for (Piece piece : getPieces(8 * size, std::max<int64_t>(alignment, 8))) {
-      Value at = addBytes(address, piece.offset, in);
-      SmallVector<Type> results(piece.bytes / 4, i32);
-      llvm::append_range(loaded,
-                         emit(in, piece.bytes == 16 ? Ptx::LoadV4 : Ptx::LoadV2,
-                              {at}, results));
-    }
+    for (int64_t i = 0; i < size; ++i)
+      llvm::append_range(loaded, emit(in, Ptx::LoadV2If,
+                                      {at(8 * i), isBelow(i, count, in)},
+                                      {in.getI32Type(), in.getI32Type()}));
     return loaded;
   };
   poll.ready = [=, this](ImplicitLocOpBuilder &in, ValueRange loaded) {
     Value all;
-    for (int64_t i = 0; i < size; ++i) {
-      Value fresh = arith::CmpIOp::create(in, arith::CmpIPredicate::eq,
-                                          loaded[2 * i + 1], flag);
+    for (auto [i, seen] : llvm::enumerate(getFlags(loaded, 2))) {
+      Value fresh = isSame(seen, flag, in);
       if (count) { // A packet that does not exist needs no flag.
-        Value absent =
-            arith::CmpIOp::create(in, arith::CmpIPredicate::eq,
-                                  isBelow(i, count, in), constI32(0, in));
+        Value absent = isSame(isBelow(i, count, in), constI32(0, in), in);
         fresh = arith::OrIOp::create(in, fresh, absent);
       }
       all = all ? arith::AndIOp::create(in, all, fresh).getResult() : fresh;
@@ -100,14 +123,7 @@ Poll KernelLowering::pollPackets(PacketLoadOp op, VectorType type,
     return all;
   };
   poll.seen = [=](ImplicitLocOpBuilder &in, ValueRange loaded) -> Value {
-    // The first flag that is not the one.
-    Value seen = loaded[2 * size - 1];
-    for (int64_t i = size - 1; i-- > 0;) {
-      Value old = loaded[2 * i + 1];
-      Value fresh =
-          arith::CmpIOp::create(in, arith::CmpIPredicate::eq, old, flag);
-      seen = arith::SelectOp::create(in, fresh, seen, old);
-    }
+    Value seen = findOldFlag(getFlags(loaded, 2), flag, in);
     return arith::ExtUIOp::create(in, in.getI64Type(), seen);
   };
   return poll;
@@ -121,6 +137,8 @@ Poll KernelLowering::pollPackets(PacketLoadOp op, VectorType type,
 static constexpr int64_t partBytes = 16, partWords = partBytes / 4;
 static constexpr int64_t lineBytes = kLineBits / 8;
 static constexpr int64_t lineThreads = lineBytes / partBytes;
+/// Shuffles among the threads of a line, as the instruction takes it.
+static constexpr int64_t lineSegments = ((32 - lineThreads) << 8) | 31;
 
 /// Eight threads store a line in one instruction, on which it rests that it is
 /// seen whole: their warp has all of its threads here, in one place.
@@ -160,10 +178,9 @@ LinePart KernelLowering::findLine(Value memref, Value offset, Value valid,
   if (!valid)
     return part;
   // The line is there if its first thread has anything valid.
-  constexpr int64_t segments = ((32 - lineThreads) << 8) | 31;
   part.exists = NVVM::ShflOp::create(
       b, b.getI32Type(), constI32(-1, b), isBelow(0, valid, b), constI32(0, b),
-      constI32(segments, b), NVVM::ShflKind::idx, UnitAttr());
+      constI32(lineSegments, b), NVVM::ShflKind::idx, UnitAttr());
   part.hasRest = arith::AndIOp::create(b, part.hasRest, part.exists);
   return part;
 }
@@ -195,7 +212,26 @@ LogicalResult KernelLowering::lowerLineStore(PacketStoreOp op, VectorType type,
   return success();
 }
 
-/// Loads give, for each line, four words of it and four of its rest.
+/// Like emit of a load of 16 bytes, 0 where `exists` (null: always) is not.
+static SmallVector<Value> loadPart(Value address, Value exists,
+                                   ImplicitLocOpBuilder &b) {
+  SmallVector<Type> words(partWords, b.getI32Type());
+  if (!exists)
+    return emit(b, Ptx::LoadV4, {address}, words);
+  return emit(b, Ptx::LoadV4If, {address, exists}, words);
+}
+
+/// i32: 0 if all flags are there, in lines and in their rests.
+static Value findDifference(ValueRange loaded, Value flag, Value zero,
+                            ImplicitLocOpBuilder &b) {
+  Value any = zero;
+  for (Value seen : getFlags(loaded, partWords))
+    any = arith::OrIOp::create(b, any, arith::XOrIOp::create(b, seen, flag));
+  return any;
+}
+
+/// Loads give, for each line, four words of it and four of its rest. Only the
+/// last thread of a line sees flags.
 Poll KernelLowering::pollLines(PacketLoadOp op, VectorType type,
                                ImplicitLocOpBuilder &b) {
   LinePart part = findLine(op.getMemref(), op.getOffset(), op.getValid(), b);
@@ -208,53 +244,30 @@ Poll KernelLowering::pollLines(PacketLoadOp op, VectorType type,
   poll.wanted = arith::ExtUIOp::create(b, b.getI64Type(), flag);
   poll.types.assign(2 * partWords * lines, b.getI32Type());
   poll.load = [=, this](ImplicitLocOpBuilder &in) {
-    SmallVector<Type> results(partWords, in.getI32Type());
     SmallVector<Value> loaded;
     NVVM::SyncWarpOp::create(in, all);
     for (int64_t line = 0; line < lines; ++line) {
-      SmallVector<Value> from{addBytes(part.address, line * lineBytes, in)};
-      if (part.exists)
-        from.push_back(part.exists);
-      llvm::append_range(
-          loaded,
-          emit(in, part.exists ? Ptx::LoadV4If : Ptx::LoadV4, from, results));
-      llvm::append_range(
-          loaded,
-          emit(in, Ptx::LoadV4If,
-               {addBytes(part.rest, line * kRestUnits * 8, in), part.hasRest},
-               results));
+      Value mine = addBytes(part.address, line * lineBytes, in);
+      llvm::append_range(loaded, loadPart(mine, part.exists, in));
+      Value rest = addBytes(part.rest, line * kRestUnits * 8, in);
+      llvm::append_range(loaded, loadPart(rest, part.hasRest, in));
     }
     return loaded;
   };
-  // Only the last thread sees flags: in the line, and in its rest.
-  auto missing = [=, this](ImplicitLocOpBuilder &in, ValueRange loaded) {
-    Value any = constI32(0, in);
-    for (size_t i = partWords - 1; i < loaded.size(); i += partWords)
-      any = arith::OrIOp::create(in, any,
-                                 arith::XOrIOp::create(in, loaded[i], flag));
-    return any;
-  };
   poll.ready = [=, this](ImplicitLocOpBuilder &in, ValueRange loaded) -> Value {
     Value zero = constI32(0, in);
+    Value sees =
+        arith::CmpIOp::create(in, arith::CmpIPredicate::ne, part.hasRest, zero);
     Value here = arith::SelectOp::create(
-        in,
-        arith::CmpIOp::create(in, arith::CmpIPredicate::ne, part.hasRest, zero),
-        missing(in, loaded), zero);
+        in, sees, findDifference(loaded, flag, zero, in), zero);
     return arith::CmpIOp::create(in, arith::CmpIPredicate::eq, here, zero);
   };
   poll.seen = [=, this](ImplicitLocOpBuilder &in, ValueRange loaded) -> Value {
-    // What the last thread sees: the first flag that is not the one.
-    Value seen = loaded.back();
-    for (size_t i = loaded.size() - 1; i > size_t(partWords);) {
-      i -= partWords;
-      Value fresh =
-          arith::CmpIOp::create(in, arith::CmpIPredicate::eq, loaded[i], flag);
-      seen = arith::SelectOp::create(in, fresh, seen, loaded[i]);
-    }
-    constexpr int64_t segments = ((32 - lineThreads) << 8) | 31;
+    Value seen = findOldFlag(getFlags(loaded, partWords), flag, in);
+    // What the last thread sees.
     seen = NVVM::ShflOp::create(
         in, in.getI32Type(), all, seen, constI32(lineThreads - 1, in),
-        constI32(segments, in), NVVM::ShflKind::idx, UnitAttr());
+        constI32(lineSegments, in), NVVM::ShflKind::idx, UnitAttr());
     return arith::ExtUIOp::create(in, in.getI64Type(), seen);
   };
   return poll;

@@ -39,6 +39,22 @@ static Value getHalf(ArrayRef<Value> words, int64_t index,
   return arith::TruncIOp::create(b, b.getI16Type(), word);
 }
 
+/// Stores the part of `words` that starts at `piece`, to `address`.
+static void storePiece(Value address, ArrayRef<Value> words, Piece piece,
+                       ImplicitLocOpBuilder &b) {
+  if (piece.bytes == 2) {
+    emit(b, Ptx::Store16, {address, getHalf(words, piece.offset / 2, b)});
+    return;
+  }
+  SmallVector<Value> operands{address};
+  llvm::append_range(operands, words.slice(piece.offset / 4, piece.bytes / 4));
+  emit(b,
+       piece.bytes == 16  ? Ptx::StoreV4
+       : piece.bytes == 8 ? Ptx::StoreV2
+                          : Ptx::Store32,
+       operands);
+}
+
 void KernelLowering::lowerPoisonStore(PoisonStoreOp op, VectorType type,
                                       ImplicitLocOpBuilder &b) {
   SmallVector<Value> words = splitWords(op.getTile(), b);
@@ -51,20 +67,8 @@ void KernelLowering::lowerPoisonStore(PoisonStoreOp op, VectorType type,
   int64_t alignment = getAlignment(op.getMemref(), op.getOffset());
   int64_t element = type.getElementTypeBitWidth() / 8;
   auto whole = [&](ImplicitLocOpBuilder &in) {
-    for (Piece piece : getPieces(getBytes(type), alignment)) {
-      Value at = addBytes(address, piece.offset, in);
-      ArrayRef<Value> from = ArrayRef(words).drop_front(piece.offset / 4);
-      SmallVector<Value> operands{at};
-      llvm::append_range(operands, from.take_front(piece.bytes / 4));
-      if (piece.bytes == 16)
-        emit(in, Ptx::StoreV4, operands);
-      else if (piece.bytes == 8)
-        emit(in, Ptx::StoreV2, operands);
-      else if (piece.bytes == 4)
-        emit(in, Ptx::Store32, operands);
-      else
-        emit(in, Ptx::Store16, {at, getHalf(words, piece.offset / 2, in)});
-    }
+    for (Piece piece : getPieces(getBytes(type), alignment))
+      storePiece(addBytes(address, piece.offset, in), words, piece, in);
   };
   auto part = [&](ImplicitLocOpBuilder &in) {
     for (int64_t i = 0, e = type.getNumElements(); i < e; ++i) {
@@ -104,6 +108,86 @@ Value nvvm::holdsNoPoison(Value most, ImplicitLocOpBuilder &b) {
       });
 }
 
+/// i32 whose bits 15 or 31 are set where one of a word's two floats of 16 bits
+/// is poison: it becomes a half word of zeros, from which the subtraction
+/// borrows. (Bit 31 can be set by the lower half's borrow too, as bit 15 is
+/// then.)
+static Value markPoison(Value word, ImplicitLocOpBuilder &b) {
+  auto flip = [&](Value x, int64_t bits) {
+    return opWith(b, x, bits, [&](Value p, Value q) -> Value {
+      return arith::XOrIOp::create(b, p, q);
+    });
+  };
+  Value zero = flip(word, kPoison32);
+  Value less = opWith(b, zero, 0x00010001, [&](Value x, Value y) -> Value {
+    return arith::SubIOp::create(b, x, y);
+  });
+  return arith::AndIOp::create(b, less, flip(zero, -1));
+}
+
+/// i1: the only element of `word` is not poison.
+static Value isFresh(Value word, ImplicitLocOpBuilder &b) {
+  Type type = word.getType();
+  Value poison = arith::ConstantOp::create(
+      b, b.getIntegerAttr(type, APInt(type.getIntOrFloatBitWidth(), kPoison32,
+                                      false, true)));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, word, poison);
+}
+
+/// i1: no element among what was loaded, each of `element` bytes, is poison.
+static Value areFresh(ValueRange loaded, int64_t element,
+                      ImplicitLocOpBuilder &b) {
+  Value any, all;
+  for (Value word : loaded) {
+    if (element == 2 && word.getType().isInteger(32)) {
+      Value marks = markPoison(word, b);
+      any = any ? arith::OrIOp::create(b, any, marks).getResult() : marks;
+      continue;
+    }
+    Value fresh = isFresh(word, b);
+    all = all ? arith::AndIOp::create(b, all, fresh).getResult() : fresh;
+  }
+  if (!any)
+    return all;
+  Value none =
+      opWith(b, andWith(b, any, 0x80008000), 0, [&](Value x, Value y) -> Value {
+        return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, y);
+      });
+  return all ? arith::AndIOp::create(b, all, none).getResult() : none;
+}
+
+/// The accesses of a poll: each element its own where some may not exist.
+static SmallVector<Piece> getPollPieces(VectorType type, int64_t alignment,
+                                        bool isPart) {
+  if (!isPart)
+    return getPieces(getBytes(type), alignment);
+  int64_t element = type.getElementTypeBitWidth() / 8;
+  SmallVector<Piece> pieces;
+  for (int64_t i = 0, e = type.getNumElements(); i < e; ++i)
+    pieces.push_back({element * i, element});
+  return pieces;
+}
+
+/// What a piece is loaded as: words of 32 bits, or one of 16.
+static SmallVector<Type> getWords(Piece piece, Builder &b) {
+  if (piece.bytes == 2)
+    return {b.getI16Type()};
+  return SmallVector<Type>(piece.bytes / 4, b.getI32Type());
+}
+
+/// Loads a piece; with `exists`, 0 where that does not hold.
+static SmallVector<Value> loadPiece(Value address, Piece piece, Value exists,
+                                    ImplicitLocOpBuilder &b) {
+  SmallVector<Value> operands{address};
+  if (exists)
+    operands.push_back(exists);
+  Ptx load = piece.bytes == 16  ? Ptx::LoadV4
+             : piece.bytes == 8 ? Ptx::LoadV2
+             : piece.bytes == 4 ? (exists ? Ptx::Load32If : Ptx::Load32)
+                                : (exists ? Ptx::Load16If : Ptx::Load16);
+  return emit(b, load, operands, getWords(piece, b));
+}
+
 /// Loads give 32-bit words; pieces of 16 bits are widened. With `valid`, one
 /// value an element, 0 where there is none.
 Poll KernelLowering::pollPoison(PoisonLoadOp op, VectorType type,
@@ -112,85 +196,38 @@ Poll KernelLowering::pollPoison(PoisonLoadOp op, VectorType type,
   Value valid = op.getValid();
   int64_t alignment = getAlignment(op.getMemref(), op.getOffset());
   int64_t element = type.getElementTypeBitWidth() / 8;
-  SmallVector<Piece> pieces = getPieces(getBytes(type), alignment);
-  if (valid) {
-    pieces.clear();
-    for (int64_t i = 0, e = type.getNumElements(); i < e; ++i)
-      pieces.push_back({element * i, element});
-  }
+  SmallVector<Piece> pieces = getPollPieces(type, alignment, bool(valid));
   Poll poll;
   poll.kind = PollKind::Poison;
   poll.op = op;
   poll.wanted = toI64(epoch, b);
   for (Piece piece : pieces)
-    poll.types.append(std::max<int64_t>(piece.bytes / 4, 1),
-                      piece.bytes == 2 ? b.getI16Type() : b.getI32Type());
+    llvm::append_range(poll.types, getWords(piece, b));
   poll.load = [=, this](ImplicitLocOpBuilder &in) {
     SmallVector<Value> loaded;
     for (auto [i, piece] : llvm::enumerate(pieces)) {
       Value at = addBytes(address, piece.offset, in);
-      SmallVector<Value> operands{at};
-      if (valid)
-        operands.push_back(isBelow(i, valid, in));
-      Type word =
-          piece.bytes == 2 ? Type(in.getI16Type()) : Type(in.getI32Type());
-      SmallVector<Type> results(std::max<int64_t>(piece.bytes / 4, 1), word);
-      Ptx load = piece.bytes == 16  ? Ptx::LoadV4
-                 : piece.bytes == 8 ? Ptx::LoadV2
-                 : piece.bytes == 4 ? (valid ? Ptx::Load32If : Ptx::Load32)
-                                    : (valid ? Ptx::Load16If : Ptx::Load16);
-      llvm::append_range(loaded, emit(in, load, operands, results));
+      Value exists = valid ? isBelow(i, valid, in) : Value();
+      llvm::append_range(loaded, loadPiece(at, piece, exists, in));
     }
     return loaded;
+  };
+  poll.seen = [this](ImplicitLocOpBuilder &in, ValueRange) {
+    return constI64(0, in);
+  };
+  poll.ready = [=](ImplicitLocOpBuilder &in, ValueRange loaded) {
+    return areFresh(loaded, element, in);
   };
   bool hasPairs =
       element == 2 && target.sm >= 90 && !valid &&
       llvm::all_of(poll.types, [](Type type) { return type.isInteger(32); });
-  if (hasPairs)
-    poll.most = [](ImplicitLocOpBuilder &in, ValueRange loaded) {
-      return getMost(loaded, in);
-    };
-  poll.ready = [=](ImplicitLocOpBuilder &in, ValueRange loaded) -> Value {
-    if (hasPairs)
-      return holdsNoPoison(getMost(loaded, in), in);
-    // 16-bit floats: a half word that is poison makes a half word of zeros,
-    // from which the subtraction borrows.
-    Value any, all;
-    for (Value word : loaded) {
-      if (element == 2 && word.getType().isInteger(32)) {
-        auto binary = [&](Value x, int64_t y, bool isXor) -> Value {
-          return opWith(in, x, y, [&](Value p, Value q) -> Value {
-            if (isXor)
-              return arith::XOrIOp::create(in, p, q);
-            return arith::SubIOp::create(in, p, q);
-          });
-        };
-        Value zero = binary(word, kPoison32, true);
-        Value borrowed = arith::AndIOp::create(
-            in, binary(zero, 0x00010001, false), binary(zero, -1, true));
-        any = any ? arith::OrIOp::create(in, any, borrowed).getResult()
-                  : borrowed;
-        continue;
-      }
-      Value poison = arith::ConstantOp::create(
-          in, in.getIntegerAttr(word.getType(),
-                                APInt(word.getType().getIntOrFloatBitWidth(),
-                                      kPoison32, false, true)));
-      Value fresh =
-          arith::CmpIOp::create(in, arith::CmpIPredicate::ne, word, poison);
-      all = all ? arith::AndIOp::create(in, all, fresh).getResult() : fresh;
-    }
-    if (any) {
-      Value marks = andWith(in, any, 0x80008000);
-      Value none = opWith(in, marks, 0, [&](Value x, Value y) -> Value {
-        return arith::CmpIOp::create(in, arith::CmpIPredicate::eq, x, y);
-      });
-      all = all ? arith::AndIOp::create(in, all, none).getResult() : none;
-    }
-    return all;
+  if (!hasPairs)
+    return poll;
+  poll.most = [](ImplicitLocOpBuilder &in, ValueRange loaded) {
+    return getMost(loaded, in);
   };
-  poll.seen = [this](ImplicitLocOpBuilder &in, ValueRange) {
-    return constI64(0, in);
+  poll.ready = [](ImplicitLocOpBuilder &in, ValueRange loaded) {
+    return holdsNoPoison(getMost(loaded, in), in);
   };
   return poll;
 }
