@@ -286,6 +286,28 @@ Register ProgramBuilder::reg(Value value) {
   return result;
 }
 
+void ProgramBuilder::binary(Code code, Register dst, Register a, Register b,
+                            unsigned width) {
+  Instruction &instruction = emit(code);
+  instruction.dst = dst;
+  instruction.a = a;
+  instruction.b = b;
+  instruction.width = width;
+}
+
+void ProgramBuilder::compare(arith::CmpIPredicate predicate, Register dst,
+                             Register a, Register b, unsigned width) {
+  binary(Code::Compare, dst, a, b, width);
+  program.code.back().extra = static_cast<int32_t>(predicate);
+}
+
+int32_t ProgramBuilder::branchOn(Register condition, int32_t guard) {
+  Instruction &instruction = emit(Code::Branch);
+  instruction.a = condition;
+  instruction.extra = guard;
+  return here() - 1;
+}
+
 void ProgramBuilder::move(Register from, Register to) {
   if (from == to)
     return;

@@ -65,6 +65,13 @@ private:
     program.code.push_back(Instruction{code});
     return program.code.back();
   }
+  /// dst = a op b, of integers of `width` bits.
+  void binary(Code code, Register dst, Register a, Register b,
+              unsigned width = 64);
+  void compare(arith::CmpIPredicate predicate, Register dst, Register a,
+               Register b, unsigned width = 64);
+  /// Leaves what follows where `condition` is not true: to where `land` says.
+  int32_t branchOn(Register condition, int32_t guard);
   void move(Register from, Register to);
   void moveAll(ValueRange from, ValueRange to);
   void forgetAll(ValueRange values);

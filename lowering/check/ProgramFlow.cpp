@@ -88,29 +88,17 @@ LogicalResult ProgramBuilder::loop(scf::ForOp op) {
   int32_t head = here();
   Register more = temporary();
   auto width = widthOf(op.getInductionVar().getType());
-  Instruction &test = emit(Code::Compare);
-  test.dst = more;
-  test.a = iv;
-  test.b = upper;
-  test.width = width;
-  test.extra =
-      static_cast<int32_t>(op.getUnsignedCmp() ? arith::CmpIPredicate::ult
-                                               : arith::CmpIPredicate::slt);
-  int32_t leave = here();
-  Instruction &exit = emit(Code::Branch);
-  exit.a = more;
-  exit.extra = guardIndex;
+  compare(op.getUnsignedCmp() ? arith::CmpIPredicate::ult
+                              : arith::CmpIPredicate::slt,
+          more, iv, upper, width);
+  int32_t leave = branchOn(more, guardIndex);
   carry(guardIndex, op.getRegionIterArgs());
   program.guards[guardIndex].carried.push_back(iv);
   program.guards[guardIndex].body = here();
   if (failed(block(*op.getBody())))
     return failure();
   moveAll(op.getBody()->getTerminator()->getOperands(), op.getRegionIterArgs());
-  Instruction &advance = emit(Code::Add);
-  advance.dst = iv;
-  advance.a = iv;
-  advance.b = step;
-  advance.width = width;
+  binary(Code::Add, iv, iv, step, width);
   Instruction &back = emit(Code::Back);
   back.extra = guardIndex;
   back.target = head;
@@ -125,10 +113,7 @@ LogicalResult ProgramBuilder::loop(scf::ForOp op) {
 
 LogicalResult ProgramBuilder::branch(scf::IfOp op) {
   Register condition = reg(op.getCondition());
-  int32_t guardIndex = guard(op), test = here();
-  Instruction &instruction = emit(Code::Branch);
-  instruction.a = condition;
-  instruction.extra = guardIndex;
+  int32_t guardIndex = guard(op), test = branchOn(condition, guardIndex);
   if (failed(block(*op.thenBlock())))
     return failure();
   moveAll(op.thenYield()->getOperands(), op.getResults());
@@ -156,10 +141,7 @@ LogicalResult ProgramBuilder::whileLoop(scf::WhileOp op) {
   scf::ConditionOp condition = op.getConditionOp();
   Register more = reg(condition.getCondition());
   moveAll(condition.getArgs(), op.getResults());
-  int32_t guardIndex = guard(op), test = here();
-  Instruction &instruction = emit(Code::Branch);
-  instruction.a = more;
-  instruction.extra = guardIndex;
+  int32_t guardIndex = guard(op), test = branchOn(more, guardIndex);
   moveAll(condition.getArgs(), op.getAfterArguments());
   carry(guardIndex, op.getAfterArguments());
   carry(guardIndex, op.getBeforeArguments());
@@ -179,16 +161,9 @@ LogicalResult ProgramBuilder::indexSwitch(scf::IndexSwitchOp op) {
   int32_t guardIndex = guard(op);
   SmallVector<int32_t> ends;
   for (auto [value, region] : llvm::zip(op.getCases(), op.getCaseRegions())) {
-    Register same = temporary(), expected = constant(value);
-    Instruction &compare = emit(Code::Compare);
-    compare.dst = same;
-    compare.a = chosen;
-    compare.b = expected;
-    compare.extra = static_cast<int32_t>(arith::CmpIPredicate::eq);
-    int32_t test = here();
-    Instruction &instruction = emit(Code::Branch);
-    instruction.a = same;
-    instruction.extra = guardIndex;
+    Register same = temporary();
+    compare(arith::CmpIPredicate::eq, same, chosen, constant(value));
+    int32_t test = branchOn(same, guardIndex);
     if (failed(block(region.front())))
       return failure();
     moveAll(region.front().getTerminator()->getOperands(), op.getResults());
@@ -222,15 +197,8 @@ LogicalResult ProgramBuilder::forPeers(ForPeersOp op) {
   count.dst = size;
   count.extra = *index;
   int32_t head = here();
-  Instruction &test = emit(Code::Compare);
-  test.dst = more;
-  test.a = step;
-  test.b = size;
-  test.extra = static_cast<int32_t>(arith::CmpIPredicate::slt);
-  int32_t guardIndex = guard(op), leave = here();
-  Instruction &exit = emit(Code::Branch);
-  exit.a = more;
-  exit.extra = guardIndex;
+  compare(arith::CmpIPredicate::slt, more, step, size);
+  int32_t guardIndex = guard(op), leave = branchOn(more, guardIndex);
   Instruction &at = emit(Code::PeerAt);
   at.dst = peer;
   at.a = step;
@@ -238,10 +206,7 @@ LogicalResult ProgramBuilder::forPeers(ForPeersOp op) {
   at.width = op.getReversed();
   if (failed(block(op.getBody().front())))
     return failure();
-  Instruction &advance = emit(Code::Add);
-  advance.dst = step;
-  advance.a = step;
-  advance.b = one;
+  binary(Code::Add, step, step, one);
   program.code[jump()].target = head;
   land(leave);
   program.guards[guardIndex].skip = here();
@@ -256,16 +221,9 @@ LogicalResult ProgramBuilder::role(RoleOp op) {
   for (bool upper : {false, true}) {
     Register bound =
         constant(static_cast<int64_t>(upper ? op.getLast() : op.getFirst()));
-    Instruction &compare = emit(Code::Compare);
-    compare.dst = inside;
-    compare.a = id;
-    compare.b = bound;
-    compare.extra = static_cast<int32_t>(upper ? arith::CmpIPredicate::slt
-                                               : arith::CmpIPredicate::sge);
-    tests.push_back(here());
-    Instruction &instruction = emit(Code::Branch);
-    instruction.a = inside;
-    instruction.extra = guardIndex;
+    compare(upper ? arith::CmpIPredicate::slt : arith::CmpIPredicate::sge,
+            inside, id, bound);
+    tests.push_back(branchOn(inside, guardIndex));
   }
   if (failed(block(op.getBody().front())))
     return failure();

@@ -153,15 +153,9 @@ Register ProgramBuilder::elementOffset(Value memory, ValueRange indices) {
        llvm::drop_begin(llvm::zip(indices, type.getShape()))) {
     if (ShapedType::isDynamic(size))
       return noRegister;
-    Register row = temporary(), sum = temporary(), factor = constant(size);
-    Instruction &multiply = emit(Code::Mul);
-    multiply.dst = row;
-    multiply.a = result;
-    multiply.b = factor;
-    Instruction &add = emit(Code::Add);
-    add.dst = sum;
-    add.a = row;
-    add.b = reg(index);
+    Register row = temporary(), sum = temporary();
+    binary(Code::Mul, row, result, constant(size));
+    binary(Code::Add, sum, row, reg(index));
     result = sum;
   }
   return result;
