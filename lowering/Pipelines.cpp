@@ -25,9 +25,9 @@ static void addCleanup(OpPassManager &kernels) {
 }
 
 /// Collectives become channels, and the program is proven on them.
-template <typename Options>
-static void addChannelFloor(OpPassManager &kernels, const Options &options,
-                            int64_t threads = 0, int64_t cluster = 1) {
+static void addChannelFloor(OpPassManager &kernels,
+                            const TargetOptions &options, int64_t threads = 0,
+                            int64_t cluster = 1) {
   ExpandCollectivesOptions expand;
   expand.ranks = options.ranks;
   expand.blocks = options.blocks;
@@ -48,12 +48,12 @@ static void addChannelFloor(OpPassManager &kernels, const Options &options,
 }
 
 /// Channels become memory, and memory is watched where that was asked for.
-static void addMemoryFloor(OpPassManager &kernels,
-                           const CommsToCPUOptions &options) {
+static void addMemoryFloor(OpPassManager &kernels, const TargetOptions &options,
+                           bool instrument = false) {
   kernels.addPass(createLowerChannels());
   kernels.addPass(createEliminateBarriers());
   addCleanup(kernels);
-  if (options.instrument)
+  if (instrument)
     kernels.addPass(createInstrument());
   if (options.assertBounds)
     kernels.addPass(createAssertBounds());
@@ -63,7 +63,7 @@ void mlir::comms::buildCommsToCPU(OpPassManager &manager,
                                   const CommsToCPUOptions &options) {
   OpPassManager &kernels = manager.nest<KernelOp>();
   addChannelFloor(kernels, options);
-  addMemoryFloor(kernels, options);
+  addMemoryFloor(kernels, options, options.instrument);
   kernels.addPass(createDistributeTiles());
   kernels.addPass(createPinArithmetic());
   addCleanup(kernels);
@@ -74,11 +74,7 @@ void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
                                    const NVVMPipelineOptions &options) {
   OpPassManager &kernels = manager.nest<KernelOp>();
   addChannelFloor(kernels, options, options.threads, options.cluster);
-  kernels.addPass(createLowerChannels());
-  kernels.addPass(createEliminateBarriers());
-  addCleanup(kernels);
-  if (options.assertBounds)
-    kernels.addPass(createAssertBounds());
+  addMemoryFloor(kernels, options);
   kernels.addPass(createUnrollRanks());
   addCleanup(kernels);
   DistributeTilesOptions distribute;

@@ -15,15 +15,12 @@
 
 namespace mlir::comms {
 
-/// Options of the pipeline `comms-to-cpu`.
-struct CommsToCPUOptions : PassPipelineOptions<CommsToCPUOptions> {
+/// Options of every pipeline from collectives to a target.
+struct TargetOptions : virtual mlir::detail::PassOptions {
   Option<int64_t> ranks{
       *this, "ranks", llvm::cl::init(0),
       llvm::cl::desc("Number of ranks; 0: the kernel's own `ranks`")};
-  Option<int64_t> blocks{
-      *this, "blocks", llvm::cl::init(0),
-      llvm::cl::desc("Blocks of each rank; 0: the kernel's own `blocks`, else "
-                     "known at run time")};
+  Option<int64_t> blocks;
   Option<std::string> algorithm{
       *this, "algorithm", llvm::cl::init(""),
       llvm::cl::desc("Algorithm for all collectives; empty: each op's own, "
@@ -32,21 +29,36 @@ struct CommsToCPUOptions : PassPipelineOptions<CommsToCPUOptions> {
       *this, "protocol", llvm::cl::init(""),
       llvm::cl::desc("Protocol for all channels; empty: each op's own, else "
                      "the cheapest")};
-  Option<int64_t> tileSize{
-      *this, "tile-size", llvm::cl::init(0),
-      llvm::cl::desc("Elements of a flat tile; 0: chosen")};
+  Option<int64_t> tileSize;
   Option<bool> check{
       *this, "check", llvm::cl::init(true),
       llvm::cl::desc("Prove that the program neither hangs nor races")};
   Option<int64_t> checkEvents{
       *this, "check-events", llvm::cl::init(0),
       llvm::cl::desc("Budget of events of the proof; 0: a default")};
-  Option<bool> instrument{
-      *this, "instrument", llvm::cl::init(false),
-      llvm::cl::desc("Record accesses for the race detector")};
   Option<bool> assertBounds{
       *this, "assert-bounds", llvm::cl::init(true),
       llvm::cl::desc("Check at run time offsets that cannot be proven")};
+
+protected:
+  /// What --help says of the two that each target sees in its own way.
+  TargetOptions(llvm::StringRef blocks, llvm::StringRef tileSize)
+      : blocks(*this, "blocks", llvm::cl::init(0), llvm::cl::desc(blocks)),
+        tileSize(*this, "tile-size", llvm::cl::init(0),
+                 llvm::cl::desc(tileSize)) {}
+};
+
+/// Options of the pipeline `comms-to-cpu`.
+struct CommsToCPUOptions : PassPipelineOptions<CommsToCPUOptions>,
+                           TargetOptions {
+  CommsToCPUOptions()
+      : TargetOptions("Blocks of each rank; 0: the kernel's own `blocks`, else "
+                      "known at run time",
+                      "Elements of a flat tile; 0: chosen") {}
+
+  Option<bool> instrument{
+      *this, "instrument", llvm::cl::init(false),
+      llvm::cl::desc("Record accesses for the race detector")};
 };
 
 /// Appends the passes that make, of kernels with collectives, channels or
@@ -55,13 +67,12 @@ struct CommsToCPUOptions : PassPipelineOptions<CommsToCPUOptions> {
 void buildCommsToCPU(OpPassManager &manager, const CommsToCPUOptions &options);
 
 /// Options of the pipeline `comms-to-nvvm`.
-struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions> {
-  Option<int64_t> ranks{
-      *this, "ranks", llvm::cl::init(0),
-      llvm::cl::desc("Number of ranks; 0: the kernel's own `ranks`")};
-  Option<int64_t> blocks{
-      *this, "blocks", llvm::cl::init(0),
-      llvm::cl::desc("Blocks of each rank; 0: the kernel's own `blocks`")};
+struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions>,
+                             TargetOptions {
+  NVVMPipelineOptions()
+      : TargetOptions("Blocks of each rank; 0: the kernel's own `blocks`",
+                      "Elements of a flat tile; 0: 16 bytes a thread") {}
+
   Option<int64_t> threads{
       *this, "threads", llvm::cl::init(128),
       llvm::cl::desc("Threads of a CTA: 1, or a power of two from 32 to 1024")};
@@ -78,26 +89,6 @@ struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions> {
       *this, "impl", llvm::cl::init(""),
       llvm::cl::desc("nccl: windows and barriers are NCCL's own; else they are "
                      "generated, and only GIN calls NCCL")};
-  Option<std::string> algorithm{
-      *this, "algorithm", llvm::cl::init(""),
-      llvm::cl::desc("Algorithm for all collectives; empty: each op's own, "
-                     "else the cheapest")};
-  Option<std::string> protocol{
-      *this, "protocol", llvm::cl::init(""),
-      llvm::cl::desc("Protocol for all channels; empty: each op's own, else "
-                     "the cheapest")};
-  Option<int64_t> tileSize{
-      *this, "tile-size", llvm::cl::init(0),
-      llvm::cl::desc("Elements of a flat tile; 0: 16 bytes a thread")};
-  Option<bool> check{
-      *this, "check", llvm::cl::init(true),
-      llvm::cl::desc("Prove that the program neither hangs nor races")};
-  Option<int64_t> checkEvents{
-      *this, "check-events", llvm::cl::init(0),
-      llvm::cl::desc("Budget of events of the proof; 0: a default")};
-  Option<bool> assertBounds{
-      *this, "assert-bounds", llvm::cl::init(true),
-      llvm::cl::desc("Check at run time offsets that cannot be proven")};
 };
 
 /// Appends the passes that make, of kernels with collectives, channels or
