@@ -214,26 +214,75 @@ def own_group(rank: int, size: int, name: str, **options: Any) -> Any:
     return commsir.Group(rank, size, store=store, name=name, device=torch.cuda.current_device(), **options)
 
 
-def arrays_of(rank: int, size: int, library: str) -> None:
-    """Arrays of CuPy and JAX go in and come out."""
+def arrays_of_cupy(rank: int, size: int) -> None:
+    """Arrays of CuPy go in and come out, and outputs that were left out are CuPy's."""
+    import cupy
+
     device = torch.cuda.current_device()
-    with own_group(rank, size, f"arrays of {library}") as group:
-        if library == "cupy":
-            import cupy
-
-            cupy.cuda.Device(device).use()
-            x, y = cupy.arange(5000, dtype=cupy.float32) + rank, cupy.zeros(5000, dtype=cupy.float32)
-            cupy.cuda.Device(device).synchronize()
-        else:
-            import jax
-
-            x, y = (jax.device_put(jax.numpy.arange(5000.0) * one + rank, jax.devices()[device]) for one in (1, 0))
-            x.block_until_ready(), y.block_until_ready()
+    with own_group(rank, size, "arrays of cupy") as group, cupy.cuda.Device(device):
+        x, y = cupy.arange(5000, dtype=cupy.float32) + rank, cupy.zeros(5000, dtype=cupy.float32)
+        cupy.cuda.Device(device).synchronize()
         group.all_reduce(x, y)
-        torch.cuda.synchronize()
-        got = torch.utils.dlpack.from_dlpack(y)
-        want = torch.arange(5000.0, device="cuda") * size + size * (size - 1) / 2
-        assert torch.equal(got, want), library
+        gathered = group.all_gather(x)
+        group.finish()
+        assert isinstance(gathered, cupy.ndarray)
+        check_sums(rank, size, y, gathered)
+
+
+def arrays_of_jax(rank: int, size: int) -> None:
+    """Arrays of JAX go in, and what comes out are new ones, where JAX computes on at once."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    device = torch.cuda.current_device()
+    try:
+        import commsir
+        import jax
+
+        place = next(one for one in jax.local_devices() if one.local_hardware_id == device)
+        with own_group(rank, size, "arrays of jax") as group:
+            x = jax.device_put(jax.numpy.arange(5000, dtype=jax.numpy.float32) + rank, place)
+            for turn in range(20):
+                # Nobody waits, before or after.
+                y = group.all_reduce(x * 1)
+                z = y + turn
+                gathered = group.all_gather(x)
+                assert isinstance(y, jax.Array) and y.devices() == gathered.devices() == {place}
+                check_sums(rank, size, z - turn, gathered)
+            shared = group.broadcast(x[:8].astype(jax.numpy.bfloat16), root=size - 1)
+            assert shared.dtype == jax.numpy.bfloat16 and float(shared[0]) == size - 1
+            calls: list[Callable[[], Any]] = [lambda: group.all_reduce(x, y), lambda: group.share(x)]
+            for refused in calls:
+                try:
+                    refused()
+                except commsir.UsageError as error:
+                    assert "never change" in str(error), error
+                else:
+                    raise AssertionError("an array of JAX was to be written")
+    finally:
+        torch.cuda.set_device(device)  # JAX has made others current.
+
+
+def check_sums(rank: int, size: int, sums: Any, gathered: Any) -> None:
+    """Of what `arrays_of_…` put in."""
+    base = torch.arange(5000.0, device="cuda")
+    assert torch.equal(torch.utils.dlpack.from_dlpack(sums), base * size + size * (size - 1) / 2)
+    assert torch.equal(torch.utils.dlpack.from_dlpack(gathered), torch.cat([base + r for r in range(size)]))
+
+
+def another_device_is_current(rank: int, size: int) -> None:
+    """A group works on its own GPU, whichever the thread has made current."""
+    own, other = torch.cuda.current_device(), (torch.cuda.current_device() + 1) % torch.cuda.device_count()
+    with own_group(rank, size, "elsewhere") as group:
+        x = torch.full((5000,), rank + 1.0, device="cuda")
+        with torch.cuda.device(other):
+            y = group.allocate(5000, to=torch.utils.dlpack.from_dlpack)
+            odd = group.all_gather(x[1:])  # Copied: at no address that kernels take.
+            group.all_reduce(x, y)
+            group.finish()
+            assert torch.cuda.current_device() == other and y.device == odd.device == x.device
+        assert torch.cuda.current_device() == own
+        assert torch.all(y == size * (size + 1) / 2) and torch.equal(
+            odd[:: x.numel() - 1], y.new_tensor(range(1, size + 1))
+        )
 
 
 def communicator_of_nccl4py(rank: int, size: int) -> None:
@@ -286,14 +335,32 @@ def shared(rank: int, size: int, kind: str) -> None:
     commsir.torch.unshare(memory)
 
 
+def pools_differ(rank: int, size: int) -> None:
+    """All ranks hear of it, and go on."""
+    import commsir.torch
+
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        kept = torch.empty((1 + (rank == 0)) * (32 << 20), dtype=torch.uint8, device="cuda")
+    try:
+        commsir.torch.share(pool)
+    except RuntimeError as error:
+        assert "ranks share memory that is not alike" in str(error) and "rank 0: 1 piece of" in str(error), error
+    else:
+        raise AssertionError("pools that differ were shared")
+    del kept
+
+
 def check_interop(rank: int, size: int, failed: list[str]) -> None:
     import importlib.util
 
     for kind in ("tensor", "symmetric memory", "pool"):
         attempt(f"shared {kind}", partial(shared, rank, size, kind), failed)
-    for library in ("cupy", "jax"):
+    attempt("pools that differ", lambda: pools_differ(rank, size), failed)
+    attempt("another device is current", lambda: another_device_is_current(rank, size), failed)
+    for library, check in (("cupy", arrays_of_cupy), ("jax", arrays_of_jax)):
         if importlib.util.find_spec(library):
-            attempt(f"arrays of {library}", partial(arrays_of, rank, size, library), failed)
+            attempt(f"arrays of {library}", partial(check, rank, size), failed)
         else:
             say(f"       {library} is not installed here")
     if importlib.util.find_spec("nccl"):
