@@ -263,9 +263,11 @@ def arrays_of_jax(rank: int, size: int) -> None:
 
 def check_sums(rank: int, size: int, sums: Any, gathered: Any) -> None:
     """Of what `arrays_of_…` put in."""
-    base = torch.arange(5000.0, device="cuda")
-    assert torch.equal(torch.utils.dlpack.from_dlpack(sums), base * size + size * (size - 1) / 2)
-    assert torch.equal(torch.utils.dlpack.from_dlpack(gathered), torch.cat([base + r for r in range(size)]))
+    total, parts = torch.utils.dlpack.from_dlpack(sums), torch.utils.dlpack.from_dlpack(gathered)
+    base = torch.arange(5000.0, device=total.device)  # Not "cuda": JAX makes others current.
+    assert total.get_device() == parts.get_device() == int(os.environ["LOCAL_RANK"])
+    assert torch.equal(total, base * size + size * (size - 1) / 2)
+    assert torch.equal(parts, torch.cat([base + r for r in range(size)]))
 
 
 def another_device_is_current(rank: int, size: int) -> None:
