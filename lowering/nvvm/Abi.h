@@ -94,9 +94,8 @@ static_assert(sizeof(ErrorRecord) == 48);
 inline constexpr uint32_t kNoPeer = 0xFFFFFFFF;
 
 /// Device memory of one rank, one for each set of channels of a loaded kernel;
-/// zeros at first but for timeout, spin, record, digest and grid. `uint32_t
-/// epoch[blocks]`, `uint32_t generation[blocks]` and `uint32_t busy[blocks]`
-/// follow at kEpochOffset. Where it lies in memory that peers reach, it tells
+/// zeros at first but for timeout, spin, record, digest and grid. A BlockState
+/// of each block follows. Where it lies in memory that peers reach, it tells
 /// them what this rank runs: digest, grid, and by epoch and busy which launch.
 struct State {
   /// Not 0: every poll returns at once, so that the kernel ends. Set by the
@@ -118,26 +117,37 @@ struct State {
 };
 static_assert(sizeof(State) == 64);
 
-/// Fields of State and what follows it, in bytes.
+/// What a block keeps from one launch to the next: a sector, which is read
+/// once.
+struct BlockState {
+  /// Launches that have finished; the running one is one more. 64 bits: 2^32
+  /// launches of 2 us are done in three hours.
+  uint64_t epoch;
+  /// Which of three buffers the next launch uses, without a division that all
+  /// its sends would wait for: (epoch + 1) mod 3 with the lowest bit flipped,
+  /// which is 0 at first. Kept by kernels that use it.
+  uint32_t third;
+  /// Barriers of extent `block` that the block has passed; wraps.
+  uint32_t generation;
+  /// 1 while a launch runs the block. A second one that finds it so reports
+  /// PollKind::Busy.
+  uint32_t busy;
+  uint32_t pad[3];
+};
+static_assert(sizeof(BlockState) == 32 && sizeof(State) % 32 == 0);
+
+/// Fields of State, in bytes.
 inline constexpr int64_t kAbortOffset = offsetof(State, abort);
 inline constexpr int64_t kTimeoutOffset = offsetof(State, timeout);
 inline constexpr int64_t kSpinOffset = offsetof(State, spin);
 inline constexpr int64_t kRecordOffset = offsetof(State, record);
-/// epoch[b]: launches that block b has finished; the running launch is one
-/// more.
-inline constexpr int64_t kEpochOffset = sizeof(State);
-/// generation[b]: barriers of extent `block` that block b has passed.
-constexpr int64_t getGenerationOffset(int64_t blocks) {
-  return kEpochOffset + 4 * blocks;
-}
-/// busy[b]: 1 while a launch runs block b. A second one that finds it so
-/// reports PollKind::Busy.
-constexpr int64_t getBusyOffset(int64_t blocks) {
-  return getGenerationOffset(blocks) + 4 * blocks;
+/// Where the BlockState of a block begins, from the State.
+constexpr int64_t getBlockOffset(int64_t block) {
+  return int64_t(sizeof(State)) + block * int64_t(sizeof(BlockState));
 }
 /// Size of a State with what follows it.
 constexpr int64_t getStateBytes(int64_t blocks) {
-  return getBusyOffset(blocks) + 4 * blocks;
+  return getBlockOffset(blocks);
 }
 
 /// Barriers across ranks use one hidden window of u32, zero at first, named

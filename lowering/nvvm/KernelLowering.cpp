@@ -208,11 +208,12 @@ void KernelLowering::readState(ImplicitLocOpBuilder &b) {
     inBlock = arith::OrIOp::create(b, thread, NVVM::ClusterId::create(b, i32));
   leader = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, inBlock,
                                  constI32(0, b));
-  words = addBytes(
-      state, arith::MulIOp::create(b, toI64(block, b), constI64(4, b)), b);
+  words = findWords(b);
   Value finished = LLVM::LoadOp::create(
-      b, i32, addBytes(words, kEpochOffset, b), /*alignment=*/4);
-  epoch = toIndex(arith::AddIOp::create(b, finished, constI32(1, b)), b);
+      b, b.getI64Type(), addBytes(words, offsetof(BlockState, epoch), b),
+      /*alignment=*/8);
+  epoch = toIndex(arith::AddIOp::create(b, finished, constI64(1, b)), b);
+  useThirds(b);
   Value one = constI32(1, b);
   budget = LLVM::AllocaOp::create(b, generic, i32, one);
   Value spin = LLVM::LoadOp::create(b, i32, addBytes(state, kSpinOffset, b), 4);
@@ -220,9 +221,45 @@ void KernelLowering::readState(ImplicitLocOpBuilder &b) {
   if (barrierArgument >= 0) {
     generation = LLVM::AllocaOp::create(b, generic, i32, one);
     Value passed = LLVM::LoadOp::create(
-        b, i32, addBytes(words, getGenerationOffset(target.blocks), b), 4);
+        b, i32, addBytes(words, offsetof(BlockState, generation), b), 4);
     LLVM::StoreOp::create(b, passed, generation);
   }
+}
+
+/// Address of the block's BlockState.
+Value KernelLowering::findWords(ImplicitLocOpBuilder &b) {
+  Value size = constI64(sizeof(BlockState), b);
+  Value before = arith::MulIOp::create(b, toI64(block, b), size);
+  return addBytes(addBytes(state, before, b), getBlockOffset(0), b);
+}
+
+/// Takes the launch's number modulo 3 from where the last one left it.
+void KernelLowering::useThirds(ImplicitLocOpBuilder &b) {
+  SmallVector<arith::RemUIOp> turns;
+  function.walk([&](EpochOp launch) {
+    for (Operation *user : launch->getUsers())
+      if (auto turn = dyn_cast<arith::RemUIOp>(user))
+        if (turn.getLhs() == launch && isConstantIntValue(turn.getRhs(), 3))
+          turns.push_back(turn);
+  });
+  if (turns.empty())
+    return;
+  third = LLVM::LoadOp::create(b, b.getI32Type(),
+                               addBytes(words, offsetof(BlockState, third), b),
+                               /*alignment=*/4);
+  Value flipped = arith::XOrIOp::create(b, third, constI32(1, b));
+  // Two bits, as the optimiser has to know for the turns that follow.
+  Value turn = toIndex(arith::AndIOp::create(b, flipped, constI32(3, b)), b);
+  for (arith::RemUIOp op : turns)
+    rewriter.replaceOp(op, turn);
+}
+
+/// `third` of the next launch: 0, 3, 1 and again.
+Value KernelLowering::getNextThird(ImplicitLocOpBuilder &b) {
+  Value isFirst =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, third, constI32(0, b));
+  Value half = arith::ShRUIOp::create(b, third, constI32(1, b));
+  return arith::SelectOp::create(b, isFirst, constI32(3, b), half);
 }
 
 LogicalResult KernelLowering::makeFunction() {
@@ -263,7 +300,7 @@ static Operation *findEntrance(Block &entry) {
 /// Marks the block's channels busy. What was there before is looked at when the
 /// block ends, so that nothing waits for it.
 void KernelLowering::enter(ImplicitLocOpBuilder &b) {
-  Value word = addBytes(words, getBusyOffset(target.blocks), b);
+  Value word = addBytes(words, offsetof(BlockState, busy), b);
   Value isLeader = arith::ExtUIOp::create(b, b.getI32Type(), leader);
   busy = emitOne(b, Ptx::Exchange32If, {word, constI32(1, b), isLeader},
                  b.getI32Type());
@@ -278,23 +315,24 @@ void KernelLowering::leave(ReturnOp op, Value words, ImplicitLocOpBuilder &b) {
   record(PollKind::Busy, siteOf(op, in), toI64(epoch, in), toI64(epoch, in),
          in);
   LLVM::StoreOp::create(b, constI32(0, b),
-                        addBytes(words, getBusyOffset(target.blocks), b), 4);
+                        addBytes(words, offsetof(BlockState, busy), b), 4);
 }
 
 /// All threads are done; then the block's words tell the next launch.
 void KernelLowering::lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) {
   threadBarrier(b, /*ordersMemory=*/false);
   ifLeader(b, [&](ImplicitLocOpBuilder &in) {
-    Value offset = arith::MulIOp::create(in, toI64(block, in), constI64(4, in));
-    Value words = addBytes(state, offset, in);
+    Value words = findWords(in);
     leave(op, words, in);
-    LLVM::StoreOp::create(in, toI32(epoch, in),
-                          addBytes(words, kEpochOffset, in), 4);
+    auto keep = [&](Value value, int64_t offset, unsigned alignment) {
+      LLVM::StoreOp::create(in, value, addBytes(words, offset, in), alignment);
+    };
+    keep(toI64(epoch, in), offsetof(BlockState, epoch), 8);
+    if (third)
+      keep(getNextThird(in), offsetof(BlockState, third), 4);
     if (generation) {
       Value passed = LLVM::LoadOp::create(in, in.getI32Type(), generation);
-      LLVM::StoreOp::create(
-          in, passed, addBytes(words, getGenerationOffset(target.blocks), in),
-          4);
+      keep(passed, offsetof(BlockState, generation), 4);
     }
   });
   rewriter.replaceOpWithNewOp<LLVM::ReturnOp>(op, ValueRange{});

@@ -165,6 +165,9 @@ private:
   LLVM::LLVMFuncOp getStopFunction();
   void enter(ImplicitLocOpBuilder &b);
   void leave(ReturnOp op, Value words, ImplicitLocOpBuilder &b);
+  Value findWords(ImplicitLocOpBuilder &b);
+  void useThirds(ImplicitLocOpBuilder &b);
+  Value getNextThird(ImplicitLocOpBuilder &b);
   void record(PollKind kind, Value site, Value seen, Value wanted,
               ImplicitLocOpBuilder &b);
   LogicalResult lowerGpuOp(Operation *op, ImplicitLocOpBuilder &b);
@@ -236,8 +239,10 @@ private:
   /// Pointers to i32 of the thread: polls before the clock is read, and the
   /// generation of barriers (null: none).
   Value budget, generation;
-  /// Address of the block's epoch, less kEpochOffset.
+  /// Address of the block's BlockState.
   Value words;
+  /// i32: its word `third`; null: the kernel does not use it.
+  Value third;
   /// i32: what the leader found in the block's busy word.
   Value busy;
   /// i1: this thread is the leader.

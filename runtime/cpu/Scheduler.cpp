@@ -21,7 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 Scheduler::Scheduler(const jit::Kernel &kernel, const RunOptions &options)
     : kernel(kernel), options(options), ranks(kernel.ranks()),
-      blocks(options.blocks), random(options.seed) {}
+      blocks(options.blocks), lastLaunch(options.firstLaunch - 1),
+      random(options.seed) {}
 
 int64_t Scheduler::now() const {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() -

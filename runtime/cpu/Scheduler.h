@@ -122,7 +122,7 @@ struct Scheduler {
   std::vector<Fiber> fibers;
   std::deque<RankState> rankStates;
   std::deque<Worker> workers;
-  int64_t lastLaunch = 0;
+  int64_t lastLaunch;
   /// Ranks that are other processes; null: all ranks are here.
   Peers *peers = nullptr;
 

@@ -35,6 +35,8 @@ struct RunOptions {
   /// How many times each rank launches the kernel. A rank starts its next
   /// launch when all its own blocks have ended, whatever its peers do.
   int64_t launches = 1;
+  /// Number of the first of them, as if others had ended before.
+  int64_t firstLaunch = 1;
   uint64_t seed = 0;
   /// A schedule drawn from `seed`, with switches at every synchronisation;
   /// false: round robin.

@@ -126,6 +126,8 @@ public:
   ChannelLayout layout;
   uint64_t digest = 0;
   bool concurrent = false;
+  /// Number of its first launch.
+  uint64_t firstLaunch = 1;
   /// How often it was prepared and not discarded.
   unsigned users = 1;
   /// Arguments of `launch`, and their numbers in the kernel.
@@ -206,7 +208,8 @@ private:
     const ChannelSet *set;
     abi::State state;
     /// Of all blocks the least, and the number of busy blocks.
-    uint32_t epoch = 0, busy = 0;
+    uint64_t epoch = 0;
+    uint32_t busy = 0;
   };
 
   /// Seconds that ranks wait for each other before they launch: a peer may be
@@ -249,9 +252,9 @@ private:
                       const abi::ErrorRecord &record);
   llvm::Expected<std::vector<View>> readPeer(int64_t peer);
   std::string describePeer(int64_t peer, const CudaGroupKernel &kernel,
-                           const ChannelSet &set, uint32_t launch,
+                           const ChannelSet &set, uint64_t launch,
                            bool &differs);
-  uint32_t launchNumber(const CudaGroupKernel &kernel, const ChannelSet &set,
+  uint64_t launchNumber(const CudaGroupKernel &kernel, const ChannelSet &set,
                         uint32_t block);
   llvm::Error waitForControl(const llvm::Twine &what, double seconds);
   llvm::Error waitOnHost(const group::CellWait &wait);

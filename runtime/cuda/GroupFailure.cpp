@@ -57,14 +57,13 @@ llvm::Expected<std::vector<CudaGroup::View>> CudaGroup::readPeer(int64_t peer) {
       if (auto error = waitForControl(
               "reading the state of rank " + llvm::Twine(peer), kReadSeconds))
         return std::move(error);
-      View view{&kernel, &set, {}, UINT32_MAX, 0};
+      View view{&kernel, &set, {}, UINT64_MAX, 0};
       std::memcpy(&view.state, bytes, sizeof(view.state));
       for (int64_t block = 0; block < blocks; ++block) {
-        uint32_t epoch, busy;
-        std::memcpy(&epoch, bytes + abi::kEpochOffset + 4 * block, 4);
-        std::memcpy(&busy, bytes + abi::getBusyOffset(blocks) + 4 * block, 4);
-        view.epoch = std::min(view.epoch, epoch);
-        view.busy += busy != 0;
+        abi::BlockState words;
+        std::memcpy(&words, bytes + abi::getBlockOffset(block), sizeof(words));
+        view.epoch = std::min(view.epoch, words.epoch);
+        view.busy += words.busy != 0;
       }
       views.push_back(view);
     }
@@ -75,7 +74,7 @@ llvm::Expected<std::vector<CudaGroup::View>> CudaGroup::readPeer(int64_t peer) {
 /// "rank 2 runs launch 7 of kernel 'b' (…) instead"; `differs`: it runs, or
 /// gave up in, something else.
 std::string CudaGroup::describePeer(int64_t peer, const CudaGroupKernel &kernel,
-                                    const ChannelSet &set, uint32_t launch,
+                                    const ChannelSet &set, uint64_t launch,
                                     bool &differs) {
   std::string whom = "rank " + std::to_string(peer) + ": ";
   std::string why = mesh->whyAbsent(int(peer));
@@ -113,7 +112,7 @@ std::string CudaGroup::describePeer(int64_t peer, const CudaGroupKernel &kernel,
                .str();
   if (other) {
     differs = true;
-    uint32_t number = other->epoch + (other->busy ? 1 : 0);
+    uint64_t number = other->epoch + (other->busy ? 1 : 0);
     return whom + llvm::formatv("{0} launch {1} of {2}{3} instead",
                                 other->busy ? "runs" : "gave up in", number,
                                 other->kernel->describe(),
@@ -129,7 +128,7 @@ std::string CudaGroup::describePeer(int64_t peer, const CudaGroupKernel &kernel,
 }
 
 /// Number of the launch that block `block` of this rank runs or has ended.
-uint32_t CudaGroup::launchNumber(const CudaGroupKernel &kernel,
+uint64_t CudaGroup::launchNumber(const CudaGroupKernel &kernel,
                                  const ChannelSet &set, uint32_t block) {
   std::lock_guard lock(controlMutex);
   auto blocks = kernel.kernel->shape().blocks;
@@ -142,11 +141,9 @@ uint32_t CudaGroup::launchNumber(const CudaGroupKernel &kernel,
     llvm::consumeError(std::move(error));
     return 0;
   }
-  uint32_t epoch, busy;
-  std::memcpy(&epoch, bytes + abi::kEpochOffset + 4 * int64_t(block), 4);
-  std::memcpy(&busy, bytes + abi::getBusyOffset(blocks) + 4 * int64_t(block),
-              4);
-  return epoch + (busy ? 1 : 0);
+  abi::BlockState words;
+  std::memcpy(&words, bytes + abi::getBlockOffset(block), sizeof(words));
+  return words.epoch + (words.busy ? 1 : 0);
 }
 
 /// The error that a record stands for, with what the peers do.
@@ -161,7 +158,7 @@ llvm::Error CudaGroup::explain(const CudaGroupKernel &kernel,
     waiting.location = kernel.kernel->sites()[record.site].location;
   }
   waiting.what = describeFailure(record);
-  uint32_t launch = launchNumber(kernel, set, record.block);
+  uint64_t launch = launchNumber(kernel, set, record.block);
   std::string text =
       llvm::formatv(
           "rank {0}, launch {1} of {2}{3}, block {4}: ", settings.rank, launch,

@@ -53,6 +53,7 @@ llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
   made.layout = std::move(*layout);
   made.digest = digestOf(request, *made.kernel);
   made.concurrent = request.concurrent;
+  made.firstLaunch = request.firstLaunch;
   for (auto [number, argument] : llvm::enumerate(made.kernel->args()))
     if (!argument.hidden) {
       made.visible.push_back(argument);
@@ -153,13 +154,16 @@ llvm::Error CudaGroup::fillSet(const CudaGroupKernel &kernel,
                      "filling channels"))
       return error;
   }
-  PollLimits limits;
-  limits.timeout = set.timeout;
-  auto *state = static_cast<abi::State *>(staging->host());
-  *state = makeState(*kernel.kernel, limits, set.record.device);
-  state->digest = kernel.digest;
+  StateOptions options;
+  options.timeout = set.timeout;
+  options.digest = kernel.digest;
+  options.firstLaunch = kernel.firstLaunch;
+  std::vector<char> state =
+      makeState(*kernel.kernel, options, set.record.device);
+  size_t size = std::min(state.size(), kStagingBytes);
+  std::memcpy(staging->host(), state.data(), size);
   if (auto error = cu.check(
-          cu.MemcpyHtoDAsync(set.state, state, sizeof(*state), control),
+          cu.MemcpyHtoDAsync(set.state, staging->host(), size, control),
           "writing a kernel's state"))
     return error;
   return waitForControl("filling channels", patience());

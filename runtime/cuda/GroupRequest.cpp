@@ -55,11 +55,12 @@ static bool isSettled(const KernelRequest &request) {
 std::string commsir::cuda::keyOf(const KernelRequest &request) {
   // What is open has been chosen from the tables of the time.
   uint64_t tables = isSettled(request) ? 0 : tune::getTablesDigest();
-  return llvm::formatv("{0}\n{1}\n{2}\n{3} {4} {5} {6} {7} {8} {10}\n{9}",
+  return llvm::formatv("{0}\n{1}\n{2}\n{3} {4} {5} {6} {7} {8} {10} "
+                       "{11}\n{9}",
                        request.name, request.algorithm, request.protocol,
                        request.blocks, request.threads, request.cluster,
                        request.check, request.concurrent, request.impl,
-                       request.source, tables)
+                       request.source, tables, request.firstLaunch)
       .str();
 }
 

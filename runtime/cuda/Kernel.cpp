@@ -294,24 +294,35 @@ llvm::Error KernelCode::explain(CUresult result) const {
 // State and parameters
 //===----------------------------------------------------------------------===//
 
-abi::State commsir::cuda::makeState(const jit::CudaKernel &kernel,
-                                    const PollLimits &limits,
-                                    CUdeviceptr record) {
+std::vector<char> commsir::cuda::makeState(const jit::CudaKernel &kernel,
+                                           const StateOptions &options,
+                                           CUdeviceptr record) {
   jit::LaunchShape shape = kernel.shape();
   abi::State start{};
-  start.timeout = toNanoseconds(limits.timeout);
-  start.spin = std::min<uint64_t>(limits.spin, (uint64_t(1) << 31) - 1);
+  start.timeout = toNanoseconds(options.timeout);
+  start.spin = std::min<uint64_t>(options.spin, (uint64_t(1) << 31) - 1);
+  start.digest = options.digest;
   start.record = record;
   start.grid[0] = uint32_t(shape.blocks);
   start.grid[1] = uint32_t(shape.threads);
   start.grid[2] = uint32_t(shape.cluster);
-  return start;
+  auto *bytes = reinterpret_cast<const char *>(&start);
+  std::vector<char> result(bytes, bytes + sizeof(start));
+  if (options.firstLaunch == 1)
+    return result;
+  abi::BlockState block{};
+  block.epoch = options.firstLaunch - 1;
+  block.third = uint32_t(options.firstLaunch % 3) ^ 1;
+  bytes = reinterpret_cast<const char *>(&block);
+  for (int64_t i = 0; i < shape.blocks; ++i)
+    result.insert(result.end(), bytes, bytes + sizeof(block));
+  return result;
 }
 
 LoadedKernel::LoadedKernel(std::unique_ptr<KernelCode> loaded)
     : device(loaded->getDevice()), code(std::move(loaded)) {}
 
-llvm::Error LoadedKernel::prepare(int rank, const PollLimits &limits) {
+llvm::Error LoadedKernel::prepare(int rank, const StateOptions &options) {
   const Driver &cu = device.driver();
   auto take = [&](std::optional<Memory> &place, size_t bytes,
                   Memory::Place where) -> llvm::Error {
@@ -330,9 +341,9 @@ llvm::Error LoadedKernel::prepare(int rank, const PollLimits &limits) {
   if (auto error = take(one, sizeof(uint64_t), Memory::Place::PinnedHost))
     return error;
   *static_cast<uint64_t *>(one->host()) = 1;
-  abi::State start = makeState(kernel, limits, record->address());
+  std::vector<char> start = makeState(kernel, options, record->address());
   if (auto error =
-          cu.check(cu.MemcpyHtoD(state->address(), &start, sizeof(start)),
+          cu.check(cu.MemcpyHtoD(state->address(), start.data(), start.size()),
                    "writing a kernel's state"))
     return error;
   if (auto error = cu.check(cu.StreamCreate(&control, CU_STREAM_NON_BLOCKING),
@@ -346,13 +357,13 @@ llvm::Error LoadedKernel::prepare(int rank, const PollLimits &limits) {
 
 llvm::Expected<std::unique_ptr<LoadedKernel>>
 LoadedKernel::load(const Device &device, const jit::CudaKernel &kernel,
-                   int rank, const PollLimits &limits) {
+                   int rank, const StateOptions &options) {
   ContextGuard guard(device.driver(), device.context());
   auto code = KernelCode::load(device, kernel);
   if (!code)
     return code.takeError();
   std::unique_ptr<LoadedKernel> loaded(new LoadedKernel(std::move(*code)));
-  if (auto error = loaded->prepare(rank, limits))
+  if (auto error = loaded->prepare(rank, options))
     return std::move(error);
   return loaded;
 }

@@ -20,13 +20,17 @@
 
 namespace commsir::cuda {
 
-/// How long a kernel may wait.
-struct PollLimits {
+/// What a kernel's state says at first.
+struct StateOptions {
   /// Seconds that one poll may take before the kernel ends with a report;
   /// 0: no limit.
   double timeout = 10;
   /// Times that a poll looks before it reads clock and abort word.
   uint64_t spin = 1024;
+  /// Of what all ranks must agree on; 0: not known.
+  uint64_t digest = 0;
+  /// Number of the first launch; more than 1 as if others had ended before.
+  uint64_t firstLaunch = 1;
 };
 
 /// A hidden scalar of a kernel that calls NCCL (lowering/nvvm/Abi.h).
@@ -103,10 +107,10 @@ private:
   std::vector<NcclArgument> ncclArguments;
 };
 
-/// What a kernel's state is at first.
-mlir::comms::nvvm::State makeState(const jit::CudaKernel &kernel,
-                                   const PollLimits &limits,
-                                   CUdeviceptr record);
+/// What a kernel's State and the BlockStates behind it are at first; what is
+/// left out at the end is zeros.
+std::vector<char> makeState(const jit::CudaKernel &kernel,
+                            const StateOptions &options, CUdeviceptr record);
 
 /// One rank's instance of a kernel: machine code loaded on its GPU, its state,
 /// and the values of its arguments. Functions need the device's context
@@ -119,7 +123,7 @@ public:
   /// arguments must outlive it.
   static llvm::Expected<std::unique_ptr<LoadedKernel>>
   load(const Device &device, const jit::CudaKernel &kernel, int rank,
-       const PollLimits &limits);
+       const StateOptions &options);
   ~LoadedKernel();
 
   /// Parts of a window or a signal, by world rank.
@@ -147,7 +151,7 @@ public:
 
 private:
   explicit LoadedKernel(std::unique_ptr<KernelCode> code);
-  llvm::Error prepare(int rank, const PollLimits &limits);
+  llvm::Error prepare(int rank, const StateOptions &options);
 
   const Device &device;
   std::unique_ptr<KernelCode> code;

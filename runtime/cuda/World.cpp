@@ -292,9 +292,10 @@ llvm::Error World::Impl::prepare(RankState &rank, int number) {
                     (layout.windowBytes >> 20) + (layout.memoryBytes >> 20) + 1,
                     rank.device->getOrdinal(), free >> 20, total >> 20)
                     .str());
-  PollLimits limits;
-  limits.timeout = options.timeout;
-  auto loaded = LoadedKernel::load(*rank.device, kernel, number, limits);
+  StateOptions state;
+  state.timeout = options.timeout;
+  state.firstLaunch = uint64_t(options.firstLaunch);
+  auto loaded = LoadedKernel::load(*rank.device, kernel, number, state);
   if (!loaded)
     return loaded.takeError();
   rank.kernel = std::move(*loaded);

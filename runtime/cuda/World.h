@@ -32,6 +32,8 @@ enum class WindowKind {
 struct RunOptions {
   /// Launches of each rank, one after the other in its stream.
   int64_t launches = 1;
+  /// Number of the first of them, as if others had ended before.
+  int64_t firstLaunch = 1;
   /// Seconds that one poll of a kernel may take; more is a deadlock.
   double timeout = 10;
   /// Limit on the whole run in seconds; 0: derived from `timeout`.

@@ -144,6 +144,13 @@ return readInt(option, text, 1, kMaxRanks, *o.ranks);
    READ{return readInt(option, text, 1, kMaxLaunches, o.launches);
 }
 }
+, {"--first-launch", "K",
+   "number of the first launch, as if others had ended before: for what wraps "
+   "[1]",
+   READ{
+       return readInt(option, text, 1, INT64_MAX - kMaxLaunches, o.firstLaunch);
+}
+}
 ,
 }
 ;

@@ -44,7 +44,7 @@ struct Options {
   std::string kernel;
   std::optional<int64_t> ranks;
   int64_t blocks = 0; ///< 0: the kernel's own, else 1
-  int64_t launches = 1;
+  int64_t launches = 1, firstLaunch = 1;
   std::vector<Binding> inputs, outputs, expects, shapes;
   std::optional<double> rtol, atol;
   bool bitwise = false;

@@ -113,12 +113,13 @@ std::string writeTask(const RankTask &task) {
                std::to_string(request.cluster), std::to_string(request.check),
                std::to_string(request.checkEvents), request.impl,
                std::to_string(task.launches), std::to_string(task.graph),
-               seconds(task.timeLimit), task.rendezvous});
+               seconds(task.timeLimit), task.rendezvous,
+               std::to_string(request.firstLaunch)});
 }
 
 std::optional<RankTask> readTask(llvm::StringRef bytes) {
   std::vector<std::string> fields = split(bytes);
-  if (fields.size() != 18)
+  if (fields.size() != 19)
     return std::nullopt;
   RankTask task;
   task.group.name = fields[0];
@@ -135,6 +136,7 @@ std::optional<RankTask> readTask(llvm::StringRef bytes) {
   task.request.check = fields[11] == "1";
   task.request.checkEvents = toNumber(fields[12]);
   task.request.impl = fields[13];
+  task.request.firstLaunch = uint64_t(toNumber(fields[18]));
   task.launches = toNumber(fields[14]);
   task.graph = fields[15] == "1";
   task.timeLimit = toSeconds(fields[16]);

@@ -455,6 +455,7 @@ cpu::RunOptions Session::runOptions() const {
   cpu::RunOptions run;
   run.blocks = report.blocks;
   run.launches = options.launches;
+  run.firstLaunch = options.firstLaunch;
   run.seed = options.seed;
   run.shuffle = options.seeded;
   run.fast = options.fast;

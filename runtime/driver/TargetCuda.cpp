@@ -156,6 +156,7 @@ public:
       return createRanksWorld(run);
     cuda::RunOptions request;
     request.launches = run.launches;
+    request.firstLaunch = run.firstLaunch;
     request.timeLimit = run.timeLimit;
     request.timeout = options.timeout;
     request.graph = options.graph;
@@ -222,6 +223,7 @@ private:
   llvm::Expected<std::unique_ptr<World>>
   createRanksWorld(const cpu::RunOptions &run) {
     task.launches = run.launches;
+    task.request.firstLaunch = uint64_t(run.firstLaunch);
     task.timeLimit = run.timeLimit;
     if (!place)
       return createProcessWorld(task, *kernel, options.devices);

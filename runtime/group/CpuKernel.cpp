@@ -88,6 +88,7 @@ CpuKernel::create(CpuGroup &group, Party &party, const KernelRequest &request) {
   ++(code->cached ? group.counted.fromCache : group.counted.compiled);
   std::unique_ptr<CpuKernel> kernel(
       new CpuKernel(group, party, std::move(code->kernel), blocks));
+  kernel->epoch = int64_t(request.firstLaunch) - 1;
   // The runtime's own functions, the dynamic linker's and a signal's handler
   // run on the stack of a block, too.
   constexpr size_t kHeadroom = 64 * 1024;

@@ -84,6 +84,9 @@ struct KernelRequest {
   /// empty: all. Only where `takesMembers`; then "collective" speaks of these
   /// ranks, and the kernel is one for as many ranks.
   std::vector<int64_t> members;
+  /// Number of its first launch, as if others had ended before: for tests of
+  /// what counts launches.
+  uint64_t firstLaunch = 1;
 };
 
 /// A kernel that is compiled and loaded, with its channels' memory.

@@ -358,24 +358,22 @@ void exchange(const abi::Launch &launch, abi::State &state, const char *params,
   auto *barrier =
       reinterpret_cast<uint32_t *const *>(windows + 3 * launch.ranks);
   float *y = x[launch.ranks + launch.rank];
-  auto *words = reinterpret_cast<char *>(&state);
-  auto *epoch = reinterpret_cast<uint32_t *>(words + abi::kEpochOffset);
-  uint32_t blocks = state.grid[0];
-  auto *busy = reinterpret_cast<uint32_t *>(words + abi::getBusyOffset(blocks));
-  uint32_t before = __atomic_exchange_n(busy, 1u, __ATOMIC_ACQ_REL);
+  auto *own = reinterpret_cast<abi::BlockState *>(
+      reinterpret_cast<char *>(&state) + abi::getBlockOffset(0));
+  uint32_t before = __atomic_exchange_n(&own->busy, 1u, __ATOMIC_ACQ_REL);
   {
     std::lock_guard lock(mutex);
     ++calls["exchange"];
   }
-  uint32_t running = *epoch + 1;
-  if (meet(launch, state, barrier, 2 * running - 1)) {
+  uint64_t running = own->epoch + 1;
+  if (meet(launch, state, barrier, uint32_t(2 * running - 1))) {
     for (size_t i = 0; i < count; ++i) {
       float total = 0;
       for (uint32_t rank = 0; rank < launch.ranks; ++rank)
         total += x[rank][i];
       y[i] = total;
     }
-    meet(launch, state, barrier, 2 * running);
+    meet(launch, state, barrier, uint32_t(2 * running));
   }
   if (before) {
     auto &record = *reinterpret_cast<abi::ErrorRecord *>(state.record);
@@ -384,9 +382,9 @@ void exchange(const abi::Launch &launch, abi::State &state, const char *params,
     state.abort = 1;
     __atomic_store_n(&record.valid, 1u, __ATOMIC_RELEASE);
   }
-  for (uint32_t block = 0; block < blocks; ++block)
-    epoch[block] = running;
-  __atomic_store_n(busy, 0u, __ATOMIC_RELEASE);
+  for (uint32_t block = 0; block < state.grid[0]; ++block)
+    own[block].epoch = running;
+  __atomic_store_n(&own->busy, 0u, __ATOMIC_RELEASE);
 }
 
 /// Bytes of the parameters that a kernel known here reads.

@@ -316,7 +316,7 @@ std::string runOverhead(Rank &me) {
   me.join();
   Sum sum = me.makeSum(Rank::request(1024, "one_shot", "pull", 1), 1024);
   const jit::CudaKernel &code = cuda::getCode(*sum.kernel);
-  cuda::PollLimits limits;
+  cuda::StateOptions limits;
   auto bare = me.take(
       cuda::LoadedKernel::load(cuda::getDevice(*me.group), code, 0, limits));
   auto scratch =

@@ -320,6 +320,25 @@ class Cases:
                         cuda=["--windows", "nccl", *extra],
                     )
 
+    def many_launches(self) -> None:
+        """Launches past 2^32, in place: what a launch finds of the one before would be wrong."""
+        source = ROOT / "test/exec/first-launch.mlir"
+        for ranks in self.ranks:
+            for algorithm in ("one_shot", "two_shot"):
+                for protocol in PROTOCOLS:
+                    for extra in ([], ["--graph"], ["--one-process"]):
+                        flags = ["--algorithm", algorithm, "--protocol", protocol, "--blocks", "3"]
+                        self.add(
+                            name=f"launches past 2^32, {algorithm} {protocol} {' '.join(extra)} r{ranks}",
+                            group="launches past 2^32",
+                            source=source,
+                            ranks=ranks,
+                            inputs=["x=iota"],
+                            outputs=["x", "n"],
+                            common=[*flags, "--launches", "20", "--first-launch", str(2**32 - 9)],
+                            cuda=extra,
+                        )
+
     def nccl(self) -> None:
         """Kernels that call NCCL's device library for teams, windows and barriers."""
         flags = ["--impl", "nccl", "--windows", "nccl"]
@@ -679,6 +698,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="commsir-gpu-") as folder:
         made = Cases(pathlib.Path(folder), options.level, ranks)
         made.windows()
+        made.many_launches()
         made.nccl()
         made.shipped()
         made.specials()

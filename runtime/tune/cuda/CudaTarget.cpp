@@ -309,7 +309,7 @@ public:
     }));
   }
 
-  llvm::Error load(const cuda::PollLimits &limits) {
+  llvm::Error load(const cuda::StateOptions &limits) {
     if (auto error = layOut())
       return error;
     // No rank waits in the second step for one that failed in the first.
@@ -352,7 +352,7 @@ private:
   }
 
   llvm::Error loadOne(Rank &rank, int number, Instance &instance,
-                      const cuda::PollLimits &limits) {
+                      const cuda::StateOptions &limits) {
     auto loaded =
         cuda::LoadedKernel::load(*rank.device, *kernel, number, limits);
     if (!loaded)
