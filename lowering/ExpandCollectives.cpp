@@ -171,7 +171,7 @@ static FailureOr<Choice> choose(Problem &problem, StringRef algorithm,
   Choice best;
   for (const Algorithm *algorithm : *algorithms)
     for (const Protocol *protocol : *protocols) {
-      problem.hop = getHop(*protocol).value_or(1.0);
+      problem.hop = problem.barrier = getHop(*protocol).value_or(1.0);
       problem.overhead = 1.0;
       for (const WireTile &wire : problem.wires)
         problem.overhead =

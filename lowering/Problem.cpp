@@ -241,10 +241,8 @@ double Problem::largestShare() const {
   return std::ceil(count / double(ranks)) / count;
 }
 
-double Problem::transfer(double copies) const {
-  // One direction of NVLink on a current host, as a peer's kernel sees it.
-  constexpr double bytesPerMicrosecond = 300e3;
-  return copies * partBytes() * overhead / bytesPerMicrosecond;
+double Problem::transfer(double copies, bool inStep) const {
+  return copies * partBytes() * overhead / (inStep ? rateInStep : rate);
 }
 
 //===----------------------------------------------------------------------===//

@@ -100,6 +100,12 @@ struct Problem {
   /// and bytes in memory for each byte of data. Set before `Algorithm::cost`.
   double hop = 1.0;
   double overhead = 1.0;
+  /// What the machine is like: microseconds of a barrier of all ranks, and
+  /// bytes that leave a rank in one where all send to all at once, and where
+  /// each sends to one other. One direction of NVLink on a current host, as a
+  /// peer's kernel sees it.
+  double barrier = 1.0;
+  double rate = 300e3, rateInStep = 353e3;
 
   /// Bytes of slots that one rank may hold for one round of an algorithm that
   /// goes in rounds: the kernel's `comms.round_bytes`.
@@ -110,7 +116,7 @@ struct Problem {
   bool windows = false;
 
   /// Microseconds that `copies` times the bytes of one part take on a link.
-  double transfer(double copies) const;
+  double transfer(double copies, bool inStep = false) const;
   /// The largest share of a part, from 0 to 1, that one rank has when tiles are
   /// dealt to ranks: more than 1 / ranks when there are few.
   double largestShare() const;

@@ -580,10 +580,12 @@ static void expandBroadcast(CollectiveBuilder &b) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What an exchange costs: full barriers, barriers between steps, and how many
-/// copies of a part pass a link.
+/// What an exchange costs: hops over channels, barriers of all ranks, those
+/// between steps among them, and how many copies of a part pass a link through
+/// channels and straight into outputs.
 struct Load {
-  double barriers = 2, steps = 0, copies = 0;
+  double hops = 0, barriers = 0, copies = 0, direct = 0;
+  bool inStep = false;
 };
 
 struct Row {
@@ -593,6 +595,12 @@ struct Row {
 };
 } // namespace
 
+/// Whether each rank has one peer at a time: there is one, or barriers see to
+/// it.
+static bool isInStep(const Problem &problem, double parts) {
+  return problem.ranks == 2 || goesInSteps(problem, parts);
+}
+
 /// Barriers between the steps of one exchange of all with all.
 static double countSteps(const Problem &problem, double parts) {
   return problem.ranks > 2 && goesInSteps(problem, parts)
@@ -601,26 +609,35 @@ static double countSteps(const Problem &problem, double parts) {
 }
 
 static Load loadOfAllReduce(const Problem &problem) {
-  double ranks = double(problem.ranks);
-  return {2, 2 * countSteps(problem, ranks), 2 * (ranks - 1) / ranks};
+  double ranks = double(problem.ranks), steps = countSteps(problem, ranks);
+  bool inStep = isInStep(problem, ranks);
+  double copies = (ranks - 1) / ranks;
+  if (!problem.storesToPeers())
+    return {2, steps, 2 * copies, 0, inStep};
+  return {1, 2 + 2 * steps, copies, copies, inStep};
 }
 
 static Load loadOfReduceScatter(const Problem &problem) {
-  return {1, countSteps(problem, 1), double(problem.ranks - 1)};
+  return {1, countSteps(problem, 1), double(problem.ranks - 1), 0,
+          isInStep(problem, 1)};
 }
 
 static Load loadOfCopies(const Problem &problem) {
-  return {2, countSteps(problem, 1), double(problem.ranks - 1)};
+  double copies = double(problem.ranks - 1), steps = countSteps(problem, 1);
+  if (!problem.storesToPeers())
+    return {1, steps, copies, 0, isInStep(problem, 1)};
+  return {0, 2 + steps, 0, copies, isInStep(problem, 1)};
 }
 
 static Load loadOfBroadcast(const Problem &problem) {
   double ranks = double(problem.ranks);
   if (isSmallBroadcast(problem))
-    return {2, 0, ranks - 1};
+    return {0, 2, 0, ranks - 1, ranks == 2};
+  double copies = (ranks - 1) / ranks;
   if (!isPipelined(problem))
-    return {2, 0, 2 * (ranks - 1) / ranks};
+    return {1, 2, copies, copies, false};
   double chunks = double(countChunks(problem));
-  return {2, chunks, 1 + 1 / chunks};
+  return {0, 2 + chunks, 0, 1 + 1 / chunks, true};
 }
 
 static constexpr Row rows[] = {
@@ -654,11 +671,11 @@ static bool supports(const Problem &problem, std::string &why) {
 }
 
 static double cost(const Problem &problem) {
-  // In step a link carries more.
-  constexpr double inStep = 0.85;
   Load load = findRow(problem)->load(problem);
-  return (load.barriers + load.steps / 2) * problem.hop +
-         problem.transfer(load.copies) * (load.steps > 0 ? inStep : 1);
+  // What is written into outputs is written as it is.
+  double copies = load.copies + load.direct / problem.overhead;
+  return load.hops * problem.hop + load.barriers * problem.barrier +
+         problem.transfer(copies, load.inStep);
 }
 
 static LogicalResult expand(CollectiveBuilder &b) {

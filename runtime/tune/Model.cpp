@@ -26,45 +26,94 @@ using namespace commsir::tune;
 namespace comms = mlir::comms;
 
 //===----------------------------------------------------------------------===//
-// What is known of protocols and grids
+// What is known of the machine, of protocols and of grids
 //===----------------------------------------------------------------------===//
+
+// Fitted to what the built-in tables hold of 2 and 4 H200 (NVLink, NVSwitch, no
+// multicast), on which the constants agree, and to what was measured by hand
+// where it says so. Microseconds and bytes a microsecond (so 1e3 is a GB/s). By
+// how much the choice is off is held by test/tune/model.cpp.
+
+/// From the launch of a kernel to its first store, in a graph of kernels that
+/// overlap: an empty kernel's 0.6, and its first instructions.
+static constexpr double kLaunch = 0.7;
+/// From a store to where its receiver has used it: 0.75 on the link (half a
+/// flag's way there and back), and a poll.
+static constexpr double kHop = 1.1;
+/// What each peer more adds to that, whom a thread stores to and polls.
+static constexpr double kPeer = 0.16;
+/// A barrier of all ranks, and what its blocks add: by the square root of their
+/// number, for all wait for the last.
+static constexpr double kBarrier = 1.4, kBlocks = 0.08;
+/// What leaves a GPU where all write to all at once, and where each writes to
+/// one other: 339 to 343 and 356 to 362 by hand, on 8 and 4 GPUs.
+static constexpr double kRate = 340e3, kRateInStep = 360e3;
+/// Bytes that wait in slots for the last phase are read from the L2, and what
+/// is more from memory, while the links are idle; Lamport writes poison over
+/// them besides.
+static constexpr double kCached = 9e6, kMemoryRate = 2.5e6, kPoisonRate = 6e6;
+/// Along the ring, where slots are filled while others are read, poison is what
+/// is left of it, from fewer bytes on.
+static constexpr double kCachedInRing = 4e6, kPoisonRateInRing = 2e6;
+/// Each 128 threads that a CTA has to start and to have meet; for each row,
+/// each doubling of the CTAs of a cluster, which meet too.
+static constexpr double kThreads = 0.1, kCluster = 0.08;
+/// Each further tile of a block, as far as the links do not hide it: a tenth of
+/// their time does.
+static constexpr double kTile = 0.2, kHidden = 0.1;
+/// Of rows: reductions along the row and what follows them; each 16 bytes more
+/// that a thread has of it; Lamport's poison, which is written between; each
+/// further row of a block, whose threads meet in each.
+static constexpr double kRow = 0.5, kVector = 0.3, kRowPoison = 0.25,
+                        kNextRow = 1.3;
+/// Of hops after the first, the least that is left of them when other blocks'
+/// traffic hides them, and after how much of it they would be gone.
+static constexpr double kLeftOfHop = 0.4, kHides = 6.0;
 
 namespace {
 struct ProtocolRow {
   llvm::StringLiteral name;
-  /// Microseconds from a send to when the peer has it, on GPUs and in the CPU
-  /// world; 0: only by name, and by a table of the same device.
-  double gpu, cpu;
+  /// Microseconds that a hop takes more than `kHop`; in the CPU world, that it
+  /// takes (0: only by name).
+  double hop, cpuHop;
+  /// Bytes of link time for each byte in memory.
+  double weight = 1;
+  /// A send is published, and a receive waits, by a barrier of the blocks.
+  bool meets = false;
+  /// Rests on what has been shown of some devices only.
+  bool byDevice = false;
 };
 } // namespace
 
-/// Measured on NVLink with all-reduces of 1 KiB: less launch and loop.
 static constexpr ProtocolRow kProtocols[] = {
-    {"lamport", 1.0, 0}, // one store of the data alone; one poll
-    {"ll", 1.2, 1.0},    // data and flag in one store; one poll
-    {"ll128", 0, 0},     // by table: it rests on what NVLink does
-    {"pull", 3.0, 3.0},  // a barrier, and a load that crosses the link
-    {"push", 2.0, 0},    // stores, then a signal that is waited for
+    {"lamport", 0, 0}, // one store of the data alone; one poll
+    // Data and flag in one store of 8 bytes, of which a link takes 150 GB/s.
+    {"ll", -0.04, 1.0, 2.27},
+    {"ll128", 0, 0, 1, false, true}, // by lines, which devices write whole
+    {"pull", 1.6, 3.0, 1, true},     // and loads that cross the link
+    {"push", 1.2, 0, 1, true},       // stores, a fence, a signal
 };
-static constexpr double kUnknownProtocol = 2.5;
+static constexpr ProtocolRow kUnknown = {"", 1.5, 0};
 
-/// From the launch of a kernel to its first instruction, in a graph of kernels
-/// that overlap, and what a kernel does before it sends.
-static constexpr double kLaunch = 1.0;
-/// What each further tile of a block costs, for its loop and its poll.
-static constexpr double kTile = 0.12;
-/// Bytes from which a message is limited by the links, not by latency.
-static constexpr int64_t kLarge = 8 << 20;
+/// Devices whose NVLink was seen to write lines of 128 bytes whole.
+static constexpr llvm::StringLiteral kWritesLines[] = {"NVIDIA H200"};
 
-/// Share of the time on the links that is saved by ranks that send to one peer
-/// at a time, in phase.
-static constexpr double kInPhase = 0.15;
-
-static double getHop(llvm::StringRef protocol, bool cpu) {
+static const ProtocolRow &getRow(llvm::StringRef protocol) {
   for (const ProtocolRow &row : kProtocols)
     if (row.name == protocol)
-      return cpu ? row.cpu : row.gpu;
-  return cpu ? 0 : kUnknownProtocol;
+      return row;
+  return kUnknown;
+}
+
+/// Whether a protocol may be chosen that nobody asked for.
+static bool isOpen(const Question &question, llvm::StringRef protocol) {
+  const ProtocolRow &row = getRow(protocol);
+  if (question.chip == "cpu")
+    return row.cpuHop > 0;
+  return !row.byDevice ||
+         llvm::any_of(kWritesLines, [&](llvm::StringRef device) {
+           return llvm::StringRef(question.device).starts_with(device);
+         });
 }
 
 //===----------------------------------------------------------------------===//
@@ -137,7 +186,6 @@ commsir::tune::listPairs(const Question &question, bool everything) {
   std::optional<comms::Problem> problem = makeProblem(question);
   if (!problem)
     return pairs;
-  bool cpu = question.chip == "cpu";
   for (const comms::Algorithm *algorithm : comms::getAlgorithms()) {
     std::string why;
     if ((!question.algorithm.empty() &&
@@ -147,7 +195,7 @@ commsir::tune::listPairs(const Question &question, bool everything) {
     for (const comms::Protocol *protocol : comms::getProtocols()) {
       bool named = question.protocol == protocol->name;
       bool open = question.protocol.empty() &&
-                  (everything || getHop(protocol->name, cpu) > 0);
+                  (everything || isOpen(question, protocol->name));
       if ((named || open) && canTravel(*protocol, *problem))
         pairs.push_back({algorithm->name.str(), protocol->name.str()});
     }
@@ -156,98 +204,284 @@ commsir::tune::listPairs(const Question &question, bool everything) {
 }
 
 //===----------------------------------------------------------------------===//
+// Costs
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A pair of algorithm and protocol for a question, and what the algorithm's
+/// own rule says of it.
+struct Pair {
+  comms::Problem problem;
+  const comms::Algorithm *algorithm = nullptr;
+  const comms::Protocol *protocol = nullptr;
+  const ProtocolRow *row = nullptr;
+  /// Hops and barriers one after the other; microseconds on the busiest link.
+  double hops = 0, barriers = 0, wires = 0;
+};
+} // namespace
+
+static std::optional<Pair> makePair(const Question &question,
+                                    llvm::StringRef algorithm,
+                                    llvm::StringRef protocol) {
+  std::optional<comms::Problem> problem = makeProblem(question);
+  Pair pair;
+  pair.algorithm = comms::findAlgorithm(algorithm);
+  pair.protocol = comms::findProtocol(protocol);
+  std::string why;
+  if (!problem || !pair.algorithm || !pair.protocol ||
+      !pair.algorithm->supports(*problem, why) ||
+      !canTravel(*pair.protocol, *problem))
+    return std::nullopt;
+  pair.problem = std::move(*problem);
+  pair.row = &getRow(protocol);
+  comms::Problem &asked = pair.problem;
+  asked.overhead =
+      std::max(1.0, pair.protocol->overhead(asked.wires.front().elementType));
+  if (question.chip != "cpu") {
+    asked.overhead *= pair.row->weight;
+    asked.rate = kRate;
+    asked.rateInStep = kRateInStep;
+  }
+  // The rule is linear in what it is given.
+  auto cost = [&](double hop, double barrier) {
+    asked.hop = hop;
+    asked.barrier = barrier;
+    return pair.algorithm->cost(asked);
+  };
+  pair.wires = cost(0, 0);
+  pair.hops = cost(1, 0) - pair.wires;
+  pair.barriers = cost(0, 1) - pair.wires;
+  return pair;
+}
+
+/// Bytes that lie in slots of a rank when it has sent its last: a phase of its
+/// own reads them.
+static double countWaiting(const Pair &pair) {
+  const comms::Problem &problem = pair.problem;
+  llvm::StringRef name = pair.algorithm->name;
+  double part = problem.partBytes();
+  bool whole = problem.kind->movement == comms::Movement::Same;
+  double all = problem.kind->direction == comms::Direction::RootToAll ||
+                       problem.kind->direction == comms::Direction::OneToOne
+                   ? part
+                   : part * double(problem.ranks);
+  if (name == "one_shot")
+    return all;
+  if (name == "two_shot")
+    return part;
+  if (name != "permutation")
+    return 0;
+  // What goes straight into outputs waits nowhere.
+  bool direct = whole || !problem.kind->reduces;
+  if (direct && problem.storesToPeers())
+    return 0;
+  return whole ? part : all;
+}
+
+/// Time in which the links are idle, for memory is read.
+static double getReading(const Pair &pair) {
+  auto over = [](double bytes, double cached) {
+    return std::max(0.0, bytes - cached);
+  };
+  bool poison = pair.protocol->name == "lamport";
+  double bytes = countWaiting(pair);
+  // What is done with rows reads and writes others besides: a residual, what
+  // it becomes, and the result.
+  if (bytes > 0 && !pair.problem.flat)
+    bytes += 3 * pair.problem.partBytes();
+  double waiting = over(bytes, kCached);
+  double time = waiting / kMemoryRate;
+  if (poison)
+    time += waiting / kPoisonRate;
+  if (poison && pair.algorithm->name == "ring")
+    time += over(pair.wires * kRate, kCachedInRing) / kPoisonRateInRing;
+  return time;
+}
+
+/// From the launch to where the first data is used everywhere.
+static double getLatency(const Pair &pair, int64_t blocks) {
+  bool ring = pair.algorithm->name == "ring";
+  double peers = double(std::max<int64_t>(pair.problem.ranks - 2, 0));
+  double hop = kHop + pair.row->hop;
+  double hidden =
+      pair.row->meets ? 1.0 : std::max(kLeftOfHop, 1 - pair.wires / kHides);
+  double time = kLaunch + pair.barriers * kBarrier;
+  // A rank of a ring has one peer.
+  if (pair.hops > 0)
+    time += hop + (hop - (ring ? kPeer : 0)) * (pair.hops - 1) * hidden;
+  if (!ring)
+    time += kPeer * peers;
+  double meetings = pair.barriers + (pair.row->meets ? pair.hops : 0);
+  return time + kBlocks * std::sqrt(double(blocks)) * std::min(meetings, 2.0);
+}
+
+/// Tiles of a block, one after the other.
+static int64_t countRounds(const Pair &pair, const Question &question,
+                           const Way &way) {
+  int64_t tiles = countTiles(question, way.threads, way.cluster);
+  bool same = pair.problem.kind->movement == comms::Movement::Same;
+  if (pair.algorithm->name != "permutation" || !same)
+    return llvm::divideCeil(tiles, way.blocks);
+  // A block has the same places of the parts of all ranks.
+  int64_t ranks = pair.problem.ranks;
+  return std::min<int64_t>(tiles,
+                           ranks * llvm::divideCeil(tiles, ranks * way.blocks));
+}
+
+/// What a block's tiles beyond the first take.
+static double getLoops(const Pair &pair, const Question &question,
+                       const Way &way) {
+  int64_t rounds = countRounds(pair, question, way);
+  bool rows = !pair.problem.flat;
+  if (pair.algorithm->name != "ring")
+    return std::max(0.0, (rows ? kNextRow : kTile) * double(rounds - 1) -
+                             kHidden * pair.wires);
+  // Each goes around the ring before the next, or as many at a time as there
+  // are ranks where each has one of its own; a broadcast is a pipeline.
+  bool same = pair.problem.kind->movement == comms::Movement::Same;
+  bool pipeline = same && !pair.problem.kind->reduces;
+  if (same && !pipeline)
+    rounds = llvm::divideCeil(rounds, pair.problem.ranks);
+  double turn = (kHop + pair.row->hop) * (pipeline ? 1 : pair.hops);
+  double loops = turn * double(rounds - 1);
+  return rows || pair.row->meets ? loops : std::max(0.0, loops - pair.wires);
+}
+
+/// What the shape of a CTA adds.
+static double getShape(const Pair &pair, const Question &question,
+                       const Way &way) {
+  double time = kThreads * double(way.threads) / 128;
+  if (pair.problem.flat)
+    return time;
+  int64_t cluster = std::max<int64_t>(way.cluster, 1);
+  int64_t vectors =
+      llvm::divideCeil(llvm::divideCeil(question.bytes, question.rows),
+                       16 * std::max<int64_t>(way.threads * cluster, 1));
+  time += kRow + kVector * double(vectors - 1) +
+          kCluster * std::log2(double(cluster)) *
+              double(countRounds(pair, question, way));
+  return pair.protocol->name == "lamport" ? time + kRowPoison : time;
+}
+
+static double estimatePair(const Pair &pair, const Question &question,
+                           const Recipe &recipe) {
+  if (question.chip == "cpu") {
+    double hop = pair.row->cpuHop > 0 ? pair.row->cpuHop : 1;
+    return (pair.hops + pair.barriers) * hop + pair.wires;
+  }
+  Way way = applyRecipe(recipe, question);
+  return getLatency(pair, way.blocks) + pair.wires + getReading(pair) +
+         getLoops(pair, question, way) + getShape(pair, question, way);
+}
+
+std::optional<double> commsir::tune::estimate(const Question &question,
+                                              const Recipe &recipe) {
+  auto lock = Types::lock();
+  std::optional<Pair> pair =
+      makePair(question, recipe.algorithm, recipe.protocol);
+  if (!pair)
+    return std::nullopt;
+  return estimatePair(*pair, question, recipe);
+}
+
+//===----------------------------------------------------------------------===//
 // Shapes
 //===----------------------------------------------------------------------===//
 
-/// A row on as many CTAs of 128 threads as give each thread 16 bytes, if all
-/// rows are on the GPU at a time then; else on one CTA.
-static void shapeRows(const Question &question, Recipe &recipe) {
+/// Shapes for rows: on one CTA or a cluster of them, with 16 bytes a thread or
+/// 32, and what is more only where no CTA has the threads.
+static std::vector<Recipe> listRowShapes(const Question &question,
+                                         const Recipe &pair) {
   int64_t vectors = std::max<int64_t>(
-      llvm::divideCeil(question.bytes / question.rows, 16), 32);
-  int64_t ctas =
-      std::min<int64_t>(llvm::PowerOf2Ceil(llvm::divideCeil(vectors, 128)), 8);
-  recipe.spread = 1;
-  if (question.rows * ctas <= countResident(question, 128)) {
-    recipe.cluster = ctas;
-    recipe.threads = std::min<int64_t>(
-        llvm::PowerOf2Ceil(llvm::divideCeil(vectors, ctas)), 128);
-  } else {
-    recipe.cluster = 1;
-    recipe.threads = std::min<int64_t>(llvm::PowerOf2Ceil(vectors), 1024);
+      llvm::divideCeil(llvm::divideCeil(question.bytes, question.rows), 16),
+      32);
+  std::vector<Recipe> recipes;
+  for (int64_t cluster : {1, 2, 4, 8})
+    for (int64_t threads = 32; threads <= 1024; threads *= 2) {
+      int64_t all = cluster * threads;
+      bool fits = vectors <= 2 * all || (cluster == 1 && threads == 1024);
+      bool idle = all >= 2 * vectors && all > 32;
+      if (!fits || idle || (cluster > 1 && (threads < 128 || threads > 256)))
+        continue;
+      Recipe recipe = pair;
+      recipe.threads = threads;
+      recipe.cluster = cluster;
+      recipe.spread = 1;
+      recipe.limit = countResident(question, threads);
+      // Of two vectors the registers are too many for as many threads.
+      if (vectors > all)
+        recipe.limit = std::min(
+            recipe.limit, countMultiprocessors(question) *
+                              std::max<int64_t>(512 / threads, 1) * 9 / 10);
+      recipes.push_back(std::move(recipe));
+    }
+  return recipes;
+}
+
+/// 16 bytes a thread in small CTAs while all are on the GPU at a time, for one
+/// multiprocessor that sends to many is the limit; else one large CTA on each.
+/// Those that keep their ranks in step meet in barriers, which are the faster
+/// the fewer blocks there are: copies need no more to fill the links.
+static void shapeFlat(const Question &question, const comms::Problem &problem,
+                      Recipe &recipe) {
+  auto part = int64_t(problem.partBytes());
+  int64_t vectors = llvm::divideCeil(std::max<int64_t>(part, 1), 16);
+  int64_t processors = countMultiprocessors(question);
+  if (recipe.algorithm == "permutation" && part >= 1 << 20) {
+    bool copies = problem.kind->movement != comms::Movement::Same &&
+                  !problem.kind->reduces;
+    recipe.threads = 1024;
+    recipe.limit = copies && problem.ranks > 2
+                       ? std::min<int64_t>(64, processors)
+                       : processors;
+    return;
   }
+  recipe.threads = vectors <= 256                ? 64
+                   : vectors <= 512 * processors ? 128
+                   : part < 8 << 20              ? 512
+                                                 : 1024;
   recipe.limit = countResident(question, recipe.threads);
+}
+
+static Recipe suggest(const Question &question, const Pair &pair) {
+  Recipe recipe;
+  recipe.algorithm = pair.algorithm->name.str();
+  recipe.protocol = pair.protocol->name.str();
+  if (question.chip == "cpu")
+    return recipe;
+  if (pair.problem.flat) {
+    shapeFlat(question, pair.problem, recipe);
+    return recipe;
+  }
+  std::vector<Recipe> shapes = listRowShapes(question, recipe);
+  return *llvm::min_element(shapes, [&](const Recipe &a, const Recipe &b) {
+    return estimatePair(pair, question, a) < estimatePair(pair, question, b);
+  });
 }
 
 Recipe commsir::tune::suggestRecipe(const Question &question,
                                     llvm::StringRef algorithm,
                                     llvm::StringRef protocol) {
-  Recipe recipe;
-  recipe.algorithm = algorithm.str();
-  recipe.protocol = protocol.str();
-  if (question.chip == "cpu")
-    return recipe;
-  if (question.rows > 0) {
-    shapeRows(question, recipe);
-    return recipe;
-  }
-  bool permutes = algorithm == "permutation";
-  bool large = question.bytes >= kLarge;
-  recipe.threads = permutes && large ? 1024 : large ? 512 : 128;
-  // In two steps every rank works on its share of the tiles.
-  recipe.spread = algorithm == "one_shot" ? 1 : question.ranks;
-  recipe.limit = permutes && large
-                     ? std::min<int64_t>(128, countMultiprocessors(question))
-                     : countResident(question, recipe.threads);
-  return recipe;
-}
-
-//===----------------------------------------------------------------------===//
-// Costs
-//===----------------------------------------------------------------------===//
-
-std::optional<double> commsir::tune::estimate(const Question &question,
-                                              const Recipe &recipe) {
   auto lock = Types::lock();
-  std::optional<comms::Problem> problem = makeProblem(question);
-  const comms::Algorithm *algorithm = comms::findAlgorithm(recipe.algorithm);
-  const comms::Protocol *protocol = comms::findProtocol(recipe.protocol);
-  std::string why;
-  if (!problem || !algorithm || !protocol ||
-      !algorithm->supports(*problem, why) || !canTravel(*protocol, *problem))
-    return std::nullopt;
-  bool cpu = question.chip == "cpu";
-  double hop = getHop(protocol->name, cpu);
-  problem->hop = hop > 0 ? hop : 1.0;
-  problem->overhead =
-      std::max(1.0, protocol->overhead(problem->wires.front().elementType));
-  double time = algorithm->cost(*problem);
-  if (cpu)
-    return time;
-  problem->hop = 0;
-  double wires = algorithm->cost(*problem);
-  if (algorithm->name == "permutation" && question.bytes >= kLarge)
-    time -= wires * kInPhase;
-  Way way = applyRecipe(recipe, question);
-  int64_t rounds = llvm::divideCeil(
-      countTiles(question, way.threads, way.cluster), way.blocks);
-  // While the links are busy, loops cost nothing.
-  double loops = kTile * double(rounds - 1);
-  time += kLaunch + std::max(0.0, loops - wires);
-  // Threads that start and meet.
-  time +=
-      0.1 * double(way.threads) / 128 + 0.05 * std::log2(double(way.cluster));
-  return time;
+  if (auto pair = makePair(question, algorithm, protocol))
+    return suggest(question, *pair);
+  Recipe none;
+  none.algorithm = algorithm.str();
+  none.protocol = protocol.str();
+  return none;
 }
 
 std::vector<Way> commsir::tune::estimateAll(const Question &question) {
   std::vector<Way> ways;
-  for (const auto &[algorithm, protocol] : listPairs(question)) {
-    Recipe recipe = suggestRecipe(question, algorithm, protocol);
-    std::optional<double> time = estimate(question, recipe);
-    if (!time)
+  auto pairs = listPairs(question);
+  auto lock = Types::lock();
+  for (const auto &[algorithm, protocol] : pairs) {
+    std::optional<Pair> pair = makePair(question, algorithm, protocol);
+    if (!pair)
       continue;
+    Recipe recipe = suggest(question, *pair);
     Way way = applyRecipe(recipe, question);
-    way.microseconds = *time;
+    way.microseconds = estimatePair(*pair, question, recipe);
     ways.push_back(std::move(way));
   }
   llvm::sort(ways, isFaster);

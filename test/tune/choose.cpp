@@ -215,9 +215,14 @@ TEST(Table, WhatRestsOnADeviceIsChosenThereAlone) {
   question.protocol = "ll128"; // By name it may travel anywhere.
   EXPECT_EQ(chooseFrom(tables, question).way.protocol, "ll128");
   question = ask("all_gather", 1024);
-  question.ranks = 5; // No table: the estimate does not rely on NVLink.
-  for (const Way &way : chooseFrom(tables, question).considered)
-    EXPECT_NE(way.protocol, "ll128");
+  // No table: the estimate relies on it where it has been seen to hold.
+  question.ranks = 5;
+  EXPECT_EQ(chooseFrom(tables, question).way.protocol, "ll128");
+  for (const char *device : {"", "NVIDIA H100 PCIe"}) {
+    question.device = device;
+    for (const Way &way : chooseFrom(tables, question).considered)
+      EXPECT_NE(way.protocol, "ll128");
+  }
 }
 
 TEST(Table, OtherMachines) {

@@ -19,6 +19,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include "llvm/Support/FileSystem.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -202,10 +204,21 @@ TEST(ChannelMemory, NothingAboveTheLimitIsChosen) {
   EXPECT_GT(leftOut, 3);
 }
 
+/// Lamport is the fastest, and takes a slot for every tile; push takes rounds.
+static constexpr const char *kLamportFirst =
+    R"({"format": "commsir-table-1", "device": "NVIDIA H200",
+ "chip": "sm_90", "ranks": 8, "date": "2026-01-02",
+ "recipes": [["permutation", "lamport", 1024, 1, 8, 128],
+             ["permutation", "push", 1024, 1, 8, 128]],
+ "sections": [{"op": "all_reduce", "type": "bf16", "points":
+   [[1024, 0, 2, 1, 4], [268435456, 0, 1400, 1, 1410]]}]})";
+
 TEST(ChannelMemory, ExplainNamesWhatWasLeftOut) {
-  Tables none;
+  Tables tables;
+  tables.all.push_back(
+      llvm::cantFail(parseTable(kLamportFirst, "made-8.json")));
   Question question = ask("all_reduce", 8, int64_t(256) << 20);
-  Answer answer = chooseFrom(none, question);
+  Answer answer = chooseFrom(tables, question);
   std::string text = explain(question, answer);
   EXPECT_NE(text.find("permutation/lamport"), std::string::npos) << text;
   EXPECT_NE(text.find("left out, it takes 1.5 GiB of channel memory, and the "
@@ -214,7 +227,7 @@ TEST(ChannelMemory, ExplainNamesWhatWasLeftOut) {
       << text;
   EXPECT_EQ(name(answer.way), "permutation/push") << text;
   question.memory = 0;
-  answer = chooseFrom(none, question);
+  answer = chooseFrom(tables, question);
   EXPECT_EQ(name(answer.way), "permutation/lamport");
   EXPECT_EQ(explain(question, answer).find("left out"), std::string::npos);
 }
@@ -247,6 +260,13 @@ TEST(ChannelMemory, TablesAndTheModelAreAskedInTurn) {
 }
 
 TEST(ChannelMemory, CollectivesOfAKernelShareIt) {
+  llvm::SmallString<128> path;
+  int file = -1;
+  ASSERT_FALSE(
+      llvm::sys::fs::createTemporaryFile("made-8", "json", file, path));
+  llvm::raw_fd_ostream(file, /*shouldClose=*/true) << kLamportFirst;
+  llvm::cantFail(loadTables(path));
+  llvm::sys::fs::remove(path);
   Compiler compiler;
   auto choose = [&](uint64_t memory) {
     std::vector<std::string> ways;
@@ -276,6 +296,7 @@ comms.kernel @two(%x: memref<134217728xbf16>, %y: memref<134217728xbf16>) {
   EXPECT_EQ(choose(3 * kGiB), (std::vector<std::string>{fast, fast}));
   EXPECT_EQ(choose(2 * kGiB), (std::vector<std::string>{fast, small}));
   EXPECT_EQ(choose(kGiB), (std::vector<std::string>{small, small}));
+  llvm::cantFail(loadTables(""));
 }
 
 TEST(ChannelMemory, TheLimitComesFromTheEnvironment) {
