@@ -11,6 +11,7 @@
 #include "runtime/group/Error.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -87,7 +88,10 @@ commsir::group::whyNoKernel(const CollectiveCall &call, const Group &group) {
   const Operation *operation =
       findOperation(varies ? "all_to_all" : llvm::StringRef(call.op));
   if (!operation)
-    return "there is no collective '" + call.op + "'";
+    return "there is no collective '" + call.op + "': it is one of " +
+           llvm::join(
+               llvm::map_range(kOperations, [](auto &one) { return one.name; }),
+               ", ");
   if (!elementBytesOf(call.elementType))
     return "elements of type '" + call.elementType +
            "' are not ones that arrays hold";
@@ -101,7 +105,8 @@ commsir::group::whyNoKernel(const CollectiveCall &call, const Group &group) {
   llvm::StringRef reduction = call.reduction;
   if (!llvm::is_contained(
           {"sum", "prod", "min", "max", "avg", "and", "or", "xor"}, reduction))
-    return "there is no reduction '" + call.reduction + "'";
+    return "there is no reduction '" + call.reduction +
+           "': it is one of sum, prod, min, max, avg, and, or, xor";
   llvm::StringRef type = call.elementType;
   if (isFloat(type) &&
       !llvm::is_contained({"f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2"},
