@@ -6,11 +6,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/Register.h"
+#include "runtime/driver/Editor.h"
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+
+#include "llvm/Support/raw_ostream.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::comms::registerAllDialects(registry);
+  if (!commsir::driver::guardEditorInput(registry)) {
+    llvm::errs() << "comms-lsp-server: error: standard input cannot be read\n";
+    return 1;
+  }
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }

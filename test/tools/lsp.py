@@ -4,6 +4,7 @@ Usage: lsp.py FILE                    the diagnostics
        lsp.py FILE --at TEXT ASK...   answers about the first TEXT of the file: hover, definition, references, or
                                       completion, of a file that ends after TEXT
        lsp.py FILE --type             the diagnostics after each line, as if it were typed
+       lsp.py FILE --then OTHER       the diagnostics, and those after the text was changed to that of OTHER
 """
 
 import json
@@ -101,6 +102,12 @@ def answer(server: Server, text: str, word: str, asked: list[str]) -> None:
                 print(f"{method}:", *(show(place) for place in found), sep="\n  ")
 
 
+def show_diagnostics(server: Server, prefix: str = "") -> None:
+    for diagnostic in server.diagnostics:
+        print(prefix + str(diagnostic["range"]["start"]["line"] + 1), diagnostic["message"])
+    print(f"{prefix}{len(server.diagnostics)} diagnostics")
+
+
 def main() -> None:
     path = pathlib.Path(sys.argv[1]).resolve()
     text = path.read_text(encoding="utf-8")
@@ -111,13 +118,18 @@ def main() -> None:
         for count in range(1, len(lines) + 1):
             server.change(count + 1, "".join(lines[:count]))
             print(f"{count} lines: {len(server.diagnostics)} diagnostics", *(d["message"] for d in server.diagnostics))
+    elif sys.argv[2:3] == ["--then"]:
+        server.about("hover", 0, 0)
+        show_diagnostics(server)
+        server.change(2, pathlib.Path(sys.argv[3]).read_text(encoding="utf-8"))
+        show_diagnostics(server, "then ")
+        for method in "hover", "definition", "references", "completion":
+            server.about(method, 1, 100)
     elif len(sys.argv) > 2:
         answer(server, text, sys.argv[3], sys.argv[4:])
     else:
         server.about("hover", 0, 0)
-        for diagnostic in server.diagnostics:
-            print(diagnostic["range"]["start"]["line"] + 1, diagnostic["message"])
-        print(len(server.diagnostics), "diagnostics")
+        show_diagnostics(server)
     server.end()
 
 

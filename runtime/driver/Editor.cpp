@@ -1,0 +1,190 @@
+//===- Editor.cpp - Between an editor and a language server ---------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/driver/Editor.h"
+
+#include "runtime/driver/Nesting.h"
+
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+#include <unistd.h>
+
+using namespace commsir::driver;
+namespace json = llvm::json;
+
+//===----------------------------------------------------------------------===//
+// Documents
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Has an op that cannot be parsed: the error is all of it.
+class NestingDialect : public mlir::Dialect {
+public:
+  explicit NestingDialect(mlir::MLIRContext *context)
+      : Dialect(getDialectNamespace(), context,
+                mlir::TypeID::get<NestingDialect>()) {}
+
+  static constexpr llvm::StringLiteral getDialectNamespace() {
+    return "nesting";
+  }
+
+  std::optional<ParseOpHook>
+  getParseOperationHook(llvm::StringRef) const override {
+    return [](mlir::OpAsmParser &parser,
+              mlir::OperationState &) -> mlir::ParseResult {
+      // By the parser it would begin with the name of this op.
+      return mlir::emitError(parser.getEncodedSourceLoc(parser.getNameLoc()))
+             << "brackets are nested more than " << maxNesting
+             << " deep: nothing else of the file is checked";
+    };
+  }
+
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(NestingDialect)
+};
+
+} // namespace
+
+/// As many lines as `text`, blank but for the op at `deep`.
+static std::string blankOut(llvm::StringRef text, size_t deep) {
+  std::string blank;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (at == deep)
+      blank += "nesting.error";
+    if (text[at] == '\n')
+      blank += '\n';
+    else if ((text[at] & 0xC0) != 0x80) // One for all bytes of a character.
+      blank += ' ';
+  }
+  return blank;
+}
+
+/// Replaces the member `text` of an object; says whether.
+static bool replaceText(json::Object *object) {
+  auto text = object ? object->getString("text") : std::nullopt;
+  std::optional<size_t> deep = text ? findDeepNesting(*text) : std::nullopt;
+  if (!deep)
+    return false;
+  (*object)["text"] = blankOut(*text, *deep);
+  return true;
+}
+
+std::string commsir::driver::replaceDeepDocuments(llvm::StringRef message) {
+  // Most are too short of brackets to be worth a look.
+  size_t brackets = llvm::count_if(
+      message, [](char c) { return llvm::StringRef("([{<").contains(c); });
+  if (brackets <= maxNesting)
+    return message.str();
+  llvm::Expected<json::Value> parsed = json::parse(message);
+  if (!parsed) { // The server tells what is wrong with it.
+    llvm::consumeError(parsed.takeError());
+    return message.str();
+  }
+  json::Object *all = parsed->getAsObject();
+  json::Object *params = all ? all->getObject("params") : nullptr;
+  if (!params)
+    return message.str();
+  bool replaced = replaceText(params->getObject("textDocument"));
+  if (json::Array *changes = params->getArray("contentChanges"))
+    for (json::Value &change : *changes)
+      replaced |= replaceText(change.getAsObject());
+  return replaced ? llvm::formatv("{0}", *parsed).str() : message.str();
+}
+
+//===----------------------------------------------------------------------===//
+// Standard input
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What a descriptor gives, by lines and by bytes. (Streams of C have locks,
+/// which a process that ends would wait for.)
+class Reader {
+public:
+  explicit Reader(int file) : file(file) {}
+
+  /// Up to the end of the line, or of all; empty: the end.
+  std::string line() {
+    size_t end;
+    while ((end = buffer.find('\n')) == std::string::npos && fill()) {
+    }
+    return take(end == std::string::npos ? buffer.size() : end + 1);
+  }
+
+  /// Fewer at the end.
+  std::string bytes(size_t count) {
+    while (buffer.size() < count && fill()) {
+    }
+    return take(std::min(count, buffer.size()));
+  }
+
+private:
+  bool fill() {
+    char piece[1 << 16];
+    ssize_t size;
+    while ((size = read(file, piece, sizeof(piece))) < 0 && errno == EINTR) {
+    }
+    buffer.append(piece, std::max<ssize_t>(size, 0));
+    return size > 0;
+  }
+
+  std::string take(size_t count) {
+    std::string taken = buffer.substr(0, count);
+    buffer.erase(0, count);
+    return taken;
+  }
+
+  int file;
+  std::string buffer;
+};
+
+} // namespace
+
+/// Passes on what comes from `input`, message by message, until it ends.
+static void pump(int input, int output) {
+  // The server refuses longer ones.
+  constexpr size_t kMostBytes = size_t(1) << 30;
+  Reader reader(input);
+  llvm::raw_fd_ostream passed(output, /*shouldClose=*/true);
+  std::string headers;
+  size_t length = 0;
+  for (std::string line; !(line = reader.line()).empty();) {
+    headers += line;
+    llvm::StringRef header = llvm::StringRef(line).trim();
+    if (header.consume_front_insensitive("Content-Length:"))
+      header.trim().getAsInteger(10, length);
+    if (!header.empty() || !length || length > kMostBytes)
+      continue;
+    std::string body = replaceDeepDocuments(reader.bytes(length));
+    passed << "Content-Length: " << body.size() << "\r\n\r\n" << body;
+    passed.flush();
+    headers.clear();
+    length = 0;
+  }
+  // What is no message is the server's to refuse.
+  passed << headers;
+}
+
+bool commsir::driver::guardEditorInput(mlir::DialectRegistry &registry) {
+  registry.insert<NestingDialect>();
+  int ends[2];
+  int input = dup(STDIN_FILENO);
+  if (input < 0 || pipe(ends) || dup2(ends[0], STDIN_FILENO) < 0)
+    return false;
+  close(ends[0]);
+  // It ends with the editor's end of the file, or with the process.
+  std::thread(pump, input, ends[1]).detach();
+  return true;
+}
