@@ -61,7 +61,7 @@ void Scheduler::resume(Worker &worker, Fiber &fiber) {
     if (!rank.started.exchange(true))
       rank.first = Clock::now();
   }
-  bool traced = !options.tracePath.empty();
+  bool traced = options.trace != nullptr;
   int64_t begin = traced ? now() : 0;
   if (traced && fiber.wait.kind != Wait::Nothing &&
       fiber.wait.kind != Wait::Launch)
@@ -740,7 +740,7 @@ std::variant<RunStats, RunError> Scheduler::run() {
     }
   }
   auto result = conclude();
-  if (options.tracePath.empty())
+  if (!options.trace)
     return result;
   std::vector<TraceSlice> slices;
   size_t dropped = 0;
@@ -755,13 +755,7 @@ std::variant<RunStats, RunError> Scheduler::run() {
       slices.push_back({int32_t(fiber.context.rank),
                         int32_t(fiber.context.block), fiber.wait.site,
                         fiber.context.epoch, fiber.stoppedAt, end});
-  if (Error error =
-          writeTrace(options.tracePath, kernel, ranks, slices, dropped)) {
-    std::string message = toString(std::move(error));
-    if (std::holds_alternative<RunStats>(result))
-      return RunError{RunError::Other, message, {}};
-    std::get<RunError>(result).message += "; " + message;
-  }
+  *options.trace = renderTrace(kernel, ranks, slices, dropped);
   return result;
 }
 

@@ -7,8 +7,6 @@
 
 #include "runtime/cpu/Trace.h"
 
-#include "runtime/driver/AtomicFile.h"
-
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -50,9 +48,9 @@ static void writeName(json::OStream &out, StringRef what, int64_t rank,
   });
 }
 
-Error commsir::cpu::writeTrace(const std::string &path,
-                               const jit::Kernel &kernel, int64_t ranks,
-                               ArrayRef<TraceSlice> slices, size_t dropped) {
+std::string commsir::cpu::renderTrace(const jit::Kernel &kernel, int64_t ranks,
+                                      ArrayRef<TraceSlice> slices,
+                                      size_t dropped) {
   std::set<std::pair<int32_t, int32_t>> tracks;
   for (const TraceSlice &slice : slices)
     tracks.insert({slice.rank, slice.block});
@@ -78,8 +76,5 @@ Error commsir::cpu::writeTrace(const std::string &path,
         writeSlice(out, kernel, slice);
     });
   });
-  driver::OutputFiles files;
-  if (Error error = files.write(path, {StringRef(text)}))
-    return error;
-  return files.commit();
+  return text;
 }

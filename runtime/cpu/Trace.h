@@ -11,7 +11,6 @@
 #include "runtime/jit/Compile.h"
 
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/Support/Error.h"
 
 #include <cstdint>
 #include <string>
@@ -32,11 +31,10 @@ struct TraceSlice {
 /// Slices that are kept; later ones are dropped and counted.
 inline constexpr size_t kMaxSlices = 2000000;
 
-/// Writes Chrome's trace format, which Perfetto opens: a process for each rank,
-/// a thread for each block. The file appears whole or not at all.
-llvm::Error writeTrace(const std::string &path, const jit::Kernel &kernel,
-                       int64_t ranks, llvm::ArrayRef<TraceSlice> slices,
-                       size_t dropped);
+/// Chrome's trace format, which Perfetto opens: a process for each rank, a
+/// thread for each block.
+std::string renderTrace(const jit::Kernel &kernel, int64_t ranks,
+                        llvm::ArrayRef<TraceSlice> slices, size_t dropped);
 
 } // namespace commsir::cpu
 

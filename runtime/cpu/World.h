@@ -51,8 +51,8 @@ struct RunOptions {
   double timeLimit = 0;
   /// Ends the run from outside, whatever its blocks are at.
   std::stop_token stop;
-  /// Chrome trace (Perfetto) to write; empty: none.
-  std::string tracePath;
+  /// Takes the run as a Chrome trace (Perfetto); null: none is made.
+  std::string *trace = nullptr;
   /// Called about twice a second after the first two seconds.
   std::function<void(double fraction)> progress;
   /// Called for every recorded access and synchronisation of an instrumented

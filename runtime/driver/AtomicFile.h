@@ -34,10 +34,6 @@ public:
   /// long run need not end to find out.
   static llvm::Error checkFolder(llvm::StringRef path);
 
-  /// Reserves a temporary name for `path`, for a writer that opens files by
-  /// name. The folder must exist and be writable.
-  llvm::Expected<std::string> reserve(llvm::StringRef path);
-
   /// Writes the concatenation of `parts` for `path`. Every error (folder
   /// missing, no permission, disk full) names the path.
   llvm::Error write(llvm::StringRef path,
@@ -54,6 +50,8 @@ private:
     bool special = false;
   };
 
+  /// Creates the temporary file for `path`, and gives its name.
+  llvm::Expected<std::string> reserve(llvm::StringRef path);
   llvm::Error place(const Pending &file);
   void discard();
 

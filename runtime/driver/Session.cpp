@@ -415,20 +415,17 @@ bool Session::printIr() {
 }
 
 bool Session::compile() {
-  if (!options.dumpObject.empty()) {
-    auto path = files.reserve(options.dumpObject);
-    if (!path)
-      return fail(ExitUsage, path.takeError());
-    objectPath = *path;
-  }
   progress.begin("compiling " + report.kernel);
   Listener listener(*this);
   if (options.dumpIr)
     printIr();
   report.diagnostics.clear();
   auto start = std::chrono::steady_clock::now();
-  llvm::Error error = target->compile(std::move(module), report.kernel,
-                                      report.ranks, report.blocks, objectPath);
+  std::string object;
+  bool dumps = !options.dumpObject.empty();
+  llvm::Error error =
+      target->compile(std::move(module), report.kernel, report.ranks,
+                      report.blocks, dumps ? &object : nullptr);
   progress.end();
   if (error) {
     ExitCode code = jit::isCheckerRefusal(error) ? ExitChecker : ExitCompile;
@@ -437,6 +434,9 @@ bool Session::compile() {
   report.compileMilliseconds = std::chrono::duration<double, std::milli>(
                                    std::chrono::steady_clock::now() - start)
                                    .count();
+  if (dumps)
+    if (llvm::Error failure = files.write(options.dumpObject, {object}))
+      return fail(ExitUsage, std::move(failure));
   report.choices.assign(target->choices().begin(), target->choices().end());
   if (target->blocks())
     report.blocks = target->blocks();
@@ -543,7 +543,8 @@ void Session::copyToHost(World &world) {
 
 bool Session::runOnce() {
   cpu::RunOptions run = runOptions();
-  run.tracePath = tracePath;
+  std::string trace;
+  run.trace = options.trace.empty() ? nullptr : &trace;
   run.progress = [&](double fraction) { progress.update(fraction); };
   progress.begin("filling inputs");
   auto world = makeWorld(run);
@@ -558,6 +559,9 @@ bool Session::runOnce() {
   target->ran(**world);
   report.note = target->note();
   reference = std::move(*world);
+  if (run.trace)
+    if (llvm::Error error = files.write(options.trace, {trace}))
+      return fail(ExitUsage, std::move(error));
   return true;
 }
 
@@ -705,12 +709,6 @@ bool Session::runSchedules() {
 }
 
 bool Session::run() {
-  if (!options.trace.empty()) {
-    auto path = files.reserve(options.trace);
-    if (!path)
-      return fail(ExitUsage, path.takeError());
-    tracePath = *path;
-  }
   auto work = [this] {
     return options.fuzzSchedules ? runSchedules() : runOnce();
   };

@@ -88,7 +88,6 @@ private:
   std::unique_ptr<World> reference;
   std::stop_source stopped;
   OutputFiles files;
-  std::string tracePath, objectPath;
   Report report;
   Progress progress;
 };

@@ -87,7 +87,7 @@ public:
 
   llvm::Error compile(mlir::OwningOpRef<mlir::ModuleOp> module,
                       llvm::StringRef name, int64_t ranks, int64_t blocks,
-                      llvm::StringRef objectPath) override {
+                      std::string *object) override {
     jit::CompileOptions request;
     request.ranks = ranks;
     // The number is known, so what is proven is what will run.
@@ -97,7 +97,7 @@ public:
     request.check = options.check;
     request.checkEvents = options.checkEvents;
     request.instrument = options.instrument;
-    request.dumpObject = objectPath.str();
+    request.object = object;
     // The cost rule of the lowering says the same, where there is no table.
     auto kernelOp = findKernel(*module, name);
     if (kernelOp && (options.explain || tune::getTablesDigest())) {

@@ -53,11 +53,11 @@ public:
   /// Adds the passes that `compile` runs.
   virtual void addPasses(mlir::OpPassManager &manager, int64_t ranks,
                          int64_t blocks) const = 0;
-  /// Compiles kernel `name` of `module`; `objectPath`, if any, takes the
-  /// machine code.
+  /// Compiles kernel `name` of `module`; `object`, if any, takes the machine
+  /// code.
   virtual llvm::Error compile(mlir::OwningOpRef<mlir::ModuleOp> module,
                               llvm::StringRef name, int64_t ranks,
-                              int64_t blocks, llvm::StringRef objectPath) = 0;
+                              int64_t blocks, std::string *object) = 0;
 
   // Of the compiled kernel.
   virtual llvm::ArrayRef<jit::ArgInfo> args() const = 0;

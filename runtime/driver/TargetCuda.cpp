@@ -100,7 +100,7 @@ public:
 
   llvm::Error compile(mlir::OwningOpRef<mlir::ModuleOp> module,
                       llvm::StringRef name, int64_t ranks, int64_t blocks,
-                      llvm::StringRef objectPath) override {
+                      std::string *object) override {
     jit::CudaOptions request;
     request.ranks = ranks;
     request.blocks = blocks;
@@ -139,8 +139,9 @@ public:
       return result.takeError();
     kernel = std::move(*result);
     task.request.blocks = request.blocks;
-    return objectPath.empty() ? llvm::Error::success()
-                              : writeObject(objectPath);
+    if (object)
+      object->assign(kernel->code().begin(), kernel->code().end());
+    return llvm::Error::success();
   }
 
   llvm::ArrayRef<jit::ArgInfo> args() const override { return kernel->args(); }
@@ -256,21 +257,6 @@ private:
     if (!request.cluster)
       request.cluster = answer.cluster;
     return wish;
-  }
-
-  llvm::Error writeObject(llvm::StringRef path) const {
-    std::error_code error;
-    llvm::raw_fd_ostream out(path, error);
-    llvm::ArrayRef<char> code = kernel->code();
-    if (!error) {
-      out << llvm::StringRef(code.data(), code.size());
-      out.close();
-      error = out.error();
-      out.clear_error();
-    }
-    if (!error)
-      return llvm::Error::success();
-    return llvm::createStringError(error, "cannot write '" + path + "'");
   }
 
   const Options &options;

@@ -11,7 +11,6 @@
 #include "lowering/Translations.h"
 #include "lowering/cpu/Abi.h"
 #include "runtime/cpu/Runtime.h"
-#include "runtime/driver/AtomicFile.h"
 #include "runtime/jit/Archive.h"
 #include "runtime/jit/Optimise.h"
 #include "runtime/jit/Prepare.h"
@@ -368,13 +367,6 @@ static Expected<size_t> readFrameBytes(MemoryBufferRef object) {
   return total;
 }
 
-static Error writeObject(StringRef path, MemoryBufferRef object) {
-  driver::OutputFiles files;
-  if (Error error = files.write(path, {object.getBuffer()}))
-    return error;
-  return files.commit();
-}
-
 /// A JIT that knows the runtime's functions and the C library's.
 static Expected<std::unique_ptr<orc::LLJIT>>
 makeJit(std::unique_ptr<MemoryBuffer> object) {
@@ -424,10 +416,8 @@ static Expected<Contents> generate(mlir::ModuleOp module, StringRef name,
   auto object = makeObject(*llvmModule, **machine, options.optLevel);
   if (!object)
     return failCodeGeneration(object.takeError());
-  if (!options.dumpObject.empty())
-    if (Error error =
-            writeObject(options.dumpObject, (*object)->getMemBufferRef()))
-      return std::move(error);
+  if (options.object)
+    *options.object = (*object)->getBuffer().str();
   Expected<size_t> frame = readFrameBytes((*object)->getMemBufferRef());
   if (!frame)
     return failCodeGeneration(frame.takeError());

@@ -86,8 +86,8 @@ struct CompileOptions {
   bool instrument = false;
   /// Check at run time the offsets that cannot be proven in bounds.
   bool assertBounds = true;
-  /// Path of an object file to write; empty: none.
-  std::string dumpObject;
+  /// Takes the object file; null: it is not asked for.
+  std::string *object = nullptr;
   /// Budget of events of the checker; 0: its default.
   int64_t checkEvents = 0;
   /// 0, 1, 2 or 3: effort of LLVM's optimiser.
@@ -132,7 +132,7 @@ compile(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
 
 /// As `compile`, for a module that the pipeline comms-to-cpu has been run on
 /// (or convert-comms-to-cpu alone): no pass of ours is run. Of `options` only
-/// `dumpObject` and `optLevel` count.
+/// `object` and `optLevel` count.
 llvm::Expected<std::unique_ptr<Kernel>>
 load(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
      const CompileOptions &options);
