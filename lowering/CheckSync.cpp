@@ -133,7 +133,9 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
     if (value >= 1 && value <= most)
       return success();
     return kernel.emitOpError("comms-check-sync cannot follow ")
-           << value << " " << what << ": it takes 1 to " << most;
+           << value << " " << what << ": it takes 1 to " << most
+           << "; give it so many, or run the kernel unproven (check=false; "
+              "comms-run, comms-bench: --no-check)";
   };
   if (failed(bad("ranks", shape.ranks, maxRanks)) ||
       failed(bad("blocks a rank", shape.blocks, maxThreads)) ||

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 using namespace commsir;
 using namespace commsir::driver;
@@ -132,31 +133,62 @@ static void fillBy(Element element, llvm::MutableArrayRef<char> memory,
     encode(element, value(i), memory.data() + i * width);
 }
 
+/// Whether an integer type holds `value`, with or without a sign.
+static bool fitsInteger(Element element, double value) {
+  int bits = 8 * elementBytes(element);
+  if (element == Element::I1)
+    return value == 0 || value == 1;
+  return value >= -std::ldexp(1.0, bits - 1) &&
+         value < std::ldexp(1.0, bits == 64 ? 63 : bits);
+}
+
+/// Whether a float type holds `value` rounded, and not something else.
+static bool fitsFloat(Element element, double value) {
+  auto rounded = [&](double number) {
+    char bytes[sizeof(double)];
+    encode(element, number, bytes);
+    double result;
+    decode(element, bytes, result);
+    return result;
+  };
+  if (std::isinf(value))
+    return rounded(value) == value;
+  // Narrow types take the largest that they have for what is larger.
+  double largest = rounded(std::numeric_limits<double>::max());
+  return std::isnan(value) ||
+         (std::isfinite(rounded(value)) && std::abs(value) <= largest);
+}
+
 static llvm::Error fillNumber(const Argument &argument, llvm::StringRef text,
                               llvm::MutableArrayRef<char> memory) {
   Element element = *argument.element;
+  auto wrong = [&](const llvm::Twine &why) {
+    return bad("--input " + argument.name + "=" + text + ": " + why);
+  };
+  auto misfit = [&] {
+    return wrong("does not fit the " + argument.describe());
+  };
   // Through int64, as double has not all of its values.
   int64_t integer;
   if (!isFloat(element) && !text.getAsInteger(10, integer)) {
-    unsigned bits = 8 * elementBytes(element);
-    bool fits = element == Element::I1 ? integer == 0 || integer == 1
-                : bits == 64 ? true
-                             : integer >= -(int64_t(1) << (bits - 1)) &&
-                                   integer < (int64_t(1) << bits);
-    if (!fits)
-      return bad("--input " + argument.name + "=" + text +
-                 ": does not fit the " + argument.describe());
+    if (elementBytes(element) < 8 && !fitsInteger(element, double(integer)))
+      return misfit();
     for (size_t i = 0; i < memory.size(); i += elementBytes(element))
       std::memcpy(memory.data() + i, &integer, elementBytes(element));
     return llvm::Error::success();
   }
   double number = 0;
   if (text.getAsDouble(number))
-    return bad("--input " + argument.name + "=" + text + ": not a number");
+    return wrong("not a number");
+  // What is too large even to be read becomes infinity, unless that is meant.
+  if (std::isinf(number) && !text.contains_insensitive("inf"))
+    return wrong("too large for any float; write inf if infinity is meant");
+  if (isFloat(element) ? !fitsFloat(element, number)
+                       : !fitsInteger(element, number))
+    return misfit();
   if (!isFloat(element) && number != std::nearbyint(number))
-    return bad("--input " + argument.name + "=" + text +
-               ": not a whole number, but the argument is a " +
-               argument.describe());
+    return wrong("not a whole number, but the argument is a " +
+                 argument.describe());
   fillBy(element, memory, [&](size_t) { return number; });
   return llvm::Error::success();
 }
