@@ -61,9 +61,9 @@ static constexpr double kThreads = 0.1, kCluster = 0.08;
 /// Each further tile of a block, as far as the links do not hide it: a tenth of
 /// their time does.
 static constexpr double kTile = 0.2, kHidden = 0.1;
-/// Of rows: reductions along the row and what follows them; each 16 bytes more
-/// that a thread has of it; Lamport's poison, which is written between; each
-/// further row of a block, whose threads meet in each.
+/// Of rows: reductions along the row and what follows them; in each, 16 bytes
+/// more that a thread has of it; Lamport's poison, which is written between;
+/// each further row of a block, whose threads meet in each.
 static constexpr double kRow = 0.5, kVector = 0.3, kRowPoison = 0.25,
                         kNextRow = 1.3;
 /// Of hops after the first, the least that is left of them when other blocks'
@@ -357,9 +357,9 @@ static double getShape(const Pair &pair, const Question &question,
   int64_t vectors =
       llvm::divideCeil(llvm::divideCeil(question.bytes, question.rows),
                        16 * std::max<int64_t>(way.threads * cluster, 1));
-  time += kRow + kVector * double(vectors - 1) +
-          kCluster * std::log2(double(cluster)) *
-              double(countRounds(pair, question, way));
+  auto rounds = double(countRounds(pair, question, way));
+  time += kRow + rounds * (kVector * double(vectors - 1) +
+                           kCluster * std::log2(double(cluster)));
   return pair.protocol->name == "lamport" ? time + kRowPoison : time;
 }
 
@@ -410,9 +410,9 @@ static std::vector<Recipe> listRowShapes(const Question &question,
       recipe.limit = countResident(question, threads);
       // Of two vectors the registers are too many for as many threads.
       if (vectors > all)
-        recipe.limit = std::min(
-            recipe.limit, countMultiprocessors(question) *
-                              std::max<int64_t>(512 / threads, 1) * 9 / 10);
+        recipe.limit = countMultiprocessors(question) *
+                       std::max<int64_t>(512 / threads, 1) *
+                       (cluster > 1 ? 9 : 10) / 10;
       recipes.push_back(std::move(recipe));
     }
   return recipes;
