@@ -24,6 +24,7 @@ __all__ = [
     "is_immutable",
     "numpy_type",
     "raw_numpy_type",
+    "spelled",
     "view",
 ]
 
@@ -67,6 +68,10 @@ class View(NamedTuple):
     #: may go, as JAX gives its memory to computations in streams that know nothing of the reader's.
     immutable: bool = False
 
+    def is_unsigned(self) -> bool:
+        """Of integers without a sign, which kernels compare and divide as if they had one."""
+        return self.type.startswith("i") and str(self.tensor.dtype).startswith("uint")
+
     def is_writable(self) -> bool:
         return self.copy is None and not self.immutable
 
@@ -83,12 +88,38 @@ def element_type(array: Array) -> str:
 @functools.cache
 def dtype_name(dtype: Any) -> str:
     """MLIR's name for a dtype of NumPy, torch or JAX."""
-    name = getattr(dtype, "name", None) or str(dtype).removeprefix("torch.")
+    name = _library_name(dtype)
     try:
         return _NAMES[name]
     except KeyError:
         known = ", ".join(dict.fromkeys(_NAMES.values()))
         raise UsageError(f"elements of type {name} are unknown to CommsIR, which has {known}") from None
+
+
+def _library_name(dtype: Any) -> str:
+    """A dtype as libraries call it: "uint8"."""
+    return getattr(dtype, "name", None) or str(dtype).removeprefix("torch.")
+
+
+def spelled(dtype: Any) -> tuple[str, str]:
+    """MLIR's name and DLPack's of what a caller calls a type: "f32", "float32", numpy.float32, torch's, commsir.f32."""
+    given = getattr(dtype, "mlir", dtype)
+    if isinstance(given, str):
+        if given in _NAMES.values():
+            return given, dlpack_name(given)
+        if given in _NAMES:
+            return _NAMES[given], given
+    if type(given).__module__ != "torch":
+        import numpy as np
+
+        try:
+            if isinstance(given, str) and not given.isalpha():
+                raise TypeError  # NumPy's codes count bytes: its "i8" is not ours.
+            given = np.dtype(given)
+        except TypeError:
+            known = ", ".join(dict.fromkeys(_NAMES.values()))
+            raise UsageError(f"there is no element type {dtype!r}: it is one of {known}, NumPy's or torch's") from None
+    return dtype_name(given), _library_name(given)
 
 
 def numpy_type(name: str) -> np.dtype[Any]:

@@ -5,24 +5,24 @@ from __future__ import annotations
 import ctypes
 import json
 import math
+import operator
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast
 
 from commsir import _native, errors
 from commsir._arrays import (
     Array,
     View,
-    dlpack_name,
-    dtype_name,
     empty,
     handed,
     is_immutable,
     numpy_type,
     raw_numpy_type,
+    spelled,
     view,
 )
 from commsir._signature import Signature
@@ -154,12 +154,35 @@ def _address(communicator: Any, ordinal: int) -> int:
     return address
 
 
+def _ordinal(device: Any) -> int:
+    """The number of a GPU; -1: the CPU."""
+    if hasattr(device, "__index__"):
+        return operator.index(device)
+    name = str(device)
+    number = name.removeprefix("cuda:")
+    if name != "cpu" and not number.isdigit():
+        raise errors.UsageError(f'there is no device \'{name}\': write "cpu", or a GPU by its number: 0 or "cuda:0"')
+    return -1 if name == "cpu" else int(number)
+
+
+def _check_options(rank: Any, ranks: Any, folder: Any, store: Any, timeout: Any) -> None:
+    if (folder is None) == (store is None):
+        raise errors.UsageError("a group meets in a folder or through a store: give one of them")
+    for what, number in (("rank", rank), ("number of ranks", ranks)):
+        if not hasattr(number, "__index__"):
+            raise errors.UsageError(f"the {what} is {number!r}, which is no whole number: write int(…)")
+    if not hasattr(timeout, "__float__") or not timeout > 0:
+        raise errors.UsageError(f"the timeout is {timeout!r}, but has to be more than 0 seconds, as a number")
+    if store is not None and not (hasattr(store, "set") and hasattr(store, "get")):
+        raise errors.UsageError(f"a store has set(key, value) and get(key), which a {type(store).__name__} has not")
+
+
 class Group:
     """This process as one rank of `ranks`. All ranks make it, with the same name, and call the same things in order.
 
-    Ranks meet in `folder`, which all see, or through `store`. `device` is "cpu" or the number of a GPU. `timeout` is in
-    seconds. `communicator` is an NCCL communicator over these ranks, in their order, which the group then uses and its
-    owner keeps: nccl4py's, or the address of an ncclComm_t.
+    Ranks meet in `folder`, which all see, or through `store`. `device` is "cpu" or a GPU: its number, "cuda:0", or a
+    device of torch. `timeout` is in seconds. `communicator` is an NCCL communicator over these ranks, in their order,
+    which the group then uses and its owner keeps: nccl4py's, or the address of an ncclComm_t.
     """
 
     def __init__(
@@ -170,17 +193,13 @@ class Group:
         folder: str | os.PathLike[str] | None = None,
         store: Store | None = None,
         name: str = "world",
-        device: str | int = "cpu",
+        device: Any = "cpu",
         timeout: float = 300,
         communicator: Any = None,
     ) -> None:
-        if (folder is None) == (store is None):
-            raise errors.UsageError("a group meets in a folder or through a store: give one of them")
-        if isinstance(device, str) and device != "cpu":
-            if not device.removeprefix("cuda:").isdigit():
-                raise errors.UsageError(f"there is no device '{device}': write \"cpu\", or the number of a GPU")
-            device = int(device.removeprefix("cuda:"))
-        ordinal = -1 if isinstance(device, str) else device
+        _check_options(rank, ranks, folder, store, timeout)
+        ordinal = _ordinal(device)
+        rank, ranks = operator.index(rank), operator.index(ranks)
         arguments = (name, rank, ranks, ordinal, float(timeout), _address(communicator, ordinal))
         handle = (
             _Meeting(store).ask("group_create", *arguments, "")
@@ -236,26 +255,32 @@ class Group:
     # --- memory ---
 
     def allocate(
-        self, shape: int | Sequence[int], dtype: Any = "f32", *, to: Callable[[Any], Any] | None = None
+        self,
+        shape: SupportsIndex | Sequence[SupportsIndex],
+        dtype: Any = "f32",
+        *,
+        to: Callable[[Any], Any] | None = None,
     ) -> Array:
         """A zeroed array in symmetric memory: all ranks call this, and reach each other's parts.
 
         On the CPU it is a NumPy array, on a GPU an object that has DLPack alone, or else what `to` makes of that:
         `torch.from_dlpack`. It may not be JAX's, whose arrays never change.
         """
-        sizes = (int(shape),) if isinstance(shape, int) else tuple(int(size) for size in shape)
-        kind = dtype if isinstance(dtype, str) and dtype[0] in "fbi" and dtype != "bool" else _type_of(dtype)
-        tensor = _ask("window_allocate", self._handle, self._ordinal, list(sizes), dlpack_name(kind))
+        sizes, (kind, name) = _sizes(shape), spelled(dtype)
+        tensor = _ask("window_allocate", self._handle, self._ordinal, list(sizes), name)
         if to is not None:
             made = to(tensor)
             if is_immutable(made):
                 raise errors.UsageError("JAX's arrays never change, and peers write to windows: make one of torch")
             return made
-        return tensor if self._ordinal >= 0 else _numpy(tensor, sizes, kind)
+        if self._ordinal >= 0:
+            return tensor
+        array = _numpy(tensor, sizes, kind)
+        return array.view(name) if name.startswith("uint") else array
 
     def window(
         self,
-        shape: int | Sequence[int],
+        shape: SupportsIndex | Sequence[SupportsIndex],
         dtype: Any = "f32",
         *,
         signals: int = 8,
@@ -349,12 +374,14 @@ class Group:
         one = source or target
         if one is None:
             raise errors.UsageError(f"{op} needs an array")
+        if not isinstance(reduction, str):
+            raise errors.UsageError(f'{op}: the reduction is {reduction!r}, but has to be a text: "sum", "max", …')
         used = self._stream(stream)
         answer = self._collective(
             self._handle,
             op,
             reduction,
-            one.type,
+            _type_for(op, reduction, one),
             root,
             peer,
             source and source.tensor,
@@ -461,13 +488,26 @@ class Group:
         return made
 
 
-def _type_of(dtype: Any) -> str:
-    """MLIR's name for a dtype of NumPy or torch."""
-    if type(dtype).__module__ != "torch":
-        import numpy as np
+def _type_for(op: str, reduction: str, seen: View) -> str:
+    """The type that a collective calculates with: integers have a sign there, and there are no booleans."""
+    if reduction in ("min", "max", "avg") and seen.is_unsigned():
+        raise errors.UsageError(
+            f"{op}: {reduction} is of integers with a sign, but the array has none: convert it to a wider type that has"
+        )
+    if seen.type != "i1":
+        return seen.type
+    if reduction in ("sum", "prod", "avg"):
+        raise errors.UsageError(
+            f'{op}: there is no {reduction} of booleans: say op="max" (any rank\'s) or op="min" (all ranks\')'
+        )
+    return "i8"  # 0 or 1.
 
-        dtype = np.dtype(dtype)
-    return dtype_name(dtype)
+
+def _sizes(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(size) for size in ((shape,) if hasattr(shape, "__index__") else shape))
+    except TypeError:
+        raise errors.UsageError(f"the shape is {shape!r}, but has to be a whole number or several") from None
 
 
 def _shape(array: Array) -> tuple[int, ...]:

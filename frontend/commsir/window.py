@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
 from typing import TYPE_CHECKING, Any
 
 from commsir import _native, errors
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Place", "GroupWindow"]
 
 Place = int | tuple[int, ...]
-"""A place in a window, as NumPy's: `array[at]`."""
+"""A place in a window, as NumPy's: `array[at]`, of whole numbers from 0 on."""
 
 _SIGNALS = {"set": 0, "add": 1}
 _COMPARISONS = {"eq": 0, "ge": 1}
@@ -82,7 +82,7 @@ class GroupWindow:
             return made
         from commsir.group import _numpy
 
-        return _numpy(made, self.shape, self.type)
+        return _numpy(made, self.shape, self.type).view(self.array.dtype)
 
     def put(self, array: Array, peer: int, *, at: Place = (), stream: int | None = None) -> None:
         """Copies `array` to the peer's, from index `at` on. On a GPU, in the stream (torch's current one)."""
@@ -103,7 +103,8 @@ class GroupWindow:
     def signal(self, peer: int, value: int = 1, *, cell: int = 0, op: str = "set", stream: int | None = None) -> None:
         """Sets the peer's cell, or adds to it ("add"), after all that was put before."""
         kind = _choose(_SIGNALS, op, "op of a signal")
-        _check(self._signal(self.group._handle, peer, self._cell(cell), kind, value, self._stream(stream)))
+        number = operator.index(value)
+        _check(self._signal(self.group._handle, peer, self._cell(cell), kind, number, self._stream(stream)))
 
     def put_signal(
         self,
@@ -120,7 +121,7 @@ class GroupWindow:
         kind = _choose(_SIGNALS, op, "op of a signal")
         seen, own, size = self._sides(array, at, "put_signal", written=False)
         number, used, source = self._cell(cell), self._stream(stream), int(seen.tensor.data_ptr())
-        _check(self._put_signal(self.group._handle, peer, own, source, size, number, kind, value, used))
+        _check(self._put_signal(self.group._handle, peer, own, source, size, number, kind, operator.index(value), used))
         self.group._done_with(seen, used)
 
     def wait(
@@ -145,7 +146,13 @@ class GroupWindow:
         number, used = self._cell(cell), self._stream(stream)
         _check(
             self._wait(
-                self.group._handle, number, kind, value, -1 if source is None else source, float(timeout or 0), used
+                self.group._handle,
+                number,
+                kind,
+                operator.index(value),
+                -1 if source is None else source,
+                float(timeout or 0),
+                used,
             )
         )
 
@@ -171,7 +178,7 @@ class GroupWindow:
 
     def _offset(self, at: Place) -> int:
         """Elements before index `at`."""
-        index: Sequence[int] = (at,) if isinstance(at, int) else at
+        index = _index(at)
         if len(index) > len(self.shape) or not all(0 <= i < n for i, n in zip(index, self.shape, strict=False)):
             raise errors.BoundsError(f"index {at} is none of a window of shape {self.shape}")
         return sum(i * math.prod(self.shape[axis + 1 :]) for axis, i in enumerate(index))
@@ -192,8 +199,14 @@ class GroupWindow:
 
     def _empty(self, at: Place) -> Array:
         self._offset(at)
-        shape = self.shape[1 if isinstance(at, int) else len(at) :]
-        return empty(self.array, shape)
+        return empty(self.array, self.shape[len(_index(at)) :])
+
+
+def _index(at: Place) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(i) for i in ((at,) if hasattr(at, "__index__") else at))
+    except TypeError:
+        raise errors.UsageError(f"the place is {at!r}, but has to be an index or a tuple of indices") from None
 
 
 def _check(answer: Any) -> Any:

@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import commsir
@@ -76,6 +77,45 @@ def _collectives(rank: int, folder: str) -> None:
 
 def test_collectives(tmp_path: pathlib.Path) -> None:
     together(_collectives, tmp_path)
+
+
+def _types(rank: int, folder: str) -> None:
+    """Types have the names of all libraries; integers without a sign, and booleans, are what they are."""
+    torch = pytest.importorskip("torch")
+    with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
+        for dtype in ("f32", "float32", np.float32, np.dtype("float32"), torch.float32, commsir.f32):
+            assert group.allocate(np.int64(3), dtype).dtype == np.float32, dtype
+        assert group.allocate(3, "bfloat16").dtype == group.allocate(3, "bf16").dtype == "bfloat16"
+        assert group.allocate(3, commsir.f8).dtype == "float8_e4m3fn" and group.allocate(3, "i8").dtype == np.int8
+        high = group.allocate((2, 2), np.uint8)
+        high[:] = 100 + rank
+        assert high.dtype == np.uint8 and (group.all_reduce(high) == 201).all()
+        window = group.window(4, np.uint16)
+        window.put_signal(np.full(4, 60000, np.uint16), 1 - rank)
+        window.wait()
+        assert window.array.dtype == window.get(1 - rank).dtype == window.peer(1 - rank).dtype == np.uint16
+        assert (window.get(1 - rank) == 60000).all() and (window.peer(1 - rank) == 60000).all()
+        for array in (np.array([rank == 1, False, True]), torch.tensor([rank == 1, False, True])):
+            for op, want in (("max", [1, 0, 1]), ("or", [1, 0, 1]), ("min", [0, 0, 1]), ("and", [0, 0, 1])):
+                assert [int(one) for one in group.all_reduce(array, array * 1 > 0, op=op)] == want, op
+            assert group.all_gather(array).tolist()[::3] == [False, True]
+        for call, text in (
+            (lambda: group.all_reduce(np.ones(2, np.uint8), op="max"), "max is of integers with a sign, but the array"),
+            (lambda: group.all_reduce(np.ones(2, bool)), r'no sum of booleans: say op="max" \(any'),
+            (lambda: group.all_reduce(np.ones(2), op="SUM"), "it is one of sum, prod, min, max"),
+            (lambda: group.all_reduce(np.ones(2), op=sum), "has to be a text"),  # type: ignore[arg-type]
+            (lambda: group.collective("allreduce", np.ones(2), None), "it is one of all_reduce, reduce_scatter"),
+            (lambda: group.allocate(3, "f8"), "no element type 'f8': it is one of f64"),
+            (lambda: group.allocate(3.5), "the shape is 3.5, but has to be"),  # type: ignore[arg-type]
+            (lambda: group.kernel("sum.mlir"), r"for a file pass pathlib.Path\('sum.mlir'\)"),
+            (lambda: window.get(0, at=slice(2)), "has to be an index or a tuple"),  # type: ignore[arg-type]
+        ):
+            with pytest.raises(commsir.UsageError, match=text):
+                call()
+
+
+def test_types(tmp_path: pathlib.Path) -> None:
+    together(_types, tmp_path, 2)
 
 
 def _kernels(rank: int, folder: str) -> None:
@@ -197,8 +237,16 @@ def test_bad_groups(tmp_path: pathlib.Path) -> None:
     for rank, ranks in ((2, 2), (-1, 2), (0, 0)):
         with pytest.raises(commsir.CommsError):
             commsir.Group(rank, ranks, folder=tmp_path, timeout=1)
-    with pytest.raises(commsir.UsageError, match="no device 'tpu'"):
-        commsir.Group(0, 1, folder=tmp_path, device="tpu")
+    for options, text in (
+        ({"device": "tpu"}, "no device 'tpu'"),
+        ({"device": "cuda"}, 'a GPU by its number: 0 or "cuda:0"'),
+        ({"timeout": 0}, "more than 0 seconds"),
+        ({"timeout": timedelta(seconds=1)}, "more than 0 seconds, as a number"),
+        ({"rank": "0"}, "the rank is '0', which is no whole number"),
+        ({"folder": None, "store": {}}, "set.key, value. and get.key., which a dict has not"),
+    ):
+        with pytest.raises(commsir.UsageError, match=text):
+            commsir.Group(**({"rank": 0, "ranks": 1, "folder": tmp_path} | options))  # type: ignore[arg-type]
     with pytest.raises(commsir.DeadlockError):
         commsir.Group(0, 2, folder=tmp_path, timeout=0.5)
 
