@@ -208,13 +208,16 @@ static llvm::SmallVector<llvm::StringRef> protocolNames() {
   return names;
 }
 
-static llvm::Error readThreads(Plan &plan, llvm::StringRef text) {
-  if (llvm::Error error = readInts("--threads", text, 32, 1024, plan.threads))
+static llvm::Error readPowers(llvm::StringRef option, llvm::StringRef text,
+                              int64_t low, int64_t high,
+                              std::vector<int64_t> &out) {
+  if (llvm::Error error = readInts(option, text, low, high, out))
     return error;
-  for (int64_t threads : plan.threads)
-    if (threads & (threads - 1))
-      return usage("--threads: " + llvm::Twine(threads) +
-                   " is not a power of two");
+  for (int64_t number : out)
+    if (number & (number - 1))
+      return usage(option + ": " + llvm::Twine(number) +
+                   " is not a power of two; write one from " +
+                   llvm::Twine(low) + " to " + llvm::Twine(high));
   return llvm::Error::success();
 }
 
@@ -328,10 +331,13 @@ static const Option kOptions[] = {
        return readInts("--blocks", text, 0, 1 << 16, plan.blocks);
      }},
     {"--threads", "LIST",
-     "threads of a CTA, powers of two from 32 to 1024 [chosen]", readThreads},
-    {"--cluster", "LIST", "CTAs of a block [chosen]",
+     "threads of a CTA, powers of two from 32 to 1024 [chosen]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
-       return readInts("--cluster", text, 1, 16, plan.clusters);
+       return readPowers("--threads", text, 32, 1024, plan.threads);
+     }},
+    {"--cluster", "LIST", "CTAs of a block, powers of two up to 16 [chosen]",
+     [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       return readPowers("--cluster", text, 1, 16, plan.clusters);
      }},
     {"--graph", "", "calls are captured in a CUDA graph and replayed [so]",
      setFlag<&Plan::graph, true>},
@@ -542,6 +548,21 @@ static llvm::Error complete(Plan &plan, llvm::ArrayRef<llvm::StringRef> given) {
   return llvm::Error::success();
 }
 
+/// Refuses sizes of arrays that no operation has.
+static llvm::Error refuseSizes(const Plan &plan,
+                               llvm::ArrayRef<llvm::StringRef> given) {
+  bool rows = llvm::any_of(plan.operations, isOnRows);
+  bool flat = !llvm::all_of(plan.operations, isOnRows);
+  for (llvm::StringRef name : {"--rows", "--hidden"})
+    if (!rows && llvm::is_contained(given, name))
+      return usage(name + " is of operations on rows, and --op has none: drop "
+                          "it, or add --op all_reduce_rmsnorm");
+  if (!flat && llvm::is_contained(given, "--sizes"))
+    return usage("--sizes is of whole arrays, and --op has operations on rows "
+                 "alone: give --rows and --hidden instead");
+  return llvm::Error::success();
+}
+
 /// Refuses what would be read and forgotten: options that the way the program
 /// is used has no use for.
 static llvm::Error refuseIdle(const Plan &plan,
@@ -588,9 +609,13 @@ commsir::tune::parsePlan(llvm::ArrayRef<const char *> arguments) {
   llvm::SmallVector<llvm::StringRef> given;
   if (llvm::Error error = readArguments(plan, arguments, given))
     return error;
+  if (plan.help || plan.version)
+    return plan;
   if (llvm::Error error = refuseIdle(plan, given))
     return error;
   if (llvm::Error error = complete(plan, given))
+    return error;
+  if (llvm::Error error = refuseSizes(plan, given))
     return error;
   return plan;
 }

@@ -12,6 +12,7 @@
 #include "runtime/driver/Progress.h"
 #include "runtime/tune/Compile.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -469,7 +470,39 @@ static std::string makeIdentity(const Plan &plan, const Target &target) {
       .str();
 }
 
+/// Refuses to replace a file that is no table, or one of another machine: what
+/// it holds would be lost.
+static llvm::Error checkReplaced(const Plan &plan, const Target &target) {
+  if (!llvm::sys::fs::is_regular_file(plan.tune))
+    return llvm::Error::success();
+  auto refuse = [&](const llvm::Twine &why) {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   "--tune would replace '" + plan.tune +
+                                       "', " + why +
+                                       ": name another file, or remove it");
+  };
+  auto buffer = llvm::MemoryBuffer::getFile(plan.tune);
+  if (!buffer)
+    return refuse("which cannot be read (" + buffer.getError().message() + ")");
+  if ((*buffer)->getBuffer().empty())
+    return llvm::Error::success();
+  llvm::Expected<Table> table = parseTable((*buffer)->getBuffer(), plan.tune);
+  if (!table) {
+    llvm::consumeError(table.takeError());
+    return refuse("which is no table of its own");
+  }
+  Question machine;
+  target.describeMachine(machine);
+  if (table->chip == machine.chip && table->device == machine.device &&
+      table->ranks == plan.ranks)
+    return llvm::Error::success();
+  return refuse("a table of " + llvm::Twine(table->ranks) + " ranks on " +
+                (table->device.empty() ? table->chip : table->device));
+}
+
 int commsir::tune::runTuneWorker(Plan &plan, Target &target) {
+  if (llvm::Error error = checkReplaced(plan, target))
+    return fail(llvm::toString(std::move(error)));
   for (const Problem &problem : plan.problems())
     if (llvm::Error error = problem.check())
       return fail(llvm::toString(std::move(error)));

@@ -189,6 +189,22 @@ TEST(Plan, MistakesAreNamed) {
   EXPECT_NE(errorOf({"--calls", "0"}).find("from 1"), std::string::npos);
   EXPECT_NE(errorOf({"--full=1"}).find("takes no value"), std::string::npos);
   EXPECT_NE(errorOf({"--no-baselines", "--only-baselines"}), "");
+  EXPECT_NE(errorOf({"--cluster", "3"}).find("power of two; write one from 1"),
+            std::string::npos);
+}
+
+TEST(Plan, SizesThatNoOperationHasAreRefused) {
+  for (const char *name : {"--rows", "--hidden"}) {
+    EXPECT_NE(errorOf({name, "8"}).find("drop it, or add --op"),
+              std::string::npos);
+    EXPECT_EQ(errorOf({name, "8", "--op", "all_reduce,rows"}), "");
+    EXPECT_EQ(errorOf({name, "8", "--tune", "t"}), "");
+    EXPECT_EQ(errorOf({name, "8", "--help"}), "");
+  }
+  EXPECT_NE(errorOf({"--sizes", "1K", "--op", "rows"}).find("give --rows"),
+            std::string::npos);
+  EXPECT_EQ(errorOf({"--sizes", "1K", "--op", "rows,all_gather"}), "");
+  EXPECT_EQ(errorOf({"--acceptance", "--op", "rows"}), "");
 }
 
 TEST(Plan, ChoicesAreAllCombinations) {
