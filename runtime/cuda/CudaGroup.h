@@ -41,8 +41,9 @@ namespace commsir::cuda {
 
 namespace abi = mlir::comms::nvvm;
 
-/// Seconds that ranks wait at least for peers that compile or start NCCL.
-constexpr double kPatience = 60;
+/// Seconds that ranks wait at least for peers that open GPUs and start NCCL,
+/// and for those that compile, share memory or fill channels.
+constexpr double kOpeningSeconds = 60, kPreparingSeconds = 10;
 /// Bytes of pinned memory for reading the states of peers.
 constexpr size_t kStagingBytes = size_t(256) << 10;
 
@@ -212,9 +213,13 @@ private:
     uint32_t busy = 0;
   };
 
-  /// Seconds that ranks wait for each other before they launch: a peer may be
-  /// compiling. One that is gone is seen at once.
-  double patience() const { return std::max(settings.timeout, kPatience); }
+  /// Seconds that ranks wait for each other while the group is made, and
+  /// before they launch: a peer may be compiling. One that is gone is seen at
+  /// once.
+  double opening() const { return std::max(settings.timeout, kOpeningSeconds); }
+  double patience() const {
+    return std::max(settings.timeout, kPreparingSeconds);
+  }
   llvm::Error makeCommunicator();
   llvm::Expected<bool> agreeOnNccl(std::string &why);
   llvm::Expected<uint64_t> agreeOnLimit();

@@ -41,7 +41,7 @@ llvm::Expected<bool> CudaGroup::agreeOnNccl(std::string &why) {
   } else {
     mine = llvm::toString(nccl.takeError());
   }
-  auto all = mesh->all("finding NCCL", mine, patience());
+  auto all = mesh->all("finding NCCL", mine, opening());
   if (!all)
     return all.takeError();
   for (auto [rank, text] : llvm::enumerate(*all))
@@ -59,9 +59,9 @@ llvm::Error CudaGroup::identifyPeers() {
   if (auto error = mesh->agree(
           "naming GPUs",
           asGroupError(uuid ? llvm::Error::success() : uuid.takeError()),
-          patience()))
+          opening()))
     return error;
-  auto all = mesh->all("naming GPUs", *uuid, patience());
+  auto all = mesh->all("naming GPUs", *uuid, opening());
   if (!all)
     return all.takeError();
   for (size_t a = 0; a < all->size(); ++a)
@@ -94,7 +94,7 @@ llvm::Error CudaGroup::makeCommunicator() {
     return usage("NCCL's windows were asked for: " + why);
   if (!*useNccl) {
     windowsNote = "CUDA's memory, shared between processes (" + why + ")";
-    auto made = Communicator::createShared(*device, *mesh, patience());
+    auto made = Communicator::createShared(*device, *mesh, opening());
     if (!made)
       return made.takeError();
     communicator = std::move(*made);
@@ -102,7 +102,7 @@ llvm::Error CudaGroup::makeCommunicator() {
   }
   const Nccl &nccl = **Nccl::get();
   auto agreement = [this](llvm::StringRef what, llvm::Error mine) {
-    return mesh->agree(what, asGroupError(std::move(mine)), patience());
+    return mesh->agree(what, asGroupError(std::move(mine)), opening());
   };
   windowsNote =
       llvm::formatv("NCCL {0}.{1}.{2} ({3})", nccl.version / 10000,
@@ -128,11 +128,11 @@ llvm::Error CudaGroup::makeCommunicator() {
   llvm::Error error = llvm::Error::success();
   if (settings.rank == 0)
     error = nccl.check(nccl.GetUniqueId(&id), "ncclGetUniqueId");
-  if (auto failed = mesh->agree("starting NCCL", std::move(error), patience()))
+  if (auto failed = mesh->agree("starting NCCL", std::move(error), opening()))
     return failed;
   auto ids =
       mesh->all("starting NCCL",
-                llvm::StringRef(id.internal, sizeof(id.internal)), patience());
+                llvm::StringRef(id.internal, sizeof(id.internal)), opening());
   if (!ids)
     return ids.takeError();
   std::memcpy(id.internal, ids->front().data(), sizeof(id.internal));
@@ -157,10 +157,10 @@ llvm::Expected<uint64_t> CudaGroup::agreeOnLimit() {
       wrong = usage(llvm::toString(read.takeError()));
   }
   if (auto error = mesh->agree("reading the limit on channel memory",
-                               std::move(wrong), patience()))
+                               std::move(wrong), opening()))
     return std::move(error);
   auto all = mesh->all("comparing the limits on channel memory",
-                       std::to_string(limit), patience());
+                       std::to_string(limit), opening());
   if (!all)
     return all.takeError();
   for (llvm::StringRef text : *all)
@@ -171,7 +171,7 @@ llvm::Expected<uint64_t> CudaGroup::agreeOnLimit() {
 
 llvm::Error CudaGroup::start() {
   Current current(cu, device->context());
-  if (auto error = mesh->agree("opening GPUs", identifyPeers(), patience()))
+  if (auto error = mesh->agree("opening GPUs", identifyPeers(), opening()))
     return error;
   // Agreed at once: a rank that failed here must not be waited for in a window.
   llvm::Error made = makeCommunicator();
@@ -192,7 +192,7 @@ llvm::Error CudaGroup::start() {
         made = memory.takeError();
     }
   if (auto error = mesh->agree("starting the group",
-                               asGroupError(std::move(made)), patience()))
+                               asGroupError(std::move(made)), opening()))
     return error;
   *static_cast<uint64_t *>(abortWord->host()) = kAbortedByHost;
   auto limit = agreeOnLimit();
@@ -202,7 +202,7 @@ llvm::Error CudaGroup::start() {
   llvm::Error reserved =
       pool->reserve(std::min<uint64_t>(kFirstChannels, *limit));
   return mesh->agree("making channel memory", asGroupError(std::move(reserved)),
-                     patience());
+                     opening());
 }
 
 llvm::Expected<std::unique_ptr<group::Group>>
@@ -226,7 +226,7 @@ commsir::group::createCudaGroup(const GroupOptions &options, Store &store) {
     device = std::make_unique<Device>(std::move(*found));
   else
     opened = asGroupError(found.takeError());
-  double patience = std::max(options.timeout, kPatience);
+  double patience = std::max(options.timeout, kOpeningSeconds);
   auto mesh = Mesh::connect(store, options.name, int(options.rank),
                             int(options.ranks), patience);
   if (!mesh) {
