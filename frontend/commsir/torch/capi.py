@@ -87,6 +87,7 @@ _GET = ctypes.CFUNCTYPE(
 
 #: Statuses after which ranks tell each other what they were calling.
 DEADLOCK, DISAGREE = 5, 9
+ABORTED = 10
 
 
 class CommsIRError(dist.DistBackendError):
@@ -251,6 +252,15 @@ class Group:
         made.library, made.rank, made.size, made.handle = load(path), rank, size, ctypes.c_void_p(handle)
         return made
 
+    def __repr__(self) -> str:
+        return f"<rank {self.rank} of {self.size} on {self.device}{'' if self.handle else ', destroyed'}>"
+
+    @property
+    def _open(self) -> ctypes.c_void_p:
+        if not self.handle:
+            raise CommsIRError("commsir: the group was destroyed; make a new one", ABORTED)
+        return self.handle
+
     def _check(self, status: int) -> None:
         if status:
             raise CommsIRError((self.library.commsir_error_message() or b"no message").decode(), status)
@@ -269,7 +279,7 @@ class Group:
     def collective(self, call: Collective, stream: int = 0) -> None:
         """Runs a call; on a GPU, puts it into a stream."""
         self._check(
-            self.library.commsir_group_collective(self.handle, ctypes.byref(call), ctypes.c_void_p(stream or None))
+            self.library.commsir_group_collective(self._open, ctypes.byref(call), ctypes.c_void_p(stream or None))
         )
 
     def kernel(self, source: str | os.PathLike[str] | Kernel, name: str = "", **options: Any) -> GroupKernel:
@@ -279,7 +289,7 @@ class Group:
         kernel = ctypes.c_void_p()
         self._check(
             self.library.commsir_group_kernel(
-                self.handle,
+                self._open,
                 text.encode(),
                 name.encode(),
                 json.dumps(options).encode() if options else None,
@@ -290,6 +300,7 @@ class Group:
 
     def launch(self, kernel: ctypes.c_void_p, tensors: Sequence[torch.Tensor | None], stream: int) -> None:
         """A kernel with one tensor for each argument, None for what is the group's."""
+        _ = self._open  # Its kernels have gone with it.
         arguments = (_Argument * len(tensors))(
             *(_Argument(None, 0) if one is None else _Argument(one.data_ptr(), one.nbytes) for one in tensors)
         )
@@ -302,21 +313,21 @@ class Group:
     def allocate(self, size: int) -> int:
         """Symmetric memory of `size` bytes on every rank. Collective."""
         base = ctypes.c_void_p()
-        self._check(self.library.commsir_window_allocate(self.handle, ctypes.c_size_t(size), ctypes.byref(base)))
+        self._check(self.library.commsir_window_allocate(self._open, ctypes.c_size_t(size), ctypes.byref(base)))
         return base.value or 0
 
     def release(self, base: int) -> None:
         """Collective; `base` is what `allocate` returned."""
-        self._check(self.library.commsir_window_release(self.handle, ctypes.c_void_p(base)))
+        self._check(self.library.commsir_window_release(self._open, ctypes.c_void_p(base)))
 
     def adopt(self, own: int, size: int, parts: Sequence[int]) -> None:
         """Memory that others made symmetric, as a window: where this rank reaches each rank's part."""
         array = (ctypes.c_uint64 * len(parts))(*parts)
-        self._check(self.library.commsir_window_adopt(self.handle, ctypes.c_void_p(own), ctypes.c_size_t(size), array))
+        self._check(self.library.commsir_window_adopt(self._open, ctypes.c_void_p(own), ctypes.c_size_t(size), array))
 
     def share(self, own: int, size: int) -> None:
         """Memory of this rank's GPU, by whomever it was allocated, as a window. Collective; `size` as everywhere."""
-        self._check(self.library.commsir_window_share(self.handle, ctypes.c_void_p(own), ctypes.c_size_t(size)))
+        self._check(self.library.commsir_window_share(self._open, ctypes.c_void_p(own), ctypes.c_size_t(size)))
 
     def forget(self, own: int) -> None:
         """Ends `adopt` and `share`, on this rank."""
@@ -333,7 +344,7 @@ class Group:
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Of waits that begin later."""
-        self._check(self.library.commsir_group_set_timeout(self.handle, ctypes.c_double(timeout.total_seconds())))
+        self._check(self.library.commsir_group_set_timeout(self._open, ctypes.c_double(timeout.total_seconds())))
 
     def poll(self) -> None:
         """Raises what launches have reported since."""

@@ -58,14 +58,15 @@ def wrap_process_group(group: Any = None, *, name: str = "wrapped", timeout: flo
     )
 
 
-def adopt_symmetric_memory(group: capi.Group, tensor: torch.Tensor) -> None:
+def adopt_symmetric_memory(group: capi.Group, tensor: torch.Tensor, process_group: Any = None) -> None:
     """A tensor of torch.distributed._symmetric_memory as a window, until the group ends or `group.forget`.
 
-    The tensor has been through `rendezvous`. Kernels of the group then use it in place.
+    The tensor has been through `rendezvous` with `process_group` (the default one), whose ranks are the group's.
+    Kernels of the group then use it in place.
     """
     import torch.distributed._symmetric_memory as symmetric
 
-    handle: Any = symmetric.rendezvous(tensor, dist.group.WORLD)
+    handle: Any = symmetric.rendezvous(tensor, dist.group.WORLD if process_group is None else process_group)
     parts = [int(part) for part in handle.buffer_ptrs]
     if len(parts) != group.size:
         raise ValueError(f"commsir: a tensor of {len(parts)} ranks for a group of {group.size}")
@@ -174,21 +175,34 @@ def unshare(memory: torch.Tensor | torch.cuda.MemPool, group: Any = None) -> Non
 
 
 def window_tensor(
-    group: capi.Group, shape: tuple[int, ...], dtype: torch.dtype = torch.float32, *, base: int = 0, rank: int = -1
+    group: capi.Group,
+    shape: int | tuple[int, ...],
+    dtype: torch.dtype = torch.float32,
+    *,
+    base: int = 0,
+    rank: int = -1,
 ) -> torch.Tensor:
-    """Symmetric memory of a CPU group as a tensor.
+    """Symmetric memory of a group as a tensor.
 
     Without `base` it is allocated, collectively. With `base`, an address in a window (`tensor.data_ptr()`), and
-    `rank`, it is that rank's copy as this rank reaches it: what is written there, that rank reads. The memory lives
-    as long as the group.
+    `rank`, it is that rank's copy as this rank reaches it: what is written there, that rank reads; this is for groups
+    on the CPU. The memory lives as long as the group.
     """
-    size = prod(shape) * dtype.itemsize
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    on_gpu = group.device.type == "cuda"
+    if on_gpu and rank >= 0:
+        raise RuntimeError("commsir: on GPUs peers' copies are reached by commsir.torch.window(…).peer(rank)")
+    size = prod(sizes) * dtype.itemsize
     address = base or group.allocate(max(size, 1))
     if rank >= 0:
         own, address = address, group.peer(address, rank)
         if not address:
             raise ValueError(f"commsir: {own:#x} lies in no window, or rank {rank} is out of reach")
     if not size:
-        return torch.empty(shape, dtype=dtype)
+        return torch.empty(sizes, dtype=dtype, device=group.device)
+    if on_gpu:
+        from commsir.torch import ops
+
+        return torch.as_tensor(ops._Memory(address, size), device=group.device).view(dtype).view(sizes)
     memory = (ctypes.c_char * size).from_address(address)
-    return torch.frombuffer(memory, dtype=dtype, count=prod(shape)).view(shape)
+    return torch.frombuffer(memory, dtype=dtype, count=prod(sizes)).view(sizes)

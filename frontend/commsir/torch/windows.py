@@ -10,6 +10,8 @@ import torch.distributed
 import torch.utils.dlpack
 
 import commsir
+from commsir._arrays import spelled
+from commsir.errors import UsageError
 from commsir.window import GroupWindow
 
 dist: Any = torch.distributed
@@ -45,7 +47,7 @@ def _group(used: Any, device: Any, timeout: float) -> commsir.Group:
 
 def window(
     shape: int | tuple[int, ...],
-    dtype: torch.dtype = torch.float32,
+    dtype: torch.dtype | str = torch.float32,
     *,
     group: Any = None,
     signals: int = 8,
@@ -58,9 +60,12 @@ def window(
     window.
     """
     used = dist.distributed_c10d._get_default_group() if group is None else group
+    if not hasattr(used, "get_group_store"):
+        raise UsageError(f"commsir: group is a {type(used).__name__}, not a process group of torch.distributed")
+    wanted: torch.dtype = dtype if isinstance(dtype, torch.dtype) else getattr(torch, spelled(dtype)[1])
 
     def tensor(memory: Any) -> torch.Tensor:
-        # Integers have no sign in a window.
-        return torch.utils.dlpack.from_dlpack(memory).view(dtype)
+        # A peer's integers have no sign.
+        return torch.utils.dlpack.from_dlpack(memory).view(wanted)
 
-    return _group(used, device, timeout).window(shape, dtype, signals=signals, to=tensor)
+    return _group(used, device, timeout).window(shape, wanted, signals=signals, to=tensor)

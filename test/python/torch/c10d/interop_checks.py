@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import commsir
@@ -9,6 +10,7 @@ import torch
 import torch.distributed
 from commsir.examples.one_shot import one_shot
 from commsir.torch import interop
+from commsir.torch.capi import CommsIRError
 
 dist: Any = torch.distributed
 
@@ -56,6 +58,14 @@ def kernels(rank: int, size: int) -> None:
     assert (y == size * (size - 1) / 2 + 0.5).all()
     dist.barrier()
     group.destroy()
+    calls: list[Callable[[], Any]] = [lambda: kernel(x, inbox, y), lambda: group.kernel(ADD), lambda: group.allocate(8)]
+    for call in calls:
+        try:
+            call()
+        except CommsIRError as error:
+            assert "the group was destroyed; make a new one" in str(error), error
+        else:
+            raise AssertionError("a group that was destroyed goes on")
 
 
 class Shared:

@@ -57,6 +57,8 @@ def refused(rank: int, size: int) -> None:
     row = torch.zeros(4, dtype=torch.bfloat16)
     call: Callable[[], Any]
     for error, parts, call in [
+        (commsir.UsageError, "group is a str, not a process group", lambda: commsir.torch.window(1, group="world")),
+        (commsir.UsageError, "there is no element type 'f4'", lambda: commsir.torch.window(1, "f4")),
         (commsir.UsageError, "the array is f32, but the window bf16", lambda: window.put(torch.zeros(4), 0)),
         (
             commsir.BoundsError,
