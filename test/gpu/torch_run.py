@@ -337,6 +337,29 @@ def shared(rank: int, size: int, kind: str) -> None:
     commsir.torch.unshare(memory)
 
 
+def own_kernel(rank: int, size: int) -> None:
+    """A kernel on tensors by a group over NCCL's communicator: its window is the caller's, its signals the group's."""
+    from commsir.examples.one_shot import one_shot
+    from commsir.torch import interop
+
+    group = interop.wrap_process_group(name="own_kernel")
+    kernel = group.kernel(one_shot, slots=2 * size, n=4096)
+    inbox = interop.window_tensor(group, (2 * size, 4096))
+    assert inbox.get_device() == torch.cuda.current_device() and not inbox.any()
+    x, y = torch.zeros(4096, device="cuda"), torch.zeros(4096, device="cuda")
+    for stream in (torch.cuda.current_stream(), torch.cuda.Stream()):
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for turn in range(10):
+                x.fill_(rank + turn)
+                kernel(x, inbox, y)
+                assert torch.all(y == sum(r + turn for r in range(size))), turn
+        torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    dist.barrier()
+    group.destroy()
+
+
 def pools_differ(rank: int, size: int) -> None:
     """All ranks hear of it, and go on."""
     import commsir.torch
@@ -358,6 +381,7 @@ def check_interop(rank: int, size: int, failed: list[str]) -> None:
 
     for kind in ("tensor", "symmetric memory", "pool"):
         attempt(f"shared {kind}", partial(shared, rank, size, kind), failed)
+    attempt("a kernel of one's own", lambda: own_kernel(rank, size), failed)
     attempt("pools that differ", lambda: pools_differ(rank, size), failed)
     attempt("another device is current", lambda: another_device_is_current(rank, size), failed)
     for library, check in (("cupy", arrays_of_cupy), ("jax", arrays_of_jax)):
