@@ -52,6 +52,8 @@ static constexpr double kRate = 340e3, kRateInStep = 360e3;
 /// is more from memory, while the links are idle; Lamport writes poison over
 /// them besides.
 static constexpr double kCached = 9e6, kMemoryRate = 2.5e6, kPoisonRate = 6e6;
+/// Of poison that other work hides, what is seen of it.
+static constexpr double kSeen = 0.1;
 /// Along the ring, where slots are filled while others are read, poison is what
 /// is left of it, from fewer bytes on.
 static constexpr double kCachedInRing = 4e6, kPoisonRateInRing = 2e6;
@@ -90,8 +92,9 @@ static constexpr ProtocolRow kProtocols[] = {
     // Data and flag in one store of 8 bytes, of which a link takes 150 GB/s.
     {"ll", -0.04, 1.0, 2.27},
     {"ll128", 0, 0, 1, false, true}, // by lines, which devices write whole
-    {"pull", 1.6, 3.0, 1, true},     // and loads that cross the link
-    {"push", 1.2, 0, 1, true},       // stores, a fence, a signal
+    // Loads that cross the link, by hand 317 GB/s, and two barriers.
+    {"pull", 1.6, 3.0, 1.07, true},
+    {"push", 1.2, 0, 1, true}, // stores, a fence, a signal
 };
 static constexpr ProtocolRow kUnknown = {"", 1.5, 0};
 
@@ -292,7 +295,7 @@ static double getReading(const Pair &pair) {
   double waiting = over(bytes, kCached);
   double time = waiting / kMemoryRate;
   if (poison)
-    time += waiting / kPoisonRate;
+    time += std::max(waiting, kSeen * pair.problem.partBytes()) / kPoisonRate;
   if (poison && pair.algorithm->name == "ring")
     time += over(pair.wires * kRate, kCachedInRing) / kPoisonRateInRing;
   return time;
@@ -302,7 +305,9 @@ static double getReading(const Pair &pair) {
 static double getLatency(const Pair &pair, int64_t blocks) {
   bool ring = pair.algorithm->name == "ring";
   double peers = double(std::max<int64_t>(pair.problem.ranks - 2, 0));
-  double hop = kHop + pair.row->hop;
+  // Where ranks meet anyhow, a send needs no meeting of its own.
+  bool meets = pair.row->meets && pair.barriers == 0;
+  double hop = kHop + (pair.row->meets && !meets ? 0 : pair.row->hop);
   double hidden =
       pair.row->meets ? 1.0 : std::max(kLeftOfHop, 1 - pair.wires / kHides);
   double time = kLaunch + pair.barriers * kBarrier;
@@ -328,23 +333,45 @@ static int64_t countRounds(const Pair &pair, const Question &question,
                            ranks * llvm::divideCeil(tiles, ranks * way.blocks));
 }
 
+/// Whether a block works on as many tiles at a time as there are ranks, so that
+/// each has one of its own.
+static bool takesTurns(const Pair &pair) {
+  return pair.algorithm->name == "ring" && pair.problem.kind->reduces &&
+         pair.problem.kind->movement == comms::Movement::Same;
+}
+
+/// Microseconds on the busiest link: more than the rule says where blocks have
+/// fewer tiles than there are ranks that take turns.
+static double getWires(const Pair &pair, const Question &question,
+                       const Way &way) {
+  if (!takesTurns(pair))
+    return pair.wires;
+  auto rounds = countRounds(pair, question, way);
+  auto turns = llvm::alignTo(rounds, pair.problem.ranks);
+  return pair.wires * double(turns) / double(rounds);
+}
+
 /// What a block's tiles beyond the first take.
 static double getLoops(const Pair &pair, const Question &question,
                        const Way &way) {
   int64_t rounds = countRounds(pair, question, way);
   bool rows = !pair.problem.flat;
+  double loops = std::max(0.0, (rows ? kNextRow : kTile) * double(rounds - 1) -
+                                   kHidden * pair.wires);
   if (pair.algorithm->name != "ring")
-    return std::max(0.0, (rows ? kNextRow : kTile) * double(rounds - 1) -
-                             kHidden * pair.wires);
-  // Each goes around the ring before the next, or as many at a time as there
-  // are ranks where each has one of its own; a broadcast is a pipeline.
-  bool same = pair.problem.kind->movement == comms::Movement::Same;
-  bool pipeline = same && !pair.problem.kind->reduces;
-  if (same && !pipeline)
+    return loops;
+  // One goes around the ring after the other; a broadcast is a pipeline.
+  if (takesTurns(pair))
     rounds = llvm::divideCeil(rounds, pair.problem.ranks);
+  bool pipeline = pair.problem.kind->direction == comms::Direction::RootToAll;
   double turn = (kHop + pair.row->hop) * (pipeline ? 1 : pair.hops);
-  double loops = turn * double(rounds - 1);
-  return rows || pair.row->meets ? loops : std::max(0.0, loops - pair.wires);
+  // The next rank is waited for as the one before is.
+  if (pair.row->meets)
+    turn *= 2;
+  double turns = turn * double(rounds - 1);
+  if (rows)
+    return turns + loops;
+  return pair.row->meets ? turns : std::max(0.0, turns - pair.wires);
 }
 
 /// What the shape of a CTA adds.
@@ -370,8 +397,9 @@ static double estimatePair(const Pair &pair, const Question &question,
     return (pair.hops + pair.barriers) * hop + pair.wires;
   }
   Way way = applyRecipe(recipe, question);
-  return getLatency(pair, way.blocks) + pair.wires + getReading(pair) +
-         getLoops(pair, question, way) + getShape(pair, question, way);
+  return getLatency(pair, way.blocks) + getWires(pair, question, way) +
+         getReading(pair) + getLoops(pair, question, way) +
+         getShape(pair, question, way);
 }
 
 std::optional<double> commsir::tune::estimate(const Question &question,
@@ -429,7 +457,7 @@ static void shapeFlat(const Question &question, const comms::Problem &problem,
   int64_t processors = countMultiprocessors(question);
   if (recipe.algorithm == "permutation" && part >= 1 << 20) {
     bool copies = problem.kind->movement != comms::Movement::Same &&
-                  !problem.kind->reduces;
+                  !problem.kind->reduces && problem.storesToPeers();
     recipe.threads = 1024;
     recipe.limit = copies && problem.ranks > 2
                        ? std::min<int64_t>(64, processors)
@@ -451,6 +479,8 @@ static Recipe suggest(const Question &question, const Pair &pair) {
     return recipe;
   if (pair.problem.flat) {
     shapeFlat(question, pair.problem, recipe);
+    if (takesTurns(pair))
+      recipe.spread = pair.problem.ranks;
     return recipe;
   }
   std::vector<Recipe> shapes = listRowShapes(question, recipe);
