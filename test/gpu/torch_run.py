@@ -347,7 +347,8 @@ def own_kernel(rank: int, size: int) -> None:
     inbox = interop.window_tensor(group, (2 * size, 4096))
     assert inbox.get_device() == torch.cuda.current_device() and not inbox.any()
     x, y = torch.zeros(4096, device="cuda"), torch.zeros(4096, device="cuda")
-    for stream in (torch.cuda.current_stream(), torch.cuda.Stream()):
+    another: Any = torch.cuda.Stream
+    for stream in (torch.cuda.current_stream(), another()):
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for turn in range(10):
