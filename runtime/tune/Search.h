@@ -55,6 +55,8 @@ public:
         [](const Question &) { return std::vector<Recipe>(); };
     /// Time is up: what is known is what there is.
     std::function<bool()> isOver = [] { return false; };
+    /// What time is left is for measuring again.
+    std::function<bool()> isSearchOver = [] { return false; };
     /// A step has been done: how much of all, in [0, 1].
     std::function<void(size_t range, int64_t size, double share)> step =
         [](size_t, int64_t, double) {};
@@ -63,6 +65,8 @@ public:
   Search(std::vector<Range> ranges, Hooks hooks);
   void run();
 
+  /// Whether something was left out because time was up.
+  bool isCut() const { return cut; }
   /// What was measured, one section a range.
   std::vector<Section> sections() const;
   /// The best at a point; nothing where nothing ran.
@@ -82,11 +86,13 @@ private:
   void spread(size_t range);
   void confirm(size_t range, int64_t size);
   void tell(size_t range, int64_t size);
+  bool isSearchOver();
 
   std::vector<Range> ranges;
   Hooks hooks;
   std::vector<std::map<int64_t, Times>> all;
   size_t count = 0, steps = 0, stepsDone = 0;
+  bool cut = false;
 };
 
 /// The recipes one step away from `recipe` in one of its numbers, for a

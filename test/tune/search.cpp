@@ -47,7 +47,7 @@ struct Made {
   size_t calls = 0, most = SIZE_MAX;
   std::set<std::string> broken;
 
-  Search search() {
+  Search::Hooks hooks() {
     Search::Hooks hooks;
     hooks.measure = [this](size_t range, int64_t size,
                            const std::vector<Recipe> &recipes) {
@@ -62,8 +62,9 @@ struct Made {
       return times;
     };
     hooks.isOver = [this] { return calls >= most; };
-    return Search(ranges, hooks);
+    return hooks;
   }
+  Search search() { return Search(ranges, hooks()); }
 };
 } // namespace
 
@@ -181,6 +182,24 @@ TEST(Search, EndsWhenTimeIsUpWithWhatThereIs) {
   EXPECT_GE(made.calls, 40u);
   EXPECT_LT(made.calls, 70u); // The batch that was under way ends.
   EXPECT_FALSE(search.sections().empty());
+}
+
+TEST(Search, TimeIsLeftForMeasuringAgain) {
+  Made made;
+  made.ranges = {makeRange(kSizes)};
+  Search::Hooks hooks = made.hooks();
+  hooks.isOver = [] { return false; };
+  hooks.isSearchOver = [&] { return made.calls >= 40; };
+  std::set<int64_t> again;
+  hooks.confirm = [&](size_t range, int64_t size,
+                      const std::vector<Recipe> &recipes) {
+    again.insert(size);
+    return hooks.measure(range, size, recipes);
+  };
+  Search search(made.ranges, hooks);
+  search.run();
+  EXPECT_TRUE(search.isCut());
+  EXPECT_EQ(again.size(), search.sections().front().points.size());
 }
 
 TEST(Search, NeighboursStayOnTheGpu) {
