@@ -1,0 +1,64 @@
+//===- Measured.h - Tables that tests compare with --------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The built-in tables, those of other sizes in Inputs, and the questions that
+// their points answer.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_TEST_TUNE_MEASURED_H
+#define COMMSIR_TEST_TUNE_MEASURED_H
+
+#include "runtime/tune/Table.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+#include <algorithm>
+
+namespace commsir::tune {
+
+/// Inputs/held-*.json, by name.
+inline std::vector<Table> readHeld() {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (llvm::sys::fs::directory_iterator it(COMMSIR_TUNE_INPUTS, error), end;
+       it != end && !error; it.increment(error))
+    if (llvm::sys::path::extension(it->path()) == ".json")
+      paths.push_back(it->path());
+  std::sort(paths.begin(), paths.end());
+  std::vector<Table> all;
+  for (const std::string &path : paths) {
+    auto buffer = llvm::cantFail(
+        llvm::errorOrToExpected(llvm::MemoryBuffer::getFile(path)));
+    all.push_back(llvm::cantFail(parseTable(buffer->getBuffer(), path)));
+  }
+  return all;
+}
+
+inline Question askOf(const Table &table, const Section &section,
+                      int64_t size) {
+  Question question;
+  question.op = section.op;
+  question.reduction = "sum";
+  question.elementType = section.type;
+  question.bytes = section.columns ? size * section.columns * 2 : size;
+  question.rows = section.columns ? size : 0;
+  question.columns = section.columns;
+  question.ranks = table.ranks;
+  question.chip = table.chip;
+  question.device = table.device;
+  // Measured on windows; rows with a residual, so that no rank can write what
+  // comes out for another.
+  question.windows = !section.columns;
+  return question;
+}
+
+} // namespace commsir::tune
+
+#endif // COMMSIR_TEST_TUNE_MEASURED_H
