@@ -110,7 +110,8 @@ static llvm::Error fillRandom(const Argument &argument, llvm::StringRef text,
   if (text.getAsInteger(10, seed))
     return bad("--input " + argument.name + "=random" +
                (text.empty() ? "" : ":" + text) +
-               ": a seed is needed; write a whole number, as random:1");
+               ": a seed of 0 or more is needed; write a whole number, as "
+               "random:1");
   Element element = *argument.element;
   unsigned width = elementBytes(element);
   uint64_t state =

@@ -14,6 +14,7 @@
 #include "runtime/driver/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
@@ -32,20 +33,33 @@ static llvm::Error usage(const llvm::Twine &text) {
 /// Reads a whole number in [low, high].
 static llvm::Error readInt(llvm::StringRef option, llvm::StringRef text,
                            int64_t low, int64_t high, int64_t &out) {
-  if (text.getAsInteger(10, out))
-    return usage(option + ": '" + text + "' is not a whole number" +
-                 (text.empty() ? "" : " that fits 64 bits"));
-  if (out < low || out > high)
-    return usage(option + ": " + text +
-                 " is out of range; it must lie between " + llvm::Twine(low) +
-                 " and " + llvm::Twine(high));
-  return llvm::Error::success();
+  bool fits = !text.getAsInteger(10, out);
+  llvm::APInt any;
+  if (!fits && text.ltrim('-').getAsInteger(10, any))
+    return usage(option + ": '" + text + "' is not a whole number");
+  if (fits && out >= low && out <= high)
+    return llvm::Error::success();
+  bool isBounded = high != std::numeric_limits<int64_t>::max();
+  std::string limits =
+      isBounded || !fits
+          ? llvm::formatv("lie between {0} and {1}", low, high).str()
+          : llvm::formatv("be {0} or more", low).str();
+  return usage(option + ": " + text + " is out of range; it must " + limits);
 }
 
 static llvm::Error readDouble(llvm::StringRef option, llvm::StringRef text,
                               double &out) {
   if (text.getAsDouble(out) || !std::isfinite(out) || out < 0)
     return usage(option + ": '" + text + "' is not a number of 0 or more");
+  return llvm::Error::success();
+}
+
+/// Reads a time that is more than none.
+static llvm::Error readSeconds(llvm::StringRef option, llvm::StringRef text,
+                               double &out) {
+  if (text.getAsDouble(out) || !std::isfinite(out) || out <= 0)
+    return usage(option + ": '" + text +
+                 "' is not a number of seconds above 0");
   return llvm::Error::success();
 }
 
@@ -252,7 +266,7 @@ return error;
 }
 , {"--time-limit", "SECONDS",
    "give up after that time; with --fuzz-schedules, on each order",
-   READ{return readDouble(option, text, o.timeLimit);
+   READ{return readSeconds(option, text, o.timeLimit);
 }
 }
 , {"--memory-limit", "BYTES",
@@ -275,32 +289,35 @@ static llvm::Error readTarget(Options &o, llvm::StringRef option,
   return llvm::Error::success();
 }
 
+/// Reads a power of two in [low, high].
+static llvm::Error readPower(llvm::StringRef option, llvm::StringRef text,
+                             int64_t low, int64_t high, int64_t &out) {
+  if (llvm::Error error = readInt(option, text, low, high, out))
+    return error;
+  if (!llvm::isPowerOf2_64(out))
+    return usage(option + ": " + text +
+                 " is not a power of two; write one from " + llvm::Twine(low) +
+                 " to " + llvm::Twine(high));
+  return llvm::Error::success();
+}
+
 static llvm::Error readThreads(Options &o, llvm::StringRef option,
                                llvm::StringRef text) {
-  if (llvm::Error error = readInt(option, text, 32, 1024, o.threads))
-    return error;
-  if (!llvm::isPowerOf2_64(o.threads))
-    return usage(option + ": " + text + " is not a power of two");
-  return llvm::Error::success();
+  return readPower(option, text, 32, 1024, o.threads);
 }
 
 static llvm::Error readCluster(Options &o, llvm::StringRef option,
                                llvm::StringRef text) {
-  if (llvm::Error error = readInt(option, text, 1, 16, o.cluster))
-    return error;
-  if (!llvm::isPowerOf2_64(o.cluster))
-    return usage(option + ": " + text + " is not a power of two");
-  return llvm::Error::success();
+  return readPower(option, text, 1, 16, o.cluster);
 }
 
 static llvm::Error readTimeout(Options &o, llvm::StringRef option,
                                llvm::StringRef text) {
-  if (llvm::Error error = readDouble(option, text, o.timeout))
+  if (llvm::Error error = readSeconds(option, text, o.timeout))
     return error;
-  if (o.timeout == 0 || o.timeout > 3600)
+  if (o.timeout > 3600)
     return usage(option + ": " + text +
-                 " is out of range; it must be more than 0 and at most 3600 "
-                 "seconds");
+                 " is out of range; it must be at most 3600 seconds");
   return llvm::Error::success();
 }
 
@@ -459,18 +476,48 @@ static llvm::Error judgeTarget(const Options &options) {
   return llvm::Error::success();
 }
 
+/// Options that would be read and forgotten.
+static llvm::Error judgeIdle(const Options &options) {
+  bool isTolerant = options.rtol || options.atol;
+  if (options.expects.empty() && (isTolerant || options.bitwise))
+    return usage(llvm::Twine(options.bitwise ? "--bitwise"
+                             : options.rtol  ? "--rtol"
+                                             : "--atol") +
+                 " is of a comparison, and there is none: give --expect "
+                 "NAME=FILE");
+  if (options.workers && !options.fast && !options.fuzzSchedules)
+    return usage("--workers is of --fast and --fuzz-schedules: give one of "
+                 "them, or leave it out");
+  if (options.checkEvents && !options.check)
+    return usage("--check-events is of the checker, which --no-check leaves "
+                 "out: choose one");
+  return llvm::Error::success();
+}
+
+/// What a batch is given beside it; its lines say all else.
+static llvm::Error judgeBatch(const Options &options,
+                              llvm::ArrayRef<llvm::StringRef> given) {
+  if (!options.file.empty())
+    return usage("--batch takes its kernel files from its lines: leave out '" +
+                 options.file + "'");
+  for (llvm::StringRef name : given)
+    if (name != "--batch")
+      return usage("--batch takes its options from its lines: write " + name +
+                   " into them");
+  return llvm::Error::success();
+}
+
 /// Options that cannot stand together, and output patterns.
-static llvm::Error judge(const Options &options) {
+static llvm::Error judge(const Options &options,
+                         llvm::ArrayRef<llvm::StringRef> given) {
   if (!options.batch.empty())
-    return options.file.empty()
-               ? llvm::Error::success()
-               : usage("--batch takes its kernel files from its lines: leave "
-                       "out '" +
-                       options.file + "'");
+    return judgeBatch(options, given);
   if (options.file.empty())
     return usage("no kernel file given; usage: comms-run FILE.mlir --ranks N "
                  "(--help shows examples)");
   if (llvm::Error error = judgeTarget(options))
+    return error;
+  if (llvm::Error error = judgeIdle(options))
     return error;
   if (options.impl == "nccl" && options.windows == "plain")
     return usage("--impl nccl calls NCCL's device library, which works on "
@@ -497,6 +544,7 @@ llvm::Expected<Options>
 commsir::driver::parseOptions(llvm::ArrayRef<const char *> arguments) {
   Options options;
   bool onlyFiles = false;
+  llvm::SmallVector<llvm::StringRef> given;
   for (size_t i = 0; i < arguments.size(); ++i) {
     llvm::StringRef argument = arguments[i];
     if (argument == "-h")
@@ -526,10 +574,11 @@ commsir::driver::parseOptions(llvm::ArrayRef<const char *> arguments) {
     }
     if (llvm::Error error = option->read(options, name, value))
       return error;
+    given.push_back(option->name);
   }
   if (options.help || options.version)
     return options;
-  if (llvm::Error error = judge(options))
+  if (llvm::Error error = judge(options, given))
     return error;
   return options;
 }

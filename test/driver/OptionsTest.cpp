@@ -28,9 +28,10 @@ bool contains(const std::string &text, llvm::StringRef part) {
   EXPECT_TRUE(contains(errorOf({__VA_ARGS__}), part)) << errorOf({__VA_ARGS__})
 
 TEST(Options, ReadsBothSpellings) {
-  auto options = parseOptions({"k.mlir", "--ranks=8", "--blocks", "2",
-                               "--input", "x=x-%r.npy", "--input=y=random:1",
-                               "--rtol", "1e-3", "--memory-limit", "2G"});
+  auto options =
+      parseOptions({"k.mlir", "--ranks=8", "--blocks", "2", "--input",
+                    "x=x-%r.npy", "--input=y=random:1", "--expect", "y=y.npy",
+                    "--rtol", "1e-3", "--memory-limit", "2G"});
   ASSERT_TRUE(bool(options)) << llvm::toString(options.takeError());
   EXPECT_EQ(options->file, "k.mlir");
   EXPECT_EQ(options->ranks, 8);
@@ -53,8 +54,14 @@ TEST(Options, RefusesBadNumbers) {
   EXPECT_ERROR("not a number", "k.mlir", "--rtol", "nan");
   EXPECT_ERROR("not a number", "k.mlir", "--rtol", "-1");
   EXPECT_ERROR("not a size", "k.mlir", "--memory-limit", "99999999999T");
-  EXPECT_ERROR("not a whole number", "k.mlir", "--ranks",
+  EXPECT_ERROR("out of range; it must lie between 1 and 1048576", "k.mlir",
+               "--ranks", "99999999999999999999");
+  EXPECT_ERROR("out of range; it must be 0 or more", "k.mlir", "--seed", "-1");
+  EXPECT_ERROR("out of range; it must lie between 0 and", "k.mlir", "--seed",
                "99999999999999999999");
+  EXPECT_ERROR("seconds above 0", "k.mlir", "--time-limit", "0");
+  EXPECT_ERROR("write one from 1 to 16", "k.mlir", "--target", "cuda",
+               "--cluster", "3");
 }
 
 TEST(Options, RefusesBadBindings) {
@@ -79,6 +86,17 @@ TEST(Options, RefusesWhatDoesNotGoTogether) {
   EXPECT_ERROR("--fast has no fixed order", "k.mlir", "--fast", "--seed", "1");
   EXPECT_ERROR("--bitwise", "k.mlir", "--bitwise", "--atol", "1");
   EXPECT_ERROR("--json and --dump-ir", "k.mlir", "--json", "--dump-ir");
+}
+
+TEST(Options, RefusesWhatWouldBeForgotten) {
+  EXPECT_ERROR("--bitwise is of a comparison", "k.mlir", "--bitwise");
+  EXPECT_ERROR("--rtol is of a comparison", "k.mlir", "--rtol", "1");
+  EXPECT_ERROR("--workers is of --fast", "k.mlir", "--workers", "2");
+  EXPECT_ERROR("--check-events is of", "k.mlir", "--no-check", "--check-events",
+               "9");
+  EXPECT_ERROR("write --ranks into them", "--ranks", "2", "--batch", "lines");
+  EXPECT_ERROR("leave out 'k.mlir'", "k.mlir", "--batch", "lines");
+  EXPECT_EQ(errorOf({"--batch", "lines"}), "no error");
 }
 
 TEST(Options, HelpNamesEveryExitCodeAndFitsATerminal) {
