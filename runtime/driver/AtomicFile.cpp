@@ -92,6 +92,8 @@ llvm::Error OutputFiles::checkFolder(llvm::StringRef path) {
   fs::file_status status;
   if (!fs::status(path, status) && fs::is_other(status))
     return llvm::Error::success();
+  if (fs::is_directory(status))
+    return cannotWrite(path, llvm::make_error_code(llvm::errc::is_a_directory));
   llvm::StringRef folder = llvm::sys::path::parent_path(path);
   if (std::error_code error =
           fs::access(folder.empty() ? "." : folder, fs::AccessMode::Write))

@@ -30,8 +30,8 @@ public:
   OutputFiles &operator=(const OutputFiles &) = delete;
   ~OutputFiles();
 
-  /// Fails when the folder of `path` is missing or cannot be written, so that a
-  /// long run need not end to find out.
+  /// Fails when `path` is a folder, or its own is missing or cannot be written,
+  /// so that a long run need not end to find out.
   static llvm::Error checkFolder(llvm::StringRef path);
 
   /// Writes the concatenation of `parts` for `path`. Every error (folder

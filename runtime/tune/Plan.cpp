@@ -61,8 +61,9 @@ std::vector<KernelChoice> Plan::choices() const {
 
 static constexpr int64_t kMaxSize = int64_t(1) << 40;
 
-/// Reads bytes with an optional suffix K, M, G.
-static llvm::Expected<int64_t> readSize(llvm::StringRef text) {
+/// Reads bytes with an optional suffix K, M, G, a part of the list `whole`.
+static llvm::Expected<int64_t> readSize(llvm::StringRef text,
+                                        llvm::StringRef whole) {
   llvm::StringRef digits = text;
   unsigned shift = 0;
   if (!digits.empty()) {
@@ -75,15 +76,18 @@ static llvm::Expected<int64_t> readSize(llvm::StringRef text) {
   int64_t value;
   if (digits.getAsInteger(10, value) || value <= 0 ||
       value > (kMaxSize >> shift))
-    return usage("--sizes: '" + text +
-                 "' is not a size between 1 byte and 1024G; write bytes, or "
-                 "1K, 64M");
+    return usage(
+        "--sizes: '" + whole + "': " +
+        (text.empty()
+             ? "a size is missing"
+             : "'" + text + "' is not a size between 1 byte and 1024G") +
+        "; write bytes, or 1K, 64M");
   return value << shift;
 }
 
 static llvm::Error readRange(llvm::StringRef text, std::vector<int64_t> &out) {
   auto [first, rest] = text.split("..");
-  llvm::Expected<int64_t> low = readSize(first.trim());
+  llvm::Expected<int64_t> low = readSize(first.trim(), text);
   if (!low)
     return low.takeError();
   if (!text.contains("..")) {
@@ -91,7 +95,7 @@ static llvm::Error readRange(llvm::StringRef text, std::vector<int64_t> &out) {
     return llvm::Error::success();
   }
   auto [last, step] = rest.split('*');
-  llvm::Expected<int64_t> high = readSize(last.trim());
+  llvm::Expected<int64_t> high = readSize(last.trim(), text);
   if (!high)
     return high.takeError();
   int64_t factor = 2;
@@ -394,6 +398,10 @@ static const Option kOptions[] = {
      setFlag<&Plan::explain, true>},
     {"--chip", "NAME", "--explain: of the GPU [sm_90]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
+       int64_t number;
+       llvm::StringRef digits = text.rtrim("af");
+       if (!digits.consume_front("sm_") || digits.getAsInteger(10, number))
+         return usage("--chip: '" + text + "' is not a chip; write sm_90");
        return readText("--chip", text, plan.chip);
      }},
     {"--device", "NAME", "--explain: of the GPU [any]",
@@ -445,6 +453,11 @@ static const Option *findOption(llvm::StringRef name) {
 }
 
 static llvm::Error unknownOption(llvm::StringRef name) {
+  if (!name.starts_with("-"))
+    return usage("'" + name +
+                 "' is no option, and no file is taken alone: the "
+                 "collectives that are measured are named by --op, and reports "
+                 "shown by --show (comms-run runs kernels)");
   llvm::SmallVector<llvm::StringRef> names = {"--compare"};
   for (const Option &option : kOptions)
     names.push_back(option.name);
@@ -500,8 +513,9 @@ static llvm::Error complete(Plan &plan, llvm::ArrayRef<llvm::StringRef> given) {
   plan.graph =
       !plan.eager || acceptance || llvm::is_contained(given, "--graph");
   if (plan.target == "cpu") {
-    for (llvm::StringRef name : {"--threads", "--cluster", "--graph",
-                                 "--acceptance", "--memory", "--chip"})
+    for (llvm::StringRef name :
+         {"--threads", "--cluster", "--graph", "--acceptance", "--memory",
+          "--chip", "--timeout"})
       if (llvm::is_contained(given, name))
         return usage(name + ": the target cpu has none; drop it, or use "
                             "--target cuda");
@@ -563,10 +577,8 @@ static llvm::Error refuseSizes(const Plan &plan,
   return llvm::Error::success();
 }
 
-/// Refuses what would be read and forgotten: options that the way the program
-/// is used has no use for.
-static llvm::Error refuseIdle(const Plan &plan,
-                              llvm::ArrayRef<llvm::StringRef> given) {
+/// Which of several uses of the program it is; empty: a measurement.
+static llvm::Expected<llvm::StringRef> findUse(const Plan &plan) {
   llvm::SmallVector<llvm::StringRef> uses;
   if (!plan.compareOld.empty())
     uses.push_back("--compare");
@@ -578,7 +590,12 @@ static llvm::Error refuseIdle(const Plan &plan,
     uses.push_back("--explain");
   if (uses.size() > 1)
     return usage(uses[0] + " and " + uses[1] + " exclude each other; drop one");
-  llvm::StringRef use = uses.empty() ? "" : uses[0];
+  return uses.empty() ? "" : uses[0];
+}
+
+/// Refuses options of `given` that `use` has no use for.
+static llvm::Error refuseBeside(llvm::StringRef use,
+                                llvm::ArrayRef<llvm::StringRef> given) {
   static const std::pair<llvm::StringLiteral, llvm::StringLiteral> belongs[] = {
       {"--threshold", "--compare"},
       {"--budget", "--tune"},
@@ -597,7 +614,56 @@ static llvm::Error refuseIdle(const Plan &plan,
   for (llvm::StringRef name : {"--json", "--svg"})
     if (!use.empty() && use != "--show" && llvm::is_contained(given, name))
       return usage(name + ": " + use + " writes no report; drop it");
+  // Ways are tried by --tune, times taken by neither as a measurement does.
+  static constexpr llvm::StringLiteral compared[] = {
+      "--least", "--acceptance",   "--repetitions",
+      "--full",  "--no-baselines", "--only-baselines"};
+  static constexpr llvm::StringLiteral ways[] = {"--algorithm", "--protocol",
+                                                 "--blocks",    "--threads",
+                                                 "--cluster",   "--memory"};
+  static constexpr llvm::StringLiteral timed[] = {"--calls", "--replays",
+                                                  "--timeout", "--seed"};
+  for (llvm::StringRef name : given) {
+    if (use == "--tune" && llvm::is_contained(ways, name))
+      return usage(name + ": --tune tries all there are; drop it");
+    bool isIdle = llvm::is_contained(compared, name) ||
+                  (use == "--explain" && llvm::is_contained(timed, name));
+    if ((use == "--tune" || use == "--explain") && isIdle)
+      return usage(name + " is of a " +
+                   (use == "--tune" ? "comparison" : "measurement") + ", and " +
+                   use + " makes none; drop it");
+  }
   return llvm::Error::success();
+}
+
+/// Refuses options of a comparison that other options leave nothing for.
+static llvm::Error refuseParts(const Plan &plan,
+                               llvm::ArrayRef<llvm::StringRef> given) {
+  if (!plan.baselines && llvm::is_contained(given, "--least"))
+    return usage("--least: --no-baselines leaves nothing to compare with; "
+                 "drop one");
+  if (!plan.ours)
+    for (llvm::StringRef name :
+         {"--algorithm", "--protocol", "--blocks", "--threads", "--cluster"})
+      if (llvm::is_contained(given, name))
+        return usage(name + ": --only-baselines leaves out all that it says "
+                            "something of; drop one");
+  if (!plan.json.empty() && plan.json == plan.svg)
+    return usage("--json and --svg name one file, '" + plan.json +
+                 "'; name two");
+  return llvm::Error::success();
+}
+
+/// Refuses what would be read and forgotten: options that the way the program
+/// is used has no use for.
+static llvm::Error refuseIdle(const Plan &plan,
+                              llvm::ArrayRef<llvm::StringRef> given) {
+  llvm::Expected<llvm::StringRef> use = findUse(plan);
+  if (!use)
+    return use.takeError();
+  if (llvm::Error error = refuseBeside(*use, given))
+    return error;
+  return refuseParts(plan, given);
 }
 
 llvm::Expected<Plan>

@@ -119,3 +119,10 @@ TEST_F(AtomicFile, ChecksTheFolderAlone) {
   EXPECT_FALSE(succeeds(OutputFiles::checkFolder(path("no/such/a"))));
   EXPECT_EQ(entries(), 0u);
 }
+
+TEST_F(AtomicFile, ChecksThatItIsNoFolder) {
+  llvm::Error error = OutputFiles::checkFolder(folder);
+  ASSERT_TRUE(bool(error));
+  EXPECT_NE(llvm::toString(std::move(error)).find("Is a directory"),
+            std::string::npos);
+}

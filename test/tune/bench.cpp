@@ -193,6 +193,31 @@ TEST(Plan, MistakesAreNamed) {
             std::string::npos);
 }
 
+TEST(Plan, WhatWouldBeForgottenIsRefused) {
+  EXPECT_NE(errorOf({"--tune", "t", "--least", "1"}).find("of a comparison"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--tune", "t", "--blocks", "1"}).find("tries all"),
+            std::string::npos);
+  EXPECT_EQ(errorOf({"--tune", "t", "--replays", "1", "--seed", "2"}), "");
+  EXPECT_NE(errorOf({"--explain", "--replays", "1"}).find("of a measurement"),
+            std::string::npos);
+  EXPECT_EQ(errorOf({"--explain", "--blocks", "1", "--chip", "sm_100a"}), "");
+  EXPECT_NE(errorOf({"--explain", "--chip", "H200"}).find("write sm_90"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--no-baselines", "--least", "1"}).find("nothing to"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--only-baselines", "--protocol", "ll"}).find("drop one"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--json", "a", "--svg", "a"}).find("name two"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--target", "cpu", "--timeout", "1"}).find("has none"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"sum.mlir"}).find("comms-run runs kernels"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--sizes", "1K.."}).find("'1K..': a size is missing"),
+            std::string::npos);
+}
+
 TEST(Plan, SizesThatNoOperationHasAreRefused) {
   for (const char *name : {"--rows", "--hidden"}) {
     EXPECT_NE(errorOf({name, "8"}).find("drop it, or add --op"),
