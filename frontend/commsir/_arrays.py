@@ -183,7 +183,6 @@ def _is_of_jax(kind: Any) -> bool:
 def empty(like: Array, shape: tuple[int, ...]) -> Array:
     """New memory of the library of `like`, where that lies, for a call to write. `handed` makes an array of it."""
     if is_immutable(like):
-        _wait_for(like, "the input")
         made = sys.modules["jax"].numpy.empty(shape, like.dtype, device=like.device)
         _wait_for(made, "the output")
         # The memory alone stays: nobody has the array that it was of.
@@ -221,7 +220,8 @@ def _share(array: Array, name: str, what: str) -> tvm_ffi.Tensor:
         plain = array.detach() if hasattr(array, "detach") else array
         plain = _raw(plain, name) if name in _RAW else plain
         if plain is array:
-            raise UsageError(f"{what} cannot be shared through DLPack: {error}") from error
+            hint = "; of a sharded array pass a part: x.addressable_data(0)" if is_immutable(array) else ""
+            raise UsageError(f"{what} cannot be shared through DLPack: {str(error).rstrip('.')}{hint}") from error
         try:
             return _from_dlpack(plain)
         except (BufferError, RuntimeError, TypeError, ValueError) as again:
@@ -260,8 +260,9 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
         elif not array.flags.c_contiguous:
             raise UsageError(f"{what} is not contiguous: pass numpy.ascontiguousarray(…) of it")
     tensor = _share(array, name, what)
-    if str(tensor.device) != device:
-        raise UsageError(f"{what} is on {tensor.device}, but has to be on {device}: move it there first")
+    place = str(tensor.device)
+    if place != device and not (device == "cpu:0" and place.startswith("cpu:")):  # JAX may count parts of the host.
+        raise UsageError(f"{what} is on {place}, but has to be on {device}: move it there first")
     if not tensor.is_contiguous():
         raise UsageError(f"{what} is not contiguous: pass a contiguous copy of it")
     if immutable and written:

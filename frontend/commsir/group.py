@@ -399,6 +399,7 @@ class Group:
         if output is not None:
             self.collective(op, input, output, **options)
             return output
+        self._view(input, "the input")  # What is wrong with it comes first.
         made = empty(input, shape)
         self.collective(op, input, made, **options)
         return handed(made, input)

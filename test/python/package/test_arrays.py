@@ -1,5 +1,6 @@
 """Arrays of JAX: those of JAX itself where it is installed, and stand-ins for its arrays on a GPU."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from test_group import together
 
 
 def _jax(rank: int, folder: str) -> None:
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
     jax = pytest.importorskip("jax")
     with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
         for dtype in (jax.numpy.float32, jax.numpy.bfloat16, jax.numpy.int32):
@@ -37,6 +39,11 @@ def _jax(rank: int, folder: str) -> None:
         assert (window.array[1] == 2 - rank).all()
         with pytest.raises(commsir.UsageError, match="whose arrays never change: leave it out"):
             group.all_reduce(x, x)
+        mesh = jax.sharding.Mesh(np.array(jax.devices()), "d")
+        parts = jax.device_put(jax.numpy.arange(4.0), jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("d")))
+        with pytest.raises(commsir.UsageError, match=r"of a sharded array pass a part: x.addressable_data\(0\)"):
+            group.all_reduce(parts)
+        assert (group.all_reduce(parts.addressable_data(1)) == np.array([4, 6])).all()
         with pytest.raises(commsir.UsageError, match=r"traced by JAX \(jax.jit"):
             jax.jit(group.all_reduce)(x)
         with pytest.raises(commsir.UsageError, match="peers write to windows"):

@@ -30,7 +30,7 @@ def _child(body: Body, rank: int, folder: str, results: Any) -> None:
 
 
 def together(body: Body, folder: pathlib.Path, ranks: int = RANKS) -> None:
-    """Runs body(rank, folder) in `ranks` processes; fails with what the first of them raised."""
+    """Runs body(rank, folder) in `ranks` processes; fails with what they raised."""
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     children = [context.Process(target=_child, args=(body, rank, str(folder), results)) for rank in range(ranks)]
@@ -43,8 +43,8 @@ def together(body: Body, folder: pathlib.Path, ranks: int = RANKS) -> None:
             child.join(timeout=20)
             if child.is_alive():
                 child.kill()
-    for rank, error in sorted(told):
-        assert not error, f"rank {rank}: {error}"
+    wrong = [f"rank {rank}: {error}" for rank, error in sorted(told) if error]
+    assert not wrong, "\n".join(wrong)
 
 
 def _collectives(rank: int, folder: str) -> None:
