@@ -75,6 +75,7 @@ TEST(CapiError, NullPointersAreRefused) {
   EXPECT_EQ(commsir_simulate("{}", &array, 1, &result), COMMSIR_USAGE);
   EXPECT_EQ(result, nullptr);
   EXPECT_EQ(commsir_tool(0, nullptr), int(COMMSIR_USAGE));
+  EXPECT_EQ(commsir_group_finish(nullptr, nullptr), COMMSIR_USAGE);
   commsir_free(nullptr);
 }
 
