@@ -100,11 +100,49 @@ void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
   manager.addPass(createConvertCommsToNVVM(convert));
 }
 
+std::string TargetOptions::findMistake() const {
+  for (const Option<int64_t> *option : {&tileSize, &checkEvents})
+    if (*option < 0)
+      return (option->getArgStr() + "=" + llvm::Twine(int64_t(*option)) +
+              ": give a number, or 0 for what is chosen")
+          .str();
+  return "";
+}
+
+std::string NVVMPipelineOptions::findMistake() const {
+  if (!impl.empty() && impl != "nccl" && impl != "generated")
+    return "impl=" + impl + ": give nccl or generated";
+  return TargetOptions::findMistake();
+}
+
+/// Registers a pipeline whose options are looked at before its passes are made.
+template <typename Options>
+static void registerTarget(llvm::StringRef name, llvm::StringRef description,
+                           void (*build)(OpPassManager &, const Options &)) {
+  auto make =
+      [build](OpPassManager &manager, llvm::StringRef text,
+              llvm::function_ref<LogicalResult(const llvm::Twine &)> fail)
+      -> LogicalResult {
+    Options options;
+    if (failed(options.parseFromString(text)))
+      return failure();
+    std::string mistake = options.findMistake();
+    if (!mistake.empty())
+      return fail(mistake);
+    build(manager, options);
+    return success();
+  };
+  auto describe =
+      [](llvm::function_ref<void(const mlir::detail::PassOptions &)> take) {
+        take(Options());
+      };
+  registerPassPipeline(name, description, make, describe);
+}
+
 void mlir::comms::registerPipelines() {
-  PassPipelineRegistration<NVVMPipelineOptions>(
-      "comms-to-nvvm", "Lower kernels to functions for NVIDIA GPUs",
-      buildCommsToNVVM);
-  PassPipelineRegistration<CommsToCPUOptions>(
-      "comms-to-cpu", "Lower kernels to LLVM functions that the CPU world runs",
-      buildCommsToCPU);
+  registerTarget("comms-to-nvvm", "Lower kernels to functions for NVIDIA GPUs",
+                 buildCommsToNVVM);
+  registerTarget("comms-to-cpu",
+                 "Lower kernels to LLVM functions that the CPU world runs",
+                 buildCommsToCPU);
 }

@@ -40,6 +40,9 @@ struct TargetOptions : virtual mlir::detail::PassOptions {
       *this, "assert-bounds", llvm::cl::init(true),
       llvm::cl::desc("Check at run time offsets that cannot be proven")};
 
+  /// What is wrong with a value that no pass looks at; empty: nothing.
+  std::string findMistake() const;
+
 protected:
   /// What --help says of the two that each target sees in its own way.
   TargetOptions(llvm::StringRef blocks, llvm::StringRef tileSize)
@@ -89,6 +92,8 @@ struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions>,
       *this, "impl", llvm::cl::init(""),
       llvm::cl::desc("nccl: windows and barriers are NCCL's own; else they are "
                      "generated, and only GIN calls NCCL")};
+
+  std::string findMistake() const;
 };
 
 /// Appends the passes that make, of kernels with collectives, channels or

@@ -38,21 +38,19 @@ mlir::comms::translateToLLVMIR(ModuleOp module, llvm::LLVMContext &context) {
   return translateModuleToLLVMIR(module, context, "comms");
 }
 
-/// Lowers what is not of the LLVM dialect yet.
-static LogicalResult lower(ModuleOp module, const CommsToCPUOptions &options) {
-  if (module.getOps<KernelOp>().empty())
-    return success();
-  PassManager manager(module.getContext());
-  buildCommsToCPU(manager, options);
-  return manager.run(module);
+/// MLIR would print the whole operation after each.
+static void endErrorsAtTheirPlace(Operation *op) {
+  op->getContext()->printOpOnDiagnostic(false);
 }
 
-static LogicalResult lower(ModuleOp module,
-                           const NVVMPipelineOptions &options) {
+/// Lowers what is not of the LLVM dialect yet, by the passes of `build`.
+template <typename Options>
+static LogicalResult lower(ModuleOp module, const Options &options,
+                           void (*build)(OpPassManager &, const Options &)) {
   if (module.getOps<KernelOp>().empty())
     return success();
   PassManager manager(module.getContext());
-  buildCommsToNVVM(manager, options);
+  build(manager, options);
   return manager.run(module);
 }
 
@@ -60,6 +58,7 @@ static LogicalResult lower(ModuleOp module,
 /// what making PTX needs.
 static FailureOr<PtxOptions> lowerForGPU(Operation *op, StringRef text,
                                          int64_t ranks) {
+  endErrorsAtTheirPlace(op);
   auto module = dyn_cast<ModuleOp>(op);
   if (!module)
     return op->emitError("code for GPUs is made of a module");
@@ -68,9 +67,11 @@ static FailureOr<PtxOptions> lowerForGPU(Operation *op, StringRef text,
   if (!options)
     return module.emitError("--gpu takes options of the pipeline "
                             "comms-to-nvvm: \"blocks=8 threads=128\"");
+  if (std::string mistake = options->findMistake(); !mistake.empty())
+    return module.emitError("--gpu: " + mistake);
   if (ranks != 0)
     options->ranks = ranks;
-  if (failed(lower(module, *options)))
+  if (failed(lower(module, *options, buildCommsToNVVM)))
     return failure();
   PtxOptions target;
   target.chip = options->chip;
@@ -148,12 +149,13 @@ void mlir::comms::registerTranslations() {
   static TranslateFromMLIRRegistration toLLVMIR(
       "comms-to-llvmir", "Kernels, by the pipeline comms-to-cpu, as LLVM IR",
       [](Operation *op, raw_ostream &output) -> LogicalResult {
+        endErrorsAtTheirPlace(op);
         auto module = dyn_cast<ModuleOp>(op);
         if (!module)
           return op->emitError("--comms-to-llvmir takes a module");
         CommsToCPUOptions options;
         options.ranks = ranks;
-        if (failed(lower(module, options)))
+        if (failed(lower(module, options, buildCommsToCPU)))
           return failure();
         llvm::LLVMContext context;
         std::unique_ptr<llvm::Module> llvmModule =

@@ -12,12 +12,29 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/raw_ostream.h"
+
+/// Errors name their place and end there, unless it is asked for that MLIR
+/// prints the whole operation after each.
+static llvm::SmallVector<char *> addDefaults(llvm::ArrayRef<char *> given) {
+  static char quiet[] = "--mlir-print-op-on-diagnostic=false";
+  llvm::SmallVector<char *> arguments(given);
+  if (llvm::none_of(given, [](llvm::StringRef argument) {
+        return argument.contains("-mlir-print-op-on-diagnostic");
+      }))
+    arguments.insert(arguments.begin() + 1, quiet);
+  return arguments;
+}
+
 int main(int argc, char **argv) {
   if (llvm::Error error =
           commsir::driver::refuseDeepFiles({argv, argv + argc})) {
     llvm::errs() << llvm::toString(std::move(error)) << "\n";
     return 1;
   }
+  llvm::SmallVector<char *> arguments = addDefaults({argv, argv + argc});
   mlir::DialectRegistry registry;
   mlir::comms::registerAllDialects(registry);
   mlir::comms::registerPasses();
@@ -25,5 +42,6 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   mlir::arith::registerArithIntRangeOptsPass();
   return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "CommsIR optimizer driver\n", registry));
+      mlir::MlirOptMain(int(arguments.size()), arguments.data(),
+                        "CommsIR optimizer driver\n", registry));
 }

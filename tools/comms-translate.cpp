@@ -11,10 +11,24 @@
 #include "mlir/Support/LogicalResult.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
 int main(int argc, char **argv) {
   if (llvm::Error error =
           commsir::driver::refuseDeepFiles({argv, argv + argc})) {
     llvm::errs() << llvm::toString(std::move(error)) << "\n";
+    return 1;
+  }
+  auto saysWhat = [](llvm::StringRef argument) {
+    argument = argument.ltrim('-');
+    return argument.starts_with("comms-to-") || argument.starts_with("help") ||
+           argument == "h" || argument == "version";
+  };
+  if (!llvm::any_of(llvm::ArrayRef(argv, argc).drop_front(), saysWhat)) {
+    llvm::errs() << "comms-translate: error: what to write is missing: give "
+                    "--comms-to-llvmir, --comms-to-nvptx or --comms-to-ptx "
+                    "(--help tells of them)\n";
     return 1;
   }
   mlir::comms::registerTranslations();
