@@ -31,10 +31,9 @@ namespace comms = mlir::comms;
 
 // Microseconds, bytes, and bytes a microsecond (1e3 of which are a GB/s).
 // Fitted to what the built-in tables hold of 2 and 4 H200 (NVLink, NVSwitch, no
-// multicast); fitted to 2 alone, they choose nearly as well
-// for 4. What was measured
-// by hand is told. By how much the choice is off is held by
-// test/tune/model.cpp.
+// multicast); fitted to 2 alone, they choose nearly as well for 4. What was
+// measured by hand is told. test/tune/model.cpp holds by how much the choice is
+// off, and docs/Benchmarking.md says where each constant comes from.
 
 /// From the launch of a kernel to its first store, in a graph of kernels that
 /// overlap: an empty kernel's 0.6, and its first instructions.

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // For machines, ranks and operations that nobody has measured. Time = launch +
-// what the algorithm's cost rule says (hops, bytes over a link) with what the
-// protocol adds + what the grid costs. Knows every algorithm and protocol of
-// the registries.
+// what the algorithm's cost rule says (hops, barriers, bytes over a link) with
+// what the protocol adds + what the grid costs. Knows every algorithm and
+// protocol of the registries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ namespace commsir::tune {
 std::vector<std::pair<std::string, std::string>>
 listPairs(const Question &question, bool everything = false);
 
-/// The launch shape that suits a pair: what hand-written kernels were fastest
-/// with.
+/// The launch shape that suits a pair: by the size of a message, of rows the
+/// cheapest by the model.
 Recipe suggestRecipe(const Question &question, llvm::StringRef algorithm,
                      llvm::StringRef protocol);
 
