@@ -83,6 +83,8 @@ def _extents(memory: Any) -> list[tuple[int, int]]:
             )
         storage = memory.untyped_storage()
         return [(int(storage.data_ptr()), int(storage.nbytes()))] if storage.nbytes() else []
+    if not hasattr(memory, "snapshot"):
+        raise TypeError(f"commsir: a {type(memory).__name__} cannot be shared: pass a tensor or a torch.cuda.MemPool")
     segments = [one for one in memory.snapshot(include_traces=False) if one["device"] == device]
     return sorted((int(one["address"]), int(one["total_size"])) for one in segments)
 

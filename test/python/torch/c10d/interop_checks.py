@@ -81,49 +81,54 @@ class Shared:
         del self.ranges[address]
 
 
+class Pool:
+    """What a torch.cuda.MemPool tells of its segments, which lie at addresses of each rank's own."""
+
+    def __init__(self, *segments: tuple[int, int]) -> None:
+        self.segments = dict(segments)
+
+    def snapshot(self, *, include_traces: bool) -> list[dict[str, int]]:
+        assert not include_traces
+        mine = [{"device": 0, "address": address, "total_size": size} for address, size in self.segments.items()]
+        return [{"device": 1, "address": 64, "total_size": 64}, *mine]
+
+
 def pools(rank: int, size: int) -> None:
     """Ranks share pools that have as many segments of the same sizes; else all hear which ranks differ."""
-    segments: list[tuple[int, int]] = []
-    group = Shared()
-    known: dict[int, int] = {}
-    found = interop._extents, interop._sharing
-    interop._extents, interop._sharing = lambda memory: sorted(memory), lambda _: ([group], known)  # type: ignore[assignment]
+    group, known = Shared(), dict[int, int]()
+    cuda: Any = torch.cuda
+    ours: Any = interop
+    found = cuda.current_device, ours._sharing
+    cuda.current_device, ours._sharing = lambda: 0, lambda _: ([group], known)
 
-    def refused(*texts: str) -> None:
+    def refused(memory: Any, *texts: str) -> None:
         before = dict(group.ranges)
         try:
-            interop.share(segments)  # type: ignore[arg-type]
-        except RuntimeError as error:
+            interop.share(memory)
+        except (RuntimeError, TypeError) as error:
             assert all(text in str(error) for text in texts), str(error)
         else:
             raise AssertionError(f"nothing says {texts}")
         assert group.ranges == before == known
 
     try:
-        segments += [(4096 * (rank + 2), 512), (512, 2048)]  # At addresses of their own.
-        interop.share(segments)  # type: ignore[arg-type]
-        assert group.ranges == dict(segments) == known
-        segments.append((1 << 20, 4096 if rank else 8192))
-        others = ", ".join(str(r) for r in range(1, size))
-        ranks = f"ranks {others}:" if size > 2 else f"rank {others}:"
-        refused("rank 0: 3 pieces of 2048 (shared before), 512 (shared before), 8192 bytes", f"{ranks} 3 pieces of")
-        segments.pop()
-        segments += [(1 << 20, 4096)] * (rank == 1)
-        refused("rank 1: 3 pieces", "not alike", "the same allocations in the pool, in the same order")
-        del segments[2:]
-        segments[1] = (512, 6144)  # Grown.
-        interop.share(segments)  # type: ignore[arg-type]
-        assert group.ranges == dict(segments) == known
-        if rank == 0:
-            segments = None  # type: ignore[assignment]
-        if rank == 0:
-            try:
-                interop.share(segments)  # type: ignore[arg-type]
-            except TypeError:
-                pass
-            else:
-                raise AssertionError("an error of one's own is raised")
-        else:
-            refused("rank 0: cannot share: 'NoneType' object is not iterable")
+        pool: Any = Pool((4096 * (rank + 2), 512), (512, 2048))
+        interop.share(pool)
+        assert group.ranges == pool.segments == known
+        pool.segments[1 << 20] = 4096 if rank else 8192
+        others = ", ".join(str(other) for other in range(1, size))
+        old = "3 pieces of 2048 (shared before), 512 (shared before)"
+        refused(pool, f"rank 0: {old}, 8192 bytes", f"rank{'s' * (size > 2)} {others}: {old}, 4096 bytes")
+        del pool.segments[1 << 20]
+        refused(
+            Pool((64, 64)) if rank == 1 else Pool(), "rank 1: 1 piece of 64 bytes", ": nothing", "in the same order"
+        )
+        own, text = [1, 2], "a list cannot be shared: pass a tensor or a torch.cuda.MemPool"
+        refused(own if rank == 0 else pool, text if rank == 0 else f"rank 0: cannot share: commsir: {text}")
+        pool.segments[512] = 6144  # It has grown where it is.
+        interop.share(pool)
+        assert group.ranges == pool.segments == known
+        interop.unshare(pool)
+        assert not group.ranges and not known
     finally:
-        interop._extents, interop._sharing = found
+        cuda.current_device, ours._sharing = found
