@@ -67,7 +67,7 @@ void Search::tryAll(size_t range, int64_t size, std::vector<Recipe> recipes) {
   for (const Recipe &recipe : recipes)
     if (!known.count(wayKey(recipe)) && asked.insert(wayKey(recipe)).second)
       fresh.push_back(recipe);
-  if (!fresh.empty() && !isSearchOver()) {
+  if (!fresh.empty() && !isOver()) {
     auto found = hooks.measure(range, size, fresh);
     count += found.size();
     for (size_t i = 0; i < found.size(); ++i)
@@ -205,7 +205,7 @@ void Search::refine(size_t range, size_t place) {
     auto [time, recipe] = starts[i];
     if (time > kClose * least)
       break;
-    for (int step = 0; step < kMostSteps && !isSearchOver(); ++step) {
+    for (int step = 0; step < kMostSteps && !isOver(); ++step) {
       std::vector<Recipe> near = neighbours(recipe, question);
       tryAll(range, size, near);
       double before = time;
@@ -224,8 +224,8 @@ void Search::refine(size_t range, size_t place) {
   tell(range, size);
 }
 
-bool Search::isSearchOver() {
-  bool over = hooks.isOver() || hooks.isSearchOver();
+bool Search::isOver() {
+  bool over = hooks.isOver();
   cut |= over;
   return over;
 }
@@ -257,8 +257,7 @@ void Search::spread(size_t range) {
 void Search::confirm(size_t range, int64_t size) {
   Times &times = timesAt(range, size);
   auto least = best(range, size);
-  cut |= hooks.confirm && hooks.isOver();
-  if (hooks.confirm && least && !hooks.isOver()) {
+  if (hooks.confirm && least && !isOver()) {
     Question question = ranges[range].at(size);
     std::vector<std::pair<double, Recipe>> close;
     for (const auto &[recipe, time] : times)

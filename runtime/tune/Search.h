@@ -55,8 +55,6 @@ public:
         [](const Question &) { return std::vector<Recipe>(); };
     /// Time is up: what is known is what there is.
     std::function<bool()> isOver = [] { return false; };
-    /// What time is left is for measuring again.
-    std::function<bool()> isSearchOver = [] { return false; };
     /// A step has been done: how much of all, in [0, 1].
     std::function<void(size_t range, int64_t size, double share)> step =
         [](size_t, int64_t, double) {};
@@ -86,7 +84,7 @@ private:
   void spread(size_t range);
   void confirm(size_t range, int64_t size);
   void tell(size_t range, int64_t size);
-  bool isSearchOver();
+  bool isOver();
 
   std::vector<Range> ranges;
   Hooks hooks;

@@ -184,15 +184,19 @@ public:
   Measurer(Plan &plan, Target &target, const TuneRanges &all, Journal &journal)
       : plan(plan), target(target), all(all), journal(journal) {}
 
-  std::vector<std::optional<double>>
-  operator()(size_t range, int64_t size, const std::vector<Recipe> &recipes);
+  /// `recall`: only what is in the journal.
+  std::vector<std::optional<double>> measure(size_t range, int64_t size,
+                                             const std::vector<Recipe> &recipes,
+                                             bool recall);
 
-  /// As the call operator, side by side and more often.
+  /// As `measure`, side by side and more often.
   std::vector<std::optional<double>>
   confirm(size_t range, int64_t size, const std::vector<Recipe> &recipes);
 
   /// A worker cannot go on: its GPUs do not answer any more.
   bool isBroken() const { return broken; }
+  /// Whether something was asked for that the journal does not have.
+  bool hasLeftOut() const { return leftOut; }
 
 private:
   std::string keyOf(const Problem &problem, const Way &way) const;
@@ -207,7 +211,7 @@ private:
   Journal &journal;
   std::optional<Problem> current;
   std::unique_ptr<Reference> reference;
-  bool broken = false;
+  bool broken = false, leftOut = false;
 };
 } // namespace
 
@@ -342,8 +346,8 @@ Measurer::confirm(size_t range, int64_t size,
 }
 
 std::vector<std::optional<double>>
-Measurer::operator()(size_t range, int64_t size,
-                     const std::vector<Recipe> &recipes) {
+Measurer::measure(size_t range, int64_t size,
+                  const std::vector<Recipe> &recipes, bool recall) {
   const Problem &problem = all.problems[range].at(size);
   Question question = all.ranges[range].at(size);
   std::vector<std::string> keys;
@@ -357,6 +361,9 @@ Measurer::operator()(size_t range, int64_t size,
     fresh.push_back(makeCandidate(way));
     freshKeys.push_back(keys.back());
   }
+  leftOut |= recall && !fresh.empty();
+  if (recall)
+    fresh.clear();
   if (!fresh.empty()) {
     setProblem(problem);
     target.prepare(fresh, problem);
@@ -522,7 +529,11 @@ int commsir::tune::runTuneWorker(Plan &plan, Target &target) {
   progress.begin(llvm::formatv("tuning {0} ranks", plan.ranks).str());
   double started = now();
   Search::Hooks hooks;
-  hooks.measure = std::ref(measurer);
+  hooks.measure = [&](size_t range, int64_t size,
+                      const std::vector<Recipe> &recipes) {
+    double end = until - kConfirmShare * double(plan.budget);
+    return measurer.measure(range, size, recipes, until > 0 && now() > end);
+  };
   hooks.confirm = [&](size_t range, int64_t size,
                       const std::vector<Recipe> &recipes) {
     return measurer.confirm(range, size, recipes);
@@ -530,9 +541,6 @@ int commsir::tune::runTuneWorker(Plan &plan, Target &target) {
   hooks.starts = recallWays;
   hooks.isOver = [&] {
     return measurer.isBroken() || (until > 0 && now() > until);
-  };
-  hooks.isSearchOver = [&] {
-    return until > 0 && now() > until - kConfirmShare * double(plan.budget);
   };
   hooks.step = [&](size_t, int64_t, double share) {
     // Done when all is measured or time is up, whichever comes first.
@@ -554,7 +562,7 @@ int commsir::tune::runTuneWorker(Plan &plan, Target &target) {
   llvm::outs() << "wrote " << plan.tune << ", of "
                << (*journal)->outcomes().size() << " ways in "
                << llvm::formatv("{0:f0} s", now() - started) << "\n";
-  if (search.isCut())
+  if (search.isCut() || measurer.hasLeftOut())
     llvm::outs() << "the time of --budget was spent before all was measured; "
                     "the same command goes on from "
                  << journalPath << "\n";

@@ -184,24 +184,6 @@ TEST(Search, EndsWhenTimeIsUpWithWhatThereIs) {
   EXPECT_FALSE(search.sections().empty());
 }
 
-TEST(Search, TimeIsLeftForMeasuringAgain) {
-  Made made;
-  made.ranges = {makeRange(kSizes)};
-  Search::Hooks hooks = made.hooks();
-  hooks.isOver = [] { return false; };
-  hooks.isSearchOver = [&] { return made.calls >= 40; };
-  std::set<int64_t> again;
-  hooks.confirm = [&](size_t range, int64_t size,
-                      const std::vector<Recipe> &recipes) {
-    again.insert(size);
-    return hooks.measure(range, size, recipes);
-  };
-  Search search(made.ranges, hooks);
-  search.run();
-  EXPECT_TRUE(search.isCut());
-  EXPECT_EQ(again.size(), search.sections().front().points.size());
-}
-
 TEST(Search, NeighboursStayOnTheGpu) {
   Question question = makeRange(kSizes).at(1 << 22);
   for (const Recipe &recipe :
