@@ -344,15 +344,39 @@ bool Session::checkFiles() {
                       "'" + path + "': cannot be read: " + error.message());
       }
     }
-  for (const Binding &binding : options.outputs)
-    if (llvm::Error error =
-            OutputFiles::checkFolder(substituteRank(binding.value, 0)))
+  return checkOutputs();
+}
+
+/// Refuses files that cannot be written, would be written twice, or hold the
+/// kernel.
+bool Session::checkOutputs() {
+  llvm::StringMap<std::string> writers;
+  auto check = [&](const std::string &path, const std::string &writer) {
+    if (path.empty())
+      return true;
+    if (llvm::Error error = OutputFiles::checkFolder(path))
       return fail(ExitUsage, std::move(error));
-  for (const std::string *path : {&options.trace, &options.dumpObject})
-    if (!path->empty())
-      if (llvm::Error error = OutputFiles::checkFolder(*path))
-        return fail(ExitUsage, std::move(error));
-  return true;
+    llvm::sys::fs::file_status status;
+    if (!llvm::sys::fs::status(path, status) && llvm::sys::fs::is_other(status))
+      return true; // A device takes what comes.
+    if (llvm::sys::fs::equivalent(path, options.file))
+      return fail(ExitUsage, writer + " would replace the kernel file '" +
+                                 path + "'; name another file");
+    auto [known, isNew] = writers.try_emplace(path, writer);
+    return isNew ||
+           fail(ExitUsage, "'" + path + "' would be written twice, by " +
+                               known->second + " and by " + writer +
+                               "; name two files");
+  };
+  for (const Binding &binding : options.outputs) {
+    bool perRank = llvm::StringRef(binding.value).contains("%r");
+    for (int64_t rank = 0; rank < (perRank ? report.ranks : 1); ++rank)
+      if (!check(substituteRank(binding.value, rank),
+                 "--output " + binding.name + "=" + binding.value))
+        return false;
+  }
+  return check(options.trace, "--trace") &&
+         check(options.dumpObject, "--dump-object");
 }
 
 bool Session::fixShapes() {
@@ -367,11 +391,11 @@ bool Session::fixShapes() {
     return true;
   Listener listener(*this);
   if (mlir::failed(jit::specialise(*module, report.kernel, *shapes)))
-    return fail(ExitUsage, "the shapes given do not fix those of '" +
-                               report.kernel +
+    return fail(ExitUsage, "the shapes given do not fit '" + report.kernel +
                                (host ? "'; give an array for each open one"
-                                     : "'; give --input NAME=FILE or --shape "
-                                       "NAME=8x64 for each open one"));
+                                     : "', or leave some open; give --input "
+                                       "NAME=FILE or --shape NAME=8x64 for "
+                                       "each '?'"));
   selectKernel();
   return true;
 }

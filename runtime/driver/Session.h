@@ -47,6 +47,7 @@ private:
   bool checkBindings();
   bool checkHostArrays();
   bool checkFiles();
+  bool checkOutputs();
   bool fixShapes();
   bool checkMemory(uint64_t extraPerRank, llvm::StringRef what);
   bool printIr();
