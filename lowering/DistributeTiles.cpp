@@ -516,7 +516,7 @@ LogicalResult Distributor::emitScalarOp(Operation *op) {
     emitScalarLoad(load);
   else if (auto store = dyn_cast<TileStoreOp>(op))
     emitScalarStore(store);
-  else if (isa<TileOpInterface>(op))
+  else if (isa<TileOpInterface>(op) && !isa<SendOp, RecvOp>(op))
     emitVectorOfOne(op);
   else if (auto extract = dyn_cast<tensor::ExtractOp>(op))
     extract.getResult().replaceAllUsesWith(

@@ -83,7 +83,11 @@ REPORTS = re.compile(
     r"|bad_alloc|generated no diagnostic"
 )
 # Errors of the tools about a command line have no place in a file.
-PLACE = re.compile(r"\.mlir\S*:\d+:\d+: error|<stdin>:\d+:\d+: error|loc\(callsite|^comms-run: error: ", re.MULTILINE)
+PLACE = re.compile(
+    r"\.mlir\S*:\d+:\d+: error|<stdin>:\d+:\d+: error|loc\(callsite|^comms-run: error: "
+    r"|^<unknown>:0: error: [a-z-]+=\S*: give ",  # An option of a pipeline is no place in a file.
+    re.MULTILINE,
+)
 
 
 @dataclass

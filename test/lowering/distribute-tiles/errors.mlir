@@ -76,6 +76,18 @@ comms.kernel @channel(%x: memref<16xf32>) {
 
 // -----
 
+comms.kernel @channelOfOne(%x: memref<1xf32>) {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  %ch = comms.channel 0 multicast over %team slots 1 : !comms.channel<pull, 1xf32>
+  %a = comms.tile_load %x[%c0] : memref<1xf32> -> tensor<1xf32>
+  // expected-error @+1 {{channel ops have to be lowered first, by comms-lower-channels}}
+  comms.send %a on %ch[%c0] : tensor<1xf32>, !comms.channel<pull, 1xf32>
+  comms.return
+}
+
+// -----
+
 comms.kernel @huge(%x: memref<4000000000xf32>) {
   %c0 = arith.constant 0 : index
   // expected-error @+1 {{has a tile of 4000000000 elements, more than the 268435456 that a tile may have}}
