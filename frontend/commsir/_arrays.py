@@ -242,7 +242,8 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
 
     With `written` the call may write it. Of an array in host memory that cannot be written it then gets a copy.
     """
-    immutable = is_immutable(array)
+    numpys = _is_numpy(array)
+    immutable = not numpys and is_immutable(array)
     if immutable:
         _wait_for(array, what)
     if not hasattr(array, "__dlpack__"):
@@ -253,7 +254,7 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
         array = _share(array, "", what)  # That is all that DLPack asks for.
     name = dtype_name(array.dtype)
     frozen = copy = None
-    if _is_numpy(array):
+    if numpys:
         if not array.flags.writeable:  # NumPy does not share it then.
             frozen = array
             array = copy = _copied(array)

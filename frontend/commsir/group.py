@@ -381,7 +381,7 @@ class Group:
             self._handle,
             op,
             reduction,
-            _type_for(op, reduction, one),
+            one.type if one.type[0] != "i" else _type_for(op, reduction, one),
             root,
             peer,
             source and source.tensor,
@@ -394,11 +394,8 @@ class Group:
             raise errors.from_json(int(answer[0]), str(answer[1]))
         self._done_with(source, used)
 
-    def _into(self, op: str, input: Array, output: Array | None, shape: tuple[int, ...], **options: Any) -> Array:  # noqa: A002
-        """A collective into `output`; without one, into a new array of the input's library."""
-        if output is not None:
-            self.collective(op, input, output, **options)
-            return output
+    def _new(self, op: str, input: Array, shape: tuple[int, ...], **options: Any) -> Array:  # noqa: A002
+        """A collective into a new array of the input's library."""
         self._view(input, "the input")  # What is wrong with it comes first.
         made = empty(input, shape)
         self.collective(op, input, made, **options)
@@ -406,13 +403,20 @@ class Group:
 
     def all_reduce(self, input: Array, output: Array | None = None, *, op: str = "sum", **options: Any) -> Array:  # noqa: A002
         """Into `output`, or in place; of an array of JAX into a new one. Returns where the result is."""
-        target = input if output is None and not is_immutable(input) else output
-        return self._into("all_reduce", input, target, _shape(input), reduction=op, **options)
+        if output is None:
+            if is_immutable(input):
+                return self._new("all_reduce", input, _shape(input), reduction=op, **options)
+            output = input
+        self.collective("all_reduce", input, output, reduction=op, **options)
+        return output
 
     def all_gather(self, input: Array, output: Array | None = None, **options: Any) -> Array:  # noqa: A002
         """`output` has every rank's `input`, in rank order: without one a new array, of all rows."""
-        rows, *rest = _shape(input) or (1,)
-        return self._into("all_gather", input, output, (rows * self.ranks, *rest), **options)
+        if output is None:
+            rows, *rest = _shape(input) or (1,)
+            return self._new("all_gather", input, (rows * self.ranks, *rest), **options)
+        self.collective("all_gather", input, output, **options)
+        return output
 
     def reduce_scatter(
         self,
@@ -423,19 +427,27 @@ class Group:
         **options: Any,
     ) -> Array:
         """`output` is this rank's part of the reduced `input`: without one a new array, of its part of the rows."""
-        rows, *rest = _shape(input) or (1,)
-        if output is None and rows % self.ranks:
-            raise errors.UsageError(f"reduce_scatter: {rows} rows are no equal parts for {self.ranks} ranks")
-        return self._into("reduce_scatter", input, output, (rows // self.ranks, *rest), reduction=op, **options)
+        if output is None:
+            rows, *rest = _shape(input) or (1,)
+            if rows % self.ranks:
+                raise errors.UsageError(f"reduce_scatter: {rows} rows are no equal parts for {self.ranks} ranks")
+            return self._new("reduce_scatter", input, (rows // self.ranks, *rest), reduction=op, **options)
+        self.collective("reduce_scatter", input, output, reduction=op, **options)
+        return output
 
     def all_to_all(self, input: Array, output: Array | None = None, **options: Any) -> Array:  # noqa: A002
         """Part p of `input` goes to rank p. Without an output into a new array like the input."""
-        return self._into("all_to_all", input, output, _shape(input), **options)
+        if output is None:
+            return self._new("all_to_all", input, _shape(input), **options)
+        self.collective("all_to_all", input, output, **options)
+        return output
 
     def broadcast(self, array: Array, *, root: int = 0, **options: Any) -> Array:
         """The root's array, in place; of arrays of JAX in a new one. Returns where it is."""
-        target = None if is_immutable(array) else array
-        return self._into("broadcast", array, target, _shape(array), root=root, **options)
+        if is_immutable(array):
+            return self._new("broadcast", array, _shape(array), root=root, **options)
+        self.collective("broadcast", array, array, root=root, **options)
+        return array
 
     # --- kernels ---
 
