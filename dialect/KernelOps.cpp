@@ -52,6 +52,18 @@ static DictionaryAttr nameArgument(Builder &builder,
   return attributes.getDictionary(builder.getContext());
 }
 
+/// Says of a kernel without comms.return what MLIR's verifier does not: what to
+/// write, and where.
+static LogicalResult checkEnd(Region &body, Location kernel) {
+  if (!body.hasOneBlock())
+    return success();
+  Block &block = body.front();
+  if (!block.empty() && block.back().mightHaveTrait<OpTrait::IsTerminator>())
+    return success();
+  return emitError(block.empty() ? kernel : block.back().getLoc())
+         << "the kernel has no end: write comms.return behind this";
+}
+
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder &builder = parser.getBuilder();
   (void)impl::parseOptionalVisibilityKeyword(parser, result.attributes);
@@ -79,7 +91,10 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
                         builder.getArrayAttr(attributes));
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
-  return parser.parseRegion(*result.addRegion(), arguments);
+  Region &body = *result.addRegion();
+  if (parser.parseRegion(body, arguments))
+    return failure();
+  return checkEnd(body, parser.getEncodedSourceLoc(parser.getNameLoc()));
 }
 
 /// The attributes that the text needs: `comms.name` is left out when the

@@ -165,3 +165,16 @@ comms.kernel @k(%x: !comms.window<4xf32> {comms.hidden, comms.init = "one"}) {
 comms.kernel @k(%x: !comms.window<4xf32> {comms.init = "zero"}) {
   comms.return
 }
+
+// -----
+
+comms.kernel @noEnd(%x: memref<4xf32>) {
+  // expected-error @+1 {{the kernel has no end: write comms.return behind this}}
+  %c0 = arith.constant 0 : index
+}
+
+// -----
+
+// expected-error @+1 {{the kernel has no end: write comms.return behind this}}
+comms.kernel @nothing(%x: memref<4xf32>) {
+}
