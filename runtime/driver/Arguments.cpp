@@ -148,6 +148,13 @@ commsir::driver::gatherShapes(llvm::ArrayRef<Argument> arguments,
     auto argument = findArgument(arguments, "--shape", binding);
     if (!argument)
       return argument.takeError();
+    if ((*argument)->kind != jit::ArgKind::Window &&
+        (*argument)->kind != jit::ArgKind::Memory)
+      return llvm::createStringError(
+          llvm::inconvertibleErrorCode(),
+          "--shape " + binding.name + "=" + binding.value + ": '" +
+              binding.name + "' is a " + (*argument)->describe() +
+              ", which has no open shape; leave it out");
     auto shape = readShape(binding);
     if (!shape)
       return shape.takeError();

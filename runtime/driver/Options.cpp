@@ -172,9 +172,9 @@ return readInt(option, text, 1, kMaxRanks, *o.ranks);
 static const Option kData[] = {
     {"--input", "NAME=FILE",
      "fill an argument: a .npy file (%r is the rank; without %r all ranks get "
-     "the same), a number, zeros, random:SEED (floats in [-1, 1), integers in "
-     "[-100, 100]) or iota (numbers the elements of all ranks, rank after "
-     "rank). Memory without --input is zero",
+     "the same), a number (inf and nan too), zeros, random:SEED (floats in "
+     "[-1, 1), integers in [-100, 100]) or iota (numbers the elements of all "
+     "ranks, rank after rank). Memory without --input is zero",
      READ{return readBinding(option, text, o.inputs);
 }
 }
