@@ -211,7 +211,7 @@ def own_group(rank: int, size: int, name: str, **options: Any) -> Any:
 
     distributed: Any = dist
     store = distributed.PrefixStore(f"torch_run/{name}", distributed.distributed_c10d._get_default_store().clone())
-    return commsir.Group(rank, size, store=store, name=name, device=torch.cuda.current_device(), **options)
+    return commsir.Group(rank, size, store=store, name=name, device=int(os.environ["LOCAL_RANK"]), **options)
 
 
 def arrays_of_cupy(rank: int, size: int) -> None:

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The built-in tables, those of other sizes in Inputs, and the questions that
-// their points answer.
+// The built-in tables, those of other sizes in Inputs, the questions that their
+// points answer, and what stands for a way that was not measured.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,11 +15,13 @@
 
 #include "runtime/tune/Table.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace commsir::tune {
 
@@ -57,6 +59,39 @@ inline Question askOf(const Table &table, const Section &section,
   // comes out for another.
   question.windows = !section.columns;
   return question;
+}
+
+/// Doublings between two shapes: of all threads, of those of a CTA, of CTAs of
+/// a cluster.
+inline double distance(const Way &a, const Way &b) {
+  auto steps = [](int64_t x, int64_t y) {
+    return std::abs(std::log2(double(x) / double(y)));
+  };
+  return 2 * steps(a.blocks * a.threads * a.cluster,
+                   b.blocks * b.threads * b.cluster) +
+         steps(a.threads, b.threads) + steps(a.cluster, b.cluster);
+}
+
+/// The way of the same pair whose shape is nearest.
+inline const Way *findNearest(const Way &way, const std::vector<Way> &all) {
+  const Way *nearest = nullptr;
+  for (const Way &other : all)
+    if (other.algorithm == way.algorithm && other.protocol == way.protocol &&
+        (!nearest || distance(way, other) < distance(way, *nearest)))
+      nearest = &other;
+  return nearest;
+}
+
+/// The ways of a point with their times, the fastest first.
+inline std::vector<Way> listWays(const std::map<Recipe, double> &times,
+                                 const Question &question) {
+  std::vector<Way> ways;
+  for (const auto &[recipe, time] : times) {
+    ways.push_back(applyRecipe(recipe, question));
+    ways.back().microseconds = time;
+  }
+  llvm::sort(ways, isFaster);
+  return ways;
 }
 
 } // namespace commsir::tune

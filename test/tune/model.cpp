@@ -44,27 +44,6 @@ struct Summary {
 };
 } // namespace
 
-/// Doublings between two shapes: of all threads, of those of a CTA, of CTAs of
-/// a cluster.
-static double distance(const Way &a, const Way &b) {
-  auto steps = [](int64_t x, int64_t y) {
-    return std::abs(std::log2(double(x) / double(y)));
-  };
-  return 2 * steps(a.blocks * a.threads * a.cluster,
-                   b.blocks * b.threads * b.cluster) +
-         steps(a.threads, b.threads) + steps(a.cluster, b.cluster);
-}
-
-/// The way of the same pair whose shape is nearest.
-static const Way *findNearest(const Way &way, const std::vector<Way> &all) {
-  const Way *nearest = nullptr;
-  for (const Way &other : all)
-    if (other.algorithm == way.algorithm && other.protocol == way.protocol &&
-        (!nearest || distance(way, other) < distance(way, *nearest)))
-      nearest = &other;
-  return nearest;
-}
-
 static std::string name(const Way &way) {
   return llvm::formatv("{0}/{1} b{2} t{3} c{4}", way.algorithm, way.protocol,
                        way.blocks, way.threads, way.cluster);
@@ -78,12 +57,7 @@ static std::string name(const Section &section, const Table &table) {
 static Choice compare(const Table &table, const Section &section,
                       int64_t size) {
   Question question = askOf(table, section, size);
-  std::vector<Way> measured;
-  for (const auto &[recipe, time] : section.points.at(size)) {
-    measured.push_back(applyRecipe(recipe, question));
-    measured.back().microseconds = time;
-  }
-  llvm::sort(measured, isFaster);
+  std::vector<Way> measured = listWays(section.points.at(size), question);
   Choice choice;
   choice.problem =
       name(section, table) + ", " +
