@@ -405,6 +405,7 @@ def speed(report: dict[str, Any]) -> None:
     """As python -m commsir.bench has it; and an op that does nothing, to which calls of ours compare."""
     from commsir.torch import bench
 
+    bench.warm_up(torch.bfloat16)
     for size in SIZES:
         entries = bench.measure("all_reduce", size, torch.bfloat16, ROUNDS)
         for entry in entries:

@@ -21,10 +21,23 @@ import torch.distributed
 
 dist: Any = torch.distributed
 
-__all__ = ["Contender", "contenders", "eager_us", "graph_us", "main", "measure", "median", "plot", "stream_us", "table"]
+__all__ = [
+    "Contender",
+    "contenders",
+    "eager_us",
+    "graph_us",
+    "main",
+    "measure",
+    "median",
+    "plot",
+    "stream_us",
+    "table",
+    "warm_up",
+]
 
 OPS = ("all_reduce", "all_gather", "reduce_scatter")
 _BYTES = {torch.float32: 4, torch.bfloat16: 2}
+WARM_ROUNDS = 5
 
 
 @dataclass
@@ -258,6 +271,11 @@ def measure(op: str, size: int, dtype: torch.dtype, rounds: int = 9) -> list[dic
     return entries
 
 
+def warm_up(dtype: torch.dtype) -> None:
+    """What nobody counts: at first a GPU's clocks are low and caches cold, and what is measured first looks slow."""
+    measure("all_reduce", 4096, dtype, WARM_ROUNDS)
+
+
 def table(entries: list[dict[str, Any]]) -> str:
     """Microseconds, by op and size; a column for each contender and way of timing."""
     columns = list(dict.fromkeys((e["contender"], way) for e in entries if e["status"] == "ok" for way in e["us"]))
@@ -335,6 +353,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[options.type or ("bf16" if cuda else "f32")]
     sizes = options.sizes or [1 << power for power in ((10, 13, 16, 18, 20, 22) if cuda else (10, 14, 18, 22))]
     entries = []
+    warm_up(dtype)
     for op in options.op:
         for size in sizes:
             added = measure(op, size, dtype, options.rounds)
