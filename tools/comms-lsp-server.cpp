@@ -11,11 +11,12 @@
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
 int main(int argc, char **argv) {
   for (llvm::StringRef argument : llvm::ArrayRef(argv, argc).drop_front())
-    if (!argument.starts_with("-")) {
+    if (argument.ends_with(".mlir") || llvm::sys::fs::exists(argument)) {
       llvm::errs() << "comms-lsp-server: error: '" << argument
                    << "' is not taken: an editor starts this program for .mlir "
                       "files, and sends their text to its standard input\n";

@@ -108,7 +108,7 @@ def spelled(dtype: Any) -> tuple[str, str]:
         if given in _NAMES.values():
             return given, dlpack_name(given)
         if given in _NAMES:
-            return _NAMES[given], given
+            return _NAMES[given], "bool" if given == "bool_" else given
     if type(given).__module__ != "torch":
         import numpy as np
 

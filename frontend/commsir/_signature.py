@@ -43,6 +43,11 @@ class Signature:
             raise errors.UsageError(f"{takes}; there is no {' and no '.join(missing)}")
         return [(one, given.get(one["name"])) for one in self.arguments]
 
+    @staticmethod
+    def number_type(argument: Mapping[str, Any]) -> str:
+        """The type in which a number is passed."""
+        return "i64" if argument["type"] == "index" else str(argument["type"])
+
     def check(self, argument: Mapping[str, Any], kind: str, shape: Sequence[int]) -> None:
         """Whether an array is what the kernel was compiled for."""
         if (kind, tuple(shape)) != (argument["type"], tuple(argument["shape"])):

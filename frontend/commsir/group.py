@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import math
@@ -123,9 +124,9 @@ class GroupKernel(Signature):
         if kind == "scalar":
             import numpy as np
 
-            return view(np.array(value, dtype=numpy_type(argument["type"])), what)
+            return view(np.array(value, dtype=numpy_type(self.number_type(argument))), what)
         seen = self._group._view(value, what, written=True)
-        self.check(argument, seen.type, seen.shape)
+        self.check(argument, "i8" if seen.type == "i1" else seen.type, seen.shape)
         return seen
 
     def __call__(self, *values: Any, stream: int | None = None, **named: Any) -> None:
@@ -271,6 +272,8 @@ class Group:
         if to is not None:
             made = to(tensor)
             if is_immutable(made):
+                del made
+                _ask("window_release", self._handle, int(tensor.data_ptr()))
                 raise errors.UsageError("JAX's arrays never change, and peers write to windows: make one of torch")
             return made
         if self._ordinal >= 0:
@@ -334,7 +337,9 @@ class Group:
         if stream is not None or self._ordinal < 0:
             return stream or 0
         torch = sys.modules.get("torch")
-        return int(torch.cuda.current_stream(self._ordinal).cuda_stream) if torch is not None else 0
+        if torch is None or torch.version.cuda is None:
+            return 0
+        return int(torch.cuda.current_stream(self._ordinal).cuda_stream)
 
     def _done_with(self, seen: View | None, stream: int) -> None:
         """After a call that reads an array of JAX: that may go at any time, and its memory is then used again."""
@@ -391,6 +396,8 @@ class Group:
             used,
         )
         if int(answer[0]) != 0:
+            with contextlib.suppress(errors.CommsError):
+                self._done_with(source, used)  # Some pieces may be on their way.
             raise errors.from_json(int(answer[0]), str(answer[1]))
         self._done_with(source, used)
 
@@ -505,7 +512,8 @@ def _type_for(op: str, reduction: str, seen: View) -> str:
     """The type that a collective calculates with: integers have a sign there, and there are no booleans."""
     if reduction in ("min", "max", "avg") and seen.is_unsigned():
         raise errors.UsageError(
-            f"{op}: {reduction} is of integers with a sign, but the array has none: convert it to a wider type that has"
+            f"{op}: {reduction} is of integers with a sign, but the array has none: convert it to a wider "
+            "type that has, or where its numbers are small enough pass a view of it as the type with a sign"
         )
     if seen.type != "i1":
         return seen.type

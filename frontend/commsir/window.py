@@ -73,7 +73,8 @@ class GroupWindow:
                 self._base,
                 rank,
                 list(self.shape),
-                dlpack_name(self.type),
+                # Of integers with or without their sign, as `array`.
+                str(self._tensor.dtype) if self.type[0] == "i" else dlpack_name(self.type),
             )
         )
         if self._to is not None:

@@ -82,9 +82,10 @@ static bool replaceText(json::Object *object) {
 }
 
 std::string commsir::driver::replaceDeepDocuments(llvm::StringRef message) {
-  // Most are too short of brackets to be worth a look.
+  // Most are too short of brackets, or of what JSON may write for one, to be
+  // worth a look.
   size_t brackets = llvm::count_if(
-      message, [](char c) { return llvm::StringRef("([{<").contains(c); });
+      message, [](char c) { return llvm::StringRef("([{<\\").contains(c); });
   if (brackets <= maxNesting)
     return message.str();
   llvm::Expected<json::Value> parsed = json::parse(message);

@@ -159,8 +159,8 @@ return readInt(option, text, 1, kMaxRanks, *o.ranks);
 }
 }
 , {"--first-launch", "K",
-   "number of the first launch, as if others had ended before: for what wraps "
-   "[1]",
+   "number of the first launch, for what wraps; signals and counters begin at "
+   "0 all the same [1]",
    READ{
        return readInt(option, text, 1, INT64_MAX - kMaxLaunches, o.firstLaunch);
 }

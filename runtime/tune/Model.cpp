@@ -99,7 +99,8 @@ static constexpr ProtocolRow kProtocols[] = {
 };
 static constexpr ProtocolRow kUnknown = {"", 1.5, 0};
 
-/// Devices whose NVLink was seen to write lines of 128 bytes whole.
+/// Devices, by their whole names, whose NVLink was seen to write lines of 128
+/// bytes whole. (An H200 NVL may reach peers by PCIe.)
 static constexpr llvm::StringLiteral kWritesLines[] = {"NVIDIA H200"};
 
 static const ProtocolRow &getRow(llvm::StringRef protocol) {
@@ -115,9 +116,7 @@ static bool isOpen(const Question &question, llvm::StringRef protocol) {
   if (question.chip == "cpu")
     return row.cpuHop > 0;
   return !row.byDevice ||
-         llvm::any_of(kWritesLines, [&](llvm::StringRef device) {
-           return llvm::StringRef(question.device).starts_with(device);
-         });
+         llvm::is_contained(kWritesLines, llvm::StringRef(question.device));
 }
 
 //===----------------------------------------------------------------------===//
@@ -428,7 +427,7 @@ static std::vector<Recipe> listRowShapes(const Question &question,
       llvm::divideCeil(llvm::divideCeil(question.bytes, question.rows), 16),
       32);
   std::vector<Recipe> recipes;
-  for (int64_t cluster : {1, 2, 4, 8})
+  for (int64_t cluster = 1; cluster <= getMostCtas(question); cluster *= 2)
     for (int64_t threads = 32; threads <= 1024; threads *= 2) {
       int64_t all = cluster * threads;
       bool fits = vectors <= 2 * all || (cluster == 1 && threads == 1024);

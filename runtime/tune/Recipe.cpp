@@ -84,6 +84,14 @@ int64_t commsir::tune::countResident(const Question &question,
   return countMultiprocessors(question) * perProcessor;
 }
 
+int64_t commsir::tune::getMostCtas(const Question &question) {
+  int sm = 0;
+  llvm::StringRef chip = question.chip;
+  if (!chip.consume_front("sm_") || chip.consumeInteger(10, sm))
+    return 1;
+  return sm >= 90 ? 8 : 1;
+}
+
 /// The CTAs of a cluster share a part of the GPU, and some are left over.
 static int64_t inClusters(int64_t ctas, int64_t cluster) {
   return cluster > 1 ? ctas * 9 / 10 / cluster : ctas;

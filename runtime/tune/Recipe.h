@@ -51,6 +51,9 @@ int64_t countMultiprocessors(const Question &question);
 /// CTAs that are smaller.
 int64_t countResident(const Question &question, int64_t threads);
 
+/// CTAs of a cluster, at most: chips before sm_90 have no clusters.
+int64_t getMostCtas(const Question &question);
+
 /// Blocks that are on a GPU at a time, of a kernel whose registers are known
 /// (0: not known; then what `countResident` says).
 int64_t countFitting(const Question &question, int64_t registers,

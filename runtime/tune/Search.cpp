@@ -179,7 +179,7 @@ std::vector<Recipe> commsir::tune::neighbours(const Recipe &recipe,
   add(&Recipe::spread, recipe.spread * 2, 1, 64);
   add(&Recipe::spread, recipe.spread / 2, 1, 64);
   if (question.rows > 0) {
-    add(&Recipe::cluster, recipe.cluster * 2, 1, 8);
+    add(&Recipe::cluster, recipe.cluster * 2, 1, getMostCtas(question));
     add(&Recipe::cluster, recipe.cluster / 2, 1, 8);
   }
   return found;

@@ -190,8 +190,9 @@ public:
                                              bool recall);
 
   /// As `measure`, side by side and more often.
-  std::vector<std::optional<double>>
-  confirm(size_t range, int64_t size, const std::vector<Recipe> &recipes);
+  std::vector<std::optional<double>> confirm(size_t range, int64_t size,
+                                             const std::vector<Recipe> &recipes,
+                                             bool recall);
 
   /// A worker cannot go on: its GPUs do not answer any more.
   bool isBroken() const { return broken; }
@@ -292,7 +293,7 @@ Candidate Measurer::makeCandidate(const Way &way) const {
 
 std::vector<std::optional<double>>
 Measurer::confirm(size_t range, int64_t size,
-                  const std::vector<Recipe> &recipes) {
+                  const std::vector<Recipe> &recipes, bool recall) {
   const Problem &problem = all.problems[range].at(size);
   Question question = all.ranges[range].at(size);
   std::vector<std::optional<double>> times(recipes.size());
@@ -304,6 +305,10 @@ Measurer::confirm(size_t range, int64_t size,
     for (auto [time, key] : llvm::zip(times, keys))
       time = journal.find(key)->time;
     return times;
+  }
+  if (recall) {
+    leftOut = true;
+    return {};
   }
   setProblem(problem);
   std::vector<std::vector<double>> samples(recipes.size());
@@ -536,12 +541,11 @@ int commsir::tune::runTuneWorker(Plan &plan, Target &target) {
   };
   hooks.confirm = [&](size_t range, int64_t size,
                       const std::vector<Recipe> &recipes) {
-    return measurer.confirm(range, size, recipes);
+    return measurer.confirm(range, size, recipes, until > 0 && now() > until);
   };
   hooks.starts = recallWays;
-  hooks.isOver = [&] {
-    return measurer.isBroken() || (until > 0 && now() > until);
-  };
+  // When time is over, the journal still answers.
+  hooks.isOver = [&] { return measurer.isBroken(); };
   hooks.step = [&](size_t, int64_t, double share) {
     // Done when all is measured or time is up, whichever comes first.
     double spent = until > started ? (now() - started) / (until - started) : 0;

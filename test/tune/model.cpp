@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/tune/Model.h"
+#include "runtime/tune/Search.h"
 #include "runtime/tune/Table.h"
 #include "test/tune/Measured.h"
 
@@ -146,6 +147,44 @@ static Way chooseForEight(std::string op, int64_t bytes) {
 
 /// By hand, on 8 H200: at once up to 64 KiB, and in shares above; in step where
 /// the links are what limits.
+TEST(Chips, ThoseWithoutClustersGetNone) {
+  for (const char *chip : {"sm_80", "sm_86", "sm_90a", "sm_100"})
+    for (int64_t rows : {1, 8, 64}) {
+      Question question;
+      question.op = "all_reduce";
+      question.reduction = "sum";
+      question.elementType = "bf16";
+      question.ranks = 4;
+      question.rows = rows;
+      question.columns = 8192;
+      question.bytes = rows * question.columns * 2;
+      question.chip = chip;
+      Recipe recipe = suggestRecipe(question, "one_shot", "ll");
+      bool hasClusters = llvm::StringRef(chip).drop_front(3).front() != '8';
+      EXPECT_EQ(getMostCtas(question), hasClusters ? 8 : 1) << chip;
+      EXPECT_LE(recipe.cluster, getMostCtas(question)) << chip;
+      for (const Recipe &near : neighbours(recipe, question))
+        EXPECT_LE(near.cluster, getMostCtas(question)) << chip;
+    }
+}
+
+TEST(Chips, LinesAreForDevicesThatWereSeenToWriteThemWhole) {
+  for (const char *device : {"NVIDIA H200", "NVIDIA H200 NVL", "NVIDIA A100"}) {
+    Question question;
+    question.op = "all_gather";
+    question.elementType = "bf16";
+    question.ranks = 8;
+    question.bytes = 64 << 10;
+    question.chip = "sm_90";
+    question.device = device;
+    question.windows = true;
+    bool offered =
+        llvm::is_contained(llvm::make_second_range(listPairs(question, false)),
+                           std::string("ll128"));
+    EXPECT_EQ(offered, llvm::StringRef(device) == "NVIDIA H200") << device;
+  }
+}
+
 TEST(EightRanks, DoWhatWasTheBestByHand) {
   for (int64_t kib : {1, 8, 64})
     EXPECT_EQ(chooseForEight("all_reduce", kib << 10).algorithm, "one_shot")

@@ -191,11 +191,12 @@ class GroupKernel(Signature):
 
     def _tensor(self, argument: dict[str, Any], value: Any) -> torch.Tensor | None:
         """What the kernel gets; None where the group has its own."""
-        kind, type_ = argument["kind"], argument["type"]
+        kind = argument["kind"]
         if kind in ("signal", "counter"):
             return None
         if kind == "scalar":
-            return torch.tensor(value, dtype=_scalar_type(type_))
+            # On the host, whatever torch's default device, or that of a tensor that is given.
+            return torch.tensor(value, dtype=_scalar_type(self.number_type(argument)), device="cpu")
         what = f"commsir: argument '{argument['name']}' of kernel {self.name}"
         if not isinstance(value, torch.Tensor):
             raise UsageError(f"{what} is a {type(value).__name__}, not a tensor")
@@ -203,7 +204,7 @@ class GroupKernel(Signature):
             raise UsageError(f"{what} is on {value.device}, but the group is on {self._group.device}: move it there")
         if not value.is_contiguous():
             raise UsageError(f"{what} is not contiguous: call .contiguous() first")
-        self.check(argument, dtype_name(value.dtype), value.shape)
+        self.check(argument, element_type(value.dtype) or dtype_name(value.dtype), value.shape)
         return value
 
     def __call__(self, *values: Any, stream: int | None = None, **named: Any) -> None:

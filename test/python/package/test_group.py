@@ -251,6 +251,16 @@ def test_bad_groups(tmp_path: pathlib.Path) -> None:
         commsir.Group(0, 2, folder=tmp_path, timeout=0.5)
 
 
+#: Puts a number of the caller's where he says.
+PUT = """
+comms.kernel @put(%x: memref<8xf32>, %mask: memref<8xi8>, %at: index, %n: f32) {
+  %one = comms.splat %n : f32 -> tensor<1xf32>
+  comms.tile_store %one, %x[%at] : tensor<1xf32>, memref<8xf32>
+  comms.return
+}
+"""
+
+
 def test_windows_are_tensors_of_torch_too(tmp_path: pathlib.Path) -> None:
     torch = pytest.importorskip("torch")
     with commsir.Group(0, 1, folder=tmp_path) as group:
@@ -259,6 +269,10 @@ def test_windows_are_tensors_of_torch_too(tmp_path: pathlib.Path) -> None:
         assert group.is_symmetric(x)
         x.fill_(2)
         assert bool((group.all_reduce(x) == 2).all())
+        bytes_ = group.window(4, "uint8", to=torch.from_dlpack)
+        bytes_.array.fill_(200)
+        assert bytes_.peer(0).dtype is torch.uint8 and int(bytes_.peer(0)[3]) == 200
+        assert group.allocate(3, "bool_").dtype == np.bool_
     assert bool((x == 2).all()), "an array keeps its memory"
 
 
@@ -284,6 +298,9 @@ def test_kernels_of_all_kinds(tmp_path: pathlib.Path) -> None:
             group.kernel(one_shot.specialise(ranks=2, slots=4, n=8))
         with pytest.raises(commsir.UsageError, match="not a int"):
             group.kernel(3)  # type: ignore[arg-type]
+        x, mask = np.zeros(8, np.float32), np.zeros(8, np.bool_)
+        group.kernel(PUT)(x, mask, at=3, n=2.5)
+        assert x.tolist() == [0, 0, 0, 2.5, 0, 0, 0, 0]
 
 
 CONCURRENT = """

@@ -14,6 +14,14 @@ from commsir.torch.capi import CommsIRError
 
 dist: Any = torch.distributed
 
+#: Puts a number of the caller's where a mask of his own says nothing.
+PUT = """
+comms.kernel @put(%x: memref<8xf32>, %mask: memref<8xi8>, %at: index, %n: f32) {
+  %one = comms.splat %n : f32 -> tensor<1xf32>
+  comms.tile_store %one, %x[%at] : tensor<1xf32>, memref<8xf32>
+  comms.return
+}
+"""
 #: Adds a number of the caller's on each rank.
 ADD = """
 comms.kernel @add(%x: memref<8xf32>, %n: f32) {
@@ -56,6 +64,12 @@ def kernels(rank: int, size: int) -> None:
             raise AssertionError(f"nothing says '{text}'")
     group.kernel(ADD)(y, 0.5)
     assert (y == size * (size - 1) / 2 + 0.5).all()
+    # Numbers are on the host, whatever torch's default device.
+    with torch.device("meta"):
+        group.kernel(ADD)(y, -0.5)
+    mask = y.bool()
+    group.kernel(PUT)(y, mask, 3, torch.tensor(7))
+    assert (y == torch.where(torch.arange(8) == 3, 7, size * (size - 1) / 2)).all()
     dist.barrier()
     group.destroy()
     calls: list[Callable[[], Any]] = [lambda: kernel(x, inbox, y), lambda: group.kernel(ADD), lambda: group.allocate(8)]
