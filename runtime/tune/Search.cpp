@@ -67,7 +67,7 @@ void Search::tryAll(size_t range, int64_t size, std::vector<Recipe> recipes) {
   for (const Recipe &recipe : recipes)
     if (!known.count(wayKey(recipe)) && asked.insert(wayKey(recipe)).second)
       fresh.push_back(recipe);
-  if (!fresh.empty() && !isOver()) {
+  if (!fresh.empty() && !hooks.isOver()) {
     auto found = hooks.measure(range, size, fresh);
     count += found.size();
     for (size_t i = 0; i < found.size(); ++i)
@@ -205,7 +205,7 @@ void Search::refine(size_t range, size_t place) {
     auto [time, recipe] = starts[i];
     if (time > kClose * least)
       break;
-    for (int step = 0; step < kMostSteps && !isOver(); ++step) {
+    for (int step = 0; step < kMostSteps && !hooks.isOver(); ++step) {
       std::vector<Recipe> near = neighbours(recipe, question);
       tryAll(range, size, near);
       double before = time;
@@ -222,12 +222,6 @@ void Search::refine(size_t range, size_t place) {
     }
   }
   tell(range, size);
-}
-
-bool Search::isOver() {
-  bool over = hooks.isOver();
-  cut |= over;
-  return over;
 }
 
 /// The best pairs' recipes of every size at the neighbours too.
@@ -257,7 +251,7 @@ void Search::spread(size_t range) {
 void Search::confirm(size_t range, int64_t size) {
   Times &times = timesAt(range, size);
   auto least = best(range, size);
-  if (hooks.confirm && least && !isOver()) {
+  if (hooks.confirm && least && !hooks.isOver()) {
     Question question = ranges[range].at(size);
     std::vector<std::pair<double, Recipe>> close;
     for (const auto &[recipe, time] : times)

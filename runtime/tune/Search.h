@@ -63,8 +63,6 @@ public:
   Search(std::vector<Range> ranges, Hooks hooks);
   void run();
 
-  /// Whether something was left out because time was up.
-  bool isCut() const { return cut; }
   /// What was measured, one section a range.
   std::vector<Section> sections() const;
   /// The best at a point; nothing where nothing ran.
@@ -84,13 +82,11 @@ private:
   void spread(size_t range);
   void confirm(size_t range, int64_t size);
   void tell(size_t range, int64_t size);
-  bool isOver();
 
   std::vector<Range> ranges;
   Hooks hooks;
   std::vector<std::map<int64_t, Times>> all;
   size_t count = 0, steps = 0, stepsDone = 0;
-  bool cut = false;
 };
 
 /// The recipes one step away from `recipe` in one of its numbers, for a

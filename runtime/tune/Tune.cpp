@@ -566,7 +566,7 @@ int commsir::tune::runTuneWorker(Plan &plan, Target &target) {
   llvm::outs() << "wrote " << plan.tune << ", of "
                << (*journal)->outcomes().size() << " ways in "
                << llvm::formatv("{0:f0} s", now() - started) << "\n";
-  if (search.isCut() || measurer.hasLeftOut())
+  if (measurer.hasLeftOut())
     llvm::outs() << "the time of --budget was spent before all was measured; "
                     "the same command goes on from "
                  << journalPath << "\n";
