@@ -774,6 +774,37 @@ std::string runBusy(Rank &me) {
   return "";
 }
 
+/// A time limit that is set after the capture holds for what the graph
+/// launches: the last rank stays away from its second replay.
+std::string runLimit(Rank &me) {
+  me.options.timeout = 60;
+  me.join();
+  Sum sum = me.makeSum(Rank::request(4096), 4096);
+  CUgraphExec replay = me.capture({&sum}, 5);
+  me.fill(sum, 1, me.streams[0]);
+  me.check(me.driver().GraphLaunch(replay, me.streams[0]), "replaying");
+  me.check(me.wait(me.streams[0]));
+  me.compare(sum, 1, me.streams[0]);
+  me.check(me.group->setTimeout(1));
+  me.meet();
+  if (me.options.rank + 1 == me.options.ranks) {
+    sleep(5); // Longer than the others wait.
+    return "";
+  }
+  double start = now();
+  me.check(me.driver().GraphLaunch(replay, me.streams[0]), "replaying");
+  llvm::Error error = me.wait(me.streams[0]);
+  double seconds = now() - start;
+  if (!error)
+    me.fail("no error where a rank stayed away");
+  std::string said = llvm::toString(std::move(error));
+  if (seconds < 0.9 || seconds > 4)
+    me.fail(llvm::formatv("it took {0:f1} s where the limit is 1: {1}", seconds,
+                          said)
+                .str());
+  return llvm::formatv("reported after {0:f2} s", seconds).str();
+}
+
 std::string runScenario(llvm::StringRef name, Rank &me) {
   if (name == "sizes")
     return runSizes(me);
@@ -791,6 +822,8 @@ std::string runScenario(llvm::StringRef name, Rank &me) {
     return runOrder(me);
   if (name == "busy")
     return runBusy(me);
+  if (name == "limit-replay")
+    return runLimit(me);
   if (name == "adopted")
     return runAdopted(me);
   if (name == "device-library")

@@ -76,6 +76,7 @@ class Cases:
             for number in (0, 1):
                 self.scenario("device-library", ranks, number, 60, "nccl")
             self.scenario("busy", ranks, 0)
+            self.scenario("limit-replay", ranks)
         self.scenario("mismatch", 2)
         self.scenario("mismatch-replay", 2)
         self.scenario("kill", max(self.ranks), 0, 90, "nccl")

@@ -34,9 +34,9 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BYTES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8, "f8E4M3FN": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
+BYTES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8, "f8E4M3FN": 1, "f8E5M2": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
 NUMPY = {"f32": "<f4", "f16": "<f2", "f64": "<f8", "i8": "<i1", "i16": "<i2", "i32": "<i4", "i64": "<i8"}
-TOLERANCE = {"f32": 1e-5, "f16": 4e-3, "bf16": 3.2e-2, "f64": 1e-12, "f8E4M3FN": 0.25}
+TOLERANCE = {"f32": 1e-5, "f16": 4e-3, "bf16": 3.2e-2, "f64": 1e-12, "f8E4M3FN": 0.25, "f8E5M2": 0.5}
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -195,7 +195,8 @@ class Cases:
     def collectives(self) -> None:
         """Operation x algorithm x protocol x type, each with a small odd and a larger size."""
         small, large = [1, 7, 33, 129, 1000, 513], [4097, 65536, 20011, 131072 + 8, 262144]
-        elements = {True: ["f32", "bf16", "f16", "i32", "i8", "f8E4M3FN", "i64"], False: ["f32", "bf16", "i32"]}
+        every = ["f32", "bf16", "f16", "i32", "i8", "f8E4M3FN", "f8E5M2", "i64"]
+        elements = {True: every, False: ["f32", "bf16", "i32"]}
         number = 0
         for ranks in self.ranks:
             for op in OPS:

@@ -166,7 +166,15 @@ def check_backend(rank: int, size: int, failed: list[str]) -> None:
             work.wait()
         return out
 
-    for one in (all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, exchange):
+    def parts_that_differ(group: Any) -> torch.Tensor:
+        to = [100 * rank + 7 * peer + 1 for peer in range(size)]
+        back = [100 * peer + 7 * rank + 1 for peer in range(size)]
+        out = torch.empty(sum(back), device="cuda")
+        for _ in range(3):
+            dist.all_to_all_single(out, data(sum(to), torch.float32), back, to, group=group)
+        return out
+
+    for one in (all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, exchange, parts_that_differ):
         same(one.__name__, one)
     say("       paths:", commsir.torch.stats())
 
@@ -179,6 +187,8 @@ def check_windows(rank: int, size: int, failed: list[str]) -> None:
     if size % 2 == 0:
         attempt("windows of pairs", lambda: windows_checks.groups(rank, size), failed)
     attempt("arrays of a group", lambda: arrays(rank, size), failed)
+    attempt("messages in pieces", lambda: pieces(rank, size), failed)
+    attempt("tables loaded between calls", lambda: tables(rank, size), failed)
 
 
 def arrays(rank: int, size: int) -> None:
@@ -198,6 +208,56 @@ def arrays(rank: int, size: int) -> None:
         out = torch.zeros(1000 * size + 1, dtype=torch.uint8, device="cuda")[1:]
         group.all_gather(bytes_in, out)
         assert torch.equal(out, bytes_in.repeat(size))
+
+
+def pieces(rank: int, size: int) -> None:
+    """Messages that need more channel memory than a group may have."""
+    os.environ["COMMSIR_CHANNEL_BYTES"] = str(64 << 20)
+    try:
+        with own_group(rank, size, "pieces") as group:
+            for elements in (96_000_000 + 8, 5, 48_000_000):
+                part = elements // size
+                x = torch.arange(part * size, device="cuda", dtype=torch.int32) + rank
+                total = (x - rank) * size + size * (size - 1) // 2
+                assert torch.equal(group.all_reduce(x, torch.empty_like(x)), total), elements
+                mine = slice(rank * part, (rank + 1) * part)
+                assert torch.equal(group.reduce_scatter(x, torch.empty_like(x[:part])), total[mine]), elements
+                everyone = torch.cat([x[mine] - rank + peer for peer in range(size)])
+                assert torch.equal(group.all_to_all(x, torch.empty_like(x)), everyone), elements
+                everyone = torch.cat([x[:part] - rank + peer for peer in range(size)])
+                assert torch.equal(group.all_gather(x[:part], torch.empty_like(x)), everyone), elements
+    finally:
+        del os.environ["COMMSIR_CHANNEL_BYTES"]
+
+
+def tables(rank: int, size: int) -> None:
+    """A running program takes tables, and goes back to those that are shipped."""
+    import tempfile
+
+    import commsir
+
+    section = {"op": "all_reduce", "type": "f32", "columns": 0, "points": [[1 << 22, 0, 1.0]]}
+    device, chip = torch.cuda.get_device_name(), "sm_{}{}".format(*torch.cuda.get_device_capability())
+    head = {"format": "commsir-table-1", "device": device, "chip": chip, "ranks": size, "date": "2026-11-22"}
+    x = torch.arange(1 << 20, device="cuda", dtype=torch.float32) % 97 + rank
+    want = (x - rank) * size + size * (size - 1) / 2
+    with own_group(rank, size, "tables") as group, tempfile.TemporaryDirectory() as folder:
+        seen = 0
+        for algorithm in ("", "ring", "one_shot", ""):
+            path = os.path.join(folder, f"{algorithm}.json")
+            if algorithm:
+                recipe = [algorithm, "push", 512, 1, 1, 8]
+                with open(path, "w") as file:
+                    json.dump({**head, "recipes": [recipe], "sections": [section]}, file)
+            commsir.load_tables(path if algorithm else None)
+            for _ in range(3):
+                assert torch.equal(group.all_reduce(x, torch.empty_like(x)), want), algorithm
+            counts = group.stats()
+            made = counts["compiled"] + counts["from_cache"]
+            assert made > seen, f"{algorithm or 'what is shipped'} was not taken: {counts}"
+            seen = made
+            torch.cuda.synchronize()
+            dist.barrier()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
