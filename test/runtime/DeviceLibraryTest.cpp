@@ -267,15 +267,25 @@ TEST_F(DeviceLibrary, TwoNcclsHaveTheirOwnHeaders) {
   EXPECT_NE(first->digest, second->digest);
 }
 
-/// As Debian's packages lie: /usr/lib/x86_64-linux-gnu and /usr/include.
+/// As Debian's packages lie: /usr/lib/x86_64-linux-gnu and /usr/include, among
+/// headers that NVRTC must not see.
 TEST_F(DeviceLibrary, HeadersOfASystem) {
   makeNccl("usr", kOther);
+  for (StringRef name : {"stdint.h", "stddef.h", "string.h", "unistd.h",
+                         "cuda_runtime.h", "cuda_fp16.h", "cuda/atomic"})
+    write((folder + "/usr/include/" + name).str(), "#error foreign");
   NcclInstallation nccl{
       kOther, (folder + "/usr/lib/x86_64-linux-gnu/libnccl.so.2").str()};
   write(nccl.path, "");
   auto headers = findNcclHeaders(nccl);
   ASSERT_TRUE(bool(headers)) << llvm::toString(headers.takeError());
   EXPECT_TRUE(StringRef(headers->folder).ends_with("usr/include"));
+  if (!hasNvrtc)
+    return;
+  for (DevicePart part : {DevicePart::Kernels, DevicePart::Functions}) {
+    auto code = getDeviceCode(nccl, part, "sm_90", *cache);
+    EXPECT_TRUE(bool(code)) << llvm::toString(code.takeError());
+  }
 }
 
 TEST_F(DeviceLibrary, ALinkToTheLibraryIsFollowed) {

@@ -105,12 +105,18 @@ static std::string growArrays(StringRef text) {
   return result + text.str();
 }
 
+/// Where NCCL lies among the system's headers, theirs are not taken: NVRTC
+/// cannot read the C library's.
+static bool isOfNccl(StringRef file) {
+  return file.starts_with("nccl.h") || file.starts_with("nccl_device");
+}
+
 /// The path below the folder that `name`, included from `includer`, means;
-/// empty: it is no file of the folder.
+/// empty: it is no file of NCCL.
 static std::string resolveInclude(StringRef folder, StringRef includer,
                                   StringRef name, bool isQuoted) {
   auto exists = [&](StringRef relative) {
-    return fs::is_regular_file(folder + "/" + relative);
+    return isOfNccl(relative) && fs::is_regular_file(folder + "/" + relative);
   };
   if (isQuoted) {
     SmallString<128> beside(path::parent_path(includer));
@@ -140,7 +146,7 @@ private:
 } // namespace
 
 /// In memory there are no folders: every file gets one name. What is not of
-/// this folder is the system's or CUDA's, for which our own texts stand in.
+/// NCCL is the system's or CUDA's, for which our own texts stand in.
 std::string HeaderReader::rewriteIncludes(StringRef includer, StringRef text) {
   static const Regex include("^[[:space:]]*#[[:space:]]*include[[:space:]]*"
                              "([<\"])([^>\"]+)[>\"]");
