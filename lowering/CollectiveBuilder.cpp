@@ -423,7 +423,6 @@ void CollectiveBuilder::endCollective() {
     barrier();
 }
 
-void CollectiveBuilder::barrier() {
-  BarrierOp::create(b, loc(), theProblem.team, BarrierExtent::Block,
-                    MemoryOrder::AcqRel);
+void CollectiveBuilder::barrier(MemoryOrder order) {
+  BarrierOp::create(b, loc(), theProblem.team, BarrierExtent::Block, order);
 }

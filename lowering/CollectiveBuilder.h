@@ -167,8 +167,8 @@ public:
   void beginCollective();
   void endCollective();
   /// Block b of all ranks meets. What each did before comes before what each
-  /// does after.
-  void barrier();
+  /// does after, unless the order is relaxed.
+  void barrier(MemoryOrder order = MemoryOrder::AcqRel);
 
 private:
   Value elementOffset(const TileArray &array, Value part, Value tile);

@@ -325,8 +325,7 @@ public:
   FailureOr<Problem> read() {
     problem.op = op;
     if (auto kernel = op->getParentOfType<KernelOp>())
-      if (auto bytes = kernel->getAttrOfType<IntegerAttr>("comms.round_bytes"))
-        problem.roundBytes = std::max<int64_t>(bytes.getInt(), 1);
+      readNumbers(kernel);
     problem.kind = getCollectiveKind(op);
     if (!problem.kind)
       return op->emitOpError("is no collective that can be expanded");
@@ -340,6 +339,7 @@ public:
   }
 
 private:
+  void readNumbers(KernelOp kernel);
   LogicalResult readOperands();
   LogicalResult readTeam();
   LogicalResult checkRank(int64_t rank, StringRef what);
@@ -366,6 +366,22 @@ private:
   SmallVector<Rows> inputRows, outputRows, argRows;
 };
 } // namespace
+
+static constexpr KernelNumber kernelNumbers[] = {
+    {"round_bytes", &Problem::roundBytes, 1},
+    {"step_bytes", &Problem::stepBytes, 0},
+    {"step_fence", &Problem::stepFence, 0},
+    {"late_copies", &Problem::lateCopies, 0},
+};
+
+ArrayRef<KernelNumber> mlir::comms::getKernelNumbers() { return kernelNumbers; }
+
+void Reader::readNumbers(KernelOp kernel) {
+  for (const KernelNumber &number : kernelNumbers)
+    if (auto value =
+            kernel->getAttrOfType<IntegerAttr>(("comms." + number.name).str()))
+      problem.*number.field = std::max(value.getInt(), number.least);
+}
 
 LogicalResult Reader::readOperands() {
   if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {

@@ -110,6 +110,15 @@ struct Problem {
   /// Bytes of slots that one rank may hold for one round of an algorithm that
   /// goes in rounds: the kernel's `comms.round_bytes`.
   int64_t roundBytes = int64_t(128) << 20;
+  /// Bytes that one rank sends another from which on a step of an exchange in
+  /// permutations ends in a barrier: `comms.step_bytes`.
+  int64_t stepBytes = int64_t(4) << 20;
+  /// Whether that barrier orders memory, where nothing asks for it
+  /// (`comms.step_fence`): if not, ranks meet without waiting for their stores.
+  int64_t stepFence = 1;
+  /// Whether what came in one step is copied out of its slots in the next,
+  /// while links are busy (`comms.late_copies`).
+  int64_t lateCopies = 0;
 
   /// Of a problem without arrays, which is to be estimated alone: whether its
   /// outputs are windows.
@@ -129,6 +138,17 @@ struct Problem {
   int64_t inputParts() const;
   int64_t outputParts() const;
 };
+
+/// A number of a problem that a kernel may set: its integer attribute
+/// `comms.<name>`.
+struct KernelNumber {
+  llvm::StringRef name;
+  int64_t Problem::*field;
+  int64_t least;
+};
+
+/// All of them.
+ArrayRef<KernelNumber> getKernelNumbers();
 
 /// The row of the table for `op`, or null when it is no collective.
 const CollectiveKind *getCollectiveKind(Operation *op);
