@@ -80,5 +80,7 @@ std::string commsir::tune::renderChoice(const KernelChoice &choice,
         {"c", choice.cluster}})
     if (number)
       text += std::string(" ") + letter + std::to_string(number);
+  for (const auto &[name, value] : choice.numbers)
+    text += " " + name + "=" + std::to_string(value);
   return text;
 }

@@ -43,7 +43,8 @@ private:
 /// A problem as `choose` sees it; of the machine it says nothing.
 Question makeQuestion(const Problem &problem);
 
-/// "one_shot/lamport" and, where the choice names them, " b32 t128 c2".
+/// "one_shot/lamport" and, where the choice names them, " b32 t128 c2
+/// step_bytes=0".
 std::string renderChoice(const KernelChoice &choice,
                          llvm::ArrayRef<jit::Choice> made);
 

@@ -278,7 +278,7 @@ public:
     options.check = plan.check;
     std::unique_ptr<jit::Kernel> kernel;
     llvm::Error error = compiler.withModule(
-        problem.kernelText(candidate.registered),
+        problem.kernelText(candidate.registered, candidate.choice.numbers),
         [&](mlir::OwningOpRef<mlir::ModuleOp> module) -> llvm::Error {
           auto compiled = jit::compile(std::move(module), "bench", options);
           if (!compiled)

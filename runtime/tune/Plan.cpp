@@ -8,6 +8,7 @@
 #include "runtime/tune/Plan.h"
 
 #include "lowering/Algorithm.h"
+#include "lowering/Problem.h"
 #include "lowering/Protocol.h"
 #include "runtime/driver/Options.h"
 
@@ -42,16 +43,35 @@ std::vector<Problem> Plan::problems() const {
   return all;
 }
 
+/// All combinations of attributes.
+static std::vector<KernelNumbers> combineNumbers(const Plan &plan) {
+  std::vector<KernelNumbers> all = {{}};
+  for (const auto &[name, values] : plan.numbers) {
+    std::vector<KernelNumbers> longer;
+    for (const KernelNumbers &some : all)
+      for (std::optional<int64_t> value : values) {
+        longer.push_back(some);
+        if (value)
+          longer.back().push_back({name, *value});
+      }
+    all = std::move(longer);
+  }
+  return all;
+}
+
 std::vector<KernelChoice> Plan::choices() const {
   std::vector<KernelChoice> all;
   if (!ours)
     return all;
+  std::vector<KernelNumbers> attributes = combineNumbers(*this);
   for (const std::string &algorithm : algorithms)
     for (const std::string &protocol : protocols)
       for (int64_t block : blocks)
         for (int64_t thread : threads)
           for (int64_t cluster : clusters)
-            all.push_back({algorithm, protocol, block, thread, cluster});
+            for (const KernelNumbers &numbers : attributes)
+              all.push_back(
+                  {algorithm, protocol, block, thread, cluster, numbers});
   return all;
 }
 
@@ -62,8 +82,8 @@ std::vector<KernelChoice> Plan::choices() const {
 static constexpr int64_t kMaxSize = int64_t(1) << 40;
 
 /// Reads bytes with an optional suffix K, M, G, a part of the list `whole`.
-static llvm::Expected<int64_t> readSize(llvm::StringRef text,
-                                        llvm::StringRef whole) {
+static llvm::Expected<int64_t>
+readSize(llvm::StringRef option, llvm::StringRef text, llvm::StringRef whole) {
   llvm::StringRef digits = text;
   unsigned shift = 0;
   if (!digits.empty()) {
@@ -77,7 +97,7 @@ static llvm::Expected<int64_t> readSize(llvm::StringRef text,
   if (digits.getAsInteger(10, value) || value <= 0 ||
       value > (kMaxSize >> shift))
     return usage(
-        "--sizes: '" + whole + "': " +
+        option + ": '" + whole + "': " +
         (text.empty()
              ? "a size is missing"
              : "'" + text + "' is not a size between 1 byte and 1024G") +
@@ -87,7 +107,7 @@ static llvm::Expected<int64_t> readSize(llvm::StringRef text,
 
 static llvm::Error readRange(llvm::StringRef text, std::vector<int64_t> &out) {
   auto [first, rest] = text.split("..");
-  llvm::Expected<int64_t> low = readSize(first.trim(), text);
+  llvm::Expected<int64_t> low = readSize("--sizes", first.trim(), text);
   if (!low)
     return low.takeError();
   if (!text.contains("..")) {
@@ -95,7 +115,7 @@ static llvm::Error readRange(llvm::StringRef text, std::vector<int64_t> &out) {
     return llvm::Error::success();
   }
   auto [last, step] = rest.split('*');
-  llvm::Expected<int64_t> high = readSize(last.trim(), text);
+  llvm::Expected<int64_t> high = readSize("--sizes", last.trim(), text);
   if (!high)
     return high.takeError();
   int64_t factor = 2;
@@ -225,6 +245,36 @@ static llvm::Error readPowers(llvm::StringRef option, llvm::StringRef text,
   return llvm::Error::success();
 }
 
+/// Reads "step_bytes=auto,8M": an attribute of kernels and what it is to be.
+static llvm::Error readNumber(Plan &plan, llvm::StringRef text) {
+  auto [name, list] = text.split('=');
+  llvm::SmallVector<llvm::StringRef> names;
+  const mlir::comms::KernelNumber *found = nullptr;
+  for (const mlir::comms::KernelNumber &number :
+       mlir::comms::getKernelNumbers()) {
+    names.push_back(number.name);
+    if (number.name == name.trim())
+      found = &number;
+  }
+  if (!found || list.empty())
+    return usage("--set: '" + text + "' is not NAME=LIST with a name of " +
+                 llvm::join(names, ", ") + "; write step_bytes=auto,8M");
+  std::vector<std::optional<int64_t>> values;
+  for (llvm::StringRef part : llvm::split(list, ',')) {
+    part = part.trim();
+    if (part == "auto" || (part == "0" && found->least == 0)) {
+      values.push_back(part == "0" ? std::optional<int64_t>(0) : std::nullopt);
+      continue;
+    }
+    llvm::Expected<int64_t> value = readSize("--set", part, text);
+    if (!value)
+      return value.takeError();
+    values.push_back(*value);
+  }
+  plan.numbers.push_back({found->name.str(), std::move(values)});
+  return llvm::Error::success();
+}
+
 static llvm::Error readMemory(Plan &plan, llvm::StringRef text) {
   plan.windows = plan.plain = false;
   for (llvm::StringRef part : llvm::split(text, ',')) {
@@ -343,6 +393,11 @@ static const Option kOptions[] = {
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readPowers("--cluster", text, 1, 16, plan.clusters);
      }},
+    {"--set", "NAME=LIST",
+     "an attribute comms.NAME of our kernels (round_bytes, step_bytes, "
+     "step_fence, late_copies: see comms.kernel in docs/Spec.md) and its "
+     "values, auto: without it; repeat it for other names",
+     readNumber},
     {"--graph", "", "calls are captured in a CUDA graph and replayed [so]",
      setFlag<&Plan::graph, true>},
     {"--eager", "",
@@ -618,11 +673,11 @@ static llvm::Error refuseBeside(llvm::StringRef use,
   static constexpr llvm::StringLiteral compared[] = {
       "--least", "--acceptance",   "--repetitions",
       "--full",  "--no-baselines", "--only-baselines"};
-  static constexpr llvm::StringLiteral ways[] = {"--algorithm", "--protocol",
-                                                 "--blocks",    "--threads",
-                                                 "--cluster",   "--memory"};
-  static constexpr llvm::StringLiteral timed[] = {"--calls", "--replays",
-                                                  "--timeout", "--seed"};
+  static constexpr llvm::StringLiteral ways[] = {
+      "--algorithm", "--protocol", "--blocks", "--threads",
+      "--cluster",   "--memory",   "--set"};
+  static constexpr llvm::StringLiteral timed[] = {
+      "--calls", "--replays", "--timeout", "--seed", "--set"};
   for (llvm::StringRef name : given) {
     if (use == "--tune" && llvm::is_contained(ways, name))
       return usage(name + ": --tune tries all there are; drop it");
@@ -643,8 +698,8 @@ static llvm::Error refuseParts(const Plan &plan,
     return usage("--least: --no-baselines leaves nothing to compare with; "
                  "drop one");
   if (!plan.ours)
-    for (llvm::StringRef name :
-         {"--algorithm", "--protocol", "--blocks", "--threads", "--cluster"})
+    for (llvm::StringRef name : {"--algorithm", "--protocol", "--blocks",
+                                 "--threads", "--cluster", "--set"})
       if (llvm::is_contained(given, name))
         return usage(name + ": --only-baselines leaves out all that it says "
                             "something of; drop one");

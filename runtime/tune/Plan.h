@@ -16,7 +16,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace commsir::tune {
@@ -25,6 +27,8 @@ namespace commsir::tune {
 struct KernelChoice {
   std::string algorithm, protocol;
   int64_t blocks = 0, threads = 0, cluster = 0;
+  /// Attributes of the kernel, without their `comms.`: `step_bytes`.
+  KernelNumbers numbers;
 };
 
 /// The command line, read.
@@ -37,6 +41,9 @@ struct Plan {
   /// Every combination is tried. An empty string, or 0, leaves it open.
   std::vector<std::string> algorithms, protocols;
   std::vector<int64_t> blocks, threads, clusters;
+  /// Attributes of the kernel and their values; null: without it.
+  std::vector<std::pair<std::string, std::vector<std::optional<int64_t>>>>
+      numbers;
   /// Of operations on rows: their numbers and their lengths.
   std::vector<int64_t> rows, hidden;
   /// Calls are captured in graphs; launched one by one; both, side by side.
@@ -87,7 +94,7 @@ struct Plan {
 
   /// The problems, in the order in which they are measured.
   std::vector<Problem> problems() const;
-  /// All combinations of algorithms, protocols and launch shapes.
+  /// All combinations of algorithms, protocols, launch shapes and attributes.
   std::vector<KernelChoice> choices() const;
 };
 

@@ -245,12 +245,22 @@ static std::string renderNorm(const Problem &problem) {
          llvm::formatv(is8 ? fp8 : plain, problem.columns, type).str();
 }
 
-std::string Problem::kernelText(bool windows) const {
+/// " attributes {comms.step_bytes = 0 : i64}".
+static std::string renderNumbers(const KernelNumbers &numbers) {
+  std::string text;
+  for (const auto &[name, value] : numbers)
+    text += (text.empty() ? " attributes {comms." : ", comms.") + name + " = " +
+            std::to_string(value) + " : i64";
+  return text.empty() ? text : text + "}";
+}
+
+std::string Problem::kernelText(bool windows,
+                                const KernelNumbers &numbers) const {
   std::vector<Operand> all = operands();
   if (!columns) {
     const OperationRow &row = kOperations[static_cast<unsigned>(operation)];
     constexpr const char *text = R"(
-comms.kernel @bench({0}) {{
+comms.kernel @bench({0}){5} {{
   %team = comms.team world
   comms.{1} {2}%team ins({3}) outs({4})
   comms.return
@@ -258,12 +268,13 @@ comms.kernel @bench({0}) {{
 )";
     return llvm::formatv(text, renderOperands(all, *this, windows), row.name,
                          row.detail, renderList(all[0], *this, windows),
-                         renderList(all[1], *this, windows))
+                         renderList(all[1], *this, windows),
+                         renderNumbers(numbers))
         .str();
   }
   llvm::ArrayRef<Operand> arguments(all);
   constexpr const char *text = R"(
-comms.kernel @bench({0}) {{
+comms.kernel @bench({0}){10} {{
   %team = comms.team world
   comms.all_reduce sum %team ins({1}) outs({2}) args({3})
   consume (%sum: tensor<{4}xf32>, %r: tensor<{4}x{5}>, %w: tensor<{4}x{5}>) {{{6}
@@ -280,7 +291,7 @@ comms.kernel @bench({0}) {{
                        columns, driver::elementName(element), renderNorm(*this),
                        fp8 ? ", %factor" : "",
                        driver::elementName(all[3].element),
-                       fp8 ? ", tensor<1xf32>" : "")
+                       fp8 ? ", tensor<1xf32>" : "", renderNumbers(numbers))
       .str();
 }
 

@@ -51,6 +51,9 @@ llvm::ArrayRef<Operation> allOperations();
 llvm::ArrayRef<Operation> rowOperations();
 bool isOnRows(Operation operation);
 
+/// Integer attributes of a kernel, without their `comms.`, and their values.
+using KernelNumbers = std::vector<std::pair<std::string, int64_t>>;
+
 /// An array of the kernel of a problem.
 struct Operand {
   enum class Role { Input, Output };
@@ -93,7 +96,8 @@ struct Problem {
   std::string describe() const;
   /// A module with one kernel, @bench, whose arguments are the operands; shared
   /// ones are windows, or with `windows` false plain memory.
-  std::string kernelText(bool windows = true) const;
+  std::string kernelText(bool windows = true,
+                         const KernelNumbers &numbers = {}) const;
   /// On rows: a module with one kernel, @bench, that does without any exchange
   /// what comes after the all-reduce. Its argument "sum" is the result of that.
   std::string tailText() const;

@@ -739,7 +739,9 @@ private:
         [&](int64_t blocks) {
           if (blocks)
             options.blocks = blocks;
-          return compileText(with, problem.kernelText(candidate.registered),
+          return compileText(with,
+                             problem.kernelText(candidate.registered,
+                                                candidate.choice.numbers),
                              options);
         });
   }
