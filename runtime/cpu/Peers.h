@@ -49,8 +49,9 @@ public:
   /// Nothing of this rank can run until `ready`. Returns when that may be so;
   /// false: the launch has to end.
   virtual bool rest(llvm::function_ref<bool()> ready) = 0;
-  /// This rank polls memory, and nothing else of it can run. As `rest`.
-  virtual bool poll() = 0;
+  /// Blocks of this rank poll memory. `moves`: since the last call one of them
+  /// has done something else, or has read something new. As `rest`.
+  virtual bool poll(bool moves) = 0;
   /// Around arithmetic on memory that several ranks may update at once.
   virtual void lock() = 0;
   virtual void unlock() = 0;

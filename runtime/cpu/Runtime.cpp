@@ -72,9 +72,7 @@ static void commsir_cpu_wait_cell(Context *context, int32_t site, int64_t arg,
 static int64_t commsir_cpu_read_cell(Context *context, int32_t site,
                                      int64_t arg, int64_t index) {
   int64_t *cell = cellAt(context, site, arg, index, context->rank);
-  // A kernel may poll: others must get their turn.
-  schedulerOf(context).yield(fiberOf(context), site);
-  return __atomic_load_n(cell, __ATOMIC_ACQUIRE);
+  return schedulerOf(context).readCell(fiberOf(context), site, cell);
 }
 
 static void commsir_cpu_reset_cell(Context *context, int32_t site, int64_t arg,

@@ -347,6 +347,18 @@ void Scheduler::yield(Fiber &fiber, int32_t site) {
   suspend(fiber);
 }
 
+int64_t Scheduler::readCell(Fiber &fiber, int32_t site, int64_t *cell) {
+  // A kernel may poll: others must get their turn.
+  yield(fiber, site);
+  int64_t value = __atomic_load_n(cell, __ATOMIC_ACQUIRE);
+  if (!peers)
+    return value;
+  auto [it, isNew] = lastRead.try_emplace(cell, value);
+  if (isNew || std::exchange(it->second, value) != value)
+    noteChange(*fiber.worker);
+  return value;
+}
+
 void Scheduler::maybeYield(Fiber &fiber) {
   if (options.shuffle && (random() & 3) == 0)
     yield(fiber, -1);
@@ -610,6 +622,7 @@ void Scheduler::startShared(int64_t own, int64_t epoch) {
   finishedBlocks = 0;
   allBlocks = blocks;
   lastLaunch = epoch;
+  lastRead.clear();
   rankStates[own].running = blocks;
   worker.ready.clear();
   worker.waiting.clear();
@@ -647,7 +660,7 @@ std::unique_ptr<RunError> Scheduler::runShared(int64_t own, int64_t epoch) {
   startShared(own, epoch);
   Worker &worker = workers.front();
   uint64_t steps = 0;
-  bool ended = false;
+  bool ended = false, moves = true;
   // `rest` may ask again after the answer was yes.
   auto canRun = [&] { return pollWaiting(worker) || !worker.ready.empty(); };
   while (finishedBlocks != allBlocks && !abort && !ended &&
@@ -661,10 +674,11 @@ std::unique_ptr<RunError> Scheduler::runShared(int64_t own, int64_t epoch) {
     resume(worker, *fiber);
     if (fiber->state == Fiber::Waiting)
       worker.waiting.push_back(fiber);
+    moves |= fiber->state != Fiber::Ready || lastChange == worker.steps;
     // Blocks that poll by themselves are always ready.
     if (++steps % kStepsOfOthers == 0) {
       pollWaiting(worker);
-      ended = !peers->poll();
+      ended = !peers->poll(std::exchange(moves, false));
     }
   }
   if (finishedBlocks == allBlocks)

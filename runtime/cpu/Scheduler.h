@@ -101,6 +101,7 @@ struct Scheduler {
   void maybeYield(Fiber &fiber);
   /// Lets others run; `site` is where, or -1.
   void yield(Fiber &fiber, int32_t site);
+  int64_t readCell(Fiber &fiber, int32_t site, int64_t *cell);
   int64_t arrive(Fiber &fiber, int32_t site, int64_t first, int64_t stride,
                  int64_t size, bool grid);
   bool isReady(Wait &wait) const;
@@ -174,6 +175,8 @@ private:
   bool onlyPolls = false;
   /// Step at which memory last changed; of one worker.
   uint64_t lastChange = 0;
+  /// What blocks have found in cells, where other ranks are other processes.
+  llvm::DenseMap<int64_t *, int64_t> lastRead;
 };
 
 } // namespace commsir::cpu

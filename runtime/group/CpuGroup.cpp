@@ -7,8 +7,10 @@
 
 #include "runtime/group/CpuGroup.h"
 
+#include "runtime/Version.h"
 #include "runtime/group/CpuKernel.h"
 #include "runtime/group/Meeting.h"
+#include "runtime/jit/Cache.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -163,6 +165,32 @@ static std::string describeHost() {
   return text;
 }
 
+/// What a rank says of itself. Ranks each compile, or load, the kernels that
+/// they run together: of another build these may keep to another protocol, and
+/// wait for each other in vain.
+static std::string describeBuild() {
+  return std::string(getVersion()) + "\n" + jit::getBuildName();
+}
+
+/// Refuses ranks that are of another build than the first.
+static llvm::Error compareBuilds(llvm::StringRef name,
+                                 llvm::ArrayRef<std::string> said) {
+  auto other = llvm::find_if(
+      said, [&](const std::string &text) { return text != said.front(); });
+  if (other == said.end())
+    return llvm::Error::success();
+  auto describe = [](llvm::StringRef text) {
+    auto [version, build] = text.split('\n');
+    return ("CommsIR " + version + ", build " + build).str();
+  };
+  return makeError(Kind::Disagree,
+                   "group '" + name + "': rank 0 runs " +
+                       describe(said.front()) + ", but rank " +
+                       number(other - said.begin()) + " " + describe(*other) +
+                       ": all ranks have to run the same (was it built or "
+                       "installed anew while they started?)");
+}
+
 /// The key that all ranks, and they alone, use for the first segment.
 static llvm::Expected<std::string> agreeOnKey(const GroupOptions &options,
                                               Store &store) {
@@ -189,9 +217,12 @@ static llvm::Expected<std::string> agreeOnKey(const GroupOptions &options,
                        isInterrupted};
   Met met =
       Meeting(std::move(keys), options.rank, options.ranks, options.timeout)
-          .hold("");
-  if (!met.epoch.empty())
+          .hold(describeBuild());
+  if (!met.epoch.empty()) {
+    if (llvm::Error error = compareBuilds(options.name, met.said))
+      return std::move(error);
     return place + met.epoch;
+  }
   return makeError(met.stopped ? Kind::Aborted : Kind::Peer,
                    "group '" + options.name + "': " + met.failure +
                        (said.empty() || met.stopped ? "" : ": " + said));
@@ -259,13 +290,21 @@ llvm::Error CpuGroup::attach(Store &store) {
   return llvm::Error::success();
 }
 
+/// A file that can be read from once the process has ended, whether or not its
+/// parent knows.
+static int openProcess(int process) {
+  return static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+}
+
+static bool hasEnded(int file) {
+  pollfd look = {file, POLLIN, 0};
+  return ::poll(&look, 1, 0) == 1;
+}
+
 llvm::Error CpuGroup::watchPeers() {
   for (int64_t rank = 0; rank < settings.ranks; ++rank) {
     int process = seat(rank).process.load();
-    processes.push_back(
-        rank == settings.rank
-            ? -1
-            : static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+    processes.push_back(rank == settings.rank ? -1 : openProcess(process));
     if (rank != settings.rank && processes.back() < 0 && errno == ESRCH)
       return makeError(Kind::Peer, "rank " + number(rank) + " (process " +
                                        number(process) +
@@ -373,15 +412,20 @@ void CpuGroup::abort(llvm::StringRef reason) {
 
 /// Whether the process of `rank` has ended.
 bool CpuGroup::isGone(int64_t rank) const {
-  if (static_cast<size_t>(rank) >= processes.size()) {
-    int process = seat(rank).process.load();
-    return process && ::kill(process, 0) != 0 && errno == ESRCH;
-  }
-  int process = processes[rank];
-  if (process < 0)
+  if (rank == settings.rank)
     return false;
-  pollfd look = {process, POLLIN, 0};
-  return ::poll(&look, 1, 0) == 1;
+  bool isWatched = static_cast<size_t>(rank) < processes.size();
+  if (isWatched && processes[rank] >= 0)
+    return hasEnded(processes[rank]);
+  int process = seat(rank).process.load();
+  if (!process)
+    return false;
+  int file = openProcess(process);
+  if (file < 0) // Of kernels without such files a dead child lives on, unread.
+    return errno == ESRCH || (::kill(process, 0) != 0 && errno == ESRCH);
+  bool ended = hasEnded(file);
+  ::close(file);
+  return ended;
 }
 
 /// The step of `place` of that number, if it is still remembered.
@@ -545,9 +589,13 @@ bool Waiter::sleep(Party &party, llvm::function_ref<bool()> ready,
   Clock::time_point now = Clock::now();
   if (!ready() && heardInterrupt(now))
     return false;
-  std::chrono::duration<double> time = now - begun;
-  if (time.count() < group.settings.timeout || ready())
-    return true;
+  return ready() || !isTooLong(party, now - begun);
+}
+
+/// Breaks the group up where a wait has lasted for the timeout.
+bool Waiter::isTooLong(Party &party, Clock::duration time) {
+  if (std::chrono::duration<double>(time).count() < group.settings.timeout)
+    return false;
   const Step *own = findStep(party.ownPlace(), party.step);
   std::string text = "rank " + number(group.settings.rank) + " has waited " +
                      llvm::formatv("{0:f1}", group.settings.timeout).str() +
@@ -560,7 +608,7 @@ bool Waiter::sleep(Party &party, llvm::function_ref<bool()> ready,
         party.places[member].ended.load(std::memory_order_acquire) < party.step)
       text += "\n  " + group.describeRank(party, member);
   group.breakUp(Kind::Peer, text);
-  return false;
+  return true;
 }
 
 /// Asks the caller's hook, no more often than a sleeper looks around.
@@ -574,14 +622,20 @@ bool Waiter::heardInterrupt(Clock::time_point now) {
   return true;
 }
 
-bool Waiter::poll(Party &party) {
+bool Waiter::poll(Party &party, bool moves) {
+  if (moves)
+    still.reset();
   // Looks at peers and at the clock cost: not each time.
   if (++polls % 64 != 0)
     return !group.broken.load(std::memory_order_relaxed);
   ::sched_yield();
   if (polls % 4096 != 0)
     return !group.broken.load(std::memory_order_relaxed);
-  return !heardInterrupt(Clock::now()) && !group.findTrouble(party);
+  Clock::time_point now = Clock::now();
+  if (!still)
+    still = now;
+  return !heardInterrupt(now) && !group.findTrouble(party) &&
+         !isTooLong(party, now - *still);
 }
 
 //===----------------------------------------------------------------------===//

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace commsir::group {
 
@@ -56,17 +57,21 @@ public:
   explicit Waiter(CpuGroup &group) : group(group) {}
   /// Waits until `ready`; false: it will not be, and the group knows why.
   bool rest(Party &party, llvm::function_ref<bool()> ready);
-  /// For blocks that poll: yields, and looks for trouble now and then.
-  bool poll(Party &party);
+  /// For blocks that poll: yields, and looks for trouble now and then. A rank
+  /// that does not move at all waits, too.
+  bool poll(Party &party, bool moves);
 
 private:
   using Clock = std::chrono::steady_clock;
   bool sleep(Party &party, llvm::function_ref<bool()> ready,
              Clock::time_point begun);
   bool heardInterrupt(Clock::time_point now);
+  bool isTooLong(Party &party, Clock::duration time);
   CpuGroup &group;
   unsigned polls = 0;
   Clock::time_point lastAsked;
+  /// When blocks that poll were first seen not to move; none: they do.
+  std::optional<Clock::time_point> still;
 };
 
 class CpuGroup final : public Group {

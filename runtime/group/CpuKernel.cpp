@@ -286,6 +286,19 @@ llvm::Error CpuKernel::fail(const cpu::RunError &report) {
 // What the scheduler asks for
 //===----------------------------------------------------------------------===//
 
+/// Tries between two looks whether a peer is there.
+static constexpr unsigned kLook = 4096;
+
+/// For loops that wait for what a peer does at once: yields, and looks now and
+/// then whether the peer is there. This is a block's stack: signals of the
+/// caller's interpreter are left to later.
+bool CpuKernel::goesOn(unsigned tries) {
+  ::sched_yield();
+  if (tries % kLook == 0)
+    group.findTrouble(party);
+  return !group.broken.load(std::memory_order_relaxed);
+}
+
 cpu::SharedBarrier CpuKernel::findBarrier(const cpu::BarrierKey &key) {
   uint64_t count = barrierCount(options.blocks), size = entryBytes(party);
   uint64_t hash = llvm::xxh3_64bits(
@@ -300,10 +313,8 @@ cpu::SharedBarrier CpuKernel::findBarrier(const cpu::BarrierKey &key) {
       state = 2;
     }
     // Another rank is filling it, which takes it no time.
-    while (state == 1 && !group.broken.load(std::memory_order_relaxed)) {
-      ::sched_yield();
+    for (unsigned tries = 0; state == 1 && goesOn(++tries);)
       state = entry->state.load(std::memory_order_acquire);
-    }
     if (entry->key == key)
       return {&entry->arrived,
               reinterpret_cast<std::atomic<uint32_t> *>(entry + 1)};
@@ -327,18 +338,27 @@ void CpuKernel::wrote(const char *address, int64_t) {
 }
 
 void CpuKernel::lock() {
-  uint32_t open = 0;
-  while (!group.board().lock.compare_exchange_weak(open, 1,
-                                                   std::memory_order_acquire)) {
-    open = 0;
-    if (group.broken.load(std::memory_order_relaxed))
+  auto own = static_cast<uint32_t>(group.settings.rank + 1);
+  std::atomic<uint32_t> &holder = group.board().lock;
+  uint32_t seen = 0;
+  for (unsigned tries = 0;
+       !holder.compare_exchange_weak(seen, own, std::memory_order_acquire);
+       seen = 0) {
+    if (!goesOn(++tries))
       return;
-    ::sched_yield();
+    // It may hold it for another kernel, which says nothing to this one.
+    if (seen && tries % kLook == 0 && group.isGone(seen - 1))
+      group.breakUp(Kind::Peer, "rank " + number(seen - 1) +
+                                    " has died while it updated memory that "
+                                    "several ranks update");
   }
 }
 
 void CpuKernel::unlock() {
-  group.board().lock.store(0, std::memory_order_release);
+  // Of a group that has broken up, it may not be this rank's.
+  auto own = static_cast<uint32_t>(group.settings.rank + 1);
+  group.board().lock.compare_exchange_strong(own, 0, std::memory_order_release,
+                                             std::memory_order_relaxed);
 }
 
 std::string CpuKernel::describe(int64_t rank) {

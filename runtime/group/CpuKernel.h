@@ -39,6 +39,7 @@ private:
   uint64_t digest() const;
   uint64_t barrierBytes() const;
   llvm::Error fail(const cpu::RunError &report);
+  bool goesOn(unsigned tries);
 
   // cpu::Peers.
   cpu::SharedBarrier findBarrier(const cpu::BarrierKey &key) override;
@@ -47,7 +48,7 @@ private:
   bool rest(llvm::function_ref<bool()> ready) override {
     return group.waiter.rest(party, ready);
   }
-  bool poll() override { return group.waiter.poll(party); }
+  bool poll(bool moves) override { return group.waiter.poll(party, moves); }
   void lock() override;
   void unlock() override;
   std::string describe(int64_t rank) override;

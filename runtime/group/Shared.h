@@ -31,7 +31,7 @@ struct alignas(64) Board {
   alignas(64) std::atomic<uint32_t> bell;
   /// How many sleep.
   std::atomic<uint32_t> sleepers;
-  /// Around updates of memory by several ranks.
+  /// Around updates of memory by several ranks: who holds it, plus 1.
   alignas(64) std::atomic<uint32_t> lock;
 };
 

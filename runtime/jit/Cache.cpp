@@ -120,11 +120,15 @@ static std::string makeBuildName() {
       .str();
 }
 
+const std::string &commsir::jit::getBuildName() {
+  static const std::string build = makeBuildName();
+  return build;
+}
+
 CacheKeyBuilder::CacheKeyBuilder() : CacheKeyBuilder(getVersion()) {}
 
 CacheKeyBuilder::CacheKeyBuilder(StringRef version) {
-  static const std::string build = makeBuildName();
-  add("format", kFormat).add("version", version).add("build", build);
+  add("format", kFormat).add("version", version).add("build", getBuildName());
 }
 
 CacheKeyBuilder &CacheKeyBuilder::add(StringRef label, StringRef value) {

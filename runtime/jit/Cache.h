@@ -52,6 +52,10 @@ namespace commsir::jit {
 /// Names an entry: a BLAKE3 of all that the entry depends on.
 using CacheKey = std::array<uint8_t, 32>;
 
+/// Tells this build of CommsIR from every other, also of the same version: the
+/// linker's build id.
+const std::string &getBuildName();
+
 /// Makes a key. Every part has a label, and lengths are hashed too, so that no
 /// two lists of parts make the same text.
 class CacheKeyBuilder {

@@ -214,6 +214,117 @@ TEST(GroupTest, ADeadRankIsNamed) {
       60, 2);
 }
 
+/// A store through which a rank says something else of itself.
+class LyingStore : public group::Store {
+public:
+  LyingStore(group::Store &store, std::string build)
+      : store(store), build(std::move(build)) {}
+  llvm::Error set(llvm::StringRef key, llvm::StringRef value) override {
+    if (!key.contains("/ack/"))
+      return store.set(key, value);
+    return store.set(key, value.split(' ').first.str() + " " + build);
+  }
+  llvm::Expected<std::string> get(llvm::StringRef key,
+                                  double timeout) override {
+    return store.get(key, timeout);
+  }
+
+private:
+  group::Store &store;
+  std::string build;
+};
+
+/// Their kernels need not keep to the same protocol.
+TEST(GroupTest, RanksOfAnotherBuildAreRefused) {
+  runRanks(3, [&](Member &member) {
+    LyingStore other(*member.store, "9.9.9 (LLVM 99)\nABCDEF");
+    group::GroupOptions options = member.group->options();
+    options.name = "mixed";
+    group::Store &store = member.rank == 2 ? other : *member.store;
+    member.expect(group::createGroup(options, store).takeError(),
+                  Kind::Disagree,
+                  {"group 'mixed': rank 0 runs CommsIR",
+                   "but rank 2 CommsIR 9.9.9 (LLVM 99), build ABCDEF"});
+  });
+}
+
+/// Polls a cell that nobody writes, by its own loop.
+static const char poller[] = R"(
+comms.kernel @poller(%s: !comms.signal<1>) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : i64
+  scf.while : () -> () {
+    %now = comms.read_signal %s[%c0] : !comms.signal<1>
+    %none = arith.cmpi slt, %now, %one : i64
+    scf.condition(%none)
+  } do {
+    scf.yield
+  }
+  comms.return
+})";
+
+TEST(GroupTest, AKernelThatOnlyPollsIsEnded) {
+  runRanks(2, [&](Member &member) {
+    group::KernelRequest request;
+    request.source = poller;
+    request.check = false;
+    auto kernel = member.group->prepare(request);
+    if (!kernel)
+      return member.complain(llvm::toString(kernel.takeError()));
+    member.good(member.group->setTimeout(1));
+    group::Argument none[] = {{nullptr, 0}};
+    // Of both who waits in vain, one may hear it of the other.
+    member.expect(member.group->launch(**kernel, none, nullptr), Kind::Peer,
+                  {"has waited 1.0 s for its peers", "kernel @poller"});
+  });
+}
+
+/// All ranks add to the memory of all, one after the other.
+static const char adder[] = R"(
+comms.kernel @adder(%w: !comms.window<512xi32>) {
+  %team = comms.team lsa
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %all = comms.multimem %w of %team : !comms.window<512xi32> -> memref<512xi32, #comms.space<multimem>>
+  %ones = arith.constant dense<1> : tensor<512xi32>
+  scf.for %i = %c0 to %c64 step %c1 {
+    comms.multimem_reduce sum %ones, %all[%c0] : tensor<512xi32>, memref<512xi32, #comms.space<multimem>>
+  }
+  comms.barrier %team block
+  comms.return
+})";
+
+TEST(GroupTest, ARankMayDieAnywhere) {
+  for (int round = 0; round < 8; ++round)
+    runRanks(
+        3,
+        [&](Member &member) {
+          auto window = member.group->allocate(512 * sizeof(int32_t));
+          if (!window)
+            return member.complain(llvm::toString(window.takeError()));
+          group::KernelRequest request;
+          request.source = adder;
+          request.check = false;
+          auto kernel = member.group->prepare(request);
+          if (!kernel)
+            return member.complain(llvm::toString(kernel.takeError()));
+          std::thread killer;
+          if (member.rank == 1)
+            killer = std::thread([&] {
+              std::this_thread::sleep_for(std::chrono::microseconds(700) *
+                                          round);
+              ::raise(SIGKILL);
+            });
+          group::Argument arguments[] = {{*window, 2048}};
+          while (true)
+            if (llvm::Error error =
+                    member.group->launch(**kernel, arguments, nullptr))
+              return member.expect(std::move(error), Kind::Peer, {"rank 1"});
+        },
+        60, 1);
+}
+
 TEST(GroupTest, DifferentCallsAreNamedOnEveryRank) {
   // One that would not hang by itself: the same kernel, for other sizes.
   for (int64_t other : {1001, 70000})
