@@ -10,7 +10,6 @@
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
 #include "runtime/Version.h"
-#include "runtime/driver/Processes.h"
 #include "runtime/driver/Session.h"
 
 #include "mlir/IR/Remarks.h"
@@ -19,6 +18,10 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/LineIterator.h"
 #include "llvm/Support/StringSaver.h"
+
+#ifdef COMMSIR_CUDA
+#include "runtime/driver/cuda/RankProcess.h"
+#endif
 
 #include <cstdlib>
 

@@ -16,7 +16,7 @@
 
 #ifdef COMMSIR_CUDA
 #include "runtime/cuda/World.h"
-#include "runtime/driver/Processes.h"
+#include "runtime/driver/cuda/RanksWorld.h"
 #endif
 
 using namespace commsir;

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Numbers are little-endian i64; texts and lists stand behind their length. One
-// function names the fields of a struct, for the writer and for the reader.
+// Numbers are little-endian i64, and the bits of f64; texts and lists stand
+// behind their length. One function names the fields of a struct, for the
+// writer and for the reader.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,7 @@
 
 #include "runtime/jit/Prepare.h"
 
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/Endian.h"
 
 #include <type_traits>
@@ -33,6 +35,7 @@ struct Writer {
   void number(T &value) {
     raw(static_cast<uint64_t>(value));
   }
+  void real(double &value) { raw(llvm::bit_cast<uint64_t>(value)); }
   void text(std::string &value) {
     raw(value.size());
     out += value;
@@ -71,6 +74,7 @@ struct Reader {
     if (static_cast<uint64_t>(value) != bits)
       fail();
   }
+  void real(double &value) { value = llvm::bit_cast<double>(raw()); }
   void text(std::string &value) {
     uint64_t size = raw();
     if (size > in.size())

@@ -1,18 +1,16 @@
-//===- TargetCuda.cpp - NVIDIA GPUs as a target of comms-run --------------===//
+//===- CudaTarget.cpp - NVIDIA GPUs as a target of comms-run --------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifdef COMMSIR_CUDA
-
 #include "lowering/Pipelines.h"
 #include "runtime/cuda/Communicator.h"
 #include "runtime/cuda/Cuda.h"
 #include "runtime/cuda/World.h"
-#include "runtime/driver/Processes.h"
 #include "runtime/driver/Target.h"
+#include "runtime/driver/cuda/RanksWorld.h"
 #include "runtime/jit/cuda/Compile.h"
 #include "runtime/tune/ChannelMemory.h"
 #include "runtime/tune/cuda/Fitting.h"
@@ -174,7 +172,7 @@ public:
 
   void ran(const World &world) override {
     if (ranksAreProcesses())
-      windows = getWindowsNote(world);
+      windows = static_cast<const RanksWorld &>(world).getWindowsNote();
   }
 
   std::string note() const override {
@@ -231,7 +229,7 @@ private:
     task.group.rank = place->rank;
     task.group.device = ownDevice();
     task.rendezvous = options.rendezvous;
-    return createRankWorld(task, *kernel, *place);
+    return createOneRankWorld(task, *kernel, *place);
   }
 
   /// What neither the user nor the kernel says is chosen. Returns what is known
@@ -275,5 +273,3 @@ std::unique_ptr<Target>
 commsir::driver::createCudaTarget(const Options &options) {
   return std::make_unique<CudaTarget>(options);
 }
-
-#endif // COMMSIR_CUDA

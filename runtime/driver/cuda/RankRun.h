@@ -1,0 +1,70 @@
+//===- RankRun.h - One rank, from its group to its results ------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_DRIVER_CUDA_RANKRUN_H
+#define COMMSIR_RUNTIME_DRIVER_CUDA_RANKRUN_H
+
+#include "runtime/cuda/TimedStream.h"
+#include "runtime/driver/cuda/RankTask.h"
+
+#include <chrono>
+#include <functional>
+
+namespace commsir::driver {
+
+/// How a rank knows of the others of its run.
+struct Neighbours {
+  /// Waits until all are about to launch.
+  std::function<void()> meet = [] {};
+  /// The run was called off.
+  std::function<bool()> isCancelled = [] { return false; };
+};
+
+/// One rank on one GPU: joins its group, compiles, copies, launches, copies
+/// back.
+class RankRun {
+public:
+  explicit RankRun(const RankTask &task) : task(task) {}
+  ~RankRun();
+
+  /// `host` has the arrays of the arguments that are not hidden, and the
+  /// scalars' bytes.
+  RankOutcome run(llvm::ArrayRef<llvm::MutableArrayRef<char>> host,
+                  const Neighbours &neighbours);
+  /// Its kernel does not end: this must not be destroyed, for the driver would
+  /// wait for the kernel before it frees memory.
+  bool isStuck() const { return stuck; }
+
+private:
+  llvm::Error start();
+  llvm::Error checkArrays() const;
+  llvm::Error allocate();
+  void bindArguments(char *window, llvm::ArrayRef<size_t> offsets);
+  llvm::Error launchAll(const Neighbours &neighbours, double &microseconds);
+  llvm::Error launchOnce(CUstream stream);
+  llvm::Error waitForEnd(const Neighbours &neighbours);
+  llvm::Error copy(bool in);
+  const cuda::Driver &driver() const;
+  bool isArray(size_t i) const {
+    return kernel->args()[i].kind == jit::ArgKind::Window ||
+           kernel->args()[i].kind == jit::ArgKind::Memory;
+  }
+
+  RankTask task;
+  std::unique_ptr<group::Store> store;
+  std::unique_ptr<group::Group> group;
+  group::GroupKernel *kernel = nullptr;
+  std::optional<cuda::Memory> memory;
+  std::vector<llvm::MutableArrayRef<char>> host;
+  std::vector<group::Argument> arguments;
+  cuda::TimedStream stream;
+  bool stuck = false, timedOut = false;
+};
+
+} // namespace commsir::driver
+
+#endif // COMMSIR_RUNTIME_DRIVER_CUDA_RANKRUN_H
