@@ -266,7 +266,7 @@ private:
 
 /// What a device communicator says of itself (commsir_describe_comm).
 struct DeviceFacts {
-  int64_t rank, ranks, reach, contexts, signals, counters;
+  int64_t rank, ranks, reach, contexts, signals, counters, unknownAdapter;
 };
 
 class NcclDeviceComm final : public DeviceComm {
@@ -412,6 +412,14 @@ private:
                                 "rank {0} of {1}, not {2} of {3}: its code is "
                                 "of another release",
                                 facts.rank, facts.ranks, rank, ranks)
+                      .str());
+    if (needs.usesGin() && facts.unknownAdapter)
+      return fail(llvm::formatv("NCCL has chosen an adapter of kind {0} for "
+                                "GIN, for which NVRTC cannot compile NCCL's "
+                                "device code: let NCCL's proxy drive it "
+                                "(NCCL_GIN_TYPE=2), or drop `gin` for peers in "
+                                "load/store reach",
+                                facts.unknownAdapter)
                       .str());
     if (facts.contexts >= needs.contexts && facts.signals >= needs.signals &&
         facts.counters >= needs.counters)

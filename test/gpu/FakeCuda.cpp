@@ -242,7 +242,8 @@ void describeComm(void **arguments) {
   const auto &comm = *argument<commsir::fake::DevComm *>(arguments, 0);
   auto *out = argument<int64_t *>(arguments, 1);
   int64_t facts[] = {comm.rank,         comm.ranks,       comm.ranks,
-                     comm.has.contexts, comm.has.signals, comm.has.counters};
+                     comm.has.contexts, comm.has.signals, comm.has.counters,
+                     comm.adapter};
   std::memcpy(out, facts, sizeof(facts));
 }
 

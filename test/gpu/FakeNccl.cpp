@@ -209,8 +209,12 @@ ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void *requirements,
   Meeting *own = comm->rank == 0 ? new Meeting{} : nullptr;
   if (!exchange(comm, reinterpret_cast<uint64_t>(own), all))
     return ncclSystemError;
-  DevComm filled{kDevCommMark, comm->rank + (lacks("rank") ? 1 : 0),
-                 comm->ranks, wanted, reinterpret_cast<Meeting *>(all[0])};
+  DevComm filled{kDevCommMark,
+                 comm->rank + (lacks("rank") ? 1 : 0),
+                 comm->ranks,
+                 wanted,
+                 reinterpret_cast<Meeting *>(all[0]),
+                 lacks("adapter") ? 5 : 0};
   std::memcpy(made, &filled, sizeof(filled));
   note(comm, "device communicator of " + std::to_string(wanted.lsaBarriers) +
                  " barriers");

@@ -47,6 +47,8 @@ struct DevComm {
   Requirements has;
   /// Of the kernels' barriers.
   Meeting *meeting;
+  /// A kind of adapter without device code; 0: there is none.
+  int64_t adapter;
 };
 
 /// Waits for all ranks; false: they did not come.

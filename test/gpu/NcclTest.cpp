@@ -232,6 +232,8 @@ TEST_F(NcclTest, GinThatIsNotThereIsRefused) {
           "network adapter"});
   expect(run([] { return refusal(*compiled(kGin, "")); }, "contexts"),
          {"needs 2 GIN contexts, 7 signals and 0 counters; NCCL gives 0"});
+  expect(run([] { return refusal(*compiled(kGin, "")); }, "adapter"),
+         {"an adapter of kind 5", "NCCL_GIN_TYPE=2", "drop `gin`"});
 }
 
 TEST_F(NcclTest, CellsOfGinAreNumbered) {

@@ -34,8 +34,8 @@ namespace fs = llvm::sys::fs;
 
 namespace {
 
-/// A release that nobody has.
-constexpr int kOther = 23599;
+/// A release that nobody has, whose headers could be those at hand.
+constexpr int kOther = 22899;
 
 /// Sets a variable of the environment for a while.
 struct Setting {
@@ -78,10 +78,7 @@ struct DeviceLibrary : testing::Test {
   NcclInstallation makeNccl(StringRef name, int version) {
     std::string root = (folder + "/" + name).str();
     EXPECT_FALSE(fs::create_directories(root + "/lib"));
-    // Another release's by hand: COMMSIR_TEST_NCCL_HEADERS.
-    const char *given = std::getenv("COMMSIR_TEST_NCCL_HEADERS");
-    copyHeaders(given ? given : COMMSIR_NCCL_HEADERS, root + "/include",
-                version);
+    copyHeaders(COMMSIR_NCCL_HEADERS, root + "/include", version);
     std::string library = root + "/lib/libnccl.so.2";
     write(library, "");
     return {version, library};
@@ -258,7 +255,7 @@ TEST_F(DeviceLibrary, OnlyNvJitLinkLinksALibrary) {
 }
 
 TEST_F(DeviceLibrary, TwoNcclsHaveTheirOwnHeaders) {
-  NcclInstallation one = makeNccl("one", 23501), two = makeNccl("two", 23502);
+  NcclInstallation one = makeNccl("one", 22851), two = makeNccl("two", 22852);
   auto first = findNcclHeaders(one), second = findNcclHeaders(two);
   ASSERT_TRUE(bool(first)) << llvm::toString(first.takeError());
   ASSERT_TRUE(bool(second)) << llvm::toString(second.takeError());
@@ -300,13 +297,13 @@ TEST_F(DeviceLibrary, ALinkToTheLibraryIsFollowed) {
 /// The first headers that are found are not good enough.
 TEST_F(DeviceLibrary, HeadersOfAnotherReleaseAreRefused) {
   NcclInstallation nccl = makeNccl("other", kOther);
-  nccl.version = 23512;
+  nccl.version = 22812;
   std::string text = failure(nccl);
   for (StringRef part :
-       {StringRef("2.35.12"),
+       {StringRef("2.28.12"),
         StringRef("other/include has those of NCCL "
-                  "2.35.99"),
-        StringRef("nvidia-nccl-cu13==2.35.12"),
+                  "2.28.99"),
+        StringRef("nvidia-nccl-cu13==2.28.12"),
         StringRef("COMMSIR_NCCL_INCLUDE"), StringRef(nccl.path)})
     EXPECT_TRUE(StringRef(text).contains(part)) << part.str() << "\n" << text;
   // The release that is embedded is named too.
@@ -348,6 +345,37 @@ TEST_F(DeviceLibrary, NoNvrtc) {
   llvm::Error error = checkDeviceCode(nccl);
   EXPECT_TRUE(bool(error));
   llvm::consumeError(std::move(error));
+}
+
+/// The NCCL in a folder (`include` and `lib`), whatever its release is:
+/// test/integration/another-nccl.sh.
+TEST_F(DeviceLibrary, AnotherReleaseIsCompiled) {
+  const char *root = std::getenv("COMMSIR_TEST_NCCL");
+  if (!root)
+    GTEST_SKIP() << "COMMSIR_TEST_NCCL names no NCCL";
+  auto text = llvm::MemoryBuffer::getFile(root + std::string("/include/nccl.h"),
+                                          /*IsText=*/true);
+  ASSERT_TRUE(bool(text)) << root;
+  llvm::SmallVector<StringRef> match;
+  NcclInstallation nccl;
+  ASSERT_TRUE(llvm::Regex("define NCCL_VERSION_CODE ([0-9]+)")
+                  .match((*text)->getBuffer(), &match));
+  ASSERT_FALSE(match[1].getAsInteger(10, nccl.version));
+  nccl.path = root + std::string("/lib/libnccl.so.2");
+  Setting device("COMMSIR_NCCL_DEVICE", "nvrtc");
+  auto kernels = getDeviceCode(nccl, DevicePart::Kernels, "sm_90", *cache);
+  ASSERT_TRUE(bool(kernels)) << llvm::toString(kernels.takeError());
+  for (const char *name : {"commsir_resolve_window", "commsir_probe_window",
+                           "commsir_require", "commsir_describe_comm"})
+    EXPECT_NE(readCubin(kernels->code, name).registers, 0u) << name;
+  auto functions = getDeviceCode(nccl, DevicePart::Functions, "sm_90", *cache);
+  ASSERT_TRUE(bool(functions)) << llvm::toString(functions.takeError());
+  EXPECT_EQ(listPtxFunctions(functions->code),
+            listBitcodeFunctions(cuda::getNcclDeviceBitcode()));
+  auto linked =
+      linkPtx(kCaller, "caller", "sm_90", 3, "nvjitlink", functions->code);
+  ASSERT_TRUE(bool(linked)) << llvm::toString(linked.takeError());
+  EXPECT_NE(linked->facts.registers, 0u);
 }
 
 /// Where the host's compiler puts attributes behind a structure's members,

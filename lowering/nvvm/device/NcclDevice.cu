@@ -30,12 +30,19 @@ extern "C" __device__ unsigned int __nv_umulhi(unsigned int a, unsigned int b) {
 }
 #endif
 
-#ifdef COMMSIR_KERNELS_ONLY
-// Windows alone, without the adapters that later releases bring along.
+// Not nccl_device.h, which in later releases brings along reductions of every
+// type and the endpoints of newer GPUs.
 #include <nccl_device/impl/core__funcs.h>
 #include <nccl_device/impl/ptr__funcs.h>
-#else
-#include <nccl_device.h>
+#if __has_include(<nccl_device/host.h>)
+// What ncclDevCommCreate takes, from 2.32 on.
+#include <nccl_device/host.h>
+#endif
+#ifndef COMMSIR_KERNELS_ONLY
+#include <nccl_device/impl/comm__funcs.h>
+#include <nccl_device/impl/gin__funcs.h>
+#include <nccl_device/impl/gin_barrier__funcs.h>
+#include <nccl_device/impl/lsa_barrier__funcs.h>
 #endif
 
 #include <stdint.h>
@@ -70,9 +77,8 @@ COMMSIR_EXPORT void *commsir_nccl_local_pointer(void *window, uint64_t offset) {
 #ifndef COMMSIR_KERNELS_ONLY
 
 /// Multicast address of byte `offset` of all parts in load/store reach.
-COMMSIR_EXPORT void *commsir_nccl_multimem_pointer(void *window,
-                                                   uint64_t offset,
-                                                   const Comm *comm) {
+COMMSIR_EXPORT void *
+commsir_nccl_multimem_pointer(void *window, uint64_t offset, const Comm *comm) {
   return ncclGetLsaMultimemPointer(static_cast<ncclWindow_t>(window), offset,
                                    *comm);
 }
@@ -297,26 +303,38 @@ struct CommsirNeeds {
 };
 
 /// Writes the structure that ncclDevCommCreate takes, and how large it and what
-/// ncclDevCommCreate fills are, in bytes.
+/// ncclDevCommCreate fills are, in bytes. Later releases want their initialiser
+/// (it has the release in it) and to be told how far GIN reaches.
 extern "C" __global__ void commsir_require(ncclDevCommRequirements *out,
                                            uint64_t *sizes,
                                            CommsirNeeds needs) {
 #ifdef NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER
   ncclDevCommRequirements requirements = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
-#if NCCL_VERSION_CODE >= 22907
-  if (needs.contexts)
-    requirements.ginConnectionType = NCCL_GIN_CONNECTION_FULL;
-#endif
 #else
   ncclDevCommRequirements requirements = {};
 #endif
   requirements.lsaBarrierCount = needs.lsaBarriers;
 #ifdef COMMSIR_HAS_GIN
+  bool reachesAll = needs.contexts || needs.signals || needs.counters;
+  bool usesGin = reachesAll || needs.railBarriers;
   requirements.railGinBarrierCount = needs.railBarriers;
-  requirements.ginForceEnable = needs.contexts != 0;
-  requirements.ginContextCount = needs.contexts;
+  // A barrier of rails takes the first context.
+  requirements.ginContextCount =
+      usesGin && needs.contexts < 1 ? 1 : needs.contexts;
   requirements.ginSignalCount = needs.signals;
   requirements.ginCounterCount = needs.counters;
+#if NCCL_VERSION_CODE >= 22907
+  requirements.ginConnectionType = reachesAll ? NCCL_GIN_CONNECTION_FULL
+                                   : usesGin  ? NCCL_GIN_CONNECTION_RAIL
+                                              : NCCL_GIN_CONNECTION_NONE;
+#else
+  requirements.ginForceEnable = usesGin;
+#endif
+#if NCCL_VERSION_CODE >= 23007
+  // Signals are numbers here, never addresses. That a signal comes after all
+  // earlier puts stays required, as it is by default.
+  requirements.ginVaSignalsRequired = false;
+#endif
 #endif
   *out = requirements;
   sizes[0] = sizeof(ncclDevCommRequirements);
@@ -324,16 +342,22 @@ extern "C" __global__ void commsir_require(ncclDevCommRequirements *out,
 }
 
 /// What a device communicator says of itself: rank, ranks, ranks in load/store
-/// reach, contexts, signals and counters of GIN.
+/// reach, contexts, signals and counters of GIN, and a kind of adapter for
+/// which there is no code in here (ncclNetDeviceType; 0: none).
 extern "C" __global__ void commsir_describe_comm(const ncclDevComm *comm,
                                                  int64_t *out) {
   out[0] = comm->rank;
   out[1] = comm->nRanks;
   out[2] = comm->lsaSize;
-  out[3] = out[4] = out[5] = 0;
+  out[3] = out[4] = out[5] = out[6] = 0;
 #ifdef COMMSIR_HAS_GIN
   out[3] = comm->ginContextCount;
   out[4] = comm->ginSignalCount;
   out[5] = comm->ginCounterCount;
+#endif
+#if defined(NCCL_GIN_EFA_GDA_ENABLE) && NCCL_VERSION_CODE >= 23102
+  for (int i = 0; !NCCL_GIN_EFA_GDA_ENABLE && i < comm->ginConnectionCount; ++i)
+    if (comm->ginNetDeviceTypes[i] == NCCL_NET_DEVICE_GIN_EFA_GDA)
+      out[6] = NCCL_NET_DEVICE_GIN_EFA_GDA;
 #endif
 }

@@ -31,6 +31,15 @@ enum memory_order {
   memory_order_seq_cst
 };
 
+namespace std {
+using cuda::memory_order;
+using cuda::memory_order_acq_rel;
+using cuda::memory_order_acquire;
+using cuda::memory_order_relaxed;
+using cuda::memory_order_release;
+using cuda::memory_order_seq_cst;
+} // namespace std
+
 namespace commsir {
 
 // PTX has no narrower scope than a block.
@@ -73,12 +82,17 @@ struct Word;
 #define COMMSIR_STORE_RELEASE_32(scope) "st.release." scope ".b32 [%0], %1;"
 #define COMMSIR_ADD_32(scope) "atom.relaxed." scope ".add.u32 %0, [%1], %2;"
 #define COMMSIR_MAX_32(scope) "atom.relaxed." scope ".max.u32 %0, [%1], %2;"
+#define COMMSIR_SWAP_32(scope)                                                 \
+  "atom.relaxed." scope ".cas.b32 %0, [%1], %2, %3;"
 #define COMMSIR_LOAD_RELAXED_64(scope) "ld.relaxed." scope ".b64 %0, [%1];"
 #define COMMSIR_LOAD_ACQUIRE_64(scope) "ld.acquire." scope ".b64 %0, [%1];"
 #define COMMSIR_STORE_RELAXED_64(scope) "st.relaxed." scope ".b64 [%0], %1;"
 #define COMMSIR_STORE_RELEASE_64(scope) "st.release." scope ".b64 [%0], %1;"
 #define COMMSIR_ADD_64(scope) "atom.relaxed." scope ".add.u64 %0, [%1], %2;"
 #define COMMSIR_MAX_64(scope) "atom.relaxed." scope ".max.u64 %0, [%1], %2;"
+
+#define COMMSIR_SWAP_64(scope)                                                 \
+  "atom.relaxed." scope ".cas.b64 %0, [%1], %2, %3;"
 
 #define COMMSIR_WORD(bytes, bits, type, constraint)                                    \
   template <>                                                                          \
@@ -122,14 +136,23 @@ struct Word;
                      constraint(value) : "memory");                                    \
       return before;                                                                   \
     }                                                                                  \
+    static __device__ __forceinline__ type swap(void *p, type old, type value,         \
+                                                thread_scope scope) {                  \
+      type before;                                                                     \
+      COMMSIR_SCOPED(scope,                                                            \
+                     COMMSIR_SWAP_##bits, : "=" constraint(before) : "l"(p),           \
+                     constraint(old), constraint(value) : "memory");                   \
+      return before;                                                                   \
+    }                                                                                  \
   };
 COMMSIR_WORD(4, 32, unsigned, "r")
 COMMSIR_WORD(8, 64, unsigned long, "l")
 
 } // namespace commsir
 
-__device__ __forceinline__ void atomic_thread_fence(memory_order order,
-                                                    thread_scope scope) {
+__device__ __forceinline__ void
+atomic_thread_fence(memory_order order,
+                    thread_scope scope = thread_scope_system) {
   commsir::fence(order, scope);
 }
 
@@ -161,6 +184,20 @@ struct atomic_ref {
   fetch_max(T value, memory_order order = memory_order_seq_cst) const {
     static_assert(T(-1) > T(0), "unsigned numbers only");
     return update(order, [&] { return Word::max(p, Type(value), scope); });
+  }
+  /// Never fails by chance. The stronger order counts where the value differs.
+  __device__ __forceinline__ bool
+  compare_exchange_weak(T &expected, T value, memory_order order,
+                        memory_order failure) const {
+    bool acquires = commsir::acquires(order) || commsir::acquires(failure);
+    if (acquires && !commsir::acquires(order))
+      order = memory_order_acq_rel;
+    T before = update(order, [&] {
+      return Word::swap(p, Type(expected), Type(value), scope);
+    });
+    bool same = before == expected;
+    expected = before;
+    return same;
   }
 
 private:

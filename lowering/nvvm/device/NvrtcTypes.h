@@ -47,7 +47,15 @@ typedef unsigned long long __be64;
 
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
-typedef enum CUmemLocationType_enum : int32_t {} CUmemLocationType;
+typedef enum CUmemLocationType_enum : int32_t {
+  CU_MEM_LOCATION_TYPE_DEVICE = 1,
+  CU_MEM_LOCATION_TYPE_HOST = 2,
+  CU_MEM_LOCATION_TYPE_HOST_NUMA = 3
+} CUmemLocationType;
+
+// For Amazon's adapter, whose headers take more of C's extensions. Where NCCL
+// chooses it, commsir_describe_comm says so.
+#define NCCL_GIN_EFA_GDA_ENABLE 0
 
 // An extension of C, of which NVRTC knows nothing.
 template <typename T>
@@ -65,11 +73,16 @@ struct CommsirObject<T &&> {
 template <typename T>
 using CommsirTypeOf = typename CommsirObject<T>::Type;
 #define typeof(object) CommsirTypeOf<decltype(object)>
+// Headers that ask for __GNUC__ take decltype instead, which gives references.
+#define ACCESS_ONCE(object) (*(volatile typeof(object) *)&(object))
 
 #define INT_MAX 2147483647
 #define INT_MIN (-INT_MAX - 1)
 #define UINT32_MAX 4294967295u
 #define UINT64_MAX 18446744073709551615ul
 #define EIO 5
+#define EBUSY 16
+#define EINVAL 22
+#define __builtin_memcpy memcpy
 
 #endif // COMMSIR_LOWERING_NVVM_DEVICE_NVRTCTYPES_H
