@@ -120,6 +120,13 @@ def expected(op: str, xs: list[Array], rank: int) -> Array | None:
         return np.maximum.reduce(xs) if rank == 1 else None
     if op == "gather":
         return np.concatenate(xs) if rank == 1 else None
+    if op == "pass":
+        return xs[rank - 1]
+    if op == "triple":
+        return np.asarray(xs[rank - 1] * np.uint32(0xAAAAAAAB).astype(np.int32))
+    if op.startswith("beside "):
+        reach = int(op.split()[1])
+        return xs[rank - rank % reach + (rank + 1) % reach]
     return part(xs[0])
 
 
@@ -385,6 +392,35 @@ class Cases:
                 error_says=says,
                 cpu=False,
             )
+
+    def gin(self, reach: int) -> None:
+        """Kernels that put and signal by GIN, among teams of `reach` ranks."""
+        every = ["--windows", "nccl"]
+        for ranks in self.ranks:
+            if ranks % reach:
+                continue
+            beside, called = f"beside {reach}", [*every, "--impl", "nccl"]
+            for name, file, blocks, outputs, flags, expect in (
+                ("puts and signals", "pass", 3, ["x", "in", "y"], every, "pass"),
+                ("puts and signals, NCCL's windows", "pass", 3, ["x", "in", "y"], called, "pass"),
+                ("counters", "counted", 1, ["x", "in", "y", "n"], every, "triple"),
+                ("barriers between teams", "teams", 2, ["x", "far", "y", "z", "n"], called, beside),
+            ):
+                text = (ROOT / "test/gpu/gin" / f"{file}.mlir").read_text()
+                text = text.replace("lsa_size = 2", f"lsa_size = {reach}")
+                for extra in ([], ["--graph"]):
+                    self.add(
+                        name=f"GIN: {name} {' '.join(extra)} r{ranks}",
+                        group="GIN",
+                        source=self.source(text),
+                        ranks=ranks,
+                        inputs=["x=random:7"],
+                        outputs=outputs,
+                        common=["--blocks", str(blocks), "--launches", "10"],
+                        cuda=[*flags, *extra],
+                        element="i32" if expect == "triple" else "f32",
+                        expect=expect,
+                    )
 
     def failures(self, gpus: int) -> None:
         """What has to fail, with which status and words."""
@@ -683,6 +719,14 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=1, help="run every Nth case")
     parser.add_argument("--limit", type=float, default=60, help="seconds a case may take")
     parser.add_argument("--json", default="", help="file to write")
+    parser.add_argument(
+        "--gin",
+        type=int,
+        default=0,
+        metavar="N",
+        help="run the kernels over GIN alone, with NCCL's teams of load/store reach cut down to N ranks; needs an"
+        " adapter, or NCCL_RMA_PLUGIN=…/libnccl-rma-loopback.so and NCCL 2.30 or newer",
+    )
     parser.add_argument("--cpu-only", action="store_true", help="make and check the references, use no GPU")
     options = parser.parse_args()
     program = str(pathlib.Path(options.bin) / "comms-run")
@@ -698,13 +742,17 @@ def main() -> int:
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="commsir-gpu-") as folder:
         made = Cases(pathlib.Path(folder), options.level, ranks)
-        made.windows()
-        made.many_launches()
-        made.nccl()
-        made.shipped()
-        made.specials()
-        made.failures(gpus)
-        made.collectives()
+        if options.gin:
+            os.environ["NCCL_LSA_TEAM_SIZE"] = str(options.gin)
+            made.gin(options.gin)
+        else:
+            made.windows()
+            made.many_launches()
+            made.nccl()
+            made.shipped()
+            made.specials()
+            made.failures(gpus)
+            made.collectives()
         cases = [case for case in made.all if options.only in case.name][:: options.sample]
         if not cases:
             print(f"run.py: error: no case has '{options.only}' in its name", file=sys.stderr)
@@ -725,6 +773,8 @@ def main() -> int:
             for c in cases
         ]
         pathlib.Path(options.json).write_text(json.dumps({"gpus": gpus, "cases": rows}, indent=1) + "\n")
+    if options.gin and any(case.state in ("refused", "skipped") for case in cases):
+        return 1
     return 1 if failed and not options.cpu_only or any(c.state == "failed" for c in cases) else 0
 
 
