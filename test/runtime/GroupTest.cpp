@@ -285,10 +285,10 @@ comms.kernel @adder(%w: !comms.window<512xi32>) {
   %team = comms.team lsa
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c64 = arith.constant 64 : index
+  %many = arith.constant 20000 : index
   %all = comms.multimem %w of %team : !comms.window<512xi32> -> memref<512xi32, #comms.space<multimem>>
   %ones = arith.constant dense<1> : tensor<512xi32>
-  scf.for %i = %c0 to %c64 step %c1 {
+  scf.for %i = %c0 to %many step %c1 {
     comms.multimem_reduce sum %ones, %all[%c0] : tensor<512xi32>, memref<512xi32, #comms.space<multimem>>
   }
   comms.barrier %team block
