@@ -350,7 +350,8 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
     and the kernel gets the attributes `comms.threads` and `comms.cluster`. Lanes
     are as many as the narrowest memory element of tiles of one length allows in
     16 bytes, or fewer, down to those of the widest, where threads would have no
-    work; a thread has one such vector in each trip, the same in every stage.
+    work (of one warp: down to 32 bits of the narrowest, so that none branches);
+    a thread has one such vector in each trip, the same in every stage.
     Up to 16 trips are unrolled. What several stages need stays in registers where
     every trip is whole, else in memory of the thread (`memref.alloca`); only the
     last vector of a tail has a mask. Loads come first in a stage, then all polls

@@ -46,10 +46,13 @@ static bool mayRepeat(Operation *op) {
 /// Lanes of vectors of a tile of `length` elements. `most` and `least` give the
 /// narrowest and the widest element that memory holds 16 bytes; where the most
 /// would leave threads idle, narrow elements move in pieces of less, but no
-/// less than the 32 bits of a packet.
+/// less than the 32 bits of a packet. So do all in a warp that is alone: where
+/// none of its threads is idle, none branches, and loads need not wait for what
+/// the branch has waited for.
 static int64_t chooseLanes(int64_t length, int64_t count, int64_t most,
                            int64_t least) {
-  least = std::max(least, most / 4);
+  least = count == kWarp ? std::max<int64_t>(most / 4, 1)
+                         : std::max(least, most / 4);
   while (most > least && most * count > length)
     most /= 2;
   return most;
