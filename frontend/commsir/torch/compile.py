@@ -78,7 +78,8 @@ class _Anchor:
     wait: Node
     op: str
     reduce_op: str
-    group: str
+    #: Its name; a newer torch puts the group itself into a graph that is compiled for several ranks.
+    group: Any
 
 
 def _anchor(node: Node) -> _Anchor | None:
@@ -96,13 +97,15 @@ def _anchor(node: Node) -> _Anchor | None:
     waits = [user for user in node.users if user.target is _functional.wait_tensor.default]
     if len(waits) != 1 or len(node.users) != 1:
         return None
-    return _Anchor(node, waits[0], op, str(reduce_op), str(group))
+    return _Anchor(node, waits[0], op, str(reduce_op), group)
 
 
 def _begin(anchor: _Anchor) -> Region:
     """The region that holds what arrives and nothing else."""
     source = anchor.node.args[0]
     assert isinstance(source, Node)
+    if not isinstance(anchor.group, str):
+        raise Unsupported("its group has no name in the graph (torch.compiler.config.compile_on_one_rank)")
     value, result = source.meta["val"], anchor.wait.meta["val"]
     if value.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         raise Unsupported(f"it is of {value.dtype}: float32, float16 and bfloat16 are taken")
@@ -256,7 +259,7 @@ def fuse_collectives(graph: Graph) -> int:
             done, count = names, count + 1
         except Unsupported as why:
             because = [str(why)]
-        _fusions.append(Fusion(anchor.op, anchor.group, shape, done, tuple(dict.fromkeys(because))))
+        _fusions.append(Fusion(anchor.op, str(anchor.group), shape, done, tuple(dict.fromkeys(because))))
         _log.info("%s", _fusions[-1])
     if count:
         from torch._inductor.pattern_matcher import stable_topological_sort
@@ -338,21 +341,36 @@ def _lower() -> None:
         )
 
 
+#: Passes that newer torch calls with more than the graph; () where there is no such kind.
+_AWARE: Any = getattr(torch._inductor.custom_graph_pass, "CustomInferenceAwareGraphPass", ())
+
+
+def _behind(before: Any) -> Any:
+    """The pass, after what is there already: one pass or, for a newer torch, several, which that calls itself."""
+    if isinstance(before, (list, tuple)):
+        return [*before, CollectivePass()]
+    return [before, CollectivePass()] if isinstance(before, _AWARE) else CollectivePass(before)
+
+
 def compile_options(**options: Any) -> dict[str, Any]:
     """Options for torch.compile with the pass among them; `options` are Inductor's other ones."""
     before = options.pop("post_grad_custom_post_pass", None)
-    return {**options, "post_grad_custom_post_pass": CollectivePass(before)}
+    return {**options, "post_grad_custom_post_pass": _behind(before)}
 
 
 def enable() -> None:
     """Adds the pass to every torch.compile of this process from now on."""
-    config = torch._inductor.config
-    if not isinstance(config.post_grad_custom_post_pass, CollectivePass):
-        config.post_grad_custom_post_pass = CollectivePass(config.post_grad_custom_post_pass)
+    config: Any = torch._inductor.config
+    there = config.post_grad_custom_post_pass
+    if not any(isinstance(one, CollectivePass) for one in (there if isinstance(there, (list, tuple)) else [there])):
+        config.post_grad_custom_post_pass = _behind(there)
 
 
 def disable() -> None:
     """Undoes `enable`."""
-    config = torch._inductor.config
-    if isinstance(config.post_grad_custom_post_pass, CollectivePass):
-        config.post_grad_custom_post_pass = config.post_grad_custom_post_pass.before
+    config: Any = torch._inductor.config
+    there = config.post_grad_custom_post_pass
+    if isinstance(there, CollectivePass):
+        config.post_grad_custom_post_pass = there.before
+    elif isinstance(there, (list, tuple)):
+        config.post_grad_custom_post_pass = [one for one in there if not isinstance(one, CollectivePass)]

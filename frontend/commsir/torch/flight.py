@@ -33,6 +33,7 @@ _NAMES = {
     "all_reduce_coalesced": "allreduce_coalesced",
     "all_gather_into_tensor": "_all_gather_base",
     "all_gather_coalesced": "ALLGATHER_coalesced",
+    "gather_into_tensor": "gather",
     "reduce_scatter_tensor": "_reduce_scatter_base",
     "all_to_all_single": "all_to_all",
     "barrier": "all_reduce_barrier",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import warnings
 from typing import Any, cast
 
 import torch
@@ -19,6 +20,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from commsir.torch import backend, capi
+from commsir.torch.meeting import Meeting
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "fused_collective", "group_of", "reduce_scatter"]
 
@@ -41,6 +43,8 @@ _check: Any = torch._check
 
 _groups: dict[tuple[str, int], tuple[Any, capi.Group]] = {}
 _making: dict[tuple[str, int], threading.Lock] = {}
+#: Process groups without symmetric memory, of which was told.
+_refused: set[str] = set()
 _said = threading.local()
 
 
@@ -103,18 +107,46 @@ class _Memory:
         self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (data, False), "version": 3}
 
 
-def _adopt(name: bytes, device: int, data: int, size: int) -> int:
+def _symmetric(name: str, device: int, data: int, size: int) -> list[int]:
+    """Where each rank's copy of symmetric memory of torch lies. Collective."""
     import torch.distributed._symmetric_memory as symm_mem
 
     rendezvous: Any = symm_mem.rendezvous
-
-    memory = torch.as_tensor(_Memory(data, size), device=f"cuda:{device}")
-    handle = rendezvous(memory, name.decode())
+    handle = rendezvous(torch.as_tensor(_Memory(data, size), device=f"cuda:{device}"), name)
     if handle is None:
         raise RuntimeError(f"the memory at {data:#x} is not symmetric memory of torch")
     offset = data - handle.buffer_ptrs[handle.rank]
-    group_of(name.decode(), device).adopt(data, size, [part + offset for part in handle.buffer_ptrs])
-    return 0
+    return [int(part) + offset for part in handle.buffer_ptrs]
+
+
+def _adopt(name: bytes, device: int, data: int, size: int) -> int:
+    """1: on some rank torch's symmetric memory does not reach all others, as over several hosts; all ranks hear of it.
+
+    A newer torch says of every group that it has symmetric memory.
+    """
+    group, parts, why = name.decode(), list[int](), ""
+    try:
+        parts = _symmetric(group, device, data, size)
+        why = "" if all(parts) else "it does not reach all ranks"
+    except Exception as error:
+        why = str(error) or type(error).__name__
+    process_group = _C10D._resolve_process_group(group)
+    store = _DIST.PrefixStore(f"commsir/ops/adopt/{device}", _C10D._get_process_group_store(process_group).clone())
+    met = Meeting(store, process_group.rank(), process_group.size(), c10d.default_pg_timeout).hold(why)
+    if not met.epoch:
+        raise RuntimeError(f"commsir: ranks have not agreed on symmetric memory: {met.failure}")
+    refused = next(((rank, said) for rank, said in enumerate(met.said) if said), None)
+    if refused is None:
+        group_of(group, device).adopt(data, size, parts)
+        return 0
+    if group not in _refused:
+        _refused.add(group)
+        warnings.warn(
+            f"commsir: symmetric memory of process group {group} is not used, inputs are staged: rank {refused[0]}: "
+            f"{refused[1]}",
+            stacklevel=2,
+        )
+    return 1
 
 
 def _error() -> int:
@@ -129,7 +161,7 @@ def _load() -> tuple[Any, _Callbacks]:
             _OPS.load_library(str(path))
             library = ctypes.CDLL(str(path))
             callbacks = _Callbacks(
-                _RESOLVE(_guarded(_resolve, 0)), _SIZE(_guarded(_size, 0)), _ADOPT(_guarded(_adopt, 1)), _ERROR(_error)
+                _RESOLVE(_guarded(_resolve, 0)), _SIZE(_guarded(_size, 0)), _ADOPT(_guarded(_adopt, -1)), _ERROR(_error)
             )
             library.commsir_torch_set_callbacks(ctypes.byref(callbacks))
             return library, callbacks
@@ -145,6 +177,7 @@ _library, _callbacks = _load()
 
 def _forget(name: str | None = None) -> None:
     """The process group is gone (without a name: all are), and its name may be another's next."""
+    _refused.difference_update(list(_refused) if name is None else [name])
     for key in [key for key in _groups if name in (None, key[0])]:
         _library.commsir_torch_forget(key[0].encode())
         _groups.pop(key)[1].destroy()

@@ -76,7 +76,7 @@ void Groups::adopt(Used &used, void *data, uint64_t bytes) {
   if (used.adopted.count(data))
     return;
   if (!commsir_window_contains(used.group, data, bytes) &&
-      required().adopt(used.name.c_str(), used.device, data, bytes) != 0)
+      required().adopt(used.name.c_str(), used.device, data, bytes) < 0)
     throw std::runtime_error(required().error());
   used.adopted.insert(data);
 }

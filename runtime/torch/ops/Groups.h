@@ -35,7 +35,8 @@ struct Callbacks {
   /// Number of ranks of process group `name`.
   int64_t (*size)(const char *name);
   /// Takes `bytes` of torch's symmetric memory at `data` as a window of the
-  /// group. 0: done.
+  /// group. 0: done; 1: no rank can, and the memory is like any other; else
+  /// there was an error.
   int (*adopt)(const char *name, int32_t device, void *data, uint64_t bytes);
   /// The message of the last callback of this thread that failed.
   const char *(*error)();
@@ -48,7 +49,7 @@ struct Used {
   commsir_group *group = nullptr;
   int64_t ranks = 0;
   std::mutex mutex;
-  /// Symmetric memory of torch that is known to the group.
+  /// Symmetric memory of torch that is known to the group, or cannot be.
   std::set<void *> adopted;
 };
 
@@ -58,7 +59,7 @@ public:
   void setCallbacks(const Callbacks &made) { callbacks = made; }
   /// Throws when the process group has no group of CommsIR, with the reason.
   Used &find(const std::string &name, int32_t device);
-  /// Lets `used` take the memory in place. Throws when it is not symmetric.
+  /// Lets `used` take the memory in place, where all ranks can.
   void adopt(Used &used, void *data, uint64_t bytes);
   /// Forgets all groups of that process group; who made them destroys them.
   void forget(const std::string &name);

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
+from unittest import mock
 
 import commsir.torch.ops as ops
 import torch
@@ -142,6 +144,22 @@ def mistakes(rank: int, size: int) -> None:
         lambda: ops.fused_collective("all_reduce", x, [], "(%a: tensor<4xf32>) { nonsense }", [(torch.float32, 4)]),
     )
     assert ops.all_reduce(x)[0, 0] == size
+
+
+def not_symmetric(rank: int, size: int) -> None:
+    """What one rank cannot reach in torch's symmetric memory is used in place by none."""
+
+    def reached(name: str, device: int, data: int, length: int) -> list[int]:
+        if rank == 1:
+            raise RuntimeError("no way to rank 0")
+        return [data] * size
+
+    with mock.patch.object(ops, "_symmetric", reached), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        name = dist.group.WORLD.group_name.encode()
+        assert [ops._adopt(name, -1, address, 64) for address in (4096, 8192)] == [1, 1]
+    assert len(said) == 1 and "rank 1: no way to rank 0" in str(said[0].message), said
+    assert ops.all_reduce(torch.ones(3, device=DEVICE))[0] == size
 
 
 _NORM = """(%w0: tensor<64xf32>, %b0: tensor<64xbf16>, %b1: tensor<64xbf16>) {

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import compile_checks
 import pytest
 import torch
+import torch._inductor.config
+import torch._inductor.custom_graph_pass
+import torch.distributed._functional_collectives
+from commsir.torch import compile
 from harness import World
 
 #: The rest is done in float32.
@@ -35,3 +41,59 @@ def test_one_kernel(pair: World) -> None:
     counts = pair.run(compile_checks.kernels, "gloo")[0]
     assert counts.get("commsir::fused_collective") == 1
     assert not [name for name in counts if "_c10d_functional" in name or "graph_0_cpp_fused" in name], counts
+
+
+def test_a_group_without_a_name_is_left() -> None:
+    """A newer torch puts groups themselves into graphs that it compiles for several ranks."""
+    graph = torch.fx.Graph()
+    x, group = graph.placeholder("x"), graph.placeholder("group")
+    functional = torch.ops._c10d_functional
+    reduced = graph.call_function(functional.all_reduce.default, (x, "sum", group))
+    wait = graph.call_function(functional.wait_tensor.default, (reduced,))
+    x.meta["val"] = wait.meta["val"] = torch.empty(4, 8)
+    graph.output(graph.call_function(torch.ops.aten.relu.default, (wait,)))
+    compile.clear_fusions()
+    assert compile.fuse_collectives(graph) == 0
+    (said,) = compile.fusions()
+    assert "has no name" in said.because[0] and not said.fused
+
+
+class Other(torch._inductor.custom_graph_pass.CustomGraphPass):
+    """Somebody else's pass."""
+
+    def __call__(self, graph: torch.fx.Graph) -> None:
+        pass
+
+    def uuid(self) -> str:
+        return "other"
+
+
+def test_passes_that_are_there_stay() -> None:
+    """One, and several, as a newer torch takes them."""
+    config: Any = torch._inductor.config
+    one = Other()
+    for before in (None, one, [one], (one, one)):
+        config.post_grad_custom_post_pass = before
+        try:
+            for _ in range(2):
+                compile.enable()
+            made = config.post_grad_custom_post_pass
+            assert isinstance(made[-1] if isinstance(before, (list, tuple)) else made, compile.CollectivePass)
+            if isinstance(before, (list, tuple)):
+                assert made[:-1] == [*before]
+            else:
+                assert made.before is before
+            compile.disable()
+            left = config.post_grad_custom_post_pass
+            assert left == ([*before] if isinstance(before, (list, tuple)) else before)
+        finally:
+            config.post_grad_custom_post_pass = None
+    options = compile.compile_options(post_grad_custom_post_pass=[one], max_autotune=False)
+    assert options["post_grad_custom_post_pass"][0] is one and options["max_autotune"] is False
+
+
+def test_a_pass_that_asks_for_more_is_torchs_to_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile, "_AWARE", Other)
+    one = Other()
+    behind = compile.compile_options(post_grad_custom_post_pass=one)["post_grad_custom_post_pass"]
+    assert behind[0] is one and behind[1].before is None

@@ -34,5 +34,9 @@ def test_mistakes(world: World) -> None:
     world.run(ops_checks.mistakes, "gloo")
 
 
+def test_memory_that_one_rank_does_not_reach(world: World) -> None:
+    world.run(ops_checks.not_symmetric, "gloo")
+
+
 def test_fused(world: World) -> None:
     world.run(ops_checks.fused, "gloo")
