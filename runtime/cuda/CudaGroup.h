@@ -25,6 +25,7 @@
 #include "runtime/cuda/Mesh.h"
 #include "runtime/cuda/OneSided.h"
 #include "runtime/cuda/PeerMemory.h"
+#include "runtime/cuda/Seconds.h"
 #include "runtime/group/Error.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -49,11 +50,6 @@ constexpr size_t kStagingBytes = size_t(256) << 10;
 
 inline llvm::Error usage(const llvm::Twine &text) {
   return group::makeError(group::GroupError::Kind::Usage, text);
-}
-
-inline double secondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
 }
 
 /// An error of the driver or of NCCL as one of the group.

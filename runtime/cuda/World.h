@@ -45,12 +45,6 @@ struct RunOptions {
   llvm::SmallVector<int> devices;
 };
 
-/// Checks, before anything is compiled, that this machine can be `ranks` ranks:
-/// driver, GPUs, no GPU twice. Returns the chip of the GPUs ("sm_90"), which
-/// must all be of one kind.
-llvm::Expected<std::string> checkMachine(int64_t ranks,
-                                         llvm::ArrayRef<int> devices);
-
 class World {
 public:
   /// Opens the GPUs, loads the kernel, makes windows and memory, zeroed or
@@ -79,10 +73,6 @@ private:
   explicit World(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl;
 };
-
-/// From now on a GPU that was opened stays open until the process ends: opening
-/// one takes tenths of a second.
-void keepDevicesOpen();
 
 /// Whether some world of this process is stuck (see World::isStuck).
 bool isAnyWorldStuck();

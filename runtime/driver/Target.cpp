@@ -15,6 +15,7 @@
 #include <cstdlib>
 
 #ifdef COMMSIR_CUDA
+#include "runtime/cuda/Machine.h"
 #include "runtime/cuda/World.h"
 #include "runtime/driver/cuda/RanksWorld.h"
 #endif

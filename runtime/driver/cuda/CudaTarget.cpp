@@ -8,6 +8,7 @@
 #include "lowering/Pipelines.h"
 #include "runtime/cuda/Communicator.h"
 #include "runtime/cuda/Cuda.h"
+#include "runtime/cuda/Machine.h"
 #include "runtime/cuda/World.h"
 #include "runtime/driver/Target.h"
 #include "runtime/driver/cuda/RanksWorld.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/tune/cuda/Machine.h"
 
-#include "runtime/cuda/World.h"
+#include "runtime/cuda/Machine.h"
 
 #include <atomic>
 #include <chrono>
