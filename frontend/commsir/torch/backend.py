@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import importlib.machinery
 import importlib.util
 import os
@@ -161,24 +163,27 @@ def cache_folder() -> Path:
     return base / "torch" / f"{torch.__version__}-{tag}"
 
 
+def _of_sources(root: Path) -> str:
+    """Names the sources: what was built from others is not loaded."""
+    read = hashlib.sha256()
+    for part in ("torch/c10d/*.cpp", "torch/c10d/*.h", "capi/commsir.h", "group/Meeting.h"):
+        for path in sorted((root / "runtime").glob(part)):
+            read.update(path.read_bytes())
+    return read.hexdigest()
+
+
 def _built() -> Any:
     """The backend, compiled for this torch and Python; None where that cannot be done."""
     root = _sources()
-    if root is None or not shutil.which(os.environ.get("CXX", "c++")):
+    if root is None:
         return None
-    from torch.utils import cpp_extension
-
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        return cpp_extension.load(
-            name=_NAME,
-            sources=sorted(str(path) for path in (root / "runtime" / "torch" / "c10d").glob("*.cpp")),
-            extra_cflags=["-O2", "-std=c++20", "-DUSE_DISTRIBUTED", "-DUSE_C10D_GLOO"],
-            extra_include_paths=[str(root)],
-            build_directory=str(folder),
-            with_cuda=False,
-        )
+        # Of processes that start together one builds. The lock ends with its process, which torch's own does not.
+        with open(folder / "building", "w") as building:
+            fcntl.flock(building, fcntl.LOCK_EX)
+            return _build(root, folder)
     except (RuntimeError, ImportError, OSError) as error:
         warnings.warn(
             f"commsir: the C++ backend could not be built for torch {torch.__version__} ({error}); "
@@ -186,6 +191,30 @@ def _built() -> Any:
             stacklevel=2,
         )
         return None
+
+
+def _build(root: Path, folder: Path) -> Any:
+    """Loads what was built before from these sources: to ask torch's builder takes a second."""
+    wanted, stamp = _of_sources(root), folder / "sources"
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return _load(folder / f"{_NAME}.so")
+    if not shutil.which(os.environ.get("CXX", "c++")):
+        return None
+    from torch.utils import cpp_extension
+
+    # Of a build that was killed; torch's builder would wait for it for ever.
+    (folder / "lock").unlink(missing_ok=True)
+    stamp.unlink(missing_ok=True)
+    module = cpp_extension.load(
+        name=_NAME,
+        sources=sorted(str(path) for path in (root / "runtime" / "torch" / "c10d").glob("*.cpp")),
+        extra_cflags=["-O2", "-std=c++20", "-DUSE_DISTRIBUTED", "-DUSE_C10D_GLOO"],
+        extra_include_paths=[str(root)],
+        build_directory=str(folder),
+        with_cuda=False,
+    )
+    stamp.write_text(wanted)
+    return module
 
 
 def loaded_module() -> Any:

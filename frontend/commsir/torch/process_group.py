@@ -46,7 +46,8 @@ class ProcessGroup(Running):
     supports_splitting = False
     supports_shrinking = True
     supports_coalescing = True
-    supports_time_estimate = False
+    supports_time_estimate = _supports_time_estimate = False
+    supports_abort_hooks = supports_completion_hooks = supports_reconfigure = supports_window = False
 
     def _call(self, name: str, opts: Any = None) -> Call:
         call = Call(name, self.settings.size, opts)
@@ -69,6 +70,10 @@ class ProcessGroup(Running):
 
     @property
     def _device_types(self) -> list[torch.device]:
+        # While it makes a group, a newer torch hooks into the backends of the devices that the group names; a group in
+        # Python is its own backend, and none that torch could hook into.
+        if self not in dist.distributed_c10d._world.pg_names:
+            return []
         return [torch.device("cpu")] + ([torch.device("cuda")] if torch.cuda.is_available() else [])
 
     @property
@@ -87,6 +92,8 @@ class ProcessGroup(Running):
 
     def _get_backend(self, device: torch.device) -> ProcessGroup:
         return self
+
+    get_backend = _get_backend
 
     def _set_sequence_number_for_group(self) -> None:
         pass
@@ -237,6 +244,24 @@ class ProcessGroup(Running):
         call.delegated = lambda other: other.gather(outputs, [source], opts)
         return self._submit(call)
 
+    def gather_into_tensor(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+        """`output` counts on the root alone."""
+        opts = opts or dist.GatherOptions()
+        call = self._call("gather_into_tensor", opts)
+        source, together, lists = call.input(input), None, []
+        if opts.rootRank == self.settings.rank:
+            call.check_types([input, output])
+            if output.numel() != input.numel() * self.settings.size:
+                raise RuntimeError(
+                    f"commsir: gather_into_tensor of {input.numel()} elements from each of {self.settings.size} ranks "
+                    f"into a tensor of {output.numel()}"
+                )
+            together = call.output(output)
+            lists = [list(together.view(self.settings.size, *source.shape))]
+        call.copy_step("gather", source, together, opts.rootRank)
+        call.delegated = lambda other: other.gather(lists, [source], opts)
+        return self._submit(call)
+
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         opts = opts or dist.ScatterOptions()
         call = self._call("scatter", opts)
@@ -374,6 +399,35 @@ class ProcessGroup(Running):
             self._run_own(copies, "cpu")
 
         call.run = run
+
+    # Since torch 2.13 programs and torch's own C++ call some of these by other names. What a subclass has overridden is
+    # found by either.
+
+    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+        return self._allgather_base(output, input, opts)
+
+    def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        return self.allgather_into_tensor_coalesced(outputs, inputs, opts)
+
+    def gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+        return self.gather_into_tensor(output, input, opts)
+
+    def reduce_scatter_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+        return self._reduce_scatter_base(output, input, opts)
+
+    def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        return self.reduce_scatter_tensor_coalesced(outputs, inputs, opts)
+
+    def all_to_all_single(
+        self, output: torch.Tensor, input: torch.Tensor, output_splits: Any, input_splits: Any, opts: Any = None
+    ) -> Work:
+        return self.alltoall_base(output, input, output_splits, input_splits, opts)
+
+    def start_coalescing(self, device: torch.device) -> None:
+        self._start_coalescing(device)
+
+    def end_coalescing(self, device: torch.device) -> Work:
+        return self._end_coalescing(device)
 
     # Sends and receives.
 

@@ -83,10 +83,6 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
     def group_name(self) -> str:
         return self.settings.name
 
-    @property
-    def _device_types(self) -> list[torch.device]:
-        return [torch.device("cpu")]
-
     # The two that do the work; made when they are first needed, from the store alone.
 
     @property
@@ -211,6 +207,21 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Any:
         return self.gloo.recv_anysource(tensors, tag)
+
+    # What torch 2.13 and newer call some of these.
+
+    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> _Done:
+        return self._allgather_base(output, input, opts)
+
+    def reduce_scatter_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> _Done:
+        return self._reduce_scatter_base(output, input, opts)
+
+    def all_to_all_single(self, output: Any, input: Any, to: Any, source: Any, opts: Any = None) -> Any:
+        return self.alltoall_base(output, input, to, source, opts)
+
+    def gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any) -> Any:
+        root = opts.rootRank == self.settings.rank
+        return self.gather([list(output.view(-1, *input.shape))] if root else [], [input], opts)
 
     def abort(self) -> None:
         if self._group is not None:

@@ -93,7 +93,9 @@ def test_what_torch_asks_of_backends(world: World) -> None:
     for rank, (said, errors) in enumerate(world.run(checks.asked_by_torch, backend="")):
         assert "time estimator is not supported" in said["estimate"]
         assert "commsir.torch.window" in said["allocator"]
-        assert "No device associated" in said["split"]
+        # torch 2.15 splits groups without a GPU, too, of backends in C++.
+        if world.implementation == "python" or said["split"]:
+            assert "No device associated" in said["split"] or "does not support splitting" in said["split"], said
         assert ("sizes" in said["parameters"]) == (rank == 1), said["parameters"]
         assert all("SUCCESS" in error for error in errors)
 
