@@ -33,7 +33,7 @@
 // with COMMSIR_FAKE_ALONE none reaches another's memory. COMMSIR_FAKE_VERSION
 // is the driver's version (13000). COMMSIR_FAKE_MEMORY is the most bytes that
 // an allocation for windows may have. fakeCalls tells how often a function was
-// called, and `exchange` begun.
+// called, and `exchange` begun; fakeCounts tells it of all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -501,6 +501,9 @@ END FAKE(DeviceCanAccessPeer, int *can, CUdevice,
 END FAKE(DevicePrimaryCtxRetain, CUcontext *context, CUdevice device) *context =
     reinterpret_cast<CUcontext>(uintptr_t(device) + 1);
 END FAKE(DevicePrimaryCtxRelease, CUdevice)
+END FAKE(DevicePrimaryCtxGetState, CUdevice, unsigned *flags,
+         int *active) *flags = 0;
+*active = 1;
 END FAKE(CtxPushCurrent, CUcontext context) contexts.push_back(context);
 END FAKE(CtxPopCurrent, CUcontext *context) if (
     contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
@@ -751,4 +754,21 @@ END
     extern "C" unsigned long fakeCalls(const char *function) {
   std::lock_guard lock(mutex);
   return calls[function];
+}
+
+/// Of FakeCudart.cpp, for what it does itself.
+extern "C" void fakeCount(const char *function) {
+  std::lock_guard lock(mutex);
+  ++calls[function];
+}
+
+/// "function count" lines of all that was called; the caller's until its next
+/// call.
+extern "C" const char *fakeCounts() {
+  static thread_local std::string text;
+  std::lock_guard lock(mutex);
+  text.clear();
+  for (const auto &[function, count] : calls)
+    text += function + " " + std::to_string(count) + "\n";
+  return text.c_str();
 }

@@ -118,6 +118,8 @@ void commsir::torch_c10d::Backend::checkUsable(const char *name) const {
               " was made before this process was forked; start "
               "workers with the spawn method, or call init_process_group in "
               "the child");
+  if (!hasEnded)
+    return;
   std::lock_guard<std::mutex> lock(mutex);
   TORCH_CHECK(ended.empty(), "commsir: ", name, ": process group ",
               settings.name, " can no longer be used: ", ended,
@@ -159,12 +161,20 @@ WorkPtr commsir::torch_c10d::Backend::submit(CallPtr call) {
     call->sequence = ++sequence;
   else
     call->sequence = ++transfers;
-  call->ticket = recorder.add(call->record());
+  call->ticket = recorder.add(
+      /*begins=*/false, [&](CallRecord &record) { call->write(record); });
   if (coalesced) {
     coalesced->push_back(call);
     return nullptr;
   }
   return enqueue(call, {call});
+}
+
+/// As NCCL's backend has it: who asks for no Work gets none, and has waited.
+static WorkPtr outcome(c10d::Work &work) {
+  if (std::exception_ptr error = work.exception())
+    std::rethrow_exception(error);
+  return nullptr;
 }
 
 /// Starts `calls`, whose Work is that of `call`.
@@ -182,6 +192,8 @@ WorkPtr commsir::torch_c10d::Backend::enqueue(CallPtr call,
       });
   if (!call->device.is_cpu()) {
     runOnGpu(call, calls);
+    if (!call->async && !call->hostWaits)
+      return outcome(*call->work);
     return call->work;
   }
   WorkPtr work = call->work;
@@ -271,6 +283,16 @@ void commsir::torch_c10d::Backend::count(const Call &call,
   if (!own)
     own = &Counters::get().at({settings.name, call.name, "commsir", ""});
   ++*own;
+  if (call.device.is_cpu() || call.steps.size() != 1 || call.own || size_ == 1)
+    return;
+  plainSide = sides[call.device.type()].get();
+  const Step &step = call.steps.front();
+  auto isSame = [&](const PlainKind &kind) {
+    return kind.title == call.title && kind.reduction == step.reduction &&
+           kind.type == step.type;
+  };
+  if (std::none_of(plainKinds.begin(), plainKinds.end(), isSame))
+    plainKinds.push_back({call.title, step.reduction, step.type, own});
 }
 
 void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
@@ -435,6 +457,7 @@ void commsir::torch_c10d::Backend::abortBecause(const std::string &reason) {
   std::lock_guard<std::mutex> lock(mutex);
   if (ended.empty())
     ended = reason;
+  hasEnded = true;
   for (auto &[type, side] : sides)
     side->abort(reason);
 }
@@ -450,6 +473,7 @@ void commsir::torch_c10d::Backend::shutdown() {
     if (!ended.empty())
       return;
     ended = "it was destroyed";
+    hasEnded = true;
     for (auto &[type, side] : sides)
       side->drainDelegate();
   }

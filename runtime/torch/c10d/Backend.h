@@ -133,6 +133,9 @@ private:
   void runAll(const CallPtr &call, const std::vector<CallPtr> &calls,
               void *stream);
   void run(Call &call, CallWork &work, void *stream);
+  bool mayBePlain(bool async, const at::Tensor &input);
+  bool runPlain(PlainCall &call);
+  void *nativeOf(const c10::Stream &stream);
   void count(const Call &call, const std::string &reason);
   void runOwn(Call &call, void *stream);
   void runDelegated(Call &call, CallWork &work, const std::string &reason);
@@ -157,11 +160,23 @@ private:
   Recorder recorder;
   /// Of CommsIR's own calls, by the addresses of their names.
   std::map<const char *, std::atomic<uint64_t> *> counted;
+  /// What has become of calls of one step on a GPU: those that CommsIR has, by
+  /// the addresses of title, reduction and type, and where they are counted.
+  struct PlainKind {
+    const char *title, *reduction, *type;
+    std::atomic<uint64_t> *count;
+  };
+  std::vector<PlainKind> plainKinds;
+  /// The GPU's side, once it has a group.
+  Side *plainSide = nullptr;
+  std::optional<c10::Stream> lastStream;
+  void *lastNative = nullptr;
   std::optional<std::vector<CallPtr>> coalesced;
   std::atomic<uint64_t> sequence{0}, transfers{0};
   uint64_t forks = forksSoFar();
   /// Why the group can no longer be used; empty: it can.
   std::string ended;
+  std::atomic<bool> hasEnded{false};
   mutable std::mutex mutex;
 };
 

@@ -64,6 +64,27 @@ void Call::copyStep(const char *op, const at::Tensor &in, const at::Tensor &out,
                    address(in), words(in), address(out), words(out)});
 }
 
+bool PlainCall::liesPlainly() const {
+  return input.layout() == at::kStrided && output.layout() == at::kStrided &&
+         input.scalar_type() == output.scalar_type() && input.is_contiguous() &&
+         output.is_contiguous() && input.device() == output.device();
+}
+
+bool PlainCall::copies(const char *op, int64_t stepRoot) {
+  int64_t bytes = width(input);
+  if (!liesPlainly())
+    return false;
+  step = {op,
+          "",
+          widthType(bytes),
+          stepRoot,
+          input.data_ptr(),
+          words(input),
+          output.data_ptr(),
+          words(output)};
+  return true;
+}
+
 //===----------------------------------------------------------------------===//
 // Reductions
 //===----------------------------------------------------------------------===//
@@ -210,6 +231,27 @@ void Call::reduceStep(const char *op, const ReduceOp &reduceOp, at::Tensor in,
                    address(out), out.defined() ? out.numel() : 0});
 }
 
+bool PlainCall::reduces(const char *op, const ReduceOp &reduceOp) {
+  auto type = input.scalar_type();
+  // What reduceStep puts something around, or refuses.
+  bool isPlain = reduceOp == ReduceOp::SUM || reduceOp == ReduceOp::PRODUCT ||
+                 (reduceOp == ReduceOp::AVG && c10::isFloatingType(type)) ||
+                 ((reduceOp == ReduceOp::MIN || reduceOp == ReduceOp::MAX) &&
+                  !isUnsigned(type));
+  const char *element = reducedType(type);
+  if (!isPlain || !*element || type == at::kBool || !liesPlainly())
+    return false;
+  step = {op,
+          reductionName(reduceOp, /*isBool=*/false),
+          element,
+          0,
+          input.data_ptr(),
+          input.numel(),
+          output.data_ptr(),
+          output.numel()};
+  return true;
+}
+
 void Call::drop() {
   for (auto *tensors : {&inputs, &outputs, &kept})
     tensors->clear();
@@ -220,26 +262,38 @@ void Call::drop() {
   transfer = nullptr;
 }
 
-static CallRecord::Shapes shapesOf(const std::vector<at::Tensor> &tensors) {
-  CallRecord::Shapes shapes;
-  for (const at::Tensor &tensor : tensors) {
-    at::IntArrayRef sizes = tensor.sizes();
-    shapes.sizes.append(sizes.begin(), sizes.end());
-    shapes.tensors.emplace_back(sizes.size(), tensor.scalar_type());
-  }
-  return shapes;
+void Call::write(CallRecord &record) const {
+  record.name = name;
+  record.reduction = reduction;
+  record.root = root;
+  record.pointToPoint = pointToPoint;
+  record.sequence = sequence;
+  for (const at::Tensor &tensor : inputs)
+    record.inputs.add(tensor.sizes(), tensor.scalar_type());
+  for (const at::Tensor &tensor : outputs)
+    record.outputs.add(tensor.sizes(), tensor.scalar_type());
+  record.timeout = timeout;
 }
 
 CallRecord Call::record() const {
   CallRecord made;
-  made.name = name;
-  made.reduction = reduction;
-  made.root = root;
-  made.pointToPoint = pointToPoint;
-  made.sequence = sequence;
-  made.inputs = shapesOf(inputs);
-  made.outputs = shapesOf(outputs);
-  made.timeout = timeout;
+  write(made);
+  return made;
+}
+
+void PlainCall::write(CallRecord &record) const {
+  record.name = name();
+  record.reduction = step.reduction;
+  record.root = root;
+  record.sequence = sequence;
+  record.inputs.add(input.sizes(), input.scalar_type());
+  record.outputs.add(output.sizes(), output.scalar_type());
+  record.timeout = timeout;
+}
+
+CallRecord PlainCall::record() const {
+  CallRecord made;
+  write(made);
   return made;
 }
 

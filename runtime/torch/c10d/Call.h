@@ -22,6 +22,9 @@ namespace commsir::torch_c10d {
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
+/// Letters of "commsir:", by which titles begin.
+inline constexpr size_t kTitlePrefix = 8;
+
 /// One collective of CommsIR on flat memory.
 struct Step {
   const char *op = "";
@@ -144,8 +147,29 @@ struct Call {
   /// Lets go of tensors, and of copies and calls that hold them.
   void drop();
 
+  void write(CallRecord &record) const;
   CallRecord record() const;
-  std::string describe() const { return record().describe(); }
+};
+
+/// A call that is one step on tensors as they lie, whose caller wants no Work:
+/// it costs no more than the step. What it comes to is as of a Call.
+struct PlainCall {
+  const char *title;
+  const at::Tensor &input, &output;
+  std::chrono::milliseconds timeout;
+  int64_t root = -1;
+  uint64_t sequence = 0;
+  Step step = {};
+
+  const char *name() const { return title + kTitlePrefix; }
+  /// Makes the step; false: there is more to do, or something is wrong.
+  bool copies(const char *op, int64_t stepRoot = 0);
+  bool reduces(const char *op, const c10d::ReduceOp &reduceOp);
+  void write(CallRecord &record) const;
+  CallRecord record() const;
+
+private:
+  bool liesPlainly() const;
 };
 
 } // namespace commsir::torch_c10d

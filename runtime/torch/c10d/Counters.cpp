@@ -68,7 +68,7 @@ static size_t readLimit() {
   return static_cast<size_t>(std::max(given, 1L));
 }
 
-static int64_t now() {
+int64_t Recorder::now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
@@ -76,26 +76,20 @@ static int64_t now() {
 
 Recorder::Recorder() : kept(readLimit()) {}
 
-size_t Recorder::add(CallRecord record) {
-  record.created = now();
-  std::lock_guard<std::mutex> lock(mutex);
-  if (records.size() == kept)
-    records.pop_front();
-  records.push_back(std::move(record));
-  return next++;
-}
-
 void Recorder::mark(size_t ticket, const char *state) {
+  int64_t time = now();
   std::lock_guard<std::mutex> lock(mutex);
-  size_t back = next - ticket;
-  if (back > records.size())
+  if (next - ticket > records.size())
     return;
-  CallRecord &record = records[records.size() - back];
+  CallRecord &record = records[ticket % kept];
   record.state = state;
-  (record.begun ? record.ended : record.begun) = now();
+  (record.begun ? record.ended : record.begun) = time;
 }
 
 std::vector<CallRecord> Recorder::recent() {
   std::lock_guard<std::mutex> lock(mutex);
-  return {records.begin(), records.end()};
+  std::vector<CallRecord> result;
+  for (size_t i = 0; i < records.size(); ++i)
+    result.push_back(records[(next - records.size() + i) % kept]);
+  return result;
 }

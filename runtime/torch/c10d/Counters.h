@@ -14,13 +14,14 @@
 #define COMMSIR_RUNTIME_TORCH_C10D_COUNTERS_H
 
 #include <c10/core/ScalarType.h>
+#include <c10/util/ArrayRef.h>
 #include <c10/util/SmallVector.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
@@ -49,6 +50,10 @@ struct CallRecord {
   /// Of tensors, behind each other: most calls have one or two, and take no
   /// memory for it.
   struct Shapes {
+    void add(c10::IntArrayRef shape, c10::ScalarType type) {
+      sizes.append(shape.begin(), shape.end());
+      tensors.emplace_back(shape.size(), type);
+    }
     c10::SmallVector<int64_t, 4> sizes;
     /// How many sizes a tensor has, and its type.
     c10::SmallVector<std::pair<uint32_t, c10::ScalarType>, 2> tensors;
@@ -75,14 +80,37 @@ struct CallRecord {
 class Recorder {
 public:
   Recorder();
-  size_t add(CallRecord record);
+  /// Adds a record, which `fill` writes. With `begins`, the call begins at
+  /// once.
+  template <typename Fill>
+  size_t add(bool begins, Fill fill) {
+    int64_t time = now();
+    std::lock_guard<std::mutex> lock(mutex);
+    if (records.size() < kept) {
+      records.emplace_back();
+    } else {
+      std::destroy_at(&records[next % kept]);
+      std::construct_at(&records[next % kept]);
+    }
+    CallRecord &record = records[next % kept];
+    record.created = time;
+    if (begins) {
+      record.begun = time;
+      record.state = "begun";
+    }
+    fill(record);
+    return next++;
+  }
   /// "begun", "done", or "failed".
   void mark(size_t ticket, const char *state);
   std::vector<CallRecord> recent();
 
 private:
+  static int64_t now();
+
   std::mutex mutex;
-  std::deque<CallRecord> records;
+  /// A ring, once it is full.
+  std::vector<CallRecord> records;
   /// Tickets are numbers of calls.
   size_t next = 0, kept;
 };

@@ -87,8 +87,15 @@ static int64_t wordsOf(const at::Tensor &tensor) {
 //===----------------------------------------------------------------------===//
 
 WorkPtr Self::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) {
-  auto call = newCall(OpType::BROADCAST, "commsir:broadcast", opts.timeout,
-                      opts.asyncOp);
+  const char *title = "commsir:broadcast";
+  if (tensors.size() == 1 && mayBePlain(opts.asyncOp, tensors.front()) &&
+      opts.rootRank >= 0 && opts.rootRank < size_) {
+    PlainCall plain{title, tensors.front(), tensors.front(), opts.timeout,
+                    opts.rootRank};
+    if (plain.copies("broadcast", opts.rootRank) && runPlain(plain))
+      return nullptr;
+  }
+  auto call = newCall(OpType::BROADCAST, title, opts.timeout, opts.asyncOp);
   checkRoot(call->name, opts.rootRank, size_);
   call->root = opts.rootRank;
   at::Tensor tensor = call->both(single(call->name, tensors));
@@ -101,8 +108,13 @@ WorkPtr Self::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) {
 }
 
 WorkPtr Self::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts) {
-  auto call = newCall(OpType::ALLREDUCE, "commsir:all_reduce", opts.timeout,
-                      opts.asyncOp);
+  const char *title = "commsir:all_reduce";
+  if (tensors.size() == 1 && mayBePlain(opts.asyncOp, tensors.front())) {
+    PlainCall plain{title, tensors.front(), tensors.front(), opts.timeout};
+    if (plain.reduces("all_reduce", opts.reduceOp) && runPlain(plain))
+      return nullptr;
+  }
+  auto call = newCall(OpType::ALLREDUCE, title, opts.timeout, opts.asyncOp);
   at::Tensor tensor = single(call->name, tensors);
   if (tensor.layout() != at::kStrided) {
     call->notOwn = "sparse tensor";
@@ -228,8 +240,15 @@ WorkPtr Self::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
 
 WorkPtr Self::_allgather_base(at::Tensor &output, at::Tensor &input,
                               const c10d::AllgatherOptions &opts) {
-  auto call = newCall(OpType::_ALLGATHER_BASE, "commsir:all_gather_into_tensor",
-                      opts.timeout, opts.asyncOp);
+  const char *title = "commsir:all_gather_into_tensor";
+  if (mayBePlain(opts.asyncOp, input) &&
+      output.numel() == input.numel() * size_) {
+    PlainCall plain{title, input, output, opts.timeout};
+    if (plain.copies("all_gather") && runPlain(plain))
+      return nullptr;
+  }
+  auto call =
+      newCall(OpType::_ALLGATHER_BASE, title, opts.timeout, opts.asyncOp);
   checkType(call->name, input, output);
   TORCH_CHECK(output.numel() == input.numel() * size_,
               "commsir: all_gather_into_tensor: output tensor size must be "
@@ -439,9 +458,15 @@ WorkPtr Self::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 
 WorkPtr Self::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
                                    const c10d::ReduceScatterOptions &opts) {
+  const char *title = "commsir:reduce_scatter_tensor";
+  if (mayBePlain(opts.asyncOp, input) &&
+      input.numel() == output.numel() * size_) {
+    PlainCall plain{title, input, output, opts.timeout};
+    if (plain.reduces("reduce_scatter", opts.reduceOp) && runPlain(plain))
+      return nullptr;
+  }
   auto call =
-      newCall(OpType::_REDUCE_SCATTER_BASE, "commsir:reduce_scatter_tensor",
-              opts.timeout, opts.asyncOp);
+      newCall(OpType::_REDUCE_SCATTER_BASE, title, opts.timeout, opts.asyncOp);
   checkType(call->name, input, output);
   TORCH_CHECK(input.numel() == output.numel() * size_,
               "commsir: reduce_scatter_tensor: input tensor must be the same "
@@ -554,8 +579,17 @@ WorkPtr Self::alltoall_base(at::Tensor &output, at::Tensor &input,
                             std::vector<int64_t> &outputSplits,
                             std::vector<int64_t> &inputSplits,
                             const c10d::AllToAllOptions &opts) {
-  auto call = newCall(OpType::ALLTOALL_BASE, "commsir:all_to_all_single",
-                      opts.timeout, opts.asyncOp);
+  const char *title = "commsir:all_to_all_single";
+  bool isEven = outputSplits.empty() && inputSplits.empty() &&
+                input.numel() == output.numel() && input.dim() &&
+                output.dim() && input.size(0) % size_ == 0 &&
+                output.size(0) % size_ == 0;
+  if (isEven && mayBePlain(opts.asyncOp, input)) {
+    PlainCall plain{title, input, output, opts.timeout};
+    if (plain.copies("all_to_all") && runPlain(plain))
+      return nullptr;
+  }
+  auto call = newCall(OpType::ALLTOALL_BASE, title, opts.timeout, opts.asyncOp);
   checkType(call->name, input, output);
   c10d::checkSplitSizes(inputSplits, input, size_);
   c10d::checkSplitSizes(outputSplits, output, size_);

@@ -202,6 +202,20 @@ commsir_group *Side::use() {
   return group;
 }
 
+static commsir_collective asked(const Step &step) {
+  commsir_collective request = {};
+  request.op = step.op;
+  request.reduction = step.reduction;
+  request.type = step.type;
+  request.root = step.root;
+  request.input = step.input;
+  request.input_elements = step.inputElements;
+  request.output = step.output;
+  request.output_elements = step.outputElements;
+  request.algorithm = request.protocol = "";
+  return request;
+}
+
 std::string Side::whyNot(const Call &call) {
   if (!call.notOwn.empty())
     return call.notOwn;
@@ -216,17 +230,8 @@ std::string Side::whyNot(const Call &call) {
     std::array<const char *, 3> kind = {step.op, step.reduction, step.type};
     if (had.count(kind))
       continue;
-    commsir_collective asked = {};
-    asked.op = step.op;
-    asked.reduction = step.reduction;
-    asked.type = step.type;
-    asked.root = step.root;
-    asked.input = step.input;
-    asked.input_elements = step.inputElements;
-    asked.output = step.output;
-    asked.output_elements = step.outputElements;
-    asked.algorithm = asked.protocol = "";
-    if (char *reason = library->commsir_group_why_not(group, &asked)) {
+    commsir_collective request = asked(step);
+    if (char *reason = library->commsir_group_why_not(group, &request)) {
       std::string why = reason;
       library->commsir_free(reason);
       return why;
@@ -236,23 +241,18 @@ std::string Side::whyNot(const Call &call) {
   return "";
 }
 
-void Side::launch(const Call &call, const Step &step, void *stream) {
-  commsir_collective request = {};
-  request.op = step.op;
-  request.reduction = step.reduction;
-  request.type = step.type;
-  request.root = step.root;
-  request.input = step.input;
-  request.input_elements = step.inputElements;
-  request.output = step.output;
-  request.output_elements = step.outputElements;
-  request.algorithm = request.protocol = "";
+commsir_status Side::tryLaunch(const Step &step, milliseconds timeout,
+                               void *stream) {
+  commsir_collective request = asked(step);
   library->commsir_group_set_timeout(
-      group, static_cast<double>(call.timeout.count()) / 1000);
-  commsir_status status =
-      library->commsir_group_collective(group, &request, stream);
+      group, static_cast<double>(timeout.count()) / 1000);
+  return library->commsir_group_collective(group, &request, stream);
+}
+
+void Side::launch(const Call &call, const Step &step, void *stream) {
+  commsir_status status = tryLaunch(step, call.timeout, stream);
   if (status != COMMSIR_OK)
-    fail(call, status);
+    fail(call.record(), status);
 }
 
 void Side::poll() {
@@ -265,7 +265,7 @@ void Side::poll() {
 // Failures
 //===----------------------------------------------------------------------===//
 
-void Side::fail(const Call &call, commsir_status status) {
+void Side::fail(const CallRecord &call, commsir_status status) {
   std::string what =
       c10::str("commsir: rank ", settings.rank, ": ", call.describe(),
                " failed: ", library->lastError());
@@ -276,7 +276,7 @@ void Side::fail(const Call &call, commsir_status status) {
 
 /// What each rank was calling, where it was not the same: ranks that fail tell
 /// each other through the store.
-std::string Side::disagreement(const Call &call) {
+std::string Side::disagreement(const CallRecord &call) {
   std::ostringstream text;
   std::string own = call.describe();
   try {

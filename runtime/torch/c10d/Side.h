@@ -86,6 +86,10 @@ public:
   /// Carries out a step; throws with what all ranks were calling when they
   /// disagree.
   void launch(const Call &call, const Step &step, void *stream);
+  /// The same where the group is made, and who calls it says how it failed.
+  commsir_status tryLaunch(const Step &step, std::chrono::milliseconds timeout,
+                           void *stream);
+  [[noreturn]] void fail(const CallRecord &call, commsir_status status);
   /// Throws what launches have reported since.
   void poll();
   c10d::Backend &delegate(std::chrono::milliseconds timeout);
@@ -93,6 +97,8 @@ public:
   /// sends and receives is no call of the ranks that have none in it.
   c10d::Backend &pairWith(int peer);
   bool hasDelegate() const { return delegated; }
+  /// Whose group, if it has one, is for that device.
+  const c10::Device &of() const { return device; }
   /// Ranks have tried to meet, in vain.
   bool hasFailed() const { return failed; }
 
@@ -112,8 +118,7 @@ private:
   void meet(std::chrono::milliseconds timeout);
   std::string makeGroup(std::chrono::milliseconds timeout);
   std::string agree(const std::string &why, std::chrono::milliseconds timeout);
-  [[noreturn]] void fail(const Call &call, commsir_status status);
-  std::string disagreement(const Call &call);
+  std::string disagreement(const CallRecord &call);
   StorePtr place(const char *what);
   std::vector<BackendPtr> delegates();
 

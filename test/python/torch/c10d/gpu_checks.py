@@ -1,0 +1,246 @@
+"""What calls on CUDA tensors ask of the driver, and what becomes of them.
+
+Run by test_gpu.py over a driver without a GPU, where kernels do nothing, or what COMMSIR_FAKE_KERNEL says.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import commsir.torch
+import torch
+import torch.distributed
+from commsir.torch import backend
+
+dist: Any = torch.distributed
+cuda: Any = torch.cuda
+Calls = dict[str, int]
+
+#: What libcommsir's launch asks the driver: whose context is current, whether the stream is captured, and the launch.
+LAUNCH = {"CtxGetCurrent": 1, "StreamGetCaptureInfo": 1, "LaunchKernelEx": 1}
+
+
+def _counted() -> Calls:
+    driver = ctypes.CDLL("libcuda.so.1")
+    driver.fakeCounts.restype = ctypes.c_char_p
+    return {name: int(count) for name, count in map(str.split, driver.fakeCounts().decode().splitlines())}
+
+
+def calls_of(call: Callable[[], Any]) -> Calls:
+    """What the driver is asked by a call that was made before."""
+    call()
+    before = _counted()
+    call()
+    after = _counted()
+    return {name: count - before.get(name, 0) for name, count in after.items() if count != before.get(name, 0)}
+
+
+def _recorded(group: Any, last: int) -> list[dict[str, Any]]:
+    return (backend.calls_of(group) or [])[-last:]
+
+
+def _tensors(*shapes: int) -> list[torch.Tensor]:
+    return [torch.empty(shape, device="cuda") for shape in shapes]
+
+
+def _collectives(size: int) -> dict[str, Callable[..., Any]]:
+    x, y, whole = _tensors(64, 64, 64 * size)
+    return {
+        "all_reduce": lambda **options: dist.all_reduce(x, **options),
+        "broadcast": lambda **options: dist.broadcast(x, size - 1, **options),
+        "all_gather_into_tensor": lambda **options: dist.all_gather_into_tensor(whole, x, **options),
+        "reduce_scatter_tensor": lambda **options: dist.reduce_scatter_tensor(x, whole, dist.ReduceOp.AVG, **options),
+        "all_to_all_single": lambda **options: dist.all_to_all_single(y, x, **options),
+    }
+
+
+def a_synchronous_call_is_a_launch(size: int) -> None:
+    for name, call in _collectives(size).items():
+        assert calls_of(call) == LAUNCH, name
+
+
+def an_op_is_a_launch(size: int) -> None:
+    import commsir.torch.ops  # noqa: F401
+
+    x, y = _tensors(64, 64)
+    op, name = torch.ops.commsir.all_reduce.out, dist.group.WORLD.group_name
+    assert calls_of(lambda: op(x, "sum", name, out=y)) == LAUNCH
+
+
+def nobody_gets_work_unasked(size: int) -> None:
+    (x,) = _tensors(64)
+    options = dist.AllreduceOptions()
+    options.asyncOp = False
+    # The first call of a type goes the long way.
+    for tensor in (x, x, x.double(), x[::2], x.to(torch.uint8)):
+        assert dist.group.WORLD.allreduce([tensor], options) is None
+    assert isinstance(dist.all_reduce(x, async_op=True), dist.Work)
+
+
+def _waited_for(call: Callable[..., Any]) -> None:
+    call(async_op=True).wait()
+
+
+def a_call_of_its_own_stream_is_waited_for(size: int) -> None:
+    """What is current waits for the group's stream, which waited for it: two events, two waits."""
+    for name, call in _collectives(size).items():
+        call()
+        asked = calls_of(partial(_waited_for, call))
+        assert {**asked, **LAUNCH} == asked, name
+        assert asked["EventRecord"] == asked["StreamWaitEvent"] == 2, name
+        work = call(async_op=True)
+        assert work.is_completed() and work.get_future().done(), name
+
+
+def a_stream_is_followed(size: int) -> None:
+    """Launches of a group are in order, also where their streams are not the same."""
+    (x,) = _tensors(64)
+    other = cuda.Stream()
+
+    def both() -> None:
+        dist.all_reduce(x)
+        with cuda.stream(other):
+            dist.all_reduce(x)
+
+    asked = calls_of(both)
+    assert asked["LaunchKernelEx"] == 2 and asked["EventRecord"] == asked["StreamWaitEvent"] == 2, asked
+
+
+def a_call_is_captured(size: int) -> None:
+    (x,) = _tensors(64)
+    dist.all_reduce(x)
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        dist.all_reduce(x)
+        work = dist.all_reduce(x, async_op=True)
+        work.wait()
+    # A launch of the graph is none of the driver's calls for a kernel.
+    asked = calls_of(graph.replay)
+    assert asked["GraphLaunch"] == 1 and "LaunchKernelEx" not in asked, asked
+
+
+def a_call_is_recorded(size: int) -> None:
+    (x,) = _tensors(24)
+    for _ in range(3):
+        dist.all_reduce(x.view(4, 6), dist.ReduceOp.MAX)
+    made = _recorded(dist.group.WORLD, 3)
+    assert [one["state"] for one in made] == ["done"] * 3
+    assert {one["what"] for one in made} == {"all_reduce(max) of 24 x Float"}
+    assert [one["sequence"] - made[0]["sequence"] for one in made] == [0, 1, 2]
+    assert all(one["created"] <= one["begun"] <= one["ended"] for one in made)
+    assert made[-1]["inputs"] == made[-1]["outputs"] == [([4, 6], "Float")]
+
+
+def calls_are_counted(size: int) -> None:
+    for name, call in _collectives(size).items():
+        call()
+        commsir.torch.clear_stats()
+        for _ in range(5):
+            call()
+        (counted,) = commsir.torch.stats()["calls"]
+        assert (counted["op"], counted["path"], counted["count"]) == (name, "commsir", 5)
+
+
+def a_profiler_is_shown_the_call(size: int) -> None:
+    (x,) = _tensors(64)
+    for _ in range(2):
+        dist.all_reduce(x)
+    profiler: Any = torch.profiler
+    with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as profile:
+        dist.all_reduce(x)
+    assert "commsir:all_reduce" in {event.key for event in profile.key_averages()}
+
+
+def what_is_wrong_is_refused(size: int) -> None:
+    x, whole = _tensors(64, 64 * size)
+    wrong: list[tuple[Callable[[], Any], str]] = [
+        (lambda: dist.all_gather_into_tensor(whole[:-1], x), "output tensor size must be equal"),
+        (lambda: dist.reduce_scatter_tensor(x, whole.double()), "Float"),
+        (lambda: dist.all_reduce(x, dist.ReduceOp.BAND), "bitwise ReduceOp"),
+        (lambda: dist.broadcast(x, group_src=size), ""),
+    ]
+    for call, says in wrong:
+        try:
+            call()
+        except (RuntimeError, ValueError) as error:
+            assert says in str(error), error
+        else:
+            raise AssertionError(says)
+
+
+def a_failure_is_told(size: int) -> None:
+    """A kernel that gave up: the next call says so, and the group is of no use."""
+    group = dist.new_group(backend="commsir")
+    (x,) = _tensors(64)
+    for _ in range(2):
+        dist.all_reduce(x, group=group)
+    os.environ["COMMSIR_FAKE_KERNEL"] = "timeout"
+    try:
+        dist.all_reduce(x, group=group)
+    finally:
+        os.environ["COMMSIR_FAKE_KERNEL"] = ""
+    for _ in range(2):
+        try:
+            dist.all_reduce(x, group=group)
+        except dist.DistBackendError as error:
+            assert "gave up waiting" in str(error), error
+        else:
+            raise AssertionError("nothing was said")
+    assert [one["state"] for one in _recorded(group, 3)] == ["done", "failed", "failed"]
+
+
+def an_aborted_group_is_no_more(size: int) -> None:
+    group = dist.new_group(backend="commsir")
+    (x,) = _tensors(64)
+    for _ in range(2):
+        dist.all_reduce(x, group=group)
+    group.abort()
+    try:
+        dist.all_reduce(x, group=group)
+    except RuntimeError as error:
+        assert "can no longer be used: it was aborted" in str(error), error
+    else:
+        raise AssertionError("nothing was said")
+
+
+CHECKS = [
+    a_synchronous_call_is_a_launch,
+    an_op_is_a_launch,
+    nobody_gets_work_unasked,
+    a_call_of_its_own_stream_is_waited_for,
+    a_stream_is_followed,
+    a_call_is_captured,
+    a_call_is_recorded,
+    calls_are_counted,
+    a_profiler_is_shown_the_call,
+    what_is_wrong_is_refused,
+    a_failure_is_told,
+    an_aborted_group_is_no_more,
+]
+
+
+def main(folder: str, rank: int, size: int) -> None:
+    """Prints what each check came to, as JSON: "" or what went wrong."""
+    cuda.set_device(rank)
+    commsir.torch.register()
+    dist.init_process_group("commsir", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    outcomes = {}
+    for check in CHECKS:
+        try:
+            check(size)
+            outcomes[check.__name__] = ""
+        except Exception:
+            outcomes[check.__name__] = traceback.format_exc()
+    dist.destroy_process_group()
+    print(json.dumps(outcomes))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,63 @@
+"""Calls on CUDA tensors without a GPU: torch's runtime and libcommsir share a driver that counts what it is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gpu_checks
+import pytest
+import torch
+
+RANKS = 2
+
+
+def _environment() -> dict[str, str]:
+    fake = Path(os.environ["COMMSIR_LIBRARY"]).absolute() / "fake-cuda"
+    if not (fake / "libfake-cudart.so").is_file():
+        pytest.skip("built without the GPU target")
+    if not torch.version.cuda:
+        pytest.skip("torch is without CUDA")
+    return {
+        **os.environ,
+        "LD_LIBRARY_PATH": str(fake),
+        "LD_PRELOAD": str(fake / "libfake-cudart.so"),
+        "COMMSIR_FAKE_GPUS": str(RANKS),
+        "COMMSIR_FAKE_KERNEL": "",
+        # Windows by CUDA's memory: torch's NCCL is the real one.
+        "COMMSIR_NCCL_LIBRARY": "none",
+        "COMMSIR_TORCH_BACKEND": "cpp",
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    """Of each rank, by the names of the checks."""
+    environment, folder = _environment(), tmp_path_factory.mktemp("gpu")
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(gpu_checks.__file__), str(folder), str(rank), str(RANKS)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(RANKS)
+    ]
+    try:
+        said = [rank.communicate(timeout=240) for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    assert [rank.returncode for rank in ranks] == [0] * RANKS, "\n".join(errors for _, errors in said)
+    return [json.loads(text.splitlines()[-1]) for text, _ in said]
+
+
+@pytest.mark.parametrize("check", [check.__name__ for check in gpu_checks.CHECKS])
+def test_gpu(outcomes: list[dict[str, str]], check: str) -> None:
+    for rank, outcome in enumerate(outcomes):
+        assert outcome[check] == "", f"rank {rank}: {outcome[check]}"
