@@ -43,11 +43,11 @@ class _Guest:
     here: bool = False
 
 
-def look(store: Any, key: str, seconds: float) -> bytes | None:
+def look(store: Any, key: str, seconds: float, stopped: Callable[[], bool] = lambda: False) -> bytes | None:
     """Looks for a key for some time. Waits of torch's stores warn of each one that has come to nothing."""
     end, pause = time.monotonic() + seconds, 0.0002
     while not store.check([key]):
-        if time.monotonic() >= end:
+        if time.monotonic() >= end or stopped():
             return None
         time.sleep(pause)
         pause = min(2 * pause, 0.01)

@@ -16,13 +16,14 @@ import torch.distributed
 
 from commsir.torch import backend, capi
 from commsir.torch.call import Call
+from commsir.torch.meeting import look
 
 dist: Any = torch.distributed
 
 __all__ = ["Side"]
 
-#: How long a rank that has failed waits for what the others were calling.
-_GOSSIP = timedelta(seconds=3)
+#: Seconds that a rank that has failed waits for what the others were calling.
+_GOSSIP = 3.0
 
 
 class Side:
@@ -154,11 +155,9 @@ class Side:
             for rank in range(self._settings.size):
                 theirs = own
                 if rank != self._settings.rank:
-                    try:
-                        store.wait([f"{call.number}/{rank}"], _GOSSIP)
-                        theirs = store.get(f"{call.number}/{rank}").decode()
-                    except (dist.DistStoreError, RuntimeError):
-                        theirs = "nothing"
+                    # No wait in torch's store: at the program's end this thread must be done soon after an abort.
+                    heard = look(store, f"{call.number}/{rank}", _GOSSIP, self._stopped)
+                    theirs = "nothing" if heard is None else heard.decode()
                 if theirs != own:
                     lines.append(f"\n  rank {rank} called {theirs}")
         except (dist.DistError, RuntimeError) as error:
