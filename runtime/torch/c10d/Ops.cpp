@@ -392,6 +392,32 @@ WorkPtr Self::gather(std::vector<Tensors> &outputs, Tensors &inputs,
   return submit(call);
 }
 
+WorkPtr Self::gather_into_tensor(at::Tensor &output, at::Tensor &input,
+                                 const c10d::GatherOptions &opts) {
+  auto call = newCall(OpType::GATHER, "commsir:gather_into_tensor",
+                      opts.timeout, opts.asyncOp);
+  checkRoot(call->name, opts.rootRank, size_);
+  call->root = opts.rootRank;
+  at::Tensor in = call->input(input), all;
+  // On the root alone it is written, and has a size.
+  std::vector<Tensors> lists;
+  if (rank_ == opts.rootRank) {
+    checkType(call->name, input, output);
+    TORCH_CHECK(output.numel() == input.numel() * size_,
+                "commsir: gather_into_tensor of ", input.numel(),
+                " elements from each of ", size_, " ranks into a tensor of ",
+                output.numel());
+    all = call->output(output);
+    lists.push_back(all.view({size_, -1}).unbind());
+  }
+  call->copyStep("gather", in, all, opts.rootRank);
+  call->delegated = [=](c10d::Backend &other) mutable {
+    Tensors one{in.view({-1})};
+    return other.gather(lists, one, opts);
+  };
+  return submit(call);
+}
+
 WorkPtr Self::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                       const c10d::ScatterOptions &opts) {
   auto call =
