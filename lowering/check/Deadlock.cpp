@@ -67,7 +67,13 @@ private:
   bool isCause(int32_t thread) const;
   std::string cycle() const;
   void describe(InFlightDiagnostic &diag, int32_t thread);
+  void alike(InFlightDiagnostic &diag, llvm::ArrayRef<int32_t> threads);
   void others(InFlightDiagnostic &diag);
+  /// Those of `threads` that this diagnostic has not named yet.
+  SmallVector<int32_t> unnamed(llvm::ArrayRef<int32_t> threads) const {
+    return to_vector(make_filter_range(
+        threads, [&](int32_t thread) { return !named.contains(thread); }));
+  }
   std::string where(int32_t thread) const {
     return machine.name(thread) + " in launch " +
            std::to_string(machine.launchOf(thread));
@@ -76,6 +82,8 @@ private:
   const Machine &machine;
   std::vector<Waiting> waiting;
   bool cyclic = false;
+  /// Threads whose waits the diagnostic at hand tells.
+  llvm::SmallDenseSet<int32_t> named;
   /// Threads by the op they wait at.
   llvm::MapVector<const Action *, SmallVector<int32_t>> causes, followers;
 };
@@ -140,6 +148,7 @@ std::string Report::cycle() const {
 
 void Report::describe(InFlightDiagnostic &diag, int32_t thread) {
   const Waiting &state = waiting[thread];
+  named = {thread};
   for (const std::string &line : state.details)
     diag.attachNote() << line;
   size_t shown = 0;
@@ -152,19 +161,36 @@ void Report::describe(InFlightDiagnostic &diag, int32_t thread) {
                         << " more have not come";
       break;
     }
-    if (left)
+    if (left) {
       diag.attachNote() << machine.name(other) << " has ended launch "
                         << machine.launchOf(thread) << " without it";
-    else
-      diag.attachNote(machine.waitsAt(other).op->getLoc())
-          << where(other) << " waits here itself, for " << waiting[other].what;
+      continue;
+    }
+    named.insert(other);
+    diag.attachNote(machine.waitsAt(other).op->getLoc())
+        << where(other) << " waits here itself, for " << waiting[other].what;
   }
+}
+
+/// Who waits at the same op as the one that is described.
+void Report::alike(InFlightDiagnostic &diag, llvm::ArrayRef<int32_t> threads) {
+  SmallVector<int32_t> left = unnamed(threads);
+  for (int32_t thread : llvm::ArrayRef(left).take_front(maxShown)) {
+    named.insert(thread);
+    diag.attachNote() << "so does " << where(thread) << ", for "
+                      << waiting[thread].what;
+  }
+  if (left.size() > maxShown)
+    diag.attachNote() << "and " << left.size() - maxShown << " more blocks";
 }
 
 /// Who waits for the causes.
 void Report::others(InFlightDiagnostic &diag) {
   size_t shown = 0;
-  for (auto &[action, threads] : followers) {
+  for (auto &[action, all] : followers) {
+    SmallVector<int32_t> threads = unnamed(all);
+    if (threads.empty())
+      continue;
     if (++shown > maxShown)
       break;
     Diagnostic &note = diag.attachNote(action->op->getLoc());
@@ -189,12 +215,7 @@ void Report::emit() {
     diag << "waits for ever on " << where(first) << ", for "
          << waiting[first].what;
     describe(diag, first);
-    for (size_t i = 1; i < threads.size() && i <= maxShown; ++i)
-      diag.attachNote() << "so does " << where(threads[i]) << ", for "
-                        << waiting[threads[i]].what;
-    if (threads.size() > maxShown + 1)
-      diag.attachNote() << "and " << threads.size() - maxShown - 1
-                        << " more blocks";
+    alike(diag, threads);
     bool inCircle = shown == 1 && !circle.empty() && !waiting[first].mismatch;
     if (inCircle)
       diag.attachNote() << "the wait is cyclic: " << circle

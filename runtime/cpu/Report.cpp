@@ -7,6 +7,8 @@
 
 #include "runtime/cpu/Scheduler.h"
 
+#include <algorithm>
+
 using namespace llvm;
 using namespace commsir;
 using namespace commsir::cpu;
@@ -96,44 +98,66 @@ std::string Scheduler::describeSlot(const Fiber &fiber) const {
          ", wants flag " + number(static_cast<int32_t>(wait.value)) + end;
 }
 
-/// Arrivals at the generation that `wait` waits for, of one seat.
-static bool hasArrived(const BarrierState &barrier, const Wait &wait,
-                       int64_t seat, int64_t blocks) {
-  if (!barrier.shared.arrived)
-    return barrier.present[seat];
-  // Shared memory counts members; of a grid, all their blocks.
-  int64_t each = barrier.block < 0 ? blocks : 1;
-  uint32_t wanted = (uint32_t(wait.value) + 1) * uint32_t(each);
-  uint32_t seen = barrier.shared.ofMember[seat / each].load();
-  return static_cast<int32_t>(seen - wanted) >= 0;
+/// How many of a member's blocks have not come to the barrier in the generation
+/// that `wait` waits for; `first` is one of them, where it is known.
+static int64_t countMissing(const BarrierState &barrier, const Wait &wait,
+                            int64_t member, int64_t blocks, int64_t &first) {
+  int64_t each = barrier.block < 0 ? blocks : 1, missing = 0;
+  first = -1;
+  if (barrier.shared.arrived) { // Counts the blocks of a member.
+    uint32_t wanted = (uint32_t(wait.value) + 1) * uint32_t(each);
+    uint32_t seen = barrier.shared.ofMember[member].load();
+    return std::clamp<int64_t>(static_cast<int32_t>(wanted - seen), 0, each);
+  }
+  for (int64_t block = each - 1; block >= 0; --block) {
+    if (barrier.present[member * each + block])
+      continue;
+    ++missing;
+    first = block;
+  }
+  return missing;
+}
+
+/// Names a member that others wait for at a barrier.
+std::string Scheduler::describeMissing(const BarrierState &barrier,
+                                       int64_t member, int64_t missing,
+                                       int64_t first) const {
+  int64_t rank = barrier.first + member * barrier.stride;
+  std::string text = "rank " + number(rank);
+  if (barrier.block >= 0)
+    return text + describeProgress(rank, barrier.block);
+  if (first < 0)
+    return text + describeProgress(rank, 0) +
+           (blocks == 1 ? std::string()
+                        : " with " + number(missing) + " of its " +
+                              number(blocks) + " blocks");
+  text += " block " + number(first) + describeProgress(rank, first);
+  if (missing > 1)
+    text += " and " + number(missing - 1) + " more of its blocks";
+  return text;
 }
 
 std::string Scheduler::describeBarrier(const Fiber &fiber) const {
   const BarrierState &barrier = *fiber.wait.barrier;
-  int64_t arrived = 0;
-  for (int64_t seat = 0; seat < barrier.total; ++seat)
-    arrived += hasArrived(barrier, fiber.wait, seat, blocks);
-  std::string text = barrier.block < 0
-                         ? std::string("barrier of all blocks")
-                         : "barrier of block " + number(barrier.block);
-  text += " of " + number(barrier.size) + " ranks: saw " + number(arrived) +
-          " arrive, wants " + number(barrier.total);
-  int64_t named = 0;
-  for (int64_t seat = 0; seat < barrier.total && named < 4; ++seat) {
-    if (hasArrived(barrier, fiber.wait, seat, blocks))
-      continue;
-    int64_t member = barrier.block < 0 ? seat / blocks : seat;
-    int64_t block = barrier.block < 0 ? seat % blocks : barrier.block;
-    int64_t rank = barrier.first + member * barrier.stride;
-    text += (named++ ? ", rank " : "; rank ") + number(rank);
-    if (barrier.block < 0)
-      text += " block " + number(block);
-    text += describeProgress(rank, block);
+  std::string who;
+  int64_t all = 0, named = 0, unnamed = 0;
+  for (int64_t member = 0; member < barrier.size; ++member) {
+    int64_t first = -1;
+    int64_t missing = countMissing(barrier, fiber.wait, member, blocks, first);
+    all += missing;
+    if (missing && named == 4)
+      unnamed += missing;
+    else if (missing)
+      who += (named++ ? ", " : "; ") +
+             describeMissing(barrier, member, missing, first);
   }
-  int64_t missing = barrier.total - arrived;
-  if (missing > named)
-    text += " and " + number(missing - named) + " more";
-  return text + " should have arrived";
+  if (unnamed)
+    who += " and " + number(unnamed) + " more";
+  return (barrier.block < 0 ? std::string("barrier of all blocks")
+                            : "barrier of block " + number(barrier.block)) +
+         " of " + number(barrier.size) + " ranks: saw " +
+         number(barrier.total - all) + " arrive, wants " +
+         number(barrier.total) + who + " should have arrived";
 }
 
 Waiting Scheduler::describe(const Fiber &fiber) const {

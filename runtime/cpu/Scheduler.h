@@ -110,6 +110,8 @@ struct Scheduler {
   Waiting describe(const Fiber &fiber) const;
   std::string describeCell(const Fiber &fiber) const;
   std::string describeSlot(const Fiber &fiber) const;
+  std::string describeMissing(const BarrierState &barrier, int64_t member,
+                              int64_t missing, int64_t first) const;
   std::string describeBarrier(const Fiber &fiber) const;
   std::string describeFailure(const Fiber &fiber) const;
   std::string describeProgress(int64_t rank, int64_t block) const;

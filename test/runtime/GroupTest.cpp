@@ -279,6 +279,29 @@ TEST(GroupTest, AKernelThatOnlyPollsIsEnded) {
   });
 }
 
+/// Its blocks are counted in shared memory.
+TEST(GroupTest, AnAwaitedRankIsNamedOnce) {
+  runRanks(2, [&](Member &member) {
+    group::KernelRequest request;
+    request.source = "comms.kernel @all() {\n  %t = comms.team world\n"
+                     "  comms.barrier %t grid\n  comms.return\n}\n";
+    request.blocks = 4;
+    auto kernel = member.group->prepare(request);
+    if (!kernel)
+      return member.complain(llvm::toString(kernel.takeError()));
+    if (member.rank == 1) {
+      member.good(member.store->get("told", 60).takeError());
+      return;
+    }
+    member.good(member.group->setTimeout(0.5));
+    member.expect(member.group->launch(**kernel, {}, nullptr), Kind::Peer,
+                  {"barrier of all blocks of 2 ranks: saw 4 arrive, wants 8; "
+                   "rank 1 (ended prepare a kernel) with 4 of its 4 blocks "
+                   "should have arrived"});
+    member.good(member.store->set("told", "1"));
+  });
+}
+
 /// All ranks add to the memory of all, one after the other.
 static const char adder[] = R"(
 comms.kernel @adder(%w: !comms.window<512xi32>) {

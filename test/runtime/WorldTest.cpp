@@ -165,6 +165,31 @@ static void expectMissing(const RunOptions &options) {
 
 TEST(Report, Deadlock) { expectMissing({}); }
 
+TEST(Report, WhoIsAwaitedIsNamedOnce) {
+  RunOptions options;
+  options.blocks = 3;
+  RunError error = expectError(R"(
+comms.kernel @k(%s: !comms.signal<1>) attributes {ranks = 3 : i64} {
+  %t = comms.team world
+  %r = comms.rank %t
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1 : i64
+  %waits = arith.cmpi eq, %r, %c1 : index
+  scf.if %waits {
+    %tok = comms.wait_signal %s[%c0] ge %one : !comms.signal<1>
+  }
+  comms.barrier %t grid
+  comms.return
+})",
+                               options);
+  ASSERT_EQ(error.waiting.size(), 9u);
+  EXPECT_EQ(error.waiting[0].what,
+            "barrier of all blocks of 3 ranks: saw 6 arrive, wants 9; rank 1 "
+            "block 0 (waits at test.mlir:10:12) and 2 more of its blocks "
+            "should have arrived");
+}
+
 TEST(Report, DeadlockOfSeveralWorkers) {
   RunOptions options;
   options.fast = true;

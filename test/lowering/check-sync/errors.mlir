@@ -230,7 +230,7 @@ comms.kernel @reset_by_another(%s: !comms.signal<1>) attributes {ranks = 2 : i64
     comms.reset_signal %s[%c0] : !comms.signal<1>
   }
   // expected-note @below {{rank 0 block 0 in launch 1 waits here itself, for all 4 blocks that it joins; 3 came}}
-  // expected-note @below {{rank 0 block 0 in launch 1 and 2 more wait here in consequence}}
+  // expected-note @below {{rank 0 block 1 in launch 1 and 1 more wait here in consequence}}
   comms.barrier %world grid
   comms.return
 }

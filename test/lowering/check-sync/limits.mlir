@@ -32,7 +32,6 @@ comms.kernel @channels_wrong() attributes {ranks = 64 : i64} {
     // expected-error @below {{'comms.recv' op waits for ever on rank 0 block 0 in launch 1, for rank 1 to send slot 1}}
     // expected-note @below {{rank 1 has sent slot 0 of this channel in this launch}}
     // expected-note @below {{rank 1 block 0 in launch 1 waits here itself, for rank 2 to send slot 1}}
-    // expected-note @below {{so does rank 1 block 0 in launch 1, for rank 2 to send slot 1}}
     // expected-note @below {{so does rank 2 block 0 in launch 1, for rank 63 to send slot 1}}
     // expected-note @below {{so does rank 63 block 0 in launch 1, for rank 0 to send slot 1}}
     // expected-note @below {{the source must send through the same slot and channel, from the same block, in the same launch}}

@@ -1,9 +1,11 @@
 """Deletes each synchronisation of a right program, one at a time: the checker refuses each.
 
-Usage: deletions.py FILE.mlir [--algorithms A,B] [--protocols P,Q]
+Usage: deletions.py FILE.mlir [--algorithms A,B] [--protocols P,Q] [--lowered]
 
 Takes the program of every algorithm and protocol, over channels and lowered to memory. A
 received tile that is deleted becomes an empty one, so that the program stays well-formed.
+With --lowered, lowered to memory alone: over channels a barrier may stand beside another
+that the protocol makes one with it.
 """
 
 import argparse
@@ -31,12 +33,13 @@ def main() -> int:
     parser.add_argument("file")
     parser.add_argument("--algorithms", default="one_shot,two_shot,ring")
     parser.add_argument("--protocols", default="pull,ll,lamport")
+    parser.add_argument("--lowered", action="store_true")
     options = parser.parse_args()
     with open(options.file) as file:
         source = file.read()
     deleted = 0
     for algorithm, protocol, lowered in itertools.product(
-        options.algorithms.split(","), options.protocols.split(","), (False, True)
+        options.algorithms.split(","), options.protocols.split(","), (True,) if options.lowered else (False, True)
     ):
         passes = [f"-comms-expand-collectives=algorithm={algorithm} protocol={protocol}", "-canonicalize", "-cse"]
         # A barrier beside another is not missed.

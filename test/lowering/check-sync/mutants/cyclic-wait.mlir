@@ -22,7 +22,6 @@ comms.kernel @wait_first(%s: !comms.signal<1>)
   // expected-note @below {{rank 3 block 0 in launch 1 waits here itself, for 's'[0] to be at least 1; it is 0}}
   // expected-note @below {{so does rank 1 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
   // expected-note @below {{so does rank 2 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
-  // expected-note @below {{so does rank 3 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
   // expected-note @below {{the wait is cyclic: rank 0 block 0 -> rank 3 block 0 -> rank 2 block 0 -> rank 1 block 0 -> rank 0 block 0; let each side signal or send before it waits}}
   %t = comms.wait_signal_from %s[%c0] ge %e from %left of %world : !comms.signal<1>
   comms.signal inc %s[%c0] at %right of %world : !comms.signal<1>

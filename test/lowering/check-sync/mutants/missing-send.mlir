@@ -26,7 +26,7 @@ comms.kernel @rank_0_sends_nothing()
   // expected-note @below {{the source must send through the same slot and channel, from the same block, in the same launch}}
   %r = comms.recv %ch[%c0] from %left : !comms.channel<ll, 64xf32> -> tensor<64xf32>
   // expected-note @below {{rank 0 block 0 in launch 1 waits here itself, for all 4 blocks that it joins; 3 came}}
-  // expected-note @below {{rank 0 block 0 in launch 1 and 2 more wait here in consequence}}
+  // expected-note @below {{rank 2 block 0 in launch 1 and 1 more wait here in consequence}}
   comms.barrier %world block
   comms.return
 }

@@ -23,7 +23,6 @@ comms.kernel @slot_1()
   // expected-note @below {{rank 3 block 0 in launch 1 waits here itself, for rank 2 to send slot 1}}
   // expected-note @below {{so does rank 1 block 0 in launch 1, for rank 0 to send slot 1}}
   // expected-note @below {{so does rank 2 block 0 in launch 1, for rank 1 to send slot 1}}
-  // expected-note @below {{so does rank 3 block 0 in launch 1, for rank 2 to send slot 1}}
   // expected-note @below {{the source must send through the same slot and channel, from the same block, in the same launch}}
   %r = comms.recv %ch[%c1] from %left : !comms.channel<ll, 64xf32> -> tensor<64xf32>
   comms.barrier %world block
