@@ -18,7 +18,12 @@ Array = npt.NDArray[Any]
 ELEMENTS = {"f32": np.float32, "i32": np.int32}
 OPS = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast")
 #: Pairs of a variant and a collective that has none.
-WITHOUT = (("memory", "broadcast"), ("in-place", "reduce_scatter"), ("in-place", "all_gather"))
+WITHOUT = (("memory", "broadcast"), ("late", "broadcast"), ("in-place", "reduce_scatter"), ("in-place", "all_gather"))
+#: Attributes of a variant: rounds of few bytes; steps that are copied late.
+ATTRIBUTES = {
+    "rounds": {"round_bytes": 4096},
+    "late": {"round_bytes": 4096, "step_bytes": 0, "step_fence": 0, "late_copies": 1},
+}
 
 
 def expected(op: str, inputs: list[Array], rank: int, root: int) -> Array:
@@ -37,7 +42,7 @@ def expected(op: str, inputs: list[Array], rank: int, root: int) -> Array:
 
 
 def kernel(
-    op: str, element: str, ins: int, outs: int, root: int, window: bool, in_place: bool, round_bytes: int
+    op: str, element: str, ins: int, outs: int, root: int, window: bool, in_place: bool, numbers: dict[str, int]
 ) -> str:
     """The text of one kernel."""
     source = f"!comms.window<{ins}x{element}>"
@@ -45,7 +50,8 @@ def kernel(
     what = {"all_reduce": " sum", "reduce_scatter": " sum", "broadcast": f" root {root}"}.get(op, "")
     output = "" if in_place else f", %y: {target}"
     name = "%x" if in_place else "%y"
-    attributes = f" attributes {{comms.round_bytes = {round_bytes} : i64}}" if round_bytes else ""
+    listed = ", ".join(f"comms.{name} = {value} : i64" for name, value in numbers.items())
+    attributes = f" attributes {{{listed}}}" if listed else ""
     return (
         f"comms.kernel @run(%x: {source}{output}){attributes} {{\n  %team = comms.team world\n"
         f"  comms.{op}{what} %team ins(%x : {source}) outs({name} : {target})\n  comms.return\n}}\n"
@@ -59,7 +65,8 @@ def run(folder: Path, op: str, ranks: int, part: int, blocks: int, protocol: str
     outs = part * ranks if op in ("all_gather", "all_to_all") else part
     root = ranks // 2
     in_place = variant == "in-place"
-    text = kernel(op, element, ins, outs, root, variant != "memory", in_place, 4096 if variant == "rounds" else 0)
+    window = variant not in ("memory", "late")
+    text = kernel(op, element, ins, outs, root, window, in_place, ATTRIBUTES.get(variant, {}))
     (folder / "kernel.mlir").write_text(text)
     random = np.random.default_rng(ranks * 1000 + part)
     inputs = [random.integers(-50, 50, ins).astype(ELEMENTS[element]) for _ in range(ranks)]
@@ -87,7 +94,7 @@ def main() -> int:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
-    variants = ("windows", "memory", "rounds", "in-place")
+    variants = ("windows", "memory", "rounds", "in-place", "late")
     for op, variant in itertools.product(OPS, variants):
         if (variant, op) in WITHOUT:
             continue
@@ -99,7 +106,7 @@ def main() -> int:
             (9, 2048, 2, "push"),
         ]
         for ranks, part, blocks, protocol in cases:
-            if variant == "rounds" and protocol == "ll":
+            if variant in ATTRIBUTES and protocol == "ll":
                 continue
             run(folder, op, ranks, part, blocks, protocol, variant)
             count += 1

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/tune/Bench.h"
+#include "runtime/tune/Compile.h"
 
 #include <gtest/gtest.h>
 
@@ -191,6 +192,12 @@ TEST(Plan, MistakesAreNamed) {
   EXPECT_NE(errorOf({"--no-baselines", "--only-baselines"}), "");
   EXPECT_NE(errorOf({"--cluster", "3"}).find("power of two; write one from 1"),
             std::string::npos);
+  EXPECT_NE(errorOf({"--set", "steps=1"}).find("with a name of round_bytes, "),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--set", "step_bytes"}).find("not NAME=LIST"),
+            std::string::npos);
+  EXPECT_NE(errorOf({"--set", "round_bytes=0"}).find("--set: "),
+            std::string::npos);
 }
 
 TEST(Plan, WhatWouldBeForgottenIsRefused) {
@@ -202,6 +209,9 @@ TEST(Plan, WhatWouldBeForgottenIsRefused) {
   EXPECT_NE(errorOf({"--explain", "--replays", "1"}).find("of a measurement"),
             std::string::npos);
   EXPECT_EQ(errorOf({"--explain", "--blocks", "1", "--chip", "sm_100a"}), "");
+  for (const char *use : {"--tune=t", "--explain", "--only-baselines"})
+    EXPECT_NE(errorOf({use, "--set", "step_bytes=1"}).find("drop"),
+              std::string::npos);
   EXPECT_NE(errorOf({"--explain", "--chip", "H200"}).find("write sm_90"),
             std::string::npos);
   EXPECT_NE(errorOf({"--no-baselines", "--least", "1"}).find("nothing to"),
@@ -242,4 +252,28 @@ TEST(Plan, ChoicesAreAllCombinations) {
   EXPECT_EQ(plan.choices()[5].threads, 128);
   EXPECT_EQ(plan.choices()[6].algorithm, "two_shot");
   EXPECT_EQ(plan.problems().size(), 9u);
+}
+
+TEST(Plan, AttributesAreSideBySide) {
+  const char *arguments[] = {"--blocks",           "1,2",   "--set",
+                             "step_bytes=auto,8M", "--set", "late_copies=0,1"};
+  Plan plan = llvm::cantFail(parsePlan(arguments));
+  auto choices = plan.choices();
+  ASSERT_EQ(choices.size(), 8u);
+  using Numbers = KernelNumbers;
+  EXPECT_EQ(choices[0].numbers, (Numbers{{"late_copies", 0}}));
+  EXPECT_EQ(choices[3].numbers,
+            (Numbers{{"step_bytes", 8 << 20}, {"late_copies", 1}}));
+  EXPECT_EQ(renderChoice(choices[7], {}),
+            "commsir auto/auto b2 step_bytes=8388608 late_copies=1");
+  for (const char *op : {"all_gather", "all_reduce_rmsnorm"}) {
+    const char *one[] = {"--op", op};
+    Problem problem = llvm::cantFail(parsePlan(one)).problems().front();
+    std::string text = problem.kernelText(true, choices[3].numbers);
+    EXPECT_NE(text.find(") attributes {comms.step_bytes = 8388608 : i64, "
+                        "comms.late_copies = 1 : i64} {"),
+              std::string::npos)
+        << text;
+    EXPECT_EQ(problem.kernelText().find("attributes"), std::string::npos);
+  }
 }

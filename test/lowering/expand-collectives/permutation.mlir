@@ -97,3 +97,56 @@ comms.kernel @two(%x: !comms.window<256xf32>, %y: !comms.window<256xf32>, %z: !c
   comms.all_reduce sum %team ins(%y : !comms.window<256xf32>) outs(%z : !comms.window<256xf32>)
   comms.return
 }
+
+// -----
+
+// Copied late: what came in one step is received in the next, beside its sends; the owner sends its sums
+// from its own output. What came in the last step of a round is copied in the first step of the next
+// round's sends, and that of the last round at the end.
+// CHECK-LABEL: comms.kernel @late
+// CHECK:      %[[CH:.*]] = comms.channel 0 pairwise over %{{.*}} slots 1 reused
+// CHECK:      %[[SUMS:.*]] = comms.channel 1 pairwise over %{{.*}} slots 1 reused
+// CHECK:      comms.channel_barrier %[[CH]]
+// CHECK:        comms.recv %[[CH]][%{{.*}}] from %c2
+// CHECK:        comms.send %[[SUM:.*]] on %[[SUMS]]
+// CHECK:        comms.tile_store %[[SUM]], %y
+// CHECK:        comms.channel_barrier %[[SUMS]]
+// CHECK-NEXT:   comms.barrier
+// CHECK:        %[[OWN:.*]] = comms.tile_load %y
+// CHECK:        %[[CAME:.*]] = comms.recv %[[SUMS]]
+// CHECK:        comms.send %[[OWN]] on %[[SUMS]]
+// CHECK:        comms.tile_store %[[CAME]], %y
+// CHECK:        comms.channel_barrier %[[SUMS]]
+// CHECK-NEXT:   comms.barrier
+// CHECK:        comms.tile_load %x
+// CHECK:        %[[LAST:.*]] = comms.recv %[[SUMS]]
+// CHECK:        comms.send %{{.*}} on %[[CH]]
+// CHECK:        comms.tile_store %[[LAST]], %y
+// CHECK:        comms.barrier %{{.*}} block order relaxed
+// CHECK:        comms.channel_barrier %[[CH]]
+// CHECK-NEXT:   comms.barrier %{{.*}} block
+// CHECK:      comms.channel_barrier %[[SUMS]]
+// CHECK:      comms.channel_barrier %[[SUMS]]
+// CHECK:      comms.recv %[[SUMS]]
+// CHECK-NOT:  comms.channel_barrier
+// CHECK:      comms.return
+comms.kernel @late(%x: memref<384xf32>, %y: memref<384xf32>)
+    attributes {ranks = 3 : i64, comms.round_bytes = 800 : i64, comms.step_bytes = 0 : i64, comms.step_fence = 0 : i64, comms.late_copies = 1 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<384xf32>) outs(%y : memref<384xf32>)
+  comms.return
+}
+
+// -----
+
+// What goes into the own input is copied at once.
+// CHECK-LABEL: comms.kernel @not_late
+// CHECK:       comms.send
+// CHECK:       comms.channel_barrier
+// CHECK-NOT:   comms.send
+// CHECK:       comms.recv
+comms.kernel @not_late(%x: memref<384xf32>) attributes {ranks = 3 : i64, comms.step_bytes = 0 : i64, comms.late_copies = 1 : i64} {
+  %team = comms.team world
+  comms.all_to_all %team ins(%x : memref<384xf32>) outs(%x : memref<384xf32>)
+  comms.return
+}

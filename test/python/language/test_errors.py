@@ -39,7 +39,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "unknown-function": ("barier()", 1, "'barier' has no value.*did you mean 'barrier'"),
     "unknown-attribute": ("a = x.locl()", 1, "the window 'x' has no attribute 'locl'.*did you mean 'local'"),
     "unknown-module-attribute": ("a = np.sine(v)", 1, "'numpy' has no attribute 'sine'.*did you mean 'sin"),
-    "unknown-keyword": ("put(y, x, 1, cont=3)", 1, "put has no argument 'cont'.*did you mean 'count'"),
+    "unknown-keyword": ("put(y, x, 1, cont=3)", 1, "put has no parameter 'cont'.*did you mean 'count'"),
     "missing-argument": ("put(y, x)", 1, "missing a required argument: 'peer'"),
     "unknown-choice": ("barrier(extent='grids')", 1, "the extent is the string 'grids'.*did you mean 'grid'"),
     "unknown-reduction": ("all_reduce(x, outs=y, op='sums')", 1, "op is the string 'sums'.*did you mean 'sum'"),
@@ -51,7 +51,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "none-at-run-time": ("a = None\nif n > 0:\n    a = 1\nif a is None:\n    y[0] = 1", 4, "'a' is .* or None.*a number such as -1"),
     "array-at-run-time": ("a = y if n > 0 else q\na[0] = 1", 1, "the array 'y' or the array 'q'.*each in its own branch"),
     "numpy-function": ("y[0] = np.sort(y[0])", 1, "'sort' is not known to kernels.*functions of your own"),
-    "keyword-of-helper": ("def h(a, *, b):\n    return a + b\ny[0] = h(y[0], c=1)", 3, r"h has no parameter 'c'.*it takes \(a, b\)"),
+    "keyword-of-helper": ("def h(a, *, b):\n    return a + b\ny[0] = h(y[0], c=1)", 3, r"h has no parameter 'c'.*it is h\(a, \*, b\)"),
     "length-of-open-dimension": ("y.store(x.load(0, n), 0)", 1, r"the length of a tile.*k.specialise\(n=64\)"),
     "unknown-python": ("a = sorted((n, 1))", 1, "sorted cannot.*outside"),
     "array-outside": ("a = OUTSIDE[0]", 1, "an array from outside cannot.*argument"),
@@ -123,7 +123,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "of-numpy": ("y[0] = np.eye(8)", 1, "'eye' is not known to kernels.*functions of your own"),
     "of-numpy-known": ("y[0] = np.dot(x[0], x[1])", 1, r"'dot' is not known to kernels.*\(a \* b\).sum"),
     "array-of-numpy": ("y[0] = np.float32([1, 2])", 1, r"zeros\(n\), full\(n, value\)|takes one value|which is no number"),
-    "keyword-of-numpy": ("y[0] = np.zeros(64, order='C')", 1, r"zeros has no argument 'order'.*zeros\(shape, dtype=None\)"),
+    "keyword-of-numpy": ("y[0] = np.zeros(64, order='C')", 1, r"zeros has no parameter 'order'.*zeros\(shape, dtype=None\)"),
     "uncalled": ("a = rank + 1", 1, "which is no number.*call it"),
 }  # fmt: skip
 
