@@ -11,8 +11,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from commsir import _native, errors
-from commsir.language import diagnostics, lower, parameters, source
-from commsir.language.compiler import Compiler
+from commsir.language import diagnostics, parameters, source
+from commsir.language.lowering import Compiler, Head
 from commsir.language.parameters import Parameter
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["Kernel", "kernel"]
 
 T = TypeVar("T")
-
-lower.register()
 
 #: What a kernel may be written for, besides its dimensions.
 _ATTRIBUTES = ("ranks", "blocks", "lsa_size")
@@ -96,8 +94,8 @@ class Kernel:
     def text(self, locations: bool = True) -> str:
         """The kernel as MLIR, as it was translated; with `locations` every op carries its place in the Python file."""
         found = source.find(self.__commsir_function__)
-        compiler = Compiler(self.attributes.get("ranks"))
-        return compiler.kernel(found, self.parameters, self.__name__, self.attributes, self.dims, locations)
+        head = Head(self.__name__, self.parameters, self.attributes, self.dims)
+        return Compiler(self.attributes.get("ranks")).kernel(found, head, locations)
 
     @property
     def ir(self) -> str:

@@ -1,299 +1,167 @@
-"""Collectives in kernels: a function over tiles becomes the region of the op."""
+"""The collectives of the kernel language: their signatures and what they do.
+
+In a kernel `lowering.collectives` makes ops of them. Outside they run on arrays, one a rank: `host`.
+"""
+
+# mypy: disable-error-code="empty-body"
 
 from __future__ import annotations
 
-import math
+import functools
+import inspect
+import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from . import functions as f
-from .compiler import Compiler
-from .dtypes import F32, I32, DType
-from .emit import Line, quote
-from .lower import KINDS, lowers
-from .values import Const, Memory, Seq, Tile, Value, View, Window
+from .functions import ALL, F, plain
 
-Array = Memory | Window
+if TYPE_CHECKING:
+    from typing import Unpack
 
+__all__ = [
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_v",
+    "broadcast",
+    "gather",
+    "reduce",
+    "reduce_scatter",
+    "scatter",
+    "send_recv",
+]
 
-@dataclass
-class Exchange:
-    """A collective as it is called."""
-
-    name: str
-    inputs: list[Array]
-    outs: list[Array]
-    args: list[Array]
-    # How many times the rows of the inputs a rank gets: 1, the number of ranks, or one over it.
-    scale: str = "1"
-    reduces: bool = False
+Region = Callable[..., Any]
 
 
-def _arrays(c: Compiler, value: Value, what: str) -> list[Array]:
-    items = value.items if isinstance(value, Seq) else () if value == Const(None) else (value,)
-    if isinstance(value, Const) and isinstance(value.py, tuple | list):
-        items = tuple(map(Const, value.py))
-    for item in items:
-        if not isinstance(item, Memory | Window):
-            hint = (
-                "collectives take whole arrays" if isinstance(item, View | Tile) else "pass a parameter of the kernel"
-            )
-            c.fail(f"{what} is {item.describe()}, where a window or an array is needed", hint)
-    return [i for i in items if isinstance(i, Memory | Window)]
+class _Options(TypedDict, total=False):
+    """What collectives take by name, besides what their kind takes."""
+
+    outs: Any
+    args: Any
+    consume: Region | None
+    produce: Region | None
+    algorithm: str | None
+    protocol: str | None
 
 
-def _exchange(c: Compiler, name: str, x: Value, outs: Value, args: Value, scale: str, reduces: bool) -> Exchange:
-    inputs = _arrays(c, x, "what is exchanged")
-    if not inputs:
-        c.fail(f"{name} of nothing", "pass a window or an array")
-    made = Exchange(name, inputs, _arrays(c, outs, "outs") or list(inputs), _arrays(c, args, "args"), scale, reduces)
-    if c.in_region:
-        c.fail("a collective inside the function of a collective")
-    return made
+#: None is the default of the options but of `args`.
+_DEFAULTS: dict[str, Any] = {name: None for name in _Options.__annotations__} | {"args": ()}
+
+# Kinds of collectives: those that reduce have an `op`, those from or to one rank a `root`.
 
 
-def _rows(shape: tuple[int | None, ...]) -> int | None:
-    if None in shape[:-1]:
-        return None
-    return math.prod(d for d in shape[:-1] if d is not None)
+def _moves(x: Any, team: Any = None, **options: Unpack[_Options]) -> Any: ...
+def _reduces(x: Any, team: Any = None, op: str = "sum", **options: Unpack[_Options]) -> Any: ...
+def _has_root(x: Any, team: Any = None, root: int = 0, **options: Unpack[_Options]) -> Any: ...
+def _reduces_to_root(x: Any, team: Any = None, op: str = "sum", root: int = 0, **options: Unpack[_Options]) -> Any: ...
+def _varies(
+    x: Any,
+    team: Any = None,
+    *,
+    send_rows: Any,
+    recv_rows: Any,
+    max_rows: int | None = None,
+    outs: Any = None,
+    algorithm: str | None = None,
+    protocol: str | None = None,
+) -> Any: ...
+def _from_to(
+    x: Any, source: int, dest: int, team: Any = None, *, outs: Any = None, protocol: str | None = None
+) -> Any: ...
 
 
-def _last(c: Compiler, array: Array) -> int:
-    """The length of a row, which regions need to know."""
-    length = array.shape[-1]
-    if length is None:
-        c.fail(
-            f"the length of the rows of {array.describe()} has to be known where a collective has a function",
-            "give the dimension when the kernel is specialised: k.specialise(name=…)",
-        )
-    return length
+def _collective(kind: F) -> Callable[[Callable[[], None]], F]:
+    """A collective of the signature of `kind`; the function that is decorated has its name and documentation.
+
+    Outside a kernel it runs on arrays: see `host`.
+    """
+    given = list(inspect.signature(kind).parameters.values())
+    if given[-1].kind is inspect.Parameter.VAR_KEYWORD:
+        types = {name: getattr(t, "__forward_arg__", t) for name, t in _Options.__annotations__.items()}
+        given[-1:] = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+            for name, default in _DEFAULTS.items()
+        ]
+    signature = inspect.Signature(given, return_annotation=Any)
+
+    def make(named: Callable[[], None]) -> F:
+        name = named.__name__
+
+        def collective(*args: Any, **keywords: Any) -> Any:
+            from . import host
+
+            try:
+                bound = signature.bind(*args, **keywords)
+            except TypeError as error:
+                raise TypeError(f"commsir.{name}: {error}; it is {name}{plain(signature)}") from None
+            bound.apply_defaults()
+            return host.collective(name, dict(bound.arguments))
+
+        functools.update_wrapper(collective, named, ("__module__", "__name__", "__qualname__", "__doc__"))
+        collective.__signature__ = signature  # type: ignore[attr-defined]
+        del collective.__wrapped__  # type: ignore[attr-defined]
+        ALL.append(collective)
+        return typing.cast(F, collective)
+
+    return make
 
 
-def _result_rows(c: Compiler, e: Exchange) -> int | None:
-    rows = _rows(e.inputs[0].shape)
-    size = c.ranks
-    if rows is None or e.scale == "1":
-        return rows
-    if size is None:
-        return None
-    return rows * size if e.scale == "N" else rows // size
+@_collective(_reduces)
+def all_reduce() -> None:
+    """Every rank gets the reduction over all ranks.
+
+    In a kernel `x` is a window or array, or several; `outs` is written (without it `x`). `produce(*rows)` makes the
+    tiles that travel of one row of every input, `consume(*reduced, *args)` the rows of the outputs. Ranks are combined
+    in their order, narrow floats in f32. `op` is "sum", "prod", "min", "max", "avg", or of integers "and", "or", "xor".
+    Outside a kernel `x` is a list of one array a rank; the reduced arrays are returned.
+    """
 
 
-def _cuts_row(e: Exchange) -> bool:
-    """An array of rank 1 is cut by elements: tiles have its length, and stand for pieces of any size."""
-    return len(e.inputs[0].shape) == 1 and (e.scale == "1/N" or e.name == "all_to_all")
+@_collective(_reduces)
+def reduce_scatter() -> None:
+    """Rank r gets the r-th part of the reduction over all ranks: `outs` has 1/N of the rows of `x`."""
 
 
-def _accumulator(dtype: DType) -> DType:
-    if dtype.is_float:
-        return F32 if dtype.width < 32 else dtype
-    return I32 if dtype.width == 8 else dtype
+@_collective(_moves)
+def all_gather() -> None:
+    """Every rank gets the parts of all ranks, in rank order: `outs` has N times the rows of `x`."""
 
 
-def _produced(c: Compiler, e: Exchange, produce: Value) -> tuple[list[Line], list[Tile]]:
-    """The region `produce`, and the tiles that travel."""
-    if produce == Const(None):
-        if any(None in a.shape for a in e.inputs):
-            return [], []
-        return [], [Tile("", a.dtype, _last(c, a)) for a in e.inputs]
-    arguments = [Tile(c.emitter.fresh(), a.dtype, _last(c, a)) for a in e.inputs]
-    for tile, array in zip(arguments, e.inputs, strict=True):
-        c.emitter.hint(tile.name, f"{array.label}_row")
-    return _region(c, "produce", produce, arguments, None)
+@_collective(_moves)
+def all_to_all() -> None:
+    """Rank r gets the r-th part of every rank, in rank order; `outs` has the shape of `x`."""
 
 
-def _region(
-    c: Compiler,
-    keyword: str,
-    function: Value,
-    arguments: list[Tile],
-    wanted: list[tuple[DType, int | None, str]] | None,
-) -> tuple[list[Line], list[Tile]]:
-    place, lines = c.place, list[Line]()
-    with c.emitter.region(), c.emitter.into(lines, 1):
-        result = c.region_of(function, list(arguments))
-        c.place = place
-        c.in_region = True
-        items = result.items if isinstance(result, Seq) else (result,)
-        if result == Const(None):
-            c.fail(f"the function for {keyword} returns nothing", "return a tile, or a tuple of tiles")
-        if wanted is not None and len(items) != len(wanted):
-            c.fail(
-                f"the function for {keyword} returns {len(items)} tiles for {len(wanted)} outputs",
-                "return one tile for each of outs",
-            )
-        tiles = [_yielded(c, keyword, v, wanted[i] if wanted else None, arguments) for i, v in enumerate(items)]
-        operands = ", ".join(t.name for t in tiles), ", ".join(t.type for t in tiles)
-        c.emitter.emit(f"comms.yield {operands[0]} : {operands[1]}", place)
-    c.in_region = False
-    parameters = ", ".join(f"{t.name}: {t.type}" for t in arguments)
-    head = Line(f"{keyword} ({parameters}) {{", c.emitter.depth, None)
-    return [head, *lines], tiles
+@_collective(_varies)
+def all_to_all_v() -> None:
+    """All-to-all with a number of rows for each pair of ranks, known at run time.
+
+    `send_rows` (i32, one element a rank) are the rows for each rank, which lie one after the other in `x`, `recv_rows`
+    those from each; no pair has more than `max_rows`.
+    """
 
 
-def _yielded(
-    c: Compiler, keyword: str, value: Value, wanted: tuple[DType, int | None, str] | None, arguments: list[Tile]
-) -> Tile:
-    n = c.number(value, f"what the function for {keyword} returns")
-    length = n.length if isinstance(n, Tile) else arguments[0].length
-    if wanted is None:
-        return c.tile(n, length)
-    dtype, needed, label = wanted
-    if needed is not None and isinstance(n, Tile) and n.length not in (1, needed):
-        c.fail(
-            f"the function for {keyword} returns {n.describe()} for '{label}', whose rows have {needed} elements",
-            "give the array rows of that length, or return a tile of it",
-        )
-    return c.tile(n, needed or length, dtype)
+@_collective(_has_root)
+def broadcast() -> None:
+    """Every rank gets the root's array."""
 
 
-def _consumed(c: Compiler, e: Exchange, consume: Value, wire: list[Tile]) -> list[Line]:
-    rows = _result_rows(c, e)
-    arguments = []
-    for tile in wire:
-        dtype = _accumulator(tile.dtype) if e.reduces else tile.dtype
-        arguments.append(Tile(c.emitter.fresh(), dtype, tile.length))
-    for array in e.args:
-        length = wire[0].length if _cuts_row(e) and len(array.shape) == 1 else _argument_length(c, array, rows)
-        arguments.append(Tile(c.emitter.fresh(), array.dtype, length))
-        c.emitter.hint(arguments[-1].name, f"{array.label}_row")
-    wanted = [(a.dtype, wire[0].length if _cuts_row(e) else _output_length(c, a, rows), a.label) for a in e.outs]
-    return _region(c, "consume", consume, arguments, wanted)[0]
+@_collective(_reduces_to_root)
+def reduce() -> None:
+    """The root gets the reduction over all ranks; other outputs are left alone."""
 
 
-def _argument_length(c: Compiler, array: Array, rows: int | None) -> int:
-    """One tile for each row, or one in all: a vector as long as there are rows is one value a row."""
-    last = _last(c, array)
-    if len(array.shape) > 1:
-        own = _rows(array.shape)
-        return last if rows is None or own in (rows, 1) else last
-    return 1 if rows is not None and rows > 1 and last == rows else last
+@_collective(_has_root)
+def gather() -> None:
+    """The root gets the parts of all ranks, in rank order; other outputs are left alone."""
 
 
-def _output_length(c: Compiler, array: Array, rows: int | None) -> int | None:
-    if None in array.shape:
-        return None
-    count = math.prod(d for d in array.shape if d is not None)
-    return count // rows if rows and count % rows == 0 and count else _last(c, array)
+@_collective(_has_root)
+def scatter() -> None:
+    """Rank r gets the r-th part of the root's array."""
 
 
-def _emit(
-    c: Compiler, e: Exchange, lead: str, team: Value, consume: Value, produce: Value, algorithm: Value, protocol: Value
-) -> None:
-    from .lower import _team
-
-    place = c.place
-    group = _team(c, team)
-    regions: list[list[Line]] = []
-    lines, wire = _produced(c, e, produce)
-    if lines:
-        regions.append(lines)
-    if consume != Const(None):
-        if not wire:
-            _last(c, next(a for a in e.inputs if None in a.shape))
-        regions.append(_consumed(c, e, consume, wire))
-    elif e.args:
-        c.fail(f"{e.name} has args but no function that reads them", "pass consume=lambda tile, …: …")
-    text = f"comms.{e.name} {lead}{group.name} ins({_list(e.inputs)}) outs({_list(e.outs)})"
-    if e.args:
-        text += f" args({_list(e.args)})"
-    tail = _attributes(c, algorithm=algorithm, protocol=protocol)
-    if not regions:
-        c.emitter.emit(text + tail, place)
-        return
-    c.emitter.emit(text, None)
-    for i, region in enumerate(regions):
-        c.emitter.splice(region)
-        last = i + 1 == len(regions)
-        c.emitter.emit("}" + (tail if last else ""), place if last else None)
-
-
-def _attributes(c: Compiler, **attributes: Value) -> str:
-    given = [f"{k} = {quote(c.known(v, k, str))}" for k, v in attributes.items() if v != Const(None)]
-    return f" {{{', '.join(given)}}}" if given else ""
-
-
-def _list(arrays: list[Array]) -> str:
-    return ", ".join(a.name for a in arrays) + " : " + ", ".join(a.type for a in arrays)
-
-
-def _needed(c: Compiler, outs: Value, name: str) -> Value:
-    if outs == Const(None):
-        c.fail(f"{name} needs outs=…: what a rank gets is not of the size of what it gives")
-    return outs
-
-
-def _root(c: Compiler, root: Value) -> str:
-    return f"root {c.known(root, 'the root', int, 'the root of a collective is the same for all calls')} "
-
-
-def _lowers(function: Callable[..., object], scale: str, in_place: bool = True) -> None:
-    """The handler of a collective with functions of tiles; those that reduce have `op`, those from or to one `root`."""
-    name = function.__name__
-
-    @lowers(function)
-    def handler(
-        c: Compiler,
-        x: Value,
-        team: Value,
-        outs: Value,
-        args: Value,
-        consume: Value,
-        produce: Value,
-        algorithm: Value,
-        protocol: Value,
-        op: Value | None = None,
-        root: Value | None = None,
-    ) -> None:
-        e = _exchange(c, name, x, outs if in_place else _needed(c, outs, name), args, scale, op is not None)
-        lead = "" if op is None else f"{c.choice(op, 'op', KINDS)} "
-        lead += "" if root is None else _root(c, root)
-        _emit(c, e, lead, team, consume, produce, algorithm, protocol)
-
-
-_lowers(f.all_reduce, "1")
-_lowers(f.broadcast, "1")
-_lowers(f.reduce, "1")
-_lowers(f.all_to_all, "1", in_place=False)
-_lowers(f.all_gather, "N", in_place=False)
-_lowers(f.gather, "N", in_place=False)
-_lowers(f.reduce_scatter, "1/N", in_place=False)
-_lowers(f.scatter, "1/N", in_place=False)
-
-
-@lowers(f.send_recv)
-def _send_recv(c: Compiler, x: Value, source: Value, dest: Value, team: Value, outs: Value, protocol: Value) -> None:
-    from .lower import _team
-
-    e = _exchange(c, "send_recv", x, outs, Const(None), "1", False)
-    ends = [c.known(v, what, int) for v, what in ((source, "the source"), (dest, "the destination"))]
-    who = f"{_team(c, team).name} from {ends[0]} to {ends[1]}"
-    text = f"comms.send_recv {who} ins({_list(e.inputs)}) outs({_list(e.outs)})"
-    c.emitter.emit(text + _attributes(c, protocol=protocol), c.place)
-
-
-@lowers(f.all_to_all_v)
-def _all_to_all_v(
-    c: Compiler,
-    x: Value,
-    team: Value,
-    send_rows: Value,
-    recv_rows: Value,
-    max_rows: Value,
-    outs: Value,
-    algorithm: Value,
-    protocol: Value,
-) -> None:
-    from .lower import _team
-
-    e = _exchange(c, "all_to_all_v", x, _needed(c, outs, "all_to_all_v"), Const(None), "1", False)
-    sends, recvs = (_arrays(c, v, what) for v, what in ((send_rows, "send_rows"), (recv_rows, "recv_rows")))
-    if len(sends) != 1 or len(recvs) != 1:
-        c.fail("send_rows and recv_rows are one array each: i32, one element a rank")
-    most = _rows(e.inputs[0].shape) if max_rows == Const(None) else c.known(max_rows, "max_rows", int)
-    if most is None:
-        c.fail("max_rows is needed where the number of rows is not known", "write max_rows=…")
-    numbers = [c.memory(a) for a in (*sends, *recvs)]
-    text = f"comms.all_to_all_v {_team(c, team).name} ins({_list(e.inputs)}) outs({_list(e.outs)})"
-    text += f" send_rows({_list([numbers[0]])}) recv_rows({_list([numbers[1]])}) max_rows {most}"
-    c.emitter.emit(text + _attributes(c, algorithm=algorithm, protocol=protocol), c.place)
+@_collective(_from_to)
+def send_recv() -> None:
+    """Rank `source` sends an array that rank `dest` receives; others do nothing."""

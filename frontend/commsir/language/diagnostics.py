@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from ..errors import CheckError, CommsError, CompileError, Diagnostic
 from . import source
-from .emit import Place
+from .source import Place
 
 # What the library says of a file that the dialect's verifier refuses; here it is the kernel's text.
 _INVALID = re.compile(r"(the source of )?'.*' is not valid", re.DOTALL)

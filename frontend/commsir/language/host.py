@@ -13,14 +13,13 @@ from commsir import _simulate, errors
 from commsir._arrays import element_type
 from commsir._kernel import Kernel
 
-from . import functions as f
-from .compiler import FUNCTIONS, Compiler, argument
-from .control import Liveness
+from . import collectives as f
+from .compiler.registry import FUNCTIONS
+from .compiler.values import Const, Seq, Value
 from .dtypes import BOOL, BY_NAME, DType, as_dtype, narrow
-from .emit import Place
-from .flow import Frame
+from .lowering import Compiler, Head
 from .parameters import Parameter
-from .values import Const, Seq, Value
+from .source import Place
 
 _SCALE = {"all_gather": "N", "gather": "N", "reduce_scatter": "1/N", "scatter": "1/N"}
 
@@ -172,11 +171,14 @@ class _Collective(Kernel):
         return self._place[0]
 
     def text(self, locations: bool = True) -> str:
-        return _Builder(self.attributes.get("ranks")).build(self, locations)
+        compiler = Compiler(self.attributes.get("ranks"))
+        compiler.begin(Head(self.__name__, self.parameters, self.attributes), self._place)
+        self._build(compiler)
+        return compiler.end(locations)
 
-    def build(self, compiler: _Builder) -> None:
+    def _build(self, compiler: Compiler) -> None:
         """Calls the collective's handler with the arrays that it has."""
-        values, name = compiler.frame.variables, self.__name__
+        values, name = compiler.arguments, self.__name__
         bound: dict[str, Value] = {}
         for key in inspect.signature(getattr(f, name)).parameters:
             bound[key] = values[key] if key in values else Const(self._arguments.get(key))
@@ -186,18 +188,6 @@ class _Collective(Kernel):
         if "args" in bound:
             bound["args"] = Seq(tuple(v for key, v in values.items() if key.startswith("a")))
         FUNCTIONS[getattr(f, name)][1](compiler, **bound)
-
-
-class _Builder(Compiler):
-    def build(self, kernel: _Collective, locations: bool) -> str:
-        values = {key: argument(key, spec, {}) for key, spec in kernel.parameters.items()}
-        self.place = kernel._place
-        self.frame = Frame(kernel.__name__, dict(values), None, self.place[0], Liveness([]))
-        kernel.build(self)
-        declared = ", ".join(f"%{key}: {value.type}" for key, value in values.items())  # type: ignore[attr-defined]
-        extra = ", ".join(f"{k} = {v}" for k, v in kernel.attributes.items())
-        header = f"comms.kernel @{kernel.__name__}({declared}) attributes {{{extra}}}"
-        return self.emitter.render(header, self.place, set(values), locations)
 
 
 def _no_function() -> None:

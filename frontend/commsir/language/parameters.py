@@ -2,7 +2,7 @@
 
 `x: f32[Window, "rows", 64]` is a window of rows of 64 elements; static checkers see `Window`. The same is written
 `Window["rows, 64", "f32"]`. Methods and attributes of the classes here are there for editors, type checkers and `help`:
-inside a kernel the compiler knows what they mean (`lower.py`); outside there is nothing that they could act on.
+inside a kernel the compiler knows what they mean (`lowering`); outside there is nothing that they could act on.
 """
 
 # The methods of these classes are never called.

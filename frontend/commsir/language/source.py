@@ -11,6 +11,8 @@ from typing import Any
 
 from .. import errors
 
+Place = tuple[str, int, int]  # file, line, column from 1
+
 
 @dataclass(frozen=True)
 class Source:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-Place = tuple[str, int, int]  # file, line, column from 1
+from ..source import Place
 
 
 @dataclass
@@ -41,6 +41,18 @@ class Emitter:
     def emit(self, text: str, place: Place | None) -> None:
         self.lines.append(Line(text, self.depth, place))
 
+    def result(self, text: str, place: Place | None) -> str:
+        """Emits an op of one result, whose name is returned."""
+        name = self.fresh()
+        self.emit(f"{name} = {text}", place)
+        return name
+
+    def once(self, text: str, place: Place | None) -> str:
+        """An op at the kernel's beginning, where every region sees its result; it is dropped if none uses it."""
+        name = self.fresh()
+        self.prologue.append(Line(f"{name} = {text}", 2, place))
+        return name
+
     def hint(self, name: str, hint: str) -> None:
         match = _AUTO.fullmatch(name)
         if match and hint.isascii():
@@ -49,14 +61,10 @@ class Emitter:
     def constant(self, literal: str, type_: str, place: Place | None, hint: str = "") -> str:
         key = (literal, type_)
         if key not in self.constants:
-            name = self.fresh()
+            text = f"arith.constant {literal}" + (f" : {type_}" if type_ != "i1" else "")
+            name = self.result(text, place) if self.inline_constants else self.once(text, place)
             if hint:
                 self.hint(name, hint)
-            text = f"{name} = arith.constant {literal}" + (f" : {type_}" if type_ != "i1" else "")
-            if self.inline_constants:
-                self.emit(text, place)
-            else:
-                self.prologue.append(Line(text, 2, place))
             self.constants[key] = name
         return self.constants[key]
 

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from .dtypes import DType
+from ..dtypes import DType
 
 
 class Value:
@@ -24,7 +24,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Const(Value):
-    """A Python object that is known now: a number, a string, a function, a module…"""
+    """A Python object that is known when the kernel is compiled: a number, a string, a function, a module…"""
 
     py: Any
 
@@ -70,10 +70,15 @@ class Tile(Value):
     name: str
     dtype: DType
     length: int
+    # Of tiles nothing is known.
+    nonneg: ClassVar[bool] = False
 
     @property
     def type(self) -> str:
         return f"tensor<{self.length}x{self.dtype.mlir}>"
+
+
+Number = Scalar | Tile
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,7 @@ class View(Value):
     base: Memory | Window
     offset: Value
     count: Value
-    # Of a single element, whose count is -1, its subscripts instead of an offset.
+    # Of a single element its subscripts, which count instead of the offset.
     indices: tuple[Value, ...] = ()
 
 
@@ -149,6 +154,10 @@ class Cells(Value):
     @property
     def type(self) -> str:
         return f"!comms.{self.kind}<{self.count}>"
+
+
+# What the parameters of a kernel are inside it.
+Argument = Scalar | Window | Memory | Cells
 
 
 @dataclass(frozen=True)
@@ -228,3 +237,16 @@ class Undefined(Value):
     """A name that may have no value here; `why` says so to who reads it."""
 
     why: str
+
+
+def items_of(value: Value) -> tuple[Value, ...] | None:
+    """The elements of what is known element by element."""
+    if isinstance(value, Seq):
+        return value.items
+    if isinstance(value, Const) and isinstance(value.py, tuple | list | range):
+        return tuple(map(Const, value.py))
+    if isinstance(value, Range):
+        bounds = [v.py for v in (value.start, value.stop, value.step) if isinstance(v, Const)]
+        if len(bounds) == 3 and all(isinstance(b, int) for b in bounds):
+            return tuple(map(Const, range(*bounds)))
+    return None

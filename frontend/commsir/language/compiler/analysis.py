@@ -1,18 +1,20 @@
-"""Two things that the compiler wants to know of statements before it translates them: where they may leave early, and
-which names are still needed behind them."""
+"""What the compiler wants to know of statements before it translates them: where they may leave early, what they
+assign, and which names are still needed behind them. Here are syntax trees alone."""
 
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterable
 
 _FUNCTIONS = (ast.Lambda, ast.FunctionDef)
+_LEAVING = (ast.Return, ast.Break, ast.Continue)
 
 
 def always_leaves(body: list[ast.stmt]) -> bool:
     """Whether control never reaches the end of `body`."""
     for statement in body:
-        if isinstance(statement, ast.Return | ast.Break | ast.Continue):
+        if isinstance(statement, _LEAVING):
             return True
         if isinstance(statement, ast.If) and always_leaves(statement.body) and always_leaves(statement.orelse):
             return True
@@ -24,33 +26,39 @@ def straighten(body: list[ast.stmt]) -> list[ast.stmt]:
     result: list[ast.stmt] = []
     for i, statement in enumerate(body):
         rest = body[i + 1 :]
-        if isinstance(statement, ast.If):
-            then, other = statement.body, statement.orelse
-            taken = False
-            if rest and always_leaves(then) != always_leaves(other):
-                taken = True
-                if always_leaves(then):
-                    other = other + rest
-                else:
-                    then = then + rest
-            copy = ast.If(statement.test, straighten(then), straighten(other))
-            result.append(ast.copy_location(copy, statement))
-            if taken:
-                break
-        elif isinstance(statement, ast.For):
-            loop = ast.For(statement.target, statement.iter, straighten(statement.body), straighten(statement.orelse))
-            result.append(ast.copy_location(loop, statement))
-        elif isinstance(statement, ast.While):
-            again = ast.While(statement.test, straighten(statement.body), straighten(statement.orelse))
-            result.append(ast.copy_location(again, statement))
-        elif isinstance(statement, ast.With):
-            block = ast.With(statement.items, straighten(statement.body))
-            result.append(ast.copy_location(block, statement))
-        else:
-            result.append(statement)
-        if isinstance(statement, ast.Return | ast.Break | ast.Continue):
+        if isinstance(statement, ast.If) and rest and always_leaves(statement.body) != always_leaves(statement.orelse):
+            whole = copy.copy(statement)
+            if always_leaves(statement.body):
+                whole.orelse = statement.orelse + rest
+            else:
+                whole.body = statement.body + rest
+            return [*result, _straightened(whole)]
+        result.append(_straightened(statement))
+        if isinstance(statement, _LEAVING):
             break
     return result
+
+
+def _straightened(statement: ast.stmt) -> ast.stmt:
+    """The statement with its blocks straightened; functions are when they are called."""
+    if not isinstance(statement, ast.If | ast.For | ast.While | ast.With):
+        return statement
+    made = copy.copy(statement)
+    made.body = straighten(made.body)
+    if not isinstance(made, ast.With):
+        made.orelse = straighten(made.orelse)
+    return made
+
+
+def body_of(node: ast.FunctionDef | ast.Lambda) -> list[ast.stmt]:
+    """The statements of a function, straightened, without its docstring."""
+    if isinstance(node, ast.Lambda):
+        return [ast.copy_location(ast.Return(node.body), node.body)]
+    first = node.body[0]
+    documented = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    return straighten(node.body[1:] if documented and len(node.body) > 1 else node.body)
 
 
 def reads(node: ast.AST | None) -> set[str]:

@@ -1,0 +1,35 @@
+"""From the syntax tree of a Python function to the text of a comms.kernel.
+
+The compiler is one class in layers: each module adds a subject to the one before it, and calls what lies below. What a
+layer asks of those above it is declared once, in `base`.
+
+    base         state, errors, and what layers ask of those above
+    numbers      constants, conversions, comparisons
+    arithmetic   operators and mathematics
+    teams        teams and their numbers
+    memory       loads and stores
+    branches     `if`, early exits, `and` and `or`
+    carrying     what loops change, and its types
+    while_loops  scf.while
+    for_loops    ranges, peers, tuples
+    known        what is known when the kernel is compiled
+    subscripts   parts of arrays, elements of tuples, cells
+    expressions  what has a value
+    calls        handlers, constants, inlining
+    statements   what has none
+    kernel       the whole
+
+Beside them:
+
+    values       what expressions are
+    carried      what goes from region to region
+    scope        what names mean
+    analysis     of syntax trees
+    emitter      lines of text
+    registry     handlers, by what they implement
+    hints        what to write instead
+"""
+
+from .kernel import Compiler, Head
+
+__all__ = ["Compiler", "Head"]

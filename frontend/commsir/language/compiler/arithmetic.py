@@ -1,0 +1,243 @@
+"""Operators and mathematics on scalars and tiles: the ops of `arith` and `math` that they become."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..dtypes import BOOL, F32, I32, INDEX
+from .numbers import SYMBOLS, Numbers
+from .values import Const, Number, Scalar, Seq, Tile, Value
+
+_PYTHON: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+_PLAIN = {ast.Add: ("addi", "addf"), ast.Sub: ("subi", "subf"), ast.Mult: ("muli", "mulf")}
+_BITS = {ast.BitAnd: "andi", ast.BitOr: "ori", ast.BitXor: "xori", ast.LShift: "shli", ast.RShift: "shrsi"}
+
+
+class Arithmetic(Numbers):
+    """The layer that knows operators."""
+
+    def _apply(self, op: str, a: Number, b: Number, nonneg: bool = False) -> Number:
+        return self.like(a, f"{op} {a.name}, {b.name} : {a.type}", a.dtype, nonneg)
+
+    # Operators.
+
+    def binary(self, op: ast.operator, a: Value, b: Value) -> Value:
+        kind = type(op)
+        symbol = SYMBOLS[kind]
+        if isinstance(a, Seq) and isinstance(b, Seq) and kind is ast.Add:
+            return Seq(a.items + b.items)
+        if isinstance(a, Const) and isinstance(b, Const):
+            return self._fold(kind, a, b)
+        if kind is ast.MatMult:
+            self.fail("'@' is not known to kernels", "multiply element by element and sum: (a * b).sum()")
+        if kind is ast.Div:
+            return self._divide(a, b)
+        if kind is ast.Pow:
+            return self._power(a, b)
+        if (kept := self._neutral(kind, a, b)) is not None:
+            return kept
+        x, y = self.both(a, b, symbol)
+        if x.dtype is BOOL and kind not in _BITS:
+            x, y = self.both(x, y, symbol, INDEX if isinstance(x, Scalar) else I32)
+        nonneg = x.nonneg and y.nonneg
+        if kind in _PLAIN:
+            return self._apply("arith." + _PLAIN[kind][x.dtype.is_float], x, y, nonneg and kind is not ast.Sub)
+        if kind is ast.FloorDiv:
+            return self._floor_divide(x, y, nonneg)
+        if kind is ast.Mod:
+            return self._modulo(x, y, nonneg)
+        if x.dtype.is_float:
+            self.fail(
+                f"'{symbol}' of {x.dtype.name}", "bits are those of integers: convert with int(…) or .astype(i32)"
+            )
+        return self._apply("arith." + _BITS[kind], x, y, nonneg and kind is not ast.LShift)
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self.binary(ast.Add(), a, b)
+
+    def subtract(self, a: Value, b: Value) -> Value:
+        return self.binary(ast.Sub(), a, b)
+
+    def multiply(self, a: Value, b: Value) -> Value:
+        return self.binary(ast.Mult(), a, b)
+
+    @staticmethod
+    def _neutral(kind: type[ast.operator], a: Value, b: Value) -> Value | None:
+        """The other operand of integer `0 + x`, `x - 0`, `1 * x` and their like."""
+        neutral = {ast.Add: 0, ast.Sub: 0, ast.Mult: 1, ast.FloorDiv: 1}.get(kind)
+        for value, other in ((a, b), (b, a)):
+            is_neutral = isinstance(other, Const) and type(other.py) is int and other.py == neutral
+            if not is_neutral or not isinstance(value, Scalar) or not value.dtype.is_integer:
+                continue
+            if other is b or kind in (ast.Add, ast.Mult):
+                return value
+        return None
+
+    def _fold(self, kind: type[ast.operator], a: Const, b: Const) -> Value:
+        for value, side in ((a, "left"), (b, "right")):
+            if callable(value.py):
+                self.number(value, f"the {side} side of '{SYMBOLS[kind]}'")
+        try:
+            return Const(_PYTHON[kind](a.py, b.py))
+        except (TypeError, KeyError):
+            self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}")
+        except (ArithmeticError, ValueError) as error:
+            self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}: {error}")
+
+    def _divide(self, a: Value, b: Value) -> Value:
+        x, y = self.both(a, b, "/")
+        if not x.dtype.is_float:
+            x, y = self.convert(x, F32), self.convert(y, F32)
+        return self._apply("arith.divf", x, y)
+
+    def _floor_divide(self, x: Number, y: Number, nonneg: bool) -> Value:
+        if x.dtype.is_float:
+            return self.unary_math("floor", self._apply("arith.divf", x, y))
+        return self._apply("arith.divui" if nonneg else "arith.floordivsi", x, y, nonneg)
+
+    def _modulo(self, x: Number, y: Number, nonneg: bool) -> Value:
+        """Python's and NumPy's: the sign is the divisor's."""
+        if x.dtype.is_float:
+            quotient = self.unary_math("floor", self._apply("arith.divf", x, y))
+            return self.subtract(x, self.multiply(quotient, y))
+        if nonneg:
+            return self._apply("arith.remui", x, y, True)
+        rest = self._apply("arith.remsi", x, y)
+        wrong = self.compare(ast.Lt(), self.binary(ast.BitXor(), rest, y), Const(0))
+        if y.nonneg:
+            wrong = self.compare(ast.Lt(), rest, Const(0))
+        else:
+            inexact = self.compare(ast.NotEq(), rest, Const(0))
+            wrong = self.binary(ast.BitAnd(), wrong, inexact)
+        chosen = self.select(wrong, self.add(rest, y), rest)
+        return dataclasses.replace(chosen, nonneg=y.nonneg) if isinstance(chosen, Scalar) else chosen
+
+    def _power(self, a: Value, b: Value) -> Value:
+        if isinstance(b, Const) and isinstance(b.py, int) and not isinstance(b.py, bool) and 0 < b.py <= 64:
+            return self._repeat(a, b.py)
+        if isinstance(b, Const) and b.py == 0.5:
+            return self.unary_math("sqrt", a)
+        if isinstance(b, Const) and b.py in (-0.5, -1):
+            return self.unary_math("rsqrt", a) if b.py == -0.5 else self._divide(Const(1.0), a)
+        x, y = self.both(a, b, "**")
+        if not x.dtype.is_float:
+            self.fail("'**' of integers needs an exponent that is known, from 1 to 64", "convert to float first")
+        return self.binary_math("powf", x, y)
+
+    def _repeat(self, base: Value, exponent: int) -> Value:
+        """Square and multiply."""
+        result: Value | None = None
+        power: Value = self.number(base)
+        while exponent:
+            if exponent & 1:
+                result = power if result is None else self.multiply(result, power)
+            exponent >>= 1
+            if exponent:
+                power = self.multiply(power, power)
+        assert result is not None
+        return result
+
+    def negate(self, value: Value) -> Value:
+        n = self.number(value, "what '-' is applied to")
+        if isinstance(n, Const):
+            return Const(-n.py)
+        if n.dtype.is_float:
+            return self.like(n, f"arith.negf {n.name} : {n.type}", n.dtype)
+        return self.subtract(Const(0), n)
+
+    def invert(self, value: Value) -> Value:
+        n = self.number(value, "what '~' is applied to")
+        if isinstance(n, Const):
+            return Const(not n.py if isinstance(n.py, bool) else ~int(n.py))
+        if n.dtype.is_float:
+            self.fail(f"'~' of {n.dtype.name}", "bits are those of integers: convert with int(…) or .astype(i32)")
+        return self.binary(ast.BitXor(), n, Const(True) if n.dtype is BOOL else Const(-1))
+
+    def logical_not(self, value: Value) -> Value:
+        c = self.condition(value, "what 'not' is applied to")
+        if isinstance(c, Const):
+            return Const(not c.py)
+        return self._apply("arith.xori", c, self.constant(True, BOOL))
+
+    def logical(self, conjunction: bool, a: Value, b: Value) -> Value:
+        """Whether both conditions hold, or one of them; of tiles, element by element. Both have been computed."""
+        for known, other in ((a, b), (b, a)):
+            if isinstance(known, Const):
+                return other if bool(known.py) == conjunction else Const(not conjunction)
+        return self.binary(ast.BitAnd() if conjunction else ast.BitOr(), a, b)
+
+    def select(self, condition: Value, a: Value, b: Value) -> Number:
+        """Both are there; the condition says which is meant."""
+        c = self.number(condition, "the condition")
+        x, y = self.both(a, b, "where")
+        if isinstance(c, Const):
+            return x if c.py else y
+        if isinstance(c, Tile) and not isinstance(x, Tile):
+            x, y = self.tile(x, c.length), self.tile(y, c.length)
+        if isinstance(x, Tile):
+            length = max(x.length, c.length) if isinstance(c, Tile) else x.length
+            x, y, c = self.tile(x, length), self.tile(y, length), self.tile(c, length, BOOL, "the condition")
+        else:
+            c = self.scalar(c, BOOL)
+        nonneg = x.nonneg and y.nonneg
+        text = f"arith.select {c.name}, {x.name}, {y.name} : " + (f"{c.type}, " if isinstance(c, Tile) else "") + x.type
+        return self.like(x, text, x.dtype, nonneg)
+
+    def extremum(self, which: str, a: Value, b: Value) -> Value:
+        """`min` and `max` of two, as NumPy's minimum and maximum: a NaN wins."""
+        a, b = self.number(a, f"the first of {which}"), self.number(b, f"the second of {which}")
+        if isinstance(a, Const) and isinstance(b, Const):
+            return Const(min(a.py, b.py) if which == "min" else max(a.py, b.py))
+        x, y = self.both(a, b, which)
+        nonneg = x.nonneg and y.nonneg
+        if x.dtype is BOOL:
+            return self._apply("arith.andi" if which == "min" else "arith.ori", x, y)
+        op = f"arith.{which}imumf" if x.dtype.is_float else f"arith.{which}si"
+        return self._apply(op, x, y, nonneg)
+
+    # Functions of `math`.
+
+    def _float(self, value: Value, what: str) -> Number:
+        n = self.number(value, what)
+        if isinstance(n, Const):
+            return self.constant(float(n.py), F32)
+        return n if n.dtype.is_float else self.convert(n, F32)
+
+    def unary_math(self, name: str, value: Value) -> Value:
+        n = self._float(value, f"the argument of {name}")
+        return self.like(n, f"math.{name} {n.name} : {n.type}", n.dtype)
+
+    def binary_math(self, name: str, a: Value, b: Value) -> Value:
+        x, y = self.both(a, b, name)
+        if not x.dtype.is_float:
+            x, y = self.convert(x, F32), self.convert(y, F32)
+        return self.like(x, f"math.{name} {x.name}, {y.name} : {x.type}", x.dtype)
+
+    def absolute(self, value: Value) -> Value:
+        n = self.number(value, "the argument of abs")
+        if isinstance(n, Const):
+            return Const(abs(n.py))
+        if n.dtype.is_float:
+            return self.unary_math("absf", n)
+        return self.extremum("max", n, self.negate(n))
+
+    def predicate(self, name: str, value: Value) -> Value:
+        n = self._float(value, f"the argument of {name}")
+        return self.like(n, f"math.{name} {n.name} : {n.type}", BOOL)

@@ -1,0 +1,62 @@
+"""What all layers of the compiler share: the state of a translation, its errors, and calls of the layers above."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from .. import diagnostics
+from ..source import Place
+from .emitter import Emitter
+from .scope import Frame
+from .values import Value
+
+
+class Translation:
+    """The state of one translation."""
+
+    # The names of the function that is being translated.
+    frame: Frame
+
+    def __init__(self, ranks: int | None = None) -> None:
+        self.emitter = Emitter()
+        self.ranks = ranks
+        # Where in the source what is emitted now comes from.
+        self.place: Place = ("", 0, 0)
+        # The calls that are being inlined: what tells the function from others, its name, and where it is called.
+        self.calls: list[tuple[Any, str, Place]] = []
+        # In the function of a collective, which sees nothing but its tiles and constants.
+        self.in_region = False
+        # Channels so far, which the runtime tells apart by number.
+        self.channels = 0
+
+    def at(self, node: ast.AST) -> Place:
+        return (self.frame.file, getattr(node, "lineno", self.place[1]), getattr(node, "col_offset", 0) + 1)
+
+    def fail(self, message: str, hint: str = "", node: ast.AST | None = None) -> NoReturn:
+        notes = [(f"called here, as '{name}'", place) for _, name, place in reversed(self.calls)]
+        raise diagnostics.compile_error(message, self.at(node) if node else self.place, hint, notes)
+
+    def emit(self, text: str) -> None:
+        """Emits an op, or the end of one, which has its place from what is being translated."""
+        self.emitter.emit(text, self.place)
+
+    def result(self, text: str) -> str:
+        """Emits an op of one result, whose name is returned."""
+        return self.emitter.result(text, self.place)
+
+    # What layers ask of those above them.
+
+    def load_view(self, value: Value) -> Value:
+        """The tile or scalar that a part of an array holds; anything else as it is."""
+        raise NotImplementedError
+
+    def expression(self, node: ast.expr) -> Value:
+        raise NotImplementedError
+
+    def block(self, body: Sequence[ast.stmt]) -> None:
+        raise NotImplementedError
+
+    def assign(self, target: ast.expr, value: Value) -> None:
+        raise NotImplementedError

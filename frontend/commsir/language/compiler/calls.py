@@ -1,0 +1,235 @@
+"""Calls: handlers of what kernels know, constants folded by Python, and other functions inlined."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+from .. import diagnostics, source
+from ..dtypes import DType, as_dtype
+from . import analysis, hints, registry
+from .carried import RESULT, RETURN
+from .expressions import Expressions
+from .scope import Frame, PythonScope
+from .values import Const, Function, Method, Seq, Tile, Undefined, Value
+
+# Libraries whose functions are not compiled from their source: they are about their own arrays.
+_LIBRARIES = ("numpy", "torch", "scipy", "jax", "cupy")
+
+
+@dataclass
+class Callee:
+    """A function to inline: its syntax, and what its names mean."""
+
+    node: ast.FunctionDef | ast.Lambda
+    scope: Frame | PythonScope
+    file: str
+    # What tells it from others.
+    key: Any
+    # Of a Python function the values of parameters that need not be given; of one in a kernel the frame has them.
+    defaults: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return getattr(self.node, "name", "lambda")
+
+
+class Calls(Expressions):
+    """The layer that knows calls."""
+
+    def visit_Call(self, node: ast.Call) -> Value:
+        callee = self.expression(node.func)
+        if isinstance(callee, Const):
+            self._refuse_builtin(callee.py)
+        args = self.elements(node.args)
+        if any(k.arg is None for k in node.keywords):
+            self.fail("** in a call cannot be compiled", "write the keywords out", node)
+        return self.call(callee, args, {str(k.arg): self.expression(k.value) for k in node.keywords})
+
+    def call(self, callee: Value, args: list[Value], keywords: dict[str, Value]) -> Value:
+        if isinstance(callee, Method):
+            signature, handler = registry.METHODS[type(callee.owner), callee.name]
+            return handler(self, callee.owner, **self.bind_call(signature, callee.name, args, keywords)) or Const(None)
+        if isinstance(callee, Function):
+            return self.inline(callee, args, keywords)
+        if not isinstance(callee, Const):
+            self.fail(f"{callee.describe()} cannot be called")
+        return self._call_python(callee.py, args, keywords)
+
+    def _call_python(self, function: Any, args: list[Value], keywords: dict[str, Value]) -> Value:
+        if (known := registry.function(function)) is not None:
+            signature, handler = known
+            return handler(self, **self.bind_call(signature, _name_of(function), args, keywords)) or Const(None)
+        dtype = as_dtype(function) if isinstance(function, DType | type) else None
+        if dtype is not None:
+            return self._convert_call(dtype, function, args, keywords)
+        function = getattr(function, "__commsir_function__", function)
+        if isinstance(function, FunctionType) and (function.__module__ or "").partition(".")[0] not in _LIBRARIES:
+            return self.inline(function, args, keywords)
+        return self._fold_call(function, args, keywords)
+
+    def _convert_call(self, dtype: DType, function: Any, args: list[Value], keywords: dict[str, Value]) -> Value:
+        if len(args) != 1 or keywords:
+            self.fail(f"{dtype.name}(…) takes one value")
+        if function in (int, float) and isinstance(args[0], Const) and isinstance(args[0].py, str):
+            return self._fold_call(function, args, keywords)
+        n = self.number(args[0], "what is converted")
+        if isinstance(n, Const) and function in (int, float, bool):
+            return Const(function(n.py))
+        if isinstance(n, Const) and dtype.is_integer:
+            n = Const(int(n.py))
+        return self.tile(n, n.length, dtype) if isinstance(n, Tile) else self.scalar(n, dtype)
+
+    def _refuse_builtin(self, function: Any) -> None:
+        """Before its arguments are looked at, which kernels may not know either."""
+        name = _name_of(function)
+        if name in hints.BUILTINS and getattr(builtins, name, None) is function:
+            self.fail(f"{name} cannot be compiled", hints.BUILTINS[name])
+
+    def _fold_call(self, function: Any, args: list[Value], keywords: dict[str, Value]) -> Value:
+        """A function of Python's on constants is called now."""
+        name = _name_of(function)
+        if isinstance(function, BuiltinFunctionType | type):
+            given = [v.py for v in args if isinstance(v, Const)]
+            named = {k: v.py for k, v in keywords.items() if isinstance(v, Const)}
+            if len(given) == len(args) and len(named) == len(keywords):
+                try:
+                    return Const(function(*given, **named))
+                except Exception as error:
+                    self.fail(f"{name}: {error}")
+        self.fail(
+            f"'{name}' is not known to kernels",
+            hints.ATTRIBUTES.get(name)
+            or (diagnostics.did_you_mean(name, registry.names()) if isinstance(function, FunctionType) else "")
+            or "functions of your own can be called, and those that docs/PythonKernels.md lists",
+        )
+
+    # Arguments.
+
+    def bind_call(
+        self, signature: inspect.Signature, name: str, args: list[Value], keywords: dict[str, Value]
+    ) -> dict[str, Value]:
+        """The arguments of a handler."""
+        bound = self._bind(signature, name, args, keywords)
+        bound.apply_defaults()
+        result: dict[str, Value] = {}
+        for key, value in bound.arguments.items():
+            if signature.parameters[key].kind is inspect.Parameter.VAR_POSITIONAL:
+                result[key] = Seq(tuple(value))
+            else:
+                result[key] = value if isinstance(value, Value) else Const(value)
+        return result
+
+    def _bind(
+        self, signature: inspect.Signature, name: str, args: list[Value], keywords: dict[str, Value]
+    ) -> inspect.BoundArguments:
+        unknown = [k for k in keywords if k not in signature.parameters]
+        if unknown:
+            hint = diagnostics.did_you_mean(unknown[0], signature.parameters)
+            self.fail(f"{name} has no parameter '{unknown[0]}'", hint or f"it is {name}{signature}")
+        try:
+            return signature.bind(*args, **keywords)
+        except TypeError as error:
+            self.fail(f"{name}: {error}", f"it is {name}{signature}")
+
+    # Inlining.
+
+    def inline(self, function: FunctionType | Function, args: list[Value], keywords: dict[str, Value]) -> Value:
+        """The body of a function in place of its call."""
+        callee = self._callee(function)
+        if any(key is callee.key for key, _, _ in self.calls):
+            self.fail("a function that calls itself cannot be compiled", "write a loop")
+        variables = self._parameters(callee, args, keywords)
+        body = analysis.body_of(callee.node)
+        frame = Frame(variables, callee.scope, callee.file, analysis.Liveness(body))
+        with self._inside(callee, frame):
+            self.block(body)
+            return self._returned(callee, frame)
+
+    def _callee(self, function: FunctionType | Function) -> Callee:
+        if isinstance(function, Function):
+            return Callee(function.node, function.frame, function.frame.file, function.node, {})
+        found = source.find(function)
+        code, values = function.__code__, function.__defaults__ or ()
+        names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+        defaults = {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
+        return Callee(found.node, PythonScope(function), found.file, code, defaults)
+
+    @contextmanager
+    def _inside(self, callee: Callee, frame: Frame) -> Iterator[None]:
+        saved, place = self.frame, self.place
+        self.calls.append((callee.key, callee.name, place))
+        self.frame = frame
+        try:
+            yield
+        finally:
+            self.calls.pop()
+            self.frame, self.place = saved, place
+
+    def _returned(self, callee: Callee, frame: Frame) -> Value:
+        result = frame.variables.get(RESULT, Undefined(""))
+        if isinstance(result, Undefined):
+            if result.why:
+                self.fail(result.why)
+            return Const(None)
+        if frame.variables.get(RETURN) != Const(True) and result != Const(None):
+            self.place = self.at(callee.node)
+            self.fail(f"'{callee.name}' does not return a value on every path", "add a return at its end")
+        return result
+
+    def _parameters(self, callee: Callee, args: list[Value], keywords: dict[str, Value]) -> dict[str, Value]:
+        signature = _signature_of(callee.node.args)
+        bound = self._bind(signature, callee.name, args, keywords)
+        result: dict[str, Value] = {}
+        for p in signature.parameters.values():
+            if p.kind is p.VAR_POSITIONAL:
+                result[p.name] = Seq(tuple(bound.arguments.get(p.name, ())))
+            elif p.name in bound.arguments:
+                result[p.name] = self.snapshot(bound.arguments[p.name])
+            else:
+                result[p.name] = self._default(p, callee)
+        return result
+
+    def _default(self, p: inspect.Parameter, callee: Callee) -> Value:
+        if isinstance(callee.scope, PythonScope):
+            return self.python(callee.defaults[p.name])
+        saved = self.frame
+        self.frame = callee.scope
+        value = self.expression(p.default.node)
+        self.frame = saved
+        return value
+
+
+@dataclass
+class _Default:
+    """The default value of a parameter, as it is written."""
+
+    node: ast.expr
+
+    def __repr__(self) -> str:
+        return ast.unparse(self.node)
+
+
+def _signature_of(spec: ast.arguments) -> inspect.Signature:
+    kind = inspect.Parameter
+    plain = [(a, kind.POSITIONAL_ONLY) for a in spec.posonlyargs] + [(a, kind.POSITIONAL_OR_KEYWORD) for a in spec.args]
+    first = len(plain) - len(spec.defaults)
+    parameters = [
+        kind(a.arg, how, default=_Default(spec.defaults[i - first]) if i >= first else kind.empty)
+        for i, (a, how) in enumerate(plain)
+    ]
+    if spec.vararg:
+        parameters.append(kind(spec.vararg.arg, kind.VAR_POSITIONAL))
+    for a, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
+        parameters.append(kind(a.arg, kind.KEYWORD_ONLY, default=_Default(default) if default else kind.empty))
+    return inspect.Signature(parameters)
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "name", None) or getattr(function, "__name__", "lambda"))

@@ -1,0 +1,192 @@
+"""Expressions: one method for each kind of node that has a value."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from .. import diagnostics
+from . import hints, registry
+from .scope import MISSING
+from .subscripts import Subscripts
+from .values import Const, Function, Memory, Method, Scalar, Seq, Tile, Undefined, Value, Window
+
+# What a conditional expression gives, as a variable that its branches assign.
+_CHOICE = "$choice"
+
+
+class Expressions(Subscripts):
+    """The layer that knows expressions."""
+
+    def visit(self, node: ast.AST) -> Any:
+        method = getattr(self, f"visit_{type(node).__name__}", None)
+        if method is None:
+            unknown = (type(node).__name__, "see docs/PythonKernels.md for what kernels hold")
+            what, instead = hints.SYNTAX.get(type(node), unknown)
+            self.fail(f"{what} cannot be compiled", instead, node)
+        return method(node)
+
+    def expression(self, node: ast.expr) -> Value:
+        outer = self.place
+        self.place = self.at(node)
+        value: Value = self.visit(node)
+        self.place = outer
+        return value
+
+    def visit_Constant(self, node: ast.Constant) -> Value:
+        if isinstance(node.value, complex | bytes):
+            self.fail(f"{type(node.value).__name__} cannot be compiled", "kernels know bool, int and float", node)
+        return Const(node.value)
+
+    def visit_Name(self, node: ast.Name) -> Value:
+        found = self.frame.find(node.id)
+        if isinstance(found, Undefined):
+            self.fail(found.why or f"'{node.id}' has no value here", node=node)
+        if found is MISSING:
+            known = [*self.frame.variables, *registry.names()]
+            self.fail(f"'{node.id}' has no value", diagnostics.did_you_mean(node.id, known), node)
+        return self.python(found, node)
+
+    def visit_Tuple(self, node: ast.Tuple | ast.List) -> Value:
+        return Seq(tuple(self.elements(node.elts, self.snapshot)))
+
+    visit_List = visit_Tuple
+
+    def elements(self, nodes: Sequence[ast.expr], kept: Callable[[Value], Value] = lambda value: value) -> list[Value]:
+        """The values of a tuple or of arguments, each as it is `kept` before the next is computed; `*v` are several."""
+        values: list[Value] = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                values.extend(self.items(self.expression(node.value), node))
+            else:
+                values.append(kept(self.expression(node)))
+        return values
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Value:
+        value = self.expression(node.value)
+        self.assign(node.target, value)
+        return self.frame.variables[node.target.id]
+
+    def visit_BinOp(self, node: ast.BinOp) -> Value:
+        a, b = self.expression(node.left), self.expression(node.right)
+        return self.binary(node.op, a, b)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Value:
+        value = self.load_view(self.expression(node.operand))
+        if isinstance(node.op, ast.Not):
+            if isinstance(value, Tile) and value.length != 1:
+                self.fail("'not' of a tile", "write ~mask", node)
+            return self.logical_not(value)
+        if isinstance(node.op, ast.USub):
+            return self.negate(value)
+        return self.invert(value) if isinstance(node.op, ast.Invert) else self.number(value)
+
+    def visit_Compare(self, node: ast.Compare) -> Value:
+        left = self.load_view(self.expression(node.left))
+        result: Value = Const(True)
+        for op, comparator in zip(node.ops, node.comparators, strict=True):
+            right = self.load_view(self.expression(comparator))
+            result = self.logical(True, result, self._compared(op, left, right))
+            left = right
+        return result
+
+    def _compared(self, op: ast.cmpop, left: Value, right: Value) -> Value:
+        if isinstance(op, ast.Is | ast.IsNot):
+            return Const(self._is_same(left, right) == isinstance(op, ast.Is))
+        if isinstance(op, ast.In | ast.NotIn):
+            found = self._contains(right, left)
+            return found if isinstance(op, ast.In) else self.logical_not(found)
+        return self.compare(op, left, right)
+
+    @staticmethod
+    def _is_same(left: Value, right: Value) -> bool:
+        if isinstance(left, Const) and isinstance(right, Const):
+            return left.py is right.py
+        return left == right
+
+    def _contains(self, container: Value, value: Value) -> Value:
+        known = isinstance(container, Const) and isinstance(container.py, tuple | list | dict | set | str | range)
+        if known and isinstance(container, Const) and isinstance(value, Const):
+            return Const(value.py in container.py)
+        found: Value = Const(False)
+        for item in self.items(container):
+            found = self.logical(False, found, self.compare(ast.Eq(), value, item))
+        return found
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Value:
+        conjunction = isinstance(node.op, ast.And)
+        result = self._operand(node.values[0])
+        for operand in node.values[1:]:
+            if not isinstance(result, Const):
+                result = self.short_circuit(conjunction, result, partial(self._operand, operand))
+            elif bool(result.py) == conjunction:
+                result = self._operand(operand)
+            else:
+                break
+        return result
+
+    def _operand(self, node: ast.expr) -> Value:
+        value = self.expression(node)
+        if isinstance(value, Tile) and value.length != 1:
+            self.fail("'and' and 'or' of tiles", "write a & b, a | b, with parentheses around comparisons", node)
+        return value if isinstance(value, Const) else self.condition(value)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Value:
+        condition = self.condition(self.expression(node.test))
+        if isinstance(condition, Const):
+            return self.expression(node.body if condition.py else node.orelse)
+        self.region_guard(condition, "conditional expression", "choose with where(condition, a, b)")
+        variables = self.frame.variables
+        saved = variables.get(_CHOICE)
+        self.branch(condition, partial(self._choose, node.body), partial(self._choose, node.orelse), set(variables))
+        value = self.frame.variables.pop(_CHOICE)
+        if saved is not None:
+            self.frame.variables[_CHOICE] = saved
+        if isinstance(value, Undefined):
+            self.fail(value.why.replace(f"'{_CHOICE}'", "the value").replace(" by the if", ""), node=node)
+        return value
+
+    def _choose(self, node: ast.expr) -> None:
+        self.frame.variables[_CHOICE] = self.snapshot(self.expression(node))
+
+    def region_guard(self, condition: Value, what: str, instead: str) -> None:
+        if self.in_region and not isinstance(self.condition(condition), Const):
+            self.fail(f"no {what} that depends on data in the function of a collective", instead)
+
+    def visit_Lambda(self, node: ast.Lambda) -> Value:
+        return Function(node, self.frame, "lambda")
+
+    def visit_Subscript(self, node: ast.Subscript) -> Value:
+        return self.subscript(self.expression(node.value), node.slice, node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> Value:
+        value = self.load_view(self.expression(node.value))
+        if isinstance(value, Const):
+            return self._python_attribute(value, node)
+        key = (type(value), node.attr)
+        if key in registry.ATTRIBUTES:
+            return registry.ATTRIBUTES[key](self, value) or Const(None)
+        if key in registry.METHODS:
+            return Method(value, node.attr)
+        return self.fail(f"{value.describe()} has no attribute '{node.attr}'", _attribute_hint(value, node.attr), node)
+
+    def _python_attribute(self, value: Const, node: ast.Attribute) -> Value:
+        if isinstance(value.py, str | list | dict | set):
+            self.fail(f"{value.describe()} has no methods in a kernel", "compute it outside the kernel", node)
+        if not hasattr(value.py, node.attr):
+            name = getattr(value.py, "__name__", value.describe())
+            self.fail(
+                f"'{name}' has no attribute '{node.attr}'", diagnostics.did_you_mean(node.attr, dir(value.py)), node
+            )
+        return self.python(getattr(value.py, node.attr), node)
+
+
+def _attribute_hint(value: Value, name: str) -> str:
+    if isinstance(value, Seq):
+        return "tuples and lists do not change: sum up in a variable, or store in an array"
+    if isinstance(value, Tile | Scalar | Memory | Window) and name in hints.ATTRIBUTES:
+        return hints.ATTRIBUTES[name]
+    known = [known for kind, known in [*registry.ATTRIBUTES, *registry.METHODS] if kind is type(value)]
+    return diagnostics.did_you_mean(name, known) or (f"it has {', '.join(sorted(known))}" if known else "")

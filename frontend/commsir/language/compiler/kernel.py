@@ -1,0 +1,77 @@
+"""The compiler of a kernel: what the layers make together."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .. import source
+from ..parameters import Parameter
+from ..source import Place
+from . import analysis
+from .carried import RESULT
+from .scope import Frame, PythonScope
+from .statements import Statements
+from .values import Argument, Cells, Const, Function, Memory, Scalar, Undefined, Value, Window
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a kernel is called, what it takes, and what it is written for."""
+
+    name: str
+    parameters: Mapping[str, Parameter]
+    attributes: Mapping[str, int] = field(default_factory=dict)
+    dims: Mapping[str, int] = field(default_factory=dict)
+
+
+class Compiler(Statements):
+    """Translates one kernel. Its methods are what the handlers in `..lowering` work with."""
+
+    def kernel(self, found: source.Source, head: Head, locations: bool) -> str:
+        """The text of the kernel that a Python function describes."""
+        assert isinstance(found.node, ast.FunctionDef)
+        body = analysis.body_of(found.node)
+        self.begin(head, (found.file, found.node.lineno, found.node.col_offset + 1), PythonScope(found.function), body)
+        self.block(body)
+        value = self.frame.variables.get(RESULT)
+        if value is not None and not isinstance(value, Undefined) and value != Const(None):
+            self.fail(
+                f"a kernel returns nothing, and this one returns {value.describe()}", "store results: y[:] = tile"
+            )
+        return self.end(locations)
+
+    def begin(self, head: Head, place: Place, scope: PythonScope | None = None, body: Sequence[ast.stmt] = ()) -> None:
+        self._head, self._start, self.place = head, place, place
+        self.parameters = head.parameters
+        self.arguments = {name: _argument(name, spec, head.dims) for name, spec in head.parameters.items()}
+        self.frame = Frame(dict(self.arguments), scope, place[0], analysis.Liveness(list(body)))
+
+    def end(self, locations: bool) -> str:
+        declared = ", ".join(f"%{name}: {value.type}" for name, value in self.arguments.items())
+        extra = ", ".join(f"{name} = {value}" for name, value in self._head.attributes.items())
+        header = f"comms.kernel @{self._head.name}({declared})" + (f" attributes {{{extra}}}" if extra else "")
+        return self.emitter.render(header, self._start, set(self.arguments), locations)
+
+    def region_of(self, function: Value, arguments: list[Value]) -> Value:
+        """The result of a function of a collective, on tiles."""
+        if not isinstance(function, Function) and not (isinstance(function, Const) and callable(function.py)):
+            self.fail(f"{function.describe()} is no function of tiles", "write a lambda or name a function")
+        saved = self.in_region
+        self.in_region = True
+        try:
+            return self.call(function, arguments, {})
+        finally:
+            self.in_region = saved
+
+
+def _argument(name: str, spec: Parameter, dims: Mapping[str, int]) -> Argument:
+    if spec.kind == "scalar":
+        return Scalar(f"%{name}", spec.dtype)
+    shape = tuple(d if isinstance(d, int) else dims.get(d) for d in spec.shape)
+    if spec.kind == "window":
+        return Window(f"%{name}", shape, spec.dtype, name)
+    if spec.kind == "array":
+        return Memory(f"%{name}", shape, spec.dtype, name)
+    return Cells(f"%{name}", spec.kind, shape[0] or 1, name)

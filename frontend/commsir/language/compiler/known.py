@@ -1,0 +1,74 @@
+"""What is known when the kernel is compiled: objects of Python, dimensions with names, the elements of tuples."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import diagnostics
+from ..dtypes import DType, as_dtype
+from ..parameters import Dim, Parameter
+from .for_loops import ForLoops
+from .values import Argument, Const, Memory, Peers, Range, Value, Window, items_of
+
+
+class Known(ForLoops):
+    """The layer that knows Python's objects."""
+
+    def __init__(self, ranks: int | None = None) -> None:
+        super().__init__(ranks)
+        # The kernel's, for dimensions that are named.
+        self.parameters: Mapping[str, Parameter] = {}
+        self.arguments: Mapping[str, Argument] = {}
+
+    def python(self, found: Any, node: ast.AST | None = None) -> Value:
+        """A Python object that a kernel refers to, as a constant."""
+        if isinstance(found, Value):
+            return found
+        if isinstance(found, Dim):
+            return self._dimension(found, node)
+        if type(found).__module__ == "numpy" and hasattr(found, "item") and getattr(found, "shape", None) == ():
+            return Const(found.item())
+        if hasattr(found, "__dlpack__") or type(found).__name__ == "ndarray":
+            self.fail("an array from outside cannot be used in a kernel", "pass it as an argument", node)
+        return Const(found)
+
+    def _dimension(self, name: Dim, node: ast.AST | None) -> Value:
+        """The number that a named dimension has: of the first parameter with it."""
+        for parameter, spec in self.parameters.items():
+            if name in spec.shape and isinstance(base := self.arguments[parameter], Memory | Window):
+                return self.extent(base, spec.shape.index(name))
+        self.fail(f"the dimension '{name}' is not one of this kernel's parameters", node=node)
+
+    def items(self, value: Value, node: ast.AST | None = None) -> tuple[Value, ...]:
+        """The elements of a tuple, a list, or a range of numbers that are known."""
+        items = items_of(value)
+        if items is None:
+            counted = "loop over it alone, and count in a variable: i = 0 before the loop, i += 1 in it"
+            hint = counted if isinstance(value, Range | Peers) else "write a tuple"
+            self.fail(f"{value.describe()} has no elements that are known", hint, node)
+        return items
+
+    def known(self, value: Value, what: str, kind: type | tuple[type, ...], hint: str = "") -> Any:
+        """A constant of a Python type."""
+        if isinstance(value, Const) and isinstance(value.py, kind) and not (isinstance(value.py, bool) and kind is int):
+            return value.py
+        names = kind.__name__ if isinstance(kind, type) else " or ".join(k.__name__ for k in kind)
+        wanted = f"a Python {names}" if isinstance(value, Const) else "known when the kernel is compiled"
+        self.fail(f"{what} is {value.describe()}; it has to be {wanted}", hint)
+
+    def choice(self, value: Value, what: str, known: Sequence[str], hint: str = "") -> str:
+        """A constant string that is one of those known; `hint` is added where it is not."""
+        text = value.py if isinstance(value, Const) else None
+        if text not in known:
+            close = diagnostics.did_you_mean(str(text), known, 0.75)
+            names = ", ".join(name or '""' for name in known)
+            self.fail(f"{what} is {value.describe()}", f"{close} it is one of {names}{hint}".strip())
+        return str(text)
+
+    def element_type(self, value: Value, what: str = "the type of the elements") -> DType:
+        dtype = as_dtype(value.py) if isinstance(value, Const) else None
+        if dtype is None:
+            self.fail(f"{what} is {value.describe()}", "write f32, bf16, i32, …")
+        return dtype

@@ -1,0 +1,89 @@
+"""Handlers: what implements the functions, methods and attributes of the language, and Python's that kernels know.
+
+`..lowering` fills the tables, the compiler reads them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .. import functions
+from .values import Const, Value
+
+Handler = Callable[..., Value | None]
+H = TypeVar("H", bound=Handler)
+
+FUNCTIONS: dict[Any, tuple[inspect.Signature, Handler]] = {}
+METHODS: dict[tuple[type[Value], str], tuple[inspect.Signature, Handler]] = {}
+ATTRIBUTES: dict[tuple[type[Value], str], Handler] = {}
+
+
+def function(implemented: Any) -> tuple[inspect.Signature, Handler] | None:
+    """The signature and handler of a Python object that kernels can call."""
+    try:
+        return FUNCTIONS.get(implemented)
+    except TypeError:  # not hashable
+        return None
+
+
+def own_signature(handler: Handler, skipped: int) -> inspect.Signature:
+    """The parameters of a handler but the first ones, with defaults as Python has them."""
+    parameters = list(inspect.signature(handler).parameters.values())[skipped:]
+    return inspect.Signature(
+        [
+            p.replace(annotation=p.empty, default=p.default.py if isinstance(p.default, Const) else p.default)
+            for p in parameters
+        ]
+    )
+
+
+def names() -> list[str]:
+    """The functions that a kernel can name without an import of its own."""
+    known = [f.__name__ for f in functions.ALL]
+    return known + [name for name, f in vars(builtins).items() if callable(f) and function(f) is not None]
+
+
+def lowers(*implemented: Any, variadic: bool = False) -> Callable[[H], H]:
+    """The handler of functions: the language's have the signature that they declare, Python's that of the handler.
+
+    A `variadic` one gets all its arguments as one Seq.
+    """
+
+    def register(handler: H) -> H:
+        for one in implemented:
+            declared = one in functions.ALL
+            signature = functions.plain(inspect.signature(one)) if declared else own_signature(handler, 1)
+            if variadic:
+                only = next(iter(signature.parameters.values()))
+                signature = inspect.Signature([only.replace(kind=only.VAR_POSITIONAL)])
+            FUNCTIONS[one] = (signature, handler)
+        return handler
+
+    return register
+
+
+def lowers_method(*kinds: type[Value], name: str, of: Callable[..., Any] | None = None) -> Callable[[H], H]:
+    """The handler of a method: of that of a function of the language, whose first argument comes before the dot."""
+
+    def register(handler: H) -> H:
+        signature = own_signature(handler, 2)
+        if of is not None:
+            declared = functions.plain(inspect.signature(of))
+            signature = declared.replace(parameters=list(declared.parameters.values())[1:])
+        for kind in kinds:
+            METHODS[kind, name] = (signature, handler)
+        return handler
+
+    return register
+
+
+def lowers_attribute(*kinds: type[Value], name: str) -> Callable[[H], H]:
+    def register(handler: H) -> H:
+        for kind in kinds:
+            ATTRIBUTES[kind, name] = handler
+        return handler
+
+    return register

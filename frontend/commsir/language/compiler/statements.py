@@ -1,0 +1,192 @@
+"""Statements: one method for each kind of node that has no value."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from functools import partial
+
+from .. import functions
+from ..dtypes import INDEX, as_dtype
+from . import analysis, registry
+from .calls import Calls
+from .carried import CONTINUE, RESULT, RETURN
+from .emitter import Line, quote
+from .values import Channel, Const, Function, Memory, Scalar, Seq, Team, Tile, Token, Undefined, Value, View, items_of
+
+
+class Statements(Calls):
+    """The layer that knows statements."""
+
+    def block(self, body: Sequence[ast.stmt]) -> None:
+        for i, statement in enumerate(body):
+            self.place = self.at(statement)
+            self.visit(statement)
+            rest = body[i + 1 :]
+            left = self.has_left()
+            if left is None and rest:
+                self.unless_left(partial(self.block, rest), self.frame.live.after[id(body[-1])])
+            if left is not False:
+                return
+
+    def visit_Pass(self, s: ast.Pass) -> None:
+        pass
+
+    def visit_Expr(self, s: ast.Expr) -> None:
+        if not (isinstance(s.value, ast.Constant) and isinstance(s.value.value, str | type(...))):
+            value = self.expression(s.value)
+            if isinstance(s.value, ast.Compare | ast.BinOp) and not isinstance(value, Token):
+                self.fail("this value goes nowhere", "assign it, or leave the line out", s)
+
+    def visit_Assign(self, s: ast.Assign) -> None:
+        value = self.expression(s.value)
+        for target in s.targets:
+            self.place = self.at(s)
+            self.assign(target, value)
+
+    def visit_AnnAssign(self, s: ast.AnnAssign) -> None:
+        if s.value is None:
+            return
+        value = self.expression(s.value)
+        wanted = self.expression(s.annotation)
+        dtype = as_dtype(wanted.py) if isinstance(wanted, Const) else None
+        if dtype is not None:
+            n = self.number(value)
+            value = self.tile(n, n.length, dtype) if isinstance(n, Tile) else self.scalar(n, dtype)
+        self.assign(s.target, value)
+
+    def visit_AugAssign(self, s: ast.AugAssign) -> None:
+        if isinstance(s.target, ast.Name):
+            old = self.expression(ast.copy_location(ast.Name(s.target.id, ast.Load()), s.target))
+            self.assign(s.target, self.binary(s.op, old, self.expression(s.value)))
+        elif isinstance(s.target, ast.Subscript):
+            place = self._stored_to(s.target)
+            self.place = self.at(s)
+            self.store(place, self.binary(s.op, self.load_view(place), self.expression(s.value)))
+        else:
+            self.fail("only variables and elements of memory can be assigned to", node=s)
+
+    def assign(self, target: ast.expr, value: Value) -> None:
+        if isinstance(target, ast.Name):
+            value = self.snapshot(value)
+            if isinstance(value, Scalar | Tile | Token | Team | Memory | Channel):
+                self.emitter.hint(value.name, target.id)
+            self.frame.variables[target.id] = value
+        elif isinstance(target, ast.Tuple | ast.List):
+            self._unpack(target, value)
+        elif isinstance(target, ast.Subscript):
+            place = self._stored_to(target)
+            self.place = self.at(target)
+            self.store(place, value)
+        else:
+            self.fail("attributes cannot be assigned to", "use a variable", target)
+
+    def _stored_to(self, target: ast.Subscript) -> View:
+        place = self.subscript(self.expression(target.value), target.slice, target)
+        if not isinstance(place, View):
+            self.fail(f"{place.describe()} cannot be assigned to", "only elements of memory can", target)
+        return place
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
+        items = items_of(value)
+        if items is None:
+            self.fail(f"{value.describe()} cannot be unpacked", node=target)
+        if any(isinstance(element, ast.Starred) for element in target.elts):
+            self.fail("a name with a star cannot be compiled", "give each value a name of its own", target)
+        if len(items) != len(target.elts):
+            self.fail(f"{len(items)} values for {len(target.elts)} names", node=target)
+        for element, item in zip(target.elts, items, strict=True):
+            self.assign(element, item)
+
+    def visit_If(self, s: ast.If) -> None:
+        condition = self.expression(s.test)
+        self.region_guard(condition, "if", "choose with where(condition, a, b)")
+        self.branch(condition, partial(self.block, s.body), partial(self.block, s.orelse), self.frame.live.after[id(s)])
+
+    def visit_For(self, s: ast.For) -> None:
+        if self.in_region and not isinstance(self.expression(s.iter), Seq):
+            self.fail("no loops in the function of a collective", "work on the whole tile, or loop over a tuple")
+        self.for_loop(s)
+
+    def visit_While(self, s: ast.While) -> None:
+        if self.in_region:
+            self.fail("no loops in the function of a collective", "work on the whole tile")
+        self.while_loop(s)
+
+    def visit_Break(self, s: ast.Break) -> None:
+        self.frame.variables[self.frame.loops[-1]] = Const(True)
+
+    def visit_Continue(self, s: ast.Continue) -> None:
+        self.frame.variables[CONTINUE] = Const(True)
+
+    def visit_Return(self, s: ast.Return) -> None:
+        value = self.expression(s.value) if s.value else Const(None)
+        self.frame.variables[RESULT] = self.snapshot(value)
+        self.frame.variables[RETURN] = Const(True)
+
+    def visit_FunctionDef(self, s: ast.FunctionDef) -> None:
+        self.frame.variables[s.name] = Function(s, self.frame, s.name)
+
+    def visit_Assert(self, s: ast.Assert) -> None:
+        what = s.msg.value if isinstance(s.msg, ast.Constant) else None
+        text = what if isinstance(what, str) else f"assert {ast.unparse(s.test)}"
+        if self._assert_range(s.test, text):
+            return
+        condition = self.condition(self.expression(s.test))
+        if isinstance(condition, Const):
+            if not condition.py:
+                self.fail(f"this does not hold: {text}")
+            return
+        zero = self.constant(0, INDEX)
+        off = self.select(condition, zero, self.constant(1, INDEX))
+        self.check_bounds(text, self.scalar(off), zero, zero)
+
+    def _assert_range(self, test: ast.expr, text: str) -> bool:
+        """`0 <= i < n` is a check of bounds, whose report names the numbers."""
+        if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Constant) and test.left.value == 0):
+            return False
+        if [type(op) for op in test.ops] != [ast.LtE, ast.Lt]:
+            return False
+        value, limit = (self.number(self.expression(c)) for c in test.comparators)
+        if isinstance(value, Const) and isinstance(limit, Const):
+            return False
+        if not all(isinstance(v, Const) or isinstance(v, Scalar) and v.dtype.is_integer for v in (value, limit)):
+            return False
+        self.place = self.at(test)
+        count = self.constant(1, INDEX)
+        self.check_bounds(text, self.index(value, "the value"), count, self.index(limit, "the limit"))
+        return True
+
+    def visit_With(self, s: ast.With) -> None:
+        name, first, last = self._role(s)
+        before, lines = dict(self.frame.variables), list[Line]()
+        place = self.at(s)
+        with self.emitter.into(lines, 1):
+            self.block(s.body)
+        if self.frame.variables.get(RETURN) not in (None, Const(False)):
+            self.fail("a role cannot return: other blocks go on behind it", "put the rest under an if", s)
+        for changed in analysis.assigned(s.body):
+            before[changed] = Undefined(
+                f"'{changed}' gets its value in the role at line {s.lineno}, which other blocks do not run"
+            )
+        self.frame.variables = before
+        self.emitter.emit(f"comms.role {quote(name)} blocks {first} to {last} {{", None)
+        self.emitter.splice(lines)
+        self.emitter.emit("}", place)
+
+    def _role(self, s: ast.With) -> tuple[str, int, int]:
+        """The name and the blocks of the role that a `with` is."""
+        call = s.items[0].context_expr
+        role = self.expression(call.func) if len(s.items) == 1 and isinstance(call, ast.Call) else None
+        if not isinstance(call, ast.Call) or not isinstance(role, Const) or role.py is not functions.role:
+            self.fail("with cannot be compiled", 'the one form is: with role("name", first, last): …', s)
+        keywords = {str(k.arg): self.expression(k.value) for k in call.keywords}
+        parts = self.bind_call(registry.FUNCTIONS[role.py][0], "role", self.elements(call.args), keywords)
+        name, first, last = (v.py if isinstance(v, Const) else None for v in parts.values())
+        if not isinstance(name, str) or not isinstance(first, int) or not isinstance(last, int):
+            self.fail(
+                "a role has a name and two numbers of blocks that are known", 'as in: with role("send", 0, 2):', s
+            )
+        if s.items[0].optional_vars:
+            self.fail("a role has no value", "leave 'as …' out", s)
+        return name, first, last

@@ -1,0 +1,161 @@
+"""Subscripts: parts of arrays, elements of tuples, cells of signals, slots of channels."""
+
+from __future__ import annotations
+
+import ast
+
+from .emitter import Line
+from .known import Known
+from .values import Cell, Cells, Channel, Const, Memory, Scalar, Seq, Slot, Tile, Value, View, Window
+
+
+class Subscripts(Known):
+    """The layer that knows subscripts."""
+
+    def subscript(self, base: Value, key: ast.expr, node: ast.Subscript) -> Value:
+        """What `base[key]` names: a part of memory is loaded, or stored to, by who asks."""
+        self.place = self.at(node)
+        if isinstance(base, Memory | Window):
+            return self._view(base, key)
+        base = self.load_view(base)
+        if isinstance(base, Seq) or isinstance(base, Const) and hasattr(base.py, "__getitem__"):
+            return self._static_item(base, key)
+        index = self.expression(key) if not isinstance(key, ast.Slice | ast.Tuple) else None
+        if isinstance(base, Cells) and index is not None:
+            self._known_cell(base, index)
+            return Cell(base, self.index(index, f"the cell of '{base.label}'"))
+        if isinstance(base, Channel) and index is not None:
+            return Slot(base, self.index(index, "the slot"))
+        if isinstance(base, Tile):
+            if base.length == 1 and index == Const(0):
+                return self.scalar(base)
+            self.fail(
+                "a tile has no subscripts", "load a part of the array, or reduce the tile: t.sum(), t.max()", node
+            )
+        self.fail(f"{base.describe()} has no subscripts", node=node)
+
+    def _known_cell(self, cells: Cells, index: Value) -> None:
+        if isinstance(index, Const) and isinstance(index.py, int) and not 0 <= index.py < cells.count:
+            self.fail(
+                f"cell {index.py} of {cells.describe()}, which has {cells.count}",
+                f"annotate it as {cells.kind.capitalize()}[{index.py + 1}]",
+            )
+
+    def _static_item(self, base: Value, key: ast.expr) -> Value:
+        if isinstance(key, ast.Slice):
+            parts = [self.expression(p) if p else Const(None) for p in (key.lower, key.upper, key.step)]
+            if not all(isinstance(p, Const) for p in parts):
+                self.fail("a slice of a tuple needs numbers that are known", node=key)
+            items = self.items(base, key)
+            return Seq(items[slice(*(p.py for p in parts if isinstance(p, Const)))])
+        index = self.expression(key)
+        if not isinstance(index, Const):
+            self.fail(
+                "which element it is has to be known when the kernel is compiled",
+                "put the values in an array and pass it",
+                key,
+            )
+        try:
+            if isinstance(base, Seq):
+                item: Value = base.items[index.py]
+                return item
+            assert isinstance(base, Const)
+            return self.python(base.py[index.py], key)
+        except (LookupError, TypeError) as error:
+            self.fail(f"no element {index.py!r}: {error}", node=key)
+
+    def _view(self, base: Memory | Window, key: ast.expr) -> View:
+        keys = list(key.elts) if isinstance(key, ast.Tuple) else [key]
+        rank = len(base.shape)
+        if len(keys) > rank:
+            self.fail(
+                f"{len(keys)} subscripts for {base.describe()}, which has {rank} dimension{'s' * (rank != 1)}", node=key
+            )
+        if len(keys) == rank and not any(isinstance(k, ast.Slice) for k in keys):
+            indices = tuple(self._one(base, axis, k) for axis, k in enumerate(keys))
+            return View(base, Const(0), Const(1), indices)
+        if any(isinstance(k, ast.Slice) for k in keys[:-1]):
+            self.fail("only the last subscript may be a slice: a tile is contiguous", "load row by row", key)
+        last = keys[-1]
+        if not isinstance(last, ast.Slice):
+            indices = tuple(self._one(base, axis, k) for axis, k in enumerate(keys))
+            return View(base, self.offset(base, indices), self.stride(base, len(keys) - 1))
+        indices = tuple(self._one(base, axis, k) for axis, k in enumerate(keys[:-1]))
+        start, count = self._slice(base, len(keys) - 1, last)
+        count = self.multiply(count, self.stride(base, len(keys) - 1))
+        return View(base, self.offset(base, (*indices, start)), count)
+
+    def _one(self, base: Memory | Window, axis: int, key: ast.expr) -> Value:
+        """A single subscript; a negative number counts from the end."""
+        index = self.number(self.expression(key), "a subscript")
+        if isinstance(index, Tile):
+            if index.length != 1:
+                self.fail(
+                    f"a subscript is {index.describe()}",
+                    "a subscript names one place; choose elements with where(condition, a, b)",
+                    key,
+                )
+            index = self.scalar(index)
+        if not isinstance(index, Const):
+            return self.index(index, "a subscript")
+        if not isinstance(index.py, int):
+            self.fail(f"a subscript is {index.describe()}, not an integer", "convert it: int(…)", key)
+        size = self.extent(base, axis)
+        if isinstance(size, Const) and not -size.py <= index.py < size.py:
+            self.fail(f"{index.py} is out of bounds: {base.describe()} has {size.py} along dimension {axis}", node=key)
+        return self.add(size, index) if index.py < 0 else index
+
+    def _slice(self, base: Memory | Window, axis: int, key: ast.Slice) -> tuple[Value, Value]:
+        """Start and count. The count is known for constants and for `i:i + n`."""
+        if key.step is not None:
+            self.fail("a slice has no step: a tile is contiguous", node=key)
+        start = self.expression(key.lower) if key.lower else Const(0)
+        size = self.extent(base, axis)
+        if (distance := self._distance(key)) is not None:
+            return start, self._known_slice(base, axis, start, distance, size, key)
+        stop = self.expression(key.upper) if key.upper else size
+        start, stop = self._from_end(start, size), self._from_end(stop, size)
+        count = self.subtract(stop, start)
+        if isinstance(count, Const):
+            self._known_slice(base, axis, start, count, size, key)
+        elif isinstance(count, Scalar):
+            count = Scalar(count.name, count.dtype, True)
+        return start, count
+
+    def _known_slice(
+        self, base: Memory | Window, axis: int, start: Value, count: Const, size: Value, key: ast.AST
+    ) -> Const:
+        if not isinstance(count.py, int) or count.py <= 0:
+            self.fail(f"a slice of {count.py} elements", "a slice has at least one element", key)
+        end = start.py + count.py if isinstance(start, Const) else count.py
+        if isinstance(size, Const) and end > size.py:
+            self.fail(
+                f"a slice that ends at {end} of {base.describe()}, which has {size.py} along dimension {axis}", node=key
+            )
+        return count
+
+    def _from_end(self, value: Value, size: Value) -> Value:
+        negative = isinstance(value, Const) and isinstance(value.py, int) and value.py < 0
+        return self.add(size, value) if negative else value
+
+    def _distance(self, key: ast.Slice) -> Const | None:
+        """n of `i:i + n`, `i * n:(i + 1) * n` and `i * n:i * n + n`, where it is a constant."""
+        lower, upper = key.lower, key.upper
+        if lower is None or upper is None or not isinstance(upper, ast.BinOp):
+            return None
+        if isinstance(upper.op, ast.Add):
+            for start, more in ((upper.left, upper.right), (upper.right, upper.left)):
+                if ast.dump(start) == ast.dump(lower):
+                    return self._if_constant(more)
+        if isinstance(upper.op, ast.Mult) and isinstance(lower, ast.BinOp) and isinstance(lower.op, ast.Mult):
+            plus, same = upper.left, ast.dump(lower.right) == ast.dump(upper.right)
+            if same and isinstance(plus, ast.BinOp) and isinstance(plus.op, ast.Add):
+                is_next = ast.dump(plus.left) == ast.dump(lower.left) and self._if_constant(plus.right) == Const(1)
+                return self._if_constant(upper.right) if is_next else None
+        return None
+
+    def _if_constant(self, node: ast.expr) -> Const | None:
+        lines: list[Line] = []
+        with self.emitter.into(lines):
+            value = self.expression(node)
+        return value if isinstance(value, Const) and not lines else None

@@ -1,0 +1,170 @@
+"""scf.while: `while`, and every loop that can be left early. Its condition looks at the flags that leaving sets.
+
+It carries no tiles: they lie in scratch memory from round to round.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..dtypes import BOOL
+from . import analysis
+from .branches import Thunk
+from .carried import BREAK, RETURN, Carried, Leaf, leaf_text, parts
+from .carrying import Carrying, Loop
+from .emitter import Line
+from .values import Const, Memory, Tile, Value
+
+# A leaf that the loop carries: its type, and the memory that it lies in if it is a tile.
+Kept = tuple[Leaf, Memory | None]
+
+
+@dataclass
+class Rounds:
+    """What a loop does besides its body."""
+
+    # Whether there is another round.
+    test: Callable[[], Value]
+    # Before the body of each round.
+    start: Thunk = lambda: None
+    # Variables of the compiler's own that the loop carries, and their values for the next round.
+    counters: list[Carried] = field(default_factory=list)
+    step: Callable[[], list[Value]] = list
+
+
+class WhileLoops(Carrying):
+    """The layer that knows scf.while."""
+
+    def while_loop(self, node: ast.While) -> None:
+        if isinstance(node.test, ast.Constant) and not node.test.value:
+            return self.block(node.orelse)
+        return self.general_loop(node, Rounds(lambda: self.expression(node.test)))
+
+    def general_loop(self, node: Loop, rounds: Rounds) -> None:
+        flag = f"{BREAK}{len(self.frame.loops)}"
+        carried = rounds.counters + self.carried_by(node)
+        if analysis.leaves_loop(node.body, ast.Break):
+            carried.append(self.carried(flag, Const(False)))
+
+        def attempt(given: list[Carried]) -> None:
+            self.bind(given, self.emitter.fresh)
+            self.condition(rounds.test(), "the condition of while")
+            self._round(node, rounds, given, flag)
+
+        before = dict(self.frame.variables)
+        carried = self.settle(node, carried, attempt)
+        kept, inits = self._enter(carried)
+        leaves = [leaf for leaf, memory in kept if memory is None]
+        name = self.emitter.fresh() if leaves else ""
+        condition, body = list[Line](), list[Line]()
+        with self.emitter.into(condition, 1):
+            given = self._bind_kept(carried, kept)
+            self._emit_condition(rounds, carried, list(zip(given, leaves, strict=True)))
+        with self.emitter.into(body, 1):
+            arguments = self._bind_kept(carried, kept)
+            self._round(node, rounds, carried, flag)
+            self._yield_kept(carried, kept)
+        self.place = self.at(node)
+        self.emitter.emit(f"{self.results(name, leaves)}{_while_text(given, inits, leaves)} {{", None)
+        self._emit_regions(condition, body, list(zip(arguments, leaves, strict=True)))
+        self.frame.variables = before
+        results = iter([name] if len(leaves) == 1 else [f"{name}#{i}" for i in range(len(leaves))])
+        self.bind(carried, self._namer(kept, lambda: next(results)))
+        for c in rounds.counters:
+            self.frame.variables.pop(c.name, None)
+        self.forget(node, carried)
+        self.otherwise(node, flag)
+
+    def _round(self, node: Loop, rounds: Rounds, carried: list[Carried], flag: str) -> None:
+        for c in carried:
+            if c.name in (flag, RETURN):  # not left: the condition has looked
+                self.frame.variables[c.name] = Const(False)
+        self.loop_body(node, flag, rounds.start)
+        for c, value in zip(rounds.counters, rounds.step(), strict=True):
+            self.frame.variables[c.name] = value
+
+    def _emit_condition(self, rounds: Rounds, carried: list[Carried], given: list[tuple[str, Leaf]]) -> None:
+        """Not left, and then what the programmer wrote."""
+        left: Value = Const(False)
+        for c in carried:
+            if c.name.startswith(BREAK) or c.name == RETURN:
+                left = self.logical(False, left, self.frame.variables[c.name])
+        if isinstance(left, Const):
+            go = self.truth(rounds.test())
+        else:
+            go = self.truth(self.short_circuit(True, self.logical_not(left), lambda: self.truth(rounds.test())))
+        names, types = ", ".join(n for n, _ in given), ", ".join(leaf_text(leaf) for _, leaf in given)
+        self.emit(f"scf.condition({go.name})" + (f" {names} : {types}" if given else ""))
+
+    def _emit_regions(self, condition: list[Line], body: list[Line], arguments: list[tuple[str, Leaf]]) -> None:
+        self.emitter.splice(condition)
+        self.emitter.emit("} do {", None)
+        if arguments:
+            self.emitter.emit("^bb0(" + ", ".join(f"{n}: {leaf_text(leaf)}" for n, leaf in arguments) + "):", None)
+        self.emitter.splice(body)
+        self.emit("}")
+
+    # Tiles in memory.
+
+    def _enter(self, carried: list[Carried]) -> tuple[list[Kept], list[str]]:
+        """Where leaves lie, and the values before the loop: tiles are put in their memory, the others are arguments."""
+        kept: list[Kept] = []
+        arguments = []
+        owners = [(c, leaf) for c in carried for leaf in c.leaves]
+        for name, (owner, leaf) in zip(self.initial(carried), owners, strict=True):
+            memory = None if leaf[1] is None else self._memory_for(owner, leaf)
+            kept.append((leaf, memory))
+            if memory is None:
+                arguments.append(name)
+            else:
+                self._put(memory, name, leaf)
+        return kept, arguments
+
+    def _memory_for(self, c: Carried, leaf: Leaf) -> Memory:
+        dtype, length = leaf
+        if dtype is BOOL:
+            self.fail(f"'{c.name}' is a tile of bool, which a loop with break, or while, cannot carry", "keep it as i8")
+        made = Memory("", (length,), dtype, c.name)
+        name = self.emitter.once(f"comms.scratch : {made.type}", self.place)
+        self.emitter.hint(name, f"{c.name.strip('$')}_shelf")
+        return Memory(name, made.shape, dtype, c.name)
+
+    def _put(self, memory: Memory, name: str, leaf: Leaf) -> None:
+        dtype, length = leaf
+        assert length is not None
+        self.store_tile(memory, Const(0), Tile(name, dtype, length))
+
+    def _namer(self, kept: list[Kept], fresh: Callable[[], str]) -> Callable[[], str]:
+        """Names for leaves in order: a load for those that lie in memory."""
+        places = iter(kept)
+
+        def name() -> str:
+            (_, length), memory = next(places)
+            if memory is None or length is None:
+                return fresh()
+            return self.load(memory, Const(0), length).name
+
+        return name
+
+    def _bind_kept(self, carried: list[Carried], kept: list[Kept]) -> list[str]:
+        made = self.bind(carried, self._namer(kept, self.emitter.fresh))
+        return [name for name, (_, memory) in zip(made, kept, strict=True) if memory is None]
+
+    def _yield_kept(self, carried: list[Carried], kept: list[Kept]) -> None:
+        typed: list[tuple[str, Leaf]] = []
+        values = [part for value, leaves in self.at_end(carried) for part in parts(value, len(leaves))]
+        for value, (leaf, memory) in zip(values, kept, strict=True):
+            name = self.as_leaf(value, leaf).name
+            if memory is None:
+                typed.append((name, leaf))
+            else:
+                self._put(memory, name, leaf)
+        self.emit_yield(typed)
+
+
+def _while_text(given: list[str], inits: list[str], leaves: list[Leaf]) -> str:
+    pairs = ", ".join(f"{a} = {b}" for a, b in zip(given, inits, strict=True))
+    types = ", ".join(map(leaf_text, leaves))
+    return "scf.while" + (f" ({pairs})" if pairs else "") + f" : ({types}) -> ({types})"

@@ -1,0 +1,97 @@
+"""Python's own functions: `range`, `len`, `min`, `zip` and their like."""
+
+from __future__ import annotations
+
+import ast
+
+from .. import functions as f
+from ..compiler import Compiler
+from ..compiler.registry import Handler, lowers
+from ..compiler.values import Cells, Const, Memory, Peers, Range, Seq, Tile, Value, Window
+from ..dtypes import I64
+from .operands import reduce_tile
+
+
+@lowers(range, variadic=True)
+def _range(c: Compiler, arguments: Seq) -> Value:
+    a = arguments.items
+    if not 1 <= len(a) <= 3:
+        c.fail("range takes one to three numbers")
+    start, stop = (Const(0), a[0]) if len(a) == 1 else (a[0], a[1])
+    return Range(start, stop, a[2] if len(a) == 3 else Const(1))
+
+
+@lowers(f.static_range)
+def _static_range(c: Compiler, arguments: Seq) -> Value:
+    numbers = [
+        c.known(a, "an argument of static_range", int, "it needs numbers that are known; with ranks given, size() is")
+        for a in arguments.items
+    ]
+    return Seq(tuple(Const(i) for i in range(*numbers)))
+
+
+@lowers(len)
+def _len(c: Compiler, value: Value) -> Value:
+    if isinstance(value, Memory | Window):
+        return c.extent(value, 0)
+    value = c.load_view(value)
+    if isinstance(value, Tile):
+        return Const(value.length)
+    return Const(value.count if isinstance(value, Cells) else len(c.items(value)))
+
+
+def _extremes(which: str) -> Handler:
+    def handler(c: Compiler, values: Seq) -> Value:
+        items = [c.load_view(v) for v in values.items]
+        if len(items) == 1:
+            if isinstance(items[0], Tile):
+                return reduce_tile(c, which, items[0])
+            items = list(c.items(items[0]))
+        if not items:
+            c.fail(f"{which} of nothing")
+        result = items[0]
+        for item in items[1:]:
+            result = c.extremum(which, result, item)
+        return result
+
+    return handler
+
+
+lowers(min, variadic=True)(_extremes("min"))
+lowers(max, variadic=True)(_extremes("max"))
+
+
+@lowers(divmod)
+def _divmod(c: Compiler, x: Value, y: Value) -> Value:
+    return Seq((c.binary(ast.FloorDiv(), x, y), c.binary(ast.Mod(), x, y)))
+
+
+@lowers(round)
+def _round(c: Compiler, x: Value) -> Value:
+    return c.scalar(c.unary_math("roundeven", x), I64)
+
+
+@lowers(enumerate)
+def _enumerate(c: Compiler, values: Value, start: Value = Const(0)) -> Value:  # noqa: B008
+    first = c.known(start, "the start of enumerate", int)
+    return Seq(tuple(Seq((Const(first + i), v)) for i, v in enumerate(c.items(values))))
+
+
+@lowers(zip, variadic=True)
+def _zip(c: Compiler, values: Seq) -> Value:
+    return Seq(tuple(Seq(parts) for parts in zip(*(c.items(v) for v in values.items), strict=False)))
+
+
+@lowers(reversed)
+def _reversed(c: Compiler, values: Value) -> Value:
+    if isinstance(values, Peers):
+        return Peers(values.team, not values.reversed)
+    if isinstance(values, Range) and values.step == Const(1):
+        before = [c.subtract(v, Const(1)) for v in (values.stop, values.start)]
+        return Range(before[0], before[1], Const(-1))
+    return Seq(c.items(values)[::-1])
+
+
+@lowers(tuple, list)
+def _tuple(c: Compiler, values: Value = Seq(())) -> Value:  # noqa: B008
+    return Seq(c.items(values))

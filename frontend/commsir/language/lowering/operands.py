@@ -1,0 +1,165 @@
+"""What handlers make of their operands: teams, cells, parts of memory, clauses; or an error that says what to write."""
+
+from __future__ import annotations
+
+import re
+
+from ..compiler import Compiler
+from ..compiler.values import Cell, Cells, Const, Memory, Scalar, Seq, Team, Tile, Token, Value, View, Window
+from ..dtypes import INDEX, DType
+
+ORDERS = ("relaxed", "acquire", "release", "acq_rel")
+SCOPES = ("block", "cluster", "gpu", "sys")
+KINDS = ("sum", "prod", "min", "max", "avg", "and", "or", "xor")
+
+
+def a_team(c: Compiler, team: Value) -> Team:
+    if team == Const(None):
+        return c.team("world")
+    if isinstance(team, Const) and isinstance(team.py, str):
+        return c.team(c.choice(team, "the team", ("world", "lsa", "rail"), "; what follows the team goes by name"))
+    if isinstance(team, Memory | Window):
+        c.fail(f"the team is {team.describe()}", f"what is written is named: outs={team.label}")
+    if not isinstance(team, Team):
+        c.fail(f"the team is {team.describe()}", "make one with team() or team_split(…); what follows it goes by name")
+    return team
+
+
+def a_cell(c: Compiler, cell: Value, kind: str) -> Cell:
+    if isinstance(cell, Cells) and cell.count == 1:
+        cell = Cell(cell, Const(0))
+    if not isinstance(cell, Cell) or cell.cells.kind != kind:
+        c.fail(
+            f"this is {cell.describe()}, where a cell of a {kind} is needed",
+            f"a cell is written as a subscript: {cell.label if isinstance(cell, Cells) else kind}[0]",
+        )
+    return cell
+
+
+def cell_text(c: Compiler, cell: Cell) -> str:
+    return f"{cell.cells.name}[{c.index(cell.index, 'the cell').name}]"
+
+
+def at_peer(c: Compiler, peer: Value, team: Team) -> str:
+    return f"at {c.index(peer, 'the peer').name} of {team.name}"
+
+
+def gin_clause(c: Compiler, gin: Value) -> str:
+    if gin == Const(None):
+        return ""
+    text = c.known(gin, "gin", str, 'as in gin="context_id = 0"')
+    if not re.fullmatch(r"[\w ,=]*", text):
+        c.fail(f"gin is {gin.describe()}", 'as in gin="context_id = 0, backend = proxy"')
+    return f" gin <{text}>" if text else " gin <>"
+
+
+def order_clause(c: Compiler, order: Value, scope: Value | None = None, usual: str = "") -> str:
+    text = c.choice(order, "the order", ORDERS)
+    result = f" order {text}" if text != usual else ""
+    if scope is not None and (reach := c.choice(scope, "the scope", SCOPES)) != "sys":
+        result += f" scope {reach}"
+    return result
+
+
+def change_clause(c: Compiler, set_: Value, add: Value) -> tuple[str, str]:
+    """`set`, `inc` or `add`, and its value."""
+    if set_ != Const(None) and add != Const(None):
+        c.fail("a signal either sets its cell or adds to it", "give set=… or add=…")
+    if set_ == Const(None) and add == Const(None):
+        return "inc", ""
+    kind, value = ("set", set_) if add == Const(None) else ("add", add)
+    return kind, f" value {c.integer(value, kind).name}"
+
+
+def until_clause(c: Compiler, ge: Value, eq: Value) -> str:
+    if (ge == Const(None)) == (eq == Const(None)):
+        c.fail("a wait has one value", "write ge=value (at least) or eq=value (exactly)")
+    kind, value = ("ge", ge) if eq == Const(None) else ("eq", eq)
+    return f"{kind} {c.integer(value, kind).name}"
+
+
+def a_token(c: Compiler, token: Value, what: str, maker: str) -> Token:
+    if not isinstance(token, Token):
+        c.fail(f"{what} is {token.describe()}", f"it is the token that {maker}")
+    return token
+
+
+def after_token(c: Compiler, after: Value) -> Token | None:
+    if after == Const(None):
+        return None
+    return a_token(c, after, "'after'", "a wait gives: t = wait_signal(…)")
+
+
+def optional(value: Value) -> Value | None:
+    return None if value == Const(None) else value
+
+
+def valid_clause(c: Compiler, valid: Value) -> str:
+    return c.valid(optional(valid))
+
+
+def a_length(c: Compiler, length: Value) -> int:
+    if isinstance(length, Seq):
+        c.fail(f"the length of a tile is {length.describe()}", "a tile has one dimension; arrays have more")
+    n = c.known(
+        length, "the length of a tile", int, "a number, a constant, or a dimension that is fixed: k.specialise(n=64)"
+    )
+    if n < 1:
+        c.fail(f"a tile of {n} elements", "a tile has at least one element")
+    return int(n)
+
+
+def a_tile(
+    c: Compiler, value: Value, what: str = "the tile", dtype: DType | None = None, length: int | None = None
+) -> Tile:
+    n = c.number(value, what)
+    if isinstance(n, Tile) or length is not None:
+        return c.tile(n, length or n.length, dtype, what)  # type: ignore[union-attr]
+    return c.tile(n, 1, dtype, what)
+
+
+def reduce_tile(c: Compiler, kind: str, tile: Value) -> Tile:
+    t = a_tile(c, tile)
+    return Tile(c.result(f"comms.row_reduce {kind} {t.name} : {t.type} -> tensor<1x{t.dtype.mlir}>"), t.dtype, 1)
+
+
+def a_part(c: Compiler, value: Value, what: str) -> tuple[Memory | Window, Scalar, Value]:
+    """Memory, offset and count of an array or a part of one."""
+    if isinstance(value, Memory | Window):
+        return value, c.constant(0, INDEX), c.size(value)
+    if isinstance(value, View):
+        if value.indices:
+            return value.base, c.index(c.offset(value.base, value.indices), "the offset"), Const(1)
+        return value.base, c.index(value.offset, "the offset"), value.count
+    c.fail(
+        f"{what} is {value.describe()}, where memory is needed",
+        "pass an array or a part of one, such as x[0:64]; a tile is stored first",
+    )
+
+
+def count_of(c: Compiler, count: Value, source: Value, dest: Value) -> Scalar:
+    if count != Const(None):
+        return c.index(count, "the count")
+    if isinstance(source, Const) and isinstance(dest, Const) and source.py != dest.py:
+        c.fail(
+            f"{source.py} elements to a place of {dest.py}",
+            "give both as parts of one length, such as x[0:32], or count=…",
+        )
+    return c.index(source if isinstance(source, Const) or not isinstance(dest, Const) else dest, "the count")
+
+
+def same_elements(c: Compiler, a: Memory | Window, b: Memory | Window) -> None:
+    if a.dtype is not b.dtype:
+        c.fail(
+            f"{a.describe()} has {a.dtype.name}, {b.describe()} has {b.dtype.name}",
+            "bytes travel as they are: both have one type",
+        )
+
+
+def a_window(c: Compiler, value: Value, what: str) -> Window:
+    if not isinstance(value, Window):
+        c.fail(
+            f"{what} is {value.describe()}, where a window is needed",
+            "peers reach windows only: annotate it f32[Window, …]",
+        )
+    return value
