@@ -380,7 +380,8 @@ void Reader::readNumbers(KernelOp kernel) {
   for (const KernelNumber &number : kernelNumbers)
     if (auto value =
             kernel->getAttrOfType<IntegerAttr>(("comms." + number.name).str()))
-      problem.*number.field = std::max(value.getInt(), number.least);
+      problem.*number.field =
+          std::max(value.getValue().trySExtValue().value_or(0), number.least);
 }
 
 LogicalResult Reader::readOperands() {
