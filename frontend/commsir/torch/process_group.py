@@ -26,6 +26,8 @@ from commsir.torch.running import Running
 from commsir.torch.work import Work
 
 dist: Any = torch.distributed
+#: torch.distributed itself leaves it out.
+AllgatherOptions: Any = dist.distributed_c10d.AllgatherOptions
 
 __all__ = ["ProcessGroup", "Work"]
 
@@ -169,7 +171,7 @@ class ProcessGroup(Running):
         each = max(t.numel() for t in targets)
         part = source if source.numel() == each else call.packed([source], each)
         call.copy_step("all_gather", part, call.unpacked(targets, each))
-        call.delegated = lambda other: other.allgather([targets], [source], opts or dist.AllgatherOptions())
+        call.delegated = lambda other: other.allgather([targets], [source], opts or AllgatherOptions())
         return self._submit(call)
 
     def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
@@ -182,7 +184,7 @@ class ProcessGroup(Running):
             )
         source, target = call.input(input), call.output(output)
         call.copy_step("all_gather", source, target)
-        call.delegated = lambda other: other._allgather_base(target, source, opts or dist.AllgatherOptions())
+        call.delegated = lambda other: other._allgather_base(target, source, opts or AllgatherOptions())
         return self._submit(call)
 
     def _gather_words(self, call: Call, inputs: Tensors, outputs: list[Tensors]) -> None:

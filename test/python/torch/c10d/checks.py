@@ -208,6 +208,40 @@ def reductions(rank: int, size: int) -> None:
     assert_own("reduce", "reduce_scatter_tensor", "reduce_scatter")
 
 
+def singles(rank: int, size: int) -> bool:
+    """By the names of torch 2.13 and newer. False: a backend in C++ is not reached by them before that."""
+    group = dist.distributed_c10d._get_default_group()
+    if not hasattr(group, "gather_single"):
+        return False
+    commsir.torch.clear_stats()
+    x, whole = data(rank, (3, 5), torch.float32), data(rank, (3 * size, 5), torch.float32)
+    all_x = [data(r, (3, 5), torch.float32) for r in range(size)]
+    all_whole = [data(r, (3 * size, 5), torch.float32) for r in range(size)]
+    mine = slice(3 * rank, 3 * rank + 3)
+    every, part = torch.empty(3 * size, 5), torch.empty(3, 5)
+    group.all_gather_single(every, x, dist.distributed_c10d.AllgatherOptions()).wait()
+    close(every, torch.cat(all_x))
+    group.reduce_scatter_single(part, whole, dist.ReduceScatterOptions()).wait()
+    close(part, reduced(R.SUM, all_whole)[mine])
+    group.all_to_all_single(every, whole, [], [], dist.AllToAllOptions()).wait()
+    close(every, torch.cat([one[mine] for one in all_whole]))
+    opts = dist.GatherOptions()
+    opts.rootRank = 1
+    stacked = torch.empty(size, 5, 3) if rank == 1 else torch.empty(0)
+    group.gather_single(stacked, x.t(), opts).wait()
+    if rank == 1:
+        close(stacked, torch.stack([one.t() for one in all_x]))
+    opts.rootRank = rank
+    said = error_of(lambda: group.gather_single(torch.empty(7), x, opts))
+    assert f"15 elements from each of {size} ranks into a tensor of 7" in said, said
+    group.all_gather_single_coalesced([every], [x], dist.distributed_c10d.AllgatherOptions()).wait()
+    close(every, torch.cat(all_x))
+    group.reduce_scatter_single_coalesced([part], [whole], dist.ReduceScatterOptions()).wait()
+    close(part, reduced(R.SUM, all_whole)[mine])
+    assert_own("all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single", "gather_into_tensor")
+    return True
+
+
 def coalesced(rank: int, size: int) -> None:
     commsir.torch.clear_stats()
     tensors = [data(rank, n, torch.float32) for n in (3, 17, 64)]
