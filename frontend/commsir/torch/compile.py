@@ -341,8 +341,10 @@ def _lower() -> None:
         )
 
 
-#: Passes that newer torch calls with more than the graph; () where there is no such kind.
+#: Passes that torch calls with more than the graph; () where it has no such kind, or takes one pass alone.
 _AWARE: Any = getattr(torch._inductor.custom_graph_pass, "CustomInferenceAwareGraphPass", ())
+if not hasattr(torch._inductor.custom_graph_pass, "get_custom_graph_passes"):
+    _AWARE = ()
 
 
 def _behind(before: Any) -> Any:
