@@ -222,6 +222,15 @@ def loaded_module() -> Any:
     return _loaded
 
 
+def module_at_hand() -> Any:
+    """The extension, where it does not have to be built first; else None."""
+    global _loaded, _searched
+    if not _searched and os.environ.get("COMMSIR_TORCH_BACKEND", "") in ("", "cpp"):
+        _loaded = _prebuilt()
+        _searched = _loaded is not None
+    return _loaded
+
+
 def _module() -> Any:
     """The extension; None: the backend in Python is used.
 

@@ -321,11 +321,16 @@ _after_autograd: Any = torch._C._after_autograd_keyset
 _is_grad_enabled = torch.is_grad_enabled
 
 
+#: The stable ABI has no autograd, and no way to go on below it: the backend's extension has, and calls Python for
+#: derivatives alone. None: Python is asked by each call.
+_extension: Any = backend.module_at_hand()
+_is_direct = _extension is not None
+
+
 def _differentiate(name: str, backward: Any) -> None:
     """Gives an op of one tensor its derivative: `backward` gets the gradient and the op's other arguments.
 
     What torch.library.register_autograd does costs several times as much, since it is made for every kind of schema.
-    The stable ABI has no autograd, and no way to go on below it.
     """
     redispatch = getattr(_OPS.commsir, name).default.redispatch
 
@@ -348,7 +353,10 @@ def _differentiate(name: str, backward: Any) -> None:
         with _below_autograd():
             return redispatch(keys & _after_autograd, input, *others)
 
-    _implementations.impl(name, call, "Autograd", with_keyset=True)
+    if _is_direct:
+        _extension.differentiate(name, call)
+    else:
+        _implementations.impl(name, call, "Autograd", with_keyset=True)
 
 
 _differentiate("all_reduce", _all_reduce_backward)
@@ -374,7 +382,7 @@ def _ranks(group: Any) -> int:
     return _size(_named(group).encode()) if group is None or isinstance(group, str) else int(group.size())
 
 
-#: Of an op: what is traced and differentiated, and the form that has no Python of autograd in its way.
+#: Of an op: what is traced and differentiated, and the form that never has Python of autograd in its way.
 _Forms = tuple[Any, Any]
 _all_reduce: _Forms = (_OPS.commsir.all_reduce.default, _OPS.commsir.all_reduce.out)
 _all_gather: _Forms = (_OPS.commsir.all_gather.default, _OPS.commsir.all_gather.out)
@@ -385,11 +393,13 @@ _broadcast: _Forms = (_OPS.commsir.broadcast.default, _OPS.commsir.broadcast.out
 
 def _call(forms: _Forms, input: torch.Tensor, *others: Any, rows: Any = None) -> torch.Tensor:  # noqa: A002
     """`rows` makes the result where it has not the shape of `input`."""
-    if torch.compiler.is_compiling() or (input.requires_grad and _is_grad_enabled()):
-        return cast(torch.Tensor, forms[0](input, *others))
+    out: torch.Tensor
+    if _is_direct or torch.compiler.is_compiling() or (input.requires_grad and _is_grad_enabled()):
+        out = forms[0](input, *others)
+        return out
     out = rows() if rows is not None else _like(input)
     forms[1](input, *others, out=out)
-    return cast(torch.Tensor, out)
+    return out
 
 
 def all_reduce(input: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:  # noqa: A002

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/torch/c10d/Autograd.h"
 #include "runtime/torch/c10d/Backend.h"
 #include "runtime/torch/c10d/Interrupt.h"
 
@@ -94,6 +95,39 @@ static py::dict toPython(const CallRecord &record) {
 }
 
 //===----------------------------------------------------------------------===//
+// Derivatives
+//===----------------------------------------------------------------------===//
+
+/// Of ops, by their names with "commsir::". They stay: when Python ends, ops
+/// may still be called.
+static std::map<std::string, py::object> &derivatives() {
+  static auto *made = new std::map<std::string, py::object>;
+  return *made;
+}
+
+static py::object toPython(const c10::IValue &value) {
+  if (value.isTensor())
+    return py::cast(value.toTensor());
+  if (value.isInt())
+    return py::cast(value.toInt());
+  return py::cast(value.toStringRef());
+}
+
+/// Calls the op's function of (dispatch keys, its arguments…).
+static void differentiate(const c10::OperatorHandle &op,
+                          c10::DispatchKeySet keys, torch::jit::Stack *stack) {
+  py::gil_scoped_acquire lock;
+  size_t count = op.schema().arguments().size();
+  py::tuple given(count + 1);
+  given[0] = py::cast(keys);
+  for (size_t i = 0; i < count; ++i)
+    given[i + 1] = toPython(torch::jit::peek(*stack, i, count));
+  auto result = derivatives().at(op.schema().name())(*given).cast<at::Tensor>();
+  torch::jit::drop(*stack, count);
+  torch::jit::push(*stack, std::move(result));
+}
+
+//===----------------------------------------------------------------------===//
 // Ctrl-C
 //===----------------------------------------------------------------------===//
 
@@ -150,6 +184,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
     for (const CallRecord &record : ours(backend).recent())
       result.append(toPython(record));
     return result;
+  });
+  module.def("differentiate", [](const std::string &op, py::object function) {
+    derivatives()["commsir::" + op] = std::move(function);
+    passAutograd(op, differentiate);
   });
   module.def("end", [] {
     py::gil_scoped_release unlock;

@@ -17,6 +17,8 @@
 #include <ATen/record_function.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
+
 using namespace commsir::torch_c10d;
 
 /// Profilers are shown what a Work shows them.
