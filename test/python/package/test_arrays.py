@@ -87,6 +87,7 @@ def _new(rank: int, folder: str) -> None:
 
 
 def test_results_are_of_the_inputs_library(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("torch")
     together(_new, tmp_path, 2)
 
 
