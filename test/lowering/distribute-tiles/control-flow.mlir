@@ -119,3 +119,20 @@ comms.kernel @reuse(%x: memref<256xf32>) {
   comms.tile_store %c, %x[%c0] : tensor<256xf32>, memref<256xf32>
   comms.return
 }
+
+// -----
+
+// A loop that counts without a sign stays one.
+// CHECK-LABEL: comms.kernel @unsigned
+// CHECK:       scf.for unsigned %{{.*}} = %c1 to %n step %c1
+comms.kernel @unsigned(%x: memref<32xf32>, %y: memref<32xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = comms.tile_load %x[%c0] : memref<32xf32> -> tensor<32xf32>
+  %r = scf.for unsigned %i = %c1 to %n step %c1 iter_args(%acc = %a) -> (tensor<32xf32>) {
+    %s = arith.addf %acc, %acc : tensor<32xf32>
+    scf.yield %s : tensor<32xf32>
+  }
+  comms.tile_store %r, %y[%c0] : tensor<32xf32>, memref<32xf32>
+  comms.return
+}

@@ -1,0 +1,21 @@
+//===- ScalarStores.h - Stores of one element -------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_TILES_SCALARSTORES_H
+#define COMMSIR_LOWERING_TILES_SCALARSTORES_H
+
+#include "dialect/Comms.h"
+
+namespace mlir::comms::tiles {
+
+/// A store of one element becomes that of a tile of one: of many threads, one
+/// stores it. Not where every thread has memory of its own.
+void storeTilesOfOne(KernelOp kernel);
+
+} // namespace mlir::comms::tiles
+
+#endif // COMMSIR_LOWERING_TILES_SCALARSTORES_H
