@@ -456,7 +456,12 @@ std::string CpuGroup::findDisagreement(const Party &party) const {
     const Step *step = findStep(party.places[member], party.step);
     if (!step || step->digest.load(std::memory_order_relaxed) == party.digest)
       continue;
-    text += "\n  rank " + number(party.members[member]) + ": " + step->text;
+    std::string said = step->text;
+    // A member that owes nobody anything may be far ahead, and have written its
+    // next step over this one meanwhile.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (step->number.load(std::memory_order_relaxed) == party.step)
+      text += "\n  rank " + number(party.members[member]) + ": " + said;
   }
   if (text.empty())
     return text;
@@ -675,8 +680,9 @@ llvm::Error CpuGroup::meet(Party &party, llvm::StringRef failed) {
   Place &own = party.ownPlace();
   uint64_t point = ++party.meetings;
   if (std::string reason = failed.str(); !reason.empty()) {
-    putText(own.reason, kReasonBytes, reason);
-    own.failed.store(point, std::memory_order_release);
+    auto &told = own.failed[point % 2];
+    putText(told.reason, kReasonBytes, reason);
+    told.point.store(point, std::memory_order_release);
   }
   own.met.store(point, std::memory_order_release);
   wakeAll();
@@ -693,10 +699,12 @@ llvm::Error CpuGroup::meet(Party &party, llvm::StringRef failed) {
     breakUp(Kind::Disagree, disagreement);
     return failure();
   }
-  for (int64_t member = 0; member < party.size(); ++member)
-    if (party.places[member].failed.load(std::memory_order_acquire) == point)
+  for (int64_t member = 0; member < party.size(); ++member) {
+    auto &told = party.places[member].failed[point % 2];
+    if (told.point.load(std::memory_order_acquire) == point)
       return makeError(Kind::Peer, "rank " + number(party.members[member]) +
-                                       ": " + party.places[member].reason);
+                                       ": " + told.reason);
+  }
   return llvm::Error::success();
 }
 

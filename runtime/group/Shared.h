@@ -69,10 +69,14 @@ struct alignas(64) Place {
   std::atomic<uint64_t> ended;
   /// The last step, and the point in it, at which it has met the others.
   std::atomic<uint64_t> met;
-  /// The last step of which it says that its part has gone wrong.
-  std::atomic<uint64_t> failed;
+  /// The last even and the last odd of those points at which it has said that
+  /// its part has gone wrong, and why. It may say so again at the next point
+  /// before all have looked at this one, but not at the one after.
+  struct {
+    std::atomic<uint64_t> point;
+    char reason[kReasonBytes];
+  } failed[2];
   Step steps[kSteps];
-  char reason[kReasonBytes];
   /// A segment that it has made for the others.
   int64_t segmentProcess, segmentFile;
   uint64_t segmentBytes;

@@ -187,6 +187,32 @@ TEST(GroupTest, ErrorsOfTheCompilerLeaveTheGroupWhole) {
   });
 }
 
+/// Also when it fails again before the others have looked.
+TEST(GroupTest, WhatFailsOnOneRankIsToldToAll) {
+  runRanks(4, [&](Member &member) {
+    if (member.rank == 1) {
+      ::setenv("COMMSIR_COMPILER", "off", 1);
+      ::setenv("COMMSIR_CACHE_DIR", (member.folder + "/none").c_str(), 1);
+    }
+    group::KernelRequest request;
+    request.algorithm = "one_shot";
+    request.protocol = "pull";
+    for (int64_t elements = 8; elements < 8 * 40; elements += 8) {
+      request.source = allReduceText(elements);
+      auto kernel = member.group->prepare(request);
+      if (kernel)
+        return member.complain("kernel " + llvm::Twine(elements / 8) +
+                               " is there, but not on rank 1");
+      std::string text = llvm::toString(kernel.takeError());
+      if (!llvm::StringRef(text).contains("COMMSIR_COMPILER=off"))
+        return member.complain("kernel " + llvm::Twine(elements / 8) + ": " +
+                               text);
+    }
+    if (member.group->counts().channelBytes != 0)
+      member.complain("channel memory was not given back");
+  });
+}
+
 TEST(GroupTest, ADeadRankIsNamed) {
   runRanks(
       4,
