@@ -372,6 +372,7 @@ static constexpr KernelNumber kernelNumbers[] = {
     {"step_bytes", &Problem::stepBytes, 0},
     {"step_fence", &Problem::stepFence, 0},
     {"late_copies", &Problem::lateCopies, 0},
+    {"held_tiles", &Problem::heldTiles, 0},
 };
 
 ArrayRef<KernelNumber> mlir::comms::getKernelNumbers() { return kernelNumbers; }

@@ -119,6 +119,9 @@ struct Problem {
   /// Whether what came in one step is copied out of its slots in the next,
   /// while links are busy (`comms.late_copies`).
   int64_t lateCopies = 0;
+  /// Tiles that a block may keep in registers over all steps that send them
+  /// (`comms.held_tiles`), rather than load them in each.
+  int64_t heldTiles = 0;
 
   /// Of a problem without arrays, which is to be estimated alone: whether its
   /// outputs are windows.

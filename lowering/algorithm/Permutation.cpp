@@ -9,7 +9,9 @@
 // step k rank r writes to rank r + k, so every link carries one stream in each
 // direction, and a barrier of block b of all ranks after each step keeps it so.
 // Where all write to all at once a host of four H200 moves 290 GB/s a GPU, in
-// step 360.
+// step 360. That barrier orders nothing where the exchange ends in one that
+// does; it may be relaxed, so that nobody waits for stores on their way
+// (`comms.step_fence`).
 //
 // What is final is written straight into the receiver's output where that is a
 // window, and crosses memory once: the parts of all_gather, all_to_all and
@@ -30,6 +32,9 @@
 // uses all slots. A round's sends come behind the barrier that ends the round
 // before it, before which all have received. That takes a protocol whose
 // channels can be reused; over the others every tile has a slot.
+//
+// What came through slots is copied out of them while links are idle, or in the
+// next step (`comms.late_copies`): see Reductions.cpp.
 //
 // The programs are in lowering/permutation.
 //

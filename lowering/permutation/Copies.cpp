@@ -47,8 +47,16 @@ static void copyDirectly(CollectiveBuilder &b) {
         peers, [&](Value peer) { return makeWrite(b, peer); }));
   };
   bool inSteps = goesInSteps(problem, 1);
+  bool holds = problem.inputParts() == 1 && inSteps && e.holdsTiles();
+  SmallVector<Held> held;
+  if (holds) // Nobody writes inputs: loads need not wait for the barrier.
+    held = e.hold(zero, zero, [&](Value, Value tile) {
+      return b.makeOutputs(b.produce({}, tile), own, tile);
+    });
   b.barrier();
-  if (problem.inputParts() == 1 && !inSteps)
+  if (holds)
+    storeHeld(e, held, own);
+  else if (problem.inputParts() == 1 && !inSteps)
     writeToAll(e, own);
   else if (problem.inputParts() == 1)
     e.forSteps([&](const Step &step) {

@@ -97,6 +97,26 @@ void Exchange::forTiles(ArrayRef<Job> jobs) {
   });
 }
 
+bool Exchange::holdsTiles() const {
+  std::optional<int64_t> blocks = b.constantBlocks();
+  return blocks && *blocks > 0 && deal.rounds == 1 &&
+         deal.slots % *blocks == 0 &&
+         deal.pieces * deal.tiles <= b.problem().tiles &&
+         deal.slots / *blocks <= b.problem().heldTiles;
+}
+
+SmallVector<Held>
+Exchange::hold(Value part, Value round,
+               function_ref<Tiles(Value slot, Value tile)> load) {
+  SmallVector<Held> held;
+  for (int64_t slot = 0; slot < deal.slots; slot += *b.constantBlocks()) {
+    Value own = b.add(b.block(), b.constant(slot));
+    Value tile = tileOf(part, round, own).first;
+    held.push_back({own, tile, load(own, tile)});
+  }
+  return held;
+}
+
 void Exchange::forSteps(function_ref<void(const Step &)> body,
                         function_ref<void()> between) {
   int64_t last = b.ranks() - 1;
@@ -203,6 +223,17 @@ void permutation::storeToBoth(CollectiveBuilder &b, ValueRange outputs,
     b.storeOutputs(outputs, part, tile, peer);
 }
 
+void permutation::storeHeld(Exchange &e, ArrayRef<Held> held, Value part) {
+  e.forSteps([&](const Step &step) {
+    for (const Held &one : held) {
+      if (step.isFirst)
+        storeToBoth(e.b, one.tiles, part, one.tile, step.peer);
+      else
+        e.b.storeOutputs(one.tiles, part, one.tile, step.peer);
+    }
+  });
+}
+
 void permutation::gatherDirectly(
     Exchange &e, Value round, function_ref<Tiles(Value slot, Value tile)> get) {
   CollectiveBuilder &b = e.b;
@@ -217,6 +248,8 @@ void permutation::gatherDirectly(
       b.forRanksRotated(
           [&](Value peer) { b.storeOutputs(made, {}, tile, peer); });
     });
+  else if (e.holdsTiles())
+    storeHeld(e, e.hold(b.rank(), round, outputs), {});
   else
     e.forSteps([&](const Step &step) {
       e.forTiles(b.rank(), round, [&](Value slot, Value tile) {

@@ -43,6 +43,12 @@ struct Job {
   std::function<void(Value slot, Value tile, ValueRange loaded)> store;
 };
 
+/// A tile that this block has in registers.
+struct Held {
+  Value slot, tile;
+  Tiles tiles;
+};
+
 /// At step `distance` a rank turns to `peer`, so many ranks after it.
 struct Step {
   Value peer, distance;
@@ -60,6 +66,12 @@ public:
   /// Several jobs in each slot: all load before the first stores, so that they
   /// wait together; but one after the other where tiles may not exist.
   void forTiles(ArrayRef<Job> jobs);
+  /// Whether all that this block has of a part stays in registers over the
+  /// steps: it is little, and as much for each block.
+  bool holdsTiles() const;
+  /// `load` for each tile that is held.
+  SmallVector<Held> hold(Value part, Value round,
+                         function_ref<Tiles(Value slot, Value tile)> load);
   /// `body` for each step, `between` between two. A rank that is alone takes
   /// one, with itself.
   void forSteps(function_ref<void(const Step &)> body,
@@ -122,6 +134,8 @@ void scatterRound(Exchange &e, const Channels &channels, Value round,
 /// Into the own outputs and those of `peer`.
 void storeToBoth(CollectiveBuilder &b, ValueRange outputs, Value part,
                  Value tile, Value peer);
+/// What is held, into the outputs of all, in steps.
+void storeHeld(Exchange &e, ArrayRef<Held> held, Value part);
 /// Writes the own part into the outputs of all: `get` gives a tile of it, as it
 /// travels.
 void gatherDirectly(Exchange &e, Value round,

@@ -10,7 +10,7 @@
 #include "lowering/Algorithm.h"
 #include "lowering/Problem.h"
 #include "lowering/Protocol.h"
-#include "runtime/driver/Options.h"
+#include "runtime/Spelling.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -395,8 +395,8 @@ static const Option kOptions[] = {
      }},
     {"--set", "NAME=LIST",
      "an attribute comms.NAME of our kernels (round_bytes, step_bytes, "
-     "step_fence, late_copies: see comms.kernel in docs/Spec.md) and its "
-     "values, auto: without it; repeat it for other names",
+     "step_fence, late_copies, held_tiles: see comms.kernel in docs/Spec.md) "
+     "and its values, auto: without it; repeat it for other names",
      readNumber},
     {"--graph", "", "calls are captured in a CUDA graph and replayed [so]",
      setFlag<&Plan::graph, true>},
@@ -516,7 +516,7 @@ static llvm::Error unknownOption(llvm::StringRef name) {
   llvm::SmallVector<llvm::StringRef> names = {"--compare"};
   for (const Option &option : kOptions)
     names.push_back(option.name);
-  llvm::StringRef near = driver::closest(name, names);
+  llvm::StringRef near = closest(name, names);
   return usage("unknown argument '" + name + "'" +
                (near.empty() ? llvm::Twine("; --help lists all")
                              : "; did you mean " + near + "?"));

@@ -19,10 +19,11 @@ ELEMENTS = {"f32": np.float32, "i32": np.int32}
 OPS = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast")
 #: Pairs of a variant and a collective that has none.
 WITHOUT = (("memory", "broadcast"), ("late", "broadcast"), ("in-place", "reduce_scatter"), ("in-place", "all_gather"))
-#: Attributes of a variant: rounds of few bytes; steps that are copied late.
+#: Attributes of a variant: rounds of few bytes; steps that are copied late; tiles that stay in registers over steps.
 ATTRIBUTES = {
     "rounds": {"round_bytes": 4096},
     "late": {"round_bytes": 4096, "step_bytes": 0, "step_fence": 0, "late_copies": 1},
+    "held": {"step_bytes": 0, "step_fence": 0, "held_tiles": 4},
 }
 
 
@@ -115,6 +116,16 @@ def main() -> int:
     for op, part in (*large, ("reduce_scatter", 1 << 20), ("all_gather", 1 << 20), ("all_to_all", 1 << 20)):
         for ranks in (3, 4):
             run(folder, op, ranks, part, 2, "push", "windows")
+            count += 1
+    # Two, four and one tile a block; and a last tile that is not whole, which nobody holds.
+    for op in ("all_reduce", "all_gather"):
+        for ranks, part, blocks, protocol in (
+            (4, 4096, 2, "push"),
+            (3, 6144, 2, "ll"),
+            (2, 512, 1, "pull"),
+            (4, 1000, 3, "push"),
+        ):
+            run(folder, op, ranks, part, blocks, protocol, "held")
             count += 1
     print(f"{count} runs agree")
     return 0

@@ -194,3 +194,20 @@ TEST(Search, NeighboursStayOnTheGpu) {
   question.chip = "cpu";
   EXPECT_TRUE(neighbours({"one_shot", "ll", 0, 1, 1, 1}, question).empty());
 }
+
+TEST(Search, FlatMessagesHaveClustersWhereManyBlocksMeet) {
+  auto clusters = [](Question question, Recipe recipe) {
+    std::set<int64_t> found;
+    for (const Recipe &near : neighbours(recipe, question))
+      found.insert(near.cluster);
+    return found;
+  };
+  Question large = makeRange(kSizes).at(1 << 22);
+  using Set = std::set<int64_t>;
+  EXPECT_EQ(clusters(large, {"permutation", "push", 512, 1, 1, 128}),
+            (Set{1, 2}));
+  EXPECT_EQ(clusters(large, {"permutation", "push", 512, 4, 1, 256}),
+            (Set{2, 4}));
+  EXPECT_EQ(clusters(large, {"one_shot", "ll", 512, 1, 1, 128}), Set{1});
+  EXPECT_EQ(clusters(large, {"permutation", "push", 512, 1, 1, 16}), Set{1});
+}

@@ -150,3 +150,38 @@ comms.kernel @not_late(%x: memref<384xf32>) attributes {ranks = 3 : i64, comms.s
   comms.all_to_all %team ins(%x : memref<384xf32>) outs(%x : memref<384xf32>)
   comms.return
 }
+
+// -----
+
+// Two tiles for each of two blocks are held: loaded before the first barrier,
+// and not between steps.
+// CHECK-LABEL: comms.kernel @held
+// CHECK-COUNT-2: comms.tile_load
+// CHECK-NOT:   comms.tile_load
+// CHECK:       comms.barrier %{{.*}} block
+// CHECK-COUNT-4: comms.tile_store
+// CHECK:       comms.barrier %{{.*}} block order relaxed
+// CHECK-COUNT-2: comms.tile_store
+// CHECK:       comms.barrier %{{.*}} block
+// CHECK-NEXT:  comms.return
+comms.kernel @held(%x: !comms.window<256xf32>, %y: !comms.window<768xf32>)
+    attributes {ranks = 3 : i64, blocks = 2 : i64, comms.step_bytes = 0 : i64, comms.step_fence = 0 : i64, comms.held_tiles = 2 : i64} {
+  %team = comms.team world
+  comms.all_gather %team ins(%x : !comms.window<256xf32>) outs(%y : !comms.window<768xf32>)
+  comms.return
+}
+
+// -----
+
+// Three tiles are too many, and not as many for each block.
+// CHECK-LABEL: comms.kernel @not_held
+// CHECK:       comms.barrier
+// CHECK:       scf.for
+// CHECK-NEXT:    arith
+// CHECK:         comms.tile_load
+comms.kernel @not_held(%x: !comms.window<192xf32>, %y: !comms.window<576xf32>)
+    attributes {ranks = 3 : i64, blocks = 2 : i64, comms.step_bytes = 0 : i64, comms.held_tiles = 2 : i64} {
+  %team = comms.team world
+  comms.all_gather %team ins(%x : !comms.window<192xf32>) outs(%y : !comms.window<576xf32>)
+  comms.return
+}
