@@ -195,8 +195,9 @@ using target::kSitesAttr;
 inline constexpr const char kLaunchAttr[] = "comms.launch";
 /// Of kernels that call NCCL's device library: what their device communicator
 /// must have, {lsa_barriers, rail_barriers, contexts, signals, counters} as
-/// i64, and the unit attribute `multimem`. Also, as a unit attribute, of the
-/// kernel's arguments that kNcclComm and so on name.
+/// i64, how many ranks its team of load/store reach must be where the kernel
+/// asks it (`reach`), and the unit attribute `multimem`. Also, as a unit
+/// attribute, of the kernel's arguments that kNcclComm and so on name.
 inline constexpr const char kNcclAttr[] = "comms.nccl";
 /// Size of the parameter struct in bytes, i64.
 inline constexpr const char kParamsAttr[] = "comms.param_bytes";

@@ -44,13 +44,28 @@ struct CallNccl : comms::impl::CallNcclBase<CallNccl> {
 /// Finds what becomes calls, and refuses cells that both an adapter and stores
 /// would change.
 LogicalResult NcclCaller::collect() {
-  kernel.getBody().walk([&](Operation *op) {
-    if (!op->hasAttr("gin"))
-      return;
-    for (Value operand : op->getOperands())
-      if (isa<SignalType, CounterType>(operand.getType()))
-        overGin.insert(operand);
+  WalkResult known = kernel.getBody().walk([&](Operation *op) {
+    auto gin = op->getAttrOfType<GinAttr>("gin");
+    if (!gin)
+      return WalkResult::advance();
+    for (Value operand : op->getOperands()) {
+      if (!isa<SignalType, CounterType>(operand.getType()))
+        continue;
+      int64_t context = gin.getContextId();
+      auto [entry, isNew] = overGin.insert({operand, context});
+      if (isNew || entry->second == context)
+        continue;
+      op->emitOpError("changes by GIN context ")
+          << context << " cells that another operation changes by context "
+          << entry->second
+          << ": NCCL has cells of its own for each. Take one context, or two "
+             "arguments";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
   });
+  if (known.wasInterrupted())
+    return failure();
   WalkResult result = kernel.getBody().walk([&](Operation *op) {
     bool isOfCells = llvm::any_of(op->getOperands(), [&](Value value) {
       return overGin.contains(value);
@@ -147,6 +162,9 @@ void NcclCaller::tellNeeds() {
       number("rail_barriers", usesRailBarrier ? blocks : 0),
       number("contexts", contexts), number("signals", signals),
       number("counters", counters)};
+  if (knowsReach)
+    needs.push_back(
+        number("reach", kernel.getLsaSize().value_or(*kernel.getRanks())));
   if (usesMultimem)
     needs.push_back(builder.getNamedAttr("multimem", builder.getUnitAttr()));
   kernel->setAttr(kNcclAttr, builder.getDictionaryAttr(needs));

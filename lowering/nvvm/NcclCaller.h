@@ -21,7 +21,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace mlir::comms::nvvm {
@@ -58,6 +58,7 @@ private:
                           bool isReset);
   FailureOr<Value> cell(Operation *op, Value cells, Value index);
   Value context(Attribute gin);
+  Value contextOf(Value cells);
   Value bytes(Value elements, Type element);
 
   // In load/store reach: NcclWindows.cpp.
@@ -95,10 +96,13 @@ private:
   LLVMTypeConverter types;
   /// At the operation that is being lowered.
   ImplicitLocOpBuilder *b = nullptr;
-  /// Signals and counters that adapters change.
-  llvm::SetVector<Value> overGin;
+  /// Signals and counters that adapters change, and the context of those that
+  /// do: NCCL has cells of its own for each.
+  llvm::MapVector<Value, int64_t> overGin;
   /// What the calls need of the device communicator.
   bool usesLsaBarrier = false, usesRailBarrier = false, usesMultimem = false;
+  /// NCCL's team of load/store reach must be the kernel's.
+  bool knowsReach = false;
   int64_t contexts = 0;
   llvm::SmallVector<Operation *> ops;
   llvm::DenseSet<Operation *> waits, parts;

@@ -35,6 +35,11 @@ Value NcclCaller::context(Attribute gin) {
   return arith::ConstantIntOp::create(*b, number, 32);
 }
 
+/// i32: the context of what changes the cells, where NCCL has them.
+Value NcclCaller::contextOf(Value cells) {
+  return arith::ConstantIntOp::create(*b, overGin.lookup(cells), 32);
+}
+
 Value NcclCaller::bytes(Value elements, Type element) {
   int64_t size = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
   Value factor = arith::ConstantIntOp::create(*b, size, 64);
@@ -138,10 +143,10 @@ LogicalResult NcclCaller::lowerWait(Operation *op, Value cells, Value index,
   if (failed(number))
     return failure();
   bool isCounter = isa<CounterType>(cells.getType());
-  Value communicator = comm();
+  Value communicator = comm(), context = contextOf(cells);
   byLeader([&] {
     call(isCounter ? "gin_wait_counter" : "gin_wait_signal",
-         {communicator, *number, least});
+         {communicator, context, *number, least});
   });
   gpu::BarrierOp::create(*b);
   replaceToken(op);
@@ -154,9 +159,10 @@ LogicalResult NcclCaller::lowerCell(Operation *op, Value cells, Value index,
   if (failed(number))
     return failure();
   std::string what = isa<CounterType>(cells.getType()) ? "counter" : "signal";
-  Value communicator = comm();
+  Value communicator = comm(), context = contextOf(cells);
   if (isReset) {
-    byLeader([&] { call("gin_reset_" + what, {communicator, *number}); });
+    byLeader(
+        [&] { call("gin_reset_" + what, {communicator, context, *number}); });
     gpu::BarrierOp::create(*b);
     op->erase();
     return success();
@@ -168,8 +174,8 @@ LogicalResult NcclCaller::lowerCell(Operation *op, Value cells, Value index,
   Value place = ScratchOp::create(*b, shared);
   Value zero = arith::ConstantIndexOp::create(*b, 0);
   byLeader([&] {
-    Value seen =
-        call("gin_read_" + what, {communicator, *number}, b->getI64Type());
+    Value seen = call("gin_read_" + what, {communicator, context, *number},
+                      b->getI64Type());
     memref::StoreOp::create(*b, seen, place, zero);
   });
   gpu::BarrierOp::create(*b);

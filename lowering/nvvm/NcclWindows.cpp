@@ -93,6 +93,7 @@ void NcclCaller::lowerNumber(Operation *op, TeamKind kind, StringRef what) {
   StringRef name = kind == TeamKind::World ? "world_"
                    : kind == TeamKind::Lsa ? "lsa_"
                                            : "rail_";
+  knowsReach |= kind != TeamKind::World;
   Value number = call((name + what).str(), {comm()}, b->getI32Type());
   Value index =
       arith::IndexCastUIOp::create(*b, b->getIndexType(), number).getResult();
@@ -123,6 +124,7 @@ LogicalResult NcclCaller::lowerBarrier(Operation *op, Value team,
       arith::ConstantIntOp::create(*b, order != MemoryOrder::Relaxed, 32);
   usesLsaBarrier |= name != "rail_barrier";
   usesRailBarrier |= !isNear;
+  knowsReach |= !isNear || known.getKind() == TeamKind::Lsa;
   call(name + suffix.str(), {comm(), block, orders});
   replaceToken(op);
   return success();

@@ -413,6 +413,13 @@ private:
                                 "of another release",
                                 facts.rank, facts.ranks, rank, ranks)
                       .str());
+    if (needs.reach && facts.reach != needs.reach)
+      return fail(llvm::formatv("the kernel asks NCCL for teams of load/store "
+                                "reach of {0} ranks, and NCCL's have {1}: give "
+                                "the kernel lsa_size = {1}, or NCCL the "
+                                "variable NCCL_LSA_TEAM_SIZE={0}",
+                                needs.reach, facts.reach)
+                      .str());
     if (needs.usesGin() && facts.unknownAdapter)
       return fail(llvm::formatv("NCCL has chosen an adapter of kind {0} for "
                                 "GIN, for which NVRTC cannot compile NCCL's "

@@ -59,6 +59,13 @@ comms.kernel @tell(%s: !comms.signal<4>, %t: !comms.signal<3>) {
   comms.return
 })";
 
+const char kTeams[] = R"(
+comms.kernel @teams(%w: !comms.window<8xf32>) attributes {lsa_size = 1 : i64} {
+  %lsa = comms.team lsa
+  comms.barrier %lsa block
+  comms.return
+})";
+
 const char kMultimem[] = R"(
 comms.kernel @all(%w: !comms.window<64xbf16>) {
   %c0 = arith.constant 0 : index
@@ -224,6 +231,12 @@ TEST_F(NcclTest, AnOldNcclIsRefusedByFileAndVersion) {
 TEST_F(NcclTest, StructuresOfAnotherReleaseAreNoticed) {
   expect(run([] { return refusal(*compiled(kSum)); }, "rank"),
          {"says that it is rank 1 of 2, not 0 of 2"});
+}
+
+TEST_F(NcclTest, TeamsOfAnotherSizeAreRefused) {
+  expect(run([] { return refusal(*compiled(kTeams)); }, ""),
+         {"reach of 1 ranks, and NCCL's have 2", "lsa_size = 2",
+          "NCCL_LSA_TEAM_SIZE=1"});
 }
 
 TEST_F(NcclTest, GinThatIsNotThereIsRefused) {

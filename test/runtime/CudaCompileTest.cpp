@@ -185,6 +185,7 @@ void expectSame(const CudaKernel &a, const CudaKernel &b) {
     EXPECT_EQ(a.nccl()->contexts, b.nccl()->contexts);
     EXPECT_EQ(a.nccl()->signals, b.nccl()->signals);
     EXPECT_EQ(a.nccl()->counters, b.nccl()->counters);
+    EXPECT_EQ(a.nccl()->reach, b.nccl()->reach);
     EXPECT_EQ(a.nccl()->multimem, b.nccl()->multimem);
   }
   EXPECT_EQ(a.registers(), b.registers());

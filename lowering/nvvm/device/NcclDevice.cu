@@ -145,19 +145,36 @@ COMMSIR_EXPORT void commsir_nccl_lsa_barrier_wait(const Comm *comm,
   session.wait(ncclCoopCta(), orderOf(orders));
 }
 
-/// The ranks that have this rank's place in their load/store reach.
-COMMSIR_EXPORT void commsir_nccl_rail_barrier(const Comm *comm, uint32_t index,
-                                              uint32_t orders) {
+/// What the CTA has put has come to the adapters of its peers, and so comes
+/// before the signals that they are sent afterwards. NCCL orders by itself what
+/// goes to one peer in one context, and a barrier tells others than those.
+static __device__ void finishPuts(const Comm *comm) {
+  for (int context = 0; context < int(comm->ginContextCount); ++context)
+    ncclGin(*comm, context).flush(ncclCoopCta());
+}
+
+static __device__ void meetRail(const Comm *comm, uint32_t index,
+                                uint32_t orders) {
   ncclGinBarrierSession<ncclCoopCta> session(ncclCoopCta(), ncclGin(*comm, 0),
                                              ncclTeamTagRail(), index);
   session.sync(ncclCoopCta(), orderOf(orders), ncclGinFenceLevel::Relaxed);
 }
 
+/// The ranks that have this rank's place in their load/store reach.
+COMMSIR_EXPORT void commsir_nccl_rail_barrier(const Comm *comm, uint32_t index,
+                                              uint32_t orders) {
+  if (orders)
+    finishPuts(comm);
+  meetRail(comm, index, orders);
+}
+
 /// All ranks: those in reach have come, then those that speak for the others'.
 COMMSIR_EXPORT void commsir_nccl_world_barrier(const Comm *comm, uint32_t index,
                                                uint32_t orders) {
+  if (orders)
+    finishPuts(comm);
   commsir_nccl_lsa_barrier(comm, index, orders);
-  commsir_nccl_rail_barrier(comm, index, orders);
+  meetRail(comm, index, orders);
 }
 
 //===----------------------------------------------------------------------===//
@@ -217,37 +234,44 @@ COMMSIR_EXPORT void commsir_nccl_gin_signal_add(const Comm *comm,
 }
 
 /// Returns when the signal of this rank is at least `least`. Nothing ends it
-/// before: NCCL's waits have neither a timeout nor an abort.
+/// before: NCCL's waits have neither a timeout nor an abort. Every context has
+/// signals and counters of its own.
 COMMSIR_EXPORT void commsir_nccl_gin_wait_signal(const Comm *comm,
+                                                 uint32_t context,
                                                  uint32_t signal,
                                                  uint64_t least) {
-  ncclGin(*comm, 0).waitSignal(ncclCoopThread(), signal, least);
+  ncclGin(*comm, int(context)).waitSignal(ncclCoopThread(), signal, least);
 }
 
 COMMSIR_EXPORT uint64_t commsir_nccl_gin_read_signal(const Comm *comm,
+                                                     uint32_t context,
                                                      uint32_t signal) {
-  return ncclGin(*comm, 0).readSignal(signal);
+  return ncclGin(*comm, int(context)).readSignal(signal);
 }
 
 COMMSIR_EXPORT void commsir_nccl_gin_reset_signal(const Comm *comm,
+                                                  uint32_t context,
                                                   uint32_t signal) {
-  ncclGin(*comm, 0).resetSignal(signal);
+  ncclGin(*comm, int(context)).resetSignal(signal);
 }
 
 COMMSIR_EXPORT void commsir_nccl_gin_wait_counter(const Comm *comm,
+                                                  uint32_t context,
                                                   uint32_t counter,
                                                   uint64_t least) {
-  ncclGin(*comm, 0).waitCounter(ncclCoopThread(), counter, least);
+  ncclGin(*comm, int(context)).waitCounter(ncclCoopThread(), counter, least);
 }
 
 COMMSIR_EXPORT uint64_t commsir_nccl_gin_read_counter(const Comm *comm,
+                                                      uint32_t context,
                                                       uint32_t counter) {
-  return ncclGin(*comm, 0).readCounter(counter);
+  return ncclGin(*comm, int(context)).readCounter(counter);
 }
 
 COMMSIR_EXPORT void commsir_nccl_gin_reset_counter(const Comm *comm,
+                                                   uint32_t context,
                                                    uint32_t counter) {
-  ncclGin(*comm, 0).resetCounter(counter);
+  ncclGin(*comm, int(context)).resetCounter(counter);
 }
 
 /// The sources of all puts of this context may be written again.

@@ -72,6 +72,7 @@ static std::optional<NcclNeeds> readNeeds(mlir::LLVM::LLVMFuncOp function) {
   needs.contexts = read("contexts");
   needs.signals = read("signals");
   needs.counters = read("counters");
+  needs.reach = read("reach");
   needs.multimem = entry.contains("multimem");
   return needs;
 }

@@ -48,6 +48,7 @@ static void visitContents(Archive &archive, KernelContents &contents) {
   archive.number(needs.contexts);
   archive.number(needs.signals);
   archive.number(needs.counters);
+  archive.number(needs.reach);
   archive.number(needs.multimem);
   archive.text(contents.ncclCode);
 }

@@ -27,6 +27,8 @@ struct NcclNeeds {
   int64_t lsaBarriers = 0, railBarriers = 0;
   /// Of GIN.
   int64_t contexts = 0, signals = 0, counters = 0;
+  /// Ranks in NCCL's team of load/store reach; 0: any.
+  int64_t reach = 0;
   /// Multicast addresses.
   bool multimem = false;
 

@@ -1,10 +1,11 @@
 // Two puts by GIN that a counter counts, then their source is written again.
+// run.py sets lsa_size.
 comms.kernel @counted(%x: !comms.window<256xi32>,
                       %in: !comms.window<2x256xi32>,
                       %y: memref<256xi32>,
                       %n: memref<2xi64>,
                       %s: !comms.signal<2>,
-                      %c: !comms.counter<2>) {
+                      %c: !comms.counter<2>) attributes {lsa_size = 2 : i64} {
   %team = comms.team world
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -1,9 +1,9 @@
 // By GIN: every block passes its row on to the next rank, by a put and by one
-// with a signal, which says that both have come.
+// with a signal, which says that both have come. run.py sets lsa_size.
 comms.kernel @pass(%x: !comms.window<3x1024xf32>,
                    %in: !comms.window<2x3x1024xf32>,
                    %y: memref<3x1024xf32>,
-                   %s: !comms.signal<6>) {
+                   %s: !comms.signal<6>) attributes {lsa_size = 2 : i64} {
   %team = comms.team world
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -48,7 +48,7 @@ comms.kernel @windows(%w: !comms.window<256xf32>, %out: memref<256xf32>) attribu
 }
 
 // CHECK-LABEL: comms.kernel @wide
-// CHECK-SAME: lsa_barriers = 2 : i64, rail_barriers = 2 : i64
+// CHECK-SAME: lsa_barriers = 2 : i64, rail_barriers = 2 : i64, reach = 4 : i64, signals = 0 : i64
 comms.kernel @wide(%n: memref<1xi64>) attributes {ranks = 8 : i64, lsa_size = 4 : i64, blocks = 2 : i64} {
   %world = comms.team world
   %lsa = comms.team lsa
@@ -98,8 +98,10 @@ comms.kernel @signals(%s: !comms.signal<4>, %n: memref<1xi64>) attributes {ranks
   // CHECK: llvm.call @commsir_nccl_gin_signal_inc(
   comms.signal inc %s[%c0] at %c2 of %team gin <context_id = 1> : !comms.signal<4>
   // CHECK: llvm.call @commsir_nccl_gin_signal_add(
-  comms.signal add %s[%c2] value %five at %c2 of %team gin <> : !comms.signal<4>
-  // CHECK: llvm.call @commsir_nccl_gin_wait_signal(
+  comms.signal add %s[%c2] value %five at %c2 of %team gin <context_id = 1> : !comms.signal<4>
+  // The cells are those of the context that changes them.
+  // CHECK: %[[CONTEXT:.*]] = arith.constant 1 : i32
+  // CHECK: llvm.call @commsir_nccl_gin_wait_signal(%{{.*}}, %[[CONTEXT]], %{{.*}}, %{{.*}})
   %a = comms.wait_signal %s[%c0] ge %five : !comms.signal<4>
   // CHECK: llvm.call @commsir_nccl_gin_wait_signal(
   %b = comms.wait_signal_from %s[%c2] ge %five from %c2 of %team : !comms.signal<4>

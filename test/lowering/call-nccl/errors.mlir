@@ -99,3 +99,14 @@ comms.kernel @no_argument(%s: !comms.signal<4>, %t: !comms.signal<4>, %flag: i1)
   comms.signal inc %either[%c0] at %c0 of %team gin <> : !comms.signal<4>
   comms.return
 }
+
+// -----
+
+comms.kernel @two_contexts(%s: !comms.signal<4>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  comms.signal inc %s[%c0] at %c0 of %team gin <> : !comms.signal<4>
+  // expected-error @+1 {{changes by GIN context 2 cells that another operation changes by context 0: NCCL has cells of its own for each. Take one context, or two arguments}}
+  comms.signal inc %s[%c0] at %c0 of %team gin <context_id = 2> : !comms.signal<4>
+  comms.return
+}
