@@ -97,12 +97,15 @@ void Exchange::forTiles(ArrayRef<Job> jobs) {
   });
 }
 
+/// More tiles than a thread has registers for.
+static constexpr int64_t mostHeld = 32;
+
 bool Exchange::holdsTiles() const {
   std::optional<int64_t> blocks = b.constantBlocks();
   return blocks && *blocks > 0 && deal.rounds == 1 &&
          deal.slots % *blocks == 0 &&
          deal.pieces * deal.tiles <= b.problem().tiles &&
-         deal.slots / *blocks <= b.problem().heldTiles;
+         deal.slots / *blocks <= std::min(b.problem().heldTiles, mostHeld);
 }
 
 SmallVector<Held>
