@@ -209,7 +209,7 @@ def reductions(rank: int, size: int) -> None:
 
 
 def singles(rank: int, size: int) -> bool:
-    """By the names of torch 2.13 and newer. False: a backend in C++ is not reached by them before that."""
+    """By the names of torch 2.14 and newer. False: a backend in C++ is not reached by them before that."""
     group = dist.distributed_c10d._get_default_group()
     if not hasattr(group, "gather_single"):
         return False

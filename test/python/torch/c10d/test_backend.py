@@ -59,7 +59,7 @@ def test_calls(world: World, check: Callable[..., None]) -> None:
 
 def test_calls_by_their_newer_names(world: World) -> None:
     if not all(world.run(checks.singles)):
-        assert world.implementation == "cpp"
+        assert world.implementation != "python"
         pytest.skip("this torch has no such names")
 
 
