@@ -113,6 +113,24 @@ struct DeviceLibrary : testing::Test {
     stream << text;
   }
 
+  /// PTX of NcclLayouts.cu by NVRTC, for those who compare it with another
+  /// compiler's: COMMSIR_TEST_LAYOUTS.
+  void writeLayouts(const NcclInstallation &nccl) {
+    const char *path = std::getenv("COMMSIR_TEST_LAYOUTS");
+    if (!path)
+      return;
+    auto headers = findNcclHeaders(nccl);
+    ASSERT_TRUE(bool(headers)) << llvm::toString(headers.takeError());
+    auto text = llvm::MemoryBuffer::getFile(COMMSIR_NCCL_LAYOUTS);
+    ASSERT_TRUE(bool(text)) << COMMSIR_NCCL_LAYOUTS;
+    auto ptx = compileByNvrtc(
+        (cuda::getNcclDeviceSource() + (*text)->getBuffer()).str(),
+        "NcclLayouts.cu", headers->headers,
+        {"-arch=sm_90", "-std=c++17", "-default-device", "-w", "-rdc=true"});
+    ASSERT_TRUE(bool(ptx)) << llvm::toString(ptx.takeError());
+    write(path, *ptx);
+  }
+
   std::string failure(const NcclInstallation &nccl) {
     auto code = getDeviceCode(nccl, DevicePart::Kernels, "sm_90", *cache);
     return code ? "it worked" : llvm::toString(code.takeError());
@@ -376,6 +394,7 @@ TEST_F(DeviceLibrary, AnotherReleaseIsCompiled) {
       linkPtx(kCaller, "caller", "sm_90", 3, "nvjitlink", functions->code);
   ASSERT_TRUE(bool(linked)) << llvm::toString(linked.takeError());
   EXPECT_NE(linked->facts.registers, 0u);
+  writeLayouts(nccl);
 }
 
 /// Where the host's compiler puts attributes behind a structure's members,
