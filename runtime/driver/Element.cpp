@@ -9,7 +9,9 @@
 
 #include "llvm/ADT/bit.h"
 
+#include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 
@@ -161,6 +163,31 @@ static void widen(const char *bytes, llvm::MutableArrayRef<Out> out) {
   }
 }
 
+/// Integers as what holds them.
+template <typename Out>
+static void widenInts(Element element, const char *bytes,
+                      llvm::MutableArrayRef<Out> out) {
+  switch (element) {
+  case Element::I1:
+  case Element::U8:
+    return widen<uint8_t>(bytes, out);
+  case Element::I8:
+    return widen<int8_t>(bytes, out);
+  case Element::I16:
+    return widen<int16_t>(bytes, out);
+  case Element::U16:
+    return widen<uint16_t>(bytes, out);
+  case Element::I32:
+    return widen<int32_t>(bytes, out);
+  case Element::U32:
+    return widen<uint32_t>(bytes, out);
+  case Element::U64:
+    return widen<uint64_t>(bytes, out);
+  default:
+    return widen<int64_t>(bytes, out);
+  }
+}
+
 void commsir::driver::decode(Element element, const char *bytes,
                              llvm::MutableArrayRef<double> out) {
   switch (element) {
@@ -187,45 +214,32 @@ void commsir::driver::decode(Element element, const char *bytes,
     for (size_t i = 0; i < out.size(); ++i)
       out[i] = decodeNarrow(element, uint8_t(bytes[i]));
     return;
-  case Element::I1:
-  case Element::U8:
-    return widen<uint8_t>(bytes, out);
-  case Element::I8:
-    return widen<int8_t>(bytes, out);
-  case Element::I16:
-    return widen<int16_t>(bytes, out);
-  case Element::U16:
-    return widen<uint16_t>(bytes, out);
-  case Element::I32:
-    return widen<int32_t>(bytes, out);
-  case Element::U32:
-    return widen<uint32_t>(bytes, out);
-  case Element::I64:
-    return widen<int64_t>(bytes, out);
-  case Element::U64:
-    return widen<uint64_t>(bytes, out);
+  default:
+    return widenInts(element, bytes, out);
   }
 }
 
 void commsir::driver::decodeInts(Element element, const char *bytes,
                                  llvm::MutableArrayRef<int64_t> out) {
-  switch (element) {
-  case Element::I1:
-  case Element::U8:
-    return widen<uint8_t>(bytes, out);
-  case Element::I8:
-    return widen<int8_t>(bytes, out);
-  case Element::I16:
-    return widen<int16_t>(bytes, out);
-  case Element::U16:
-    return widen<uint16_t>(bytes, out);
-  case Element::I32:
-    return widen<int32_t>(bytes, out);
-  case Element::U32:
-    return widen<uint32_t>(bytes, out);
-  default:
-    return widen<int64_t>(bytes, out);
+  widenInts(element, bytes, out);
+}
+
+std::string commsir::driver::renderElement(Element element, const char *bytes) {
+  if (!isFloat(element)) {
+    int64_t value;
+    decodeInts(element, bytes, value);
+    return element == Element::U64 ? std::to_string(uint64_t(value))
+                                   : std::to_string(value);
   }
+  double value;
+  decode(element, bytes, value);
+  char text[40];
+  // 9 digits tell any two f32 apart, of f64 it takes as many as there are.
+  if (element != Element::F64)
+    std::snprintf(text, sizeof(text), "%.9g", value);
+  else
+    *std::to_chars(text, text + sizeof(text) - 1, value).ptr = '\0';
+  return text;
 }
 
 /// `value` clamped to the range of a `bits`-wide signed or unsigned integer.

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace commsir::driver {
 
@@ -59,6 +60,9 @@ void decode(Element element, const char *bytes,
 /// Reads integers exactly (U64 wraps).
 void decodeInts(Element element, const char *bytes,
                 llvm::MutableArrayRef<int64_t> out);
+
+/// The element at `bytes`, with all digits that tell it from its neighbours.
+std::string renderElement(Element element, const char *bytes);
 
 /// Writes `value`, rounded to the nearest (ties to even) and saturated, at
 /// `bytes`.

@@ -54,9 +54,9 @@ std::string Comparison::render() const {
   std::string text;
   llvm::raw_string_ostream out(text);
   out << argument << ", rank " << rank << ", element " << renderIndex(index)
-      << ": got " << llvm::format("%.9g", got) << ", expected "
-      << llvm::format("%.9g", expected) << " (allowed difference "
-      << llvm::format("%.3g", allowed) << "); " << mismatches << " of " << count
+      << ": got " << gotText << ", expected " << expectedText
+      << " (allowed difference " << llvm::format("%.3g", allowed) << "); "
+      << mismatches << " of " << count
       << (mismatches == 1 ? " element differs" : " elements differ");
   return text;
 }
@@ -73,10 +73,19 @@ static void record(Comparison &result, const Argument &argument, int64_t flat,
                    double got, double expected, double allowed) {
   if (result.mismatches++)
     return;
+  result.flat = flat;
   result.index = unflatten(flat, argument.shape);
   result.got = got;
   result.expected = expected;
   result.allowed = allowed;
+}
+
+/// As what memory of `element` is read beside a reference of `other`: signless
+/// memory as the reference's sign says.
+static Element viewBeside(Element element, Element other) {
+  return isUnsigned(other) && elementBytes(other) == elementBytes(element)
+             ? other
+             : element;
 }
 
 /// Integers against integers: exact in 64 bits.
@@ -84,10 +93,7 @@ static void compareInts(Comparison &result, const Argument &argument,
                         const char *memory, const Npy &reference,
                         const Tolerance &tolerance) {
   Element element = *argument.element, other = reference.element();
-  // Signless memory is read as the reference's sign says.
-  Element view = element;
-  if (isUnsigned(other) && elementBytes(other) == elementBytes(element))
-    view = other;
+  Element view = viewBeside(element, other);
   int64_t got[kChunk], expected[kChunk];
   for (int64_t start = 0; start < result.count; start += kChunk) {
     size_t n = std::min(kChunk, result.count - start);
@@ -179,6 +185,13 @@ commsir::driver::compare(const Argument &argument, int64_t rank,
   } else {
     compareNumbers(result, argument, memory.data(), other,
                    reference.data().data(), tolerance);
+  }
+  if (result.mismatches) {
+    Element view = isFloat(element) ? element : viewBeside(element, other);
+    result.gotText =
+        renderElement(view, memory.data() + result.flat * elementBytes(view));
+    result.expectedText = renderElement(
+        other, reference.data().data() + result.flat * elementBytes(other));
   }
   return result;
 }

@@ -31,8 +31,11 @@ struct Comparison {
   /// Largest absolute difference; infinite when only one side is a number.
   double maxError = 0;
   /// The first element that differs too much.
+  int64_t flat = 0;
   llvm::SmallVector<int64_t> index;
   double got = 0, expected = 0, allowed = 0;
+  /// The same with all their digits.
+  std::string gotText, expectedText;
 
   /// "y, rank 3, element [0, 17]: got 1.5, expected 1.25 (…)".
   std::string render() const;

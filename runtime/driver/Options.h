@@ -8,6 +8,8 @@
 #ifndef COMMSIR_RUNTIME_DRIVER_OPTIONS_H
 #define COMMSIR_RUNTIME_DRIVER_OPTIONS_H
 
+#include "runtime/Spelling.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -19,6 +21,8 @@
 #include <vector>
 
 namespace commsir::driver {
+
+using commsir::closest;
 
 /// What comms-run's exit status says.
 enum ExitCode : int {
@@ -91,11 +95,6 @@ llvm::Expected<Options> parseOptions(llvm::ArrayRef<const char *> arguments);
 
 /// The text of --help.
 std::string helpText();
-
-/// The candidate closest to `name` if it is close enough for a typing slip,
-/// else "". For "did you mean".
-llvm::StringRef closest(llvm::StringRef name,
-                        llvm::ArrayRef<llvm::StringRef> candidates);
 
 } // namespace commsir::driver
 

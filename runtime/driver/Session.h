@@ -4,6 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+//   Session.cpp           the order of the steps, and how one fails
+//   SessionKernel.cpp     from a file to a compiled kernel
+//   SessionChecks.cpp     whether arguments, files and memory are as asked for
+//   SessionRun.cpp        worlds that are filled and run
+//   SessionSchedules.cpp  one kernel under many orders
+//   SessionResults.cpp    results compared, written, given back
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef COMMSIR_RUNTIME_DRIVER_SESSION_H
 #define COMMSIR_RUNTIME_DRIVER_SESSION_H
@@ -11,6 +20,7 @@
 #include "runtime/driver/Arguments.h"
 #include "runtime/driver/AtomicFile.h"
 #include "runtime/driver/HostData.h"
+#include "runtime/driver/Listener.h"
 #include "runtime/driver/Progress.h"
 #include "runtime/driver/Report.h"
 #include "runtime/driver/Target.h"
@@ -36,25 +46,32 @@ public:
   const Report &execute();
 
 private:
-  class Listener;
-
+  bool prepare();
   bool chooseTarget();
   std::unique_ptr<llvm::MemoryBuffer> readSource();
   bool parse();
   bool selectKernel();
-  bool fixCounts();
+  bool fixRanks();
+  bool fixBlocks();
+  bool refuseCount(llvm::StringRef what, int64_t given, int64_t own);
+  bool fixShapes();
+  void printIr();
+  bool compile();
+
   bool checkMachine();
   bool checkBindings();
+  bool checkScalars();
   bool checkHostArrays();
+  bool checkHostScalars();
+  bool refuseValue(const Argument &argument, const llvm::Twine &what);
   bool checkFiles();
   bool checkOutputs();
-  bool fixShapes();
+  bool checkOutput(const std::string &path, const std::string &writer,
+                   llvm::StringMap<std::string> &writers);
   bool checkMemory(uint64_t extraPerRank, llvm::StringRef what);
-  bool printIr();
-  bool compile();
+
   bool run();
   bool runOnce();
-  bool runSchedules();
   bool attend(llvm::function_ref<bool()> work);
   llvm::Error fillFromHost(World &world);
   void copyToHost(World &world);
@@ -62,9 +79,15 @@ private:
   bool writeResults(World &world);
   bool commit();
 
+  bool runSchedules();
+  bool runFirstSchedule(const cpu::RunOptions &run);
+  unsigned countWorkers(int64_t schedules) const;
+
   bool fail(ExitCode code, const llvm::Twine &message);
   bool fail(ExitCode code, llvm::Error error);
   bool failRun(cpu::RunError error, const llvm::Twine &prefix = "");
+
+  Listener::Output listenerOutput();
 
   /// A world with its inputs bound.
   llvm::Expected<std::unique_ptr<World>>

@@ -110,3 +110,17 @@ TEST(Element, ClampsIntegers) {
   decodeInts(Element::I64, reinterpret_cast<const char *>(&wide), out);
   EXPECT_EQ(out, wide);
 }
+
+TEST(Element, IsRenderedWithAllItsDigits) {
+  auto render = [](Element element, auto value) {
+    return renderElement(element, reinterpret_cast<const char *>(&value));
+  };
+  EXPECT_EQ(render(Element::I32, int32_t(1234567891)), "1234567891");
+  EXPECT_EQ(render(Element::I8, int8_t(-1)), "-1");
+  EXPECT_EQ(render(Element::I64, (int64_t(1) << 53) + 1), "9007199254740993");
+  EXPECT_EQ(render(Element::U64, ~uint64_t(0)), "18446744073709551615");
+  EXPECT_EQ(render(Element::F32, 1.5f), "1.5");
+  EXPECT_NE(render(Element::F32, 1.0f), render(Element::F32, 1.0000001f));
+  EXPECT_EQ(render(Element::F64, 0.1), "0.1");
+  EXPECT_NE(render(Element::F64, 1.0), render(Element::F64, 1 + 0x1p-52));
+}

@@ -55,6 +55,23 @@ TEST(Expect, FindsTheFirstDifference) {
   EXPECT_EQ(renderIndex(result.index), "[1, 1]");
 }
 
+TEST(Expect, TellsLongIntegersApart) {
+  int32_t got[] = {1, 1234567891};
+  int64_t expected[] = {1, 1234567892};
+  Comparison result =
+      check(argument(Element::I32, {2}), bytesOf<int32_t>(got),
+            reference(Element::I64, {2}, bytesOf<int64_t>(expected)));
+  EXPECT_TRUE(llvm::StringRef(result.render())
+                  .contains("element [1]: got 1234567891, expected 1234567892"))
+      << result.render();
+  // Signless memory is told as the reference's sign says.
+  uint32_t large[] = {1, ~uint32_t(0)};
+  result = check(argument(Element::I32, {2}), bytesOf<int32_t>(got),
+                 reference(Element::U32, {2}, bytesOf<uint32_t>(large)));
+  EXPECT_TRUE(llvm::StringRef(result.render()).contains("expected 4294967295"))
+      << result.render();
+}
+
 TEST(Expect, NotANumberEqualsItselfOnly) {
   float nan = NAN, inf = INFINITY;
   float got[] = {nan, nan, inf, inf};

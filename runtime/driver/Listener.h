@@ -1,0 +1,59 @@
+//===- Listener.h - What the compiler says during a step --------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_DRIVER_LISTENER_H
+#define COMMSIR_RUNTIME_DRIVER_LISTENER_H
+
+#include "runtime/driver/Options.h"
+#include "runtime/driver/Progress.h"
+#include "runtime/driver/Report.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+namespace commsir::driver {
+
+/// Notes the errors that are said in its time. Prints what is said, but for
+/// remarks that nobody asked for and warnings that nobody wants; prints nothing
+/// for a caller in the same process.
+class Listener {
+public:
+  struct Output {
+    const Options &options;
+    Report &report;
+    Progress &progress;
+    /// A caller in the same process has the report.
+    bool isSilent;
+  };
+
+  Listener(llvm::SourceMgr &sources, mlir::MLIRContext &context, Output output)
+      : output(output), printer(sources, &context),
+        handler(&context, [this](mlir::Diagnostic &diagnostic) {
+          return mlir::success(!note(diagnostic));
+        }) {}
+
+private:
+  /// Whether to print it.
+  bool note(mlir::Diagnostic &diagnostic) {
+    output.progress.end();
+    auto severity = diagnostic.getSeverity();
+    if (severity == mlir::DiagnosticSeverity::Error)
+      output.report.diagnostics.push_back(describe(diagnostic));
+    if (severity == mlir::DiagnosticSeverity::Remark && !output.options.verbose)
+      return false;
+    if (severity == mlir::DiagnosticSeverity::Warning && output.options.quiet)
+      return false;
+    return !output.isSilent;
+  }
+
+  Output output;
+  mlir::SourceMgrDiagnosticHandler printer;
+  mlir::ScopedDiagnosticHandler handler; // Asked before the printer.
+};
+
+} // namespace commsir::driver
+
+#endif // COMMSIR_RUNTIME_DRIVER_LISTENER_H

@@ -1,0 +1,122 @@
+//===- OptionRules.cpp - Options that make no sense together --------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/driver/OptionRules.h"
+
+#include "runtime/driver/OptionValues.h"
+
+using namespace commsir;
+using namespace commsir::driver;
+
+/// Options that belong to the other target.
+static llvm::Error judgeTarget(const Options &options) {
+  struct Only {
+    bool given;
+    llvm::StringLiteral option;
+  };
+  const Only cpuOnly[] = {{options.seeded, "--seed"},
+                          {options.fuzzSchedules != 0, "--fuzz-schedules"},
+                          {options.fast, "--fast"},
+                          {options.workers != 0, "--workers"},
+                          {options.maxSteps != 0, "--max-steps"},
+                          {!options.trace.empty(), "--trace"},
+                          {options.instrument, "--instrument"},
+                          {options.dumpIr, "--dump-ir"}};
+  const Only cudaOnly[] = {{options.threads != 0, "--threads"},
+                           {options.cluster != 0, "--cluster"},
+                           {!options.impl.empty(), "--impl"},
+                           {!options.devices.empty(), "--devices"},
+                           {options.windows != "auto", "--windows"},
+                           {options.oneProcess, "--one-process"},
+                           {!options.rendezvous.empty(), "--rendezvous"},
+                           {options.graph, "--graph"}};
+  bool cpu = options.target == "cpu";
+  for (const Only &only :
+       cpu ? llvm::ArrayRef<Only>(cudaOnly) : llvm::ArrayRef<Only>(cpuOnly))
+    if (only.given)
+      return usageError(only.option + " belongs to --target " +
+                        (cpu ? "cuda" : "cpu") + ", the run is for " +
+                        options.target);
+  return llvm::Error::success();
+}
+
+/// Options that would be read and forgotten.
+static llvm::Error judgeIdle(const Options &options) {
+  bool isTolerant = options.rtol || options.atol;
+  if (options.expects.empty() && (isTolerant || options.bitwise))
+    return usageError(llvm::Twine(options.bitwise ? "--bitwise"
+                                  : options.rtol  ? "--rtol"
+                                                  : "--atol") +
+                      " is of a comparison, and there is none: give --expect "
+                      "NAME=FILE");
+  if (options.workers && !options.fast && !options.fuzzSchedules)
+    return usageError(
+        "--workers is of --fast and --fuzz-schedules: give one "
+        "of them, or leave it out");
+  if (options.checkEvents && !options.check)
+    return usageError(
+        "--check-events is of the checker, which --no-check leaves "
+        "out: choose one");
+  return llvm::Error::success();
+}
+
+/// Options that cannot stand together.
+static llvm::Error judgePairs(const Options &options) {
+  if (options.impl == "nccl" && options.windows == "plain")
+    return usageError("--impl nccl calls NCCL's device library, which works on "
+                      "NCCL's windows alone: leave out --windows plain");
+  if (options.fast && (options.seeded || options.fuzzSchedules))
+    return usageError(
+        "--fast has no fixed order: it cannot be combined with --seed "
+        "or --fuzz-schedules");
+  if (options.fast && !options.trace.empty())
+    return usageError("--trace needs a fixed order: leave out --fast");
+  if (options.fuzzSchedules && !options.trace.empty())
+    return usageError("--trace follows one order: give --seed instead of "
+                      "--fuzz-schedules");
+  if (options.bitwise && (options.rtol || options.atol))
+    return usageError(
+        "--bitwise allows no difference: leave out --rtol and --atol");
+  if (options.oneProcess && !options.rendezvous.empty())
+    return usageError(
+        "--one-process holds all ranks and --rendezvous one of them: "
+        "choose one");
+  if (options.json && options.dumpIr)
+    return usageError(
+        "--json and --dump-ir both want standard output: choose one");
+  return llvm::Error::success();
+}
+
+/// What a batch is given beside it; its lines say all else.
+static llvm::Error judgeBatch(const Options &options,
+                              llvm::ArrayRef<llvm::StringRef> given) {
+  if (!options.file.empty())
+    return usageError(
+        "--batch takes its kernel files from its lines: leave out '" +
+        options.file + "'");
+  for (llvm::StringRef name : given)
+    if (name != "--batch")
+      return usageError("--batch takes its options from its lines: write " +
+                        name + " into them");
+  return llvm::Error::success();
+}
+
+llvm::Error
+commsir::driver::judgeOptions(const Options &options,
+                              llvm::ArrayRef<llvm::StringRef> given) {
+  if (!options.batch.empty())
+    return judgeBatch(options, given);
+  if (options.file.empty())
+    return usageError(
+        "no kernel file given; usage: comms-run FILE.mlir --ranks N "
+        "(--help shows examples)");
+  if (llvm::Error error = judgeTarget(options))
+    return error;
+  if (llvm::Error error = judgeIdle(options))
+    return error;
+  return judgePairs(options);
+}

@@ -1,0 +1,216 @@
+//===- SessionKernel.cpp - From a file to a compiled kernel ---------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Problem.h"
+#include "runtime/driver/Nesting.h"
+#include "runtime/driver/Session.h"
+#include "runtime/jit/Shapes.h"
+
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+
+#include "llvm/Support/FileSystem.h"
+
+#include <chrono>
+
+using namespace commsir;
+using namespace commsir::driver;
+
+//===----------------------------------------------------------------------===//
+// Source
+//===----------------------------------------------------------------------===//
+
+/// Null when it cannot be read.
+std::unique_ptr<llvm::MemoryBuffer> Session::readSource() {
+  if (host)
+    return llvm::MemoryBuffer::getMemBufferCopy(host->source, options.file);
+  auto refuse = [&](const llvm::Twine &message) {
+    fail(ExitUsage, message);
+    return nullptr;
+  };
+  llvm::sys::fs::file_status status;
+  if (options.file != "-") {
+    if (std::error_code error = llvm::sys::fs::status(options.file, status))
+      return refuse("cannot read the kernel file '" + options.file +
+                    "': " + error.message());
+    if (llvm::sys::fs::is_directory(status))
+      return refuse("the kernel file '" + options.file + "' is a folder");
+    // Some devices have no end.
+    if (!llvm::sys::fs::is_regular_file(status) &&
+        status.type() != llvm::sys::fs::file_type::fifo_file)
+      return refuse("the kernel file '" + options.file +
+                    "' is neither a file nor a pipe");
+  }
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.file);
+  if (!buffer)
+    return refuse("cannot read the kernel file '" + options.file +
+                  "': " + buffer.getError().message());
+  return std::move(*buffer);
+}
+
+bool Session::parse() {
+  std::unique_ptr<llvm::MemoryBuffer> buffer = readSource();
+  if (!buffer)
+    return false;
+  // An embedded zero ends a lexer early: the rest would be dropped silently.
+  bool isText = !buffer->getBuffer().starts_with("ML\xefR");
+  if (isText && buffer->getBuffer().contains('\0'))
+    return fail(ExitCompile, "'" + options.file +
+                                 "' is neither MLIR text nor bytecode: it "
+                                 "holds a zero byte");
+  llvm::StringRef text = buffer->getBuffer();
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  if (isText)
+    if (std::optional<size_t> deep = findDeepNesting(text)) {
+      auto [line, column] = sources.getLineAndColumn(
+          llvm::SMLoc::getFromPointer(text.data() + *deep));
+      return fail(ExitCompile, options.file + ":" + llvm::Twine(line) + ":" +
+                                   llvm::Twine(column) +
+                                   ": brackets are nested more than " +
+                                   llvm::Twine(maxNesting) + " deep");
+    }
+  Listener listener(sources, context, listenerOutput());
+  module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+  if (!module)
+    return fail(ExitCompile, "'" + options.file + "' is not valid");
+  return true;
+}
+
+bool Session::selectKernel() {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (auto candidate : module->getOps<mlir::comms::KernelOp>()) {
+    names.push_back(candidate.getSymName());
+    if (options.kernel.empty() || options.kernel == candidate.getSymName())
+      kernel = candidate;
+  }
+  if (names.empty())
+    return fail(ExitCompile, "'" + options.file + "' has no comms.kernel");
+  std::string list = llvm::join(names, ", ");
+  if (options.kernel.empty() && names.size() > 1)
+    return fail(ExitUsage, "'" + options.file + "' has " +
+                               llvm::Twine(names.size()) +
+                               " kernels; choose one with " +
+                               (host ? "name" : "--kernel") + ": " + list);
+  if (!kernel) {
+    llvm::StringRef near = closest(options.kernel, names);
+    return fail(ExitUsage,
+                "'" + options.file + "' has no kernel '" + options.kernel +
+                    "'" +
+                    (near.empty() ? "; it has: " + list
+                                  : "; did you mean '" + near.str() + "'?"));
+  }
+  report.kernel = kernel.getSymName().str();
+  arguments = listArguments(kernel);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Ranks, blocks, shapes
+//===----------------------------------------------------------------------===//
+
+/// An attribute of the kernel and an option that say different numbers.
+bool Session::refuseCount(llvm::StringRef what, int64_t given, int64_t own) {
+  return fail(ExitUsage, (host ? what + "=" : "--" + what + " ") +
+                             llvm::Twine(given) + ": kernel '" + report.kernel +
+                             "' is written for " + llvm::Twine(own) + " " +
+                             what + " (its attribute `" + what + "`)");
+}
+
+bool Session::fixRanks() {
+  std::optional<int64_t> own = kernel.getRanks();
+  if (own && options.ranks && *own != *options.ranks)
+    return refuseCount("ranks", *options.ranks, *own);
+  if (!own && !options.ranks)
+    return fail(ExitUsage, llvm::Twine(host ? "ranks" : "--ranks") +
+                               " is missing: kernel '" + report.kernel +
+                               "' runs with any number of ranks; try " +
+                               (host ? "ranks=8" : "--ranks 8"));
+  report.ranks = own ? *own : *options.ranks;
+  return true;
+}
+
+bool Session::fixBlocks() {
+  std::optional<int64_t> own = kernel.getBlocks();
+  if (own && options.blocks && *own != options.blocks)
+    return refuseCount("blocks", options.blocks, *own);
+  report.blocks = own              ? *own
+                  : options.blocks ? options.blocks
+                  : mlir::comms::tellsBlocksApart(kernel)
+                      ? target->defaultBlocks()
+                      : 1;
+  constexpr int64_t maxFibers = int64_t(1) << 24;
+  if (report.ranks <= maxFibers / std::max<int64_t>(report.blocks, 1))
+    return true;
+  return fail(ExitUsage, llvm::Twine(report.ranks) + " ranks of " +
+                             llvm::Twine(report.blocks) +
+                             " blocks are more than " + llvm::Twine(maxFibers) +
+                             " blocks in all; ask for fewer");
+}
+
+bool Session::fixShapes() {
+  auto shapes = gatherShapes(arguments, options);
+  if (!shapes)
+    return fail(ExitUsage, shapes.takeError());
+  if (host)
+    for (const auto &shape : host->shapes)
+      shapes->try_emplace(shape.first(), shape.second);
+  if (shapes->empty() &&
+      llvm::all_of(arguments, [](const Argument &a) { return a.isStatic(); }))
+    return true;
+  Listener listener(sources, context, listenerOutput());
+  if (mlir::failed(jit::specialise(*module, report.kernel, *shapes)))
+    return fail(ExitUsage, "the shapes given do not fit '" + report.kernel +
+                               (host ? "'; give an array for each open one"
+                                     : "', or leave some open; give --input "
+                                       "NAME=FILE or --shape NAME=8x64 for "
+                                       "each '?'"));
+  selectKernel();
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Machine code
+//===----------------------------------------------------------------------===//
+
+void Session::printIr() {
+  mlir::OwningOpRef<mlir::ModuleOp> copy = module->clone();
+  mlir::PassManager manager(&context);
+  target->addPasses(manager, report.ranks, report.blocks);
+  if (mlir::failed(manager.run(*copy)))
+    return; // compile() finds the same and reports it.
+  copy->print(llvm::outs());
+  llvm::outs() << "\n";
+}
+
+bool Session::compile() {
+  progress.begin("compiling " + report.kernel);
+  Listener listener(sources, context, listenerOutput());
+  if (options.dumpIr)
+    printIr();
+  report.diagnostics.clear();
+  auto start = std::chrono::steady_clock::now();
+  std::string object;
+  bool dumps = !options.dumpObject.empty();
+  llvm::Error error =
+      target->compile(std::move(module), report.kernel, report.ranks,
+                      report.blocks, dumps ? &object : nullptr);
+  progress.end();
+  if (error) {
+    ExitCode code = jit::isCheckerRefusal(error) ? ExitChecker : ExitCompile;
+    return fail(code, std::move(error));
+  }
+  report.compileMilliseconds = std::chrono::duration<double, std::milli>(
+                                   std::chrono::steady_clock::now() - start)
+                                   .count();
+  if (dumps)
+    if (llvm::Error failure = files.write(options.dumpObject, {object}))
+      return fail(ExitUsage, std::move(failure));
+  report.choices.assign(target->choices().begin(), target->choices().end());
+  if (target->blocks())
+    report.blocks = target->blocks();
+  return true;
+}

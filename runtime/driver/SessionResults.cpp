@@ -1,0 +1,91 @@
+//===- SessionResults.cpp - Results compared, written, given back ---------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/driver/Session.h"
+
+#include <cstring>
+
+using namespace commsir;
+using namespace commsir::driver;
+
+/// What did not change is not written: the caller may not be allowed to.
+void Session::copyToHost(World &world) {
+  if (!host)
+    return;
+  for (const HostArray &array : host->arrays) {
+    llvm::ArrayRef<char> memory =
+        world.memory(compiledIndex(array.argument), array.rank);
+    if (!memory.empty() &&
+        std::memcmp(memory.data(), array.memory.data(), memory.size()) != 0)
+      llvm::copy(memory, array.memory.begin());
+  }
+}
+
+bool Session::compareResults(World &world) {
+  Tolerance tolerance{options.rtol, options.atol, options.bitwise};
+  progress.begin("comparing results");
+  for (const Binding &binding : options.expects) {
+    const Argument &argument = **findArgument(arguments, "--expect", binding);
+    unsigned index = compiledIndex(binding.name);
+    std::optional<Npy> shared;
+    for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      if (!world.isLocal(rank))
+        continue;
+      // One file for all ranks is read once.
+      std::string path = substituteRank(binding.value, rank);
+      if (!shared || path != shared->path()) {
+        llvm::Expected<Npy> npy = Npy::open(path);
+        if (!npy)
+          return fail(ExitUsage, npy.takeError());
+        shared = std::move(*npy);
+      }
+      auto result = compare(argument, rank, world.memory(index, rank), *shared,
+                            tolerance);
+      if (!result)
+        return fail(ExitUsage, result.takeError());
+      if (result->mismatches && report.exitCode == ExitOk) {
+        report.exitCode = ExitWrongResult;
+        report.error = result->render();
+      }
+      report.comparisons.push_back(std::move(*result));
+    }
+  }
+  progress.end();
+  return true;
+}
+
+bool Session::writeResults(World &world) {
+  progress.begin("writing results");
+  for (const Binding &binding : options.outputs) {
+    const Argument &argument = **findArgument(arguments, "--output", binding);
+    unsigned index = compiledIndex(binding.name);
+    std::string header = npyHeader(*argument.element, argument.shape);
+    for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      if (!world.isLocal(rank))
+        continue;
+      llvm::ArrayRef<char> memory = world.memory(index, rank);
+      std::string path = substituteRank(binding.value, rank);
+      if (llvm::Error error = files.write(
+              path, {header, llvm::StringRef(memory.data(), memory.size())}))
+        return fail(ExitUsage, std::move(error));
+      report.written.push_back(path);
+    }
+  }
+  progress.end();
+  return true;
+}
+
+bool Session::commit() {
+  for (const std::string *path : {&options.trace, &options.dumpObject})
+    if (!path->empty())
+      report.written.push_back(*path);
+  if (llvm::Error error = files.commit()) {
+    report.written.clear();
+    return fail(ExitUsage, std::move(error));
+  }
+  return true;
+}

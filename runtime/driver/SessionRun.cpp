@@ -1,0 +1,151 @@
+//===- SessionRun.cpp - Worlds that are filled and run --------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/driver/Inputs.h"
+#include "runtime/driver/Session.h"
+#include "runtime/group/Group.h"
+
+#include <chrono>
+#include <cstring>
+#include <future>
+
+using namespace commsir;
+using namespace commsir::driver;
+
+//===----------------------------------------------------------------------===//
+// Filling
+//===----------------------------------------------------------------------===//
+
+unsigned Session::compiledIndex(llvm::StringRef name) const {
+  return target->findArg(name);
+}
+
+cpu::RunOptions Session::runOptions() const {
+  cpu::RunOptions run;
+  run.blocks = report.blocks;
+  run.launches = options.launches;
+  run.firstLaunch = options.firstLaunch;
+  run.seed = options.seed;
+  run.shuffle = options.seeded;
+  run.fast = options.fast;
+  run.workers = options.workers;
+  run.maxSteps = options.maxSteps;
+  run.timeLimit = options.timeLimit;
+  run.stop = stopped.get_token();
+  return run;
+}
+
+llvm::Expected<std::unique_ptr<World>>
+Session::makeWorld(const cpu::RunOptions &run) {
+  llvm::Expected<std::unique_ptr<World>> world = target->createWorld(run);
+  if (!world)
+    return world;
+  for (const Binding &binding : options.inputs) {
+    const Argument &argument = **findArgument(arguments, "--input", binding);
+    unsigned index = compiledIndex(binding.name);
+    bool scalar = argument.kind == jit::ArgKind::Scalar;
+    for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      if (!(*world)->isLocal(rank))
+        continue;
+      char cell[8] = {};
+      llvm::MutableArrayRef<char> memory =
+          scalar ? llvm::MutableArrayRef<char>(cell,
+                                               elementBytes(*argument.element))
+                 : (*world)->memory(index, rank);
+      if (llvm::Error error = fillInput(argument, binding.value, rank, memory))
+        return error;
+      if (scalar)
+        (*world)->setScalar(index, rank, memory);
+    }
+  }
+  if (llvm::Error error = fillFromHost(**world))
+    return error;
+  return world;
+}
+
+llvm::Error Session::fillFromHost(World &world) {
+  if (!host)
+    return llvm::Error::success();
+  for (const auto &scalar : host->scalars) {
+    unsigned index = compiledIndex(scalar.first());
+    const Argument &argument =
+        **findArgument(arguments, "scalar", {scalar.first().str(), ""});
+    if (!argument.element)
+      return llvm::createStringError("no number makes the scalar '" +
+                                     argument.name + "' of type " +
+                                     argument.elementType);
+    for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      const auto &values = scalar.second;
+      char cell[8] = {};
+      llvm::MutableArrayRef<char> memory(cell, elementBytes(*argument.element));
+      if (llvm::Error error = fillInput(
+              argument, values[values.size() == 1 ? 0 : rank], rank, memory))
+        return error;
+      world.setScalar(index, rank, memory);
+    }
+  }
+  for (const HostArray &array : host->arrays) {
+    llvm::MutableArrayRef<char> memory =
+        world.memory(compiledIndex(array.argument), array.rank);
+    if (memory.size() != array.memory.size())
+      return llvm::createStringError(
+          "the array of argument '" + array.argument + "' of rank " +
+          llvm::Twine(array.rank) + " has " + llvm::Twine(array.memory.size()) +
+          " bytes, the argument " + llvm::Twine(memory.size()));
+    llvm::copy(array.memory, memory.begin());
+  }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+bool Session::runOnce() {
+  cpu::RunOptions run = runOptions();
+  std::string trace;
+  run.trace = options.trace.empty() ? nullptr : &trace;
+  run.progress = [&](double fraction) { progress.update(fraction); };
+  progress.begin("filling inputs");
+  auto world = makeWorld(run);
+  if (!world)
+    return fail(ExitUsage, world.takeError());
+  progress.begin("running " + report.kernel);
+  auto outcome = (*world)->run();
+  progress.end();
+  if (auto *error = std::get_if<cpu::RunError>(&outcome))
+    return failRun(std::move(*error));
+  report.stats = std::get<cpu::RunStats>(std::move(outcome));
+  target->ran(**world);
+  report.note = target->note();
+  reference = std::move(*world);
+  if (run.trace)
+    if (llvm::Error error = files.write(options.trace, {trace}))
+      return fail(ExitUsage, std::move(error));
+  return true;
+}
+
+bool Session::run() {
+  auto work = [this] {
+    return options.fuzzSchedules ? runSchedules() : runOnce();
+  };
+  // A program of its own ends by the signal; GPUs are not stopped here.
+  if (!host || options.target != "cpu" || !group::canBeInterrupted())
+    return work();
+  return attend(work);
+}
+
+/// What wants to interrupt is asked on the caller's thread, while another does
+/// the work: blocks that never wait do not come back to ask.
+bool Session::attend(llvm::function_ref<bool()> work) {
+  std::future<bool> done = std::async(std::launch::async, work);
+  while (done.wait_for(std::chrono::milliseconds(50)) ==
+         std::future_status::timeout)
+    if (!stopped.stop_requested() && group::isInterrupted())
+      stopped.request_stop();
+  return done.get();
+}
