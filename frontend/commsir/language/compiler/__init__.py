@@ -8,11 +8,11 @@ layer asks of those above it is declared once, in `base`.
     arithmetic   operators and mathematics
     teams        teams and their numbers
     memory       loads and stores
+    known        what is known when the kernel is compiled
     branches     `if`, early exits, `and` and `or`
     carrying     what loops change, and its types
     while_loops  scf.while
     for_loops    ranges, peers, tuples
-    known        what is known when the kernel is compiled
     subscripts   parts of arrays, elements of tuples, cells
     expressions  what has a value
     calls        handlers, constants, inlining

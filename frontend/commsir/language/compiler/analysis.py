@@ -44,10 +44,20 @@ def _straightened(statement: ast.stmt) -> ast.stmt:
     if not isinstance(statement, ast.If | ast.For | ast.While | ast.With):
         return statement
     made = copy.copy(statement)
+    if isinstance(made, ast.While) and assigned([made.test]) and not leaves_loop(made.orelse, _LEAVING):
+        _test_inside(made)
     made.body = straighten(made.body)
     if not isinstance(made, ast.With):
         made.orelse = straighten(made.orelse)
     return made
+
+
+def _test_inside(loop: ast.While) -> None:
+    """`while (n := f()): …` as `while True: if not (n := f()): break; …`, for the body reads what the test assigns."""
+    test, leave = loop.test, ast.copy_location(ast.Break(), loop.test)
+    stop = ast.If(ast.copy_location(ast.UnaryOp(ast.Not(), test), test), [*loop.orelse, leave], [])
+    loop.test = ast.copy_location(ast.Constant(True), test)
+    loop.body, loop.orelse = [ast.copy_location(stop, test), *loop.body], []
 
 
 def body_of(node: ast.FunctionDef | ast.Lambda) -> list[ast.stmt]:
@@ -80,7 +90,7 @@ def assigned(nodes: Iterable[ast.AST]) -> set[str]:
     return names
 
 
-def leaves_loop(body: list[ast.stmt], kind: type[ast.stmt]) -> bool:
+def leaves_loop(body: list[ast.stmt], kind: type[ast.stmt] | tuple[type[ast.stmt], ...]) -> bool:
     """Whether a `break` (or `continue`) in `body` belongs to the loop around it."""
     for statement in body:
         if isinstance(statement, kind):
@@ -152,7 +162,9 @@ class Liveness:
             return out | reads(s.value) | reads(s.target) | ({s.target.id} if isinstance(s.target, ast.Name) else set())
         if isinstance(s, ast.FunctionDef):
             return (out - {s.name}) | reads(s)
-        return (out - assigned([s])) | reads(s)
+        # What `:=` assigns may be assigned in part of the cases alone.
+        targets = s.targets if isinstance(s, ast.Assign) else [s.target] if isinstance(s, ast.AnnAssign) else []
+        return (out - assigned(targets)) | reads(s)
 
     def _loop(self, s: ast.For | ast.While, out: set[str], targets: set[str], test: set[str]) -> set[str]:
         behind = self._block(s.orelse, out)

@@ -41,8 +41,8 @@ class Arithmetic(Numbers):
     def binary(self, op: ast.operator, a: Value, b: Value) -> Value:
         kind = type(op)
         symbol = SYMBOLS[kind]
-        if isinstance(a, Seq) and isinstance(b, Seq) and kind is ast.Add:
-            return Seq(a.items + b.items)
+        if (joined := self._sequence(kind, a, b)) is not None:
+            return joined
         if isinstance(a, Const) and isinstance(b, Const):
             return self._fold(kind, a, b)
         if kind is ast.MatMult:
@@ -53,9 +53,13 @@ class Arithmetic(Numbers):
             return self._power(a, b)
         if (kept := self._neutral(kind, a, b)) is not None:
             return kept
+        if kind in (ast.FloorDiv, ast.Mod) and isinstance(b, Const) and b.is_number and b.py == 0:
+            self.fail(f"'{symbol}' by zero")
         x, y = self.both(a, b, symbol)
-        if x.dtype is BOOL and kind not in _BITS:
+        if x.dtype is BOOL and kind not in (ast.BitAnd, ast.BitOr, ast.BitXor):
             x, y = self.both(x, y, symbol, INDEX if isinstance(x, Scalar) else I32)
+        if kind in (ast.LShift, ast.RShift) and isinstance(b, Const) and x.dtype.is_integer:
+            y = self._shift(x, b, kind)
         nonneg = x.nonneg and y.nonneg
         if kind in _PLAIN:
             return self._apply("arith." + _PLAIN[kind][x.dtype.is_float], x, y, nonneg and kind is not ast.Sub)
@@ -77,6 +81,25 @@ class Arithmetic(Numbers):
 
     def multiply(self, a: Value, b: Value) -> Value:
         return self.binary(ast.Mult(), a, b)
+
+    @staticmethod
+    def _sequence(kind: type[ast.operator], a: Value, b: Value) -> Value | None:
+        """Tuples that are put together, or repeated."""
+        if isinstance(a, Seq) and isinstance(b, Seq) and kind is ast.Add:
+            return Seq(a.items + b.items)
+        for items, times in ((a, b), (b, a)):
+            if kind is ast.Mult and isinstance(items, Seq) and isinstance(times, Const) and isinstance(times.py, int):
+                return Seq(items.items * times.py)
+        return None
+
+    def _shift(self, x: Number, by: Const, kind: type[ast.operator]) -> Number:
+        """The number of bits to shift by, below the width: an op has no result else."""
+        if by.py < 0:
+            self.fail(f"'{SYMBOLS[kind]}' by {by.py}", "shift the other way")
+        if by.py >= x.dtype.width and kind is ast.LShift:
+            self.fail(f"'<<' by {by.py} leaves nothing of {x.dtype.name}, which has {x.dtype.width} bits")
+        bits = Const(min(int(by.py), x.dtype.width - 1))
+        return self.tile(bits, x.length, x.dtype) if isinstance(x, Tile) else self.scalar(bits, x.dtype)
 
     @staticmethod
     def _neutral(kind: type[ast.operator], a: Value, b: Value) -> Value | None:
@@ -130,21 +153,23 @@ class Arithmetic(Numbers):
         return dataclasses.replace(chosen, nonneg=y.nonneg) if isinstance(chosen, Scalar) else chosen
 
     def _power(self, a: Value, b: Value) -> Value:
-        if isinstance(b, Const) and isinstance(b.py, int) and not isinstance(b.py, bool) and 0 < b.py <= 64:
-            return self._repeat(a, b.py)
+        if isinstance(b, Const) and isinstance(b.py, int) and 0 <= b.py <= 64:
+            return self._repeat(self.number(a), b.py)
         if isinstance(b, Const) and b.py == 0.5:
             return self.unary_math("sqrt", a)
         if isinstance(b, Const) and b.py in (-0.5, -1):
             return self.unary_math("rsqrt", a) if b.py == -0.5 else self._divide(Const(1.0), a)
         x, y = self.both(a, b, "**")
         if not x.dtype.is_float:
-            self.fail("'**' of integers needs an exponent that is known, from 1 to 64", "convert to float first")
+            self.fail("'**' of integers needs an exponent that is known, from 0 to 64", "convert to float first")
         return self.binary_math("powf", x, y)
 
-    def _repeat(self, base: Value, exponent: int) -> Value:
+    def _repeat(self, base: Const | Number, exponent: int) -> Value:
         """Square and multiply."""
+        if exponent == 0:
+            return self.tile(Const(1), base.length, base.dtype) if isinstance(base, Tile) else Const(1)
         result: Value | None = None
-        power: Value = self.number(base)
+        power: Value = base
         while exponent:
             if exponent & 1:
                 result = power if result is None else self.multiply(result, power)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from .. import diagnostics
 from ..source import Place
@@ -24,8 +24,8 @@ class Translation:
         self.ranks = ranks
         # Where in the source what is emitted now comes from.
         self.place: Place = ("", 0, 0)
-        # The calls that are being inlined: what tells the function from others, its name, and where it is called.
-        self.calls: list[tuple[Any, str, Place]] = []
+        # The calls that are being inlined: the function's name, and where it is called.
+        self.calls: list[tuple[str, Place]] = []
         # In the function of a collective, which sees nothing but its tiles and constants.
         self.in_region = False
         # Channels so far, which the runtime tells apart by number.
@@ -35,7 +35,9 @@ class Translation:
         return (self.frame.file, getattr(node, "lineno", self.place[1]), getattr(node, "col_offset", 0) + 1)
 
     def fail(self, message: str, hint: str = "", node: ast.AST | None = None) -> NoReturn:
-        notes = [(f"called here, as '{name}'", place) for _, name, place in reversed(self.calls)]
+        # The ends of a long chain say what is called and by whom; what is between repeats itself.
+        shown = self.calls if len(self.calls) <= 8 else [*self.calls[:4], *self.calls[-4:]]
+        notes = [(f"called here, as '{name}'", place) for name, place in reversed(shown)]
         raise diagnostics.compile_error(message, self.at(node) if node else self.place, hint, notes)
 
     def emit(self, text: str) -> None:
@@ -53,6 +55,10 @@ class Translation:
         raise NotImplementedError
 
     def expression(self, node: ast.expr) -> Value:
+        raise NotImplementedError
+
+    def test(self, node: ast.expr) -> Value:
+        """An expression of which only the truth counts."""
         raise NotImplementedError
 
     def block(self, body: Sequence[ast.stmt]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
+from functools import partial
 
 from ..dtypes import BOOL, I64, INDEX, promote
 from .carried import (
@@ -26,10 +27,23 @@ from .carried import (
     wider,
 )
 from .emitter import Line
-from .memory import MemoryAccess
+from .known import Known
 from .values import Const, Number, Scalar, Tile, Token, Undefined, Value
 
 Thunk = Callable[[], None]
+
+# What a condition chooses, as a variable that its branches assign.
+_CHOICE = "$choice"
+
+
+class _EveryName(Container[str]):
+    """Names that may be read: all."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+_EVERY_NAME = _EveryName()
 
 
 @dataclass
@@ -49,7 +63,7 @@ class Result:
     like: Value
 
 
-class Branches(MemoryAccess):
+class Branches(Known):
     """The layer that knows branches."""
 
     # Above 0 while types of a loop around are being found: what does not agree yet may agree with the next guess.
@@ -78,7 +92,7 @@ class Branches(MemoryAccess):
             return True
         return False if all(isinstance(flag, Const) for flag in flags) else None
 
-    def unless_left(self, rest: Thunk, live: set[str]) -> None:
+    def unless_left(self, rest: Thunk, live: Container[str]) -> None:
         """Runs `rest` where control has not left."""
         left = self.exits()
         if isinstance(left, Const):
@@ -95,7 +109,7 @@ class Branches(MemoryAccess):
 
     # Branches.
 
-    def branch(self, condition: Value, then: Thunk, other: Thunk, live: set[str]) -> None:
+    def branch(self, condition: Value, then: Thunk, other: Thunk, live: Container[str]) -> None:
         """`if`: only the branch that is meant when the condition is known, else both and what they change."""
         c = self.condition(condition)
         if isinstance(c, Const):
@@ -111,7 +125,7 @@ class Branches(MemoryAccess):
         self.frame.variables, self.place = before, place
         return self._merge(c, sides[0], sides[1], live)
 
-    def _merge(self, c: Scalar, then: Side, other: Side, live: set[str]) -> None:
+    def _merge(self, c: Scalar, then: Side, other: Side, live: Container[str]) -> None:
         forget_returned(then.variables, other.variables, dict(self.frame.variables))
         results: list[Result] = []
         for name in sorted(then.variables.keys() | other.variables.keys()):
@@ -271,37 +285,76 @@ class Branches(MemoryAccess):
             "convert one of them, as with f32(…) or .astype(f32), or use two variables",
         )
 
-    # `and` and `or`.
+    # Values that a condition chooses.
+
+    def chosen(self, condition: Value, then: Callable[[], Value], other: Callable[[], Value]) -> Value:
+        """The value of the one branch or the other."""
+
+        def choose(value: Callable[[], Value]) -> None:
+            self.frame.variables[_CHOICE] = self.snapshot(value())
+
+        saved = self.frame.variables.get(_CHOICE)
+        self.branch(condition, partial(choose, then), partial(choose, other), _EVERY_NAME)
+        value = self.frame.variables.pop(_CHOICE)
+        if saved is not None:
+            self.frame.variables[_CHOICE] = saved
+        if isinstance(value, Undefined):
+            self.fail(value.why.replace(f"'{_CHOICE}'", "the value").replace(" by the if", ""))
+        return value
 
     def short_circuit(self, conjunction: bool, left: Value, right: Callable[[], Value]) -> Value:
-        """The right side is computed only where the left one leaves it open; at once where it cannot do harm."""
-        lines: list[Line] = []
+        """`left and right`, or `or`, where `left` is known at run time only: one of the two, as in Python.
+
+        The right side is computed only where the left one leaves it open; at once where it cannot do harm.
+        """
+        assert isinstance(left, Scalar)
+        c, before, lines = self.condition(left), self.frame.variables, list[Line]()
+        self.frame.variables = dict(before)
         with self.emitter.into(lines, 1):
-            value = right()
-            if isinstance(value, Const):
-                value = Const(bool(value.py))
-        if isinstance(value, Const):
-            return left if value.py == conjunction else value
-        if all(_is_harmless(line.text) for line in lines):
+            value = self.load_view(right())
+        assigns = self.frame.variables != before
+        self.frame.variables = before
+        if assigns:
+            then, other = (right, lambda: left) if conjunction else (lambda: left, right)
+            return self.chosen(c, then, other)
+        if not isinstance(value, Tile):
+            self.number(value, f"an operand of '{'and' if conjunction else 'or'}'")
+        is_test = left.dtype is BOOL and (self._is_bool(value) or isinstance(value, Tile))
+        if is_test and isinstance(value, Const):
+            return self.logical(conjunction, left, value)
+        if isinstance(value, Tile) or all(_is_harmless(line.text) for line in lines):
             for line in lines:
                 line.depth -= 1
             self.emitter.splice(lines)
-            return self.logical(conjunction, left, value)
+            if is_test:
+                return self.logical(conjunction, left, value)
+            return self.select(c, value, left) if conjunction else self.select(c, left, value)
         if self.in_region:
             self.fail("'and' and 'or' of what is not computed yet", "compute both sides first")
-        assert isinstance(left, Scalar) and isinstance(value, Scalar)
-        name, known = self.emitter.fresh(), self.constant(not conjunction, BOOL)
-        other: list[Line] = []
-        for side, result in ((lines, value), (other, known)):
+        known = self.constant(not conjunction, BOOL) if is_test else left
+        return self._one_of(conjunction, c, known, value, lines)
+
+    @staticmethod
+    def _is_bool(value: Value) -> bool:
+        return (
+            isinstance(value, Scalar) and value.dtype is BOOL or isinstance(value, Const) and isinstance(value.py, bool)
+        )
+
+    def _one_of(self, conjunction: bool, c: Value, left: Value, right: Value, lines: list[Line]) -> Scalar:
+        """scf.if for a right side that `lines` compute."""
+        assert isinstance(c, Scalar)
+        dtype = self.dtype_of_both(self.number(left), self.number(right))
+        name, other = self.emitter.fresh(), list[Line]()
+        for side, value in ((lines, right), (other, left)):
             with self.emitter.into(side, 1):
-                self.emit_yield([(result.name, (BOOL, None))])
-        then, other = (lines, other) if conjunction else (other, lines)
-        self.emitter.emit(f"{name} = scf.if {left.name} -> (i1) {{", None)
+                self.emit_yield([(self.scalar(value, dtype).name, (dtype, None))])
+        then, otherwise = (lines, other) if conjunction else (other, lines)
+        self.emitter.emit(f"{name} = scf.if {c.name} -> ({dtype.mlir}) {{", None)
         self.emitter.splice(then)
         self.emitter.emit("} else {", None)
-        self.emitter.splice(other)
+        self.emitter.splice(otherwise)
         self.emit("}")
-        return Scalar(name, BOOL)
+        return Scalar(name, dtype)
 
 
 def _is_harmless(line: str) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from .. import diagnostics, source
@@ -21,6 +22,8 @@ from .values import Const, Function, Method, Seq, Tile, Undefined, Value
 
 # Libraries whose functions are not compiled from their source: they are about their own arrays.
 _LIBRARIES = ("numpy", "torch", "scipy", "jax", "cupy")
+# How many calls are inlined into each other.
+_DEEPEST = 24
 
 
 @dataclass
@@ -30,9 +33,7 @@ class Callee:
     node: ast.FunctionDef | ast.Lambda
     scope: Frame | PythonScope
     file: str
-    # What tells it from others.
-    key: Any
-    # Of a Python function the values of parameters that need not be given; of one in a kernel the frame has them.
+    # Of parameters that need not be given: values, or objects of Python.
     defaults: Mapping[str, Any]
 
     @property
@@ -69,7 +70,12 @@ class Calls(Expressions):
         dtype = as_dtype(function) if isinstance(function, DType | type) else None
         if dtype is not None:
             return self._convert_call(dtype, function, args, keywords)
-        function = getattr(function, "__commsir_function__", function)
+        if isinstance(function, functools.partial):
+            named = {k: self.python(v) for k, v in function.keywords.items()} | keywords
+            return self._call_python(function.func, [*map(self.python, function.args), *args], named)
+        if isinstance(function, MethodType):
+            return self._call_python(function.__func__, [self.python(function.__self__), *args], keywords)
+        function = _python_function(function)
         if isinstance(function, FunctionType) and (function.__module__ or "").partition(".")[0] not in _LIBRARIES:
             return self.inline(function, args, keywords)
         return self._fold_call(function, args, keywords)
@@ -143,28 +149,31 @@ class Calls(Expressions):
     def inline(self, function: FunctionType | Function, args: list[Value], keywords: dict[str, Value]) -> Value:
         """The body of a function in place of its call."""
         callee = self._callee(function)
-        if any(key is callee.key for key, _, _ in self.calls):
-            self.fail("a function that calls itself cannot be compiled", "write a loop")
+        if len(self.calls) == _DEEPEST:
+            self.fail(
+                f"functions call each other {_DEEPEST} deep",
+                "one that calls itself has to end by what is known when the kernel is compiled; else write a loop",
+            )
         variables = self._parameters(callee, args, keywords)
         body = analysis.body_of(callee.node)
-        frame = Frame(variables, callee.scope, callee.file, analysis.Liveness(body))
+        frame = Frame(variables, callee.scope, callee.file, analysis.Liveness(body), analysis.assigned(body))
         with self._inside(callee, frame):
             self.block(body)
             return self._returned(callee, frame)
 
     def _callee(self, function: FunctionType | Function) -> Callee:
         if isinstance(function, Function):
-            return Callee(function.node, function.frame, function.frame.file, function.node, {})
+            return Callee(function.node, function.frame, function.frame.file, function.defaults)
         found = source.find(function)
         code, values = function.__code__, function.__defaults__ or ()
         names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
         defaults = {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
-        return Callee(found.node, PythonScope(function), found.file, code, defaults)
+        return Callee(found.node, PythonScope(function), found.file, defaults)
 
     @contextmanager
     def _inside(self, callee: Callee, frame: Frame) -> Iterator[None]:
         saved, place = self.frame, self.place
-        self.calls.append((callee.key, callee.name, place))
+        self.calls.append((callee.name, place))
         self.frame = frame
         try:
             yield
@@ -193,22 +202,13 @@ class Calls(Expressions):
             elif p.name in bound.arguments:
                 result[p.name] = self.snapshot(bound.arguments[p.name])
             else:
-                result[p.name] = self._default(p, callee)
+                result[p.name] = self.python(callee.defaults[p.name])
         return result
-
-    def _default(self, p: inspect.Parameter, callee: Callee) -> Value:
-        if isinstance(callee.scope, PythonScope):
-            return self.python(callee.defaults[p.name])
-        saved = self.frame
-        self.frame = callee.scope
-        value = self.expression(p.default.node)
-        self.frame = saved
-        return value
 
 
 @dataclass
 class _Default:
-    """The default value of a parameter, as it is written."""
+    """Stands for a default value in signatures, which errors show."""
 
     node: ast.expr
 
@@ -231,5 +231,12 @@ def _signature_of(spec: ast.arguments) -> inspect.Signature:
     return inspect.Signature(parameters)
 
 
+def _python_function(function: Any) -> Any:
+    """What a kernel, or a function that `functools.cache` remembers, was made of."""
+    if isinstance(function, functools._lru_cache_wrapper):
+        return function.__wrapped__
+    return getattr(function, "__commsir_function__", function)
+
+
 def _name_of(function: Any) -> str:
-    return str(getattr(function, "name", None) or getattr(function, "__name__", "lambda"))
+    return str(getattr(function, "name", None) or getattr(function, "__name__", type(function).__name__))

@@ -13,9 +13,6 @@ from .scope import MISSING
 from .subscripts import Subscripts
 from .values import Const, Function, Memory, Method, Scalar, Seq, Tile, Undefined, Value, Window
 
-# What a conditional expression gives, as a variable that its branches assign.
-_CHOICE = "$choice"
-
 
 class Expressions(Subscripts):
     """The layer that knows expressions."""
@@ -74,36 +71,56 @@ class Expressions(Subscripts):
         return self.binary(node.op, a, b)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Value:
-        value = self.load_view(self.expression(node.operand))
         if isinstance(node.op, ast.Not):
+            value = self.test(node.operand)
             if isinstance(value, Tile) and value.length != 1:
                 self.fail("'not' of a tile", "write ~mask", node)
             return self.logical_not(value)
+        value = self.load_view(self.expression(node.operand))
         if isinstance(node.op, ast.USub):
             return self.negate(value)
         return self.invert(value) if isinstance(node.op, ast.Invert) else self.number(value)
 
     def visit_Compare(self, node: ast.Compare) -> Value:
         left = self.load_view(self.expression(node.left))
-        result: Value = Const(True)
-        for op, comparator in zip(node.ops, node.comparators, strict=True):
-            right = self.load_view(self.expression(comparator))
-            result = self.logical(True, result, self._compared(op, left, right))
-            left = right
-        return result
+        return self._compared_chain(left, list(zip(node.ops, node.comparators, strict=True)))
+
+    def _compared_chain(self, left: Value, chain: list[tuple[ast.cmpop, ast.expr]]) -> Value:
+        (op, node), *more = chain
+        right = self.load_view(self.expression(node))
+        first = self._compared(op, left, right)
+        if not more or first == Const(False):
+            return first
+        if isinstance(first, Scalar) and not self.in_region:
+            return self.short_circuit(True, first, partial(self._compared_chain, right, more))
+        return self.logical(True, first, self._compared_chain(right, more))
 
     def _compared(self, op: ast.cmpop, left: Value, right: Value) -> Value:
-        if isinstance(op, ast.Is | ast.IsNot):
-            return Const(self._is_same(left, right) == isinstance(op, ast.Is))
         if isinstance(op, ast.In | ast.NotIn):
             found = self._contains(right, left)
             return found if isinstance(op, ast.In) else self.logical_not(found)
+        none = Const(None) in (left, right) and isinstance(op, ast.Eq | ast.NotEq)
+        if none or isinstance(op, ast.Is | ast.IsNot):
+            return Const(self._is_same(left, right) == isinstance(op, ast.Is | ast.Eq))
+        if isinstance(left, Seq) and isinstance(right, Seq) and isinstance(op, ast.Eq | ast.NotEq):
+            equal = self._equal(left, right)
+            return equal if isinstance(op, ast.Eq) else self.logical_not(equal)
         return self.compare(op, left, right)
 
-    @staticmethod
-    def _is_same(left: Value, right: Value) -> bool:
+    def _equal(self, left: Seq, right: Seq) -> Value:
+        if len(left.items) != len(right.items):
+            return Const(False)
+        result: Value = Const(True)
+        for a, b in zip(left.items, right.items, strict=True):
+            result = self.logical(True, result, self._compared(ast.Eq(), a, b))
+        return result
+
+    def _is_same(self, left: Value, right: Value) -> bool:
+        """`is`: of what is known at run time only, whether it is None."""
         if isinstance(left, Const) and isinstance(right, Const):
             return left.py is right.py
+        if Const(None) not in (left, right) and any(isinstance(v, Scalar | Tile) for v in (left, right)):
+            self.fail("'is' of numbers that are known at run time only", "compare with ==")
         return left == right
 
     def _contains(self, container: Value, value: Value) -> Value:
@@ -116,47 +133,67 @@ class Expressions(Subscripts):
         return found
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Value:
+        return self._bool_op(node, self._operand)
+
+    def _bool_op(self, node: ast.BoolOp, operand: Callable[[ast.expr], Value]) -> Value:
         conjunction = isinstance(node.op, ast.And)
-        result = self._operand(node.values[0])
-        for operand in node.values[1:]:
-            if not isinstance(result, Const):
-                result = self.short_circuit(conjunction, result, partial(self._operand, operand))
-            elif bool(result.py) == conjunction:
-                result = self._operand(operand)
+        result = operand(node.values[0])
+        for value in node.values[1:]:
+            if isinstance(result, Scalar):
+                result = self.short_circuit(conjunction, result, partial(operand, value))
+            elif self.condition(result) == Const(conjunction):
+                result = operand(value)
             else:
                 break
         return result
 
     def _operand(self, node: ast.expr) -> Value:
-        value = self.expression(node)
+        """An operand whose value may be that of the whole."""
+        value = self.load_view(self.expression(node))
+        self._refuse_tile(value, node)
+        return self.scalar(value) if isinstance(value, Tile) else value
+
+    def _tested(self, node: ast.expr) -> Value:
+        """An operand of which only the truth counts."""
+        value = self.test(node)
+        self._refuse_tile(value, node)
+        return self.condition(value)
+
+    def _refuse_tile(self, value: Value, node: ast.expr) -> None:
         if isinstance(value, Tile) and value.length != 1:
             self.fail("'and' and 'or' of tiles", "write a & b, a | b, with parentheses around comparisons", node)
-        return value if isinstance(value, Const) else self.condition(value)
+
+    def test(self, node: ast.expr) -> Value:
+        """The value of an expression of which only the truth counts: no operand of `and` and `or` is kept for it."""
+        if not isinstance(node, ast.BoolOp):
+            return self.load_view(self.expression(node))
+        outer, self.place = self.place, self.at(node)
+        result = self._bool_op(node, self._tested)
+        self.place = outer
+        return result
 
     def visit_IfExp(self, node: ast.IfExp) -> Value:
-        condition = self.condition(self.expression(node.test))
+        condition = self.condition(self.test(node.test))
         if isinstance(condition, Const):
             return self.expression(node.body if condition.py else node.orelse)
         self.region_guard(condition, "conditional expression", "choose with where(condition, a, b)")
-        variables = self.frame.variables
-        saved = variables.get(_CHOICE)
-        self.branch(condition, partial(self._choose, node.body), partial(self._choose, node.orelse), set(variables))
-        value = self.frame.variables.pop(_CHOICE)
-        if saved is not None:
-            self.frame.variables[_CHOICE] = saved
-        if isinstance(value, Undefined):
-            self.fail(value.why.replace(f"'{_CHOICE}'", "the value").replace(" by the if", ""), node=node)
-        return value
-
-    def _choose(self, node: ast.expr) -> None:
-        self.frame.variables[_CHOICE] = self.snapshot(self.expression(node))
+        return self.chosen(condition, partial(self.expression, node.body), partial(self.expression, node.orelse))
 
     def region_guard(self, condition: Value, what: str, instead: str) -> None:
         if self.in_region and not isinstance(self.condition(condition), Const):
             self.fail(f"no {what} that depends on data in the function of a collective", instead)
 
     def visit_Lambda(self, node: ast.Lambda) -> Value:
-        return Function(node, self.frame, "lambda")
+        return self.function(node, "lambda")
+
+    def function(self, node: ast.Lambda | ast.FunctionDef, name: str) -> Function:
+        """A function that is written in a kernel. Default values are those of where it stands."""
+        spec = node.args
+        plain = [a.arg for a in [*spec.posonlyargs, *spec.args]]
+        given = list(zip(plain[len(plain) - len(spec.defaults) :], spec.defaults, strict=True))
+        given += [(a.arg, d) for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None]
+        defaults = {parameter: self.snapshot(self.expression(default)) for parameter, default in given}
+        return Function(node, self.frame, name, defaults)
 
     def visit_Subscript(self, node: ast.Subscript) -> Value:
         return self.subscript(self.expression(node.value), node.slice, node)

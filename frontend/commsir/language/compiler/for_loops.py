@@ -11,7 +11,7 @@ from . import analysis
 from .carried import BREAK, Carried, leaf_text
 from .carrying import Loop
 from .emitter import Line
-from .values import Const, Peers, Range, Scalar, Value, items_of
+from .values import Const, Peers, Range, Scalar, Value
 from .while_loops import Rounds, WhileLoops
 
 
@@ -38,7 +38,7 @@ class ForLoops(WhileLoops):
             self._for_count(node, self._count(iterable))
         elif isinstance(iterable, Peers):
             self._for_peers(node, iterable)
-        elif (items := items_of(iterable)) is not None:
+        elif (items := self.items_if_known(iterable)) is not None:
             self._unrolled(node, items)
         else:
             self.fail(

@@ -39,7 +39,6 @@ BUILTINS = {
     "filter": "write a for loop",
     "open": "read the file outside and pass an array",
     "sorted": "kernels do not sort; do it outside",
-    "sum": "write t.sum() of a tile, or a for loop",
 }
 # Attributes of arrays, and functions, elsewhere, by what tiles have for them.
 ATTRIBUTES = {

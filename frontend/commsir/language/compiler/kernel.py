@@ -46,7 +46,8 @@ class Compiler(Statements):
         self._head, self._start, self.place = head, place, place
         self.parameters = head.parameters
         self.arguments = {name: _argument(name, spec, head.dims) for name, spec in head.parameters.items()}
-        self.frame = Frame(dict(self.arguments), scope, place[0], analysis.Liveness(list(body)))
+        own = analysis.assigned(body)
+        self.frame = Frame(dict(self.arguments), scope, place[0], analysis.Liveness(list(body)), own)
 
     def end(self, locations: bool) -> str:
         declared = ", ".join(f"%{name}: {value.type}" for name, value in self.arguments.items())

@@ -9,11 +9,11 @@ from typing import Any
 from .. import diagnostics
 from ..dtypes import DType, as_dtype
 from ..parameters import Dim, Parameter
-from .for_loops import ForLoops
-from .values import Argument, Const, Memory, Peers, Range, Value, Window, items_of
+from .memory import MemoryAccess
+from .values import Argument, Const, Memory, Peers, Range, Seq, Value, Window
 
 
-class Known(ForLoops):
+class Known(MemoryAccess):
     """The layer that knows Python's objects."""
 
     def __init__(self, ranks: int | None = None) -> None:
@@ -43,12 +43,22 @@ class Known(ForLoops):
 
     def items(self, value: Value, node: ast.AST | None = None) -> tuple[Value, ...]:
         """The elements of a tuple, a list, or a range of numbers that are known."""
-        items = items_of(value)
+        items = self.items_if_known(value)
         if items is None:
             counted = "loop over it alone, and count in a variable: i = 0 before the loop, i += 1 in it"
             hint = counted if isinstance(value, Range | Peers) else "write a tuple"
             self.fail(f"{value.describe()} has no elements that are known", hint, node)
         return items
+
+    def items_if_known(self, value: Value) -> tuple[Value, ...] | None:
+        if isinstance(value, Seq):
+            return value.items
+        if isinstance(value, Range):
+            bounds = [v.py for v in (value.start, value.stop, value.step) if isinstance(v, Const)]
+            value = Const(range(*bounds)) if len(bounds) == 3 and all(isinstance(b, int) for b in bounds) else value
+        if isinstance(value, Const) and isinstance(value.py, tuple | list | range):
+            return tuple(map(self.python, value.py))
+        return None
 
     def known(self, value: Value, what: str, kind: type | tuple[type, ...], hint: str = "") -> Any:
         """A constant of a Python type."""

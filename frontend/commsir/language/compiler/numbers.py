@@ -41,6 +41,8 @@ _COMPARE: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], str, str]] = {
     ast.Gt: (operator.gt, "sgt", "ogt"),
     ast.GtE: (operator.ge, "sge", "oge"),
 }
+# Constants that a branch may ask for their truth.
+_HAS_TRUTH = (bool, int, float, str, tuple, list, dict, set, range, type(None))
 # The bits of NaN and of the infinities; f8 has none, and its greatest numbers instead.
 _SPECIAL = {
     F64: (0x7FF8000000000000, 0x7FF0000000000000, 0xFFF0000000000000),
@@ -159,7 +161,9 @@ class Numbers(Translation):
 
     def condition(self, value: Value, what: str = "the condition") -> Const | Scalar:
         n = self.load_view(value)
-        if isinstance(n, Const) and (n.is_number or isinstance(n.py, str) or n.py is None):
+        if isinstance(n, Const) and isinstance(
+            n.py, bool | int | float | str | tuple | list | dict | set | range | None
+        ):
             return Const(bool(n.py))
         if isinstance(n, Seq):
             return Const(bool(n.items))
@@ -241,7 +245,7 @@ class Numbers(Translation):
 
     # Operands that meet.
 
-    def _dtype_of_both(self, a: Const | Number, b: Const | Number) -> DType:
+    def dtype_of_both(self, a: Const | Number, b: Const | Number) -> DType:
         """A Python number takes the type of what it meets, as in NumPy: `tile + 1.0` keeps the tile's type."""
         if isinstance(a, Const) and isinstance(b, Const):
             return promote(self.default_dtype(a), self.default_dtype(b))
@@ -258,7 +262,7 @@ class Numbers(Translation):
     def both(self, a: Value, b: Value, symbol: str, dtype: DType | None = None) -> tuple[Number, Number]:
         """Two operands in one type and of one length."""
         x, y = self.number(a, f"the left side of '{symbol}'"), self.number(b, f"the right side of '{symbol}'")
-        dtype = dtype or self._dtype_of_both(x, y)
+        dtype = dtype or self.dtype_of_both(x, y)
         lengths = [v.length for v in (x, y) if isinstance(v, Tile)]
         if not lengths:
             return self.scalar(x, dtype), self.scalar(y, dtype)

@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from .analysis import Liveness
-from .values import Value
+from .values import Undefined, Value
 
 MISSING = object()
 
@@ -41,6 +41,8 @@ class Frame:
     outer: Frame | PythonScope | None
     file: str
     live: Liveness
+    # The names that the function assigns: they are its own, before it has done so too.
+    own: set[str]
     # Of each loop around, the innermost last, the flag that says whether it was left.
     loops: list[str] = field(default_factory=list)
 
@@ -48,4 +50,6 @@ class Frame:
         """A value, a Python object, or MISSING."""
         if name in self.variables:
             return self.variables[name]
+        if name in self.own:
+            return Undefined(f"'{name}' has no value yet: it is a variable of this function, which assigns it later")
         return MISSING if self.outer is None else self.outer.find(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from .. import functions
 from ..dtypes import INDEX, as_dtype
@@ -12,7 +13,7 @@ from . import analysis, registry
 from .calls import Calls
 from .carried import CONTINUE, RESULT, RETURN
 from .emitter import Line, quote
-from .values import Channel, Const, Function, Memory, Scalar, Seq, Team, Tile, Token, Undefined, Value, View, items_of
+from .values import Channel, Const, Memory, Scalar, Seq, Team, Tile, Token, Undefined, Value, View
 
 
 class Statements(Calls):
@@ -48,12 +49,20 @@ class Statements(Calls):
         if s.value is None:
             return
         value = self.expression(s.value)
-        wanted = self.expression(s.annotation)
-        dtype = as_dtype(wanted.py) if isinstance(wanted, Const) else None
+        dtype = as_dtype(self._annotated(s.annotation))
         if dtype is not None:
             n = self.number(value)
             value = self.tile(n, n.length, dtype) if isinstance(n, Tile) else self.scalar(n, dtype)
         self.assign(s.target, value)
+
+    def _annotated(self, node: ast.expr) -> Any:
+        """What an annotation names; those of variables are never computed, so it may name nothing that there is."""
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Attribute):
+            return getattr(self._annotated(node.value), node.attr, None)
+        found = self.frame.find(node.id) if isinstance(node, ast.Name) else None
+        return found.py if isinstance(found, Const) else found
 
     def visit_AugAssign(self, s: ast.AugAssign) -> None:
         if isinstance(s.target, ast.Name):
@@ -88,7 +97,7 @@ class Statements(Calls):
         return place
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
-        items = items_of(value)
+        items = self.items_if_known(value)
         if items is None:
             self.fail(f"{value.describe()} cannot be unpacked", node=target)
         if any(isinstance(element, ast.Starred) for element in target.elts):
@@ -99,7 +108,7 @@ class Statements(Calls):
             self.assign(element, item)
 
     def visit_If(self, s: ast.If) -> None:
-        condition = self.expression(s.test)
+        condition = self.test(s.test)
         self.region_guard(condition, "if", "choose with where(condition, a, b)")
         self.branch(condition, partial(self.block, s.body), partial(self.block, s.orelse), self.frame.live.after[id(s)])
 
@@ -125,14 +134,17 @@ class Statements(Calls):
         self.frame.variables[RETURN] = Const(True)
 
     def visit_FunctionDef(self, s: ast.FunctionDef) -> None:
-        self.frame.variables[s.name] = Function(s, self.frame, s.name)
+        value: Value = self.function(s, s.name)
+        for decorator in reversed(s.decorator_list):
+            value = self.call(self.expression(decorator), [value], {})
+        self.frame.variables[s.name] = value
 
     def visit_Assert(self, s: ast.Assert) -> None:
         what = s.msg.value if isinstance(s.msg, ast.Constant) else None
         text = what if isinstance(what, str) else f"assert {ast.unparse(s.test)}"
         if self._assert_range(s.test, text):
             return
-        condition = self.condition(self.expression(s.test))
+        condition = self.condition(self.test(s.test))
         if isinstance(condition, Const):
             if not condition.py:
                 self.fail(f"this does not hold: {text}")

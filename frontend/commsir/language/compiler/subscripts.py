@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from .emitter import Line
-from .known import Known
+from .for_loops import ForLoops
 from .values import Cell, Cells, Channel, Const, Memory, Scalar, Seq, Slot, Tile, Value, View, Window
 
 
-class Subscripts(Known):
+class Subscripts(ForLoops):
     """The layer that knows subscripts."""
 
     def subscript(self, base: Value, key: ast.expr, node: ast.Subscript) -> Value:
@@ -111,7 +111,7 @@ class Subscripts(Known):
             self.fail("a slice has no step: a tile is contiguous", node=key)
         start = self.expression(key.lower) if key.lower else Const(0)
         size = self.extent(base, axis)
-        if (distance := self._distance(key)) is not None:
+        if not isinstance(start, Const) and (distance := self._distance(key)) is not None:
             return start, self._known_slice(base, axis, start, distance, size, key)
         stop = self.expression(key.upper) if key.upper else size
         start, stop = self._from_end(start, size), self._from_end(stop, size)

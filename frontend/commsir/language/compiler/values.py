@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -206,6 +207,8 @@ class Function(Value):
     node: ast.FunctionDef | ast.Lambda
     frame: Any
     name: str
+    # Of parameters that need not be given.
+    defaults: Mapping[str, Value]
 
 
 @dataclass(frozen=True)
@@ -237,16 +240,3 @@ class Undefined(Value):
     """A name that may have no value here; `why` says so to who reads it."""
 
     why: str
-
-
-def items_of(value: Value) -> tuple[Value, ...] | None:
-    """The elements of what is known element by element."""
-    if isinstance(value, Seq):
-        return value.items
-    if isinstance(value, Const) and isinstance(value.py, tuple | list | range):
-        return tuple(map(Const, value.py))
-    if isinstance(value, Range):
-        bounds = [v.py for v in (value.start, value.stop, value.step) if isinstance(v, Const)]
-        if len(bounds) == 3 and all(isinstance(b, int) for b in bounds):
-            return tuple(map(Const, range(*bounds)))
-    return None

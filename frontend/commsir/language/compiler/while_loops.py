@@ -40,7 +40,11 @@ class WhileLoops(Carrying):
     def while_loop(self, node: ast.While) -> None:
         if isinstance(node.test, ast.Constant) and not node.test.value:
             return self.block(node.orelse)
-        return self.general_loop(node, Rounds(lambda: self.expression(node.test)))
+        self.general_loop(node, Rounds(lambda: self.test(node.test)))
+        if isinstance(node.test, ast.Constant) and not analysis.leaves_loop(node.body, ast.Break):
+            # `while True` without `break`: nothing follows it.
+            self.frame.variables[RETURN] = Const(True)
+        return None
 
     def general_loop(self, node: Loop, rounds: Rounds) -> None:
         flag = f"{BREAK}{len(self.frame.loops)}"

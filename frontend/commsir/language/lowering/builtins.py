@@ -61,8 +61,20 @@ lowers(min, variadic=True)(_extremes("min"))
 lowers(max, variadic=True)(_extremes("max"))
 
 
+@lowers(sum)
+def _sum(c: Compiler, values: Value, start: Value = Const(0)) -> Value:  # noqa: B008
+    values = c.load_view(values)
+    if isinstance(values, Tile):
+        return c.add(start, reduce_tile(c, "sum", values))
+    result = start
+    for value in c.items(values):
+        result = c.add(result, value)
+    return result
+
+
 @lowers(divmod)
 def _divmod(c: Compiler, x: Value, y: Value) -> Value:
+    x, y = c.load_view(x), c.load_view(y)
     return Seq((c.binary(ast.FloorDiv(), x, y), c.binary(ast.Mod(), x, y)))
 
 

@@ -6,7 +6,7 @@ import re
 
 from ..compiler import Compiler
 from ..compiler.values import Cell, Cells, Const, Memory, Scalar, Seq, Team, Tile, Token, Value, View, Window
-from ..dtypes import INDEX, DType
+from ..dtypes import BOOL, F32, I32, INDEX, DType
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 SCOPES = ("block", "cluster", "gpu", "sys")
@@ -120,7 +120,15 @@ def a_tile(
 
 def reduce_tile(c: Compiler, kind: str, tile: Value) -> Tile:
     t = a_tile(c, tile)
+    if t.dtype is BOOL and kind not in ("and", "or", "xor"):
+        return _reduce_mask(c, kind, t)
     return Tile(c.result(f"comms.row_reduce {kind} {t.name} : {t.type} -> tensor<1x{t.dtype.mlir}>"), t.dtype, 1)
+
+
+def _reduce_mask(c: Compiler, kind: str, mask: Tile) -> Tile:
+    """As of numbers: a bit has no room for a sum, and is negative where it is set."""
+    reduced = reduce_tile(c, kind, c.tile(mask, mask.length, F32 if kind == "avg" else I32))
+    return c.tile(reduced, 1, BOOL) if kind in ("min", "max") else reduced
 
 
 def a_part(c: Compiler, value: Value, what: str) -> tuple[Memory | Window, Scalar, Value]:

@@ -26,8 +26,15 @@ def _reduction(kind: str) -> Handler:
     return handler
 
 
-for _name, _kind in {"sum": "sum", "prod": "prod", "min": "min", "max": "max", "mean": "avg"}.items():
-    lowers_method(Tile, name=_name)(lowers(getattr(np, _name))(_reduction(_kind)))
+for _name in ("sum", "prod", "min", "max"):
+    lowers_method(Tile, name=_name)(lowers(getattr(np, _name))(_reduction(_name)))
+
+
+@lowers_method(Tile, name="mean")
+@lowers(np.mean)
+def _mean(c: Compiler, tile: Value) -> Value:
+    t = a_tile(c, tile)
+    return reduce_tile(c, "avg", t if t.dtype.is_float else c.convert(t, F32))
 
 
 def _quantifier(which: str) -> Handler:
@@ -37,8 +44,7 @@ def _quantifier(which: str) -> Handler:
     def handler(c: Compiler, values: Value) -> Value:
         values = c.load_view(values)
         if not isinstance(values, Seq):
-            mask = c.convert(a_tile(c, values), BOOL)
-            return c.convert(reduce_tile(c, kind, c.convert(mask, I32)), BOOL)
+            return reduce_tile(c, kind, c.convert(a_tile(c, values), BOOL))
         result: Value = Const(which == "all")
         for condition in map(c.condition, values.items):
             result = c.logical(which == "all", result, condition)

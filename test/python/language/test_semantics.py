@@ -1,0 +1,180 @@
+# ruff: noqa: E501 (programs in strings)
+"""What Python means, case by case: a function gives the same called by Python and compiled into a kernel."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+Load = Callable[[str], ModuleType]
+
+POINTS = [(-7, 3), (7, -3), (0, 5), (5, 0), (3, 3), (1, 2), (-1, -1), (12, 4)]
+PRELUDE = """
+import functools
+
+N = 5
+WEIGHTS = (np.float32(1.5), np.int64(2))
+NONE, SOME = [], [1, 2]
+
+def twice(g):
+    @functools.wraps(g)
+    def wrapped(*args):
+        return g(*args) * 2
+    return wrapped
+
+def plus(g):
+    return lambda x: g(x) + 1
+
+@twice
+def decorated(x):
+    return x + 1
+
+@functools.lru_cache
+def remembered(x):
+    return x + 1
+
+def scaled(x, *, by=2):
+    return x * by
+
+tripled = functools.partial(scaled, by=3)
+
+class Shift:
+    def __init__(self, by):
+        self.by = by
+
+    def of(self, x):
+        return x + self.by
+
+shift = Shift(4)
+"""
+
+INTEGERS = {
+    # `and`, `or` and `not` give one of their operands, and compute no more than they need.
+    "or": "return a or 7",
+    "and": "return a and b",
+    "or-of-many": "x = a or b or 9\nreturn x + 1",
+    "and-constant": "return a > 0 and 5",
+    "or-constant": "return b > 0 or -2",
+    "or-of-memory": "return (b and 12 // b) or a",
+    "not": "return not a",
+    "as-a-condition": "if a and (b or a > 2):\n    return 1\nreturn 2 if not (a or b) else 3",
+    "of-known": "return (a and 0) or (None or a) or SOME[0]",
+    "lists-known": "return a if SOME and not NONE else b",
+    # Comparisons.
+    "chain": "return a < b < 4 != a",
+    "chain-stops": "return 1 if 0 < b < 100 // b else 0",
+    "chain-of-false": "return 3 < 2 < a",
+    "none": "x = None\nreturn (a == None) + 2 * (a != None) + 4 * (x is None) + 8 * (a is not None)",
+    "tuples": "return ((a, b) == (b, a)) + 2 * ((a, 1) != (3, 1)) + 4 * ((a,) == (a, b))",
+    "in": "return a in (3, 7, b)",
+    # Numbers.
+    "bools": "return (a > 0) + (b > 0) * 2 - (a > b)",
+    "bools-shifted": "return (a > 0) << (b > 0)",
+    "shift": "return (a << 3) + (a >> 1) + (a >> 70)",
+    "power": "return a ** 0 + a ** 3",
+    "divmod": "q, r = divmod(a, -4)\nreturn q * 10 + r",
+    "floor": "return a // (b * b + 1) * 100 + a % -(b * b + 1)",
+    "sum": "return sum((a, b, 2), 1)",
+    "constants-of-numpy": "t = 0\nfor w in WEIGHTS:\n    t = t + int(w * 2)\nx, y = WEIGHTS\nreturn t + int(y) + a",
+    "tuple-repeated": "t = (a, b) * 2\nreturn t[2] - t[3]",
+    # `:=`, in what may not be computed as well.
+    "walrus": "y = (n := a + 1) * 2\nreturn n + y",
+    "walrus-behind-and": "n = 5\nif a > 0 and (n := b) > 2:\n    return n\nreturn n * 10",
+    "walrus-behind-or": "n = 5\nx = a > 0 or (n := b) > 2\nreturn n * 10 + x",
+    "walrus-in-a-choice": "n = 1\ny = (n := 4) if a > 0 else 2\nreturn n * 100 + y",
+    "walrus-in-while": "i = 0\nwhile (j := i * 2) < a:\n    i += j + 1\nreturn i",
+    "walrus-in-while-else": "i = j = 0\nwhile (j := i * 2) < a:\n    i += 1\n    if i == b:\n        break\n"
+    "else:\n    i += 100\nreturn i + j",
+    # Functions.
+    "default-when-defined": "n = a\ndef g(t, s=n):\n    return t * s\nn = b\nreturn g(2)",
+    "default-of-lambda": "n = a\ng = lambda t, *, s=n: t * s\nn = b\nreturn g(2)",
+    "closure-late": "n = a\ndef g():\n    return n\nn = b\nreturn g()",
+    "closures-of-a-loop": "t = 0\nfs = ()\nfor i in (1, 2, 3):\n    fs += (lambda: i * a, lambda i=i: i * b)\n"
+    "for g in fs:\n    t += g()\nreturn t",
+    "closure-returned": "def g(x):\n    return lambda y: x + y\nreturn g(a)(b)",
+    "arguments": "def g(x, /, *v, k=3, m):\n    t = x\n    for y in v:\n        t = t * 3 + y\n    return t * k - m\n"
+    "return g(a, b, *(1, 2), m=b)",
+    "decorated": "@plus\n@plus\ndef g(x):\n    return x - b\nreturn g(a) + decorated(b)",
+    "recursion-known": "def g(n):\n    return a if n == 0 else g(n - 1) * 2 + g(0)\nreturn g(5)",
+    "closures-alike": "def g(n):\n    return lambda x: n(x) + 1\nreturn g(g(g(lambda x: x * b)))(a)",
+    "remembered": "return remembered(a)",
+    "partial": "return tripled(a)",
+    "method": "return shift.of(a)",
+    "known-as-another": "max = lambda x, y: x * y\nsum = max(a, b)\nreturn sum",
+    # Loops.
+    "while-true": "i = 0\nwhile True:\n    i += 1\n    if i > a:\n        return i",
+    "while-true-in-a-branch": "i = 0\nif a > 0:\n    while True:\n        i += 1\n        if i > a:\n            return i\nreturn b",
+    "while-true-left": "i = 0\nwhile True:\n    i += 1\n    if i > a:\n        break\nreturn i * 2",
+    "left-two-deep": "for i in range(4):\n    for j in range(5):\n        if i * j == a:\n            return i * 10 + j\n"
+    "        if j > b:\n            break\n    else:\n        if i == 2:\n            continue\n        a -= 1\nreturn a",
+    "else-of-for": "t = 0\nfor i in range(6):\n    if i == a:\n        break\n    if i % 2:\n        continue\n    t += i\n"
+    "else:\n    t += 100\nreturn t",
+    "variable-changed": "t = 0\nfor i in range(5):\n    t += i\n    i = 100\nreturn t + a",
+    "backwards": "t = 0\nfor i in range(a, b, -2):\n    t = t * 3 + i\nreturn t",
+    # Annotations of variables are never computed.
+    "annotations": "x: int | None = a\ny: Unknown[int] = b\nz: 'Unknown' = 1\nreturn x + y + z",
+    "annotation-converts": "x: i32 = a\ny: commsir.i64 = b\nz: 'i8' = 3\nreturn x + y + z",
+}  # fmt: skip
+FLOATS = {
+    "mixed-choice": "x = 1 if a > 0 else 2.5\nreturn x",
+    "mixed-or": "return a * 0.5 or 2",
+    "mixed-and": "return a > 0 and b * 0.5",
+    "mixed-loop": "x = 0\nfor i in range(3):\n    x = x + 0.5\nreturn x + a",
+    "modulo": "return a % 3.0 + a % -3.0 + a // 2.0",
+    "power": "return a ** 0 + (a * a + 1) ** 0.5",
+}
+
+
+def _check(load: Load, body: str, dtype: type[np.generic], kind: str) -> None:
+    rows = len(POINTS)
+    module = load(
+        f"{PRELUDE}\ndef f(a, b):\n{textwrap.indent(body, '    ')}\n\n@kernel\n"
+        f"def k(p: {kind}[Array, {rows}, 2], y: {kind}[Array, {rows}]):\n"
+        f"    for row in range({rows}):\n        y[row] = f(p[row, 0], p[row, 1])\n"
+    )
+    wanted = [module.f(*point) for point in POINTS]
+    got = module.k.simulate(ranks=1, inputs={"p": np.array(POINTS, dtype)})["y"][0]
+    np.testing.assert_allclose(got, np.array(wanted, dtype), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers(load: Load, name: str) -> None:
+    _check(load, INTEGERS[name], np.int64, "i64")
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_floats(load: Load, name: str) -> None:
+    _check(load, FLOATS[name], np.float64, "f64")
+
+
+def test_masks_are_counted(load: Load) -> None:
+    """A bit has no room for a sum, and as a number with a sign it is negative."""
+    module = load(
+        "@kernel\ndef k(x: f32[Array, 8], q: i32[Array, 8], y: f32[Array, 9]):\n"
+        "    m, none = x[:] > 2, x[:] > 100\n"
+        "    y[0], y[1], y[2] = m.sum(), m.mean(), m.prod()\n"
+        "    y[3], y[4], y[5] = m.max(), m.min(), none.max()\n"
+        "    y[6], y[7] = np.mean(q[:]), np.sum(none)\n    y[8] = row_reduce('or', m)\n"
+    )
+    x, q = np.arange(8, dtype=np.float32), np.arange(8, dtype=np.int32)
+    m = x > 2
+    wanted = [m.sum(), m.mean(), m.prod(), m.max(), m.min(), 0, q.mean(), 0, 1]
+    np.testing.assert_array_equal(module.k.simulate(1, {"x": x, "q": q})["y"][0], np.float32(wanted))
+
+
+def test_slices_from_the_end(load: Load) -> None:
+    module = load("@kernel\ndef k(x: f32[Array, 8], y: f32[Array, 4]):\n    y[:] = x[-8:-8 + 4]\n")
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(module.k.simulate(1, {"x": x})["y"][0], x[:4])
+
+
+def test_what_a_chain_does_not_reach_is_not_read(load: Load) -> None:
+    module = load(
+        "@kernel\ndef k(x: i64[Array, 4], y: i64[Array, 6]):\n    for i in range(6):\n        y[i] = i < 4 < x[i]\n"
+    )
+    got = module.k.simulate(1, {"x": np.array([4, 5, 6, 7])}, check=False)["y"][0]
+    np.testing.assert_array_equal(got, [0, 1, 1, 1, 0, 0])
