@@ -1,0 +1,24 @@
+//===- CacheFolder.h - A folder of entries within its limit -----*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_JIT_CACHEFOLDER_H
+#define COMMSIR_RUNTIME_JIT_CACHEFOLDER_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+
+namespace commsir::jit {
+
+/// Removes what dead processes left, and the entries that were not used for
+/// longest until all others take at most `limit` bytes. Returns how many
+/// entries it removed.
+uint64_t pruneFolder(llvm::StringRef folder, uint64_t limit);
+
+} // namespace commsir::jit
+
+#endif // COMMSIR_RUNTIME_JIT_CACHEFOLDER_H

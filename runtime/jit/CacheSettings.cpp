@@ -1,0 +1,81 @@
+//===- CacheSettings.cpp - Where and how much a cache keeps ---------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/jit/CacheSettings.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
+
+using namespace llvm;
+using namespace commsir;
+using namespace commsir::jit;
+namespace fs = llvm::sys::fs;
+
+bool commsir::jit::parseSize(StringRef text, uint64_t &bytes) {
+  unsigned shift = 0;
+  text = text.trim();
+  if (!text.empty()) {
+    size_t unit = StringRef("KMGT").find(toUpper(text.back()));
+    if (unit != StringRef::npos) {
+      shift = 10 * (unit + 1);
+      text = text.drop_back();
+    }
+  }
+  uint64_t number;
+  if (text.getAsInteger(10, number) || number > (UINT64_MAX >> shift))
+    return false;
+  bytes = number << shift;
+  return true;
+}
+
+void commsir::jit::printWarning(const Twine &message) {
+  // One write, so that lines of processes do not mix.
+  std::string line = ("commsir: warning: " + message + "\n").str();
+  errs() << line;
+  errs().flush();
+}
+
+static std::string chooseFolder() {
+  SmallString<128> folder;
+  if (const char *chosen = std::getenv("COMMSIR_CACHE_DIR");
+      chosen && *chosen) {
+    folder = chosen;
+    // The process may change its folder later.
+    fs::make_absolute(folder);
+    return folder.str().str();
+  }
+  if (!sys::path::cache_directory(folder))
+    return {};
+  sys::path::append(folder, "commsir");
+  return folder.str().str();
+}
+
+CacheSettings CacheSettings::fromEnvironment() {
+  CacheSettings settings;
+  settings.folder = chooseFolder();
+  if (settings.folder.empty())
+    printWarning("there is no home folder: compiled kernels are not kept; "
+                 "COMMSIR_CACHE_DIR says where they may be");
+  if (const char *size = std::getenv("COMMSIR_CACHE_SIZE"); size && *size)
+    if (!parseSize(size, settings.diskLimit))
+      printWarning("COMMSIR_CACHE_SIZE='" + Twine(size) +
+                   "' is no size (like 512M or 2G); the limit is 1G");
+  if (const char *compiler = std::getenv("COMMSIR_COMPILER");
+      compiler && *compiler) {
+    StringRef text(compiler);
+    settings.build = !text.equals_insensitive("off");
+    if (settings.build && !text.equals_insensitive("on"))
+      printWarning("COMMSIR_COMPILER='" + text +
+                   "' is neither on nor off; it stays on");
+  }
+  return settings;
+}

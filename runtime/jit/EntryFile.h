@@ -1,0 +1,78 @@
+//===- EntryFile.h - A cache entry as a file --------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An entry is the file <64 hex digits of the key>.kernel:
+//
+//   offset  bytes
+//        0      8  "CommsIRK"
+//        8      4  version of this format, little-endian
+//       12      4  zero
+//       16      8  bytes of the payload, little-endian
+//       24     32  the key
+//       56     32  BLAKE3 of bytes 0 … 55 and of the payload
+//       88      …  the payload
+//
+// Its modification time is the time of its last use. <key>.lock is there while
+// a process builds the entry; flock() on it says who does, so that the lock of
+// a dead process holds nobody up.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_JIT_ENTRYFILE_H
+#define COMMSIR_RUNTIME_JIT_ENTRYFILE_H
+
+#include "runtime/jit/CacheKey.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+#include <unistd.h>
+#include <utility>
+
+namespace commsir::jit {
+
+constexpr uint32_t kEntryFormat = 1;
+/// Bytes of a file beside its payload.
+constexpr size_t kEntryHeader = 88;
+/// No kernel is that large: a length beyond it is not believed.
+constexpr uint64_t kLargestEntry = uint64_t(1) << 30;
+constexpr char kEntryExtension[] = ".kernel";
+constexpr char kLockExtension[] = ".lock";
+constexpr char kTemporaryExtension[] = ".tmp";
+
+/// A file descriptor that is closed.
+class Descriptor {
+public:
+  explicit Descriptor(int fd = -1) : fd(fd) {}
+  Descriptor(Descriptor &&other) : fd(other.fd) { other.fd = -1; }
+  Descriptor &operator=(Descriptor &&other) {
+    std::swap(fd, other.fd);
+    return *this;
+  }
+  ~Descriptor() {
+    if (fd >= 0)
+      ::close(fd);
+  }
+  explicit operator bool() const { return fd >= 0; }
+  int get() const { return fd; }
+
+private:
+  int fd;
+};
+
+/// The payload of the entry `key` in the file of `path`; none: `why` says why,
+/// and is empty where there is no file.
+std::optional<std::string> readEntry(const std::string &path,
+                                     const CacheKey &key, std::string &why);
+
+/// Puts an entry in the place of `path`. Returns why not, or "".
+std::string writeEntry(const std::string &path, const CacheKey &key,
+                       llvm::StringRef payload);
+
+} // namespace commsir::jit
+
+#endif // COMMSIR_RUNTIME_JIT_ENTRYFILE_H
