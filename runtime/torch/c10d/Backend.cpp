@@ -177,19 +177,25 @@ static WorkPtr outcome(c10d::Work &work) {
   return nullptr;
 }
 
-/// Starts `calls`, whose Work is that of `call`.
-WorkPtr commsir::torch_c10d::Backend::enqueue(CallPtr call,
-                                              std::vector<CallPtr> calls) {
-  call->work = c10::make_intrusive<CallWork>(
-      rank_, call->type, at::hasCallbacks() ? call->title : nullptr,
-      call->inputs.empty() ? call->outputs : call->inputs, call->outputs,
-      call->sequence, call->timeout,
-      [self = c10::weak_intrusive_ptr<c10d::Backend>(
-           c10::intrusive_ptr<c10d::Backend>::reclaim_copy(this))](
-          const std::string &reason) {
+c10::intrusive_ptr<CallWork> commsir::torch_c10d::Backend::newWork(
+    c10d::OpType type, const char *title, std::vector<at::Tensor> inputs,
+    std::vector<at::Tensor> outputs, uint64_t number, milliseconds timeout) {
+  c10::weak_intrusive_ptr<c10d::Backend> self(
+      c10::intrusive_ptr<c10d::Backend>::reclaim_copy(this));
+  return c10::make_intrusive<CallWork>(
+      rank_, type, title, std::move(inputs), std::move(outputs), number,
+      timeout, [self](const std::string &reason) {
         if (auto backend = self.lock())
           static_cast<Backend *>(backend.get())->abortBecause(reason);
       });
+}
+
+/// Starts `calls`, whose Work is that of `call`.
+WorkPtr commsir::torch_c10d::Backend::enqueue(CallPtr call,
+                                              std::vector<CallPtr> calls) {
+  call->work = newWork(call->type, at::hasCallbacks() ? call->title : nullptr,
+                       call->inputs.empty() ? call->outputs : call->inputs,
+                       call->outputs, call->sequence, call->timeout);
   if (!call->device.is_cpu()) {
     runOnGpu(call, calls);
     if (!call->async && !call->hostWaits)
@@ -229,18 +235,24 @@ void commsir::torch_c10d::Backend::runOnCpu(const CallPtr &call,
     tell(*call, begun);
 }
 
+/// The group's own stream, which goes on from where `current` is.
+c10::Stream
+commsir::torch_c10d::Backend::forkStream(const c10::Stream &current) {
+  if (!ownStream)
+    ownStream = c10::impl::VirtualGuardImpl(current.device_type())
+                    .getStreamFromGlobalPool(current.device());
+  c10::Event ready = Events::get().record(current);
+  ready.block(*ownStream);
+  Events::get().give(std::move(ready));
+  return *ownStream;
+}
+
 void commsir::torch_c10d::Backend::runOnGpu(const CallPtr &call,
                                             const std::vector<CallPtr> &calls) {
   c10::impl::VirtualGuardImpl device(call->device.type());
   c10::Stream current = device.getStream(call->device), used = current;
-  if (call->async) {
-    if (!ownStream)
-      ownStream = device.getStreamFromGlobalPool(call->device);
-    used = *ownStream;
-    c10::Event ready(call->device.type());
-    ready.record(current);
-    ready.block(used);
-  }
+  if (call->async)
+    used = forkStream(current);
   try {
     c10::StreamGuard guard(used);
     side(call->device).poll();

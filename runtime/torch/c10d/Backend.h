@@ -136,8 +136,16 @@ private:
   void runAll(const CallPtr &call, const std::vector<CallPtr> &calls,
               void *stream);
   void run(Call &call, CallWork &work, void *stream);
-  bool mayBePlain(bool async, const at::Tensor &input);
-  bool runPlain(PlainCall &call);
+  bool mayBePlain(const at::Tensor &input);
+  std::optional<WorkPtr> runPlain(PlainCall &call);
+  void launchPlain(const PlainCall &call, std::atomic<uint64_t> &count,
+                   void *stream);
+  c10::Stream forkStream(const c10::Stream &current);
+  c10::intrusive_ptr<CallWork> newWork(c10d::OpType type, const char *title,
+                                       std::vector<at::Tensor> inputs,
+                                       std::vector<at::Tensor> outputs,
+                                       uint64_t number,
+                                       std::chrono::milliseconds timeout);
   void *nativeOf(const c10::Stream &stream);
   void count(const Call &call, const std::string &reason);
   void runOwn(Call &call, void *stream);
@@ -172,8 +180,9 @@ private:
   std::vector<PlainKind> plainKinds;
   /// The GPU's side, once it has a group.
   Side *plainSide = nullptr;
-  std::optional<c10::Stream> lastStream;
-  void *lastNative = nullptr;
+  /// What the driver calls the streams that were used.
+  static constexpr size_t kNatives = 8;
+  std::vector<std::pair<c10::Stream, void *>> natives;
   std::optional<std::vector<CallPtr>> coalesced;
   std::atomic<uint64_t> sequence{0}, transfers{0};
   uint64_t forks = forksSoFar();

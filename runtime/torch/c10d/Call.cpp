@@ -301,6 +301,35 @@ CallRecord PlainCall::record() const {
 // Work
 //===----------------------------------------------------------------------===//
 
+Events &Events::get() {
+  static auto *events = new Events;
+  return *events;
+}
+
+c10::Event Events::record(const c10::Stream &stream) {
+  std::optional<c10::Event> event;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    // Mostly there is but one device.
+    auto last = std::find_if(idle.rbegin(), idle.rend(), [&](auto &one) {
+      return one.device() == stream.device();
+    });
+    if (last != idle.rend()) {
+      event = std::move(*last);
+      idle.erase(std::next(last).base());
+    }
+  }
+  if (!event)
+    event.emplace(stream.device_type());
+  event->record(stream);
+  return std::move(*event);
+}
+
+void Events::give(c10::Event event) {
+  std::lock_guard<std::mutex> lock(mutex);
+  idle.push_back(std::move(event));
+}
+
 CallWork::CallWork(int rank, c10d::OpType type, const char *title,
                    std::vector<at::Tensor> inputs,
                    std::vector<at::Tensor> outputs, uint64_t sequence,
@@ -308,6 +337,11 @@ CallWork::CallWork(int rank, c10d::OpType type, const char *title,
                    std::function<void(const std::string &)> abortGroup)
     : Work(rank, type, title, inputs), outputs(std::move(outputs)),
       sequence(sequence), timeout(timeout), abortGroup(std::move(abortGroup)) {}
+
+CallWork::~CallWork() {
+  if (end)
+    Events::get().give(std::move(*end));
+}
 
 void CallWork::complete(std::exception_ptr error) {
   finish(error);
@@ -345,10 +379,8 @@ c10::Event *CallWork::ended() {
   if (!used)
     return nullptr;
   std::lock_guard<std::mutex> lock(endMutex);
-  if (!end) {
-    end.emplace(used->device_type());
-    end->record(*used);
-  }
+  if (!end)
+    end = Events::get().record(*used);
   return &*end;
 }
 

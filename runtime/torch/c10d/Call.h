@@ -37,6 +37,22 @@ struct Step {
 };
 using Launch = std::function<void(const Step &)>;
 
+/// Events of this process that are in no use: to make one costs as much as to
+/// record it. They are never destroyed, since nothing says when the last Work
+/// is, and CUDA may be gone by then.
+class Events {
+public:
+  static Events &get();
+  /// Recorded in `stream`.
+  c10::Event record(const c10::Stream &stream);
+  /// Who waits for it has told its stream so.
+  void give(c10::Event event);
+
+private:
+  std::mutex mutex;
+  std::vector<c10::Event> idle;
+};
+
 /// The Work that a program holds. It is done when its call is, and, for sends
 /// and receives, when those are: they only begin in issue order.
 class CallWork : public c10d::Work {
@@ -56,6 +72,7 @@ public:
   void abort() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   uint64_t getSequencenumber() const override { return sequence; }
+  ~CallWork() override;
 
   /// The side of the group: the call has been carried out (CPU), put into a
   /// stream (GPU), or begun (sends and receives).
@@ -151,12 +168,14 @@ struct Call {
   CallRecord record() const;
 };
 
-/// A call that is one step on tensors as they lie, whose caller wants no Work:
-/// it costs no more than the step. What it comes to is as of a Call.
+/// A call that is one step on tensors as they lie, which costs little more than
+/// the step. What it comes to is as of a Call.
 struct PlainCall {
+  c10d::OpType type;
   const char *title;
   const at::Tensor &input, &output;
   std::chrono::milliseconds timeout;
+  bool async;
   int64_t root = -1;
   uint64_t sequence = 0;
   Step step = {};

@@ -20,6 +20,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -110,7 +111,7 @@ private:
 
   std::mutex mutex;
   /// A ring, once it is full.
-  std::vector<CallRecord> records;
+  std::deque<CallRecord> records;
   /// Tickets are numbers of calls.
   size_t next = 0, kept;
 };

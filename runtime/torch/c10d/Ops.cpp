@@ -88,12 +88,14 @@ static int64_t wordsOf(const at::Tensor &tensor) {
 
 WorkPtr Self::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) {
   const char *title = "commsir:broadcast";
-  if (tensors.size() == 1 && mayBePlain(opts.asyncOp, tensors.front()) &&
+  if (tensors.size() == 1 && mayBePlain(tensors.front()) &&
       opts.rootRank >= 0 && opts.rootRank < size_) {
-    PlainCall plain{title, tensors.front(), tensors.front(), opts.timeout,
+    PlainCall plain{OpType::BROADCAST, title,        tensors.front(),
+                    tensors.front(),   opts.timeout, opts.asyncOp,
                     opts.rootRank};
-    if (plain.copies("broadcast", opts.rootRank) && runPlain(plain))
-      return nullptr;
+    if (plain.copies("broadcast", opts.rootRank))
+      if (auto work = runPlain(plain))
+        return *work;
   }
   auto call = newCall(OpType::BROADCAST, title, opts.timeout, opts.asyncOp);
   checkRoot(call->name, opts.rootRank, size_);
@@ -109,10 +111,12 @@ WorkPtr Self::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) {
 
 WorkPtr Self::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts) {
   const char *title = "commsir:all_reduce";
-  if (tensors.size() == 1 && mayBePlain(opts.asyncOp, tensors.front())) {
-    PlainCall plain{title, tensors.front(), tensors.front(), opts.timeout};
-    if (plain.reduces("all_reduce", opts.reduceOp) && runPlain(plain))
-      return nullptr;
+  if (tensors.size() == 1 && mayBePlain(tensors.front())) {
+    PlainCall plain{OpType::ALLREDUCE, title,        tensors.front(),
+                    tensors.front(),   opts.timeout, opts.asyncOp};
+    if (plain.reduces("all_reduce", opts.reduceOp))
+      if (auto work = runPlain(plain))
+        return *work;
   }
   auto call = newCall(OpType::ALLREDUCE, title, opts.timeout, opts.asyncOp);
   at::Tensor tensor = single(call->name, tensors);
@@ -241,11 +245,16 @@ WorkPtr Self::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
 WorkPtr Self::_allgather_base(at::Tensor &output, at::Tensor &input,
                               const c10d::AllgatherOptions &opts) {
   const char *title = "commsir:all_gather_into_tensor";
-  if (mayBePlain(opts.asyncOp, input) &&
-      output.numel() == input.numel() * size_) {
-    PlainCall plain{title, input, output, opts.timeout};
-    if (plain.copies("all_gather") && runPlain(plain))
-      return nullptr;
+  if (mayBePlain(input) && output.numel() == input.numel() * size_) {
+    PlainCall plain{OpType::_ALLGATHER_BASE,
+                    title,
+                    input,
+                    output,
+                    opts.timeout,
+                    opts.asyncOp};
+    if (plain.copies("all_gather"))
+      if (auto work = runPlain(plain))
+        return *work;
   }
   auto call =
       newCall(OpType::_ALLGATHER_BASE, title, opts.timeout, opts.asyncOp);
@@ -485,11 +494,16 @@ WorkPtr Self::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 WorkPtr Self::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
                                    const c10d::ReduceScatterOptions &opts) {
   const char *title = "commsir:reduce_scatter_tensor";
-  if (mayBePlain(opts.asyncOp, input) &&
-      input.numel() == output.numel() * size_) {
-    PlainCall plain{title, input, output, opts.timeout};
-    if (plain.reduces("reduce_scatter", opts.reduceOp) && runPlain(plain))
-      return nullptr;
+  if (mayBePlain(input) && input.numel() == output.numel() * size_) {
+    PlainCall plain{OpType::_REDUCE_SCATTER_BASE,
+                    title,
+                    input,
+                    output,
+                    opts.timeout,
+                    opts.asyncOp};
+    if (plain.reduces("reduce_scatter", opts.reduceOp))
+      if (auto work = runPlain(plain))
+        return *work;
   }
   auto call =
       newCall(OpType::_REDUCE_SCATTER_BASE, title, opts.timeout, opts.asyncOp);
@@ -610,10 +624,12 @@ WorkPtr Self::alltoall_base(at::Tensor &output, at::Tensor &input,
                 input.numel() == output.numel() && input.dim() &&
                 output.dim() && input.size(0) % size_ == 0 &&
                 output.size(0) % size_ == 0;
-  if (isEven && mayBePlain(opts.asyncOp, input)) {
-    PlainCall plain{title, input, output, opts.timeout};
-    if (plain.copies("all_to_all") && runPlain(plain))
-      return nullptr;
+  if (isEven && mayBePlain(input)) {
+    PlainCall plain{OpType::ALLTOALL_BASE, title,       input, output,
+                    opts.timeout,          opts.asyncOp};
+    if (plain.copies("all_to_all"))
+      if (auto work = runPlain(plain))
+        return *work;
   }
   auto call = newCall(OpType::ALLTOALL_BASE, title, opts.timeout, opts.asyncOp);
   checkType(call->name, input, output);

@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import commsir.torch
@@ -70,8 +71,42 @@ def an_op_is_a_launch(size: int) -> None:
     import commsir.torch.ops  # noqa: F401
 
     x, y = _tensors(64, 64)
-    op, name = torch.ops.commsir.all_reduce.out, dist.group.WORLD.group_name
-    assert calls_of(lambda: op(x, "sum", name, out=y)) == LAUNCH
+    op, name = torch.ops.commsir.all_reduce, dist.group.WORLD.group_name
+    assert calls_of(lambda: op.out(x, "sum", name, out=y)) == LAUNCH
+    # The allocation asks which device is current.
+    asked = calls_of(lambda: op(x, "sum", name))
+    assert {**asked, **LAUNCH} == asked and not {"EventRecord", "MemAlloc"} & set(asked), asked
+
+
+def _python_of(call: Callable[[], Any]) -> set[str]:
+    """The functions of commsir that are called."""
+    called = set()
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and "commsir" in Path(frame.f_code.co_filename).parts:
+            called.add(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return called
+
+
+def autograd_is_python_for_derivatives_alone(size: int) -> None:
+    import commsir.torch.ops  # noqa: F401
+
+    x, wanted = _tensors(64, 64)
+    wanted.requires_grad_()
+    op, name = torch.ops.commsir.all_reduce, dist.group.WORLD.group_name
+    for one in (x, wanted):
+        op(one, "sum", name)
+    assert _python_of(lambda: op(x, "sum", name)) == set()
+    assert {"call", "forward"} <= _python_of(lambda: op(wanted, "sum", name))
+    with torch.no_grad():
+        assert _python_of(lambda: op(wanted, "sum", name)) == set()
+    assert op(wanted, "sum", name).grad_fn is not None and op(x, "sum", name).grad_fn is None
 
 
 def nobody_gets_work_unasked(size: int) -> None:
@@ -89,12 +124,12 @@ def _waited_for(call: Callable[..., Any]) -> None:
 
 
 def a_call_of_its_own_stream_is_waited_for(size: int) -> None:
-    """What is current waits for the group's stream, which waited for it: two events, two waits."""
+    """What is current waits for the group's stream, which waited for it: two events, which are there, and two waits."""
     for name, call in _collectives(size).items():
         call()
         asked = calls_of(partial(_waited_for, call))
         assert {**asked, **LAUNCH} == asked, name
-        assert asked["EventRecord"] == asked["StreamWaitEvent"] == 2, name
+        assert asked["EventRecord"] == asked["StreamWaitEvent"] == 2 and "EventCreate" not in asked, name
         work = call(async_op=True)
         assert work.is_completed() and work.get_future().done(), name
 
@@ -213,6 +248,7 @@ def an_aborted_group_is_no_more(size: int) -> None:
 CHECKS = [
     a_synchronous_call_is_a_launch,
     an_op_is_a_launch,
+    autograd_is_python_for_derivatives_alone,
     nobody_gets_work_unasked,
     a_call_of_its_own_stream_is_waited_for,
     a_stream_is_followed,
