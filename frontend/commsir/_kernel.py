@@ -182,10 +182,15 @@ def _parameters(function: FunctionType) -> dict[str, Parameter]:
     result: dict[str, Parameter] = {}
     code = function.__code__
     place = (code.co_filename, code.co_firstlineno, 1)
-    for name in (function.__name__, *inspect.signature(function).parameters):
+    try:
+        signature = inspect.signature(function).parameters
+    except NameError as error:  # Python 3.14 computes annotations when they are asked for
+        hint = diagnostics.did_you_mean(str(error.name), [*parameters.__all__])
+        raise diagnostics.compile_error(f"in the annotations: {error}", place, hint) from None
+    for name in (function.__name__, *signature):
         if not name.isascii():
             raise diagnostics.compile_error(f"the name '{name}' is not ASCII", place, "rename it: IR knows no others")
-    for name, p in inspect.signature(function).parameters.items():
+    for name, p in signature.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             raise diagnostics.compile_error("a kernel has no *args and **kwargs", place, "name the parameters")
         annotation = p.annotation

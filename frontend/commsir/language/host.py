@@ -26,6 +26,27 @@ _SCALE = {"all_gather": "N", "gather": "N", "reduce_scatter": "1/N", "scatter": 
 
 def collective(name: str, arguments: dict[str, Any]) -> Any:
     """Runs one collective over arrays; returns a list of what each rank gets (of lists, for several outputs)."""
+    inputs = _inputs(name, arguments)
+    arrays = _arrays(name, arguments, inputs)
+    parameters = {key: _parameter(name, kind, parts, len(inputs[0])) for key, (kind, parts) in arrays.items()}
+    outs = _outputs(name, arguments, parameters, len(inputs[0]), len(inputs))
+    made = _Collective(name, arguments, parameters | outs, list(outs))
+    given = {key: parts for key, (_, parts) in arrays.items()}
+    report = _simulate.run(
+        made, len(inputs[0]), given, seed=None, fuzz=0, blocks=None, launches=1, trace=None, target="cpu"
+    )
+    likes = _likes(arguments.get("outs"), [parts[0] for parts in inputs])
+    results = [
+        [_alike_array(part, outs[key].dtype, like) for part in report.outputs[key]]
+        for key, like in zip(outs, likes, strict=False)
+    ]
+    if arguments.get("outs") is None and arguments.get("consume") is None:
+        results = _as_unsigned(results, inputs)
+    return results[0] if len(results) == 1 else [list(parts) for parts in zip(*results, strict=True)]
+
+
+def _inputs(name: str, arguments: dict[str, Any]) -> list[list[Any]]:
+    """What is exchanged: for each input an array a rank."""
     x = arguments["x"]
     if not _is_ranks(x):
         raise errors.UsageError(
@@ -36,40 +57,37 @@ def collective(name: str, arguments: dict[str, Any]) -> Any:
         raise errors.UsageError(
             f"the team of commsir.{name} is {arguments['team']!r}; outside a kernel it is left out: the world"
         )
-    inputs = [_alike(name, list(a)) for a in (x if _is_ranks(x[0]) else [x])]
-    ranks = len(inputs[0])
+    return [_alike(name, list(a)) for a in (x if _is_ranks(x[0]) else [x])]
+
+
+def _arrays(name: str, arguments: dict[str, Any], inputs: list[list[Any]]) -> dict[str, tuple[str, list[Any]]]:
+    """The arrays that go into the kernel, by parameter: what it is, and an array a rank."""
     arrays: dict[str, tuple[str, list[Any]]] = {f"x{i}": ("window", a) for i, a in enumerate(inputs)}
     args = arguments.get("args") or ()
     for i, a in enumerate(args if isinstance(args, tuple | list) and not hasattr(args, "dtype") else (args,)):
-        arrays[f"a{i}"] = ("array", list(a) if _is_ranks(a) else [a] * ranks)
+        arrays[f"a{i}"] = ("array", list(a) if _is_ranks(a) else [a] * len(inputs[0]))
     for key in ("send_rows", "recv_rows"):
         if key in arguments:
             numbers = [np.asarray(part) for part in arguments[key]]
             if any(part.dtype.kind not in "iu" for part in numbers):
                 raise errors.UsageError(f"commsir.{name}: {key} are whole numbers: one for each rank, on each rank")
             arrays[key] = ("array", [part.astype(np.int32) for part in numbers])
-    parameters: dict[str, Parameter] = {}
-    for key, (kind, parts) in arrays.items():
-        if len(parts) != ranks:
-            raise errors.UsageError(f"commsir.{name}: {len(parts)} arrays for {ranks} ranks; give one a rank")
-        dtype = _known_type(element_type(parts[0]) if hasattr(parts[0], "dtype") else "f32")
-        parameters[key] = Parameter(kind, dtype, tuple(int(d) for d in np.shape(parts[0])) or (1,))
-    outs = _outputs(name, arguments, parameters, ranks, len(inputs))
-    parameters.update(outs)
-    made = _Collective(name, arguments, parameters, list(outs))
-    given = {key: parts for key, (_, parts) in arrays.items()}
-    report = _simulate.run(made, ranks, given, seed=None, fuzz=0, blocks=None, launches=1, trace=None, target="cpu")
-    likes = _likes(arguments.get("outs"), [parts[0] for parts in inputs])
-    results = [
-        [_alike_array(part, outs[key].dtype, like) for part in report.outputs[key]]
-        for key, like in zip(outs, likes, strict=False)
-    ]
-    if arguments.get("outs") is None and arguments.get("consume") is None:
-        # The bits of integers without a sign, which kernels do not know.
-        unsigned = [np.asarray(parts[0]).dtype for parts in inputs if isinstance(parts[0], np.ndarray)]
-        if len(unsigned) == len(results) and all(d.kind == "u" for d in unsigned):
-            results = [[part.view(d) for part in parts] for parts, d in zip(results, unsigned, strict=True)]
-    return results[0] if len(results) == 1 else [list(parts) for parts in zip(*results, strict=True)]
+    return arrays
+
+
+def _parameter(name: str, kind: str, parts: list[Any], ranks: int) -> Parameter:
+    if len(parts) != ranks:
+        raise errors.UsageError(f"commsir.{name}: {len(parts)} arrays for {ranks} ranks; give one a rank")
+    dtype = _known_type(element_type(parts[0]) if hasattr(parts[0], "dtype") else "f32")
+    return Parameter(kind, dtype, tuple(int(d) for d in np.shape(parts[0])) or (1,))
+
+
+def _as_unsigned(results: list[list[Any]], inputs: list[list[Any]]) -> list[list[Any]]:
+    """Results as integers without a sign where the inputs are such, which kernels do not know."""
+    unsigned = [np.asarray(parts[0]).dtype for parts in inputs if isinstance(parts[0], np.ndarray)]
+    if len(unsigned) != len(results) or any(d.kind != "u" for d in unsigned):
+        return results
+    return [[part.view(d) for part in parts] for parts, d in zip(results, unsigned, strict=True)]
 
 
 def _likes(outs: Any, inputs: list[Any]) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 import linecache
 from dataclasses import dataclass
 from types import CodeType, FunctionType
@@ -29,7 +30,7 @@ _trees: dict[str, tuple[str, ast.Module]] = {}
 def find(function: FunctionType) -> Source:
     """The source of `function`; CompileError where there is none to be had."""
     code = function.__code__
-    tree = _tree(code.co_filename, function.__name__)
+    tree = _tree(function)
     found: list[Any] = [n for n in ast.walk(tree) if _matches(n, code)]
     if len(found) > 1 and (columns := _columns(code)) is not None:
         narrowed = [n for n in found if (n.lineno, n.col_offset) <= columns[0] and columns[1] <= _end(n)]
@@ -52,18 +53,27 @@ def find(function: FunctionType) -> Source:
     return Source(code.co_filename, node, function)
 
 
-def _tree(file: str, name: str) -> ast.Module:
+def _tree(function: FunctionType) -> ast.Module:
+    file = function.__code__.co_filename
     linecache.checkcache(file)
-    text = "".join(linecache.getlines(file))
+    text = "".join(linecache.getlines(file) or _typed(function))
     if not text:
         raise errors.CompileError(
-            f"the source of '{name}' is not available: it was defined in {file}, which is no file "
+            f"the source of '{function.__name__}' is not available: it was defined in {file}, which is no file "
             "(exec, python -c, or an interactive prompt); save it as a .py file, or run it in a notebook cell"
         )
     cached = _trees.get(file)
     if cached is None or cached[0] != text:
         _trees[file] = cached = (text, ast.parse(text))
     return cached[1]
+
+
+def _typed(function: FunctionType) -> list[str]:
+    """What was typed at a prompt, which newer Pythons keep by its code and not by the name of a file."""
+    try:
+        return inspect.findsource(function)[0]
+    except (OSError, TypeError):
+        return []
 
 
 def _matches(node: ast.AST, code: CodeType) -> bool:
@@ -113,4 +123,5 @@ def _end(node: Any) -> tuple[int, int]:
 
 
 def line_of(file: str, line: int) -> str:
-    return linecache.getline(file, line).rstrip("\n")
+    lines = linecache.getlines(file) or _trees.get(file, ("",))[0].splitlines()
+    return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""

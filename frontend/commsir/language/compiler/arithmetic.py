@@ -143,10 +143,10 @@ class Arithmetic(Numbers):
         if nonneg:
             return self._apply("arith.remui", x, y, True)
         rest = self._apply("arith.remsi", x, y)
-        wrong = self.compare(ast.Lt(), self.binary(ast.BitXor(), rest, y), Const(0))
         if y.nonneg:
             wrong = self.compare(ast.Lt(), rest, Const(0))
         else:
+            wrong = self.compare(ast.Lt(), self.binary(ast.BitXor(), rest, y), Const(0))
             inexact = self.compare(ast.NotEq(), rest, Const(0))
             wrong = self.binary(ast.BitAnd(), wrong, inexact)
         chosen = self.select(wrong, self.add(rest, y), rest)

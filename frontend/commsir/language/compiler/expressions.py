@@ -20,8 +20,8 @@ class Expressions(Subscripts):
     def visit(self, node: ast.AST) -> Any:
         method = getattr(self, f"visit_{type(node).__name__}", None)
         if method is None:
-            unknown = (type(node).__name__, "see docs/PythonKernels.md for what kernels hold")
-            what, instead = hints.SYNTAX.get(type(node), unknown)
+            kind = type(node).__name__
+            what, instead = hints.SYNTAX.get(kind, (kind, "see docs/PythonKernels.md for what kernels hold"))
             self.fail(f"{what} cannot be compiled", instead, node)
         return method(node)
 

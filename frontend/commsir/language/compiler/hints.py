@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import ast
-
-# Statements and expressions: what they are called, and the way out.
-SYNTAX: dict[type[ast.AST], tuple[str, str]] = {
-    ast.ListComp: ("a list comprehension", "write a for loop, or a tuple (a, b, c) for what is known"),
-    ast.SetComp: ("a set comprehension", "write a for loop"),
-    ast.DictComp: ("a dict comprehension", "write a for loop"),
-    ast.GeneratorExp: ("a generator expression", "write a for loop"),
-    ast.Dict: ("a dict", "build it outside the kernel: kernels see constants of the functions and modules around them"),
-    ast.Set: ("a set", "write a tuple"),
-    ast.Try: ("try", "kernels raise nothing: test for the case with if"),
-    ast.Raise: ("raise", "write assert condition, which ends the run with an error"),
-    ast.Global: ("global", "pass an array or a scalar as an argument"),
-    ast.Nonlocal: ("nonlocal", "return the value from the function"),
-    ast.ClassDef: ("a class", "define it outside the kernel"),
-    ast.Import: ("import", "import outside the kernel"),
-    ast.ImportFrom: ("import", "import outside the kernel"),
-    ast.Delete: ("del", "leave it out: values need no freeing"),
-    ast.Await: ("await", "wait for a signal: wait_signal(s[i], ge=value)"),
-    ast.Yield: ("yield", "return the value"),
-    ast.YieldFrom: ("yield", "return the value"),
-    ast.JoinedStr: ("an f-string", "text belongs outside the kernel"),
-    ast.AsyncFor: ("async for", "write for"),
-    ast.AsyncWith: ("async with", "write with role(…)"),
-    ast.AsyncFunctionDef: ("async def", "write def"),
-    ast.Match: ("match", "write if and elif"),
+# Nodes of syntax trees, by their names, for not all are in every Python: what they are called, and the way out.
+SYNTAX: dict[str, tuple[str, str]] = {
+    "ListComp": ("a list comprehension", "write a for loop, or a tuple (a, b, c) for what is known"),
+    "SetComp": ("a set comprehension", "write a for loop"),
+    "DictComp": ("a dict comprehension", "write a for loop"),
+    "GeneratorExp": ("a generator expression", "write a for loop"),
+    "Dict": ("a dict", "build it outside the kernel: kernels see constants of the functions and modules around them"),
+    "Set": ("a set", "write a tuple"),
+    "Try": ("try", "kernels raise nothing: test for the case with if"),
+    "Raise": ("raise", "write assert condition, which ends the run with an error"),
+    "Global": ("global", "pass an array or a scalar as an argument"),
+    "Nonlocal": ("nonlocal", "return the value from the function"),
+    "ClassDef": ("a class", "define it outside the kernel"),
+    "Import": ("import", "import outside the kernel"),
+    "ImportFrom": ("import", "import outside the kernel"),
+    "Delete": ("del", "leave it out: values need no freeing"),
+    "Await": ("await", "wait for a signal: wait_signal(s[i], ge=value)"),
+    "Yield": ("yield", "return the value"),
+    "YieldFrom": ("yield", "return the value"),
+    "JoinedStr": ("an f-string", "text belongs outside the kernel"),
+    "AsyncFor": ("async for", "write for"),
+    "AsyncWith": ("async with", "write with role(…)"),
+    "AsyncFunctionDef": ("async def", "write def"),
+    "Match": ("match", "write if and elif"),
+    "TryStar": ("try", "kernels raise nothing: test for the case with if"),
+    "TemplateStr": ("a t-string", "text belongs outside the kernel"),
+    "TypeAlias": ("a type", "define it outside the kernel"),
 }
 # Functions of Python.
 BUILTINS = {
