@@ -32,7 +32,9 @@
 // whose context it does. With COMMSIR_FAKE_ONE all GPUs are one,
 // with COMMSIR_FAKE_ALONE none reaches another's memory. COMMSIR_FAKE_VERSION
 // is the driver's version (13000). COMMSIR_FAKE_MEMORY is the most bytes that
-// an allocation for windows may have. fakeCalls tells how often a function was
+// an allocation for windows may have. With COMMSIR_FAKE_GUARD, memory that is
+// freed under a kernel which runs for ever ends the process; the driver would
+// wait. fakeCalls tells how often a function was
 // called, and `exchange` begun; fakeCounts tells it of all.
 //
 //===----------------------------------------------------------------------===//
@@ -43,7 +45,9 @@
 #include <cuda.h>
 #include <nccl.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -105,6 +109,8 @@ std::map<char *, Allocation> allocated;
 std::map<char *, std::pair<size_t, int>> mappings;
 std::map<std::string, unsigned long> calls;
 unsigned long long captures = 0;
+/// A kernel of this process runs for ever.
+std::atomic<bool> runsForever{false};
 thread_local std::vector<CUcontext> contexts;
 
 bool fails(const char *function) {
@@ -420,7 +426,7 @@ void runKernel(Stream &stream, const char *params) {
   else if (what == "hang")
     stream.running = &state.abort;
   else if (what == "stuck")
-    stream.forever = true;
+    stream.forever = runsForever = true;
 }
 
 /// Operates on a cell of signals, now or when the graph runs.
@@ -570,7 +576,12 @@ END FAKE(MemAlloc, CUdeviceptr *pointer,
          size_t bytes) return allocate(reinterpret_cast<void **>(pointer),
                                        bytes);
 END FAKE(MemFree,
-         CUdeviceptr pointer) return release(reinterpret_cast<void *>(pointer));
+         CUdeviceptr pointer) if (runsForever &&
+                                  !environment("COMMSIR_FAKE_GUARD").empty()) {
+  std::fputs("memory is freed under a kernel that runs for ever\n", stderr);
+  std::abort();
+}
+return release(reinterpret_cast<void *>(pointer));
 END FAKE(MemGetInfo, size_t *free, size_t *total) *free = *total = size_t(1)
                                                                    << 30;
 END FAKE(MemHostAlloc, void **pointer, size_t bytes,
