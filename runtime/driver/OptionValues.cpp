@@ -7,8 +7,9 @@
 
 #include "runtime/driver/OptionValues.h"
 
+#include "runtime/jit/CacheSettings.h"
+
 #include "llvm/ADT/APInt.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -57,21 +58,10 @@ llvm::Error commsir::driver::readSeconds(llvm::StringRef option,
 
 llvm::Error commsir::driver::readBytes(llvm::StringRef option,
                                        llvm::StringRef text, uint64_t &out) {
-  llvm::StringRef digits = text;
-  unsigned shift = 0;
-  if (!digits.empty()) {
-    size_t place = llvm::StringRef("KMGT").find(llvm::toUpper(digits.back()));
-    if (place != llvm::StringRef::npos) {
-      shift = 10 * (place + 1);
-      digits = digits.drop_back();
-    }
-  }
-  if (digits.getAsInteger(10, out) || out == 0 ||
-      (out << shift) >> shift != out)
-    return usageError(option + ": '" + text +
-                      "' is not a size; write bytes, or 512M, 8G");
-  out <<= shift;
-  return llvm::Error::success();
+  if (jit::parseSize(text, out) && out != 0)
+    return llvm::Error::success();
+  return usageError(option + ": '" + text +
+                    "' is not a size; write bytes, or 512M, 8G");
 }
 
 llvm::Error commsir::driver::readBinding(llvm::StringRef option,

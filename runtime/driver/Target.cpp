@@ -47,25 +47,6 @@ tune::KernelAnswer commsir::driver::chooseWays(mlir::comms::KernelOp kernel,
 
 namespace {
 
-class CpuWorld final : public World {
-public:
-  explicit CpuWorld(std::unique_ptr<cpu::World> world)
-      : world(std::move(world)) {}
-  llvm::MutableArrayRef<char> memory(unsigned arg, int64_t rank) override {
-    return world->memory(arg, rank);
-  }
-  void setScalar(unsigned arg, int64_t rank,
-                 llvm::ArrayRef<char> bytes) override {
-    world->setScalar(arg, rank, bytes);
-  }
-  std::variant<cpu::RunStats, cpu::RunError> run() override {
-    return world->run();
-  }
-
-private:
-  std::unique_ptr<cpu::World> world;
-};
-
 class CpuTarget final : public Target {
 public:
   explicit CpuTarget(const Options &options) : options(options) {}
@@ -137,7 +118,7 @@ public:
     auto world = cpu::World::create(*kernel, run);
     if (!world)
       return world.takeError();
-    return std::make_unique<CpuWorld>(std::move(*world));
+    return std::make_unique<OwnWorld<cpu::World>>(std::move(*world));
   }
 
 private:

@@ -36,6 +36,26 @@ public:
   virtual bool isLocal(int64_t /*rank*/) const { return true; }
 };
 
+/// A world of the runtime (cpu::World, cuda::World), all of it in this process.
+template <typename Inner>
+class OwnWorld final : public World {
+public:
+  explicit OwnWorld(std::unique_ptr<Inner> world) : world(std::move(world)) {}
+  llvm::MutableArrayRef<char> memory(unsigned arg, int64_t rank) override {
+    return world->memory(arg, rank);
+  }
+  void setScalar(unsigned arg, int64_t rank,
+                 llvm::ArrayRef<char> bytes) override {
+    world->setScalar(arg, rank, bytes);
+  }
+  std::variant<cpu::RunStats, cpu::RunError> run() override {
+    return world->run();
+  }
+
+private:
+  std::unique_ptr<Inner> world;
+};
+
 /// A target, and after `compile` the kernel made for it.
 class Target {
 public:

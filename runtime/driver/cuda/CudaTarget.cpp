@@ -50,25 +50,6 @@ namespace {
 /// This is comms-run.
 bool processesAllowed = false;
 
-class CudaWorld final : public World {
-public:
-  explicit CudaWorld(std::unique_ptr<cuda::World> world)
-      : world(std::move(world)) {}
-  llvm::MutableArrayRef<char> memory(unsigned arg, int64_t rank) override {
-    return world->memory(arg, rank);
-  }
-  void setScalar(unsigned arg, int64_t rank,
-                 llvm::ArrayRef<char> bytes) override {
-    world->setScalar(arg, rank, bytes);
-  }
-  std::variant<cpu::RunStats, cpu::RunError> run() override {
-    return world->run();
-  }
-
-private:
-  std::unique_ptr<cuda::World> world;
-};
-
 class CudaTarget final : public Target {
 public:
   explicit CudaTarget(const Options &options) : options(options) {}
@@ -168,7 +149,7 @@ public:
     if (!world)
       return world.takeError();
     windows = (*world)->getWindowsNote().str();
-    return std::make_unique<CudaWorld>(std::move(*world));
+    return std::make_unique<OwnWorld<cuda::World>>(std::move(*world));
   }
 
   void ran(const World &world) override {
