@@ -297,15 +297,20 @@ void *commsir_window_peer(commsir_group *group, const void *data,
 static group::CollectiveCall callOf(const commsir_collective &call,
                                     int64_t ranks) {
   group::CollectiveCall made;
-  made.op = textOf(call.op);
-  made.reduction = textOf(call.reduction);
-  made.elementType = textOf(call.type);
+  // For each call of a program: no string is made on the way.
+  auto set = [](std::string &to, const char *text) {
+    if (text)
+      to = text;
+  };
+  set(made.op, call.op);
+  set(made.reduction, call.reduction);
+  set(made.elementType, call.type);
+  set(made.algorithm, call.algorithm);
+  set(made.protocol, call.protocol);
   made.root = call.root;
   made.peer = call.peer;
   made.input = {const_cast<void *>(call.input), call.input_elements};
   made.output = {call.output, call.output_elements};
-  made.algorithm = textOf(call.algorithm);
-  made.protocol = textOf(call.protocol);
   if (made.op == "all_to_all_v" && call.send_counts && call.recv_counts) {
     made.sendCounts.assign(call.send_counts, call.send_counts + ranks);
     made.recvCounts.assign(call.recv_counts, call.recv_counts + ranks);
