@@ -494,6 +494,7 @@ def host_costs(report: dict[str, Any]) -> None:
         "torch.ops": lambda: torch.ops.commsir.all_reduce(x, "sum", name),
         "commsir.torch.ops": lambda: ops.all_reduce(x, "sum", name),
         "dist.all_reduce, fake": lambda: dist.all_reduce(x, group=fake),
+        "dist.all_reduce, fake, async": lambda: dist.all_reduce(x, group=fake, async_op=True).wait(),
         "dist.all_reduce, commsir": lambda: dist.all_reduce(x, group=ours),
         "dist.all_reduce, commsir, async": lambda: dist.all_reduce(x, group=ours, async_op=True).wait(),
         "dist.all_reduce, nccl": lambda: dist.all_reduce(x),
