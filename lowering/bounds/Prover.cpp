@@ -271,9 +271,8 @@ static void narrowToTeam(Value team, Interval &interval) {
     interval.narrow(0, *size - 1);
 }
 
-/// What the range analysis does not know: sizes of teams, and that a counter is
-/// a multiple of its loop's step.
-static void narrowByMeaning(Value value, Interval &interval) {
+/// What the range analysis does not know: sizes of teams.
+static void narrowByTeam(Value value, Interval &interval) {
   if (auto rank = value.getDefiningOp<RankOp>())
     return narrowToTeam(rank.getTeam(), interval);
   if (auto rank = value.getDefiningOp<TranslateRankOp>())
@@ -281,16 +280,10 @@ static void narrowByMeaning(Value value, Interval &interval) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     if (auto peers =
             dyn_cast_or_null<ForPeersOp>(argument.getOwner()->getParentOp()))
-      return narrowToTeam(peers.getTeam(), interval);
-  if (scf::ForOp loop = getLoop(value)) {
-    int64_t step =
-        std::gcd(getDivisor(loop.getLowerBound()), getDivisor(loop.getStep()));
-    if (step > 1 && interval.largest >= 0)
-      interval.largest -= interval.largest % step;
-  }
+      narrowToTeam(peers.getTeam(), interval);
 }
 
-Interval Prover::getInterval(Value value) {
+Interval Prover::getRange(Value value) {
   Interval interval;
   if (!value.getType().isIndex())
     return interval;
@@ -300,7 +293,53 @@ Interval Prover::getInterval(Value value) {
     const ConstantIntRanges &range = lattice->getValue().getValue();
     interval.narrow(range.smin().getSExtValue(), range.smax().getSExtValue());
   }
-  narrowByMeaning(value, interval);
+  narrowByTeam(value, interval);
+  return interval;
+}
+
+/// Whether `op` leaves 64 bits for some operands in their ranges.
+static bool mayOverflow(Operation *op, Interval left, Interval right) {
+  for (int64_t a : {left.smallest, left.largest})
+    for (int64_t b : {right.smallest, right.largest}) {
+      int64_t result;
+      if (isa<arith::AddIOp>(op)   ? __builtin_add_overflow(a, b, &result)
+          : isa<arith::SubIOp>(op) ? __builtin_sub_overflow(a, b, &result)
+                                   : __builtin_mul_overflow(a, b, &result))
+        return true;
+    }
+  return false;
+}
+
+bool Prover::isComputedExactly(Value value, int depth) {
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == kMaxDepth ||
+      !isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+    return true;
+  Value left = op->getOperand(0), right = op->getOperand(1);
+  return !mayOverflow(op, getRange(left), getRange(right)) &&
+         isComputedExactly(left, depth + 1) &&
+         isComputedExactly(right, depth + 1);
+}
+
+int64_t Prover::getStride(scf::ForOp loop) {
+  Value first = loop.getLowerBound(), step = loop.getStep();
+  int64_t divisor = std::gcd(getDivisor(first), getDivisor(step));
+  int64_t powerOfTwo = divisor & -divisor;
+  // Numbers that leave 64 bits keep powers of two alone as divisors.
+  bool holds = divisor == powerOfTwo ||
+               (isComputedExactly(first, 0) && isComputedExactly(step, 0));
+  return holds ? divisor : powerOfTwo;
+}
+
+Interval Prover::getInterval(Value value) {
+  Interval interval = getRange(value);
+  if (!value.getType().isIndex())
+    return interval;
+  if (scf::ForOp loop = getLoop(value)) {
+    int64_t stride = getStride(loop);
+    if (stride > 1 && interval.largest >= 0)
+      interval.largest -= interval.largest % stride;
+  }
   Interval told = ranges.lookup(value);
   interval.narrow(told.smallest, told.largest);
   return interval;

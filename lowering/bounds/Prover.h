@@ -83,7 +83,14 @@ private:
   /// A bound of `sum` from the ranges of its terms, or nothing when that leaves
   /// 64 bits.
   std::optional<int64_t> getExtreme(const Sum &sum, bool largest);
+  /// By the range analysis and by sizes of teams.
+  Interval getRange(Value value);
+  /// By all that is known.
   Interval getInterval(Value value);
+  /// Whether nothing in the expression of `value` leaves 64 bits.
+  bool isComputedExactly(Value value, int depth);
+  /// A number that divides each value of the loop's counter.
+  int64_t getStride(scf::ForOp loop);
 
   /// Sums that are not negative.
   SmallVector<Sum> facts;

@@ -44,7 +44,8 @@ struct Interval {
   }
 };
 
-/// A number that divides `value` for certain; 0 only where the value is 0.
+/// A number that divides `value` as long as nothing in its expression leaves 64
+/// bits; 0 only where the value is 0.
 int64_t getDivisor(Value value, int depth = 0);
 
 } // namespace mlir::comms::bounds

@@ -127,3 +127,31 @@ comms.kernel @recorded(%w: !comms.window<8xf32>, %x: memref<4xf32>, %off: index)
   comms.tile_store %a, %x[%c0] : tensor<4xf32>, memref<4xf32>
   comms.return
 }
+
+// A counter that begins at a product is a multiple of three only where the
+// product stays within 64 bits.
+// CHECK-LABEL: @wrapping
+comms.kernel @wrapping(%x: memref<28xf32>, %n: index, %m: memref<28xf32>) {
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %c30 = arith.constant 30 : index
+  %first = arith.muli %n, %c3 : index
+  // CHECK: comms.check_bounds "read of x"
+  scf.for %i = %first to %c30 step %c3 {
+    %positive = arith.cmpi sge, %i, %c0 : index
+    scf.if %positive {
+      %a = comms.tile_load %x[%i] : memref<28xf32> -> tensor<1xf32>
+      comms.tile_store %a, %m[%c0] : tensor<1xf32>, memref<28xf32>
+    }
+  }
+  // One whose first value is small is.
+  %few = arith.remui %n, %c3 : index
+  %small = arith.muli %few, %c3 : index
+  // CHECK-NOT: comms.check_bounds
+  // CHECK: comms.return
+  scf.for %i = %small to %c30 step %c3 {
+    %a = comms.tile_load %x[%i] : memref<28xf32> -> tensor<1xf32>
+    comms.tile_store %a, %m[%c0] : tensor<1xf32>, memref<28xf32>
+  }
+  comms.return
+}
