@@ -29,7 +29,7 @@ class Writer:
             constant = r.choice(["f64(0.5)", "f64(1.1)", "f64(-2.0)"]) if self.floats else str(r.randint(-5, 5))
             return r.choice([*self.names, *self.names, constant])
         x, y = self.expression(depth - 1), self.expression(depth - 1)
-        kinds = ["+", "-", "min", "max", "abs", "neg", "if"]
+        kinds = ["+", "-", "min", "max", "abs", "neg", "if", "logic"]
         kinds += ["*"] if self.floats else ["//", "%", "&", "|", "^", "*"]
         kind = r.choice(kinds)
         if kind in ("min", "max"):
@@ -42,6 +42,8 @@ class Writer:
             return f"({x} if {self.condition(depth - 1)} else {y})"
         if kind in ("//", "%"):
             return f"({x} {kind} {r.choice([2, 3, 7, -3])})" if r.random() < 0.5 else f"({x} {kind} (abs({y}) + 1))"
+        if kind == "logic":
+            return f"({x} {r.choice(['and', 'or'])} {y})"
         if kind == "*":
             factor = r.choice(["f64(0.5)", "f64(1.5)"])
             return f"(({x}) * {factor})" if self.floats else f"({x} % 11 * ({y} % 13))"

@@ -163,7 +163,7 @@ def test_masks_are_counted(load: Load) -> None:
     x, q = np.arange(8, dtype=np.float32), np.arange(8, dtype=np.int32)
     m = x > 2
     wanted = [m.sum(), m.mean(), m.prod(), m.max(), m.min(), 0, q.mean(), 0, 1]
-    np.testing.assert_array_equal(module.k.simulate(1, {"x": x, "q": q})["y"][0], np.float32(wanted))
+    np.testing.assert_array_equal(module.k.simulate(1, {"x": x, "q": q})["y"][0], np.array(wanted, np.float32))
 
 
 def test_slices_from_the_end(load: Load) -> None:
