@@ -11,6 +11,7 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <sstream>
 
 using namespace commsir::torch_c10d;
