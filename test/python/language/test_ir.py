@@ -209,3 +209,13 @@ def test_every_op_can_be_written(load: Load) -> None:
     ops = set(re.findall(r"^### comms\.(\w+)$", spec, re.MULTILINE))
     inserted = {"kernel", "return", "yield", "record_access", "record_sync"}
     assert ops - inserted <= set(dir(commsir)), sorted(ops - inserted - set(dir(commsir)))
+
+
+def test_channels_are_numbered_from_zero(load: Load) -> None:
+    """The body of a loop is translated more than once, until its types are known."""
+    module = load(
+        "@kernel\ndef k(x: f32[Array, 4, 64], n: i64):\n    for i in range(n):\n"
+        "        ch = channel(64, f32)\n        send(x[i], ch[0])\n    other = channel(64, f32)\n    send(x[0], other[0])\n"
+    )
+    text = module.k.text()
+    assert "comms.channel 0 " in text and "comms.channel 1 " in text

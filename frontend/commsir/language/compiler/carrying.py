@@ -72,11 +72,12 @@ class Carrying(Branches):
         caller emits it again with the types found.
         """
         for _ in range(8):
-            saved, place = dict(self.frame.variables), self.place
+            saved, place, channels = dict(self.frame.variables), self.place, self.channels
             self.guessing += 1
             with self.emitter.into([]):
                 attempt(carried)
             self.guessing -= 1
+            self.channels = channels
             after, self.frame.variables = self.frame.variables, saved
             self.place = self.at(node)
             found = [self._settle_one(c, after.get(c.name), node) for c in carried]
