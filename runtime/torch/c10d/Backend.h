@@ -65,7 +65,7 @@ public:
   WorkPtr gather(std::vector<std::vector<at::Tensor>> &outputs,
                  std::vector<at::Tensor> &inputs,
                  const c10d::GatherOptions &opts) override;
-  /// Of torch 2.13 and newer; before, there is nothing to override.
+  /// Of torch 2.14 and newer; before, there is nothing to override.
   virtual WorkPtr gather_into_tensor(at::Tensor &output, at::Tensor &input,
                                      const c10d::GatherOptions &opts);
   WorkPtr scatter(std::vector<at::Tensor> &outputs,
