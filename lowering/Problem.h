@@ -112,13 +112,13 @@ struct Problem {
   int64_t roundBytes = int64_t(128) << 20;
   /// Bytes that one rank sends another from which on a step of an exchange in
   /// permutations ends in a barrier: `comms.step_bytes`.
-  int64_t stepBytes = int64_t(4) << 20;
+  int64_t stepBytes = int64_t(2) << 20;
   /// Whether that barrier orders memory, where nothing asks for it
   /// (`comms.step_fence`): if not, ranks meet without waiting for their stores.
-  int64_t stepFence = 1;
+  int64_t stepFence = 0;
   /// Whether what came in one step is copied out of its slots in the next,
   /// while links are busy (`comms.late_copies`).
-  int64_t lateCopies = 0;
+  int64_t lateCopies = 1;
   /// Tiles that a block may keep in registers over all steps that send them
   /// (`comms.held_tiles`), rather than load them in each.
   int64_t heldTiles = 0;
