@@ -110,10 +110,6 @@ static const ProtocolRow &getRow(llvm::StringRef protocol) {
   return kUnknown;
 }
 
-bool commsir::tune::meetsInBarriers(llvm::StringRef protocol) {
-  return getRow(protocol).meets;
-}
-
 /// Whether a protocol may be chosen that nobody asked for.
 static bool isOpen(const Question &question, llvm::StringRef protocol) {
   const ProtocolRow &row = getRow(protocol);

@@ -32,9 +32,6 @@ listPairs(const Question &question, bool everything = false);
 Recipe suggestRecipe(const Question &question, llvm::StringRef algorithm,
                      llvm::StringRef protocol);
 
-/// Whether block b of every rank meets where tiles travel by that protocol.
-bool meetsInBarriers(llvm::StringRef protocol);
-
 /// Microseconds; nothing where the pair does not exist.
 std::optional<double> estimate(const Question &question, const Recipe &recipe);
 

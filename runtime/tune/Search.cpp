@@ -153,19 +153,6 @@ void Search::coarse(size_t range) {
 // Fine: shapes
 //===----------------------------------------------------------------------===//
 
-/// CTAs that a block may have in a way like this. A cluster of a flat message
-/// runs what its CTAs would run alone, and ends in one barrier more: its gain
-/// is that blocks, where they meet those of other ranks, are fewer.
-static int64_t getMostCtasOf(const Recipe &recipe, const Question &question) {
-  constexpr int64_t manyBlocks = 32, flatCtas = 4;
-  if (question.rows > 0)
-    return getMostCtas(question);
-  if (!meetsInBarriers(recipe.protocol) ||
-      applyRecipe(recipe, question).blocks < manyBlocks)
-    return 1;
-  return std::min(flatCtas, getMostCtas(question));
-}
-
 std::vector<Recipe> commsir::tune::neighbours(const Recipe &recipe,
                                               const Question &question) {
   std::vector<Recipe> found;
@@ -191,8 +178,11 @@ std::vector<Recipe> commsir::tune::neighbours(const Recipe &recipe,
   add(&Recipe::limit, std::min(recipe.limit * 2, most), 8, most);
   add(&Recipe::spread, recipe.spread * 2, 1, 64);
   add(&Recipe::spread, recipe.spread / 2, 1, 64);
-  add(&Recipe::cluster, recipe.cluster * 2, 1, getMostCtasOf(recipe, question));
-  add(&Recipe::cluster, recipe.cluster / 2, 1, 8);
+  // On flat messages clusters bring nothing: measured on 4 and 8 GPUs.
+  if (question.rows > 0) {
+    add(&Recipe::cluster, recipe.cluster * 2, 1, getMostCtas(question));
+    add(&Recipe::cluster, recipe.cluster / 2, 1, 8);
+  }
   return found;
 }
 

@@ -246,37 +246,47 @@ static double between(double x, double x0, double y0, double x1, double y1) {
   return y0 * std::pow(y1 / y0, share);
 }
 
+static double leastTime(const std::map<Recipe, double> &times) {
+  double least = times.begin()->second;
+  for (const auto &[recipe, time] : times)
+    least = std::min(least, time);
+  return least;
+}
+
+/// Times beyond the last size. All grow as the best did last, at most with the
+/// bytes: what was slow before the last size did not grow less for being good.
+static std::map<Recipe, double> timesBeyond(const Section &section,
+                                            int64_t size) {
+  const auto &[lastSize, last] = *section.points.rbegin();
+  double slope = 1;
+  if (section.points.size() > 1) {
+    const auto &[lowSize, low] = *std::next(section.points.rbegin());
+    slope = std::log(leastTime(last) / leastTime(low)) /
+            std::log(double(lastSize) / double(lowSize));
+  }
+  double growth =
+      std::pow(double(size) / double(lastSize), std::clamp(slope, 0.0, 1.0));
+  std::map<Recipe, double> times = last;
+  for (auto &[recipe, time] : times)
+    time *= growth;
+  return times;
+}
+
 /// Times of recipes at `size`. Recipes that were measured at one side alone are
 /// left out between two sizes: nothing is known of them at the other.
 static std::map<Recipe, double> timesAt(const Section &section, int64_t size) {
   const auto &points = section.points;
   auto above = points.lower_bound(size);
-  if (above == points.begin())
+  if (above == points.end())
+    return timesBeyond(section, size);
+  if (above == points.begin() || above->first == size)
     return above->second; // Latency does not shrink.
-  if (above != points.end() && above->first == size)
-    return above->second;
-  bool beyond = above == points.end();
-  if (beyond)
-    --above;
   auto below = std::prev(above);
-  if (beyond && above == points.begin())
-    below = above;
   std::map<Recipe, double> times;
-  for (const auto &[recipe, high] : above->second) {
-    auto low = below->second.find(recipe);
-    if (beyond) {
-      // Time grows as it did last, at most with the bytes.
-      double slope = 1;
-      if (below != above && low != below->second.end())
-        slope = std::log(high / low->second) /
-                std::log(double(above->first) / double(below->first));
-      times[recipe] = high * std::pow(double(size) / double(above->first),
-                                      std::clamp(slope, 0.0, 1.0));
-    } else if (low != below->second.end()) {
+  for (const auto &[recipe, high] : above->second)
+    if (auto low = below->second.find(recipe); low != below->second.end())
       times[recipe] = between(double(size), double(below->first), low->second,
                               double(above->first), high);
-    }
-  }
   // Two sizes that share nothing: what is nearer.
   return times.empty() ? above->second : times;
 }
