@@ -467,7 +467,9 @@ static void shapeFlat(const Question &question, const comms::Problem &problem,
                        : processors;
     return;
   }
-  recipe.threads = vectors <= 256                ? 64
+  // Where threads would be idle, one warp, which shares smaller pieces out.
+  recipe.threads = vectors < 64                  ? 32
+                   : vectors <= 256              ? 64
                    : vectors <= 512 * processors ? 128
                    : part < 8 << 20              ? 512
                                                  : 1024;

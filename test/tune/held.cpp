@@ -54,7 +54,7 @@ TEST(Held, TheChoiceIsWithinFivePerCentOfTheBest) {
   std::vector<Table> all = readHeld();
   ASSERT_FALSE(all.empty());
   double sum = 0;
-  int count = 0;
+  int count = 0, unmeasured = 0;
   for (const Table &held : all)
     for (const Section &section : held.sections)
       for (const auto &[size, times] : section.points) {
@@ -65,10 +65,17 @@ TEST(Held, TheChoiceIsWithinFivePerCentOfTheBest) {
         double best = measured.front().microseconds;
         double factor = isMeasuredLength(tables, question) ? 1.05 : 1.10;
         double time = timeOf(answer.way, measured);
+        if (std::isinf(time)) {
+          // A single warp has become better since these were measured.
+          EXPECT_EQ(answer.way.threads, 32) << explain(question, answer, 3);
+          ++unmeasured;
+          continue;
+        }
         EXPECT_LE(time, factor * best + kNoise) << explain(question, answer, 3);
         sum += time / best - 1;
         ++count;
       }
+  EXPECT_LE(unmeasured, 4);
   // Over all of them noise is no excuse.
   EXPECT_LE(sum / count, 0.03);
 }
