@@ -35,6 +35,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!module)
     return 0;
   std::string first = print(*module);
+  // Resources get a new name each time that a context reads them.
+  if (llvm::StringRef(first).contains("dense_resource"))
+    return 0;
   auto again = commsir::fuzz::parse(first, *context);
   if (!again || print(*again) != first) {
     llvm::errs() << "the print does not parse to itself:\n" << first;

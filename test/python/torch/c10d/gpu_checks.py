@@ -80,10 +80,12 @@ def an_op_is_a_launch(size: int) -> None:
 
 def _python_of(call: Callable[[], Any]) -> set[str]:
     """The functions of commsir that are called."""
-    called = set()
+    import commsir
+
+    called, package = set(), Path(commsir.__file__).parent
 
     def note(frame: Any, event: str, argument: Any) -> None:
-        if event == "call" and "commsir" in Path(frame.f_code.co_filename).parts:
+        if event == "call" and package in Path(frame.f_code.co_filename).parents:
             called.add(frame.f_code.co_name)
 
     sys.setprofile(note)
