@@ -21,6 +21,7 @@
 #include "llvm/Support/xxhash.h"
 
 #include <cstring>
+#include <functional>
 #include <list>
 
 using namespace commsir;
@@ -314,8 +315,21 @@ llvm::Error Collectives::Impl::launch(const Shape &shape, int64_t elements,
   return group.launch(kernel, arguments, stream);
 }
 
+/// Whether a kernel may write over what it has to send yet. It sees two arrays,
+/// and what one rank sent may be in the output before what goes to the next has
+/// left. Other operations write where nothing is read any more.
+static bool writesOverInput(const Shape &shape) {
+  if (shape.op != "all_to_all")
+    return false;
+  size_t part = shape.elements * shape.elementBytes;
+  std::less<const char *> isBefore;
+  return isBefore(shape.input, shape.output + part * shape.outputParts) &&
+         isBefore(shape.output, shape.input + part * shape.inputParts);
+}
+
 /// Elements [first, first + count) of every part. Where the kernel is for more,
-/// or parts do not lie one after the other, arrays go through scratch memory.
+/// parts do not lie one after the other, or the output is the input, arrays go
+/// through scratch memory.
 llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
                                         int64_t count, uint64_t capture,
                                         void *stream) {
@@ -330,7 +344,7 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
   char *from = shape.input ? shape.input + first * width : nullptr;
   char *to = shape.output ? shape.output + first * width : nullptr;
   bool pack = from && (elements != count || (cuts && shape.inputParts > 1) ||
-                       !isAligned(from));
+                       !isAligned(from) || writesOverInput(shape));
   bool unpack = to && (elements != count || (cuts && shape.outputParts > 1) ||
                        !isAligned(to));
   Shelf &shelf = shelfOf(shape.members);
@@ -479,7 +493,8 @@ llvm::Expected<bool> Collectives::Impl::runDirectly(const Shape &shape) {
 
 llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
   Shape &shape = plan.shape;
-  if (isCurrent(plan) && isAligned(shape.input) && isAligned(shape.output)) {
+  if (isCurrent(plan) && isAligned(shape.input) && isAligned(shape.output) &&
+      !writesOverInput(shape)) {
     plan.shelf->touch(*plan.kept);
     return launch(shape, shape.elements, *plan.kept->kernel, shape.input,
                   shape.output, stream);
