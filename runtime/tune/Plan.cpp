@@ -271,6 +271,9 @@ static llvm::Error readNumber(Plan &plan, llvm::StringRef text) {
       return value.takeError();
     values.push_back(*value);
   }
+  // Given again, as of other options, the last one counts.
+  llvm::erase_if(plan.numbers,
+                 [&](const auto &one) { return one.first == found->name; });
   plan.numbers.push_back({found->name.str(), std::move(values)});
   return llvm::Error::success();
 }

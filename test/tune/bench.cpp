@@ -266,6 +266,10 @@ TEST(Plan, AttributesAreSideBySide) {
             (Numbers{{"step_bytes", 8 << 20}, {"late_copies", 1}}));
   EXPECT_EQ(renderChoice(choices[7], {}),
             "commsir auto/auto b2 step_bytes=8388608 late_copies=1");
+  const char *again[] = {"--set", "step_bytes=1", "--set", "step_bytes=2"};
+  Plan last = llvm::cantFail(parsePlan(again));
+  ASSERT_EQ(last.choices().size(), 1u);
+  EXPECT_EQ(last.choices()[0].numbers, (Numbers{{"step_bytes", 2}}));
   for (const char *op : {"all_gather", "all_reduce_rmsnorm"}) {
     const char *one[] = {"--op", op};
     Problem problem = llvm::cantFail(parsePlan(one)).problems().front();
