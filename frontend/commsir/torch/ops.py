@@ -85,8 +85,8 @@ def _guarded(call: Any, failed: Any) -> Any:
     def safe(*arguments: Any) -> Any:
         try:
             return call(*arguments)
-        except Exception as error:
-            _said.text = ctypes.create_string_buffer(str(error).encode())
+        except BaseException as error:  # Of Ctrl-C, too, ctypes would make 0, which may mean that all went well.
+            _said.text = ctypes.create_string_buffer((str(error) or type(error).__name__).encode())
             return failed
 
     return safe
