@@ -182,8 +182,12 @@ def _built() -> Any:
     try:
         # Of processes that start together one builds. The lock ends with its process, which torch's own does not.
         with open(folder / "building", "w") as building:
-            fcntl.flock(building, fcntl.LOCK_EX)
-            return _build(root, folder)
+            alone = True
+            try:
+                fcntl.flock(building, fcntl.LOCK_EX)
+            except OSError:
+                alone = False  # Some network file systems have no locks: torch's own has to do.
+            return _build(root, folder, alone)
     except (RuntimeError, ImportError, OSError) as error:
         warnings.warn(
             f"commsir: the C++ backend could not be built for torch {torch.__version__} ({error}); "
@@ -193,17 +197,18 @@ def _built() -> Any:
         return None
 
 
-def _build(root: Path, folder: Path) -> Any:
+def _build(root: Path, folder: Path, alone: bool) -> Any:
     """Loads what was built before from these sources: to ask torch's builder takes a second."""
-    wanted, stamp = _of_sources(root), folder / "sources"
-    if stamp.is_file() and stamp.read_text() == wanted:
-        return _load(folder / f"{_NAME}.so")
+    wanted, stamp, built = _of_sources(root), folder / "sources", folder / f"{_NAME}.so"
+    if built.is_file() and stamp.is_file() and stamp.read_text() == wanted:
+        return _load(built)
     if not shutil.which(os.environ.get("CXX", "c++")):
         return None
     from torch.utils import cpp_extension
 
     # Of a build that was killed; torch's builder would wait for it for ever.
-    (folder / "lock").unlink(missing_ok=True)
+    if alone:
+        (folder / "lock").unlink(missing_ok=True)
     stamp.unlink(missing_ok=True)
     module = cpp_extension.load(
         name=_NAME,

@@ -67,6 +67,21 @@ def test_what_was_not_finished_is_not_loaded(builder: Builder) -> None:
     assert backend._built() == "built 1"
 
 
+def test_what_was_removed_is_built_again(builder: Builder) -> None:
+    backend._built()
+    (backend.cache_folder() / "libcommsir_c10d.so").unlink()
+    assert backend._built() == "built 2"
+
+
+def test_where_there_are_no_locks_it_is_built_all_the_same(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(file: Any, operation: int) -> None:
+        raise OSError("Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    assert backend._built() == "built 1"
+    assert backend._built() == "loaded libcommsir_c10d.so"
+
+
 def test_without_a_compiler_what_was_built_is_loaded(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert backend._built() is None
