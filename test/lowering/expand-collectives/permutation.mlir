@@ -185,3 +185,43 @@ comms.kernel @not_held(%x: !comms.window<192xf32>, %y: !comms.window<576xf32>)
   comms.all_gather %team ins(%x : !comms.window<192xf32>) outs(%y : !comms.window<576xf32>)
   comms.return
 }
+
+// -----
+
+// From 2 MiB a pair on, ranks keep in step, by barriers that order nothing.
+// CHECK-LABEL: comms.kernel @steps_by_default
+// CHECK:       comms.barrier %{{.*}} block{{$}}
+// CHECK:       comms.barrier %{{.*}} block order relaxed
+// CHECK:       comms.barrier %{{.*}} block{{$}}
+// CHECK-NEXT:  comms.return
+comms.kernel @steps_by_default(%x: !comms.window<524288xf32>, %y: !comms.window<1572864xf32>) attributes {ranks = 3 : i64} {
+  %team = comms.team world
+  comms.all_gather %team ins(%x : !comms.window<524288xf32>) outs(%y : !comms.window<1572864xf32>)
+  comms.return
+}
+
+// -----
+
+// CHECK-LABEL: comms.kernel @no_steps_by_default
+// CHECK-NOT:   relaxed
+// CHECK:       comms.return
+comms.kernel @no_steps_by_default(%x: !comms.window<524287xf32>, %y: !comms.window<1572861xf32>) attributes {ranks = 3 : i64} {
+  %team = comms.team world
+  comms.all_gather %team ins(%x : !comms.window<524287xf32>) outs(%y : !comms.window<1572861xf32>)
+  comms.return
+}
+
+// -----
+
+// What came in the first step is copied beside the second's sends.
+// CHECK-LABEL: comms.kernel @late_by_default
+// CHECK:       comms.channel_barrier
+// CHECK:       comms.send
+// CHECK:       comms.channel_barrier
+// CHECK:       comms.recv
+// CHECK:       comms.return
+comms.kernel @late_by_default(%x: memref<524288xf32>, %y: memref<1572864xf32>) attributes {ranks = 3 : i64} {
+  %team = comms.team world
+  comms.all_gather %team ins(%x : memref<524288xf32>) outs(%y : memref<1572864xf32>)
+  comms.return
+}
