@@ -54,9 +54,8 @@ static llvm::Error judgeIdle(const Options &options) {
                       " is of a comparison, and there is none: give --expect "
                       "NAME=FILE");
   if (options.workers && !options.fast && !options.fuzzSchedules)
-    return usageError(
-        "--workers is of --fast and --fuzz-schedules: give one "
-        "of them, or leave it out");
+    return usageError("--workers is of --fast and --fuzz-schedules: give one "
+                      "of them, or leave it out");
   if (options.checkEvents && !options.check)
     return usageError(
         "--check-events is of the checker, which --no-check leaves "
