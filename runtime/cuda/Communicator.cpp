@@ -416,8 +416,9 @@ private:
     if (needs.reach && facts.reach != needs.reach)
       return fail(llvm::formatv("the kernel asks NCCL for teams of load/store "
                                 "reach of {0} ranks, and NCCL's have {1}: give "
-                                "the kernel lsa_size = {1}, or NCCL the "
-                                "variable NCCL_LSA_TEAM_SIZE={0}",
+                                "the kernel lsa_size = {1}, or NCCL, where it "
+                                "is newer than 2.28, the variable "
+                                "NCCL_LSA_TEAM_SIZE={0}",
                                 needs.reach, facts.reach)
                       .str());
     if (needs.usesGin() && facts.unknownAdapter)
