@@ -69,7 +69,8 @@ llvm::Error TimedStream::capture(int64_t launches, Launch launch) {
                        "cuGraphInstantiate");
 }
 
-llvm::Error TimedStream::start(int64_t launches, Launch launch) {
+llvm::Error TimedStream::start(int64_t launches, Launch launch,
+                               llvm::function_ref<bool()> stops) {
   if (auto error =
           driver->check(driver->EventRecord(begin, stream), "cuEventRecord"))
     return error;
@@ -78,7 +79,7 @@ llvm::Error TimedStream::start(int64_t launches, Launch launch) {
             driver->check(driver->GraphLaunch(replay, stream), "cuGraphLaunch"))
       return error;
   } else {
-    for (int64_t i = 0; i < launches; ++i)
+    for (int64_t i = 0; i < launches && !(stops && stops()); ++i)
       if (auto error = launch(stream))
         return error;
   }

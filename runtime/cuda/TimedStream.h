@@ -33,8 +33,10 @@ public:
   llvm::Error capture(int64_t launches, Launch launch);
   bool isCaptured() const { return replay; }
 
-  /// Gives the stream all launches, and does not wait for them.
-  llvm::Error start(int64_t launches, Launch launch);
+  /// Gives the stream all launches, and does not wait for them. No more where
+  /// `stops` says so.
+  llvm::Error start(int64_t launches, Launch launch,
+                    llvm::function_ref<bool()> stops = nullptr);
 
   /// CUDA_ERROR_NOT_READY as long as some run.
   CUresult query() const { return driver->StreamQuery(stream); }

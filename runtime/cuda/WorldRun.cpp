@@ -102,10 +102,10 @@ llvm::Error World::Impl::execute(WorldRank &rank) {
   auto start = Clock::now();
   while (ready < ranks && !cancelled && secondsSince(start) < kStartSeconds)
     std::this_thread::yield();
-  llvm::Error failure =
-      rank.stream.start(options.launches, [&](CUstream stream) {
-        return cancelled ? llvm::Error::success() : rank.kernel->launch(stream);
-      });
+  llvm::Error failure = rank.stream.start(
+      options.launches,
+      [&](CUstream stream) { return rank.kernel->launch(stream); },
+      [&] { return cancelled.load(); });
   if (failure)
     cancelled = true; // Peers must not wait for launches that do not come.
   llvm::Error ended = waitFor(rank);

@@ -66,7 +66,7 @@ for nccl in "$@"; do
   mkdir -p "$out"
   begin=$(date +%s)
   COMMSIR_TEST_NCCL=$folder COMMSIR_TEST_LAYOUTS=$out/nvrtc.ptx \
-    LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$(dirname "$ptxas")/../lib PATH=$PATH:$(dirname "$ptxas") \
+    LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(dirname "$ptxas")/../lib PATH=$PATH:$(dirname "$ptxas") \
     "$build/bin/runtime-tests" --gtest_brief=1 --gtest_filter='DeviceLibrary.AnotherReleaseIsCompiled' >"$out/log" 2>&1 ||
     { cat "$out/log"; exit 1; }
   device=$source/lowering/nvvm/device/NcclDevice.cu

@@ -238,9 +238,12 @@ void commsir::torch_c10d::Backend::runOnCpu(const CallPtr &call,
 /// The group's own stream, which goes on from where `current` is.
 c10::Stream
 commsir::torch_c10d::Backend::forkStream(const c10::Stream &current) {
-  if (!ownStream)
-    ownStream = c10::impl::VirtualGuardImpl(current.device_type())
-                    .getStreamFromGlobalPool(current.device());
+  {
+    std::lock_guard<std::mutex> lock(plainMutex);
+    if (!ownStream)
+      ownStream = c10::impl::VirtualGuardImpl(current.device_type())
+                      .getStreamFromGlobalPool(current.device());
+  }
   c10::Event ready = Events::get().record(current);
   ready.block(*ownStream);
   Events::get().give(std::move(ready));
@@ -303,6 +306,7 @@ void commsir::torch_c10d::Backend::count(const Call &call,
     return kind.title == call.title && kind.reduction == step.reduction &&
            kind.type == step.type;
   };
+  std::lock_guard<std::mutex> kinds(plainMutex);
   if (std::none_of(plainKinds.begin(), plainKinds.end(), isSame))
     plainKinds.push_back({call.title, step.reduction, step.type, own});
 }

@@ -147,6 +147,7 @@ private:
                                        uint64_t number,
                                        std::chrono::milliseconds timeout);
   void *nativeOf(const c10::Stream &stream);
+  std::atomic<uint64_t> *countOf(const PlainCall &call);
   void count(const Call &call, const std::string &reason);
   void runOwn(Call &call, void *stream);
   void runDelegated(Call &call, CallWork &work, const std::string &reason);
@@ -179,10 +180,12 @@ private:
   };
   std::vector<PlainKind> plainKinds;
   /// The GPU's side, once it has a group.
-  Side *plainSide = nullptr;
+  std::atomic<Side *> plainSide{nullptr};
   /// What the driver calls the streams that were used.
   static constexpr size_t kNatives = 8;
   std::vector<std::pair<c10::Stream, void *>> natives;
+  /// Of the kinds, the streams and the group's own: threads may call at once.
+  std::mutex plainMutex;
   std::optional<std::vector<CallPtr>> coalesced;
   std::atomic<uint64_t> sequence{0}, transfers{0};
   uint64_t forks = forksSoFar();

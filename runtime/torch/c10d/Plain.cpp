@@ -7,10 +7,10 @@
 //
 // The short way of calls on GPU tensors as they lie. A synchronous one is a
 // launch in the current stream, which is in order by itself: no Work, no
-// events, no memory and no lock but the recorder's. One that is not has its
-// launch in the group's stream, and a Work that knows its end. Backend.cpp has
-// the long way, which each kind of call goes once, and always whatever is not
-// plain.
+// events, no memory, and locks that nobody holds for long. One that is not has
+// its launch in the group's stream, and a Work that knows its end. Backend.cpp
+// has the long way, which each kind of call goes once, and always whatever is
+// not plain.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,19 +19,19 @@
 #include <ATen/record_function.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <algorithm>
-
 using namespace commsir::torch_c10d;
 
 /// Profilers are shown what a Work shows them.
 bool commsir::torch_c10d::Backend::mayBePlain(const at::Tensor &input) {
-  return plainSide && !coalesced && !at::hasCallbacks() &&
-         input.device() == plainSide->of();
+  const Side *side = plainSide;
+  return side && !coalesced && !at::hasCallbacks() &&
+         input.device() == side->of();
 }
 
 /// What torch calls the stream, and the driver: finding that takes calls of the
 /// CUDA runtime.
 void *commsir::torch_c10d::Backend::nativeOf(const c10::Stream &stream) {
+  std::lock_guard<std::mutex> lock(plainMutex);
   for (const auto &[known, native] : natives)
     if (known == stream)
       return native;
@@ -46,11 +46,11 @@ void commsir::torch_c10d::Backend::launchPlain(const PlainCall &call,
   size_t ticket = recorder.add(
       /*begins=*/true, [&](CallRecord &record) { call.write(record); });
   try {
-    plainSide->poll();
+    Side &side = *plainSide;
+    side.poll();
     ++count;
-    if (commsir_status status =
-            plainSide->tryLaunch(call.step, call.timeout, stream))
-      plainSide->fail(call.record(), status);
+    if (commsir_status status = side.tryLaunch(call.step, call.timeout, stream))
+      side.fail(call.record(), status);
   } catch (...) {
     recorder.mark(ticket, "failed");
     throw;
@@ -58,33 +58,40 @@ void commsir::torch_c10d::Backend::launchPlain(const PlainCall &call,
   recorder.mark(ticket, "done");
 }
 
+/// Where calls like this one are counted; null: none has gone the long way yet.
+std::atomic<uint64_t> *
+commsir::torch_c10d::Backend::countOf(const PlainCall &call) {
+  std::lock_guard<std::mutex> lock(plainMutex);
+  for (const PlainKind &known : plainKinds)
+    if (known.title == call.title && known.type == call.step.type &&
+        known.reduction == call.step.reduction)
+      return known.count;
+  return nullptr;
+}
+
 /// Nothing: the call has to go the long way. Else its Work, which a synchronous
 /// one has none of.
 std::optional<WorkPtr> commsir::torch_c10d::Backend::runPlain(PlainCall &call) {
   const Step &step = call.step;
-  auto kind = std::find_if(
-      plainKinds.begin(), plainKinds.end(), [&](const PlainKind &known) {
-        return known.title == call.title && known.type == step.type &&
-               known.reduction == step.reduction;
-      });
-  if (kind == plainKinds.end() || step.inputElements + step.outputElements == 0)
+  std::atomic<uint64_t> *count = countOf(call);
+  if (!count || step.inputElements + step.outputElements == 0)
     return std::nullopt;
   checkUsable(call.name());
   if (call.timeout.count() <= 0)
     call.timeout = settings.timeout();
   call.sequence = ++sequence;
-  c10::Device device = plainSide->of();
+  c10::Device device = plainSide.load()->of();
   c10::Stream current =
       c10::impl::VirtualGuardImpl(device.type()).getStream(device);
   if (!call.async) {
-    launchPlain(call, *kind->count, nativeOf(current));
+    launchPlain(call, *count, nativeOf(current));
     return nullptr;
   }
   c10::Stream own = forkStream(current);
   auto work = newWork(call.type, nullptr, {call.input}, {call.output},
                       call.sequence, call.timeout);
   try {
-    launchPlain(call, *kind->count, nativeOf(own));
+    launchPlain(call, *count, nativeOf(own));
     work->recordEnd(own, /*hostWaits=*/false, /*later=*/false);
     work->complete();
   } catch (...) {
