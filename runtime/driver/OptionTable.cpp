@@ -149,7 +149,8 @@ static const Option kWhat[] = {
     {"--kernel", "NAME", "kernel to run, when the file has several",
      readText<&Options::kernel>},
     {"--ranks", "N",
-     "number of ranks; may be left out when the kernel fixes it",
+     "number of ranks; may be left out where the kernel fixes it, or "
+     "--rendezvous",
      readWhole<&Options::ranks, 1, kMaxRanks>},
     {"--blocks", "B",
      "blocks of each rank [the kernel's own, else 1; on GPUs chosen]",
@@ -248,8 +249,8 @@ static const Option kTarget[] = {
      setFlag<&Options::oneProcess>},
     {"--rendezvous", "FOLDER",
      "be one rank of a job that others have started (torchrun, mpirun, srun): "
-     "RANK, WORLD_SIZE and LOCAL_RANK say which; ranks meet in FOLDER, which "
-     "all see. Files with %r are this rank's alone",
+     "RANK, WORLD_SIZE and LOCAL_RANK say which, and how many; ranks meet in "
+     "FOLDER, which all see. Files with %r are this rank's alone",
      readText<&Options::rendezvous>},
     {"--windows", "KIND",
      "nccl: NCCL's symmetric windows; plain: CUDA's memory by peer access; "

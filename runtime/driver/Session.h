@@ -52,6 +52,7 @@ private:
   bool parse();
   bool selectKernel();
   bool fixRanks();
+  bool fixJobRanks(int64_t started);
   bool fixBlocks();
   bool refuseCount(llvm::StringRef what, int64_t given, int64_t own);
   bool fixShapes();

@@ -14,6 +14,7 @@
 #include "mlir/Pass/PassManager.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
 
@@ -120,7 +121,30 @@ bool Session::refuseCount(llvm::StringRef what, int64_t given, int64_t own) {
                              what + " (its attribute `" + what + "`)");
 }
 
+/// A job has as many ranks as were started.
+bool Session::fixJobRanks(int64_t started) {
+  std::optional<int64_t> own = kernel.getRanks();
+  std::string job = llvm::formatv("the job has {0} {1} (WORLD_SIZE)", started,
+                                  started == 1 ? "rank" : "ranks");
+  if (options.ranks && *options.ranks != started)
+    return fail(ExitUsage, "--ranks " + llvm::Twine(*options.ranks) + ": " +
+                               job + ": leave out --ranks, or start " +
+                               llvm::Twine(*options.ranks) + " processes");
+  if (own && *own != started)
+    return fail(ExitUsage, "kernel '" + report.kernel + "' is written for " +
+                               llvm::Twine(*own) +
+                               " ranks (its attribute `ranks`), and " + job +
+                               ": start " + llvm::Twine(*own) + " processes");
+  report.ranks = started;
+  return true;
+}
+
 bool Session::fixRanks() {
+  auto started = target->findJobRanks();
+  if (!started)
+    return fail(ExitUsage, started.takeError());
+  if (*started)
+    return fixJobRanks(**started);
   std::optional<int64_t> own = kernel.getRanks();
   if (own && options.ranks && *own != *options.ranks)
     return refuseCount("ranks", *options.ranks, *own);

@@ -65,6 +65,11 @@ public:
   /// without it.
   static llvm::Expected<std::unique_ptr<Target>> create(const Options &options);
 
+  /// Ranks of the job that this process is one of; none: it is not in any.
+  /// Called before all that needs the number of ranks.
+  virtual llvm::Expected<std::optional<int64_t>> findJobRanks() {
+    return std::nullopt;
+  }
   /// Whether this machine can run that many ranks. Called before compiling.
   virtual llvm::Error checkMachine(int64_t ranks) = 0;
   /// Blocks of each rank when neither kernel nor command line says, and blocks

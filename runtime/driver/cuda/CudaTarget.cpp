@@ -54,20 +54,19 @@ class CudaTarget final : public Target {
 public:
   explicit CudaTarget(const Options &options) : options(options) {}
 
+  llvm::Expected<std::optional<int64_t>> findJobRanks() override {
+    if (options.rendezvous.empty())
+      return std::nullopt;
+    auto found = JobPlace::find();
+    if (!found)
+      return found.takeError();
+    place = *found;
+    return place->ranks;
+  }
   llvm::Error checkMachine(int64_t ranks) override {
     std::vector<int> devices = options.devices;
-    if (!options.rendezvous.empty()) {
-      auto found = JobPlace::find();
-      if (!found)
-        return found.takeError();
-      place = *found;
-      if (place->ranks != ranks)
-        return llvm::createStringError(
-            "the run is for %lld ranks, the job has %lld (WORLD_SIZE)",
-            static_cast<long long>(ranks),
-            static_cast<long long>(place->ranks));
+    if (place)
       devices = {ownDevice()};
-    }
     auto found = cuda::checkMachine(place ? 1 : ranks, devices);
     if (!found)
       return found.takeError();
