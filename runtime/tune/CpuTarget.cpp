@@ -123,10 +123,45 @@ struct BFloat {
   }
 };
 
+/// Storage of a number of eight bits, with the arithmetic that sums need: by
+/// tables, or a baseline would be slow for no reason of its own.
+template <Element kElement>
+struct Float8 {
+  uint8_t bits;
+  operator float() const { return tables().wide[bits]; }
+  static Float8 round(float value) {
+    // What is cut off leaves a bit behind (rounding to odd), so that rounding
+    // what is left gives what rounding `value` itself does.
+    uint32_t all = llvm::bit_cast<uint32_t>(value);
+    return {tables().narrow[(all >> 16) | ((all & 0xFFFF) != 0)]};
+  }
+
+private:
+  struct Tables {
+    float wide[256];
+    uint8_t narrow[1 << 16];
+    Tables() {
+      for (unsigned i = 0; i < 256; ++i) {
+        auto byte = char(i);
+        double value;
+        driver::decode(kElement, &byte, value);
+        wide[i] = float(value);
+      }
+      for (unsigned i = 0; i < 1 << 16; ++i)
+        driver::encode(kElement, llvm::bit_cast<float>(i << 16),
+                       reinterpret_cast<char *>(&narrow[i]));
+    }
+  };
+  static const Tables &tables() {
+    static const Tables all;
+    return all;
+  }
+};
+
 template <typename T>
 T narrow(float value) {
-  if constexpr (std::is_same_v<T, BFloat>)
-    return BFloat::round(value);
+  if constexpr (requires { T::round(value); })
+    return T::round(value);
   else
     return static_cast<T>(value);
 }
@@ -220,9 +255,17 @@ private:
       return sumInto<BFloat, float>(inputs, problem.ranks, first, count, out);
     case Element::F16:
       return sumInto<_Float16, float>(inputs, problem.ranks, first, count, out);
+    case Element::F8E4M3FN:
+      return sumInto<Float8<Element::F8E4M3FN>, float>(inputs, problem.ranks,
+                                                       first, count, out);
+    case Element::F8E5M2:
+      return sumInto<Float8<Element::F8E5M2>, float>(inputs, problem.ranks,
+                                                     first, count, out);
     case Element::I32:
       return sumInto<int32_t, int32_t>(inputs, problem.ranks, first, count,
                                        out);
+    case Element::I8: // Wraps around.
+      return sumInto<int8_t, int32_t>(inputs, problem.ranks, first, count, out);
     default:
       return sumInto<float, float>(inputs, problem.ranks, first, count, out);
     }

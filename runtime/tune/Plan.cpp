@@ -182,15 +182,18 @@ static llvm::Error readOperations(Plan &plan, llvm::StringRef text) {
   return llvm::Error::success();
 }
 
+/// What is measured, as --types names it.
+static constexpr llvm::StringLiteral kTypes =
+    "bf16, f16, f32, f8E4M3FN, f8E5M2, i32, i8";
+
 static llvm::Error readTypes(Plan &plan, llvm::StringRef text) {
   plan.types.clear();
+  llvm::SmallVector<llvm::StringRef> known;
+  kTypes.split(known, ", ");
   for (llvm::StringRef part : llvm::split(text, ',')) {
     std::optional<Element> type = driver::parseElement(part.trim());
-    constexpr Element known[] = {Element::BF16, Element::F16, Element::F32,
-                                 Element::I32};
-    if (!type || !llvm::is_contained(known, *type))
-      return usage("--types: '" + part.trim() +
-                   "' is not one of bf16, f16, f32, i32");
+    if (!type || !llvm::is_contained(known, driver::elementName(*type)))
+      return usage("--types: '" + part.trim() + "' is not one of " + kTypes);
     if (!llvm::is_contained(plan.types, *type))
       plan.types.push_back(*type);
   }
@@ -362,7 +365,8 @@ static const Option kOptions[] = {
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInts("--hidden", text, 1, 1 << 16, plan.hidden);
      }},
-    {"--types", "LIST", "bf16, f16, f32, i32 [bf16]", readTypes},
+    {"--types", "LIST", "bf16, f16, f32, f8E4M3FN, f8E5M2, i32, i8 [bf16]",
+     readTypes},
     {"--target", "NAME", "cuda: a GPU a rank; cpu: this processor [cuda]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        if (text != "cuda" && text != "cpu")

@@ -115,8 +115,9 @@ struct CheckResult {
 /// Inputs of all ranks, and what must come out of them.
 class Reference {
 public:
-  /// Makes the inputs, reproducibly: floats in [-1, 1), integers in
-  /// [-100, 100]. `problem` must pass its check.
+  /// Makes the inputs, reproducibly: floats in [-1, 1], integers in
+  /// [-100, 100]; sums of floats of eight bits come from few small integers, so
+  /// that they are exact. `problem` must pass its check.
   explicit Reference(const Problem &problem, uint64_t seed = 1);
 
   llvm::ArrayRef<char> input(int64_t rank) const { return inputs[rank]; }
@@ -125,7 +126,8 @@ public:
 
   /// Compares the output of `rank`. Copies must agree to the bit. Sums may
   /// differ from sums in rank order in f32 by what another order and a rounding
-  /// to the type after each addition can bring; integers may not.
+  /// to the type after each addition can bring; integers and floats of eight
+  /// bits may not.
   CheckResult check(int64_t rank, llvm::ArrayRef<char> output) const;
 
 private:
@@ -152,7 +154,8 @@ private:
 };
 
 /// Byte that outputs are filled with before the timed runs: in every type a
-/// number (in f16 a NaN) far beyond all inputs and their sums.
+/// number (in f16 and of eight bits a NaN) far beyond all inputs and their
+/// sums; in i8 one that no input is, and of sums one in 256.
 inline constexpr unsigned char kOutputPoison = 0x7F;
 
 } // namespace commsir::tune

@@ -173,8 +173,10 @@ TEST(Plan, MistakesAreNamed) {
   EXPECT_NE(errorOf({"--op", "sum"}).find("all_gather"), std::string::npos);
   EXPECT_NE(errorOf({"--size", "1K"}).find("did you mean --sizes"),
             std::string::npos);
-  EXPECT_NE(errorOf({"--types", "f64"}).find("bf16, f16, f32, i32"),
+  EXPECT_NE(errorOf({"--types", "f64"})
+                .find("bf16, f16, f32, f8E4M3FN, f8E5M2, i32, i8"),
             std::string::npos);
+  EXPECT_EQ(errorOf({"--types", "f8E4M3FN,f8E5M2,i8"}), "");
   EXPECT_NE(errorOf({"--algorithm", "magic"}).find("two_shot"),
             std::string::npos);
   EXPECT_NE(errorOf({"--threads", "96"}).find("power of two"),

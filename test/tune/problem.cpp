@@ -77,9 +77,38 @@ TEST(Reference, OneWrongElementIsFound) {
   EXPECT_EQ(result.message.find("rank 2, element 1000: got "), 0u);
 }
 
+/// The sum of what the ranks of `order` have, rounded after each addition.
+static std::vector<char> addUp(const Reference &reference, Element element,
+                               llvm::ArrayRef<int64_t> order) {
+  std::vector<char> sum = reference.input(order.front()).vec();
+  for (int64_t rank : order.drop_front())
+    for (size_t i = 0; i < sum.size(); ++i) {
+      double a, b;
+      driver::decode(element, &sum[i], a);
+      driver::decode(element, &reference.input(rank)[i], b);
+      bool wraps = element == Element::I8;
+      driver::encode(element, wraps ? double(int8_t(int(a + b))) : a + b,
+                     &sum[i]);
+    }
+  return sum;
+}
+
+TEST(Reference, SumsOfEightBitsAreExactInEveryOrderAndWholeWhenRight) {
+  for (Element element : {Element::F8E4M3FN, Element::F8E5M2, Element::I8}) {
+    Problem problem{Operation::AllReduce, element, 11, 4096};
+    Reference reference(problem);
+    std::vector<int64_t> order = {7, 2, 9, 10, 0, 5, 1, 8, 4, 3, 6};
+    CheckResult result = reference.check(3, addUp(reference, element, order));
+    EXPECT_TRUE(result.right && result.exact) << result.message;
+    order.pop_back();
+    EXPECT_FALSE(reference.check(3, addUp(reference, element, order)).right);
+  }
+}
+
 TEST(Reference, PoisonIsWrongInEveryType) {
   for (Element element :
-       {Element::BF16, Element::F16, Element::F32, Element::I32})
+       {Element::BF16, Element::F16, Element::F32, Element::I32,
+        Element::F8E4M3FN, Element::F8E5M2, Element::I8})
     for (Operation operation : allOperations()) {
       Problem problem{operation, element, 2, 4096};
       Reference reference(problem);

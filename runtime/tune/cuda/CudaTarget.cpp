@@ -282,8 +282,14 @@ std::optional<ncclDataType_t> toNccl(Element element) {
     return ncclFloat16;
   case Element::F32:
     return ncclFloat32;
+  case Element::F8E4M3FN:
+    return ncclFloat8e4m3;
+  case Element::F8E5M2:
+    return ncclFloat8e5m2;
   case Element::I32:
     return ncclInt32;
+  case Element::I8:
+    return ncclInt8;
   default:
     return std::nullopt;
   }
