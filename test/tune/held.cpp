@@ -45,9 +45,38 @@ static bool isMeasuredLength(const Tables &tables, const Question &question) {
   });
 }
 
-/// Times of few microseconds differ from run to run, of table and inputs, by so
-/// much; and the best of many ways is the one that was lucky.
-static constexpr double kNoise = 0.25;
+namespace {
+/// A point at which the choice is further from the best than at all others.
+struct Known {
+  int64_t ranks;
+  llvm::StringLiteral op;
+  int64_t columns, size;
+  /// What the choice takes, of what the best took, is less.
+  double factor;
+};
+} // namespace
+
+static constexpr Known kKnown[] = {
+    // one_shot/ll128 of 64 threads is the one shape of which the table has both
+    // neighbours (1.995 us at 1 KiB, 2.008 at 4). Here it took 2.228 in its one
+    // measurement, more than at either, where its other shape took 2.057. What
+    // was best, lamport (1.913), is best at both neighbours too, by another
+    // shape at each (1.864, 1.978).
+    {4, "all_reduce", 0, 2048, 1.17},
+    // one_shot/ll128 of one warp against two: the table has 2.039 and 2.052 us
+    // at 4 KiB, 2.109 and 2.114 at 16 KiB, so either may come first; here it is
+    // 2.217 and 2.100.
+    {4, "all_gather", 0, 8192, 1.06},
+};
+
+static const Known *findKnown(const Question &question, const Section &section,
+                              int64_t size) {
+  const Known *known = llvm::find_if(kKnown, [&](const Known &each) {
+    return each.ranks == question.ranks && each.op == section.op &&
+           each.columns == section.columns && each.size == size;
+  });
+  return known == std::end(kKnown) ? nullptr : known;
+}
 
 TEST(Held, TheChoiceIsWithinFivePerCentOfTheBest) {
   Tables tables = Tables::load("");
@@ -55,6 +84,7 @@ TEST(Held, TheChoiceIsWithinFivePerCentOfTheBest) {
   ASSERT_FALSE(all.empty());
   double sum = 0;
   int count = 0, unmeasured = 0;
+  size_t exceptions = 0;
   for (const Table &held : all)
     for (const Section &section : held.sections)
       for (const auto &[size, times] : section.points) {
@@ -71,12 +101,20 @@ TEST(Held, TheChoiceIsWithinFivePerCentOfTheBest) {
           ++unmeasured;
           continue;
         }
-        EXPECT_LE(time, factor * best + kNoise) << explain(question, answer, 3);
+        if (const Known *known = findKnown(question, section, size)) {
+          ++exceptions;
+          EXPECT_GT(time, factor * best) << "is as near as all others now: the "
+                                            "exception can go";
+          factor = known->factor;
+        }
+        EXPECT_LE(time, factor * best)
+            << section.op << ", " << size << ", " << section.columns << ", "
+            << question.ranks << " ranks: " << explain(question, answer, 3);
         sum += time / best - 1;
         ++count;
       }
   EXPECT_LE(unmeasured, 4);
-  // Over all of them noise is no excuse.
+  EXPECT_EQ(exceptions, std::size(kKnown));
   EXPECT_LE(sum / count, 0.03);
 }
 
