@@ -1,0 +1,39 @@
+//===- Scenarios.h - What gpu-processes can be asked for --------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each is run by every rank, ends the process where something is wrong, and
+// returns what there is to tell.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_TEST_GPU_PROCESSES_SCENARIOS_H
+#define COMMSIR_TEST_GPU_PROCESSES_SCENARIOS_H
+
+#include "test/gpu/processes/Rank.h"
+
+namespace commsir::processes {
+
+// Launches.cpp
+std::string runSizes(Rank &me);
+std::string runOverhead(Rank &me);
+std::string runStragglers(Rank &me);
+std::string runMany(Rank &me);
+std::string runOrder(Rank &me);
+std::string runAdopted(Rank &me);
+std::string runDeviceLibrary(Rank &me);
+std::string runChecked(Rank &me);
+
+// Faults.cpp; `graph`: in replays.
+std::string runKill(Rank &me, bool graph);
+std::string runMismatch(Rank &me, bool graph);
+std::string runAbort(Rank &me, bool graph);
+std::string runBusy(Rank &me);
+std::string runLimit(Rank &me);
+
+} // namespace commsir::processes
+
+#endif // COMMSIR_TEST_GPU_PROCESSES_SCENARIOS_H
