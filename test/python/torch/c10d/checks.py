@@ -21,14 +21,16 @@ def data(rank: int, shape: int | tuple[int, ...], dtype: torch.dtype) -> torch.T
     """What a rank gives: the same wherever it is asked for."""
     generator = torch.Generator().manual_seed(1000 + rank)
     shape = (shape,) if isinstance(shape, int) else shape
-    if dtype == torch.bool:
-        return torch.rand(shape, generator=generator) < 0.4
-    if dtype.is_complex:
-        return torch.view_as_complex(torch.randn((*shape, 2), generator=generator)).to(dtype)
-    if dtype.is_floating_point:
-        return torch.randn(shape, generator=generator).to(dtype)
-    low = 0 if dtype == torch.uint8 else -20
-    return torch.randint(low, 250 if dtype == torch.uint8 else 20, shape, generator=generator).to(dtype)
+    place = torch.get_default_device()
+    with torch.device("cpu"):
+        if dtype == torch.bool:
+            return (torch.rand(shape, generator=generator) < 0.4).to(place)
+        if dtype.is_complex:
+            return torch.view_as_complex(torch.randn((*shape, 2), generator=generator)).to(place, dtype)
+        if dtype.is_floating_point:
+            return torch.randn(shape, generator=generator).to(place, dtype)
+        low = 0 if dtype == torch.uint8 else -20
+        return torch.randint(low, 250 if dtype == torch.uint8 else 20, shape, generator=generator).to(place, dtype)
 
 
 def reduced(op: Any, parts: list[torch.Tensor]) -> torch.Tensor:
@@ -353,7 +355,7 @@ def groups(rank: int, size: int) -> None:
     gloo = dist.new_group(backend="gloo")
     dist.all_reduce(tensor.fill_(1), group=gloo)
     close(tensor, torch.full((3,), float(size)))
-    mesh = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("outer", "inner"))
+    mesh = init_device_mesh(torch.get_default_device().type, (2, size // 2), mesh_dim_names=("outer", "inner"))
     dist.all_reduce(tensor.fill_(rank), group=mesh.get_group("outer"))
     other = (rank + size // 2) % size
     close(tensor, torch.full((3,), float(rank + other)))
@@ -394,14 +396,23 @@ def error_of(call: Any) -> str:
     return ""
 
 
+def told(call: Any) -> str:
+    """What a call that fails says: by itself on the CPU; on a GPU, where it has returned by then, by the next one."""
+    text = error_of(call)
+    if not text and torch.get_default_device().type == "cuda":
+        torch.cuda.synchronize()
+        text = error_of(call)
+    return text
+
+
 def mismatched(rank: int, size: int) -> str:
-    return error_of(lambda: dist.all_reduce(torch.ones(8 if rank != 1 else 9)))
+    return told(lambda: dist.all_reduce(torch.ones(8 if rank != 1 else 9)))
 
 
 def mismatched_calls(rank: int, size: int) -> str:
     if rank == 1:
-        return error_of(lambda: dist.broadcast(torch.ones(8), 0))
-    return error_of(lambda: dist.all_reduce(torch.ones(8)))
+        return told(lambda: dist.broadcast(torch.ones(8), 0))
+    return told(lambda: dist.all_reduce(torch.ones(8)))
 
 
 def bad_arguments(rank: int, size: int) -> list[str]:
@@ -488,7 +499,7 @@ def recorded(rank: int, size: int) -> Any:
     dist.all_reduce(torch.ones(3))
     dist.broadcast(torch.ones(4), 1)
     group = dist.distributed_c10d._get_default_group()
-    number = group._get_backend(torch.device("cpu"))._get_sequence_number_for_group()
+    number = group._get_backend(torch.get_default_device())._get_sequence_number_for_group()
     return commsir.torch.recent_calls()[-2:], number, commsir.torch.stats()
 
 

@@ -34,6 +34,8 @@ def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: C
     torch.set_num_threads(1)
     if environment["CHECK_DEVICE"] == "cuda":
         torch.cuda.set_device(rank)
+    if environment["CHECK_TENSORS"] != "cpu":
+        torch.set_default_device(torch.device(environment["CHECK_TENSORS"], rank))
     commsir.torch.register()
     meeting = dist.TCPStore("127.0.0.1", port, is_master=False)
     while job := pipe.recv():
@@ -66,10 +68,13 @@ def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: C
 
 
 class World:
-    """`size` ranks whose backend is "cpp" or "python"; what they all `import` is imported once."""
+    """`size` ranks whose backend is "cpp" or "python"; what they all `import` is imported once.
 
-    def __init__(self, size: int, implementation: str, imports: tuple[str, ...] = ()) -> None:
-        self.size, self.implementation, self.imports = size, implementation, imports
+    `tensors`: where they are if checks say nothing, "cpu" or "cuda", which is GPU r for rank r.
+    """
+
+    def __init__(self, size: int, implementation: str, imports: tuple[str, ...] = (), tensors: str = "cpu") -> None:
+        self.size, self.implementation, self.imports, self.tensors = size, implementation, imports, tensors
         self._processes: list[Any] = []
         self._pipes: list[Connection] = []
         self._number = 0
@@ -84,7 +89,8 @@ class World:
         environment = {
             "COMMSIR_TORCH_BACKEND": self.implementation,
             "CHECK_PATH": os.pathsep.join(path for path in sys.path if path),
-            "CHECK_DEVICE": os.environ.get("CHECK_DEVICE", "cpu"),
+            "CHECK_DEVICE": "cuda" if self.tensors == "cuda" else os.environ.get("CHECK_DEVICE", "cpu"),
+            "CHECK_TENSORS": self.tensors,
             "OMP_NUM_THREADS": "1",
         }
         for rank in range(self.size):

@@ -194,7 +194,7 @@ def asked_by_torch(rank: int, size: int, store: Any) -> Any:
     """The functions of groups and backends that programs use beside the collectives."""
     _begin(rank, size, store)
     group = dist.distributed_c10d._get_default_group()
-    backend = group._get_backend(torch.device("cpu"))
+    backend = group._get_backend(torch.get_default_device())
     assert backend.supports_coalescing and backend.supports_shrinking
     # torch 2.15 has another name for it.
     assert not any(getattr(backend, f"{private}supports_time_estimate", False) for private in ("", "_"))
@@ -202,7 +202,7 @@ def asked_by_torch(rank: int, size: int, store: Any) -> Any:
     with_estimate = getattr(dist.distributed_c10d, "_time_estimator")  # noqa: B009 (mypy)
 
     def estimate() -> None:
-        with with_estimate(group=group, device=torch.device("cpu")):
+        with with_estimate(group=group, device=torch.get_default_device()):
             pass
 
     said["estimate"] = error_of(estimate)
@@ -215,7 +215,7 @@ def asked_by_torch(rank: int, size: int, store: Any) -> Any:
         close(tensor, torch.full((3,), 1.0 if rank < 2 else 5.0))
 
     said["split"] = error_of(split)
-    backend.eager_connect_single_device(torch.device("cpu"))
+    backend.eager_connect_single_device(torch.get_default_device())
     dist.distributed_c10d._get_default_group()._enable_collectives_timing()
     # DistributedDataParallel compares the shapes of parameters by this.
     parameters = [torch.nn.Parameter(torch.ones(3, 4))]

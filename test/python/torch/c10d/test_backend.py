@@ -1,4 +1,4 @@
-"""The backend, in C++ and in Python, against what collectives should give; four ranks on the CPU."""
+"""The backend, in C++ and in Python, against what collectives should give; four ranks."""
 
 from __future__ import annotations
 
@@ -63,6 +63,7 @@ def test_calls_by_their_newer_names(world: World) -> None:
         pytest.skip("this torch has no such names")
 
 
+@pytest.mark.cpu_alone("the names are of backends for CPU tensors")
 @pytest.mark.parametrize("backend", ["cpu:commsir", "cuda:commsir,cpu:commsir", "cpu:commsir,cuda:gloo"])
 def test_names(world: World, backend: str) -> None:
     world.run(checks.in_order, backend=backend)
@@ -76,13 +77,18 @@ def test_bad_arguments_say_what_to_do(world: World) -> None:
         assert "a tensor for each rank" in count
 
 
+def seconds(world: World) -> int:
+    """A group's timeout, which a mismatch on GPUs takes and a busy machine may need on the CPU."""
+    return 20 if world.tensors == "cpu" else 4
+
+
 def test_sizes_that_differ_are_named_on_every_rank(world: World) -> None:
-    for rank, text in enumerate(world.run(checks.mismatched, timeout=20)):
+    for rank, text in enumerate(world.run(checks.mismatched, timeout=seconds(world))):
         assert "9 x " in text and "8 x " in text and "rank 1" in text, f"rank {rank}: {text}"
 
 
 def test_calls_that_differ_are_named_on_every_rank(world: World) -> None:
-    for rank, text in enumerate(world.run(checks.mismatched_calls, timeout=20)):
+    for rank, text in enumerate(world.run(checks.mismatched_calls, timeout=seconds(world))):
         assert "broadcast" in text and "all_reduce" in text, f"rank {rank}: {text}"
 
 
@@ -95,6 +101,7 @@ def test_use_after_destroy(world: World) -> None:
         assert "it was destroyed" in text and "init_process_group" in text
 
 
+@pytest.mark.cpu_alone("a fork has no CUDA, as torch says before us")
 def test_use_after_fork(world: World) -> None:
     for text in world.run(checks.forked):
         assert "forked" in text and "spawn" in text
@@ -120,20 +127,22 @@ def test_calls_are_recorded(world: World) -> None:
         ] == ["all_reduce(sum) of 3 x float32", "broadcast root 1 of 4 x float32"]
         assert [state for _, _, state in recent] == ["done", "done"]
         assert number == 2
-        assert stats["groups"]["cpu"]["launches"] >= 2
+        assert max(group["launches"] for group in stats["groups"].values()) >= 2
 
 
 def test_an_all_reduce_of_ones_own(world: World) -> None:
     world.run(checks.fp8, backend="")
 
 
+@pytest.mark.cpu_alone("it is a backend for CPU tensors")
 def test_the_reference_backend(world: World) -> None:
     world.run(checks.reference, backend="")
 
 
-def test_windows_of_a_group_over_gloo(world: World) -> None:
-    world.run(checks.windows, backend="gloo")
+def test_windows_of_a_group_over_another(world: World) -> None:
+    world.run(checks.windows, backend="gloo" if world.tensors == "cpu" else "nccl")
 
 
+@pytest.mark.cpu_alone("the stand-in is of CPU tensors")
 def test_torchcomms_backend_behind_a_stand_in(world: World) -> None:
     world.run(checks.torchcomms, backend="")

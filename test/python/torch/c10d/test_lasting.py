@@ -1,4 +1,4 @@
-"""Groups that outlast trouble, in C++ and in Python; four ranks on the CPU."""
+"""Groups that outlast trouble, in C++ and in Python; four ranks."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ dist.all_reduce(torch.ones(2))
 """
 
 
+@pytest.mark.cpu_alone("the program has CPU tensors")
 def test_ctrl_c_ends_a_program(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     environment = {**os.environ, "COMMSIR_TORCH_BACKEND": str(pytestconfig.getoption("--backend"))}
     program = subprocess.Popen(
