@@ -25,6 +25,7 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/TimeProfiler.h"
 #include "llvm/Target/TargetMachine.h"
 
 #include <mutex>
@@ -113,6 +114,7 @@ static LogicalResult linkDeviceLibrary(ModuleOp lowered, llvm::Module &module,
   auto fail = [&](const Twine &why) {
     return lowered.emitError("NCCL's device library cannot be linked: ") << why;
   };
+  llvm::TimeTraceScope scope("commsir: NCCL's device library");
   llvm::Expected<std::unique_ptr<llvm::Module>> library =
       llvm::parseBitcodeFile({bitcode, "NCCL's device library"},
                              module.getContext());
@@ -151,6 +153,7 @@ static void optimise(llvm::Module &module, llvm::TargetMachine &machine,
                      unsigned level) {
   if (level == 0)
     return;
+  llvm::TimeTraceScope scope("commsir: LLVM's optimiser");
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
@@ -184,8 +187,11 @@ mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
   registerLLVMIRTranslationInterfaces(registry);
   registerNVVMDialectTranslation(registry);
   lowered.getContext()->appendDialectRegistry(registry);
-  std::unique_ptr<llvm::Module> module =
-      translateModuleToLLVMIR(lowered, context, "comms");
+  std::unique_ptr<llvm::Module> module;
+  {
+    llvm::TimeTraceScope scope("commsir: to LLVM IR");
+    module = translateModuleToLLVMIR(lowered, context, "comms");
+  }
   if (!module) {
     lowered.emitError("the LLVM dialect could not be translated to LLVM IR");
     return nullptr;
@@ -215,6 +221,7 @@ FailureOr<std::string> mlir::comms::emitPTX(ModuleOp lowered,
            "leave out impl=nccl and `gin`";
     return failure();
   }
+  llvm::TimeTraceScope scope("commsir: PTX");
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine =
       makeTargetMachine(options, error);

@@ -19,6 +19,7 @@
 #include "mlir/Parser/Parser.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/TimeProfiler.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
@@ -71,6 +72,7 @@ class Source {
 public:
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   parse(const std::string &text) {
+    llvm::TimeTraceScope scope("commsir: parser");
     mlir::DialectRegistry registry;
     mlir::comms::registerAllDialects(registry);
     mlir::comms::registerLLVMIRTranslationInterfaces(registry);
@@ -102,6 +104,7 @@ private:
 static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
                        const Device &device, uint64_t memory,
                        jit::CudaOptions &options) {
+  llvm::TimeTraceScope scope("commsir: choice");
   mlir::comms::KernelOp kernel;
   for (auto candidate : module.getOps<mlir::comms::KernelOp>())
     if (request.name.empty() || candidate.getSymName() == request.name)

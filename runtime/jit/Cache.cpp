@@ -15,6 +15,7 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/TimeProfiler.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -105,6 +106,7 @@ Cache::Entry Cache::findOnDisk(const CacheKey &key,
                                bool quiet) {
   if (!usesDisk())
     return nullptr;
+  TimeTraceScope scope("commsir: disk, reading");
   std::string path = pathOf(key, kEntryExtension);
   auto refuse = [&](const Twine &why) -> Entry {
     if (!quiet) {
@@ -193,6 +195,7 @@ Expected<Cache::Entry> Cache::get(const CacheKey &key, StringRef what,
 }
 
 void Cache::write(const CacheKey &key, StringRef payload) {
+  TimeTraceScope scope("commsir: disk, writing");
   if (!usesDisk() || payload.size() + kEntryHeader > settings.diskLimit ||
       payload.size() + kEntryHeader > kLargestEntry)
     return;

@@ -13,6 +13,8 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassInstrumentation.h"
 
+#include "llvm/Support/TimeProfiler.h"
+
 using namespace llvm;
 using namespace commsir;
 using namespace commsir::jit;
@@ -107,6 +109,24 @@ struct FailureWatch : mlir::PassInstrumentation {
   }
   std::string &failed;
 };
+
+/// Takes down how long each pass takes, where that is asked for
+/// (llvm/Support/TimeProfiler.h).
+struct PassClock : mlir::PassInstrumentation {
+  void runBeforePass(mlir::Pass *pass, mlir::Operation *) override {
+    // Adaptors have no name, and run the passes that are meant.
+    if (!pass->getArgument().empty())
+      timeTraceProfilerBegin(("commsir: pass " + pass->getArgument()).str(),
+                             StringRef());
+  }
+  void runAfterPass(mlir::Pass *pass, mlir::Operation *) override {
+    if (!pass->getArgument().empty())
+      timeTraceProfilerEnd();
+  }
+  void runAfterPassFailed(mlir::Pass *pass, mlir::Operation *op) override {
+    runAfterPass(pass, op);
+  }
+};
 } // namespace
 
 /// The kernel of that name, or the only one.
@@ -184,9 +204,12 @@ void commsir::jit::settleBlocks(comms::KernelOp kernel) {
 
 Error commsir::jit::runPipeline(
     mlir::ModuleOp module, function_ref<void(mlir::OpPassManager &)> build) {
+  TimeTraceScope scope("commsir: passes");
   mlir::PassManager manager(module.getContext());
   std::string failed;
   manager.addInstrumentation(std::make_unique<FailureWatch>(failed));
+  if (timeTraceProfilerEnabled())
+    manager.addInstrumentation(std::make_unique<PassClock>());
   build(manager);
   if (mlir::succeeded(manager.run(module)))
     return Error::success();

@@ -12,6 +12,7 @@
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 
+#include "llvm/Support/TimeProfiler.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <system_error>
@@ -85,6 +86,7 @@ namespace commsir::jit {
 struct CudaKernelFactory {
   /// Null when the bytes are no kernel.
   static std::unique_ptr<CudaKernel> make(Cache::Entry bytes, bool cached) {
+    TimeTraceScope scope("commsir: reading the entry");
     auto data = std::make_unique<CudaKernel::Data>();
     if (!decodeKernel(*bytes, data->contents, data->code))
       return nullptr;
@@ -150,6 +152,7 @@ static Expected<std::string> identifyNccl(const CudaOptions &options) {
 /// The module as bytecode: the same for the same module, however it was written
 /// down. Locations are part of it, since reports name them.
 static Expected<std::string> makeBytecode(mlir::ModuleOp module) {
+  TimeTraceScope scope("commsir: module's bytes for the key");
   std::string bytes;
   raw_string_ostream stream(bytes);
   mlir::BytecodeWriterConfig config("CommsIR");
@@ -180,8 +183,11 @@ static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
   // Opening the linker's 90 MB takes 8 ms, which fit beside the passes.
   std::thread loading = startThread([&] { preloadLinker(options.linker); });
   Expected<PtxKernel> ptx = maker(module, name, options);
-  if (loading.joinable())
-    loading.join();
+  {
+    TimeTraceScope scope("commsir: waiting for the linker's library");
+    if (loading.joinable())
+      loading.join();
+  }
   if (!ptx)
     return ptx.takeError();
   Expected<Linked> linked =

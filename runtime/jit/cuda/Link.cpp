@@ -18,6 +18,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/TimeProfiler.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdlib>
@@ -447,6 +448,7 @@ static StringRef choose(StringRef which) {
 Expected<Linked> commsir::jit::linkPtx(StringRef ptx, StringRef entry,
                                        StringRef chip, unsigned optLevel,
                                        StringRef which, StringRef library) {
+  TimeTraceScope scope("commsir: linker");
   which = choose(which);
   Request request{ptx, entry, chip, std::min(optLevel, 3u), library};
   bool known = false;
@@ -494,6 +496,7 @@ static std::string identifyNvJitLink() {
 }
 
 std::string commsir::jit::identifyLinker(StringRef which) {
+  TimeTraceScope scope("commsir: linker's identity");
   which = choose(which);
   if (which.empty() || which == "nvjitlink")
     if (std::string identity = identifyNvJitLink(); !identity.empty())
