@@ -7,11 +7,13 @@
 //
 // Stands in for libnccl.so.2 over the driver of FakeCuda.cpp, so that how the
 // runtime makes and frees windows and device communicators is tested on any
-// machine. Ranks are threads of one process. COMMSIR_FAKE_NCCL names what it
-// lacks: "gin" (ncclDevCommCreate refuses it, as NCCL does on a host without
+// machine. Ranks are threads of a process, or processes: what they share has
+// files, which they open by each other's numbers. COMMSIR_FAKE_NCCL names what
+// it lacks: "gin" (ncclDevCommCreate refuses it, as NCCL does on a host without
 // adapters), "contexts" (it gives none of the GIN contexts), "rank" (the device
 // communicator says another rank), "windows" (it is 2.27.7), "memory" (GPU 1
-// has none), "register" (GPU 1 refuses windows). Compiled with
+// has none), "register" (GPU 1 refuses windows), "start" (rank 1 does not come
+// into the communicator, of which the others hear). Compiled with
 // COMMSIR_FAKE_NO_DEVICE_API it has no device communicators.
 //
 // fakeNcclLog gives the calls that make and free something, in order, of rank
@@ -26,11 +28,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace commsir::fake;
 
@@ -43,9 +48,16 @@ namespace {
 
 std::mutex mutex;
 std::string calls, failure;
-/// Of each unique id.
-std::map<std::string, Meeting *> meetings;
-std::set<const void *> windows, memory, comms;
+std::set<const void *> windows, comms;
+
+/// Memory that other processes can reach.
+struct Shared {
+  int file = -1;
+  void *at = nullptr;
+  size_t bytes = 0;
+};
+/// What this process has made; its files stay open for as long.
+std::map<const void *, Shared> made;
 
 bool lacks(const char *what) {
   const char *text = std::getenv("COMMSIR_FAKE_NCCL");
@@ -58,10 +70,72 @@ void note(const ncclComm *comm, const std::string &call) {
     calls += call + "\n";
 }
 
-ncclResult_t refuse(const char *why) {
+ncclResult_t refuse(const char *why, ncclResult_t result = ncclInvalidUsage) {
   std::lock_guard lock(mutex);
   failure = why;
-  return ncclInvalidUsage;
+  return result;
+}
+
+Shared mapFile(int file, size_t bytes) {
+  void *at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return at == MAP_FAILED ? Shared{} : Shared{file, at, bytes};
+}
+
+/// Zeros; null: there is no memory.
+void *share(size_t bytes) {
+  int file = memfd_create("fake-nccl", MFD_CLOEXEC);
+  Shared one;
+  if (file >= 0 && ftruncate(file, off_t(bytes)) == 0)
+    one = mapFile(file, bytes);
+  if (!one.at) {
+    close(file);
+    return nullptr;
+  }
+  std::lock_guard lock(mutex);
+  made[one.at] = one;
+  return one.at;
+}
+
+bool unshare(const void *at) {
+  std::lock_guard lock(mutex);
+  auto found = made.find(at);
+  if (found == made.end())
+    return false;
+  munmap(found->second.at, found->second.bytes);
+  close(found->second.file);
+  made.erase(found);
+  return true;
+}
+
+/// A name of what `share` gave, for any process; 0: it did not give it.
+uint64_t nameOf(const void *at) {
+  std::lock_guard lock(mutex);
+  auto found = made.find(at);
+  return found == made.end()
+             ? 0
+             : uint64_t(getpid()) << 32 | uint32_t(found->second.file);
+}
+
+/// What the name stands for, as this process reaches it; null: it is gone.
+Shared reach(uint64_t name) {
+  auto pid = pid_t(name >> 32);
+  int file = int(name & 0xFFFFFFFF);
+  if (pid == getpid()) {
+    std::lock_guard lock(mutex);
+    for (const auto &[at, one] : made)
+      if (one.file == file)
+        return {-1, one.at, 0};
+    return {};
+  }
+  std::string path =
+      "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(file);
+  int opened = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat facts{};
+  Shared one;
+  if (opened >= 0 && fstat(opened, &facts) == 0)
+    one = mapFile(opened, size_t(facts.st_size));
+  close(opened);
+  return one;
 }
 
 /// GPU of the context that is current.
@@ -93,29 +167,54 @@ ncclResult_t ncclGetVersion(int *version) {
   *version = lacks("windows") ? 22707 : NCCL_VERSION_CODE;
   return ncclSuccess;
 }
-const char *ncclGetErrorString(ncclResult_t) { return "as asked for"; }
+const char *ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+  case ncclSystemError:
+    return "unhandled system error";
+  case ncclRemoteError:
+    return "remote process exited or there was a network error";
+  case ncclInvalidArgument:
+    return "invalid argument";
+  default:
+    return "as asked for";
+  }
+}
 const char *ncclGetLastError(ncclComm_t) { return failure.c_str(); }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
   std::memset(id, 0, sizeof(*id));
-  std::lock_guard lock(mutex);
-  std::string name = "fake " + std::to_string(meetings.size());
-  std::memcpy(id->internal, name.data(), name.size());
-  meetings[name] = new Meeting{};
+  void *meeting = share(sizeof(Meeting));
+  if (!meeting)
+    return refuse("there is no memory for a unique id", ncclSystemError);
+  uint64_t name = nameOf(meeting);
+  std::memcpy(id->internal, &name, sizeof(name));
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *made, int ranks,
                                     ncclUniqueId id, int rank, ncclConfig_t *) {
-  auto *comm = new ncclComm{rank, ranks, nullptr};
+  uint64_t name = 0;
+  std::memcpy(&name, id.internal, sizeof(name));
+  auto *meeting = static_cast<Meeting *>(reach(name).at);
+  if (!meeting)
+    return refuse("the process that made the unique id is gone, or it is none "
+                  "of ncclGetUniqueId",
+                  ncclInvalidArgument);
+  if (lacks("start") && rank == 1) {
+    meeting->broken = 1;
+    return refuse("socketConnect: Connect to 192.0.2.1 failed: Connection "
+                  "refused",
+                  ncclSystemError);
+  }
+  auto *comm = new ncclComm{rank, ranks, meeting};
   {
     std::lock_guard lock(mutex);
-    comm->meeting = meetings.at(id.internal);
     comms.insert(comm);
   }
   note(comm, "init");
   *made = comm;
-  return meet(*comm->meeting, ranks) ? ncclSuccess : ncclSystemError;
+  return meet(*meeting, ranks) ? ncclSuccess
+                               : refuse("a peer has not come", ncclRemoteError);
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
@@ -142,34 +241,37 @@ ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device) {
 }
 
 ncclResult_t ncclMemAlloc(void **made, size_t bytes) {
-  if (lacks("memory") && currentDevice() == 1) {
-    refuse("Cuda failure 2 'out of memory'");
-    return ncclUnhandledCudaError;
-  }
-  *made = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  const char *none = "Cuda failure 2 'out of memory'";
+  *made = nullptr;
+  if (!lacks("memory") || currentDevice() != 1)
+    *made = share((bytes + 4095) / 4096 * 4096);
+  if (!*made)
+    return refuse(none, ncclUnhandledCudaError);
   std::memset(*made, 0xAB, bytes);
-  std::lock_guard lock(mutex);
-  memory.insert(*made);
   return ncclSuccess;
 }
 ncclResult_t ncclMemFree(void *pointer) {
-  std::lock_guard lock(mutex);
-  if (!memory.erase(pointer))
-    return ncclInvalidArgument;
-  std::free(pointer);
-  return ncclSuccess;
+  return unshare(pointer) ? ncclSuccess : ncclInvalidArgument;
 }
 
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *base, size_t,
                                     ncclWindow_t *made, int) {
   uint64_t all[kMaxRanks] = {};
-  if (!exchange(comm, reinterpret_cast<uint64_t>(base), all))
-    return ncclSystemError;
+  if (!exchange(comm, nameOf(base), all))
+    return refuse("a peer has not come", ncclRemoteError);
   if (lacks("register") && comm->rank == 1)
     return refuse("as asked for");
-  auto *window = new FakeWindow{kWindowMark, {}};
-  for (int rank = 0; rank < comm->ranks; ++rank)
-    window->parts[rank] = reinterpret_cast<char *>(all[rank]);
+  auto *window = new FakeWindow{kWindowMark, {}, {}};
+  for (int rank = 0; rank < comm->ranks; ++rank) {
+    Shared part = reach(all[rank]);
+    if (!part.at) {
+      delete window;
+      return refuse("a part of the window is no memory of ncclMemAlloc",
+                    ncclInvalidArgument);
+    }
+    window->parts[rank] = static_cast<char *>(part.at);
+    window->mapped[rank] = part.bytes;
+  }
   note(comm, "window");
   std::lock_guard lock(mutex);
   windows.insert(window);
@@ -184,6 +286,9 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
     return ncclInvalidArgument;
   auto *own = reinterpret_cast<FakeWindow *>(window);
   own->mark = 0;
+  for (int rank = 0; rank < comm->ranks; ++rank)
+    if (own->mapped[rank])
+      munmap(own->parts[rank], own->mapped[rank]);
   delete own;
   return ncclSuccess;
 }
@@ -206,15 +311,15 @@ ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void *requirements,
   if (lacks("contexts"))
     wanted.contexts = 0;
   uint64_t all[kMaxRanks] = {};
-  Meeting *own = comm->rank == 0 ? new Meeting{} : nullptr;
-  if (!exchange(comm, reinterpret_cast<uint64_t>(own), all))
-    return ncclSystemError;
-  DevComm filled{kDevCommMark,
-                 comm->rank + (lacks("rank") ? 1 : 0),
-                 comm->ranks,
-                 wanted,
-                 reinterpret_cast<Meeting *>(all[0]),
-                 lacks("adapter") ? 5 : 0};
+  uint64_t own = comm->rank == 0 ? nameOf(share(sizeof(Meeting))) : 0;
+  if (!exchange(comm, own, all))
+    return refuse("a peer has not come", ncclRemoteError);
+  auto *meeting = static_cast<Meeting *>(reach(all[0]).at);
+  if (!meeting)
+    return refuse("there is no memory for barriers", ncclSystemError);
+  DevComm filled{kDevCommMark, comm->rank + (lacks("rank") ? 1 : 0),
+                 comm->ranks,  wanted,
+                 meeting,      lacks("adapter") ? 5 : 0};
   std::memcpy(made, &filled, sizeof(filled));
   note(comm, "device communicator of " + std::to_string(wanted.lsaBarriers) +
                  " barriers");

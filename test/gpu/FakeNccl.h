@@ -24,8 +24,11 @@ constexpr int kMaxRanks = 8;
 constexpr uint64_t kWindowMark = 0xFA4E0001, kRequirementsMark = 0xFA4E0002,
                    kDevCommMark = 0xFA4E0003;
 
-/// What the ranks of a communicator share.
+/// What the ranks of a communicator share, in threads or processes. Zeros at
+/// first.
 struct Meeting {
+  /// A rank will not come.
+  std::atomic<int> broken;
   std::atomic<int> came[2];
   std::atomic<uint32_t> round;
   std::atomic<uint64_t> said[kMaxRanks];
@@ -34,6 +37,8 @@ struct Meeting {
 struct FakeWindow {
   uint64_t mark;
   char *parts[kMaxRanks];
+  /// Bytes of parts of other processes, which this one has mapped.
+  size_t mapped[kMaxRanks];
 };
 
 struct Requirements {
@@ -59,7 +64,7 @@ inline bool meet(Meeting &meeting, int ranks) {
     ++meeting.round;
     return true;
   }
-  for (int i = 0; i < 60000 && meeting.round == round; ++i)
+  for (int i = 0; i < 60000 && meeting.round == round && !meeting.broken; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return meeting.round != round;
 }
