@@ -76,6 +76,7 @@ public:
     mlir::DialectRegistry registry;
     mlir::comms::registerAllDialects(registry);
     mlir::comms::registerLLVMIRTranslationInterfaces(registry);
+    handler.reset(); // It refers to the context before.
     context = std::make_unique<mlir::MLIRContext>(
         registry, mlir::MLIRContext::Threading::DISABLED);
     context->printOpOnDiagnostic(false);
@@ -100,6 +101,26 @@ private:
 };
 } // namespace
 
+static std::string getName(const Device &device) {
+  char name[128] = "";
+  return device.driver().DeviceGetName(name, sizeof(name), device.handle()) ==
+                 CUDA_SUCCESS
+             ? name
+             : "";
+}
+
+/// All that a request's open options are chosen from, beside the request and
+/// this build of CommsIR.
+static std::string variantOf(const KernelRequest &request, const Device &device,
+                             uint64_t memory) {
+  if (isSettled(request))
+    return "";
+  return llvm::formatv("{0}\n{1} multiprocessors, {2} bytes, tables {3}",
+                       getName(device), device.getMultiprocessors(), memory,
+                       tune::getTablesDigest())
+      .str();
+}
+
 /// Fills in what the request leaves open, from tables or the cost model.
 static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
                        const Device &device, uint64_t memory,
@@ -114,10 +135,7 @@ static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
   tune::Question wish;
   wish.ranks = options.ranks;
   wish.chip = options.chip;
-  char name[128] = "";
-  if (device.driver().DeviceGetName(name, sizeof(name), device.handle()) ==
-      CUDA_SUCCESS)
-    wish.device = name;
+  wish.device = getName(device);
   wish.multiprocessors = device.getMultiprocessors();
   wish.memory = memory;
   wish.algorithm = request.algorithm;
@@ -157,20 +175,20 @@ commsir::cuda::compileRequest(const KernelRequest &request, int64_t ranks,
   auto compile = [&](int64_t blocks) -> tune::CompiledKernel {
     if (blocks)
       options.blocks = blocks;
-    auto parse = [&] { return source.parse(request.source); };
-    if (isSettled(request)) // What is in the cache needs no parser.
-      return jit::compileCudaSource(request.source, "", request.name, options,
-                                    parse);
-    auto module = parse();
+    auto module = source.parse(request.source);
     if (!module)
       return module.takeError();
-    chooseOpen(**module, request, device, memory, options);
+    if (!isSettled(request))
+      chooseOpen(**module, request, device, memory, options);
     return jit::compileCuda(std::move(*module), request.name, options);
   };
   tune::Question machine;
   machine.multiprocessors = device.getMultiprocessors();
   auto isOpen = [&] { return !request.blocks && options.blocks; };
-  auto kernel = tune::compileFitting(machine, isOpen, compile);
+  const jit::CudaOptions asked = options;
+  auto kernel = jit::compileCudaSource(
+      request.source, variantOf(request, device, memory), request.name, asked,
+      [&] { return tune::compileFitting(machine, isOpen, compile); });
   if (kernel)
     return kernel;
   return group::makeError(group::GroupError::Kind::Usage,

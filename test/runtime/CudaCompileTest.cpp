@@ -460,13 +460,9 @@ TEST_F(CudaCompile, EverythingThatCountsIsInTheKey) {
 
 /// A source does not say whether its kernel calls NCCL; the kernel does.
 TEST_F(CudaCompile, KernelsForAnotherNcclAreNotTaken) {
-  auto parse = [&] {
-    return llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>(
-        source.parse(kModule));
-  };
   auto compileFrom = [&](Cache &cache) {
-    auto kernel = compileCudaSourceWith(kModule, "", "copy", options, parse,
-                                        cache, maker);
+    auto kernel = compileCudaSourceWith(
+        kModule, "", "copy", options, [&] { return compile(cache); }, cache);
     if (!kernel)
       ADD_FAILURE() << toString(kernel.takeError());
     return kernel ? std::move(*kernel) : nullptr;
@@ -517,13 +513,13 @@ TEST_F(CudaCompile, KernelsThatCallNcclNeedOne) {
 
 TEST_F(CudaCompile, SourcesNeedNoParser) {
   int parsed = 0;
-  auto parse = [&]() -> llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> {
-    ++parsed;
-    return source.parse(kModule);
-  };
   auto compileFrom = [&](Cache &cache, StringRef variant) {
-    auto kernel = compileCudaSourceWith(kModule, variant, "copy", options,
-                                        parse, cache, maker);
+    auto make = [&] {
+      ++parsed;
+      return compile(cache);
+    };
+    auto kernel =
+        compileCudaSourceWith(kModule, variant, "copy", options, make, cache);
     if (!kernel)
       ADD_FAILURE() << toString(kernel.takeError());
     return kernel ? std::move(*kernel) : nullptr;

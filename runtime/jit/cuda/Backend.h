@@ -66,13 +66,11 @@ llvm::Expected<std::unique_ptr<CudaKernel>>
 compileCudaWith(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
                 const CudaOptions &options, Cache &cache, PtxMaker maker);
 
-/// Likewise `compileCudaSource`.
-llvm::Expected<std::unique_ptr<CudaKernel>> compileCudaSourceWith(
-    llvm::StringRef source, llvm::StringRef variant, llvm::StringRef name,
-    const CudaOptions &options,
-    llvm::function_ref<llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>()>
-        parse,
-    Cache &cache, PtxMaker maker);
+/// `compileCudaSource` with a cache of the caller's choice.
+llvm::Expected<std::unique_ptr<CudaKernel>>
+compileCudaSourceWith(llvm::StringRef source, llvm::StringRef variant,
+                      llvm::StringRef name, const CudaOptions &options,
+                      KernelMaker make, Cache &cache);
 
 } // namespace commsir::jit
 

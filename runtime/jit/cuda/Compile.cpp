@@ -32,6 +32,8 @@ struct CudaKernel::Data {
   Cache::Entry bytes;
   KernelContents contents;
   StringRef code;
+  /// Where it lies in the cache.
+  CacheKey key;
   bool cached = false;
 };
 
@@ -85,14 +87,22 @@ namespace commsir::jit {
 /// Makes kernels; the only one that may.
 struct CudaKernelFactory {
   /// Null when the bytes are no kernel.
-  static std::unique_ptr<CudaKernel> make(Cache::Entry bytes, bool cached) {
+  static std::unique_ptr<CudaKernel> make(Cache::Entry bytes,
+                                          const CacheKey &key, bool cached) {
     TimeTraceScope scope("commsir: reading the entry");
     auto data = std::make_unique<CudaKernel::Data>();
     if (!decodeKernel(*bytes, data->contents, data->code))
       return nullptr;
     data->bytes = std::move(bytes);
+    data->key = key;
     data->cached = cached;
     return std::unique_ptr<CudaKernel>(new CudaKernel(std::move(data)));
+  }
+  static const CacheKey &keyOf(const CudaKernel &kernel) {
+    return kernel.data->key;
+  }
+  static StringRef ncclCodeOf(const CudaKernel &kernel) {
+    return kernel.data->contents.ncclCode;
   }
 };
 } // namespace commsir::jit
@@ -212,17 +222,9 @@ static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
   return encodeKernel(contents, linked->code);
 }
 
-namespace {
-/// Where a compiled kernel lies in the cache.
-struct Place {
-  CacheKey key;
-  std::unique_ptr<CudaKernel> kernel;
-};
-} // namespace
-
-static Expected<Place> compileInto(mlir::ModuleOp module, StringRef name,
-                                   const CudaOptions &options, Cache &cache,
-                                   PtxMaker maker) {
+static Expected<std::unique_ptr<CudaKernel>>
+compileInto(mlir::ModuleOp module, StringRef name, const CudaOptions &options,
+            Cache &cache, PtxMaker maker) {
   if (!module)
     return failCompilation(CompileError::Stage::Input, "there is no module");
   if (!options.impl.empty() && options.impl != "nccl")
@@ -248,33 +250,28 @@ static Expected<Place> compileInto(mlir::ModuleOp module, StringRef name,
               " calls NCCL's device library: " + toString(known.takeError()));
     nccl = *known;
   }
-  Place place;
-  place.key = makeKey("kernel", *bytecode, "", chosen, options, nccl);
+  CacheKey key = makeKey("kernel", *bytecode, "", chosen, options, nccl);
   bool built = false;
   Expected<Cache::Entry> entry =
-      cache.get(place.key, "kernel @" + chosen, isKernel, [&] {
+      cache.get(key, "kernel @" + chosen, isKernel, [&] {
         built = true;
         return buildKernel(module, chosen, options, nccl, maker);
       });
   if (!entry)
     return entry.takeError();
-  place.kernel = CudaKernelFactory::make(std::move(*entry), !built);
-  if (!place.kernel)
+  auto made = CudaKernelFactory::make(std::move(*entry), key, !built);
+  if (!made)
     return failCompilation(CompileError::Stage::CodeGeneration,
                            "kernel @" + chosen +
                                " has no machine code or no entry");
-  return place;
+  return made;
 }
 
 Expected<std::unique_ptr<CudaKernel>>
 commsir::jit::compileCudaWith(mlir::OwningOpRef<mlir::ModuleOp> module,
                               StringRef name, const CudaOptions &options,
                               Cache &cache, PtxMaker maker) {
-  Expected<Place> place =
-      compileInto(module.get(), name, options, cache, maker);
-  if (!place)
-    return place.takeError();
-  return std::move(place->kernel);
+  return compileInto(module.get(), name, options, cache, maker);
 }
 
 /// What an entry for a source says: the key of the kernel that was made of it.
@@ -282,44 +279,48 @@ static bool isReference(StringRef bytes) {
   return bytes.size() == sizeof(CacheKey);
 }
 
-Expected<std::unique_ptr<CudaKernel>> commsir::jit::compileCudaSourceWith(
-    StringRef source, StringRef variant, StringRef name,
-    const CudaOptions &options,
-    function_ref<Expected<mlir::OwningOpRef<mlir::ModuleOp>>()> parse,
-    Cache &cache, PtxMaker maker) {
+/// Whether the kernel calls no NCCL, or the one that is at hand.
+static bool isForNccl(const CudaKernel &kernel, const CudaOptions &options) {
+  if (!kernel.nccl())
+    return true;
+  Expected<std::string> nccl = identifyNccl(options);
+  if (nccl)
+    return *nccl == CudaKernelFactory::ncclCodeOf(kernel);
+  consumeError(nccl.takeError()); // Compiling says it.
+  return false;
+}
+
+/// The kernel that the entry of a source names; null: there is none.
+static std::unique_ptr<CudaKernel> findOfSource(const CacheKey &sourceKey,
+                                                const CudaOptions &options,
+                                                Cache &cache) {
+  Cache::Entry reference = cache.find(sourceKey, isReference);
+  if (!reference)
+    return nullptr;
+  CacheKey key;
+  std::copy(reference->begin(), reference->end(), key.begin());
+  Cache::Entry entry = cache.find(key, isKernel);
+  if (!entry)
+    return nullptr;
+  auto kernel = CudaKernelFactory::make(std::move(entry), key, true);
+  return kernel && isForNccl(*kernel, options) ? std::move(kernel) : nullptr;
+}
+
+Expected<std::unique_ptr<CudaKernel>>
+commsir::jit::compileCudaSourceWith(StringRef source, StringRef variant,
+                                    StringRef name, const CudaOptions &options,
+                                    KernelMaker make, Cache &cache) {
   // Whether the source calls NCCL is not known before it is parsed: the kernel
   // says for which it was made.
   CacheKey sourceKey = makeKey("source", source, variant, name, options, "");
-  auto isForNccl = [&](StringRef bytes) {
-    KernelContents contents;
-    StringRef code;
-    if (!decodeKernel(bytes, contents, code))
-      return false;
-    if (!contents.nccl)
-      return true;
-    Expected<std::string> nccl = identifyNccl(options);
-    if (nccl)
-      return *nccl == contents.ncclCode;
-    consumeError(nccl.takeError()); // Compiling says it.
-    return false;
-  };
-  if (Cache::Entry reference = cache.find(sourceKey, isReference)) {
-    CacheKey key;
-    std::copy(reference->begin(), reference->end(), key.begin());
-    if (Cache::Entry entry = cache.find(key, isKernel);
-        entry && isForNccl(*entry))
-      if (auto kernel = CudaKernelFactory::make(std::move(entry), true))
-        return kernel;
-  }
-  Expected<mlir::OwningOpRef<mlir::ModuleOp>> module = parse();
-  if (!module)
-    return module.takeError();
-  Expected<Place> place =
-      compileInto(module->get(), name, options, cache, maker);
-  if (!place)
-    return place.takeError();
-  cache.put(sourceKey, std::string(place->key.begin(), place->key.end()));
-  return std::move(place->kernel);
+  if (auto kernel = findOfSource(sourceKey, options, cache))
+    return kernel;
+  Expected<std::unique_ptr<CudaKernel>> kernel = make();
+  if (!kernel)
+    return kernel.takeError();
+  const CacheKey &key = CudaKernelFactory::keyOf(**kernel);
+  cache.put(sourceKey, std::string(key.begin(), key.end()));
+  return kernel;
 }
 
 Expected<std::unique_ptr<CudaKernel>>
@@ -329,10 +330,10 @@ commsir::jit::compileCuda(mlir::OwningOpRef<mlir::ModuleOp> module,
                          makePtx);
 }
 
-Expected<std::unique_ptr<CudaKernel>> commsir::jit::compileCudaSource(
-    StringRef source, StringRef variant, StringRef name,
-    const CudaOptions &options,
-    function_ref<Expected<mlir::OwningOpRef<mlir::ModuleOp>>()> parse) {
-  return compileCudaSourceWith(source, variant, name, options, parse,
-                               Cache::shared(), makePtx);
+Expected<std::unique_ptr<CudaKernel>>
+commsir::jit::compileCudaSource(StringRef source, StringRef variant,
+                                StringRef name, const CudaOptions &options,
+                                KernelMaker make) {
+  return compileCudaSourceWith(source, variant, name, options, make,
+                               Cache::shared());
 }

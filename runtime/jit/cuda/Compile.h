@@ -120,15 +120,19 @@ llvm::Expected<std::unique_ptr<CudaKernel>>
 compileCuda(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
             const CudaOptions &options);
 
-/// As `compileCuda`, for the module that `parse` makes of `source`: a kernel
-/// that is in the cache needs neither a parser nor an MLIR context. `source` is
-/// text or bytecode; `variant` is all else that the module depends on (the name
-/// of the file, shapes that fix its dynamic dimensions).
-llvm::Expected<std::unique_ptr<CudaKernel>> compileCudaSource(
-    llvm::StringRef source, llvm::StringRef variant, llvm::StringRef name,
-    const CudaOptions &options,
-    llvm::function_ref<llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>()>
-        parse);
+/// Makes a kernel by `compileCuda`.
+using KernelMaker =
+    llvm::function_ref<llvm::Expected<std::unique_ptr<CudaKernel>>()>;
+
+/// The kernel that `make` makes of `source`, text or bytecode. One that is in
+/// the cache takes no call of it: no parser, no MLIR context and no choice.
+/// `variant` is all that the kernel depends on beside the source, the name and
+/// the options as they are: the name of the file, shapes that fix dynamic
+/// dimensions, what open options are chosen from.
+llvm::Expected<std::unique_ptr<CudaKernel>>
+compileCudaSource(llvm::StringRef source, llvm::StringRef variant,
+                  llvm::StringRef name, const CudaOptions &options,
+                  KernelMaker make);
 
 } // namespace commsir::jit
 
