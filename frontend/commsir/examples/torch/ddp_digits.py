@@ -1,13 +1,12 @@
 """Data-parallel training on the digits that scikit-learn ships; an ordinary PyTorch program.
 
-torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.ddp_digits --backend commsir
+torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.ddp_digits --backend commsir [--device cuda]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -17,21 +16,19 @@ import torch.distributed as dist
 from sklearn.datasets import load_digits
 from torch.nn.parallel import DistributedDataParallel
 
-from commsir.examples.torch.start import need_ranks
+from commsir.examples.torch.start import add_device, need_ranks, use_device
 
 
 def main(arguments: Sequence[str] | None = None) -> tuple[list[float], float]:
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", default="commsir")
     parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    add_device(parser)
     parser.add_argument("--report", help="file for the losses of rank 0, as JSON")
     options = parser.parse_args(arguments)
 
     need_ranks()
-    device = options.device
-    if device == "cuda":
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    device = use_device(options.device)
     dist.init_process_group(options.backend)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)

@@ -1,12 +1,11 @@
 """FSDP2 on the digits that scikit-learn ships: parameters are sharded, gathered for use, gradients are scattered.
 
-torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.fsdp_digits --backend commsir
+torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.fsdp_digits --backend commsir [--device cuda]
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,20 +15,18 @@ from sklearn.datasets import load_digits
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
-from commsir.examples.torch.start import need_ranks
+from commsir.examples.torch.start import add_device, need_ranks, use_device
 
 
 def main(arguments: Sequence[str] | None = None) -> tuple[list[float], float]:
     parser = argparse.ArgumentParser()
     parser.add_argument("--backend", default="commsir")
     parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    add_device(parser)
     options = parser.parse_args(arguments)
 
     need_ranks()
-    device = options.device
-    if device == "cuda":
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    device = use_device(options.device)
     dist.init_process_group(options.backend)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
@@ -40,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[float], float]:
     order = torch.randperm(len(labels)).to(device)
     train, test = order[:1440], order[1440:]
 
-    mesh = init_device_mesh(device, (ranks,))
+    mesh = init_device_mesh(device.type, (ranks,))
     model: Any = torch.nn.Sequential(
         torch.nn.Linear(64, 96), torch.nn.ReLU(), torch.nn.Linear(96, 96), torch.nn.ReLU(), torch.nn.Linear(96, 10)
     ).to(device)

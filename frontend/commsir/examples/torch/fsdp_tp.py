@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +17,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import parallelize_module
 
-from commsir.examples.torch.start import need_ranks
+from commsir.examples.torch.start import add_device, need_ranks, use_device
 from commsir.examples.torch.transformer import ENDS_PLAN, SEQUENCE_PLAN, Transformer
 
 
@@ -27,19 +26,17 @@ def main(arguments: Sequence[str] | None = None) -> list[float]:
     parser.add_argument("--backend", default="commsir")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--layers", type=int, default=2)
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    add_device(parser)
     parser.add_argument("--tensor", type=int, help="ranks that share a layer [half of all]")
     parser.add_argument("--report", help="file for the losses, as JSON")
     options = parser.parse_args(arguments)
 
     need_ranks()
-    device = options.device
-    if device == "cuda":
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    device = use_device(options.device)
     dist.init_process_group(options.backend)
     torch.manual_seed(0)
     tensor = options.tensor or dist.get_world_size() // 2
-    mesh = init_device_mesh(device, (dist.get_world_size() // tensor, tensor), mesh_dim_names=("data", "tensor"))
+    mesh = init_device_mesh(device.type, (dist.get_world_size() // tensor, tensor), mesh_dim_names=("data", "tensor"))
     model: Any = Transformer(layers=options.layers).to(device)
     parallelize_module(model, mesh["tensor"], ENDS_PLAN)
     for block in model.blocks:

@@ -7,7 +7,9 @@ skips it this time.
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +18,7 @@ import torch.distributed
 from torch import Tensor, nn
 
 import commsir.torch
-from commsir.examples.torch.start import need_ranks
+from commsir.examples.torch.start import add_device, need_ranks, use_device
 from commsir.window import GroupWindow
 
 dist: Any = torch.distributed
@@ -37,17 +39,18 @@ def flat(net: nn.Module) -> Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in net.parameters()]).to(torch.bfloat16)
 
 
-def batch(seed: int) -> tuple[Tensor, Tensor]:
-    x = torch.randn(256, FEATURES, generator=torch.Generator().manual_seed(seed))
+def batch(seed: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    x = torch.randn(256, FEATURES, generator=torch.Generator().manual_seed(seed)).to(device)
     return x, torch.sin(x.sum(1, keepdim=True) / 4)
 
 
 def train(window: GroupWindow, ranks: int) -> float:
-    net = model()
+    device = window.tensor.device
+    net = model().to(device)
     optimiser = torch.optim.Adam(net.parameters(), lr=3e-3)
     used = [0] * ranks
     for number in range(1, STEPS + 1):
-        x, y = batch(number)
+        x, y = batch(number, device)
         loss = nn.functional.mse_loss(net(x), y)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -66,9 +69,10 @@ def train(window: GroupWindow, ranks: int) -> float:
 
 
 def sample(window: GroupWindow, rank: int) -> tuple[int, float]:
-    net, version, loss = model(), 0, 0.0
+    device = window.tensor.device
+    net, version, loss = model().to(device), 0, 0.0
     window.wait(1, cell=VERSION, source=TRAINER)
-    x, y = batch(0)
+    x, y = batch(0, device)
     while version == 0 or version != window.read_signal(LAST):
         newest = window.read_signal(VERSION)
         if newest > version:
@@ -81,9 +85,9 @@ def sample(window: GroupWindow, rank: int) -> tuple[int, float]:
     return version, loss
 
 
-def run() -> None:
+def run(device: str = "cpu") -> None:
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    window = commsir.torch.window((2, flat(model()).numel()), torch.bfloat16, signals=max(ranks, 2), device="cpu")
+    window = commsir.torch.window((2, flat(model()).numel()), torch.bfloat16, signals=max(ranks, 2), device=device)
     if rank == TRAINER:
         print(f"trainer: loss {train(window, ranks):.4f} after {STEPS} steps", flush=True)
     else:
@@ -93,11 +97,16 @@ def run() -> None:
     dist.barrier()
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser()
+    add_device(parser)
+    options = parser.parse_args(arguments)
+
     torch.set_num_threads(1)
     need_ranks()
-    dist.init_process_group("gloo", timeout=timedelta(seconds=120))
-    run()
+    device = use_device(options.device)
+    dist.init_process_group("gloo" if device.type == "cpu" else "nccl", timeout=timedelta(seconds=120))
+    run(device.type)
     dist.destroy_process_group()
 
 

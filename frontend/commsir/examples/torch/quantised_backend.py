@@ -1,10 +1,11 @@
 """A backend whose all_reduce sends fp8: commsir.examples.quantised takes the place of one collective, the rest stay.
 
-torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.quantised_backend
+torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.quantised_backend [--device cuda]
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch.distributed as dist
 
 import commsir.torch
 from commsir.examples.quantised import quantised
-from commsir.examples.torch.start import need_ranks
+from commsir.examples.torch.start import add_device, need_ranks, use_device
 
 #: Elements that share a scale.
 ROW = 128
@@ -30,27 +31,32 @@ class QuantisedGroup(commsir.torch.ProcessGroup):
         def run() -> None:
             ranks = self.settings.size
             share = -(-tensor.numel() // (ROW * ranks))  # rows that each rank sums
-            x, parts, y = (torch.zeros(ranks * share, ROW) for _ in range(3))
+            x, parts, y = (tensor.new_zeros(ranks * share, ROW) for _ in range(3))
             x.view(-1)[: tensor.numel()] = tensor.flatten()
             kernel = self.group.kernel(quantised, rows=ranks * share, share=share, n=ROW)
-            kernel(x, parts, torch.zeros(share, ROW), y)
+            kernel(x, parts, tensor.new_zeros(share, ROW), y)
             tensor.copy_(y.view(-1)[: tensor.numel()].view(tensor.shape))
 
         return self.submit("quantised_all_reduce", tensors, tensors, run, opts)
 
 
 def main(arguments: Sequence[str] | None = None) -> float:
+    parser = argparse.ArgumentParser()
+    add_device(parser)
+    options = parser.parse_args(arguments)
+
     need_ranks()
+    device = use_device(options.device)
     commsir.torch.register_backend("quantised", QuantisedGroup)
     dist.init_process_group("quantised")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     parts = [torch.randn(40, 30, generator=torch.Generator().manual_seed(r)) for r in range(ranks)]
-    x = parts[rank].clone()
+    x = parts[rank].to(device, copy=True)
     dist.all_reduce(x)
-    expected = torch.stack(parts).sum(0)
+    expected = torch.stack(parts).sum(0).to(device)
     error = float((x - expected).norm() / expected.norm())
     assert 1e-4 < error < 0.05, error  # fp8 has three bits of mantissa
-    largest = torch.tensor([float(rank)])
+    largest = torch.tensor([float(rank)], device=device)
     dist.all_reduce(largest, dist.ReduceOp.MAX)
     assert float(largest) == ranks - 1
     if rank == 0:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 
-__all__ = ["need_ranks"]
+import torch
+
+__all__ = ["add_device", "need_ranks", "use_device"]
 
 #: What init_process_group reads.
 _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where tensors are [cpu]")
+
+
+def use_device(name: str) -> torch.device:
+    """The CPU, or this rank's GPU, which is made current."""
+    if name == "cpu":
+        return torch.device("cpu")
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    return device
 
 
 def need_ranks() -> None:

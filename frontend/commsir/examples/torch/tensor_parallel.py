@@ -1,6 +1,6 @@
 """Tensor-parallel inference of a small transformer, and the same compiled with collectives fused into kernels.
 
-torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.tensor_parallel --backend commsir --compile
+torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.tensor_parallel --backend commsir --compile [--device cuda]
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import parallelize_module
 
-from commsir.examples.torch.start import need_ranks
+from commsir.examples.torch.start import add_device, need_ranks, use_device
 from commsir.examples.torch.transformer import PLAN, Transformer
 
 
@@ -30,21 +30,23 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, list[str]]:
     parser.add_argument("--backend", default="commsir")
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--compile", action="store_true")
+    add_device(parser)
     options = parser.parse_args(arguments)
 
     need_ranks()
+    device = use_device(options.device)
     dist.init_process_group(options.backend)
     ranks = dist.get_world_size()
     torch.manual_seed(0)
-    whole = Transformer(layers=options.layers)
+    whole = Transformer(layers=options.layers).to(device)
     torch.manual_seed(0)
-    model: torch.nn.Module = Transformer(layers=options.layers)
-    mesh = init_device_mesh("cpu", (ranks,))
+    model: torch.nn.Module = Transformer(layers=options.layers).to(device)
+    mesh = init_device_mesh(device.type, (ranks,))
     for block in model.blocks:  # type: ignore[union-attr]
         parallelize_module(block, mesh, PLAN)
 
     fused: list[str] = []
-    prompt = torch.tensor([[1, 2, 3, 5, 7, 11, 13, 17]])
+    prompt = torch.tensor([[1, 2, 3, 5, 7, 11, 13, 17]], device=device)
     if options.compile:
         import commsir.torch
 

@@ -247,7 +247,44 @@ def an_aborted_group_is_no_more(size: int) -> None:
         raise AssertionError("nothing was said")
 
 
+def another_gpu_is_refused(size: int) -> None:
+    """A group works on one GPU of each rank: tensors on another are no part of it."""
+    (x,) = _tensors(64)
+    other = torch.empty(64, device=f"cuda:{(x.get_device() + 1) % size}")
+    dist.all_reduce(x)
+    for call in (
+        lambda: dist.all_reduce(other),
+        lambda: dist.all_reduce(other, async_op=True),
+        lambda: dist.all_gather([other] * size, other),
+    ):
+        try:
+            call()
+        except RuntimeError as error:
+            assert f"got tensors on {other.device}" in str(error) and f"works on {x.device}" in str(error), error
+        else:
+            raise AssertionError("the other GPU was taken")
+    dist.all_reduce(x)
+
+
+def an_op_writes_where_its_input_is(size: int) -> None:
+    """Of the right type, and on no other GPU, nor in memory of the host."""
+    import commsir.torch.ops  # noqa: F401
+
+    x, y = _tensors(64, 64)
+    op, name = torch.ops.commsir.all_reduce, dist.group.WORLD.group_name
+    other = torch.empty(64, device=f"cuda:{(x.get_device() + 1) % size}")
+    for out, says in [(y.cpu(), "is on cpu"), (other, f"is on {other.device}"), (y.half(), "is Half")]:
+        try:
+            op.out(x, "sum", name, out=out)
+        except RuntimeError as error:
+            assert says in str(error), error
+        else:
+            raise AssertionError(says)
+
+
 CHECKS = [
+    another_gpu_is_refused,
+    an_op_writes_where_its_input_is,
     a_synchronous_call_is_a_launch,
     an_op_is_a_launch,
     autograd_is_python_for_derivatives_alone,

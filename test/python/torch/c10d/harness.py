@@ -18,8 +18,8 @@ from typing import Any
 
 __all__ = ["World"]
 
-#: Seconds that a rank waits for another; the machine may be busy.
-PATIENCE = 120
+#: Seconds that a rank waits for another; the machine may be busy. CHECK_PATIENCE says fewer, where time is dear.
+PATIENCE = int(os.environ.get("CHECK_PATIENCE", "120"))
 
 
 def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: Connection) -> None:
@@ -104,7 +104,7 @@ class World:
             self._pipes.append(own)
 
     def run(
-        self, check: Callable[..., Any], backend: str = "commsir", patience: float = 240, **keywords: Any
+        self, check: Callable[..., Any], backend: str = "commsir", patience: float = 2 * PATIENCE, **keywords: Any
     ) -> list[Any]:
         """Runs a function of (rank, size) on all ranks; `backend` empty: of (rank, size, store), without a group."""
         if not self._processes:

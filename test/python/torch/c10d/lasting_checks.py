@@ -11,12 +11,13 @@ from datetime import timedelta
 from typing import Any
 
 import commsir.torch
+import harness
 import torch
 import torch.distributed
 from checks import R, close, data, error_of, reduced
 
 dist: Any = torch.distributed
-PATIENCE = timedelta(seconds=120)
+PATIENCE = timedelta(seconds=harness.PATIENCE)
 
 
 def _begin(rank: int, size: int, store: Any, timeout: timedelta = PATIENCE) -> None:

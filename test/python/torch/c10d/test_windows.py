@@ -8,7 +8,7 @@ from harness import World
 
 
 @pytest.mark.parametrize("backend", ["gloo", "commsir"])
-@pytest.mark.parametrize("check", ["tensors", "groups", "refused"])
+@pytest.mark.parametrize("check", ["tensors", "groups", "refused", "disagreeing"])
 def test_window(world: World, check: str, backend: str) -> None:
     world.run(getattr(windows_checks, check), "nccl" if (backend, world.tensors) == ("gloo", "cuda") else backend)
 

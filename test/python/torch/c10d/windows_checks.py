@@ -62,8 +62,23 @@ def refused(rank: int, size: int) -> None:
         (commsir.UsageError, "the array is f32, but the window bf16", lambda: window.put(torch.zeros(4), 0)),
         (
             commsir.BoundsError,
-            "does not fit a window of (2, 4) from index (1, 1) on",
+            "an array of 4 elements, (4,), does not fit a window of (2, 4) from index (1, 1) on, which has 3 there",
             lambda: window.put(row, 0, at=(1, 1)),
+        ),
+        (
+            commsir.BoundsError,
+            "an array of 9 elements, (9,), does not fit a window of (2, 4), which has 8",
+            lambda: window.put(torch.zeros(9, dtype=torch.bfloat16), 0),
+        ),
+        (
+            commsir.UsageError,
+            "no array has the shape (3, -1): sizes are 0 or more",
+            lambda: commsir.torch.window((3, -1)),
+        ),
+        (
+            commsir.UsageError,
+            "cannot be shared through DLPack: Cannot pack tensors on meta",
+            lambda: window.put(row.to("meta"), 0),
         ),
         (commsir.BoundsError, "index 2 is none", lambda: window.get(0, at=2)),
         (commsir.UsageError, "rank 9 is none of a group", lambda: window.put(row, 9)),
@@ -75,6 +90,7 @@ def refused(rank: int, size: int) -> None:
             call()
         except error as raised:
             assert parts in str(raised), f"'{raised}' does not say '{parts}'"
+            assert "Exception raised from" not in str(raised), "torch's stack is told"
         else:
             raise AssertionError(f"nothing says '{parts}'")
     if commsir.torch.windows._groups[dist.group.WORLD].device == "cpu":
@@ -85,6 +101,30 @@ def refused(rank: int, size: int) -> None:
         else:
             raise AssertionError("a second device is not refused")
     dist.barrier()
+
+
+def disagreeing(rank: int, size: int) -> None:
+    """Windows of other sizes, or with other cells, are none on any rank, and those before are as they were."""
+    after, before = (rank + 1) % size, (rank - 1) % size
+    window = commsir.torch.window(4)
+    for call, parts in [
+        (lambda: commsir.torch.window(5 if rank == 1 else 4), ["rank 1: allocate 20 bytes", "rank 0: allocate 16"]),
+        (lambda: commsir.torch.window(4, torch.float16 if rank == 2 else torch.float32), ["rank 2: allocate 8 bytes"]),
+        (lambda: commsir.torch.window(4, signals=2 + rank), ["rank 1: allocate 192 bytes"]),
+    ]:
+        try:
+            call()
+        except commsir.DisagreementError as error:
+            assert all(part in str(error) for part in [*parts, "the group can still be used"]), error
+        else:
+            raise AssertionError(f"rank {rank} has got such a window")
+        window.put_signal(torch.full((4,), float(rank), device=window.tensor.device), after, 1)
+        window.wait(1, source=before, timeout=60)
+        assert (window.tensor == before).all()
+        dist.barrier()
+        window.reset_signal()
+        dist.barrier()
+    assert commsir.torch.window(4).tensor.shape == (4,)
 
 
 def push_weights(rank: int, size: int) -> None:
