@@ -97,7 +97,16 @@ def check_ops(rank: int, size: int, failed: list[str]) -> None:
 
     for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int32, torch.int64):
         attempt(f"plain {dtype}", partial(ops_checks.plain, rank, size, dtype, (2 * size, 33)), failed)
-    for one in (ops_checks.strided, ops_checks.gradients, ops_checks.fused, ops_checks.mistakes, graphs, many_sizes):
+    for one in (
+        ops_checks.strided,
+        ops_checks.gradients,
+        ops_checks.fused,
+        ops_checks.mistakes,
+        ops_checks.wrong_results,
+        ops_checks.wrong_operands,
+        graphs,
+        many_sizes,
+    ):
         attempt(one.__name__, partial(one, rank, size), failed)
     if size >= 4:
         attempt("subgroups", lambda: ops_checks.subgroups(rank, size), failed)

@@ -261,6 +261,8 @@ def _fake_fused_collective(
     group_name: str,
 ) -> list[torch.Tensor]:
     ranks = _size(group_name.encode())
+    for arg in args:
+        _check_device("an argument", arg, input)
     shape = list(input.shape) if input.dim() > 1 else [1, *input.shape]
     if op == "all_gather":
         shape[0] *= ranks
@@ -272,17 +274,67 @@ def _fake_fused_collective(
     ]
 
 
+def _check_device(what: str, tensor: torch.Tensor, input: torch.Tensor) -> None:  # noqa: A002
+    _check(
+        tensor.device == input.device,
+        lambda: f"commsir: {what} is on {tensor.device}, but the input on {input.device}; move them to one device",
+    )
+
+
+def _check_result(out: torch.Tensor, input: torch.Tensor, result: torch.Tensor) -> None:  # noqa: A002
+    """As Ops.cpp has it: `out` is what `result` would be."""
+    _check_device("the output", out, input)
+    _check(
+        out.dtype == input.dtype,
+        lambda: f"commsir: the output is {out.dtype}, but the input {input.dtype}; give tensors of one type",
+    )
+    _check(
+        out.shape == result.shape,
+        lambda: (
+            f"commsir: the output has the shape {tuple(out.shape)}, but the result of an input of shape "
+            f"{tuple(input.shape)} has {tuple(result.shape)}"
+        ),
+    )
+    _check(out.is_contiguous(), lambda: "commsir: an output has to be contiguous")
+
+
+def _fake_out(fake: Any) -> Any:
+    def call(input: torch.Tensor, *others: Any, out: torch.Tensor) -> None:  # noqa: A002
+        _check_result(out, input, fake(input, *others))
+
+    return call
+
+
+def _fake_fused_collective_out(
+    op: str,
+    input: torch.Tensor,  # noqa: A002
+    args: list[torch.Tensor],
+    reduce_op: str,
+    consume: str,
+    symmetric: bool,
+    group_name: str,
+    *,
+    outs: list[torch.Tensor],
+) -> None:
+    for arg in args:
+        _check_device("an argument", arg, input)
+    for out in outs:
+        _check_device("an output", out, input)
+        _check(out.is_contiguous(), lambda: "commsir: an output has to be contiguous")
+
+
 _FAKES = {
     "all_reduce": _fake_all_reduce,
     "all_gather": _fake_all_gather,
     "reduce_scatter": _fake_reduce_scatter,
     "all_to_all": _fake_all_to_all,
     "broadcast": _fake_broadcast,
-    "fused_collective": _fake_fused_collective,
 }
 for _name, _fake in _FAKES.items():
     _LIBRARY.register_fake(f"commsir::{_name}", _fake)
-    _LIBRARY.register_fake(f"commsir::{_name}.out", lambda *args, **kwargs: None)
+    _LIBRARY.register_fake(f"commsir::{_name}.out", _fake_out(_fake))
+_LIBRARY.register_fake("commsir::fused_collective", _fake_fused_collective)
+_LIBRARY.register_fake("commsir::fused_collective.out", _fake_fused_collective_out)
 
 
 def _summed(name: str, op: str) -> None:

@@ -19,6 +19,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -59,9 +60,11 @@ static const char *typeName(ScalarType type) {
   case ScalarType::UInt64:
     return "i64";
   default:
-    throw std::runtime_error("commsir has no such element type; it has "
-                             "float64, float32, float16, bfloat16, "
-                             "float8_e4m3fn, float8_e5m2 and integers");
+    throw std::runtime_error(
+        std::string("commsir has no element type ") +
+        torch::headeronly::toString(type) +
+        "; it has float64, float32, float16, bfloat16, float8_e4m3fn, "
+        "float8_e5m2 and integers");
   }
 }
 
@@ -81,9 +84,102 @@ static Tensor dense(const Tensor &tensor) {
   return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
 }
 
+/// torch's kind of a device, and which one of it; null: it has no number.
+struct Device {
+  int32_t type = 0, index = 0;
+  bool operator==(const Device &) const = default;
+};
+
+static Device deviceOf(const Tensor &tensor) {
+  Device device;
+  STD_TORCH_CHECK(
+      aoti_torch_get_device_type(tensor.get(), &device.type) == 0 &&
+          (device.type == aoti_torch_device_type_cpu() ||
+           aoti_torch_get_device_index(tensor.get(), &device.index) == 0),
+      "commsir: torch does not tell where a tensor lies");
+  return device;
+}
+
+static std::string nameOf(const Device &device) {
+  if (device.type == aoti_torch_device_type_cpu())
+    return "cpu";
+  if (device.type == aoti_torch_device_type_cuda())
+    return "cuda:" + std::to_string(device.index);
+  if (device.type == aoti_torch_device_type_meta())
+    return "meta";
+  return "a device of type " + std::to_string(device.type);
+}
+
+static std::string nameOf(torch::headeronly::IntHeaderOnlyArrayRef shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "(" + text + ")";
+}
+
+static void requireDevice(const char *what, const Tensor &tensor,
+                          const Tensor &input) {
+  Device own = deviceOf(tensor), wanted = deviceOf(input);
+  if (own != wanted)
+    throw std::runtime_error(std::string("commsir: ") + what + " is on " +
+                             nameOf(own) + ", but the input on " +
+                             nameOf(wanted) + "; move them to one device");
+}
+
 static void requireContiguous(const Tensor &out) {
   if (!out.is_contiguous())
     throw std::runtime_error("commsir: an output has to be contiguous");
+}
+
+/// The shape of `input` with `numerator / denominator` times the rows.
+static std::vector<int64_t> shapeOfRows(const Tensor &input, int64_t numerator,
+                                        int64_t denominator) {
+  std::vector<int64_t> shape(input.sizes().begin(), input.sizes().end());
+  if (shape.empty())
+    shape.push_back(1);
+  if (shape[0] % denominator)
+    throw std::runtime_error("commsir: " + std::to_string(shape[0]) +
+                             " rows cannot be shared out to " +
+                             std::to_string(denominator) + " ranks");
+  shape[0] = shape[0] / denominator * numerator;
+  return shape;
+}
+
+/// The same as a question, without memory: each call with an output asks it.
+static bool hasRows(const Tensor &out, const Tensor &input, int64_t numerator,
+                    int64_t denominator) {
+  auto got = out.sizes(), given = input.sizes();
+  if (given.empty())
+    return got.empty() ? numerator == denominator
+                       : got.size() == 1 && got[0] * denominator == numerator;
+  if (got.size() != given.size() ||
+      got[0] * denominator != given[0] * numerator)
+    return false;
+  return std::equal(got.begin() + 1, got.end(), given.begin() + 1);
+}
+
+/// What a caller gives for the result of a plain collective, of the shape of
+/// `input` with `numerator / denominator` times the rows. Elements are counted
+/// by the library, which takes them to be the input's, where that lies.
+static void requireResult(const Tensor &out, const Tensor &input,
+                          int64_t numerator, int64_t denominator) {
+  requireDevice("the output", out, input);
+  if (out.scalar_type() != input.scalar_type())
+    throw std::runtime_error(std::string("commsir: the output is ") +
+                             torch::headeronly::toString(out.scalar_type()) +
+                             ", but the input " +
+                             torch::headeronly::toString(input.scalar_type()) +
+                             "; give tensors of one type");
+  if (!hasRows(out, input, numerator, denominator))
+    throw std::runtime_error(
+        "commsir: the output has the shape " + nameOf(out.sizes()) +
+        ", but the result of an input of shape " + nameOf(input.sizes()) +
+        " has " +
+        nameOf(numerator == denominator
+                   ? std::vector<int64_t>(input.sizes().begin(),
+                                          input.sizes().end())
+                   : shapeOfRows(input, numerator, denominator)));
+  requireContiguous(out);
 }
 
 static Used &groupOf(const Tensor &tensor, const std::string &name) {
@@ -124,7 +220,6 @@ static void check(commsir_status status) {
 
 static void run(const char *op, const Tensor &input, const std::string &reduce,
                 int64_t root, const std::string &groupName, const Tensor &out) {
-  requireContiguous(out);
   Used &used = groupOf(input, groupName);
   Tensor in = dense(input);
   commsir_collective call = {};
@@ -165,15 +260,7 @@ static Tensor emptyOf(const Tensor &like, const std::vector<int64_t> &shape,
 /// Like `input`, with `numerator / denominator` times the rows.
 static Tensor emptyRows(const Tensor &input, int64_t numerator,
                         int64_t denominator) {
-  std::vector<int64_t> shape(input.sizes().begin(), input.sizes().end());
-  if (shape.empty())
-    shape.push_back(1);
-  if (shape[0] % denominator)
-    throw std::runtime_error("commsir: " + std::to_string(shape[0]) +
-                             " rows cannot be shared out to " +
-                             std::to_string(denominator) + " ranks");
-  shape[0] = shape[0] / denominator * numerator;
-  return emptyOf(input, shape);
+  return emptyOf(input, shapeOfRows(input, numerator, denominator));
 }
 
 static Tensor empty(const Tensor &like) {
@@ -182,6 +269,7 @@ static Tensor empty(const Tensor &like) {
 
 static void allReduceOut(Tensor input, std::string reduce, std::string group,
                          Tensor out) {
+  requireResult(out, input, 1, 1);
   run("all_reduce", input, reduce, 0, group, out);
 }
 static Tensor allReduce(Tensor input, std::string reduce, std::string group) {
@@ -190,6 +278,7 @@ static Tensor allReduce(Tensor input, std::string reduce, std::string group) {
   return out;
 }
 static void allGatherOut(Tensor input, std::string group, Tensor out) {
+  requireResult(out, input, groupOf(input, group).ranks, 1);
   run("all_gather", input, "", 0, group, out);
 }
 static Tensor allGather(Tensor input, std::string group) {
@@ -199,6 +288,7 @@ static Tensor allGather(Tensor input, std::string group) {
 }
 static void reduceScatterOut(Tensor input, std::string reduce,
                              std::string group, Tensor out) {
+  requireResult(out, input, 1, groupOf(input, group).ranks);
   run("reduce_scatter", input, reduce, 0, group, out);
 }
 static Tensor reduceScatter(Tensor input, std::string reduce,
@@ -208,6 +298,7 @@ static Tensor reduceScatter(Tensor input, std::string reduce,
   return out;
 }
 static void allToAllOut(Tensor input, std::string group, Tensor out) {
+  requireResult(out, input, 1, 1);
   run("all_to_all", input, "", 0, group, out);
 }
 static Tensor allToAll(Tensor input, std::string group) {
@@ -217,6 +308,7 @@ static Tensor allToAll(Tensor input, std::string group) {
 }
 static void broadcastOut(Tensor input, int64_t root, std::string group,
                          Tensor out) {
+  requireResult(out, input, 1, 1);
   run("broadcast", input, "", root, group, out);
 }
 static Tensor broadcast(Tensor input, int64_t root, std::string group) {
@@ -267,9 +359,13 @@ static void fusedOut(std::string op, Tensor input, std::vector<Tensor> args,
   Tensor in = dense(input);
   std::vector<Tensor> kept;
   std::vector<commsir_operand> arguments, outputs;
-  for (const Tensor &arg : args)
+  for (const Tensor &arg : args) {
+    requireDevice("an argument", arg, input);
     arguments.push_back(operand(kept.emplace_back(dense(arg))));
+  }
   for (const Tensor &out : outs) {
+    // Types and sizes are the library's to compare with the arithmetic's.
+    requireDevice("an output", out, input);
     requireContiguous(out);
     outputs.push_back(operand(out));
     outputs.back().per_row = 1;

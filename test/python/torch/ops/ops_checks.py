@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -123,27 +125,98 @@ def renamed(rank: int, size: int, store: Any) -> None:
     assert len(set(names)) == 1, names
 
 
+def _fails(text: str, call: Callable[[], Any]) -> None:
+    try:
+        call()
+    except RuntimeError as error:
+        assert text in str(error), f"{text!r} is not in: {error}"
+        return
+    raise AssertionError(f"nothing was raised that says {text!r}")
+
+
 def mistakes(rank: int, size: int) -> None:
     """Calls that make no sense say why, and the group goes on."""
-
-    def fails(text: str, call: Any) -> None:
-        try:
-            call()
-        except RuntimeError as error:
-            assert text in str(error), f"{text!r} is not in: {error}"
-            return
-        raise AssertionError(f"nothing was raised that says {text!r}")
-
     x = torch.ones(size * 2 + 1, 4, device=DEVICE)
-    fails("cannot be shared out", lambda: ops.reduce_scatter(x))
-    fails("element type", lambda: ops.all_reduce(x.to(torch.complex64)))
-    fails("harmonic", lambda: ops.all_reduce(x, "harmonic"))
-    fails("nonsense", lambda: ops.all_reduce(x, "sum", "nonsense"))
-    fails(
+    _fails("cannot be shared out", lambda: ops.reduce_scatter(x))
+    _fails("no element type ComplexFloat", lambda: ops.all_reduce(x.to(torch.complex64)))
+    _fails("harmonic", lambda: ops.all_reduce(x, "harmonic"))
+    _fails("nonsense", lambda: ops.all_reduce(x, "sum", "nonsense"))
+    _fails(
         "nonsense",
         lambda: ops.fused_collective("all_reduce", x, [], "(%a: tensor<4xf32>) { nonsense }", [(torch.float32, 4)]),
     )
     assert ops.all_reduce(x)[0, 0] == size
+
+
+def wrong_results(rank: int, size: int) -> None:
+    """What is not as the op's own result would be is refused before anything is sent, and nothing is written."""
+    group = dist.group.WORLD.group_name
+    x = torch.ones(size * 2, 4, device=DEVICE)
+    memory = torch.zeros(size * size * 4, 4, device=DEVICE)
+    rows = {
+        "all_reduce": len(x),
+        "all_gather": len(x) * size,
+        "reduce_scatter": 2,
+        "all_to_all": len(x),
+        "broadcast": len(x),
+    }
+    options = {"all_reduce": ("sum",), "reduce_scatter": ("sum",), "broadcast": (0,)}
+    for name, count in rows.items():
+        op = getattr(torch.ops.commsir, name)
+        good = memory[:count]
+        wrong = {
+            "the output is Double": good.double(),
+            "the output is BFloat16": memory.view(torch.bfloat16)[: count // 2].view(count, 4),
+            "has the shape": good.view(-1),
+            f"({count}, 4)": memory[: count + 1],
+            "the output is on meta": good.to("meta"),
+            "contiguous": torch.zeros(4, count, device=DEVICE).t(),
+        }
+        if DEVICE == "cuda":
+            wrong["the output is on cpu"] = good.cpu()
+        for text, out in wrong.items():
+            _fails(text, partial(op.out, x, *options.get(name, ()), group, out=out))
+            # As traced functions see it.
+            traced = x.cpu() if " on " in text else x.to("meta")
+            _fails("commsir: ", partial(op.out, traced, *options.get(name, ()), group, out=out.to("meta")))
+    assert not memory.any(), "a refused call has written"
+    assert ops.all_reduce(x)[0, 0] == size
+
+
+def wrong_operands(rank: int, size: int) -> None:
+    """The same of collectives with arithmetic."""
+    x, weight = torch.ones(4, 64, device=DEVICE), torch.ones(64, device=DEVICE)
+    text = "(%s: tensor<64xf32>, %w: tensor<64xf32>) {\n  comms.yield %s : tensor<64xf32>\n}"
+    op = torch.ops.commsir.fused_collective
+
+    def call(args: list[torch.Tensor], outs: list[torch.Tensor], input: torch.Tensor = x) -> None:  # noqa: A002
+        op.out("all_reduce", input, args, "sum", text, False, dist.group.WORLD.group_name, outs=outs)
+
+    out = torch.zeros(4, 64, device=DEVICE)
+    for says, args, outs in [
+        ("an output is on meta", [weight], [out.to("meta")]),
+        ("an argument is on meta", [weight.to("meta")], [out]),
+        ("contiguous", [weight], [torch.zeros(64, 4, device=DEVICE).t()]),
+        ("f64", [weight], [out.double()]),
+        ("bf16", [weight], [out.bfloat16()]),
+        ("", [weight.bfloat16()], [out]),
+        ("output 0 has 128 elements", [weight], [out[:2]]),
+        ("has 128 elements", [weight], [out[:, :32].contiguous()]),
+        ("argument 0 has 32 elements", [weight[:32].view(1, 32)], [out]),
+    ]:
+        _fails(says, partial(call, args, outs))
+    for says, args, outs in [
+        ("an argument is on", [weight], [out.to("meta")]),
+        ("an output is on", [weight.to("meta")], [out]),
+        ("contiguous", [weight.to("meta")], [torch.zeros(64, 4, device="meta").t()]),
+    ]:
+        _fails(says, partial(call, args, outs, x.to("meta")))
+    if DEVICE == "cuda":
+        _fails("an output is on cpu", partial(call, [weight], [out.cpu()]))
+        _fails("an argument is on cpu", partial(call, [weight.cpu()], [out]))
+    assert not out.any(), "a refused call has written"
+    call([weight], [out])
+    assert (out == size).all()
 
 
 def not_symmetric(rank: int, size: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ops_checks
 import pytest
 import torch
@@ -32,6 +34,11 @@ def test_a_name_that_is_used_again(world: World) -> None:
 
 def test_mistakes(world: World) -> None:
     world.run(ops_checks.mistakes, "gloo")
+
+
+@pytest.mark.parametrize("check", [ops_checks.wrong_results, ops_checks.wrong_operands], ids=lambda c: str(c.__name__))
+def test_results_that_do_not_fit(world: World, check: Any) -> None:
+    world.run(check, "gloo")
 
 
 def test_memory_that_one_rank_does_not_reach(world: World) -> None:
