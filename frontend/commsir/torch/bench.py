@@ -35,9 +35,11 @@ __all__ = [
     "warm_up",
 ]
 
-OPS = ("all_reduce", "all_gather", "reduce_scatter")
+OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
 _BYTES = {torch.float32: 4, torch.bfloat16: 2}
 WARM_ROUNDS = 5
+#: Calls of a turn on the CPU, at most, and how many seconds of them are enough.
+TURN_CALLS, TURN_SECONDS = 20, 0.2
 
 
 @dataclass
@@ -104,11 +106,16 @@ def caller_us(call: Callable[[], Any], calls: int = 400) -> float:
 
 
 def stream_us(call: Callable[[], Any], calls: int = 50) -> float:
-    """Microseconds of the current stream for one eager call."""
+    """Microseconds of the current stream for one eager call.
+
+    A call before the first event brings ranks together: else those that come first would wait for the others in what is
+    timed.
+    """
     event: Any = torch.cuda.Event
     first, last = event(enable_timing=True), event(enable_timing=True)
     dist.barrier()
     torch.cuda.synchronize()
+    call()
     first.record()
     for _ in range(calls):
         call()
@@ -157,8 +164,12 @@ def _ours() -> Any:
 def _by_group(op: str, group: Any, x: torch.Tensor, y: torch.Tensor) -> tuple[Callable[[], Any], torch.Tensor]:
     if op == "all_reduce":
         return lambda: dist.all_reduce(x, group=group), x
+    if op == "broadcast":
+        return lambda: dist.broadcast(x, 0, group=group), x
     if op == "all_gather":
         return lambda: dist.all_gather_into_tensor(y, x, group=group), y
+    if op == "all_to_all":
+        return lambda: dist.all_to_all_single(y, x, group=group), y
     return lambda: dist.reduce_scatter_tensor(y, x, group=group), y
 
 
@@ -203,9 +214,9 @@ def contenders(op: str, size: int, dtype: torch.dtype) -> list[Contender]:
         return torch.zeros(ins, device=device, dtype=dtype), torch.zeros(outs, device=device, dtype=dtype)
 
     x, y = memory()
-    reduction = () if op == "all_gather" else ("sum",)
+    arguments = {"all_reduce": ("sum",), "reduce_scatter": ("sum",), "broadcast": (0,)}.get(op, ())
     ours = getattr(torch.ops.commsir, op).out
-    made = [Contender("commsir op", x, lambda: ours(x, *reduction, group, out=y), y)]
+    made = [Contender("commsir op", x, lambda: ours(x, *arguments, group, out=y), y)]
     for name, used in (("commsir backend", _ours()), ("nccl" if device == "cuda" else "gloo", None)):
         source, target = memory()
         call, result = _by_group(op, used, source, target)
@@ -232,6 +243,10 @@ def check(op: str, contender: Contender) -> str:
     contender.call()
     if op == "all_gather":
         wanted = torch.cat(inputs)
+    elif op == "broadcast":
+        wanted = inputs[0]
+    elif op == "all_to_all":
+        wanted = torch.cat([one.chunk(ranks)[rank] for one in inputs])
     else:
         wanted = torch.stack(inputs).sum(0)
         if op == "reduce_scatter":
@@ -263,7 +278,8 @@ def _prepare(op: str, contender: Contender) -> dict[str, Callable[[], float]]:
     _settle()
     call = contender.call
     if _device() == "cpu":
-        return {"call": lambda: eager_us(call, 20)}
+        calls = min(max(int(TURN_SECONDS / (eager_us(call, 1) * 1e-6)), 1), TURN_CALLS)
+        return {"call": lambda: eager_us(call, calls)}
     return {"host": lambda: eager_us(call), "eager": lambda: stream_us(call), "graph": graph_us(call)}
 
 
@@ -379,6 +395,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for entry in added:
                 if entry["status"] != "ok":
                     _say(f"{op} of {size} bytes, {entry['contender']}: {entry['status']}: {entry['message']}")
+            least = {entry["contender"]: min(entry["us"].values()) for entry in added if entry["status"] == "ok"}
+            _say(f"{op} of {size} bytes: " + ", ".join(f"{name} {us:.2f} us" for name, us in least.items()))
     _say(table(entries))
     header = {
         "ranks": dist.get_world_size(),

@@ -1,6 +1,6 @@
 """Tensor-parallel inference of a small transformer, and the same compiled with collectives fused into kernels.
 
-torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.tensor_parallel --backend commsir --compile [--device cuda]
+torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.tensor_parallel --compile [--device cuda]
 """
 
 from __future__ import annotations
