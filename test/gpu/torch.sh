@@ -1,0 +1,65 @@
+#!/bin/sh
+# What torch does with us on the GPUs of this machine, part after part:
+#
+#   test/gpu/torch.sh PYTHON [LIBRARIES]
+#
+# PYTHON has torch, pytest and expecttest; LIBRARIES are those of a build (without it, PYTHON has the wheel installed).
+# Parts: ops, backend, windows, memory of others and torch.compile (torch_run.py), the backend's tests with tensors on
+# GPUs, in C++ and in Python, PyTorch's own suite, the example programs, and training whose losses are those of NCCL.
+# Without torch or two GPUs it says so and ends with status 0. COMMSIR_TORCH_PARTS names the parts to run.
+set -u
+python=${1:?which Python has torch?}
+root=$(cd "$(dirname "$0")/../.." && pwd)
+case $python in */*) python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python") ;; esac
+[ $# -lt 2 ] || { COMMSIR_LIBRARY=$(cd "$2" && pwd); PYTHONPATH=$root/frontend${PYTHONPATH:+:$PYTHONPATH}; export COMMSIR_LIBRARY PYTHONPATH; }
+# No multicast; and little patience, since whoever waits here holds GPUs.
+export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
+export CHECK_PATIENCE="${CHECK_PATIENCE:-30}" OMP_NUM_THREADS=1
+
+gpus=$("$python" -c "import torch; print(torch.cuda.device_count())" 2>/dev/null) || gpus=0
+if [ "$gpus" -lt 2 ]; then
+  echo "torch on GPUs: not run: $python has no torch, or sees fewer than two GPUs"
+  exit 0
+fi
+logs=$(mktemp -d)
+failed=
+part() { # NAME SECONDS COMMAND…
+  name=$1 seconds=$2
+  shift 2
+  case " ${COMMSIR_TORCH_PARTS:-$name} " in *" $name "*) ;; *) return ;; esac
+  begin=$(date +%s)
+  if timeout "$seconds" "$@" >"$logs/$name.log" 2>&1; then how=ok; else how="failed, see $logs/$name.log" failed="$failed $name"; fi
+  echo "torch on $gpus GPUs: $name: $how, $(($(date +%s) - begin)) s: $(tail -n 1 "$logs/$name.log" | cut -c 1-160)"
+}
+ranks() { # N PROGRAM…
+  count=$1
+  shift
+  "$python" -m torch.distributed.run --standalone --nproc-per-node "$count" "$@"
+}
+losses() {
+  for backend in nccl commsir; do
+    ranks "$gpus" -m commsir.examples.torch.fsdp_tp --backend $backend --device cuda --report "$logs/$backend.json" || return
+  done
+  "$python" - "$logs" <<'PYTHON'
+import json, sys
+theirs, ours = (json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("nccl", "commsir"))
+apart = max(abs(a - b) / abs(a) for a, b in zip(theirs, ours, strict=True))
+print(f"{len(ours)} steps, losses at most {apart:.1e} from those of NCCL" + (" (bit for bit)" if ours == theirs else ""))
+sys.exit(apart > 1e-3)
+PYTHON
+}
+cd "$root/test/python/torch/c10d" || exit
+part run 400 ranks "$gpus" "$root/test/gpu/torch_run.py"
+if [ "$gpus" -ge 4 ]; then # Written for four.
+  for kind in cpp python; do
+    part "backend-$kind" 300 env CHECK_RANKS=4 "$python" -m pytest -q -p no:cacheprovider --tensors cuda --backend $kind \
+      test_backend.py test_lasting.py test_windows.py
+  done
+fi
+part suite 600 "$python" torch_suite.py --ranks "$gpus"
+for program in own_collective quantised_backend push_weights tensor_parallel; do
+  part "$program" 120 ranks "$gpus" -m commsir.examples.torch.$program --device cuda
+done
+part losses 300 losses
+[ -z "$failed" ] || { echo "torch on GPUs: failed:$failed" >&2; exit 1; }
+rm -rf "$logs"
