@@ -7,6 +7,7 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import threading
@@ -29,6 +30,8 @@ __all__ = ["Settings", "abort", "create", "delegate", "library", "loaded_module"
 _NAME = "libcommsir_c10d"
 _loaded: Any = None
 _searched = False
+#: Why there is none, if there is none.
+_missing = ""
 #: Of all groups: making a connection is rare.
 _making = threading.Lock()
 
@@ -125,7 +128,9 @@ def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int],
 
 
 def _torch_minor() -> str:
-    return ".".join(torch.__version__.split(".")[:2])
+    """Empty: this torch is no release. What lies between two of them may have other classes than either."""
+    release = re.fullmatch(r"(\d+\.\d+)\.\d+(\.post\d+)?(\+.*)?", torch.__version__)
+    return release[1] if release else ""
 
 
 def _load(path: Path) -> Any:
@@ -137,13 +142,42 @@ def _load(path: Path) -> Any:
     return module
 
 
-def _prebuilt() -> Any:
-    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+def prebuilt() -> dict[str, list[str]]:
+    """Minors of torch that backends are prebuilt for, each with its Pythons."""
+    found: dict[tuple[int, int], set[int]] = {}
     for folder in _folders():
-        path = folder / f"{_NAME}.torch-{_torch_minor()}{suffix}"
-        if path.is_file():
+        for path in folder.glob(f"{_NAME}.torch-*.so"):
+            name = re.fullmatch(r".*\.torch-(\d+)\.(\d+)\.cpython-3(\d+)-.*", path.name)
+            if name:
+                found.setdefault((int(name[1]), int(name[2])), set()).add(int(name[3]))
+    return {
+        f"{major}.{minor}": [f"3.{python}" for python in sorted(found[major, minor])] for major, minor in sorted(found)
+    }
+
+
+def _prebuilt() -> Any:
+    """The backend that was built for this torch and Python; None: there is none, or it does not fit after all."""
+    minor, suffix = _torch_minor(), importlib.machinery.EXTENSION_SUFFIXES[0]
+    for folder in _folders() if minor else []:
+        path = folder / f"{_NAME}.torch-{minor}{suffix}"
+        if not path.is_file():
+            continue
+        try:
             return _load(path)
+        except ImportError as error:
+            # A torch that others have built may lack what PyPI's has.
+            warnings.warn(f"commsir: {path} does not fit torch {torch.__version__}: {error}", stacklevel=2)
     return None
+
+
+def _nothing_fits() -> str:
+    """What is at hand instead of a backend for this torch and Python."""
+    have = ", ".join(f"{minor} (Python {', '.join(pythons)})" for minor, pythons in prebuilt().items())
+    return (
+        f"commsir: no C++ backend for torch {torch.__version__} and Python "
+        f"{sys.version_info.major}.{sys.version_info.minor} is there"
+        + (f"; prebuilt are those for releases of torch {have}" if have else "")
+    )
 
 
 def _sources() -> Path | None:
@@ -173,28 +207,20 @@ def _of_sources(root: Path) -> str:
 
 
 def _built() -> Any:
-    """The backend, compiled for this torch and Python; None where that cannot be done."""
+    """The backend, compiled for this torch and Python; raises what kept it from being compiled."""
     root = _sources()
     if root is None:
-        return None
+        raise RuntimeError("its sources are not here")
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        # Of processes that start together one builds. The lock ends with its process, which torch's own does not.
-        with open(folder / "building", "w") as building:
-            alone = True
-            try:
-                fcntl.flock(building, fcntl.LOCK_EX)
-            except OSError:
-                alone = False  # Some network file systems have no locks: torch's own has to do.
-            return _build(root, folder, alone)
-    except (RuntimeError, ImportError, OSError) as error:
-        warnings.warn(
-            f"commsir: the C++ backend could not be built for torch {torch.__version__} ({error}); "
-            "the backend in Python is used, which does the same but is slower",
-            stacklevel=2,
-        )
-        return None
+    # Of processes that start together one builds. The lock ends with its process, which torch's own does not.
+    with open(folder / "building", "w") as building:
+        alone = True
+        try:
+            fcntl.flock(building, fcntl.LOCK_EX)
+        except OSError:
+            alone = False  # Some network file systems have no locks: torch's own has to do.
+        return _build(root, folder, alone)
 
 
 def _build(root: Path, folder: Path, alone: bool) -> Any:
@@ -202,8 +228,9 @@ def _build(root: Path, folder: Path, alone: bool) -> Any:
     wanted, stamp, built = _of_sources(root), folder / "sources", folder / f"{_NAME}.so"
     if built.is_file() and stamp.is_file() and stamp.read_text() == wanted:
         return _load(built)
-    if not shutil.which(os.environ.get("CXX", "c++")):
-        return None
+    compiler = os.environ.get("CXX", "c++")
+    if not shutil.which(compiler):
+        raise RuntimeError(f"there is no C++ compiler {compiler}: install one, or let CXX name it")
     from torch.utils import cpp_extension
 
     # Of a build that was killed; torch's builder would wait for it for ever.
@@ -242,20 +269,24 @@ def _module() -> Any:
     COMMSIR_TORCH_BACKEND says which: "cpp" (prebuilt, else built), "build" (built, even where a prebuilt one fits),
     "python"; the default is "cpp" where it can be had.
     """
-    global _loaded, _searched
+    global _loaded, _searched, _missing
     wanted = os.environ.get("COMMSIR_TORCH_BACKEND", "")
     if wanted not in ("", "cpp", "build", "python"):
         raise ValueError(f'COMMSIR_TORCH_BACKEND is "{wanted}"; say cpp, build or python')
     if wanted == "python":
         return None
     if not _searched:
-        _loaded = (_prebuilt() if wanted != "build" else None) or _built()
+        _loaded = _prebuilt() if wanted != "build" else None
+        if _loaded is None:
+            try:
+                _loaded = _built()
+            except (RuntimeError, ImportError, OSError) as error:
+                _missing = f"{_nothing_fits()}; it could not be built: {error}"
         _searched = True
+        if _missing and not wanted:
+            warnings.warn(f"{_missing}. The backend in Python is used, which does the same but is slower", stacklevel=2)
     if _loaded is None and wanted:
-        raise RuntimeError(
-            f"commsir: there is no C++ backend for torch {torch.__version__} and Python "
-            f"{sys.version_info.major}.{sys.version_info.minor}, and none could be built: install a C++ compiler"
-        )
+        raise RuntimeError(_missing)
     return _loaded
 
 

@@ -61,8 +61,8 @@ def test_from_other_sources_it_is_built_again(builder: Builder, tmp_path: Path, 
 
 def test_what_was_not_finished_is_not_loaded(builder: Builder) -> None:
     builder.fails = True
-    with pytest.warns(UserWarning, match="no such header"):
-        assert backend._built() is None
+    with pytest.raises(RuntimeError, match="no such header"):
+        backend._built()
     builder.fails = False
     assert backend._built() == "built 1"
 
@@ -84,7 +84,8 @@ def test_where_there_are_no_locks_it_is_built_all_the_same(builder: Builder, mon
 
 def test_without_a_compiler_what_was_built_is_loaded(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    assert backend._built() is None
+    with pytest.raises(RuntimeError, match="no C\\+\\+ compiler no-such-compiler: install one"):
+        backend._built()
     monkeypatch.setenv("CXX", "true")
     assert backend._built() == "built 1"
     monkeypatch.setenv("CXX", "no-such-compiler")

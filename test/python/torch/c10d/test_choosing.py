@@ -1,0 +1,150 @@
+"""Which prebuilt C++ backend is taken, by torch's release and Python, and what is said where none fits."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from commsir.torch import backend
+
+NAMES = [f"torch-2.{minor}.cpython-3{python}" for minor in (9, 11, 13) for python in (10, 11, 13)]
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Holds prebuilt backends; nothing can be built, and nothing is loaded yet."""
+    for name in NAMES:
+        (tmp_path / f"libcommsir_c10d.{name}-x86_64-linux-gnu.so").touch()
+    (tmp_path / "libcommsir_c10d.so").touch()
+    monkeypatch.setattr(backend, "_folders", lambda: [tmp_path / "absent", tmp_path])
+    monkeypatch.setattr(backend, "_load", lambda path: path.name)
+    monkeypatch.setattr(backend, "_sources", lambda: None)
+    monkeypatch.setattr(backend, "_loaded", None)
+    monkeypatch.setattr(backend, "_searched", False)
+    monkeypatch.setattr(backend, "_missing", "")
+    monkeypatch.delenv("COMMSIR_TORCH_BACKEND", raising=False)
+    return tmp_path
+
+
+def running(monkeypatch: pytest.MonkeyPatch, release: str, python: int = 11) -> None:
+    """As if this were another torch and Python."""
+    monkeypatch.setattr(torch, "__version__", release)
+    suffixes = [f".cpython-3{python}-x86_64-linux-gnu.so", ".abi3.so", ".so"]
+    monkeypatch.setattr(importlib.machinery, "EXTENSION_SUFFIXES", suffixes)
+
+
+@pytest.mark.parametrize("wanted", ["", "cpp"])
+@pytest.mark.parametrize(
+    ("release", "python", "name"),
+    [
+        ("2.11.0", 10, "torch-2.11.cpython-310"),
+        ("2.11.0+cu130", 13, "torch-2.11.cpython-313"),
+        ("2.11.7+cpu", 11, "torch-2.11.cpython-311"),
+        ("2.13.0.post1", 11, "torch-2.13.cpython-311"),
+        ("2.9.1", 13, "torch-2.9.cpython-313"),
+    ],
+)
+def test_the_one_of_the_minor_and_the_python_is_taken(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, release: str, python: int, name: str, wanted: str
+) -> None:
+    running(monkeypatch, release, python)
+    monkeypatch.setenv("COMMSIR_TORCH_BACKEND", wanted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert backend._module() == f"libcommsir_c10d.{name}-x86_64-linux-gnu.so"
+        assert backend.module_at_hand() == backend.loaded_module() == backend._module()
+
+
+@pytest.mark.parametrize(
+    ("release", "python"),
+    [
+        ("2.12.1", 11),
+        ("2.1.0", 11),
+        ("2.13.0", 12),
+        # Between releases, as NVIDIA's containers have them, and nightly ones.
+        ("2.11.0a0+eb5a1d5.nv26.03", 11),
+        ("2.13.0.dev20260301+cu130", 11),
+        ("2.11", 11),
+    ],
+)
+def test_another_is_not_taken(folder: Path, monkeypatch: pytest.MonkeyPatch, release: str, python: int) -> None:
+    running(monkeypatch, release, python)
+    assert backend._prebuilt() is None
+    assert backend.module_at_hand() is None
+
+
+def test_where_none_fits_it_is_built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running(monkeypatch, "2.12.0")
+    monkeypatch.setattr(backend, "_built", lambda: "built")
+    assert backend._module() == "built"
+
+
+def test_the_prebuilt_one_is_left_where_building_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running(monkeypatch, "2.11.0")
+    monkeypatch.setenv("COMMSIR_TORCH_BACKEND", "build")
+    monkeypatch.setattr(backend, "_built", lambda: "built")
+    assert backend.module_at_hand() is None
+    assert backend._module() == "built"
+
+
+SAID = (
+    r"no C\+\+ backend for torch 2\.12\.1 and Python 3\.\d+ is there; prebuilt are those for releases of torch "
+    r"2\.9 \(Python 3\.10, 3\.11, 3\.13\), 2\.11 \(.*\), 2\.13 \(.*\); it could not be built: its sources are not here"
+)
+
+
+def test_what_is_there_is_said_once_and_python_has_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running(monkeypatch, "2.12.1")
+    with pytest.warns(UserWarning, match=SAID + r"\. The backend in Python is used"):
+        assert backend._module() is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert backend._module() is None
+
+
+@pytest.mark.parametrize("wanted", ["cpp", "build"])
+def test_what_is_there_is_said_where_another_was_asked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, wanted: str
+) -> None:
+    running(monkeypatch, "2.12.1")
+    monkeypatch.setenv("COMMSIR_TORCH_BACKEND", wanted)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=SAID + "$"):
+            backend._module()
+
+
+def test_a_compiler_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running(monkeypatch, "2.12.1")
+    monkeypatch.setattr(backend, "_sources", lambda: folder)
+    monkeypatch.setenv("COMMSIR_CACHE_DIR", str(folder / "cache"))
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.warns(UserWarning, match="no C[+][+] compiler no-such-compiler: install one, or let CXX name it"):
+        assert backend._module() is None
+
+
+def test_without_any_there_is_no_list(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running(monkeypatch, "2.11.0")
+    for path in folder.glob("*.so"):
+        path.unlink()
+    assert backend.prebuilt() == {}
+    with pytest.warns(UserWarning, match=r"Python 3\.\d+ is there; it could not be built"):
+        assert backend._module() is None
+
+
+def test_one_that_does_not_fit_after_all_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a torch that somebody else has built."""
+
+    def refuse(path: Path) -> Any:
+        raise ImportError("undefined symbol: c10")
+
+    running(monkeypatch, "2.11.0")
+    monkeypatch.setattr(backend, "_load", refuse)
+    monkeypatch.setattr(backend, "_built", lambda: "built")
+    with pytest.warns(
+        UserWarning, match=r"torch-2\.11\.cpython-311.*does not fit torch 2\.11\.0: undefined symbol: c10"
+    ):
+        assert backend._module() == "built"
