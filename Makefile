@@ -5,6 +5,7 @@ PYTHON := .venv/bin/python
 JOBS := $(shell cmake/jobs.sh)
 BIN :=
 LEVEL := quick
+TORCH :=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-gpu bench bundle wheel docs lint format clean
@@ -32,6 +33,7 @@ test-gpu: $(if $(BIN),,build) ## Run everything shipped on this machine's GPUs, 
 	@$(PYTHON) test/gpu/run.py --bin $(or $(BIN),$(BUILD)/bin) --level $(LEVEL)
 	@$(PYTHON) test/gpu/processes.py --bin $(or $(BIN),$(BUILD)/bin) --level $(LEVEL)
 	@$(PYTHON) test/gpu/processes.py --bin $(or $(BIN),$(BUILD)/bin) --sanitizer
+	@test/gpu/torch.sh $(PYTHON) $(if $(BIN),,$(BUILD)/lib)
 
 bench: build ## Measure compile time and speed (results as in docs/Benchmarks.md)
 	@$(PYTHON) test/benchmark/bench.py --bin $(BUILD)/bin
@@ -40,7 +42,10 @@ bundle: build ## Pack programs that run without LLVM: build/commsir-bundle.tar.x
 	@cmake --build $(BUILD) --target bundle -j $(JOBS)
 	@test/integration/bundle.sh $(BUILD)/commsir-bundle.tar.xz
 
+# TORCH='2.11 2.12 2.13': releases of torch that the wheel has the backend
+# prebuilt for (cmake/torch-releases.txt); the default is that of the build.
 wheel: build ## Make the Python wheel (build/wheel), and check it in fresh environments
+	@cmake $(BUILD) -DCOMMSIR_TORCH_MINORS="$(TORCH)" >$(BUILD)/wheel.log || { cat $(BUILD)/wheel.log; exit 1; }
 	@cmake --build $(BUILD) --target wheel -j $(JOBS)
 	@$(PYTHON) test/python/package/check_wheel.py --wheel $(BUILD)/wheel
 

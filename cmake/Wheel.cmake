@@ -38,8 +38,10 @@ target_link_options(commsir_ffi-static PRIVATE ${commsir_travels}
   "LINKER:--version-script=${PROJECT_SOURCE_DIR}/frontend/ffi/binding.map")
 target_link_libraries(commsir_ffi-static PRIVATE commsir-static "${tvm_ffi_libdir}/libtvm_ffi.so")
 
-# What is made for torch goes along as it is: torch brings the C++ library.
+# What is made for torch goes along as it is: torch brings the C++ library. What an
+# earlier wheel had for other torches does not.
 set(wheel_torch)
+set(wheel_strip COMMAND find "${wheel_libraries}" -name "libcommsir_c10d.*" -delete)
 get_property(c10d_modules GLOBAL PROPERTY COMMSIR_C10D_MODULES)
 foreach(target commsir_torch_ops ${c10d_modules})
   if(TARGET ${target})

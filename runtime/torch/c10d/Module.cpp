@@ -166,6 +166,10 @@ static void watchSignals() {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.doc() = "CommsIR's torch.distributed backend";
+  // Where they are not known, torch was built with another pybind11: that is an
+  // ImportError, and the module does not fit.
+  py::type::of<c10d::Backend>();
+  py::type::of<c10d::Store>();
   watchSignals();
   module.def("create", create, py::arg("store"), py::arg("rank"),
              py::arg("size"), py::arg("timeout"), py::arg("name"),
