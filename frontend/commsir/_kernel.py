@@ -126,11 +126,11 @@ class Kernel:
 
     def explain(self, ranks: int | None = None, **options: Any) -> dict[str, Any]:
         """What was chosen for the kernel, and why."""
-        return self._with(ranks, options.pop("blocks", None))._ask(_native.explain, **options)
+        return self._with(ranks, options.pop("blocks", None))._closed("explain")._ask(_native.explain, **options)
 
     def check(self, ranks: int | None = None, **options: Any) -> _native.CheckReport:
         """Proves that the kernel neither hangs nor races; raises CheckError, with its lines, where it could."""
-        return self._with(ranks, options.pop("blocks", None))._ask(_native.check, **options)
+        return self._with(ranks, options.pop("blocks", None))._closed("check")._ask(_native.check, **options)
 
     def simulate(
         self,
@@ -168,6 +168,16 @@ class Kernel:
     def _with(self, ranks: int | None, blocks: int | None = None) -> Kernel:
         given = {"ranks": ranks, "blocks": blocks}
         return self.specialise(**{name: number for name, number in given.items() if number is not None})
+
+    def _closed(self, what: str) -> Kernel:
+        """The kernel, if all its dimensions are fixed."""
+        if self.symbols:
+            fixed = ", ".join(f"{name}=…" for name in self.symbols)
+            raise errors.UsageError(
+                f"the size{'s' * (len(self.symbols) > 1)} {', '.join(self.symbols)} of {self.__name__} "
+                f"{'are' if len(self.symbols) > 1 else 'is'} not known: {self.__name__}.specialise({fixed}).{what}(…)"
+            )
+        return self
 
     def _ask(self, function: Callable[..., T], **options: Any) -> T:
         """Calls the library; what it says of the source shows the lines of Python."""

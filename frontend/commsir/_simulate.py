@@ -116,6 +116,8 @@ def _count_ranks(kernel: Kernel, ranks: int | None, inputs: Mapping[str, Any]) -
     lengths = {n: len(v) for n, v in inputs.items() if _is_array(kernel.parameters[n]) and _is_per_rank(v)}
     if ranks is not None and (isinstance(ranks, bool) or not hasattr(ranks, "__index__")):
         raise errors.UsageError(f"ranks is {ranks!r}, not a number of ranks")
+    if ranks is not None and ranks < 1:
+        raise errors.UsageError(f"ranks is {ranks}, where a number of at least 1 is wanted")
     count = ranks or kernel.attributes.get("ranks") or next(iter(lengths.values()), 0)
     if count < 1:
         raise errors.UsageError(

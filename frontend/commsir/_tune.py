@@ -62,7 +62,9 @@ class Table:
         try:
             fields = json.loads(Path(path).read_text())
             return Table(fields["kernel"], fields["ranks"], fields["target"], [Entry(**e) for e in fields["entries"]])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except KeyError as error:
+            raise errors.UsageError(f"'{path}' is no table of commsir.tune: it has no {error}") from error
+        except (OSError, ValueError, TypeError) as error:
             raise errors.UsageError(f"'{path}' is no table of commsir.tune: {error}") from error
 
     def __repr__(self) -> str:
@@ -179,6 +181,12 @@ def _search(
         print(f"\rtune {kernel.__name__}: 100 %{'':<40}", file=sys.stderr)
     entries = [_entry(way, times[way], refused.get(way, "")) for way in ways]
     entries.sort(key=lambda e: (bool(e.refused), e.microseconds))
+    if not entries or entries[0].refused:
+        why = "\n".join(f"  {'/'.join(map(str, way))}: {said}" for way, said in refused.items())
+        raise errors.UsageError(
+            f"{kernel.__name__} ran in none of the {len(ways)} ways that were to be measured"
+            + (f":\n{why}" if why else ": name an algorithm, a protocol and a number of blocks")
+        )
     return Table(kernel.__name__, first.ranks, target, entries)
 
 

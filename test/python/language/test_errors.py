@@ -377,3 +377,22 @@ def test_unknown_names_of_options(load: Load) -> None:
             module.k.simulate(2, {}, **options)
         with pytest.raises(commsir.CompileError, match=known):
             module.k.check(2, **options)
+
+
+def test_sizes_that_are_not_known(load: Load) -> None:
+    kernel = load("n, m = dims('n m')\n@kernel\ndef k(x: f32[Array, n, m]):\n    x[0, 0] = 1.0\n").k
+    for ask in (kernel.check, kernel.explain):
+        with pytest.raises(
+            commsir.UsageError, match=rf"sizes n, m of k are not known: k.specialise\(n=…, m=…\).{ask.__name__}"
+        ):
+            ask(ranks=2)
+    with pytest.raises(commsir.UsageError, match="the size m of k is not known"):
+        kernel.specialise(n=2).check(ranks=2)
+    kernel.specialise(n=2, m=3).check(ranks=2)
+
+
+def test_no_ranks_at_all(load: Load) -> None:
+    kernel = load("@kernel\ndef k(x: f32[Array, 2]):\n    x[0] = 1.0\n").k
+    for ranks in (0, -1):
+        with pytest.raises(commsir.UsageError, match=f"ranks is {ranks}, where a number of at least 1"):
+            kernel.simulate(ranks)

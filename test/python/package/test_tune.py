@@ -161,3 +161,13 @@ def test_processes_that_do_not_know_each_other(monkeypatch: pytest.MonkeyPatch, 
     assert json.loads((tmp_path / "t.json").read_text())["kernel"] == "total"
     # Another number of ranks is another table.
     assert table.ranks == 2 and _tune(False, ranks=4, path=tmp_path / "t.json").ranks == 4
+
+
+def test_ways_of_which_none_runs(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(commsir.UsageError, match="total ran in none of the 2 ways(.|\n)*tree/pull/1: .*tree"):
+        commsir.tune(total, RANKS, algorithms=["tree", "bush"], protocols=["pull"], blocks=[1], group=False)
+    with pytest.raises(commsir.UsageError, match="none of the 0 ways that were to be measured: name an algorithm"):
+        commsir.tune(total, RANKS, blocks=[], group=False)
+    (tmp_path / "t.json").write_text("{}")
+    with pytest.raises(commsir.UsageError, match="is no table of commsir.tune: it has no 'kernel'"):
+        commsir.Table.load(tmp_path / "t.json")
