@@ -24,14 +24,14 @@ def test_import_is_quick_and_loads_little() -> None:
         "print((time.process_time() - start) * 1000)\n"
         "assert not {'numpy', 'torch', 'tvm_ffi'} & set(sys.modules)"
     )
-    times = []
-    for _ in range(3):
+    times: list[float] = []
+    while len(times) < 3 or (min(times) > 120 and len(times) < 10):
         done = python(code)
         assert done.returncode == 0, done.stderr
         times.append(float(done.stdout))
     print(f"import commsir: {min(times):.0f} ms")
-    # The target is 150, of the processor: others may have it meanwhile. A loaded machine may take longer.
-    assert min(times) < 1000
+    # The target, of the processor: others may have it meanwhile.
+    assert min(times) < 150
 
 
 def test_a_simulation_does_not_import_torch() -> None:
