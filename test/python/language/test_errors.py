@@ -396,3 +396,21 @@ def test_no_ranks_at_all(load: Load) -> None:
     for ranks in (0, -1):
         with pytest.raises(commsir.UsageError, match=f"ranks is {ranks}, where a number of at least 1"):
             kernel.simulate(ranks)
+
+
+def test_arrays_where_tiles_are_meant(load: Load) -> None:
+    head = "n, m = dims('n m')\n@kernel\ndef k(x: f32[Array, n], y: f32[Array, m, n]):\n"
+    for body, words in (
+        ("x[0] = sum(x)", r"sum, min and max take: x\[:\]"),
+        ("x[0] = y.sum()", r"tiles have it: y\[i, :\].sum\(\)"),
+        ("x[::2] = 1.0", r"for i in range\(start, stop, step\)"),
+    ):
+        with pytest.raises(commsir.CompileError, match=words):
+            load(f"{head}    {body}\n").k.specialise(n=8, m=2).text()
+
+
+def test_what_assertions_say(load: Load) -> None:
+    kernel = load("@kernel\ndef k(x: f32[Array, 2]):\n    assert x[0] > 3, f'bad {x[0]} of {2}'\n").k
+    with pytest.raises(commsir.CommsError) as caught:
+        kernel.simulate(1)
+    assert "bad {x[0]} of {2} (assert x[0] > 3) does not hold" in str(caught.value)

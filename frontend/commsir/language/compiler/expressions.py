@@ -11,7 +11,7 @@ from .. import diagnostics
 from . import hints, registry
 from .scope import MISSING
 from .subscripts import Subscripts
-from .values import Const, Function, Memory, Method, Scalar, Seq, Tile, Undefined, Value, Window
+from .values import Const, Function, Memory, Method, Scalar, Seq, Tile, Undefined, Value, Window, whole_tile
 
 
 class Expressions(Subscripts):
@@ -223,6 +223,8 @@ class Expressions(Subscripts):
 def _attribute_hint(value: Value, name: str) -> str:
     if isinstance(value, Seq):
         return "tuples and lists do not change: sum up in a variable, or store in an array"
+    if isinstance(value, Memory | Window) and (Tile, name) in registry.METHODS:
+        return f"tiles have it: {whole_tile(value)}.{name}()"
     if isinstance(value, Tile | Scalar | Memory | Window) and name in hints.ATTRIBUTES:
         return hints.ATTRIBUTES[name]
     known = [known for kind, known in [*registry.ATTRIBUTES, *registry.METHODS] if kind is type(value)]

@@ -10,7 +10,7 @@ from .. import diagnostics
 from ..dtypes import DType, as_dtype
 from ..parameters import Dim, Parameter
 from .memory import MemoryAccess
-from .values import Argument, Const, Memory, Peers, Range, Seq, Value, Window
+from .values import Argument, Const, Memory, Peers, Range, Seq, Value, Window, whole_tile
 
 
 class Known(MemoryAccess):
@@ -47,6 +47,8 @@ class Known(MemoryAccess):
         if items is None:
             counted = "loop over it alone, and count in a variable: i = 0 before the loop, i += 1 in it"
             hint = counted if isinstance(value, Range | Peers) else "write a tuple"
+            if isinstance(value, Memory | Window):
+                hint = f"a part of it is a tile, which sum, min and max take: {whole_tile(value)}"
             self.fail(f"{value.describe()} has no elements that are known", hint, node)
         return items
 

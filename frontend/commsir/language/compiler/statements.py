@@ -16,6 +16,15 @@ from .emitter import Line, quote
 from .values import Channel, Const, Memory, Scalar, Seq, Team, Tile, Token, Undefined, Value, View
 
 
+def _text(message: ast.expr | None) -> str:
+    """What an assertion says; of an f-string, which kernels cannot fill in, its expressions as they are written."""
+    if isinstance(message, ast.JoinedStr):
+        return "".join(_text(part) for part in message.values)
+    if isinstance(message, ast.FormattedValue):
+        return f"{{{ast.unparse(message.value)}}}"
+    return message.value if isinstance(message, ast.Constant) and isinstance(message.value, str) else ""
+
+
 class Statements(Calls):
     """The layer that knows statements."""
 
@@ -140,8 +149,9 @@ class Statements(Calls):
         self.frame.variables[s.name] = value
 
     def visit_Assert(self, s: ast.Assert) -> None:
-        what = s.msg.value if isinstance(s.msg, ast.Constant) else None
-        text = what if isinstance(what, str) else f"assert {ast.unparse(s.test)}"
+        text = f"assert {ast.unparse(s.test)}"
+        if said := _text(s.msg):
+            text = f"{said} ({text})"
         if self._assert_range(s.test, text):
             return
         condition = self.condition(self.test(s.test))

@@ -108,7 +108,7 @@ class Subscripts(ForLoops):
     def _slice(self, base: Memory | Window, axis: int, key: ast.Slice) -> tuple[Value, Value]:
         """Start and count. The count is known for constants and for `i:i + n`."""
         if key.step is not None:
-            self.fail("a slice has no step: a tile is contiguous", node=key)
+            self.fail("a slice has no step: a tile is contiguous", "write for i in range(start, stop, step)", key)
         start = self.expression(key.lower) if key.lower else Const(0)
         size = self.extent(base, axis)
         if not isinstance(start, Const) and (distance := self._distance(key)) is not None:

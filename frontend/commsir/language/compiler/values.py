@@ -125,6 +125,11 @@ class Memory(Value):
         return f"memref<{shape_text(self.shape, self.dtype)}{space}>"
 
 
+def whole_tile(array: Window | Memory) -> str:
+    """How a program writes a tile of an array: all of it, or, where it has several dimensions, a row."""
+    return f"{array.label}[{', '.join([*'ijklmn'[: len(array.shape) - 1], ':'])}]"
+
+
 @dataclass(frozen=True)
 class View(Value):
     """`count` elements of memory from `offset` on; a tile once it is computed with."""
