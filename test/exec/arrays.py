@@ -9,14 +9,23 @@ become FOLDER/x-0.npy, FOLDER/x-1.npy, ...
 """
 
 import argparse
+import importlib.util
 import pathlib
 import zlib
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+
+
+def narrow_types() -> dict[str, Any]:
+    """bf16 and f8; none where ml_dtypes is not installed, which is on hosts that only run GPUs."""
+    if importlib.util.find_spec("ml_dtypes") is None:
+        return {}
+    import ml_dtypes
+
+    return {"bf16": ml_dtypes.bfloat16, "f8": ml_dtypes.float8_e4m3fn}
 
 
 def evaluate(name: str, expression: str, known: dict[str, list[Array]], ranks: int) -> list[Array]:
@@ -25,8 +34,7 @@ def evaluate(name: str, expression: str, known: dict[str, list[Array]], ranks: i
         random = np.random.default_rng(zlib.crc32(f"{name}{rank}".encode()))
         scope: dict[str, Any] = {
             "np": np,
-            "bf16": ml_dtypes.bfloat16,
-            "f8": ml_dtypes.float8_e4m3fn,
+            **narrow_types(),
             "random": random.standard_normal,
             "r": rank,
             "n": ranks,
