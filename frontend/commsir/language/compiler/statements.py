@@ -149,9 +149,8 @@ class Statements(Calls):
         self.frame.variables[s.name] = value
 
     def visit_Assert(self, s: ast.Assert) -> None:
-        text = f"assert {ast.unparse(s.test)}"
-        if said := _text(s.msg):
-            text = f"{said} ({text})"
+        test, said = ast.unparse(s.test), _text(s.msg)
+        text = f"{said}: {test}" if said else f"assert {test}"
         if self._assert_range(s.test, text):
             return
         condition = self.condition(self.test(s.test))
