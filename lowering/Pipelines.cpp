@@ -9,6 +9,7 @@
 
 #include "dialect/Comms.h"
 #include "lowering/Passes.h"
+#include "lowering/nvvm/PtxEmission.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -112,6 +113,8 @@ std::string TargetOptions::findMistake() const {
 std::string NVVMPipelineOptions::findMistake() const {
   if (!impl.empty() && impl != "nccl" && impl != "generated")
     return "impl=" + impl + ": give nccl or generated";
+  if (std::string mistake = findChipMistake(chip); !mistake.empty())
+    return mistake;
   return TargetOptions::findMistake();
 }
 

@@ -429,9 +429,10 @@ LogicalResult Reader::readTeam() {
   std::optional<int64_t> size = getStaticTeamSize(problem.team);
   if (!size)
     return op->emitOpError("has a team whose size is not known: give the "
-                           "kernel 'ranks' (or the pass its option "
-                           "'ranks'), make teams by comms.team and "
-                           "comms.team_split, and let factors divide");
+                           "kernel 'ranks', or the pass or pipeline its option "
+                           "ranks=4 (comms-translate: --gpu=\"ranks=4\"), make "
+                           "teams by comms.team and comms.team_split, and let "
+                           "factors divide");
   if (*size > maxRanks)
     return op->emitOpError("has a team of ")
            << *size << " ranks: " << maxRanks << " are the most";

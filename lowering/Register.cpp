@@ -26,6 +26,8 @@
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include "llvm/Support/CommandLine.h"
+
 using namespace mlir;
 
 void mlir::comms::registerAllDialects(DialectRegistry &registry) {
@@ -40,4 +42,10 @@ void mlir::comms::registerAllDialects(DialectRegistry &registry) {
 void mlir::comms::registerPasses() {
   registerCommsIRPasses();
   registerPipelines();
+}
+
+void mlir::comms::hideLLVMOptions() {
+  for (auto &entry : llvm::cl::getRegisteredOptions())
+    if (entry.first != "help")
+      entry.second->setHiddenFlag(llvm::cl::Hidden);
 }

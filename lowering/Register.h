@@ -20,6 +20,11 @@ void registerAllDialects(DialectRegistry &registry);
 /// process calls it once.
 void registerPasses();
 
+/// --help is to tell of a tool's own options: hides those that are there by
+/// themselves as soon as LLVM is linked (--help-hidden lists them). To be
+/// called before any other is made.
+void hideLLVMOptions();
+
 } // namespace mlir::comms
 
 #endif // COMMSIR_LOWERING_REGISTER_H

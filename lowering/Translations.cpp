@@ -43,6 +43,12 @@ static void endErrorsAtTheirPlace(Operation *op) {
   op->getContext()->printOpOnDiagnostic(false);
 }
 
+/// An error of the command line is at no place of a file.
+static LogicalResult refuse(const Twine &what) {
+  llvm::errs() << "comms-translate: error: " << what << "\n";
+  return failure();
+}
+
 /// Lowers what is not of the LLVM dialect yet, by the passes of `build`.
 template <typename Options>
 static LogicalResult lower(ModuleOp module, const Options &options,
@@ -65,10 +71,10 @@ static FailureOr<PtxOptions> lowerForGPU(Operation *op, StringRef text,
   std::unique_ptr<NVVMPipelineOptions> options =
       NVVMPipelineOptions::createFromString(text);
   if (!options)
-    return module.emitError("--gpu takes options of the pipeline "
-                            "comms-to-nvvm: \"blocks=8 threads=128\"");
+    return refuse("--gpu takes options of the pipeline comms-to-nvvm: "
+                  "\"blocks=8 threads=128\"");
   if (std::string mistake = options->findMistake(); !mistake.empty())
-    return module.emitError("--gpu: " + mistake);
+    return refuse("--gpu: " + mistake);
   if (ranks != 0)
     options->ranks = ranks;
   if (failed(lower(module, *options, buildCommsToNVVM)))
@@ -78,21 +84,27 @@ static FailureOr<PtxOptions> lowerForGPU(Operation *op, StringRef text,
   return target;
 }
 
+/// The file of --device-library; null: none is named.
+static FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
+readLibrary(Operation *op, StringRef path) {
+  if (path.empty())
+    return std::unique_ptr<llvm::MemoryBuffer>();
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                          /*RequiresNullTerminator=*/false);
+  if (!file)
+    return refuse("--device-library: '" + path +
+                  "' cannot be read: " + file.getError().message());
+  return std::move(*file);
+}
+
 static LogicalResult printPTX(Operation *op, StringRef text, int64_t ranks,
                               StringRef library, raw_ostream &output) {
   FailureOr<PtxOptions> target = lowerForGPU(op, text, ranks);
-  if (failed(target))
+  auto bitcode = readLibrary(op, library);
+  if (failed(target) || failed(bitcode))
     return failure();
-  std::unique_ptr<llvm::MemoryBuffer> bitcode;
-  if (!library.empty()) {
-    auto file = llvm::MemoryBuffer::getFile(library, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
-    if (!file)
-      return op->emitError("--device-library: '")
-             << library << "' cannot be read: " << file.getError().message();
-    bitcode = std::move(*file);
-    target->deviceLibrary = bitcode->getBuffer();
-  }
+  if (*bitcode)
+    target->deviceLibrary = (*bitcode)->getBuffer();
   FailureOr<std::string> ptx = emitPTX(cast<ModuleOp>(op), *target);
   if (failed(ptx))
     return failure();
@@ -101,10 +113,14 @@ static LogicalResult printPTX(Operation *op, StringRef text, int64_t ranks,
 }
 
 static LogicalResult printNVPTXModule(Operation *op, StringRef text,
-                                      int64_t ranks, raw_ostream &output) {
+                                      int64_t ranks, StringRef library,
+                                      raw_ostream &output) {
   FailureOr<PtxOptions> target = lowerForGPU(op, text, ranks);
-  if (failed(target))
+  auto bitcode = readLibrary(op, library);
+  if (failed(target) || failed(bitcode))
     return failure();
+  if (*bitcode)
+    target->deviceLibrary = (*bitcode)->getBuffer();
   target->optLevel = 0;
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module =
@@ -126,8 +142,8 @@ void mlir::comms::registerTranslations() {
                      "threads=128 chip=sm_90\""));
   static llvm::cl::opt<std::string> deviceLibrary(
       "device-library", llvm::cl::init(""),
-      llvm::cl::desc("Bitcode of NCCL's device library, for --comms-to-ptx of "
-                     "kernels that call it"));
+      llvm::cl::desc("Bitcode of NCCL's device library, for --comms-to-ptx and "
+                     "--comms-to-nvptx of kernels that call it"));
   auto registerGPU = [](DialectRegistry &registry) {
     registerAllDialects(registry);
     registerLLVMIRTranslationInterfaces(registry);
@@ -143,7 +159,7 @@ void mlir::comms::registerTranslations() {
       "Kernels, by the pipeline comms-to-nvvm, as LLVM IR before it is "
       "optimised",
       [](Operation *op, raw_ostream &output) -> LogicalResult {
-        return printNVPTXModule(op, gpu, ranks, output);
+        return printNVPTXModule(op, gpu, ranks, deviceLibrary, output);
       },
       registerGPU);
   static TranslateFromMLIRRegistration toLLVMIR(

@@ -22,6 +22,7 @@ int main(int argc, char **argv) {
                       "files, and sends their text to its standard input\n";
       return 1;
     }
+  mlir::comms::hideLLVMOptions();
   mlir::DialectRegistry registry;
   mlir::comms::registerAllDialects(registry);
   if (!commsir::driver::guardEditorInput(registry)) {

@@ -35,6 +35,7 @@ int main(int argc, char **argv) {
     return 1;
   }
   llvm::SmallVector<char *> arguments = addDefaults({argv, argv + argc});
+  mlir::comms::hideLLVMOptions();
   mlir::DialectRegistry registry;
   mlir::comms::registerAllDialects(registry);
   mlir::comms::registerPasses();

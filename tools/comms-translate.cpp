@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/Register.h"
 #include "lowering/Translations.h"
 #include "runtime/driver/Nesting.h"
 
@@ -31,6 +32,7 @@ int main(int argc, char **argv) {
                     "(--help tells of them)\n";
     return 1;
   }
+  mlir::comms::hideLLVMOptions();
   mlir::comms::registerTranslations();
   return mlir::failed(
       mlir::mlirTranslateMain(argc, argv, "CommsIR translation driver"));

@@ -8,6 +8,7 @@
 #include "lowering/Passes.h"
 #include "lowering/nvvm/Conversions.h"
 #include "lowering/nvvm/KernelLowering.h"
+#include "lowering/nvvm/PtxEmission.h"
 #include "lowering/target/ToLLVM.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -40,9 +41,12 @@ void ConvertCommsToNVVM::runOnOperation() {
   shape.threads = threads;
   shape.cluster = cluster;
   shape.sm = nvvm::getCapability(chip);
-  if (shape.sm < 80) {
-    getOperation().emitError("comms-to-nvvm cannot make code for the chip '")
-        << chip << "': give sm_80, sm_90, sm_100 or a later one";
+  SmallVector<KernelOp> kernels(getOperation().getOps<KernelOp>());
+  if (std::string mistake = findChipMistake(chip); !mistake.empty()) {
+    // The module of a file is at no line of it.
+    emitError(kernels.empty() ? getOperation().getLoc()
+                              : kernels.front().getLoc())
+        << mistake;
     return signalPassFailure();
   }
   LowerToLLVMOptions options(&getContext());
@@ -56,7 +60,6 @@ void ConvertCommsToNVVM::runOnOperation() {
         return IntegerAttr::get(IntegerType::get(memref.getContext(), 64),
                                 isShared ? 3 : 0);
       });
-  SmallVector<KernelOp> kernels(getOperation().getOps<KernelOp>());
   for (KernelOp kernel : kernels)
     if (failed(nvvm::KernelLowering(kernel, types, shape).run()))
       return signalPassFailure();

@@ -8,7 +8,9 @@
 #include "lowering/nvvm/PtxEmission.h"
 
 #include "lowering/Translations.h"
+#include "lowering/nvvm/Conversions.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 
@@ -33,10 +35,10 @@
 using namespace mlir;
 using namespace mlir::comms;
 
-/// NVPTX as every kernel needs it: no product and sum are fused, nothing is
-/// flushed to zero.
-static std::unique_ptr<llvm::TargetMachine>
-makeTargetMachine(const PtxOptions &options, std::string &error) {
+static llvm::Triple getTriple() { return llvm::Triple("nvptx64-nvidia-cuda"); }
+
+/// Null: this LLVM has no NVPTX.
+static const llvm::Target *findTarget(std::string &error) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeNVPTXTargetInfo();
@@ -44,11 +46,36 @@ makeTargetMachine(const PtxOptions &options, std::string &error) {
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
   });
-  llvm::Triple triple("nvptx64-nvidia-cuda");
-  const llvm::Target *target =
-      llvm::TargetRegistry::lookupTarget(triple, error);
+  return llvm::TargetRegistry::lookupTarget(getTriple(), error);
+}
+
+std::string mlir::comms::findChipMistake(StringRef chip) {
+  if (nvvm::getCapability(chip) < 80)
+    return ("no code can be made for the chip '" + chip +
+            "': give sm_80, sm_90, sm_100 or a later one")
+        .str();
+  std::string error;
+  const llvm::Target *target = findTarget(error);
   if (!target)
+    return error;
+  std::unique_ptr<llvm::MCSubtargetInfo> chips(
+      target->createMCSubtargetInfo(getTriple(), "", ""));
+  if (!chips->isCPUStringValid(chip))
+    return ("LLVM knows no chip '" + chip +
+            "': give one like sm_80, sm_90, sm_90a or sm_100")
+        .str();
+  return "";
+}
+
+/// NVPTX as every kernel needs it: no product and sum are fused, nothing is
+/// flushed to zero.
+static std::unique_ptr<llvm::TargetMachine>
+makeTargetMachine(const PtxOptions &options, std::string &error) {
+  // A machine for another chip would complain several times, to standard error.
+  error = findChipMistake(options.chip);
+  if (!error.empty())
     return nullptr;
+  const llvm::Target *target = findTarget(error);
   std::string features = options.features;
   if (features.empty()) {
     // Clusters and multimem need 8.1; later chips need more by themselves.
@@ -63,16 +90,56 @@ makeTargetMachine(const PtxOptions &options, std::string &error) {
   llvm::TargetOptions settings;
   settings.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, options.chip, features, settings, std::nullopt, std::nullopt,
+      getTriple(), options.chip, features, settings, std::nullopt, std::nullopt,
       options.optLevel == 0 ? llvm::CodeGenOptLevel::None
                             : llvm::CodeGenOptLevel::Default));
-  if (!machine ||
-      !machine->getMCSubtargetInfo()->isCPUStringValid(options.chip)) {
-    error = "LLVM knows no chip '" + options.chip +
-            "': give one like sm_80, sm_90, sm_90a or sm_100";
-    return nullptr;
-  }
   return machine;
+}
+
+/// The inline assembly that `instruction` calls; null: it calls none.
+static llvm::InlineAsm *getAssembly(llvm::Instruction &instruction) {
+  auto *call = dyn_cast<llvm::CallBase>(&instruction);
+  return call ? dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+}
+
+static constexpr llvm::StringLiteral kMemoryClobber = "~{memory}";
+
+/// LLVM neither drops such assembly nor moves accesses to memory over it.
+static bool isPinned(const llvm::InlineAsm &assembly) {
+  return assembly.hasSideEffects() &&
+         assembly.getConstraintString().contains(kMemoryClobber);
+}
+
+/// Pins all assembly of NCCL's, whose fences, loads and stores say of
+/// themselves at most that they have side effects. What only computes is pinned
+/// as well: nothing but its text tells it from what does not.
+static void pinAssembly(llvm::Module &library) {
+  for (llvm::Function &function : library)
+    for (llvm::Instruction &instruction : llvm::instructions(function)) {
+      llvm::InlineAsm *text = getAssembly(instruction);
+      if (!text || isPinned(*text))
+        continue;
+      std::string constraints = text->getConstraintString().str();
+      if (!StringRef(constraints).contains(kMemoryClobber))
+        constraints += (constraints.empty() ? "" : ",") + kMemoryClobber.str();
+      auto &call = cast<llvm::CallBase>(instruction);
+      call.setCalledOperand(llvm::InlineAsm::get(
+          text->getFunctionType(), text->getAsmString(), constraints,
+          /*hasSideEffects=*/true, text->isAlignStack(), text->getDialect(),
+          text->canThrow()));
+      call.removeFnAttr(llvm::Attribute::Memory);
+    }
+}
+
+/// An error where function `name` of the kernels' module stands, or else its
+/// first one: the place of a file's module is no line of it.
+static InFlightDiagnostic emitErrorIn(ModuleOp lowered, StringRef name = "") {
+  auto place =
+      name.empty() ? nullptr : lowered.lookupSymbol<LLVM::LLVMFuncOp>(name);
+  for (auto function : lowered.getOps<LLVM::LLVMFuncOp>())
+    if (!place && !function.isExternal())
+      place = function;
+  return emitError(place ? place.getLoc() : lowered.getLoc());
 }
 
 /// What NVPTX would translate without a word to something weaker.
@@ -80,18 +147,14 @@ static LogicalResult checkRules(ModuleOp module, llvm::Module &llvmModule) {
   for (llvm::Function &function : llvmModule)
     for (llvm::Instruction &instruction : llvm::instructions(function)) {
       if (isa<llvm::AtomicRMWInst>(instruction))
-        return module.emitError("function '")
-               << function.getName().str()
+        return emitErrorIn(module, function.getName())
+               << "function '" << function.getName().str()
                << "' has an atomicrmw, whose order and scope NVPTX drops: use "
                   "the instructions of lowering/nvvm/Ptx.inc";
-      auto *call = dyn_cast<llvm::CallInst>(&instruction);
-      auto *text =
-          call ? dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
-      if (text &&
-          (!text->hasSideEffects() ||
-           !StringRef(text->getConstraintString()).contains("~{memory}")))
-        return module.emitError("inline assembly '")
-               << text->getAsmString().str()
+      llvm::InlineAsm *text = getAssembly(instruction);
+      if (text && !isPinned(*text))
+        return emitErrorIn(module, function.getName())
+               << "inline assembly '" << text->getAsmString().str()
                << "' lacks side effects or the memory clobber";
     }
   return success();
@@ -112,7 +175,8 @@ static LogicalResult linkDeviceLibrary(ModuleOp lowered, llvm::Module &module,
   if (bitcode.empty() || !findDeviceCall(module))
     return success();
   auto fail = [&](const Twine &why) {
-    return lowered.emitError("NCCL's device library cannot be linked: ") << why;
+    return emitErrorIn(lowered)
+           << "NCCL's device library cannot be linked: " << why;
   };
   llvm::TimeTraceScope scope("commsir: NCCL's device library");
   llvm::Expected<std::unique_ptr<llvm::Module>> library =
@@ -120,6 +184,7 @@ static LogicalResult linkDeviceLibrary(ModuleOp lowered, llvm::Module &module,
                              module.getContext());
   if (!library)
     return fail(llvm::toString(library.takeError()));
+  pinAssembly(**library);
   // They keep functions that nobody calls.
   for (StringRef name : {"llvm.used", "llvm.compiler.used"})
     if (llvm::GlobalVariable *list = (*library)->getNamedGlobal(name))
@@ -180,7 +245,7 @@ mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
   std::unique_ptr<llvm::TargetMachine> machine =
       makeTargetMachine(options, error);
   if (!machine) {
-    lowered.emitError("PTX cannot be made: ") << error;
+    emitErrorIn(lowered) << "PTX cannot be made: " << error;
     return nullptr;
   }
   DialectRegistry registry;
@@ -193,13 +258,14 @@ mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
     module = translateModuleToLLVMIR(lowered, context, "comms");
   }
   if (!module) {
-    lowered.emitError("the LLVM dialect could not be translated to LLVM IR");
+    emitErrorIn(lowered)
+        << "the LLVM dialect could not be translated to LLVM IR";
     return nullptr;
   }
   module->setTargetTriple(machine->getTargetTriple());
   module->setDataLayout(machine->createDataLayout());
-  if (failed(checkRules(lowered, *module)) ||
-      failed(linkDeviceLibrary(lowered, *module, options.deviceLibrary)))
+  if (failed(linkDeviceLibrary(lowered, *module, options.deviceLibrary)) ||
+      failed(checkRules(lowered, *module)))
     return nullptr;
   optimise(*module, *machine, options.optLevel);
   return module;
@@ -214,8 +280,8 @@ FailureOr<std::string> mlir::comms::emitPTX(ModuleOp lowered,
     return failure();
   if (llvm::Function *missing =
           options.keepDeviceCalls ? nullptr : findDeviceCall(*module)) {
-    lowered.emitError("the code calls '")
-        << missing->getName().str()
+    emitErrorIn(lowered)
+        << "the code calls '" << missing->getName().str()
         << "' of NCCL's device library, which was not given: it is built for "
            "one release of NCCL (--device-library of comms-translate), or "
            "leave out impl=nccl and `gin`";
@@ -230,7 +296,7 @@ FailureOr<std::string> mlir::comms::emitPTX(ModuleOp lowered,
   llvm::legacy::PassManager passes;
   if (machine->addPassesToEmitFile(passes, stream, nullptr,
                                    llvm::CodeGenFileType::AssemblyFile)) {
-    lowered.emitError("LLVM's NVPTX backend cannot write PTX");
+    emitErrorIn(lowered) << "LLVM's NVPTX backend cannot write PTX";
     return failure();
   }
   passes.run(*module);

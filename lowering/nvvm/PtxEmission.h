@@ -21,6 +21,9 @@ class Module;
 
 namespace mlir::comms {
 
+/// Why no code can be made for `chip`, and what to write; empty: it can.
+std::string findChipMistake(StringRef chip);
+
 /// How PTX is made.
 struct PtxOptions {
   /// "sm_80", "sm_90", "sm_90a", "sm_100", …
@@ -37,8 +40,9 @@ struct PtxOptions {
 };
 
 /// Translates a module that convert-comms-to-nvvm made to LLVM IR for NVPTX.
-/// Checks what the target would silently get wrong: no atomicrmw, and no inline
-/// assembly without side effects and memory clobber. Emits a diagnostic and
+/// Checks what the target would silently get wrong, the device library
+/// included: no atomicrmw, and no inline assembly without side effects and
+/// memory clobber (which the library's is given). Emits a diagnostic and
 /// returns null on failure.
 std::unique_ptr<llvm::Module> translateToNVPTX(ModuleOp lowered,
                                                llvm::LLVMContext &context,

@@ -4,7 +4,7 @@
 // RUN: not comms-opt %s --convert-comms-to-nvvm="chip=gfx90" -split-input-file 2>&1 | FileCheck %s --check-prefix=CHIP
 // THREADS: has 48 threads a CTA: give a power of two from 1 to 1024
 // CLUSTER: asks for clusters of 2 CTAs, which sm_80 does not have
-// CHIP: comms-to-nvvm cannot make code for the chip 'gfx90'
+// CHIP: errors.mlir:[[#@LINE+3]]:1: error: no code can be made for the chip 'gfx90': give sm_80, sm_90, sm_100 or a later one
 
 // expected-error @+1 {{needs a known number of ranks: give the pipeline the option ranks=N}}
 comms.kernel @ranks() attributes {blocks = 1 : i64} {
