@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Tries another release of torch than the one that cmake/requirements.txt names:
 #   test/integration/another-torch.sh VERSION [PART…]
-# Parts: ops compile c10d lasting ending windows programs suite docs; without any
-# but the suite and docs, which take long, all of them. Needs a build, and 8 GB
-# for build/torch-VERSION, which is kept: a venv of $PYTHON (python3), a copy of
-# the libraries, and the C++ backend built for that torch. No part of CI.
+# Parts: ops compile c10d lasting ending windows programs suite docs wheel; without
+# any but the suite and docs, which take long, and wheel all of them. Needs a build,
+# and 8 GB for build/torch-VERSION, which is kept: a venv of $PYTHON (python3), a
+# copy of the libraries, and the C++ backend built for that torch. `wheel` tries what
+# `make wheel TORCH=…` has prebuilt for it, where there is no compiler. No part of CI.
 set -uo pipefail
 
 version=${1:?usage: another-torch.sh VERSION [PART…]}
@@ -26,20 +27,23 @@ if [ ! -e "$dir/ready" ]; then
   ln -s "$build/bin" "$dir/bin"
   touch "$dir/ready"
 fi
-mkdir -p "$dir/lib"
-cp -ru "$build"/lib/*.so "$dir/lib"
-
 export PYTHONPATH=$root/frontend COMMSIR_LIBRARY=$dir/lib COMMSIR_CACHE_DIR=$dir/cache
 export PYTHONDONTWRITEBYTECODE=1 TORCHINDUCTOR_COMPILE_THREADS=1
 
 # Built as for a user who has this torch; then it lies where prebuilt ones do.
-built=$(cd / && COMMSIR_TORCH_BACKEND=build "$python" -c "
+build_backend() {
+  local built from to
+  mkdir -p "$dir/lib"
+  cp -ru "$build"/lib/*.so "$dir/lib"
+  built=$(cd / && COMMSIR_TORCH_BACKEND=build "$python" -c "
 import sys, sysconfig, torch, commsir.torch
 from commsir.torch import backend
 minor, suffix = '.'.join(torch.__version__.split('.')[:2]), sysconfig.get_config_var('EXT_SUFFIX')
-print(backend._module().__spec__.origin, f'libcommsir_c10d.torch-{minor}{suffix}')") || exit
-read -r from to <<<"$(tail -n 1 <<<"$built")"
-cp "$from" "$dir/lib/$to"
+print(backend._module().__spec__.origin, f'libcommsir_c10d.torch-{minor}{suffix}')") || return
+  read -r from to <<<"$(tail -n 1 <<<"$built")"
+  cp "$from" "$dir/lib/$to"
+}
+if [ "${parts[*]}" != wheel ]; then build_backend || exit; fi
 
 failed=()
 run() { # NAME COMMAND…
@@ -57,6 +61,16 @@ check() { # NAME ARGUMENT…
   shift
   run "$name" "$python" -m pytest -q -p no:cacheprovider --basetemp "$dir/tmp" "$@"
 }
+# As users have it: the wheel alone, its prebuilt backend, and no compiler.
+wheel() (
+  rm -rf "$dir/wheel"
+  "$python" -m pip install -q --no-deps --target "$dir/wheel" "$build"/wheel/commsir-*.whl || exit
+  bare=(env -i "HOME=$HOME" "PATH=$dir/venv/bin" "PYTHONPATH=$dir/wheel" PYTHONDONTWRITEBYTECODE=1
+    "COMMSIR_CACHE_DIR=$dir/wheel/cache" COMMSIR_TORCH_BACKEND=cpp OMP_NUM_THREADS=1)
+  cd "$dir" || exit
+  "${bare[@]}" torchrun --nproc-per-node 4 "$root/test/integration/plain-program.py" || exit
+  "${bare[@]}" "$python" -m pytest -q -p no:cacheprovider --basetemp "$dir/tmp" "$tests/c10d/test_backend.py" --backend cpp
+)
 
 for part in "${parts[@]}"; do
   case $part in
@@ -75,6 +89,7 @@ for part in "${parts[@]}"; do
   docs)
     run docs "$python" "$root/test/scripts/run-doc.py" --build "$dir" --with-torch "$root"/docs/*.md "$root/README.md"
     ;;
+  wheel) run wheel wheel ;;
   *) echo "another-torch.sh: no part $part" >&2 && exit 2 ;;
   esac
 done

@@ -1,11 +1,16 @@
 """Checks the wheel that `make wheel` has made: its size, what its libraries need of a host, and, in fresh environments
 of every Python at hand, that it installs, imports quickly and runs the demo without torch.
 
+What is prebuilt for torch may need no symbol that its torch does not have; its libraries lie in build/torch, or are
+those of this Python.
+
 Usage: check_wheel.py --wheel build/wheel [--python python3.10 …] [--offline]
 Ends with 77 (skipped) when there is no wheel.
 """
 
 import argparse
+import functools
+import importlib.metadata
 import importlib.util
 import os
 import pathlib
@@ -69,7 +74,41 @@ def run(command: list[str], **options: object) -> str:
     return str(done.stdout)
 
 
-def check_library(path: pathlib.Path) -> None:
+def dynamic_symbols(path: pathlib.Path) -> list[list[str]]:
+    """Fields of readelf's table: binding is the fifth, section the seventh, name the eighth."""
+    lines = map(str.split, run(["readelf", "--dyn-syms", "-W", str(path)]).splitlines())
+    return [fields for fields in lines if len(fields) > 7]
+
+
+@functools.cache
+def shown_by_torch(minor: str, releases: pathlib.Path) -> frozenset[str]:
+    """Names that the libraries of a torch show; empty: it is not here."""
+    folders = sorted(releases.glob(f"{minor}.*/lib"))
+    spec = importlib.util.find_spec("torch")
+    if spec and spec.origin and importlib.metadata.version("torch").startswith(f"{minor}."):
+        folders.append(pathlib.Path(spec.origin).parent / "lib")
+    if not folders:
+        return frozenset()
+    found = (dynamic_symbols(folders[-1] / f"lib{name}.so") for name in ("c10", "torch", "torch_cpu", "torch_python"))
+    return frozenset(fields[7].split("@")[0] for symbols in found for fields in symbols if fields[6] != "UND")
+
+
+def check_against_torch(path: pathlib.Path, releases: pathlib.Path) -> str:
+    """Everything but Python's is there; what the C and the C++ library have carries a version. Says what was done."""
+    named = re.search(r"torch-(\d+\.\d+)\.", path.name)
+    if not named:
+        return ""
+    shown = shown_by_torch(named[1], releases)
+    if not shown:
+        return ", not compared with torch's"
+    wanted = {f[7] for f in dynamic_symbols(path) if f[6] == "UND" and f[4] == "GLOBAL" and "@" not in f[7]}
+    missing = {name for name in wanted - shown if not name.startswith(("Py", "_Py"))}
+    if missing:
+        raise WheelError(f"{path.name} needs what torch {named[1]} does not have: {sorted(missing)[:5]}")
+    return f", {len(wanted & shown)} of torch's needed"
+
+
+def check_library(path: pathlib.Path, releases: pathlib.Path) -> None:
     """What the library needs, and what it shows."""
     allowed = OF_TORCH if "torch" in path.name else ALLOWED
     dynamic = run(["readelf", "-dW", str(path)])
@@ -79,19 +118,17 @@ def check_library(path: pathlib.Path) -> None:
     for line in dynamic.splitlines():
         if "TEXTREL" in line or (("RPATH" in line or "RUNPATH" in line) and "[$ORIGIN]" not in line):
             raise WheelError(f"{path.name}: {line.strip()}")
-    symbols = run(["readelf", "--dyn-syms", "-W", str(path)])
-    for family, version in set(re.findall(r"@+(GLIBC|GLIBCXX|CXXABI)_([\d.]+)", symbols)):
+    symbols = dynamic_symbols(path)
+    versions = re.findall(r"@+(GLIBC|GLIBCXX|CXXABI)_([\d.]+)", " ".join(fields[7] for fields in symbols))
+    for family, version in set(versions):
         if tuple(map(int, version.split("."))) > NEWEST[family]:
             raise WheelError(f"{path.name} needs {family}_{version}")
-    shown = {
-        fields[7].split("@")[0]
-        for fields in map(str.split, symbols.splitlines())
-        if len(fields) > 7 and fields[4] in ("GLOBAL", "WEAK") and fields[6] != "UND"
-    }
+    shown = {fields[7].split("@")[0] for fields in symbols if fields[4] in ("GLOBAL", "WEAK") and fields[6] != "UND"}
     strangers = {name for name in shown if not name.startswith(("commsir_", "__tvm_ffi_"))}
     if strangers and allowed is ALLOWED:
         raise WheelError(f"{path.name} shows {len(strangers)} symbols that are not its own: {sorted(strangers)[:5]}")
-    print(f"  {path.name}: {path.stat().st_size / 1e6:.1f} MB, {len(shown)} symbols shown")
+    against = check_against_torch(path, releases)
+    print(f"  {path.name}: {path.stat().st_size / 1e6:.1f} MB, {len(shown)} symbols shown{against}")
 
 
 def check_contents(wheel: pathlib.Path, folder: pathlib.Path) -> None:
@@ -106,7 +143,7 @@ def check_contents(wheel: pathlib.Path, folder: pathlib.Path) -> None:
         if needed not in names:
             raise WheelError(f"the wheel has no {needed}")
     for library in sorted((folder / "commsir" / "_lib").iterdir()):
-        check_library(library)
+        check_library(library, wheel.parent.parent / "torch")
 
 
 def find_python(version: str) -> str | None:
