@@ -41,6 +41,8 @@ class Case:
     gpu_status: int = 0
     error_says: str = ""
     cpu: bool = True
+    #: Its inputs are random for want of ml_dtypes, and nothing is expected but what the CPU world has.
+    at_random: bool = False
     #: What makes its files: shipped.Script.
     script: Any = None
     folder: pathlib.Path = pathlib.Path()
@@ -289,6 +291,10 @@ def random_numbers(element: str, seed: int, count: int) -> Array:
 # ---------------------------------------------------------------------------------------------------
 
 
+#: Threads of a CTA where tiles have to be whole.
+WHOLE_THREADS = 128
+
+
 @dataclasses.dataclass(frozen=True)
 class Way:
     """How an exchange in permutations goes: attributes of the kernel, and for which collectives."""
@@ -301,12 +307,22 @@ class Way:
     #: Tiles that are whole on every target, as many for each block.
     whole: bool = False
 
+    def operand(self, op: str, element: str, ranks: int) -> Operand:
+        # Parts of more than 8 rounds; a broadcast above 256 KiB goes in pieces.
+        columns = {"broadcast": 280_037, "all_reduce": 40_022}.get(op, 20_011)
+        if self.whole:
+            # Four tiles of each block, of 16 elements a thread or fewer.
+            columns = 4 * WHOLE_THREADS * 16 * (ranks if op == "all_reduce" else 1)
+        return Operand(op, element, columns, memory=self.memory, in_place=self.in_place)
+
 
 COPIED_LATE = {"round_bytes": 8192, "step_bytes": 0, "step_fence": 0}
 WAYS = (
     Way("relaxed steps", {"step_bytes": 2048, "step_fence": 0}),
     Way("fenced steps", {"step_bytes": 2048, "step_fence": 1}),
-    Way("rounds", {"round_bytes": 8192}, ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast")),
+    Way("rounds", {"round_bytes": 8192}, ("all_reduce", "reduce_scatter", "broadcast")),
+    # What goes straight into windows has no rounds.
+    Way("rounds of copies", {"round_bytes": 8192}, ("all_gather", "all_to_all"), "output"),
     Way("steps in rounds", {"round_bytes": 8192, "step_bytes": 2048}, ("all_reduce", "reduce_scatter")),
     Way("copied late", {**COPIED_LATE, "late_copies": 1}, ("all_reduce", "all_gather", "all_to_all"), "output"),
     Way("not copied late", {**COPIED_LATE, "late_copies": 0}, ("all_reduce", "all_gather", "all_to_all"), "output"),
@@ -322,9 +338,8 @@ class Cases:
         self.folder, self.full, self.ranks = folder, level == "full", ranks
         self.all: list[Case] = []
         self.sources: dict[str, pathlib.Path] = {}
-        #: Names of cases that need more GPUs; number of those that get random inputs for want of ml_dtypes.
+        #: Names of cases that need more GPUs.
         self.left_out: list[str] = []
-        self.at_random = 0
 
     def source(self, text: str) -> pathlib.Path:
         if text not in self.sources:
@@ -475,16 +490,10 @@ class Cases:
                 case.group = "permutations"
 
     def permutation(self, way: Way, op: str, element: str, protocol: str, ranks: int, number: int) -> None:
-        # A part of more than 8 rounds; a broadcast above 256 KiB goes in pieces.
-        columns = 80_003 if op == "broadcast" else 20_011
-        if op == "all_reduce":
-            columns *= 2
+        operand = way.operand(op, element, ranks)
+        columns = operand.columns
         cuda = ["--graph"] if number % 3 == 0 else []
-        if way.whole:
-            # Tiles of 128 threads, and those of the CPU world, which has at most 64 times the blocks.
-            columns = 4 * 128 * 16 * (ranks if op == "all_reduce" else 1)
-            cuda += ["--threads", "128"]
-        operand = Operand(op, element, columns, memory=way.memory, in_place=way.in_place)
+        cuda += ["--threads", str(WHOLE_THREADS)] if way.whole else []
         given = ""
         if way.in_place:
             count = columns * (ranks if op == "all_to_all" else 1)

@@ -67,13 +67,14 @@ def make_cases(folder: pathlib.Path, options: argparse.Namespace, ranks: list[in
     return made
 
 
-def tell_left_out(made: Cases, only: str) -> None:
+def tell_left_out(made: Cases, only: str, cases: list[Case]) -> None:
     names = [name for name in made.left_out if only in name]
     if names:
         print(f"\nleft out, for they need more GPUs than --ranks says: {', '.join(names)}")
-    if made.at_random:
+    at_random = sum(case.at_random for case in cases)
+    if at_random:
         print(
-            f"\n{made.at_random} cases had random inputs and no expectation but the CPU world's results: their own are"
+            f"\n{at_random} cases had random inputs and no expectation but the CPU world's results: their own are"
             " computed with ml_dtypes, which this Python lacks (pip install ml_dtypes)"
         )
 
@@ -122,7 +123,7 @@ def main() -> int:
         if not options.cpu_only:
             runner.gpu([case for case in cases if case.state in ("reference", "refused", "not run")])
     print_table(cases)
-    tell_left_out(made, options.only)
+    tell_left_out(made, options.only, cases)
     # Some cases are about GPUs alone.
     good = ("reference", "refused") if options.cpu_only else ("ok", "refused")
     failed = sum(case.state not in good and (case.cpu or not options.cpu_only) for case in cases)
