@@ -65,6 +65,9 @@ def programs(assembler: Assembler) -> str:
     turn, count = CHIPS.index(assembler.chip), 0
     for path in files:
         text = path.read_text()
+        # sm_80 has no such instructions, and the lowering says so.
+        if assembler.chip == "sm_80" and path.name == "multimem.mlir":
+            continue
         made = re.findall(r"sed 's/(\w+)/(\w+)/g?' %s", text)
         variants = [text.replace(word, value) for word, value in made] or [text]
         ranks = re.search(r"\branks = (\d+)", text) or re.search(r"--ranks (\d+)", text)
