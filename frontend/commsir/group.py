@@ -145,10 +145,11 @@ def _address(communicator: Any, ordinal: int) -> int:
     if communicator is None:
         return 0
     address = communicator if isinstance(communicator, int) else getattr(communicator, "ptr", None)
-    if not isinstance(address, int) or not address:
+    # The first pages of memory are nobody's: NCCL would end the process.
+    if not isinstance(address, int) or address < 65536 or address % 8:
         raise errors.UsageError(
-            f"{communicator!r} is no NCCL communicator that can be used: give nccl4py's, initialised, or the address "
-            "of an ncclComm_t"
+            f"{communicator!r} is no NCCL communicator that can be used: give nccl4py's, initialised, the address of "
+            "an ncclComm_t (commsir.torch.nccl_communicator() has torch's), or None for one of the group's own"
         )
     if ordinal < 0:
         raise errors.UsageError("an NCCL communicator joins GPUs: give the group its GPU as well (device=0)")

@@ -8,6 +8,7 @@
 #include "runtime/cuda/Channels.h"
 
 #include "runtime/group/Error.h"
+#include "runtime/tune/Report.h"
 
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -42,11 +43,13 @@ llvm::Error ChannelPool::reserve(size_t bytes) {
   if (wanted > limit || total > limit - wanted)
     return makeError(
         GroupError::Kind::Limit,
-        llvm::formatv("{0} MiB of channel memory are needed beside {1} MiB in "
-                      "use, and the group's limit is {2} MiB. Raise the limit "
+        llvm::formatv("{0} of channel memory are needed beside {1} in use, and "
+                      "the group's limit is {2}. Raise the limit "
                       "(channelBytes, COMMSIR_CHANNEL_BYTES), or take fewer "
                       "kernels or another algorithm or protocol",
-                      (bytes >> 20) + 1, total >> 20, limit >> 20)
+                      tune::renderSize(int64_t(bytes)),
+                      tune::renderSize(int64_t(total)),
+                      tune::renderSize(int64_t(limit)))
             .str());
   auto window = communicator.allocate(wanted);
   if (!window)

@@ -46,7 +46,7 @@ llvm::Error loadFunctions(Driver &driver) {
   if (!driver.name)                                                            \
     return createStringError(                                                  \
         "the CUDA driver has no %s: it is too old; CUDA 12.8 or newer is "     \
-        "needed",                                                              \
+        "needed. Update NVIDIA's driver (to release 570 or newer)",            \
         COMMSIR_SYMBOL(cu##name));
 #include "runtime/cuda/CudaFunctions.inc"
 #undef COMMSIR_CUDA_FUNCTION
@@ -74,7 +74,9 @@ llvm::Error start(Driver &driver) {
     return error;
   if (version < kOldestDriver)
     return createStringError(
-        "the CUDA driver supports CUDA %d.%d; 12.8 or newer is needed",
+        "the CUDA driver supports CUDA %d.%d; 12.8 or newer is needed. Update "
+        "NVIDIA's driver (to release 570 or newer; nvidia-smi shows it), or "
+        "run on the CPU world (--target cpu)",
         version / 1000, version % 1000 / 10);
   return llvm::Error::success();
 }

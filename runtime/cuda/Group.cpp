@@ -215,6 +215,14 @@ commsir::group::createCudaGroup(const GroupOptions &options, Store &store) {
     return usage(llvm::formatv("a timeout of {0} s: it must be more than 0",
                                options.timeout)
                      .str());
+  // The first pages of memory are nobody's: this is a number, not an address.
+  if (auto address = reinterpret_cast<uintptr_t>(options.ncclComm);
+      address && (address < 65536 || address % alignof(void *)))
+    return usage(llvm::formatv("{0} is not the address of an NCCL "
+                               "communicator: pass an ncclComm_t as NCCL gave "
+                               "it, or null for one of the group's own",
+                               address)
+                     .str());
   if (options.windows != "" && options.windows != "nccl" &&
       options.windows != "plain")
     return usage("windows '" + options.windows +

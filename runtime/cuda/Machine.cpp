@@ -38,7 +38,12 @@ static llvm::Error checkCount(int64_t ranks, llvm::ArrayRef<int> devices) {
     return fail("the CUDA driver shows no GPU (CUDA_VISIBLE_DEVICES hides all, "
                 "if it is empty); run on the CPU world (--target cpu)");
   if (!devices.empty() && int64_t(devices.size()) != ranks)
-    return fail("{0} GPUs are named for {1} ranks", devices.size(), ranks);
+    return fail("{0} for {1} {2}: name one for each rank (--devices 0,1,...), "
+                "or none, for the first {1}",
+                devices.size() == 1
+                    ? "1 GPU is named"
+                    : llvm::formatv("{0} GPUs are named", devices.size()).str(),
+                ranks, ranks == 1 ? "rank" : "ranks");
   if (devices.empty() && ranks > *count)
     return fail("{0} ranks need {0} GPUs, and this machine shows {1}: a GPU "
                 "cannot be two ranks, because their kernels wait for each "

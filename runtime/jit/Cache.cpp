@@ -56,8 +56,9 @@ void Cache::warnOfFolder(const Twine &message) {
     if (std::exchange(warnedOfFolder, true))
       return;
   }
-  warn(message + "; compiled kernels are not kept (COMMSIR_CACHE_DIR chooses "
-                 "another folder, COMMSIR_CACHE_SIZE=0 needs none)");
+  if (speaksForAll())
+    warn(message + "; compiled kernels are not kept (COMMSIR_CACHE_DIR chooses "
+                   "another folder, COMMSIR_CACHE_SIZE=0 needs none)");
 }
 
 CacheCounts Cache::counts() const {

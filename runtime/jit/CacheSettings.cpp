@@ -7,12 +7,15 @@
 
 #include "runtime/jit/CacheSettings.h"
 
+#include "runtime/JobVariables.h"
+
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <atomic>
 #include <cstdlib>
 
 using namespace llvm;
@@ -44,6 +47,24 @@ void commsir::jit::printWarning(const Twine &message) {
   errs().flush();
 }
 
+static std::atomic<bool> parentSpeaks{false};
+
+void commsir::jit::leaveSpeakingToParent() { parentSpeaks = true; }
+
+bool commsir::jit::speaksForAll() {
+  if (parentSpeaks)
+    return false;
+  for (const char *name : kRankVariables)
+    if (const char *rank = std::getenv(name))
+      return StringRef(rank) == "0";
+  return true;
+}
+
+static void warnOnce(const Twine &message) {
+  if (speaksForAll())
+    printWarning(message);
+}
+
 static std::string chooseFolder() {
   SmallString<128> folder;
   if (const char *chosen = std::getenv("COMMSIR_CACHE_DIR");
@@ -63,19 +84,19 @@ CacheSettings CacheSettings::fromEnvironment() {
   CacheSettings settings;
   settings.folder = chooseFolder();
   if (settings.folder.empty())
-    printWarning("there is no home folder: compiled kernels are not kept; "
-                 "COMMSIR_CACHE_DIR says where they may be");
+    warnOnce("there is no home folder: compiled kernels are not kept; "
+             "COMMSIR_CACHE_DIR says where they may be");
   if (const char *size = std::getenv("COMMSIR_CACHE_SIZE"); size && *size)
     if (!parseSize(size, settings.diskLimit))
-      printWarning("COMMSIR_CACHE_SIZE='" + Twine(size) +
-                   "' is no size (like 512M or 2G); the limit is 1G");
+      warnOnce("COMMSIR_CACHE_SIZE='" + Twine(size) +
+               "' is no size (like 512M or 2G); the limit is 1G");
   if (const char *compiler = std::getenv("COMMSIR_COMPILER");
       compiler && *compiler) {
     StringRef text(compiler);
     settings.build = !text.equals_insensitive("off");
     if (settings.build && !text.equals_insensitive("on"))
-      printWarning("COMMSIR_COMPILER='" + text +
-                   "' is neither on nor off; it stays on");
+      warnOnce("COMMSIR_COMPILER='" + text +
+               "' is neither on nor off; it stays on");
   }
   return settings;
 }

@@ -33,13 +33,20 @@ struct CacheSettings {
 
   /// COMMSIR_CACHE_DIR, else $XDG_CACHE_HOME/commsir, else ~/.cache/commsir;
   /// COMMSIR_CACHE_SIZE (bytes, or with K, M, G or T; 0: no disk);
-  /// COMMSIR_COMPILER=off. A value that cannot be read is warned of and left
-  /// out.
+  /// COMMSIR_COMPILER=off. A value that cannot be read is warned of, by one
+  /// process of a job, and left out.
   static CacheSettings fromEnvironment();
 };
 
 /// A line on stderr.
 void printWarning(const llvm::Twine &message);
+
+/// What all processes of a job would say, because it is of what they share, is
+/// said by its rank 0 alone, and not by those that another process has started
+/// as its ranks.
+bool speaksForAll();
+/// From now on this process is such a rank.
+void leaveSpeakingToParent();
 
 /// "65536", "64K", "1G" in bytes; false when `text` is none of these.
 bool parseSize(llvm::StringRef text, uint64_t &bytes);

@@ -11,6 +11,7 @@
 #include "lowering/Problem.h"
 #include "lowering/Protocol.h"
 #include "lowering/Register.h"
+#include "runtime/jit/CacheSettings.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -44,9 +45,11 @@ uint64_t commsir::tune::boundChannels(const Question &question) {
 llvm::Expected<uint64_t> commsir::tune::getChannelLimit() {
   uint64_t limit = uint64_t(1) << 30;
   auto text = llvm::sys::Process::GetEnv("COMMSIR_CHANNEL_BYTES");
-  if (text && llvm::StringRef(*text).getAsInteger(10, limit))
-    return llvm::createStringError("COMMSIR_CHANNEL_BYTES: '" + *text +
-                                   "' is not a number of bytes");
+  if (text && !jit::parseSize(*text, limit))
+    return llvm::createStringError(
+        "COMMSIR_CHANNEL_BYTES: '" + *text +
+        "' is not a number of bytes: write one like 536870912, 512M or 2G, or "
+        "unset it for 1 GiB");
   return limit;
 }
 

@@ -23,7 +23,8 @@
 namespace commsir::tune {
 
 /// Bytes of channel memory that a rank on a GPU may take where its group says
-/// nothing else: COMMSIR_CHANNEL_BYTES, else 1 GiB.
+/// nothing else: COMMSIR_CHANNEL_BYTES (bytes, or with K, M, G
+/// or T), else 1 GiB.
 llvm::Expected<uint64_t> getChannelLimit();
 
 /// More than the channels of any way take, without a look at the lowering: what

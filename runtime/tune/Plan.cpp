@@ -10,6 +10,7 @@
 #include "lowering/Algorithm.h"
 #include "lowering/Problem.h"
 #include "lowering/Protocol.h"
+#include "lowering/nvvm/PtxEmission.h"
 #include "runtime/Spelling.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -464,6 +465,9 @@ static const Option kOptions[] = {
        llvm::StringRef digits = text.rtrim("af");
        if (!digits.consume_front("sm_") || digits.getAsInteger(10, number))
          return usage("--chip: '" + text + "' is not a chip; write sm_90");
+       if (std::string mistake = mlir::comms::findChipMistake(text);
+           !mistake.empty())
+         return usage("--chip: " + mistake);
        return readText("--chip", text, plan.chip);
      }},
     {"--device", "NAME", "--explain: of the GPU [any]",

@@ -21,6 +21,7 @@
 #include <ctime>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <set>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
@@ -199,6 +200,10 @@ public:
   /// Whether something was asked for that the journal does not have.
   bool hasLeftOut() const { return leftOut; }
 
+  /// Whether nothing was tried at a size before the time was up.
+  bool hasNotReached(size_t range, int64_t size) const {
+    return leftOut && !tried.contains({range, size});
+  }
 private:
   std::string keyOf(const Problem &problem, const Way &way) const;
   void setProblem(const Problem &problem);
@@ -214,6 +219,8 @@ private:
   std::unique_ptr<Reference> reference;
   bool broken = false, leftOut = false;
 };
+  /// Ranges and sizes where a way was tried, whatever became of it.
+  std::set<std::pair<size_t, int64_t>> tried;
 } // namespace
 
 std::string Measurer::keyOf(const Problem &problem, const Way &way) const {
@@ -381,6 +388,8 @@ Measurer::measure(size_t range, int64_t size,
   for (const std::string &key : keys) {
     const Journal::Outcome *outcome = journal.find(key);
     times.push_back(outcome ? outcome->time : std::nullopt);
+    if (outcome)
+      tried.insert({range, size});
   }
   return times;
 }
@@ -426,7 +435,8 @@ static llvm::Error writeTable(const Table &table, const std::string &path) {
   return files.commit();
 }
 
-static void tellBest(const Search &search, const TuneRanges &all) {
+static void tellBest(const Search &search, const TuneRanges &all,
+                     const Measurer &measurer) {
   for (size_t range = 0; range < all.ranges.size(); ++range)
     for (const auto &[size, problem] : all.problems[range]) {
       auto best = search.best(range, size);
@@ -435,7 +445,9 @@ static void tellBest(const Search &search, const TuneRanges &all) {
           best ? llvm::formatv("{0:f2} us, {1}", best->second,
                                renderRecipe(best->first))
                      .str()
-               : std::string("nothing ran"));
+               : std::string(measurer.hasNotReached(range, size)
+                                 ? "not reached"
+                                 : "nothing ran"));
     }
 }
 
@@ -556,11 +568,15 @@ int commsir::tune::runTuneWorker(Plan &plan, Target &target) {
   progress.end();
   if (measurer.isBroken())
     return kRestart;
-  tellBest(search, all);
+  tellBest(search, all, measurer);
   tellFailures(**journal);
   Table table = makeTable(search, plan, target);
   if (table.sections.empty())
-    return fail("nothing could be run: the reasons are above", 3);
+    return fail(measurer.hasLeftOut()
+                    ? "the time of --budget was spent before anything was "
+                      "measured: give it more seconds"
+                    : "nothing could be run: the reasons are above",
+                3);
   if (llvm::Error error = writeTable(table, plan.tune))
     return fail(llvm::toString(std::move(error)));
   llvm::outs() << "wrote " << plan.tune << ", of "

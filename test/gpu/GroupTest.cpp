@@ -663,6 +663,8 @@ TEST_F(GroupTest, BadGroupsAreRefusedByAllRanks) {
     });
     for (const Ended &end : ended)
       EXPECT_TRUE(has(end.said, test.says))
+      {[](Rank &me) { me.options.ncclComm = reinterpret_cast<void *>(5); },
+       "5 is not the address of an NCCL communicator: pass an ncclComm_t"},
           << "case " << number << ": " << end.said;
   }
 }

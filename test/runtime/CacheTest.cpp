@@ -174,6 +174,25 @@ TEST(CacheSettings, Environment) {
     ::unsetenv(name);
 }
 
+/// Of a job, one process says what is wrong with what all of them read.
+TEST(CacheSettings, OneRankOfAJobWarns) {
+  ::setenv("COMMSIR_COMPILER", "of", 1);
+  auto warns = [](const char *name, const char *rank) {
+    ::setenv(name, rank, 1);
+    testing::internal::CaptureStderr();
+    CacheSettings::fromEnvironment();
+    std::string text = testing::internal::GetCapturedStderr();
+    ::unsetenv(name);
+    return text.find("COMMSIR_COMPILER='of'") != std::string::npos;
+  };
+  for (const char *name :
+       {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    EXPECT_TRUE(warns(name, "0")) << name;
+    EXPECT_FALSE(warns(name, "1")) << name;
+  }
+  ::unsetenv("COMMSIR_COMPILER");
+}
+
 //===----------------------------------------------------------------------===//
 // Keeping
 //===----------------------------------------------------------------------===//

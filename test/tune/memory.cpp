@@ -304,10 +304,14 @@ TEST(ChannelMemory, TheLimitComesFromTheEnvironment) {
   EXPECT_EQ(llvm::cantFail(getChannelLimit()), kGiB);
   setenv("COMMSIR_CHANNEL_BYTES", "4096", 1);
   EXPECT_EQ(llvm::cantFail(getChannelLimit()), 4096u);
+  setenv("COMMSIR_CHANNEL_BYTES", "3M", 1);
+  EXPECT_EQ(llvm::cantFail(getChannelLimit()), 3u << 20);
   setenv("COMMSIR_CHANNEL_BYTES", "much", 1);
   auto wrong = getChannelLimit();
   ASSERT_FALSE(wrong);
-  EXPECT_NE(llvm::toString(wrong.takeError()).find("'much'"),
+  EXPECT_NE(llvm::toString(wrong.takeError())
+                .find("'much' is not a number of bytes: write one like "
+                      "536870912, 512M or 2G"),
             std::string::npos);
   unsetenv("COMMSIR_CHANNEL_BYTES");
 }

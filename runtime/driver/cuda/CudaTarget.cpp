@@ -67,6 +67,11 @@ public:
     std::vector<int> devices = options.devices;
     if (place)
       devices = {ownDevice()};
+    // What the groups of ranks allow.
+    auto limit = tune::getChannelLimit();
+    if (!limit)
+      return limit.takeError();
+    channelLimit = *limit;
     auto found = cuda::checkMachine(place ? 1 : ranks, devices);
     if (!found)
       return found.takeError();
@@ -93,11 +98,7 @@ public:
     tune::Question machine;
     bool isOpen = false;
     if (auto kernelOp = findKernel(*module, name)) {
-      // What the groups of ranks allow.
-      auto limit = tune::getChannelLimit();
-      if (!limit)
-        return limit.takeError();
-      machine = fillIn(request, kernelOp, *limit);
+      machine = fillIn(request, kernelOp);
       isOpen = !options.blocks && !kernelOp.getBlocks();
     }
     request.check = options.check;
@@ -215,10 +216,10 @@ private:
 
   /// What neither the user nor the kernel says is chosen. Returns what is known
   /// of the machine.
-  tune::Question fillIn(jit::CudaOptions &request, mlir::comms::KernelOp kernel,
-                        uint64_t limit) const {
+  tune::Question fillIn(jit::CudaOptions &request,
+                        mlir::comms::KernelOp kernel) const {
     tune::Question wish;
-    wish.memory = limit;
+    wish.memory = channelLimit;
     wish.ranks = request.ranks;
     wish.chip = chip;
     describeDevice(options.devices.empty() ? 0 : options.devices.front(), wish);
@@ -240,6 +241,7 @@ private:
 
   const Options &options;
   std::string chip, windows;
+  uint64_t channelLimit = 0;
   std::unique_ptr<jit::CudaKernel> kernel;
   /// Of a launched job.
   std::optional<JobPlace> place;

@@ -7,6 +7,9 @@
 
 #include "runtime/driver/cuda/JobPlace.h"
 
+#include "runtime/JobVariables.h"
+
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Process.h"
 
@@ -22,7 +25,7 @@ static llvm::Error fail(const llvm::Twine &text) {
 
 /// The number in the first of the variables that is set; none: none is.
 static llvm::Expected<std::optional<int64_t>>
-readFirst(std::initializer_list<const char *> names) {
+readFirst(llvm::ArrayRef<const char *> names) {
   for (const char *name : names) {
     std::optional<std::string> text = llvm::sys::Process::GetEnv(name);
     if (!text)
@@ -37,12 +40,10 @@ readFirst(std::initializer_list<const char *> names) {
 }
 
 llvm::Expected<JobPlace> JobPlace::find() {
-  auto rank =
-      readFirst({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
+  auto rank = readFirst(kRankVariables);
   if (!rank)
     return rank.takeError();
-  auto ranks = readFirst(
-      {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
+  auto ranks = readFirst(kRanksVariables);
   if (!ranks)
     return ranks.takeError();
   if (!*rank || !*ranks)
@@ -54,8 +55,7 @@ llvm::Expected<JobPlace> JobPlace::find() {
                               "from 0",
                               **rank, **ranks)
                     .str());
-  auto local = readFirst({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                          "MPI_LOCALRANKID", "SLURM_LOCALID"});
+  auto local = readFirst(kLocalRankVariables);
   if (!local)
     return local.takeError();
   int64_t place = local->value_or(**rank);

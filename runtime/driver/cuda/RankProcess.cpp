@@ -12,6 +12,7 @@
 #include "runtime/driver/cuda/RankRun.h"
 #include "runtime/driver/cuda/SharedRun.h"
 
+#include "runtime/jit/CacheSettings.h"
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
@@ -71,6 +72,7 @@ static int runRank(int file, int64_t rank, int device) {
     return ExitUsage;
   task->group.rank = rank;
   task->group.device = device;
+  jit::leaveSpeakingToParent();
   Neighbours neighbours;
   neighbours.meet = [&] { meet(shared); };
   neighbours.isCancelled = [&] { return shared.state().cancelled != 0; };

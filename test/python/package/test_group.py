@@ -244,6 +244,14 @@ def test_bad_groups(tmp_path: pathlib.Path) -> None:
         ({"timeout": timedelta(seconds=1)}, "more than 0 seconds, as a number"),
         ({"rank": "0"}, "the rank is '0', which is no whole number"),
         ({"folder": None, "store": {}}, "set.key, value. and get.key., which a dict has not"),
+        (
+            {"device": 0, "communicator": 5},
+            "5 is no NCCL communicator that can be used: .* the address of an ncclComm_t",
+        ),
+        ({"device": 0, "communicator": True}, "True is no NCCL communicator"),
+        ({"device": 0, "communicator": 0x7F0000000001}, "is no NCCL communicator"),
+        ({"device": 0, "communicator": -1}, "-1 is no NCCL communicator"),
+        ({"device": "cpu", "communicator": 0x7F0000000000}, "give the group its GPU as well"),
     ):
         with pytest.raises(commsir.UsageError, match=text):
             commsir.Group(**({"rank": 0, "ranks": 1, "folder": tmp_path} | options))  # type: ignore[arg-type]
