@@ -4,7 +4,8 @@ Usage: processes.py [--bin FOLDER] [--ranks 2,4,8] [--level quick|full] [--only 
 
 Every case is one run of gpu-processes (test/gpu/Processes.cpp), which forks a process for each rank and
 checks results itself, or of comms-run. Every run has a time limit: nothing that hangs hangs this program.
-Prints a line for each case and every failure, and ends with status 1 if any case failed.
+Prints a line for each case and every failure, and ends with status 1 if any case failed, with 2 if there is
+nothing to run them on or with.
 """
 
 import argparse
@@ -12,26 +13,41 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
-import run
+import batches
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+SUM = """comms.kernel @sum(%x: !comms.window<5000xf32>, %y: !comms.window<5000xf32>) {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : !comms.window<5000xf32>) outs(%y : !comms.window<5000xf32>)
+  comms.return
+}
+"""
+# As issues of the project ask for them: kills of processes, over all ranks.
+KILLS = 50
+NO_SANITIZER = (
+    "there is no compute-sanitizer in PATH, in /usr/local/cuda/bin or among the Python packages, so nothing was run"
+    " under it. It is part of the CUDA toolkit (Debian's package cuda-sanitizer-13-0 of NVIDIA's repository), and of"
+    " PyPI: pip install nvidia-cuda-sanitizer-api"
+)
 
 
 @dataclasses.dataclass
 class Case:
-    """One program that has to end with `status` and say `says`."""
+    """One program that has to end with `status`, say `says` and nothing that matches `never`."""
 
     name: str
     command: list[str]
     limit: float
     status: int = 0
     says: list[str] = dataclasses.field(default_factory=list)
+    never: str = ""
     env: dict[str, str] = dataclasses.field(default_factory=dict)
     # Results
     state: str = "not run"
@@ -62,13 +78,14 @@ class Cases:
         for ranks in self.ranks:
             for windows in ("plain", "nccl"):
                 self.scenario("sizes", ranks, 20 if self.full else 3, 120, windows)
-            victims = list(range(ranks)) if self.full or ranks == max(self.ranks) else [ranks - 1]
-            for round_ in range(50 // ranks if self.full else 1):
-                for victim in victims:
-                    windows = "nccl" if round_ % 5 == 1 else "plain"
-                    self.scenario("kill", ranks, victim, 90, windows)
-                    self.scenario("kill-replay", ranks, victim, 90, windows)
+            self.scenario("variety", ranks, 20 if self.full else 1, 120)
+            self.kills(ranks)
+            self.aborts(ranks)
+            # Algorithm, protocol, grid and kernel, one after the other.
+            self.scenario("mismatch", ranks, 0, 90)
+            self.scenario("mismatch-replay", ranks, 0, 90)
             self.scenario("stragglers", ranks, 2000 if self.full else 100, 120)
+            self.scenario("pauses", ranks, 500 if self.full else 10, 400)
             self.scenario("order", ranks, 1000 if self.full else 50, 120)
             self.scenario("many", ranks, 1_000_000 if self.full else 20_000, 400)
             self.scenario("checked", ranks, 1_000_000 if self.full else 20_000, 600)
@@ -77,37 +94,84 @@ class Cases:
                 self.scenario("device-library", ranks, number, 60, "nccl")
             self.scenario("busy", ranks, 0)
             self.scenario("limit-replay", ranks)
-        self.scenario("mismatch", 2)
-        self.scenario("mismatch-replay", 2)
-        self.scenario("kill", max(self.ranks), 0, 90, "nccl")
+
+    def kills(self, ranks: int) -> None:
+        """Of each rank in turn, in launches and in replays."""
+        kinds = ("kill", "kill-replay")
+        if self.full:
+            for round_ in range(-(-KILLS // ranks)):
+                windows = "nccl" if round_ % 5 == 1 else "plain"
+                for victim in range(ranks):
+                    for kind in kinds:
+                        self.scenario(kind, ranks, victim, 90, windows)
+            return
+        # Each rank once, on the most ranks; in launches and replays by turns.
+        most = ranks == max(self.ranks)
+        for victim in range(0 if most else ranks - 1, ranks):
+            self.scenario(kinds[victim % 2], ranks, victim, 90)
+        if most:
+            self.scenario("kill-replay", ranks, 0, 90, "nccl")
+
+    def aborts(self, ranks: int) -> None:
+        """With each rank late in turn; not full: the last, and the first."""
+        if not self.full:
+            self.scenario("abort", ranks, ranks - 1)
+            self.scenario("abort-replay", ranks, 0, 60, "nccl")
+            return
+        for late in range(ranks):
+            for windows in ("plain", "nccl"):
+                self.scenario("abort", ranks, late, 60, windows)
+                self.scenario("abort-replay", ranks, late, 60, windows)
+
+    def reference(self) -> list[str]:
+        """What of comms-run gives the sum on GPUs, judged by the CPU world's, which is the first case."""
+        source, reference = self.folder / "sum.mlir", self.folder / "y-%r.npy"
+        source.write_text(SUM)
+        common = [self.run_program, str(source), "--ranks", "2", "--input", "x=random:1"]
+        self.all.append(Case("reference", [*common, "--output", f"y={reference}"], 60))
+        return [*common, "--target", "cuda", "--bitwise", "--expect", f"y={reference}"]
 
     def programs(self) -> None:
         """comms-run by processes: its results against the CPU world's."""
-        source = self.folder / "sum.mlir"
-        source.write_text(run.collective("all_reduce", "f32", 5000, 2))
-        reference = self.folder / "y-%r.npy"
-        common = [self.run_program, str(source), "--ranks", "2", "--input", "x=random:1"]
-        self.all.append(Case("reference", [*common, "--output", f"y={reference}"], 60))
-        cuda = [*common, "--target", "cuda", "--bitwise", "--expect", f"y={reference}"]
+        cuda = self.reference()
         for windows in ("plain", "nccl"):
             for flags in ([], ["--graph"], ["--one-process"]):
                 name = " ".join(["comms-run", windows, *flags])
                 self.all.append(Case(name, [*cuda, "--windows", windows, "--launches", "20", *flags], 90))
         self.all.append(Case("comms-run, one GPU twice", [*cuda, "--devices", "0,0"], 60, 2, ["named twice"]))
 
-    def sanitizer(self) -> None:
-        tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-        if not os.access(tool, os.X_OK):
-            print("processes.py: there is no compute-sanitizer in PATH or /usr/local/cuda: nothing is run by it")
-            return
+    def sanitizer(self, tool: str) -> None:
+        """Few launches: they are slower by orders of magnitude, and so are given more time."""
+        cuda = self.reference()
+        two = ["--launches", "2", "--timeout", "200"]
+        programs = {
+            "sizes": [self.program, "sizes", "2", "1"],
+            "variety": [self.program, "variety", "2", "0"],
+            # NCCL's windows, between processes and between the GPUs of one.
+            "variety over NCCL's windows": [self.program, "variety", "2", "0"],
+            "comms-run --one-process": [*cuda, *two, "--windows", "plain", "--one-process"],
+            "comms-run --one-process, NCCL's windows": [*cuda, *two, "--windows", "nccl", "--one-process"],
+        }
         for check in ("memcheck", "racecheck", "initcheck", "synccheck"):
             # NCCL tries kinds of memory that a host may not have: calls that fail are not what is looked for.
-            command = [tool, "--tool", check, "--target-processes", "all", "--error-exitcode", "9"]
-            command += ["--report-api-errors", "no"]
-            # Slow by orders of magnitude: few launches.
-            words = [self.program, "sizes", "2", "0" if check == "initcheck" else "1"]
-            env = {"COMMSIR_TEST_WINDOWS": "plain"}
-            self.all.append(Case(f"compute-sanitizer {check}", [*command, *words], 300, env=env))
+            watched = [tool, "--tool", check, "--target-processes", "all", "--error-exitcode", "9"]
+            watched += ["--report-api-errors", "no"]
+            for name, command in programs.items():
+                nccl = "NCCL" in name
+                if check != "memcheck" and (nccl or command[0] == self.run_program):
+                    continue
+                env = {"COMMSIR_TEST_WINDOWS": "nccl" if nccl else "plain", "COMMSIR_TEST_PATIENCE": "10"}
+                case = Case(f"compute-sanitizer {check}: {name}", [*watched, *command], 240, env=env)
+                # A tool that was not there for any kernel has nothing to sum up.
+                case.says, case.never = ["SUMMARY: 0 "], r"SUMMARY: [1-9]"
+                self.all.append(case)
+
+
+def find_sanitizer() -> str:
+    """Path of compute-sanitizer; "": there is none."""
+    packages = [path for folder in sys.path for path in pathlib.Path(folder).glob("nvidia/*/bin/compute-sanitizer")]
+    found = [shutil.which("compute-sanitizer"), "/usr/local/cuda/bin/compute-sanitizer", *map(str, packages)]
+    return next((path for path in found if path and os.access(path, os.X_OK)), "")
 
 
 def carry_out(case: Case, env: dict[str, str]) -> None:
@@ -117,10 +181,13 @@ def carry_out(case: Case, env: dict[str, str]) -> None:
             case.command, capture_output=True, text=True, timeout=case.limit, env=env | case.env, check=False
         )
         case.text = (done.stdout + done.stderr).strip()
-        well = done.returncode == case.status and all(part in case.text for part in case.says)
-        case.state = "ok" if well else "failed"
-        if not well:
-            case.text = f"status {done.returncode}, expected {case.status}\n{case.text}"
+        wrong = [] if done.returncode == case.status else [f"status {done.returncode}, expected {case.status}"]
+        wrong += [f"it does not say '{part}'" for part in case.says if part not in case.text]
+        if case.never and (met := re.search(case.never, case.text)):
+            wrong.append(f"it says '{met.group()}'")
+        case.state = "failed" if wrong else "ok"
+        if wrong:
+            case.text = "\n".join([*wrong, case.text])
     except subprocess.TimeoutExpired as error:
         said = error.stdout.decode(errors="replace") if error.stdout else ""
         case.state, case.text = "failed", f"no end after {case.limit} s\n{said}"
@@ -136,7 +203,11 @@ def main() -> int:
     parser.add_argument("--sanitizer", action="store_true", help="run the tools of compute-sanitizer instead")
     parser.add_argument("--json", default="", help="file to write")
     options = parser.parse_args()
-    gpus = run.count_gpus()
+    tool = find_sanitizer()
+    if options.sanitizer and not tool:
+        print(f"processes.py: error: {NO_SANITIZER}", file=sys.stderr)
+        return 2
+    gpus = batches.count_gpus()
     ranks = [int(text) for text in options.ranks.split(",") if int(text) <= gpus]
     if not ranks:
         print(
@@ -149,14 +220,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="commsir-processes-") as folder:
         made = Cases(pathlib.Path(folder), pathlib.Path(options.bin), ranks, options.level == "full")
         if options.sanitizer:
-            made.sanitizer()
+            made.sanitizer(tool)
         else:
             made.programs()
             made.scenarios()
-        env = run.environment()
+        env = batches.environment()
         # Compiled once for all cases.
         env.setdefault("COMMSIR_CACHE_DIR", os.path.join(folder, "cache"))
         cases = [case for case in made.all if options.only in case.name or case.name == "reference"]
+        if all(case.name == "reference" for case in cases):
+            print(f"processes.py: error: no case has '{options.only}' in its name", file=sys.stderr)
+            return 2
         for case in cases:
             carry_out(case, env)
             last = "" if case.state == "failed" else max(case.text.splitlines(), key=len, default="")[:150]
