@@ -12,6 +12,7 @@
 
 #include "lowering/Passes.h"
 
+#include "lowering/tiles/Canonical.h"
 #include "lowering/tiles/Distributor.h"
 #include "lowering/tiles/FoldLoops.h"
 #include "lowering/tiles/GatherRows.h"
@@ -77,6 +78,7 @@ struct DistributeTilesPass
     storeTilesOfOne(kernel);
     if (failed(walkAll(kernel, checkOp)))
       return signalPassFailure();
+    markMovedTiles(kernel);
     unrollFoldLoops(kernel);
     std::optional<Threads> block;
     if (threads > 0 && failed(prepareThreads(kernel, block)))

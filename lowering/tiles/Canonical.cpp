@@ -10,8 +10,11 @@
 #include "dialect/Comms.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
+
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::comms;
@@ -53,10 +56,62 @@ bool tiles::isComputedFloat(Value value) {
   return true;
 }
 
+//===----------------------------------------------------------------------===//
+// What control flow carries
+//===----------------------------------------------------------------------===//
+
+static constexpr StringRef kMovedAttr = "moved";
+
+/// What `value` may be where a loop or a branch carries it; empty: it is none
+/// of those that are followed.
+static SmallVector<Value, 2> getCarriedValues(Value value) {
+  auto ofLoop = [](scf::ForOp loop, unsigned number) {
+    return SmallVector<Value, 2>{loop.getInitArgs()[number],
+                                 loop.getYieldedValues()[number]};
+  };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!loop || argument == loop.getInductionVar())
+      return {};
+    return ofLoop(loop, argument.getArgNumber() - 1);
+  }
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  if (auto loop = value.getDefiningOp<scf::ForOp>())
+    return ofLoop(loop, number);
+  if (auto branch = value.getDefiningOp<scf::IfOp>())
+    return {branch.thenYield()->getOperand(number),
+            branch.elseYield()->getOperand(number)};
+  return {};
+}
+
+/// Whether control flow carries `tile`, and it is nowhere computed.
+static bool isCarriedOnly(Value tile) {
+  llvm::SmallSetVector<Value, 8> seen;
+  seen.insert(tile);
+  bool isCarried = false;
+  for (size_t next = 0; next < seen.size(); ++next) {
+    SmallVector<Value, 2> values = getCarriedValues(seen[next]);
+    isCarried |= !values.empty();
+    if (values.empty() && isComputedFloat(seen[next]))
+      return false;
+    seen.insert_range(values);
+  }
+  return isCarried;
+}
+
+void tiles::markMovedTiles(Operation *kernel) {
+  kernel->walk([](TileOpInterface op) {
+    if (op->getNumResults() == 0 && isCarriedOnly(op.getTileValue()))
+      op->setAttr(kMovedAttr, UnitAttr::get(op->getContext()));
+  });
+}
+
 Value tiles::canonicalizeNaN(OpBuilder &builder, Location loc, Value vector,
-                             Value origin) {
-  return isComputedFloat(origin) ? emitCanonicalNaN(builder, loc, vector)
-                                 : vector;
+                             Value origin, Operation *writer) {
+  bool isMoved = writer && writer->hasAttr(kMovedAttr);
+  return !isMoved && isComputedFloat(origin)
+             ? emitCanonicalNaN(builder, loc, vector)
+             : vector;
 }
 
 Value tiles::emitCanonicalNaN(OpBuilder &builder, Location loc, Value value) {

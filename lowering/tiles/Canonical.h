@@ -7,7 +7,7 @@
 //
 // Which NaN arithmetic makes is the processor's choice. A NaN that arithmetic
 // made is replaced by the one of its type when it is stored; data that is only
-// moved keeps its bits.
+// moved keeps its bits, also where loops and branches carry it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +19,18 @@
 namespace mlir::comms::tiles {
 
 /// Whether `value`, a float, may be a NaN of the processor's choice: it came
-/// from arithmetic, or through control flow.
+/// from arithmetic, or through control flow that is not known to move it only.
 bool isComputedFloat(Value value);
 
+/// Marks what writes tiles that `scf.for` and `scf.if` carry from where they
+/// were loaded. Distribution takes loops apart: later nobody could tell.
+void markMovedTiles(Operation *kernel);
+
 /// `vector` (or scalar) with canonical NaN if `origin`, the value as it was
-/// before distribution, is computed; else `vector` itself.
+/// before distribution, is computed; else, and where `writer`, which writes it,
+/// is marked, `vector` itself.
 Value canonicalizeNaN(OpBuilder &builder, Location loc, Value vector,
-                      Value origin);
+                      Value origin, Operation *writer = nullptr);
 
 /// `value` with canonical NaN, wherever it comes from.
 Value emitCanonicalNaN(OpBuilder &builder, Location loc, Value value);

@@ -158,7 +158,7 @@ void Distributor::emitScalarStore(TileStoreOp op) {
   Location loc = op.getLoc();
   Value memref = getFlatView(builder, loc, op.getMemref());
   Value scalar = canonicalizeNaN(builder, loc, values.getScalar(op.getTile()),
-                                 op.getTile());
+                                 op.getTile(), op);
   if (Value exists = getExists(builder, loc, op.getValid())) {
     auto branch =
         scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
@@ -177,7 +177,8 @@ void Distributor::emitVectorOfOne(Operation *op) {
   VectorPart part{TileValues::getVectorType(tile, 1), Value(), Value(),
                   tileOp.getValid()};
   if (op->getNumResults() == 0) {
-    Value scalar = canonicalizeNaN(builder, loc, values.getScalar(tile), tile);
+    Value scalar =
+        canonicalizeNaN(builder, loc, values.getScalar(tile), tile, op);
     part.vector = vector::BroadcastOp::create(builder, loc, part.type, scalar);
     return emitOnce(builder, loc,
                     [&](OpBuilder &b) { (void)moveVector(b, op, part); });

@@ -525,8 +525,8 @@ void StageEmitter::emitTileLoad(Step &step, TileLoadOp op) {
 void StageEmitter::emitTileStore(Step &step, TileStoreOp op) {
   OpBuilder &b = step.builder;
   Location loc = op.getLoc();
-  Value vector =
-      canonicalizeNaN(b, loc, getVector(step, op.getTile(), loc), op.getTile());
+  Value vector = canonicalizeNaN(b, loc, getVector(step, op.getTile(), loc),
+                                 op.getTile(), op);
   Value memref = getFlat(op.getMemref(), loc);
   Value index = arith::AddIOp::create(b, loc, op.getOffset(), step.index);
   if (!step.masked || (!getValid(op) && !hasOpenTail()))
@@ -599,7 +599,7 @@ LogicalResult StageEmitter::emitMoved(Step &step, Operation *op) {
   if (movesLines(op) && failed(checkLines(op)))
     return failure();
   if (op->getNumResults() == 0)
-    part.vector = canonicalizeNaN(b, loc, getVector(step, tile, loc), tile);
+    part.vector = canonicalizeNaN(b, loc, getVector(step, tile, loc), tile, op);
   Value vector = movesLines(op) && valid && cut && !threads
                      ? moveIfLine(step, op, part, valid)
                      : moveVector(b, op, part);
