@@ -102,6 +102,18 @@ class Call:
         if same_size and len(sizes) > 1:
             raise RuntimeError(f"commsir: {self.name} got tensors of {sizes} elements; give tensors of one size")
 
+    def check_pairs(self, parts: Sequence[torch.Tensor], wholes: Sequence[torch.Tensor], times: int) -> None:
+        """Of each pair the second holds `times` the elements of the first, of one type."""
+        if not parts or len(parts) != len(wholes):
+            raise ValueError(f"commsir: {self.name} got {len(parts)} tensors and {len(wholes)}; give as many of both")
+        for i, (part, whole) in enumerate(zip(parts, wholes, strict=True)):
+            self.check_types([part, whole])
+            if whole.numel() != times * part.numel():
+                raise RuntimeError(
+                    f"commsir: {self.name}: tensors {i} have {part.numel()} and {whole.numel()} elements; the one has "
+                    f"to hold {times} times the other"
+                )
+
     def device(self) -> str:
         """Where its tensors are: "cpu" or "cuda"."""
         devices = {tensor.device for tensor in self.inputs + self.outputs}

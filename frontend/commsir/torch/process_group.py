@@ -41,6 +41,42 @@ def _listed(tensors: Any) -> Tensors:
     return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
 
 
+def _compare_sizes(call: Call, listed: Tensors) -> None:
+    """Lists of tensors of several sizes, one a rank, have to be alike on all ranks, and a kernel sees the greatest
+    alone: ranks compare them. On GPUs their hosts would have to wait for that."""
+    sizes = [t.numel() for t in listed]
+    if listed[0].is_cuda or len(set(sizes)) == 1:
+        return
+    own, every = torch.tensor(sizes), torch.empty(len(sizes), len(sizes), dtype=torch.int64)
+    step = Call(call.name, call.ranks)
+    step.copy_step("all_gather", own, every)
+    call.kept += [own, every]
+    call.steps.insert(0, step.steps[0])
+
+    def check() -> None:
+        first, *others = every.tolist()
+        for rank, other in enumerate(others, 1):
+            if other != first:
+                raise dist.DistBackendError(
+                    f"commsir: {call.name}: rank 0 has a list of tensors of {first} elements, rank {rank} of {other}; "
+                    "give lists that are alike on all ranks"
+                )
+
+    call.unpack.insert(0, check)
+
+
+def _check_sizes(name: str, sizes: list[list[list[int]]]) -> None:
+    """[rank][sends, expects][peer]: the same on all ranks, so that all of them refuse what does not fit."""
+    for source, (sent, _) in enumerate(sizes):
+        for target, count in enumerate(sent):
+            expected = sizes[target][1][source]
+            if count != expected:
+                raise dist.DistBackendError(
+                    f"commsir: {name}: rank {source} sends {count} elements to rank {target}, which expects "
+                    f"{expected}. Nothing was exchanged; give sizes that agree"
+                )
+
+
 class ProcessGroup(Running):
     """Calls of one group begin in issue order, on a thread of their own."""
 
@@ -171,6 +207,7 @@ class ProcessGroup(Running):
         each = max(t.numel() for t in targets)
         part = source if source.numel() == each else call.packed([source], each)
         call.copy_step("all_gather", part, call.unpacked(targets, each))
+        _compare_sizes(call, targets)
         call.delegated = lambda other: other.allgather([targets], [source], opts or AllgatherOptions())
         return self._submit(call)
 
@@ -214,12 +251,15 @@ class ProcessGroup(Running):
         call = self._call("all_gather_coalesced", opts)
         call.inputs, call.outputs = list(inputs), [t for listed in outputs for t in listed]
         call.check_count(outputs)
+        for listed in outputs:
+            call.check_pairs(inputs, listed, 1)
         self._gather_words(call, call.inputs, [list(column) for column in zip(*outputs, strict=True)])
         call.delegated = lambda other: other.allgather_coalesced(outputs, inputs)
         return self._submit(call)
 
     def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         call = self._call("all_gather_into_tensor_coalesced", opts)
+        call.check_pairs(inputs, outputs, self.settings.size)
         call.inputs = list(inputs)
         targets = [call.output(output) for output in outputs]
         parts = [
@@ -287,9 +327,16 @@ class ProcessGroup(Running):
         call.check_count(sources)
         call.check_types([target, *sources])
         call.inputs = sources
+        if sources[self.settings.rank].numel() != target.numel():
+            raise RuntimeError(
+                f"commsir: reduce_scatter of {sources[self.settings.rank].numel()} elements into a tensor of "
+                f"{target.numel()}"
+            )
         each = max(t.numel() for t in sources)
-        part = target if target.numel() == each else call.unpacked([target], each)
+        # What ranks have not compared yet is not written.
+        part = target if all(t.numel() == each for t in sources) else call.unpacked([target], each)
         call.reduce_step("reduce_scatter", opts.reduceOp, call.packed(sources, each), part)
+        _compare_sizes(call, sources)
         call.delegated = lambda other: other.reduce_scatter([target], [sources], opts)
         return self._submit(call)
 
@@ -310,7 +357,8 @@ class ProcessGroup(Running):
     def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         opts = opts or dist.ReduceScatterOptions()
         call = self._call("reduce_scatter_tensor_coalesced", opts)
-        call.check_types(inputs)
+        call.check_types([*inputs, *outputs])
+        call.check_pairs(outputs, inputs, self.settings.size)
         sources = [call.input(t) for t in inputs]
         targets = [call.output(t) for t in outputs]
         size, sizes = self.settings.size, [t.numel() for t in targets]
@@ -343,6 +391,8 @@ class ProcessGroup(Running):
         source, target = call.input(input), call.output(output)
         rows_in, rows_out = self._splits(source, input_splits), self._splits(target, output_splits)
         if not input_splits and not output_splits:
+            if source.numel() != target.numel():
+                raise RuntimeError(f"commsir: all_to_all_single of {source.numel()} elements into {target.numel()}")
             call.copy_step("all_to_all", source, target)
         else:
             self._uneven(call, list(torch.split(target, rows_out)), list(torch.split(source, rows_in)))
@@ -382,20 +432,23 @@ class ProcessGroup(Running):
         return list(splits) if splits else [rows // size] * size
 
     def _uneven(self, call: Call, outputs: Tensors, inputs: Tensors) -> None:
-        """The ranks agree on the greatest size, and exchange pieces of that size."""
+        """The ranks tell each other all sizes, and exchange pieces of the greatest."""
         if inputs[0].is_cuda:
             call.reason = "sizes that differ by peer"
             return
-        most = torch.tensor([max(t.numel() for t in [*inputs, *outputs])])
-        call.reduce_step("all_reduce", dist.ReduceOp.MAX, most, most)
-        call.reduction = ""
-        probe = call.scratch(self.settings.size, inputs[0])
+        ranks = self.settings.size
+        own = torch.tensor([[t.numel() for t in inputs], [t.numel() for t in outputs]])
+        every = torch.empty(ranks, 2, ranks, dtype=torch.int64)
+        call.kept += [own, every]
+        call.copy_step("all_gather", own, every)
+        probe = call.scratch(ranks, inputs[0])
         call.copy_step("all_to_all", probe, probe)
 
         def run() -> None:
             self._launch(call, call.steps[0], "cpu")
-            each = 1 << max(int(most) - 1, 0).bit_length()
-            copies = Call(call.name, self.settings.size)
+            _check_sizes(call.name, every.tolist())
+            each = 1 << max(int(every.max()) - 1, 0).bit_length()
+            copies = Call(call.name, ranks)
             source, target = copies.packed(inputs, each), copies.unpacked(outputs, each)
             copies.copy_step("all_to_all", source, target)
             self._run_own(copies, "cpu")

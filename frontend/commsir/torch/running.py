@@ -94,6 +94,8 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
     def _submit(self, call: Call) -> Work:
         self._check_usable(call.name)
         device = call.device()
+        if device == "cuda":
+            self._side(device).check_gpu(call.name, (call.inputs + call.outputs)[0].get_device())
         if call.sends:
             self._transfers += 1
             call.number = self._transfers

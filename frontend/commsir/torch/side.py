@@ -48,6 +48,25 @@ class Side:
         self._had: set[tuple[bytes, bytes, bytes]] = set()
         #: Ranks have tried to meet, in vain.
         self.failed = False
+        #: The GPU of the first call, which stays that of all.
+        self._ordinal: int | None = None
+
+    def check_gpu(self, name: str, ordinal: int) -> None:
+        """Raises where a call is on another GPU than those before it."""
+        with self._lock:
+            if self._ordinal is None:
+                self._ordinal = ordinal
+        if self._ordinal != ordinal:
+            own = f"cuda:{self._ordinal}"
+            raise RuntimeError(
+                f"commsir: {name} got tensors on cuda:{ordinal}, but process group {self._settings.name} works on "
+                f'{own}, where its first call was; move the tensors there (tensor.to("{own}")), or make another group '
+                f"for cuda:{ordinal}. Call torch.cuda.set_device before the first call to choose the GPU of what is "
+                "made without one"
+            )
+
+    def _gpu(self) -> int:
+        return torch.cuda.current_device() if self._ordinal is None else self._ordinal
 
     # Meeting.
 
@@ -106,7 +125,7 @@ class Side:
                 self._settings.size,
                 name=f"{self._settings.name}.{self._device}",
                 timeout=timeout,
-                device=-1 if self._device == "cpu" else torch.cuda.current_device(),
+                device=-1 if self._device == "cpu" else self._gpu(),
             )
         except capi.CommsIRError as error:
             why = f"no group: {error}"
@@ -136,7 +155,7 @@ class Side:
             return
         group = self._group
         assert isinstance(group, capi.Group)
-        stream = torch.cuda.current_stream().cuda_stream if self._device == "cuda" else 0
+        stream = torch.cuda.current_stream(self._gpu()).cuda_stream if self._device == "cuda" else 0
         group.set_timeout(timeout)
         try:
             group.collective(step, stream)

@@ -105,7 +105,11 @@ std::map<std::string, std::string> commsir::torch_c10d::Backend::groupCounts() {
 commsir_group *
 commsir::torch_c10d::Backend::groupOn(const c10::Device &device) {
   checkUsable("group");
-  return side(device).use();
+  c10::Device used = device;
+  if (device.is_cuda() && !device.has_index())
+    used = c10::impl::VirtualGuardImpl(device.type()).getDevice();
+  checkDevice("group", used);
+  return side(used).use();
 }
 
 //===----------------------------------------------------------------------===//
@@ -151,12 +155,29 @@ void commsir::torch_c10d::Backend::checkTensors(const Call &call) const {
     }
 }
 
+/// A process group has one GPU on each rank, as it is in one group of CommsIR:
+/// that of its first call.
+void commsir::torch_c10d::Backend::checkDevice(const char *name,
+                                               const c10::Device &device) {
+  if (device.is_cpu())
+    return;
+  const c10::Device &own = side(device).of();
+  TORCH_CHECK(
+      own == device, "commsir: ", name, " got tensors on ", device,
+      ", but process group ", settings.name, " works on ", own,
+      ", where its first call was; move the tensors there (tensor.to(\"", own,
+      "\")), or make another group for ", device,
+      ". Call torch.cuda.set_device before the first call to choose "
+      "the GPU of what is made without one");
+}
+
 WorkPtr commsir::torch_c10d::Backend::submit(CallPtr call) {
   if (!call->inputs.empty())
     call->device = call->inputs.front().device();
   else if (!call->outputs.empty())
     call->device = call->outputs.front().device();
   checkTensors(*call);
+  checkDevice(call->name, call->device);
   if (!call->pointToPoint)
     call->sequence = ++sequence;
   else

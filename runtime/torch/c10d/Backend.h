@@ -129,6 +129,7 @@ private:
                   std::chrono::milliseconds timeout, bool async);
   void checkUsable(const char *name) const;
   void checkTensors(const Call &call) const;
+  void checkDevice(const char *name, const c10::Device &device);
   WorkPtr submit(CallPtr call);
   WorkPtr enqueue(CallPtr call, std::vector<CallPtr> calls);
   void runOnCpu(const CallPtr &call, const std::vector<CallPtr> &calls);

@@ -74,6 +74,40 @@ static at::Tensor padded(Call &call, const at::Tensor &tensor, int64_t each) {
   return tensor.numel() == each ? tensor : packed(call, {tensor}, each);
 }
 
+static bool areAlike(const Tensors &list) {
+  return std::all_of(list.begin(), list.end(), [&](const at::Tensor &tensor) {
+    return tensor.numel() == list.front().numel();
+  });
+}
+
+/// Lists of tensors of several sizes, one a rank, have to be alike on all
+/// ranks, and a kernel sees the greatest alone: ranks compare them. On GPUs
+/// their hosts would have to wait for that.
+static void compareSizes(Call &call, const Tensors &list) {
+  if (!list.front().is_cpu() || areAlike(list))
+    return;
+  std::vector<int64_t> sizes;
+  for (const at::Tensor &tensor : list)
+    sizes.push_back(tensor.numel());
+  auto ranks = static_cast<int64_t>(sizes.size());
+  at::Tensor own = call.kept.emplace_back(at::tensor(sizes, at::kLong));
+  at::Tensor all = call.scratch(ranks * ranks, own.options());
+  call.steps.insert(call.steps.begin(),
+                    {"all_gather", "", "i64", 0, own.data_ptr(), ranks,
+                     all.data_ptr(), ranks * ranks});
+  call.unpack.insert(call.unpack.begin(), [=, name = call.name] {
+    const int64_t *first = all.data_ptr<int64_t>();
+    for (int64_t rank = 1; rank < ranks; ++rank)
+      if (!std::equal(first, first + ranks, first + rank * ranks))
+        C10_THROW_ERROR(
+            DistBackendError,
+            c10::str("commsir: ", name, ": rank 0 has a list of tensors of ",
+                     at::IntArrayRef(first, ranks), " elements, rank ", rank,
+                     " of ", at::IntArrayRef(first + rank * ranks, ranks),
+                     "; give lists that are alike on all ranks"));
+  });
+}
+
 static at::Tensor bytesOf(const at::Tensor &tensor) {
   return tensor.contiguous().view({-1}).view(at::kByte);
 }
@@ -205,7 +239,7 @@ WorkPtr Self::barrier(const c10d::BarrierOptions &opts) {
                               : c10::Device(at::kCUDA, opts.device_ids[0])));
   at::Tensor token = at::zeros({1}, at::TensorOptions(at::kInt).device(device));
   call->kept.push_back(token);
-  call->device = device;
+  call->device = token.device();
   call->hostWaits = true;
   call->reduceStep("all_reduce", c10d::ReduceOp::SUM, token, token, size_);
   call->delegated = [=](c10d::Backend &other) { return other.barrier(opts); };
@@ -234,6 +268,7 @@ WorkPtr Self::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
   int64_t each = mostElements(list);
   at::Tensor part = padded(*call, input, each);
   call->copyStep("all_gather", part, unpacked(*call, list, each));
+  compareSizes(*call, list);
   call->delegated = [=](c10d::Backend &other) {
     std::vector<Tensors> lists{list};
     Tensors one{input};
@@ -323,9 +358,9 @@ WorkPtr Self::allgather_coalesced(std::vector<Tensors> &outputs,
                 inputs.size(), " inputs and ", list.size(),
                 " outputs of a rank");
     for (size_t i = 0; i < list.size(); ++i) {
-      TORCH_CHECK(list[i].nbytes() == inputs[i].nbytes(),
-                  "commsir: ", call->name, ": output ", i,
-                  " is not as large as its input");
+      checkType(call->name, inputs[i], list[i]);
+      TORCH_CHECK(list[i].numel() == inputs[i].numel(), "commsir: ", call->name,
+                  ": output ", i, " is not as large as its input");
       perTensor[i].push_back(list[i]);
       call->outputs.push_back(list[i]);
     }
@@ -477,12 +512,11 @@ WorkPtr Self::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
               "commsir: reduce_scatter of ", list[rank_].numel(),
               " elements into a tensor of ", output.numel());
   int64_t each = mostElements(list);
-  at::Tensor part = output;
-  if (each != output.numel()) {
-    part = unpacked(*call, {output}, each);
-  }
+  // What ranks have not compared yet is not written.
+  at::Tensor part = areAlike(list) ? output : unpacked(*call, {output}, each);
   call->reduceStep("reduce_scatter", opts.reduceOp, packed(*call, list, each),
                    part, size_);
+  compareSizes(*call, list);
   call->delegated = [=](c10d::Backend &other) {
     std::vector<Tensors> lists{list};
     Tensors one{output};
@@ -533,6 +567,7 @@ Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
   int64_t each = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     checkType(call->name, inputs.front(), inputs[i]);
+    checkType(call->name, inputs.front(), outputs[i]);
     TORCH_CHECK(inputs[i].numel() == outputs[i].numel() * size_,
                 "commsir: ", call->name, ": input ", i, " must hold ", size_,
                 " times its output");
@@ -567,18 +602,43 @@ Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
 // All-to-all
 //===----------------------------------------------------------------------===//
 
-/// Sizes that differ by peer: the ranks agree on the greatest, and exchange
-/// pieces of that size.
-static void exchangeUneven(const Launch &launch, const Tensors &outputs,
-                           const Tensors &inputs) {
-  int64_t most = std::max(mostElements(outputs), mostElements(inputs));
-  at::Tensor agreed = at::full({1}, most, at::kLong);
-  Step ask{"all_reduce",      "max", "i64", 0, agreed.data_ptr(), 1,
-           agreed.data_ptr(), 1};
-  launch(ask);
+/// What each rank sends to each other, and then what it expects of each.
+static at::Tensor sizesOf(const Tensors &inputs, const Tensors &outputs) {
+  std::vector<int64_t> sizes;
+  for (const Tensors *list : {&inputs, &outputs})
+    for (const at::Tensor &tensor : *list)
+      sizes.push_back(tensor.numel());
+  return at::tensor(sizes, at::kLong);
+}
+
+/// `all` is [rank][sends, expects][peer]: the same on all ranks, so that all of
+/// them refuse what does not fit.
+static void checkSizes(const char *name, const at::Tensor &all, int64_t ranks) {
+  auto sizes = all.accessor<int64_t, 3>();
+  for (int64_t from = 0; from < ranks; ++from)
+    for (int64_t to = 0; to < ranks; ++to)
+      if (sizes[from][0][to] != sizes[to][1][from])
+        C10_THROW_ERROR(
+            DistBackendError,
+            c10::str("commsir: ", name, ": rank ", from, " sends ",
+                     sizes[from][0][to], " elements to rank ", to,
+                     ", which expects ", sizes[to][1][from],
+                     ". Nothing was exchanged; give sizes that agree"));
+}
+
+/// Sizes that differ by peer: the ranks tell each other all of them, and
+/// exchange pieces of the greatest.
+static void exchangeUneven(const char *name, const Launch &launch,
+                           const Tensors &outputs, const Tensors &inputs) {
+  auto ranks = static_cast<int64_t>(inputs.size());
+  at::Tensor own = sizesOf(inputs, outputs);
+  at::Tensor all = at::empty({ranks, 2, ranks}, at::kLong);
+  launch({"all_gather", "", "i64", 0, own.data_ptr(), own.numel(),
+          all.data_ptr(), all.numel()});
+  checkSizes(name, all, ranks);
   // A power of two: few kernels for many sizes.
   int64_t each = 1;
-  while (each < agreed.item<int64_t>())
+  while (each < all.max().item<int64_t>())
     each *= 2;
   Call copies;
   at::Tensor in = packed(copies, inputs, each);
@@ -606,12 +666,11 @@ static void uneven(Call &call, Tensors outputs, Tensors inputs) {
     call.notOwn = "sizes that differ by peer";
   int64_t ranks = static_cast<int64_t>(inputs.size());
   at::Tensor all = call.scratch(ranks, inputs.front().options());
-  at::Tensor most = call.scratch(1, inputs.front().options().dtype(at::kLong));
-  call.steps.push_back(
-      {"all_reduce", "max", "i64", 0, most.data_ptr(), 1, most.data_ptr(), 1});
+  at::Tensor sizes = call.scratch(1, inputs.front().options().dtype(at::kLong));
+  call.copyStep("all_gather", sizes, sizes);
   call.copyStep("all_to_all", all, all);
-  call.own = [=](const Launch &launch) {
-    exchangeUneven(launch, outputs, inputs);
+  call.own = [=, name = call.name](const Launch &launch) {
+    exchangeUneven(name, launch, outputs, inputs);
   };
 }
 

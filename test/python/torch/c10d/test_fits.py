@@ -1,0 +1,22 @@
+"""Tensors that do not fit, with the backend in C++ and in Python; four ranks on the CPU."""
+
+from __future__ import annotations
+
+import fits_checks
+from harness import World
+
+
+def test_splits_that_differ_are_named_on_every_rank(world: World) -> None:
+    for said in world.run(fits_checks.splits):
+        for text in said:
+            assert "rank 0 sends 3 elements to rank 1, which expects 2" in text, said
+
+
+def test_lists_that_differ_are_named_on_every_rank(world: World) -> None:
+    for said in world.run(fits_checks.lists):
+        for text in said:
+            assert "rank 0 has a list of tensors of [3, 2, 2, 1] elements, rank 1 of [3, 2, 1, 1]" in text, said
+
+
+def test_arguments(world: World) -> None:
+    world.run(fits_checks.arguments)
