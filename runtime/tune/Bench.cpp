@@ -550,6 +550,6 @@ int commsir::tune::benchMain(int argc, char **argv) {
     return runExplain(*plan);
   }
   if (!plan->tune.empty() && !isTuneWorker())
-    return runTune(*plan, argv);
+    return runTune(*plan);
   return runBench(*plan);
 }

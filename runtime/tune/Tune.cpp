@@ -7,6 +7,7 @@
 
 #include "runtime/tune/Tune.h"
 
+#include "runtime/OwnCommand.h"
 #include "runtime/Version.h"
 #include "runtime/driver/AtomicFile.h"
 #include "runtime/driver/Progress.h"
@@ -20,8 +21,8 @@
 #include <csignal>
 #include <ctime>
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <set>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
@@ -199,11 +200,11 @@ public:
   bool isBroken() const { return broken; }
   /// Whether something was asked for that the journal does not have.
   bool hasLeftOut() const { return leftOut; }
-
   /// Whether nothing was tried at a size before the time was up.
   bool hasNotReached(size_t range, int64_t size) const {
     return leftOut && !tried.contains({range, size});
   }
+
 private:
   std::string keyOf(const Problem &problem, const Way &way) const;
   void setProblem(const Problem &problem);
@@ -218,9 +219,9 @@ private:
   std::optional<Problem> current;
   std::unique_ptr<Reference> reference;
   bool broken = false, leftOut = false;
-};
   /// Ranges and sizes where a way was tried, whatever became of it.
   std::set<std::pair<size_t, int64_t>> tried;
+};
 } // namespace
 
 std::string Measurer::keyOf(const Problem &problem, const Way &way) const {
@@ -387,9 +388,9 @@ Measurer::measure(size_t range, int64_t size,
   std::vector<std::optional<double>> times;
   for (const std::string &key : keys) {
     const Journal::Outcome *outcome = journal.find(key);
-    times.push_back(outcome ? outcome->time : std::nullopt);
     if (outcome)
       tried.insert({range, size});
+    times.push_back(outcome ? outcome->time : std::nullopt);
   }
   return times;
 }
@@ -603,7 +604,7 @@ static void passOn(int signal) {
     kill(workerToEnd, signal);
 }
 
-static pid_t startWorker(char **argv, double until) {
+static pid_t startWorker(const std::vector<char *> &command, double until) {
   pid_t parent = getpid();
   pid_t child = fork();
   if (child != 0)
@@ -613,7 +614,7 @@ static pid_t startWorker(char **argv, double until) {
   if (getppid() != parent)
     _exit(127);
   setenv(kWorker, llvm::formatv("{0:f3}", until).str().c_str(), 1);
-  execv("/proc/self/exe", argv);
+  execv("/proc/self/exe", command.data());
   _exit(127);
 }
 
@@ -642,16 +643,23 @@ static int waitFor(pid_t worker, const std::string &journal) {
   }
 }
 
-int commsir::tune::runTune(const Plan &plan, char **argv) {
+int commsir::tune::runTune(const Plan &plan) {
   if (llvm::Error error = driver::OutputFiles::checkFolder(plan.tune))
     return fail(llvm::toString(std::move(error)));
   std::string journal = plan.tune + ".journal";
   double until = now() + double(plan.budget);
+  auto words = getOwnCommand({});
+  if (!words)
+    return fail(llvm::toString(words.takeError()));
+  std::vector<char *> command;
+  for (std::string &word : *words)
+    command.push_back(word.data());
+  command.push_back(nullptr);
   for (int signal : kEndings)
     std::signal(signal, passOn);
   for (int fruitless = 0; fruitless < 3;) {
     int64_t before = sizeOf(journal);
-    pid_t worker = startWorker(argv, until);
+    pid_t worker = startWorker(command, until);
     if (worker < 0)
       return fail("cannot start a process that measures");
     workerToEnd = worker;

@@ -69,7 +69,7 @@ inline constexpr int kRestart = 75;
 int runTuneWorker(Plan &plan, Target &target);
 
 /// Runs workers until one ends well, or none gets on.
-int runTune(const Plan &plan, char **argv);
+int runTune(const Plan &plan);
 
 /// Whether this process is a worker.
 bool isTuneWorker();

@@ -7,12 +7,13 @@
 
 #include "runtime/driver/cuda/RankProcess.h"
 
+#include "runtime/OwnCommand.h"
 #include "runtime/cuda/Seconds.h"
 #include "runtime/driver/Options.h"
 #include "runtime/driver/cuda/RankRun.h"
 #include "runtime/driver/cuda/SharedRun.h"
-
 #include "runtime/jit/CacheSettings.h"
+
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
@@ -28,20 +29,28 @@ extern char **environ;
 /// First argument of a process that runs a rank.
 static constexpr llvm::StringLiteral kRankProcess = "--rank-process";
 
+/// What this program works with: its main function's.
+static llvm::ArrayRef<const char *> toolArguments;
+
 llvm::Expected<pid_t> commsir::driver::startRank(int file, int64_t rank,
                                                  int device) {
-  std::string words[] = {"comms-run", kRankProcess.str(), std::to_string(file),
-                         std::to_string(rank), std::to_string(device)};
-  char *arguments[] = {words[0].data(), words[1].data(), words[2].data(),
-                       words[3].data(), words[4].data(), nullptr};
+  auto words = getOwnCommand(toolArguments);
+  if (!words)
+    return words.takeError();
+  words->insert(words->end(), {kRankProcess.str(), std::to_string(file),
+                               std::to_string(rank), std::to_string(device)});
+  std::vector<char *> arguments;
+  for (std::string &word : *words)
+    arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   // Standard output is the report's alone.
   posix_spawn_file_actions_adddup2(&actions, 2, 1);
   pid_t pid = 0;
-  int failed = posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, arguments,
-                           environ);
+  int failed = posix_spawn(&pid, "/proc/self/exe", &actions, nullptr,
+                           arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (failed)
     return llvm::createStringError(
@@ -63,6 +72,7 @@ static void meet(SharedRun &shared) {
 static int runRank(int file, int64_t rank, int device) {
   // Nobody would read what it computes.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  jit::leaveSpeakingToParent();
   SharedRun shared;
   if (!shared.open(file))
     return ExitUsage;
@@ -72,7 +82,6 @@ static int runRank(int file, int64_t rank, int device) {
     return ExitUsage;
   task->group.rank = rank;
   task->group.device = device;
-  jit::leaveSpeakingToParent();
   Neighbours neighbours;
   neighbours.meet = [&] { meet(shared); };
   neighbours.isCancelled = [&] { return shared.state().cancelled != 0; };
@@ -88,6 +97,7 @@ static int runRank(int file, int64_t rank, int device) {
 
 std::optional<int>
 commsir::driver::runAsRank(llvm::ArrayRef<const char *> arguments) {
+  toolArguments = arguments.drop_front();
   if (arguments.size() != 5 || arguments[1] != kRankProcess)
     return std::nullopt;
   int file = -1, device = -1;

@@ -21,8 +21,8 @@ namespace commsir::driver {
 /// GPU `device`.
 llvm::Expected<pid_t> startRank(int file, int64_t rank, int device);
 
-/// If `arguments` are those that `startRank` gives, runs that rank and returns
-/// its exit status.
+/// If `arguments`, which stay where they are, are those that `startRank` gives,
+/// runs that rank and returns its exit status. `startRank` comes after this.
 std::optional<int> runAsRank(llvm::ArrayRef<const char *> arguments);
 
 } // namespace commsir::driver
