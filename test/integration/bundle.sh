@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Checks an archive of programs that travels:
-#   test/integration/bundle.sh commsir-bundle.tar.xz
-# its size, what of glibc it needs, and that it runs with an empty environment.
+#   test/integration/bundle.sh commsir-bundle.tar.xz [DRIVER]
+# its size, what of glibc it needs, and that it does the demo's job with an empty
+# environment; with the folder DRIVER of a CUDA driver that only pretends
+# (build/lib/fake-cuda), on GPUs too. other-linux.sh does the same on another Linux.
 set -euo pipefail
 
-bundle=${1:?usage: bundle.sh ARCHIVE}
+bundle=${1:?usage: bundle.sh ARCHIVE [DRIVER]}
+driver=${2:+$(realpath "$2")}
 source=$(cd "$(dirname "$0")/../.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -12,17 +15,15 @@ fail() { echo "bundle.sh: error: $*" >&2; exit 1; }
 
 bytes=$(stat -c %s "$bundle")
 [ "$bytes" -le 40000000 ] || fail "it has $bytes bytes, more than 40 MB"
-tar -C "$folder" -xf "$bundle"
-for program in "$folder"/bin/*; do
+mkdir "$folder/unpacked"
+tar -C "$folder/unpacked" -xf "$bundle"
+for program in "$folder"/unpacked/bin/*; do
   name=$(basename "$program")
   needed=$(readelf -dW "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -Ev '^(libc|libm|ld-linux-x86-64)\.so' || true)
   [ -z "$needed" ] || fail "$name needs $needed, which a host may not have"
   newest=$(readelf --dyn-syms -W "$program" | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -1)
   [ "$(printf '%s\nGLIBC_2.35\n' "$newest" | sort -V | tail -1)" = GLIBC_2.35 ] || fail "$name needs $newest, not 2.35"
-  env -i "$program" --version >/dev/null || fail "$name does not run"
 done
-cd "$folder"
-env -i HOME="$folder" bin/comms-run "$source/test/tools/Inputs/sum.mlir" --ranks 3 --input x=iota >said ||
-  fail "comms-run ends with status $?"
-grep -q '^sum: 3 ranks' said || fail "comms-run says: $(cat said)"
-echo "$(basename "$bundle"): $bytes bytes; $(cd bin && echo *), runs with nothing but glibc 2.35"
+"$source/test/integration/elsewhere-files.sh" "$folder/files"
+env -i "$source/test/integration/use-elsewhere.sh" "$folder/unpacked/bin" "$folder/files" "$driver"
+echo "$(basename "$bundle"): $bytes bytes; $(cd "$folder/unpacked/bin" && echo *), run with nothing but glibc 2.35${driver:+ and a driver}"
