@@ -202,6 +202,11 @@ commsir_status commsir_group_poll(commsir_group *group) {
   });
 }
 
+char *commsir_group_ended(commsir_group *group) {
+  auto why = group ? group->group->ended() : std::nullopt;
+  return why ? capi::copyText(*why) : nullptr;
+}
+
 commsir_status commsir_group_finish(commsir_group *group, void *stream) {
   return guard([&] {
     if (!group)
@@ -305,6 +310,7 @@ static group::CollectiveCall callOf(const commsir_collective &call,
   set(made.op, call.op);
   set(made.reduction, call.reduction);
   set(made.elementType, call.type);
+  set(made.typeName, call.type_name);
   set(made.algorithm, call.algorithm);
   set(made.protocol, call.protocol);
   made.root = call.root;

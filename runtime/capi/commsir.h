@@ -113,6 +113,11 @@ COMMSIR_API commsir_status commsir_group_set_timeout(commsir_group *,
 COMMSIR_API void commsir_set_interrupt(int (*check)(void));
 /* The first failure that launches have reported since. Does not wait. */
 COMMSIR_API commsir_status commsir_group_poll(commsir_group *);
+/* Why the group can no longer be used, as the first failure has it, to be
+ * freed; null: it can. On the CPU so it is, too, after a collective in which
+ * ranks disagreed and that has failed on all of them: in the next call they
+ * meet again. */
+COMMSIR_API char *commsir_group_ended(commsir_group *);
 /* Waits until what was put into `stream` has ended, then as
  * commsir_group_poll. CPU: calls have ended when they return. */
 COMMSIR_API commsir_status commsir_group_finish(commsir_group *, void *stream);
@@ -207,6 +212,10 @@ typedef struct {
   const char *algorithm, *protocol;
   /* all_to_all_v alone: elements to and from each rank; else not read. */
   const int64_t *send_counts, *recv_counts;
+  /* What the caller takes the elements for ("ui8", "complex<f32>"), where
+   * `type` says only how they are moved: ranks whose names differ are told so
+   * (COMMSIR_DISAGREE). Null: `type`. */
+  const char *type_name;
 } commsir_collective;
 COMMSIR_API commsir_status commsir_group_collective(commsir_group *,
                                                     const commsir_collective *,

@@ -153,10 +153,15 @@ std::string Scheduler::describeBarrier(const Fiber &fiber) const {
   }
   if (unnamed)
     who += " and " + number(unnamed) + " more";
-  return (barrier.block < 0 ? std::string("barrier of all blocks")
-                            : "barrier of block " + number(barrier.block)) +
-         " of " + number(barrier.size) + " ranks: saw " +
-         number(barrier.total - all) + " arrive, wants " +
+  std::string text =
+      (barrier.block < 0 ? std::string("barrier of all blocks")
+                         : "barrier of block " + number(barrier.block)) +
+      " of " + number(barrier.size) + " ranks: ";
+  // The last of processes may come while this one gives up.
+  if (!all)
+    return text + "all " + number(barrier.total) +
+           " have arrived since it was given up";
+  return text + "saw " + number(barrier.total - all) + " arrive, wants " +
          number(barrier.total) + who + " should have arrived";
 }
 

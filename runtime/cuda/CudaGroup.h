@@ -109,7 +109,8 @@ public:
   /// "all_reduce 'k' by one_shot/lamport, 8 blocks of 1 x 512 threads".
   std::string describe() const {
     jit::LaunchShape shape = kernel->shape();
-    std::string text = "kernel '" + name().str() + "' (";
+    std::string text = "kernel '" + name().str() + "'" +
+                       (label.empty() ? "" : " of " + label) + " (";
     for (const jit::Choice &choice : choices())
       text +=
           choice.op + " by " + choice.algorithm + "/" + choice.protocol + ", ";
@@ -121,6 +122,8 @@ public:
   std::unique_ptr<jit::CudaKernel> kernel;
   std::unique_ptr<KernelCode> code;
   ChannelLayout layout;
+  /// Of what its arrays hold, where the source does not say it.
+  std::string label;
   uint64_t digest = 0;
   bool concurrent = false;
   /// Number of its first launch.
@@ -176,6 +179,7 @@ public:
                      llvm::ArrayRef<group::Argument> arguments,
                      void *stream) override;
   llvm::Error poll() override;
+  std::optional<std::string> ended() const override;
   void abort(llvm::StringRef reason) override;
   llvm::Expected<std::unique_ptr<Group>>
   shrink(llvm::ArrayRef<int64_t> survivors, group::Store &store) override;

@@ -208,6 +208,14 @@ llvm::Error CudaGroup::poll() {
   return llvm::Error::success();
 }
 
+std::optional<std::string> CudaGroup::ended() const {
+  if (!isStopped)
+    return mesh->whyLost().empty() ? std::nullopt
+                                   : std::optional(mesh->whyLost());
+  std::lock_guard lock(stopMutex);
+  return stopReason;
+}
+
 /// The first reason counts; abort words are written every time.
 void CudaGroup::stop(llvm::StringRef reason, Kind kind) {
   {

@@ -15,6 +15,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace commsir;
 using namespace commsir::cuda;
@@ -51,7 +52,9 @@ llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
   if (!layout)
     return layout.takeError();
   made.layout = std::move(*layout);
-  made.digest = digestOf(request, *made.kernel);
+  made.label = request.label;
+  made.digest = digestOf(request, *made.kernel) ^
+                (made.label.empty() ? 0 : llvm::xxh3_64bits(made.label) << 1);
   made.concurrent = request.concurrent;
   made.firstLaunch = request.firstLaunch;
   for (auto [number, argument] : llvm::enumerate(made.kernel->args()))
@@ -240,7 +243,7 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
   if (!request.members.empty())
     return usage("a group of GPUs has no kernels for a part of its ranks: make "
                  "a group of those ranks");
-  std::string key = keyOf(request);
+  std::string key = keyOf(request) + "\n" + request.label;
   auto known = byRequest.find(key);
   bool isKnown = known != byRequest.end();
   if (isKnown &&

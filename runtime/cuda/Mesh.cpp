@@ -368,14 +368,22 @@ Mesh::receive(int peer, llvm::StringRef what, double until) {
   return std::pair(rest.drop_front(header.whatBytes).str(), std::move(file));
 }
 
+/// Messages that were not read would be taken for the next ones.
+llvm::Error Mesh::lose(llvm::Error error) {
+  lost = llvm::toStringWithoutConsuming(error);
+  return error;
+}
+
 llvm::Expected<std::vector<std::string>>
 Mesh::all(llvm::StringRef what, llvm::StringRef mine, double timeout) {
+  if (!lost.empty())
+    return fail("ranks can agree on nothing any more: " + lost);
   double until = now() + timeout;
   ++sequence;
   for (int peer = 0; peer < getRanks(); ++peer)
     if (peer != rank)
       if (auto error = send(peer, what, mine, -1))
-        return std::move(error);
+        return lose(std::move(error));
   std::vector<std::string> result(getRanks());
   for (int peer = 0; peer < getRanks(); ++peer) {
     if (peer == rank) {
@@ -384,7 +392,7 @@ Mesh::all(llvm::StringRef what, llvm::StringRef mine, double timeout) {
     }
     auto theirs = receive(peer, what, until);
     if (!theirs)
-      return theirs.takeError();
+      return lose(theirs.takeError());
     result[peer] = std::move(theirs->first);
   }
   return result;
@@ -404,21 +412,23 @@ llvm::Error Mesh::agree(llvm::StringRef what, llvm::Error mine,
 
 llvm::Expected<std::vector<File>>
 Mesh::exchange(llvm::StringRef what, const File &file, double timeout) {
+  if (!lost.empty())
+    return fail("ranks can agree on nothing any more: " + lost);
   double until = now() + timeout;
   ++sequence;
   for (int peer = 0; peer < getRanks(); ++peer)
     if (peer != rank)
       if (auto error = send(peer, what, "", file.get()))
-        return std::move(error);
+        return lose(std::move(error));
   std::vector<File> result(getRanks());
   for (int peer = 0; peer < getRanks(); ++peer) {
     if (peer == rank)
       continue;
     auto theirs = receive(peer, what, until);
     if (!theirs)
-      return theirs.takeError();
+      return lose(theirs.takeError());
     if (!theirs->second)
-      return fail("rank " + llvm::Twine(peer) + " sent no file");
+      return lose(fail("rank " + llvm::Twine(peer) + " sent no file"));
     result[peer] = std::move(theirs->second);
   }
   return result;

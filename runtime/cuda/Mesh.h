@@ -69,6 +69,9 @@ public:
   /// Ends the waits of this rank, in flight and to come.
   void cancel();
 
+  /// Why ranks can exchange nothing any more; "": they can.
+  const std::string &whyLost() const { return lost; }
+
   /// "" while `peer` is there; else "its process (pid 7) has ended" or the
   /// like.
   std::string whyAbsent(int peer) const;
@@ -88,9 +91,11 @@ private:
   llvm::Error waitFor(int descriptor, short events, double until,
                       const llvm::Twine &whom);
   llvm::Error absent(int peer, llvm::StringRef what) const;
+  llvm::Error lose(llvm::Error error);
 
   int rank;
   uint32_t sequence = 0;
+  std::string lost;
   std::vector<Peer> peers;
   /// Readable once `cancel` was called.
   File cancelled;

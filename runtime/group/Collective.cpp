@@ -116,9 +116,9 @@ struct Scratch {
 
 static Key keyOf(const CollectiveCall &call) {
   Key key;
-  key << call.op << call.reduction << call.elementType << call.root << call.peer
-      << call.input.elements << call.output.elements << call.algorithm
-      << call.protocol;
+  key << call.op << call.reduction << call.elementType << call.typeName
+      << call.root << call.peer << call.input.elements << call.output.elements
+      << call.algorithm << call.protocol;
   return key;
 }
 
@@ -146,6 +146,9 @@ struct Collectives::Impl {
        bool makesRoom = true);
   llvm::Error discardOldest(Shelf &shelf);
   llvm::Error followTables();
+  llvm::Error note(llvm::Error error);
+  llvm::Error mend();
+  bool mayBeHurt() const { return hurt || mends != group.timesMended(); }
   Shelf &shelfOf(llvm::ArrayRef<int64_t> members) {
     return shelves[members.vec()];
   }
@@ -195,6 +198,9 @@ struct Collectives::Impl {
   llvm::StringMap<int64_t> fusedPieces;
   /// Counts what changes which kernel a call gets.
   uint64_t age = 0;
+  /// A call has failed: ranks may have to meet again first.
+  bool hurt = false;
+  uint64_t mends = group.timesMended();
   /// That the kernels on the shelves were chosen from; none on the CPU.
   uint64_t tables = group.onGpu() ? tune::getTablesDigest() : 0;
   /// Of calls at once, and of the last capture.
@@ -238,6 +244,40 @@ llvm::Error Collectives::Impl::followTables() {
     while (!shelf.kernels.empty())
       if (llvm::Error error = discardOldest(shelf))
         return error;
+  return llvm::Error::success();
+}
+
+/// Keeps in mind that a call has failed. In one that differed by rank they have
+/// counted different sizes, and would choose different kernels later.
+llvm::Error Collectives::Impl::note(llvm::Error error) {
+  if (!error)
+    return error;
+  hurt = true;
+  bool differs = false;
+  llvm::visitErrors(error, [&](const llvm::ErrorInfoBase &one) {
+    differs |= one.isA<GroupError>() &&
+               static_cast<const GroupError &>(one).getKind() == Kind::Disagree;
+  });
+  if (!differs)
+    return error;
+  ++age;
+  Shelf &all = shelfOf({});
+  all.sizes.clear();
+  all.owned.clear();
+  return error;
+}
+
+/// After a call that has failed, or kernels that are gone.
+llvm::Error Collectives::Impl::mend() {
+  if (llvm::Error error = group.mend())
+    return error;
+  hurt = false;
+  if (mends == group.timesMended())
+    return llvm::Error::success();
+  mends = group.timesMended();
+  ++age;
+  shelfOf({}) = Shelf();
+  fusedPieces.clear();
   return llvm::Error::success();
 }
 
@@ -613,6 +653,7 @@ llvm::Error Collectives::Impl::runVarying(Collectives &collectives,
   CollectiveCall exchange;
   exchange.op = "all_to_all";
   exchange.elementType = call.elementType;
+  exchange.typeName = call.typeName;
   exchange.input = {*in, part * ranks};
   exchange.output = {*out, part * ranks};
   if (llvm::Error error = collectives.run(exchange, stream))
@@ -682,6 +723,9 @@ llvm::Expected<int64_t> Collectives::Impl::exchangeSizes(
 llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
   if (call.op == "all_to_all_v" && !whyNot(call))
     return impl->runVarying(*this, call, stream);
+  if (impl->mayBeHurt())
+    if (llvm::Error error = impl->mend())
+      return error;
   if (impl->group.onGpu())
     if (llvm::Error error = impl->followTables())
       return error;
@@ -707,7 +751,7 @@ llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
   llvm::Error error = impl->runPlan(**plan, isDirect, stream);
   impl->group.announce(0, "");
   ++(impl->staged ? impl->counted.staged : impl->counted.inPlace);
-  return error;
+  return impl->note(std::move(error));
 }
 
 std::optional<std::string>
@@ -738,14 +782,16 @@ llvm::Expected<FusedPlan *> Collectives::Impl::planOf(const FusedCall &call,
       llvm::formatv("{0} {1} of {2}x{3} {4} with arithmetic", call.op,
                     call.reduction, call.rows, call.columns, call.elementType);
   Shelf &shelf = shelfOf({});
+  group.announce(plan.digest, plan.text);
   auto kept = find(shelf, *source, {}, plan.text, stream, [&] {
     KernelRequest request;
     request.source = *source;
     request.name = call.op;
     return request;
   });
+  group.announce(0, "");
   if (!kept)
-    return kept.takeError();
+    return note(kept.takeError());
   keep(plan, shelf, **kept);
   plan.widths.push_back(*elementBytesOf(call.elementType));
   for (const auto *operands : {&call.arguments, &call.outputs})
@@ -809,6 +855,9 @@ llvm::Error Collectives::Impl::runRows(Collectives &collectives,
 }
 
 llvm::Error Collectives::run(const FusedCall &call, void *stream) {
+  if (impl->mayBeHurt())
+    if (llvm::Error error = impl->mend())
+      return error;
   if (impl->group.onGpu())
     if (llvm::Error error = impl->followTables())
       return error;
@@ -842,5 +891,5 @@ llvm::Error Collectives::run(const FusedCall &call, void *stream) {
       impl->group.launch(*(*plan)->kept->kernel, arguments, stream);
   impl->group.announce(0, "");
   ++impl->counted.inPlace;
-  return error;
+  return impl->note(std::move(error));
 }

@@ -35,6 +35,10 @@ struct CollectiveCall {
   std::string reduction;
   /// As MLIR writes it.
   std::string elementType;
+  /// What the caller takes the elements for ("ui8", "complex<f32>"), where
+  /// `elementType` says only how they are moved or calculated with. Ranks whose
+  /// names differ disagree. Empty: `elementType`.
+  std::string typeName;
   int64_t root = 0;
   /// send and recv: the other rank.
   int64_t peer = 0;

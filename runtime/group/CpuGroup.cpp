@@ -26,7 +26,9 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace commsir;
@@ -346,8 +348,9 @@ CpuGroup::~CpuGroup() {
       ::close(process);
   if (!segment.data() || forks != forkCount)
     return;
-  Life member = Life::Member;
-  ownSeat().life.compare_exchange_strong(member, Life::Left);
+  Life life = ownSeat().life.load(std::memory_order_relaxed);
+  if (life == Life::Member || (life == Life::Failed && hurt))
+    ownSeat().life.compare_exchange_strong(life, Life::Left);
   wakeAll();
 }
 
@@ -360,19 +363,30 @@ commsir::group::createCpuGroup(const GroupOptions &options, Store &store) {
 // Trouble
 //===----------------------------------------------------------------------===//
 
+bool CpuGroup::isForked() const { return forks != forkCount; }
+
 llvm::Error CpuGroup::failure() const {
   std::lock_guard<std::mutex> guard(lock);
   return llvm::make_error<GroupError>(failureKind, failureText);
 }
 
+/// For calls that come later: they are not what has failed.
+llvm::Error CpuGroup::over() const {
+  std::lock_guard<std::mutex> guard(lock);
+  return makeError(failureKind, "group '" + settings.name +
+                                    "' can no longer be used: " + failureText +
+                                    "\n  make a new group of all ranks, or "
+                                    "shrink this one to those that are left");
+}
+
 llvm::Error CpuGroup::check() const {
-  if (forks != forkCount)
+  if (isForked())
     return makeError(Kind::Usage,
                      "this process was forked after group '" + settings.name +
                          "' was made: only the parent is a member; make a "
                          "group in the child");
   if (broken.load(std::memory_order_relaxed))
-    return failure();
+    return ended() ? over() : failure();
   return llvm::Error::success();
 }
 
@@ -384,20 +398,33 @@ llvm::Error CpuGroup::poll() {
 }
 
 /// Ends the group on this rank; the others hear of it when they wait.
-void CpuGroup::breakUp(Kind kind, std::string message, Life life) {
+void CpuGroup::breakUp(Kind kind, std::string message, Life life,
+                       uint64_t hurtIn) {
   {
     std::lock_guard<std::mutex> guard(lock);
-    if (broken)
+    // Who gives up does not want to go on, either.
+    if (broken && !(hurt && life == Life::Aborted))
       return;
     failureKind = kind;
     failureText = message;
+    hurt = hurtIn;
     broken = true;
     if (running)
       running->store(1, std::memory_order_relaxed);
   }
+  ownSeat().hurt.store(hurtIn, std::memory_order_relaxed);
   putText(ownSeat().reason, kReasonBytes, message);
   ownSeat().life.store(life, std::memory_order_release);
   wakeAll();
+}
+
+/// Of a step of collectives it can be mended, if this rank has not ended it.
+void CpuGroup::disagree(const Party &party, std::string message) {
+  bool isIn =
+      &party == &world && party.isCollective &&
+      party.ownPlace().ended.load(std::memory_order_relaxed) < party.step;
+  breakUp(Kind::Disagree, std::move(message), Life::Failed,
+          isIn ? party.step : 0);
 }
 
 void CpuGroup::abort(llvm::StringRef reason) {
@@ -426,6 +453,47 @@ bool CpuGroup::isGone(int64_t rank) const {
   bool ended = hasEnded(file);
   ::close(file);
   return ended;
+}
+
+/// How a process has ended, as wait() has it; -1: that cannot be known any
+/// more.
+static int findStatus(int process, int file) {
+  // Who has not been waited for is still to be seen.
+  if (auto stat = llvm::MemoryBuffer::getFileAsStream(
+          "/proc/" + number(process) + "/stat")) {
+    llvm::StringRef text = (*stat)->getBuffer().trim();
+    llvm::StringRef rest = text.substr(text.rfind(')') + 1).ltrim();
+    int status = -1;
+    if ((rest.starts_with("Z") || rest.starts_with("X")) &&
+        !rest.rsplit(' ').second.getAsInteger(10, status))
+      return status;
+  }
+  // As linux/pidfd.h of 6.15 has it: PIDFD_GET_INFO, with PIDFD_INFO_EXIT.
+  struct {
+    uint64_t mask, cgroup;
+    uint32_t ids[11];
+    int32_t status;
+  } info = {1 << 3, 0, {}, 0};
+  static_assert(sizeof info == 64);
+  if (file >= 0 && ::ioctl(file, _IOWR(0xFF, 11, info), &info) == 0 &&
+      info.mask & (1 << 3))
+    return info.status;
+  return -1;
+}
+
+/// Of a rank whose process has ended.
+std::string CpuGroup::whyDead(int64_t rank) const {
+  int process = seat(rank).process.load();
+  bool isWatched = static_cast<size_t>(rank) < processes.size();
+  int status = findStatus(process, isWatched ? processes[rank] : -1);
+  std::string how;
+  if (status >= 0 && WIFSIGNALED(status))
+    how = ", by signal " + number(WTERMSIG(status)) + " (" +
+          ::strsignal(WTERMSIG(status)) + ")";
+  else if (status >= 0)
+    how = ", with exit status " + number(WEXITSTATUS(status));
+  return "rank " + number(rank) + " (process " + number(process) +
+         ") has died" + how;
 }
 
 /// The step of `place` of that number, if it is still remembered.
@@ -477,11 +545,15 @@ std::string CpuGroup::findDisagreement(const Party &party) const {
 bool CpuGroup::findTrouble(const Party &party) {
   if (broken.load(std::memory_order_relaxed))
     return true;
-  std::string disagreement = findDisagreement(party);
-  if (!disagreement.empty()) {
-    breakUp(Kind::Disagree, disagreement);
+  auto differs = [&] {
+    std::string disagreement = findDisagreement(party);
+    if (disagreement.empty())
+      return false;
+    disagree(party, disagreement);
     return true;
-  }
+  };
+  if (differs())
+    return true;
   for (int64_t member = 0; member < party.size(); ++member) {
     int64_t rank = party.members[member];
     if (rank == settings.rank || party.places[member].ended.load(
@@ -491,6 +563,9 @@ bool CpuGroup::findTrouble(const Party &party) {
     Life life = peer.life.load(std::memory_order_acquire);
     std::string who = "rank " + number(rank);
     if (life == Life::Aborted || life == Life::Failed) {
+      // It may be what that rank has seen, since.
+      if (differs())
+        return true;
       breakUp(life == Life::Aborted ? Kind::Aborted : Kind::Peer,
               who + " has given up: " + peer.reason);
       return true;
@@ -504,8 +579,7 @@ bool CpuGroup::findTrouble(const Party &party) {
       continue;
     breakUp(Kind::Peer,
             left ? who + " has left the group; " + describeRank(party, member)
-                 : who + " (process " + number(peer.process) + ") has died; " +
-                       describeRank(party, member));
+                 : whyDead(rank) + "; " + describeRank(party, member));
     return true;
   }
   return false;
@@ -608,10 +682,17 @@ bool Waiter::isTooLong(Party &party, Clock::duration time) {
                      number(static_cast<int64_t>(party.step)) + " of group '" +
                      group.settings.name + "'" +
                      (own ? std::string(" (") + own->text + ")" : "");
-  for (int64_t member = 0; member < party.size(); ++member)
-    if (member != party.own &&
-        party.places[member].ended.load(std::memory_order_acquire) < party.step)
-      text += "\n  " + group.describeRank(party, member);
+  for (int64_t member = 0; member < party.size(); ++member) {
+    const Place &place = party.places[member];
+    if (member == party.own ||
+        place.ended.load(std::memory_order_acquire) >= party.step)
+      continue;
+    text += "\n  " + group.describeRank(party, member);
+    if (!findStep(place, party.step))
+      text += ", and has not come since; its process " +
+              number(group.seat(party.members[member]).process) + " is alive";
+  }
+  text += "\n  a rank that is only slow needs a longer timeout";
   group.breakUp(Kind::Peer, text);
   return true;
 }
@@ -649,9 +730,10 @@ bool Waiter::poll(Party &party, bool moves) {
 
 llvm::Error CpuGroup::begin(Party &party, uint64_t digest,
                             llvm::StringRef text) {
-  if (llvm::Error error = check())
+  if (llvm::Error error = ready())
     return error;
   party.digest = digest;
+  party.isCollective = announced != 0;
   uint64_t number = ++party.step;
   Step &step = party.ownPlace().steps[number % kSteps];
   step.number.store(0, std::memory_order_release);
@@ -666,11 +748,11 @@ llvm::Error CpuGroup::end(Party &party) {
   if (broken.load(std::memory_order_relaxed))
     return failure();
   std::string disagreement = findDisagreement(party);
-  party.ownPlace().ended.store(party.step, std::memory_order_release);
   if (!disagreement.empty()) {
-    breakUp(Kind::Disagree, disagreement);
+    disagree(party, disagreement);
     return failure();
   }
+  party.ownPlace().ended.store(party.step, std::memory_order_release);
   return llvm::Error::success();
 }
 
@@ -696,7 +778,7 @@ llvm::Error CpuGroup::meet(Party &party, llvm::StringRef failed) {
     return failure();
   std::string disagreement = findDisagreement(party);
   if (!disagreement.empty()) {
-    breakUp(Kind::Disagree, disagreement);
+    disagree(party, disagreement);
     return failure();
   }
   for (int64_t member = 0; member < party.size(); ++member) {
@@ -706,6 +788,32 @@ llvm::Error CpuGroup::meet(Party &party, llvm::StringRef failed) {
                                        ": " + told.reason);
   }
   return llvm::Error::success();
+}
+
+/// All members are told when they have begun this step with different texts.
+llvm::Error CpuGroup::agreeOnText(Party &party) {
+  if (llvm::Error error = meet(party))
+    return error;
+  std::string said;
+  bool differ = false;
+  const Step *own = findStep(party.ownPlace(), party.step);
+  for (int64_t member = 0; member < party.size(); ++member) {
+    // It is still there: a member waits for the others twice before its next
+    // step, or goes on from here to where all meet.
+    const Step *step = findStep(party.places[member], party.step);
+    differ |= llvm::StringRef(step->text) != own->text;
+    said += "\n  rank " + number(party.members[member]) + ": " + step->text;
+  }
+  if (!differ)
+    return llvm::Error::success();
+  if (llvm::Error error = meet(party))
+    return error;
+  return makeError(Kind::Disagree,
+                   "ranks disagree in step " +
+                       number(static_cast<int64_t>(party.step)) +
+                       " of group '" + settings.name + "'" + said +
+                       "\n  nothing was done, and the group can still be "
+                       "used: make the call again, the same on all ranks");
 }
 
 llvm::Error CpuGroup::shareSegment(Party &party, uint64_t bytes,
@@ -754,8 +862,14 @@ llvm::Expected<void *> CpuGroup::allocate(size_t bytes) {
                                       " bytes on each rank are more than can "
                                       "be addressed");
   std::string text = "allocate " + std::to_string(bytes) + " bytes";
-  if (llvm::Error error = begin(world, llvm::xxh3_64bits(text), text))
+  // Of any size: where ranks differ in that alone, nothing is broken.
+  if (llvm::Error error = begin(world, llvm::xxh3_64bits("allocate"), text))
     return std::move(error);
+  if (llvm::Error error = agreeOnText(world)) {
+    if (llvm::Error late = end(world))
+      return llvm::joinErrors(std::move(error), std::move(late));
+    return std::move(error);
+  }
   Window window;
   window.bytes = bytes;
   window.stride = strideOf(bytes);
@@ -778,7 +892,7 @@ llvm::Expected<void *> CpuGroup::allocate(size_t bytes) {
 }
 
 llvm::Error CpuGroup::release(void *base) {
-  if (llvm::Error error = check())
+  if (llvm::Error error = ready())
     return error;
   auto it = windows.find(reinterpret_cast<uintptr_t>(base));
   if (it == windows.end() || it->second.adopted)
@@ -915,12 +1029,15 @@ static std::string keyOf(const KernelRequest &request) {
 }
 
 llvm::Expected<GroupKernel *> CpuGroup::prepare(const KernelRequest &request) {
-  if (llvm::Error error = check())
+  if (llvm::Error error = ready())
     return std::move(error);
   std::string key = keyOf(request);
   auto it = kernels.find(key);
-  if (it != kernels.end())
+  if (it != kernels.end()) {
+    if (!announced)
+      it->second->keep();
     return it->second.get();
+  }
   auto party = findParty(request.members);
   if (!party)
     return party.takeError();
@@ -950,11 +1067,13 @@ llvm::Expected<GroupKernel *> CpuGroup::prepare(const KernelRequest &request) {
   }
   if (met)
     return std::move(met);
+  if (!announced)
+    (*kernel)->keep();
   return (kernels[key] = std::move(*kernel)).get();
 }
 
 llvm::Error CpuGroup::discard(GroupKernel &kernel) {
-  if (llvm::Error error = check())
+  if (llvm::Error error = ready())
     return error;
   auto it = llvm::find_if(
       kernels, [&](auto &entry) { return entry.second.get() == &kernel; });
@@ -980,7 +1099,7 @@ void CpuGroup::announce(uint64_t digest, llvm::StringRef text) {
 
 llvm::Error CpuGroup::launch(GroupKernel &kernel,
                              llvm::ArrayRef<Argument> arguments, void *) {
-  if (llvm::Error error = check())
+  if (llvm::Error error = ready())
     return error;
   return static_cast<CpuKernel &>(kernel).launch(arguments);
 }

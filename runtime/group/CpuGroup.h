@@ -43,6 +43,9 @@ struct Party {
   /// at which it has met the others.
   uint64_t step = 0, meetings = 0;
   uint64_t digest = 0;
+  /// The step is one of a collective: it has touched nothing that outlasts it
+  /// but the collective's own kernels.
+  bool isCollective = false;
 
   int64_t size() const { return static_cast<int64_t>(members.size()); }
   Place &ownPlace() const { return places[own]; }
@@ -60,6 +63,8 @@ public:
   /// For blocks that poll: yields, and looks for trouble now and then. A rank
   /// that does not move at all waits, too.
   bool poll(Party &party, bool moves);
+  /// The group begins anew.
+  void reset() { still.reset(); }
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -95,6 +100,8 @@ public:
   llvm::Error launch(GroupKernel &kernel, llvm::ArrayRef<Argument> arguments,
                      void *stream) override;
   llvm::Error poll() override;
+  std::optional<std::string> ended() const override;
+  llvm::Error mend() override;
   void abort(llvm::StringRef reason) override;
   llvm::Expected<std::unique_ptr<Group>>
   shrink(llvm::ArrayRef<int64_t> survivors, Store &store) override;
@@ -139,19 +146,32 @@ private:
   llvm::Error meet(Party &party, llvm::StringRef failed = "");
   llvm::Error end(Party &party);
   std::string findDisagreement(const Party &party) const;
+  llvm::Error agreeOnText(Party &party);
   llvm::Error shareSegment(Party &party, uint64_t bytes, Segment &made);
 
   // Trouble.
   llvm::Error check() const;
+  bool isForked() const;
   bool findTrouble(const Party &party);
   bool isGone(int64_t rank) const;
   void breakUp(GroupError::Kind kind, std::string message,
-               Life life = Life::Failed);
+               Life life = Life::Failed, uint64_t hurtIn = 0);
+  void disagree(const Party &party, std::string message);
   std::string describeRank(const Party &party, int64_t member) const;
   std::string whyGone(int64_t rank) const;
+  std::string whyDead(int64_t rank) const;
   std::string whyNoSignal(int64_t source) const;
   llvm::Error noSignal(const CellWait &wait, llvm::StringRef why) const;
   llvm::Error failure() const;
+  llvm::Error over() const;
+
+  // Mending.
+  using SeatWord = std::atomic<uint64_t> Seat::*;
+  llvm::Error ready();
+  std::string meetAgain(uint64_t step);
+  std::string awaitSeats(SeatWord word, uint64_t step);
+  std::string whyNotBack(int64_t rank, uint64_t step, SeatWord word) const;
+  void startAnew(uint64_t step);
 
   // Waking.
   void wakeAll();
@@ -184,6 +204,8 @@ private:
   GroupError::Kind failureKind = GroupError::Kind::Usage;
   std::string failureText;
   std::atomic<bool> broken{false};
+  /// As in the seat.
+  uint64_t hurt = 0;
   /// Read by loops of kernels.
   std::atomic<uint32_t> *running = nullptr;
 };

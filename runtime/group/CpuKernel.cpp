@@ -250,6 +250,7 @@ llvm::Error CpuKernel::launch(llvm::ArrayRef<Argument> arguments) {
                                           uint64_t(offset) * 3 + places,
                                       group.announcedText))
     return error;
+  party.isCollective &= isOfCollectives();
   {
     std::lock_guard<std::mutex> guard(group.lock);
     group.running = &scheduler.stop;

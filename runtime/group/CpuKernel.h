@@ -27,6 +27,9 @@ public:
 
   /// Takes channel memory from the party, and readies this rank's part of it.
   llvm::Error reserve();
+  /// A caller has it, too: it is no affair of collectives alone.
+  void keep() { isKept = true; }
+  bool isOfCollectives() const { return !isKept; }
   void giveBack();
   llvm::Error launch(llvm::ArrayRef<Argument> arguments);
   Party &getParty() const { return party; }
@@ -64,6 +67,7 @@ private:
   uint64_t bytes = 0;
   std::vector<std::array<char, 16>> scalars;
   int64_t epoch = 0;
+  bool isKept = false;
   uint64_t places = 0;
   /// Of launches that the caller has announced as nothing else.
   std::string launchText;

@@ -49,9 +49,7 @@ std::string CpuGroup::whyGone(int64_t rank) const {
   case Life::Member:
     break;
   }
-  if (!isGone(rank))
-    return "";
-  return who + " (process " + std::to_string(peer.process) + ") has died";
+  return isGone(rank) ? whyDead(rank) : "";
 }
 
 llvm::Error CpuGroup::checkPeer(int64_t peer) {

@@ -84,6 +84,10 @@ struct KernelRequest {
   /// empty: all. Only where `takesMembers`; then "collective" speaks of these
   /// ranks, and the kernel is one for as many ranks.
   std::vector<int64_t> members;
+  /// GPU: what the arrays hold, where the source does not say it. Other labels
+  /// make other kernels, of the same machine code and with channels of their
+  /// own, which are told apart as such where ranks disagree.
+  std::string label;
   /// Number of its first launch, as if others had ended before: for tests of
   /// what counts launches.
   uint64_t firstLaunch = 1;
@@ -242,6 +246,18 @@ public:
   /// Does not wait.
   virtual llvm::Error poll() = 0;
 
+  /// Why the group can no longer be used: the first failure. None: it can, if
+  /// need be after `mend`.
+  virtual std::optional<std::string> ended() const = 0;
+
+  /// CPU: after a step of collectives in which ranks disagreed, and failed all,
+  /// they meet again: the group is as before. Nothing else is mended, and there
+  /// it says why not. Collective where there is something to mend; what makes a
+  /// new step does it first, where it need be.
+  virtual llvm::Error mend() { return llvm::Error::success(); }
+  /// Kernels that were prepared for what was announced are gone each time.
+  uint64_t timesMended() const { return mends; }
+
   /// Ends all waits of this rank, in flight and to come. Any thread.
   virtual void abort(llvm::StringRef reason) = 0;
 
@@ -255,6 +271,7 @@ public:
 protected:
   explicit Group(GroupOptions options) : settings(std::move(options)) {}
   GroupOptions settings;
+  uint64_t mends = 0;
 };
 
 /// Adds to what waits ask every 20 ms, on the thread that waits: whether to

@@ -207,17 +207,17 @@ static void describe(const CollectiveCall &call, const Group &group,
     if (group.takesMembers())
       shape.members = {source, dest};
     shape.text = llvm::formatv("send and recv of {0} {1} from {2} to {3}",
-                               shape.elements, call.elementType, source, dest);
+                               shape.elements, shape.typeName, source, dest);
     return;
   }
   shape.text = shape.op;
   if (!shape.reduction.empty())
     shape.text += " " + shape.reduction;
-  shape.text +=
-      llvm::formatv(
-          " of {0} {1}{2}", shape.elements, call.elementType,
-          shape.inputParts > 1 || shape.outputParts > 1 ? " for each rank" : "")
-          .str();
+  shape.text += llvm::formatv(" of {0} {1}{2}", shape.elements, shape.typeName,
+                              shape.inputParts > 1 || shape.outputParts > 1
+                                  ? " for each rank"
+                                  : "")
+                    .str();
   if (findOperation(shape.op)->hasRoot)
     shape.text += " with root " + std::to_string(shape.root);
 }
@@ -240,6 +240,7 @@ llvm::Expected<Shape> commsir::group::resolveShape(const CollectiveCall &call,
   shape.elementType = kind.reduces
                           ? call.elementType
                           : "i" + std::to_string(8 * shape.elementBytes);
+  shape.typeName = call.typeName.empty() ? call.elementType : call.typeName;
   if (kind.reduces)
     shape.reduction = call.reduction;
   int64_t other = kind.hasRoot ? call.root : call.peer;
@@ -265,8 +266,11 @@ llvm::Expected<Shape> commsir::group::resolveShape(const CollectiveCall &call,
 //===----------------------------------------------------------------------===//
 
 std::string Shape::key() const {
-  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6}", op, reduction,
-                       elementType, root, algorithm, protocol, sendsUp);
+  // On GPUs ranks find out by their channels that they take bytes for different
+  // things; on the CPU, by the call's text.
+  return llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7}", op, reduction,
+                       elementType, root, algorithm, protocol, sendsUp,
+                       onGpu ? typeName : std::string());
 }
 
 /// What stands between the op's name and its arrays.
@@ -305,6 +309,7 @@ KernelRequest Shape::write(int64_t elements, bool direct) const {
                                           : algorithm;
   request.protocol = protocol;
   request.blocks = onGpu ? 0 : 1;
+  request.label = onGpu ? typeName : std::string();
   return request;
 }
 

@@ -16,6 +16,8 @@ namespace commsir::group {
 struct Shape {
   /// As in the dialect: "send_recv" for both of its ends.
   std::string op, reduction, elementType;
+  /// What the caller takes the elements for.
+  std::string typeName;
   size_t elementBytes = 0;
   /// Of one part; an array has one part, or one a rank.
   int64_t elements = 0, inputParts = 1, outputParts = 1;

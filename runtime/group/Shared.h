@@ -47,6 +47,11 @@ struct alignas(64) Seat {
   std::atomic<uint32_t> asleep;
   std::atomic<Life> life;
   std::atomic<int32_t> process;
+  /// The step in which it has failed as ranks disagreed, and from which they
+  /// may go on; 0: none. Written before `life`.
+  std::atomic<uint64_t> hurt;
+  /// The last such step from which it wants to go on, and has gone on.
+  std::atomic<uint64_t> returned, mended;
   /// Why it failed or was aborted; written before `life`.
   char reason[kReasonBytes];
 };

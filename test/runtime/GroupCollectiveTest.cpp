@@ -127,6 +127,62 @@ static bool runCase(Member &member, group::Collectives &collectives,
   return false;
 }
 
+/// What only moves bytes is compared, too.
+TEST(GroupCollectiveTest, TypesOfOneWidthAreToldApart) {
+  for (const char *op : {"all_gather", "all_to_all", "all_reduce"})
+    runRanks(3, [&](Member &member) {
+      group::Collectives collectives(*member.group);
+      std::vector<int32_t> x(12), y(36);
+      group::CollectiveCall call;
+      call.op = op;
+      bool reduces = call.op == "all_reduce", grows = call.op == "all_gather";
+      call.reduction = reduces ? "sum" : "";
+      call.elementType = "i32";
+      call.typeName = "ui32";
+      call.input = {x.data(), grows ? 4 : 12};
+      call.output = {y.data(), 12};
+      const char *odd = reduces ? "i32" : "f32";
+      // The kernel is one, which all have.
+      for (int turn = 0; turn < 3; ++turn) {
+        call.typeName = "ui32";
+        if (!member.good(collectives.run(call, nullptr)))
+          return;
+        if (member.rank == 2)
+          call.typeName = odd;
+        member.expect(collectives.run(call, nullptr),
+                      group::GroupError::Kind::Disagree,
+                      {" ui32", std::string(" ") + odd, "rank 2"});
+      }
+      if (member.group->counts().compiled + member.group->counts().fromCache >
+          4)
+        member.complain("a kernel was made for a type");
+    });
+}
+
+/// Of the ranks that only read, one may be done before another comes.
+TEST(GroupCollectiveTest, TypesOfABroadcastAreToldApart) {
+  runRanks(3, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    std::vector<int32_t> x(4, int32_t(member.rank)), y(4);
+    group::CollectiveCall call;
+    call.op = "broadcast";
+    call.elementType = "i32";
+    call.typeName = member.rank == 2 ? "i32" : "f32";
+    call.input = {x.data(), 4};
+    call.output = {y.data(), 4};
+    llvm::Error error = collectives.run(call, nullptr);
+    if (member.rank == 1 && !error) {
+      if (y[0] != 0)
+        member.complain("it has got something else");
+      error = collectives.run(call, nullptr);
+      return member.expect(std::move(error), group::GroupError::Kind::Peer,
+                           {"4 f32", "4 i32", "rank 2"});
+    }
+    member.expect(std::move(error), group::GroupError::Kind::Disagree,
+                  {"broadcast of 4 f32", "broadcast of 4 i32", "rank 2"});
+  });
+}
+
 /// Every operation on every type that arrays hold, every reduction on some.
 static void runAll(int64_t ranks) {
   runRanks(ranks, [&](Member &member) {

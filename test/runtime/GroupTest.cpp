@@ -225,9 +225,10 @@ TEST(GroupTest, ADeadRankIsNamed) {
         std::vector<float> x(1000), y(1000);
         group::CollectiveCall call = sumOf(x, y);
         member.expect(collectives.run(call, nullptr), Kind::Peer,
-                      {"rank 2 (process ", "has died"});
+                      {"rank 2 (process ", "has died, by signal 9"});
         // It stays so.
-        member.expect(collectives.run(call, nullptr), Kind::Peer, {"rank 2"});
+        member.expect(collectives.run(call, nullptr), Kind::Peer,
+                      {"can no longer be used: ", "rank 2", "shrink"});
         member.expect(member.group->poll(), Kind::Peer, {"rank 2"});
         int64_t survivors[] = {0, 1, 3};
         auto smaller = member.group->shrink(survivors, *member.store);
@@ -387,6 +388,158 @@ TEST(GroupTest, DifferentCallsAreNamedOnEveryRank) {
       member.expect(collectives.run(call, nullptr), Kind::Disagree,
                     {"ranks disagree", mine, theirs, "rank 1"});
     });
+}
+
+/// All have failed in the same step: they meet again, and what the caller keeps
+/// in the group (a kernel that counts its launches, a window) is as it was.
+TEST(GroupTest, RanksThatDisagreedGoOn) {
+  runRanks(3, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    auto window = member.group->allocate(16 * sizeof(float));
+    if (!window)
+      return member.complain(llvm::toString(window.takeError()));
+    group::KernelRequest request;
+    request.source = ring;
+    auto kernel = member.group->prepare(request);
+    if (!kernel)
+      return member.complain(llvm::toString(kernel.takeError()));
+    std::vector<float> in(16, float(member.rank));
+    auto passOn = [&] {
+      group::Argument arguments[] = {
+          {*window, 64}, {in.data(), 64}, {nullptr, 0}};
+      return member.good(member.group->launch(**kernel, arguments, nullptr));
+    };
+    for (int round = 0; round < 12; ++round) {
+      // A size that gets a kernel of its own on the ranks that count it, pieces
+      // of a large one, a kernel that all have, and one that none has.
+      int64_t mine = round % 2 ? 1000 : 40000, odd = mine;
+      const char *op = "all_reduce";
+      bool isOdd = member.rank == round % member.ranks;
+      if (round % 3 == 0)
+        odd = round % 2 ? 999 : 300000;
+      else if (isOdd)
+        op = "broadcast";
+      int64_t elements = isOdd ? odd : mine;
+      std::vector<float> x(elements, 1), y(elements);
+      group::CollectiveCall call = sumOf(x, y);
+      call.op = op;
+      if (!passOn())
+        return;
+      member.expect(collectives.run(call, nullptr), Kind::Disagree,
+                    {"ranks disagree", "rank " + std::to_string(round % 3)});
+      if (member.group->ended())
+        return member.complain("the group has ended: " +
+                               *member.group->ended());
+      // What comes next may be a call, or a step of the caller's.
+      if (round % 4 == 3 && !passOn())
+        return;
+      for (int64_t size : {mine, int64_t(1000), int64_t(7)})
+        if (!reduceOnes(member, collectives, size, member.ranks))
+          return;
+    }
+    if (member.group->timesMended() != 12)
+      member.complain("other failures than expected");
+    if (!passOn())
+      return;
+    int64_t before = (member.rank + member.ranks - 1) % member.ranks;
+    if (static_cast<float *>(*window)[3] != float(before))
+      member.complain("the window holds something else");
+    member.good(member.group->release(*window));
+  });
+}
+
+TEST(GroupTest, RanksThatDisagreedOnArithmeticGoOn) {
+  runRanks(2, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    std::vector<float> x(32, 1), y(32);
+    group::FusedCall call;
+    call.op = "all_reduce";
+    call.reduction = "sum";
+    call.elementType = "f32";
+    call.rows = member.rank ? 4 : 2;
+    call.columns = 8;
+    call.input = {x.data(), call.rows * 8};
+    call.outputs = {{{y.data(), call.rows * 8}, "f32", /*perRow=*/true, 8}};
+    for (int round = 0; round < 3; ++round) {
+      member.expect(collectives.run(call, nullptr), Kind::Disagree,
+                    {"of 2x8 f32 with arithmetic", "of 4x8 f32"});
+      if (!reduceOnes(member, collectives, 32, 2))
+        return;
+    }
+  });
+}
+
+/// A step that is no collective's: nobody knows what it has left behind.
+TEST(GroupTest, OtherDisagreementsEndTheGroup) {
+  runRanks(3, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    if (!reduceOnes(member, collectives, 100, member.ranks))
+      return;
+    std::vector<float> x(100), y(100);
+    group::CollectiveCall call = sumOf(x, y);
+    if (member.rank == 1)
+      member.expect(member.group->allocate(64).takeError(), Kind::Disagree,
+                    {"allocate 64 bytes", "all_reduce sum of 100 f32"});
+    else
+      member.expect(collectives.run(call, nullptr), Kind::Disagree,
+                    {"rank 1: allocate 64 bytes"});
+    // Ranks 0 and 2 learn from rank 1 that it will not go on.
+    member.expect(collectives.run(call, nullptr),
+                  member.rank == 1 ? Kind::Disagree : Kind::Peer,
+                  {"allocate 64 bytes"});
+    if (!member.group->ended())
+      member.complain("the group goes on");
+    member.expect(collectives.run(call, nullptr),
+                  member.rank == 1 ? Kind::Disagree : Kind::Peer,
+                  {"group 'world' can no longer be used: ranks disagree",
+                   "allocate 64 bytes", "make a new group"});
+    member.good(member.store->set("done" + std::to_string(member.rank), "1"));
+    for (int64_t rank = 0; rank < 3; ++rank)
+      member.good(
+          member.store->get("done" + std::to_string(rank), 60).takeError());
+  });
+}
+
+/// A rank that goes, or dies, instead of meeting the others again.
+TEST(GroupTest, WhoDoesNotComeAfterADisagreementIsNamed) {
+  for (bool dies : {false, true})
+    runRanks(
+        3,
+        [&](Member &member) {
+          group::Collectives collectives(*member.group);
+          std::vector<float> x(member.rank == 1 ? 101 : 100), y(x.size());
+          group::CollectiveCall call = sumOf(x, y);
+          member.expect(collectives.run(call, nullptr), Kind::Disagree,
+                        {"ranks disagree"});
+          if (member.rank == 1 && dies)
+            ::raise(SIGKILL);
+          if (member.rank == 1)
+            return;
+          for (int turn = 0; turn < 2; ++turn)
+            member.expect(collectives.run(call, nullptr), Kind::Peer,
+                          {"ranks disagree", "could not go on", "rank 1",
+                           dies ? "has died" : "has left the group"});
+        },
+        60, dies ? 1 : -1);
+}
+
+TEST(GroupTest, AnAbortAfterADisagreementIsLasting) {
+  runRanks(2, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    std::vector<float> x(member.rank == 1 ? 101 : 100), y(x.size());
+    group::CollectiveCall call = sumOf(x, y);
+    member.expect(collectives.run(call, nullptr), Kind::Disagree,
+                  {"ranks disagree"});
+    if (member.rank == 1)
+      member.group->abort("enough");
+    for (int turn = 0; turn < 2; ++turn)
+      member.expect(collectives.run(call, nullptr),
+                    member.rank == 1 ? Kind::Aborted : Kind::Peer,
+                    {"rank 1", "enough"});
+    member.good(member.store->set("done" + std::to_string(member.rank), "1"));
+    member.good(member.store->get("done" + std::to_string(1 - member.rank), 60)
+                    .takeError());
+  });
 }
 
 /// A kernel of one rank's text only.

@@ -1,0 +1,179 @@
+//===- CpuMend.cpp - Ranks that disagreed go on ---------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A step of a collective in which ranks disagree fails on all of them, and has
+// touched nothing that outlasts it but memory of the collectives' own kernels.
+// So they can go on, where each has failed in that very step: a rank that has
+// ended it in peace would be one call ahead of the others.
+//
+//   1. A rank that makes its next step says in its seat that it has returned
+//      from the failed one, and waits until all have. From then on nobody runs
+//      a kernel: no rank reads or writes an array of another, or a channel.
+//   2. It makes its own part new: where it met others, collectives' kernels.
+//      Then it says so, and waits until all have. From then on all is as after
+//      the step before, and steps are counted on.
+//
+// A rank that cannot go on says why there (it has failed otherwise, has left or
+// died, or does not come in time), and so do all that wait for it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/group/CpuGroup.h"
+#include "runtime/group/CpuKernel.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <sched.h>
+
+using namespace commsir;
+using namespace commsir::group;
+using Kind = GroupError::Kind;
+using Clock = std::chrono::steady_clock;
+
+/// As of other waits (CpuGroup.cpp).
+static constexpr unsigned kLooks = 64, kYields = 30;
+static constexpr int64_t kSleep = 20000;
+
+std::optional<std::string> CpuGroup::ended() const {
+  std::lock_guard<std::mutex> guard(lock);
+  if (!broken || hurt)
+    return std::nullopt;
+  return failureText;
+}
+
+/// Before a new step.
+llvm::Error CpuGroup::ready() {
+  if (isForked() || !broken.load(std::memory_order_relaxed))
+    return check();
+  return mend();
+}
+
+llvm::Error CpuGroup::mend() {
+  if (isForked())
+    return check();
+  uint64_t step = 0;
+  {
+    std::lock_guard<std::mutex> guard(lock);
+    if (!broken)
+      return llvm::Error::success();
+    step = hurt;
+    // From here on `abort` is heard, and sleepers sleep.
+    if (step)
+      broken = false;
+  }
+  if (!step)
+    return over();
+  std::string why = meetAgain(step);
+  std::lock_guard<std::mutex> guard(lock);
+  if (broken) // By `abort`.
+    return llvm::make_error<GroupError>(failureKind, failureText);
+  hurt = 0;
+  if (why.empty()) {
+    ++mends;
+    return llvm::Error::success();
+  }
+  broken = true;
+  failureKind = Kind::Peer;
+  failureText += "\n  from there ranks could not go on: " + why;
+  ownSeat().hurt.store(0, std::memory_order_release);
+  wakeAll();
+  return llvm::make_error<GroupError>(failureKind, failureText);
+}
+
+/// Returns why ranks cannot go on; "": they do.
+std::string CpuGroup::meetAgain(uint64_t step) {
+  ownSeat().returned.store(step, std::memory_order_release);
+  std::string why = awaitSeats(&Seat::returned, step);
+  if (!why.empty() || broken)
+    return why;
+  startAnew(step);
+  return awaitSeats(&Seat::mended, step);
+}
+
+/// Waits until all ranks have come so far; returns why they will not.
+std::string CpuGroup::awaitSeats(SeatWord word, uint64_t step) {
+  wakeAll();
+  auto isLate = [&](int64_t rank) {
+    return (seat(rank).*word).load(std::memory_order_acquire) < step;
+  };
+  auto ready = [&] {
+    for (int64_t rank = 0; rank < settings.ranks; ++rank)
+      if (isLate(rank))
+        return false;
+    return true;
+  };
+  for (unsigned i = 0; i < kLooks + kYields && !ready(); ++i) {
+    if (i < kLooks)
+      __builtin_ia32_pause();
+    else
+      ::sched_yield();
+  }
+  Clock::time_point begun = Clock::now();
+  while (!ready() && !broken.load(std::memory_order_relaxed)) {
+    std::chrono::duration<double> waited = Clock::now() - begun;
+    for (int64_t rank = 0; rank < settings.ranks; ++rank) {
+      std::string why = isLate(rank) ? whyNotBack(rank, step, word) : "";
+      if (why.empty() && waited.count() > settings.timeout && isLate(rank))
+        why = llvm::formatv("rank {0} has not made its next call for {1:f1} s",
+                            rank, settings.timeout);
+      // It may have come since.
+      if (!why.empty() && isLate(rank))
+        return why;
+    }
+    if (isInterrupted())
+      abort("interrupted while it waited");
+    doze(ready, kSleep);
+  }
+  return "";
+}
+
+/// Why a rank does not come so far; "": it may.
+std::string CpuGroup::whyNotBack(int64_t rank, uint64_t step,
+                                 SeatWord word) const {
+  const Seat &peer = seat(rank);
+  Life life = peer.life.load(std::memory_order_acquire);
+  bool isHurtToo =
+      life == Life::Failed && peer.hurt.load(std::memory_order_relaxed) == step;
+  if (life != Life::Member && !isHurtToo)
+    return whyGone(rank);
+  if (isGone(rank))
+    return whyDead(rank);
+  uint64_t ended = world.places[rank].ended.load(std::memory_order_acquire);
+  if (life == Life::Member && word == &Seat::returned && ended >= step)
+    return "rank " + std::to_string(rank) +
+           " had ended that step before the others began it, and is a call "
+           "ahead of them";
+  return "";
+}
+
+/// What this rank has of the world, as after a step that all have ended.
+void CpuGroup::startAnew(uint64_t step) {
+  Place &own = world.ownPlace();
+  world.meetings = 0;
+  own.met.store(0, std::memory_order_relaxed);
+  for (auto &told : own.failed)
+    told.point.store(0, std::memory_order_relaxed);
+  own.ended.store(step, std::memory_order_relaxed);
+  for (auto it = kernels.begin(); it != kernels.end();) {
+    CpuKernel &kernel = *it->second;
+    if (&kernel.getParty() != &world || !kernel.isOfCollectives()) {
+      ++it;
+      continue;
+    }
+    kernel.giveBack();
+    it = kernels.erase(it);
+  }
+  // Other ranks' kernels may have been anywhere.
+  world.touched = world.arenaBytes;
+  waiter.reset();
+  // Who held it has left its kernel without giving it back.
+  if (settings.rank == 0)
+    board().lock.store(0, std::memory_order_relaxed);
+  Life failed = Life::Failed;
+  ownSeat().life.compare_exchange_strong(failed, Life::Member);
+  ownSeat().mended.store(step, std::memory_order_release);
+}
