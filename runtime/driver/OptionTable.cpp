@@ -149,7 +149,7 @@ static const Option kWhat[] = {
     {"--kernel", "NAME", "kernel to run, when the file has several",
      readText<&Options::kernel>},
     {"--ranks", "N",
-     "number of ranks; may be left out where the kernel fixes it, or "
+     "number of ranks; may be left out where the kernel fixes it, and with "
      "--rendezvous",
      readWhole<&Options::ranks, 1, kMaxRanks>},
     {"--blocks", "B",
