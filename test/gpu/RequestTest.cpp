@@ -1,0 +1,95 @@
+//===- RequestTest.cpp - Tests of requests that leave the way open --------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel is taken from the cache by its source, without a look at what would
+// be chosen for it: so the entry has to be of the same circumstances.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/GroupRequest.h"
+#include "runtime/jit/Cache.h"
+#include "test/gpu/Threads.h"
+
+using namespace commsir;
+
+namespace {
+
+constexpr uint64_t kMuch = uint64_t(1) << 30;
+
+class Requests {
+public:
+  /// "one_shot/lamport 8 x 1 x 128", after '*' when it was in the cache.
+  std::string compile(const group::KernelRequest &request,
+                      uint64_t memory = kMuch) {
+    auto kernel = cuda::compileRequest(request, /*ranks=*/4, device, memory);
+    if (!kernel)
+      return llvm::toString(kernel.takeError());
+    const jit::Choice &choice = (*kernel)->choices().front();
+    jit::LaunchShape shape = (*kernel)->shape();
+    return ((*kernel)->cached() ? "*" : "") + choice.algorithm + "/" +
+           choice.protocol + " " + std::to_string(shape.blocks) + " x " +
+           std::to_string(shape.cluster) + " x " +
+           std::to_string(shape.threads);
+  }
+
+private:
+  cuda::Device device = llvm::cantFail(cuda::Device::open(0));
+};
+
+group::KernelRequest makeRequest() {
+  group::KernelRequest request;
+  request.source = R"(
+comms.kernel @sum(%x: memref<16384xi32>, %y: memref<16384xi32>) {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<16384xi32>) outs(%y : memref<16384xi32>)
+  comms.return
+})";
+  request.check = false;
+  return request;
+}
+
+std::string compileOpen() {
+  Requests requests;
+  group::KernelRequest request = makeRequest();
+  std::string first = requests.compile(request);
+  if (first.find("x") == std::string::npos || first[0] == '*')
+    return "the first: " + first;
+  for (const char *from : {"memory", "disk"}) {
+    if (std::string again = requests.compile(request); again != "*" + first)
+      return std::string(from) + ": " + again + " and not *" + first;
+    jit::Cache::shared().forget();
+  }
+  jit::CacheCounts counts = jit::Cache::shared().counts();
+  if (counts.built != 1 || counts.fromDisk != 2) // The source's and its kernel.
+    return std::to_string(counts.built) + " built, " +
+           std::to_string(counts.fromDisk) + " from disk";
+  // Less memory than the way takes.
+  std::string small = requests.compile(request, uint64_t(1) << 19);
+  if (small == first || small == "*" + first || small[0] == '*')
+    return "with less memory: " + small;
+  request.blocks = 3;
+  if (std::string three = requests.compile(request);
+      three.find(" 3 x ") == std::string::npos)
+    return "with three blocks: " + three;
+  request.blocks = 0;
+  std::string last = requests.compile(request);
+  return last == "*" + first ? "" : "after the others: " + last;
+}
+
+TEST(RequestTest, WhatIsOpenIsKeptByWhatItWasChosenFrom) {
+  llvm::SmallString<128> folder;
+  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("commsir-open", folder));
+  EXPECT_EQ(test::inProcess([&] {
+              setenv("COMMSIR_FAKE_GPUS", "1", 1);
+              setenv("COMMSIR_CACHE_DIR", folder.c_str(), 1);
+              return compileOpen();
+            }),
+            "");
+  llvm::sys::fs::remove_directories(folder);
+}
+
+} // namespace
