@@ -467,20 +467,7 @@ class Cases:
         for ranks in self.ranks:
             for way in WAYS:
                 for op in way.ops:
-                    every = [
-                        (protocol, element)
-                        for protocol in PROTOCOLS
-                        for element in ELEMENTS
-                        if not refusal([Operand(op, element, 1)], protocol)
-                    ]
-                    if not self.full:
-                        # Slots are used again by pull and push alone.
-                        again = "round_bytes" in way.numbers
-                        protocols = ["push", "pull"] if again else [PROTOCOLS[number % 5], "push"]
-                        kinds = ["f32", "bf16", "i32", "f32"][number % 3 :]
-                        few = list(zip(protocols, kinds, strict=False))
-                        every = [pair for pair in few if pair in every][: 2 if again else 1]
-                    for protocol, element in every:
+                    for protocol, element in self.pairs(way, op, number):
                         number += 1
                         self.permutation(way, op, element, protocol, ranks, number)
             if ranks > 2:
@@ -488,6 +475,24 @@ class Cases:
                 operand = Operand("broadcast", "bf16", (6 << 20) + 5)
                 case = self.one(operand, "permutation", "push", ranks, ["--blocks", "16"], 2)
                 case.group = "permutations"
+
+    def pairs(self, way: Way, op: str, number: int) -> list[tuple[str, str]]:
+        """Protocols and types of a way: at the full level every protocol with two types."""
+        if self.full:
+            every = [
+                (protocol, ELEMENTS[(number + turn + 3 * i) % len(ELEMENTS)])
+                for turn, protocol in enumerate(PROTOCOLS)
+                for i in range(len(ELEMENTS))
+            ]
+            few = len(every)
+        else:
+            # Slots are used again by pull and push alone.
+            again = "round_bytes" in way.numbers
+            protocols = ["push", "pull"] if again else [PROTOCOLS[number % 5], "push"]
+            every = list(zip(protocols, ["f32", "bf16", "i32", "f32"][number % 3 :], strict=False))
+            few = 2 if again else 1
+        legal = [pair for pair in every if not refusal([Operand(op, pair[1], 1)], pair[0])]
+        return [pair for at, pair in enumerate(legal) if [one[0] for one in legal[:at]].count(pair[0]) < 2][:few]
 
     def permutation(self, way: Way, op: str, element: str, protocol: str, ranks: int, number: int) -> None:
         operand = way.operand(op, element, ranks)
