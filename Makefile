@@ -32,6 +32,7 @@ test: build ## Run every test
 test-gpu: $(if $(BIN),,build) ## Run everything shipped on this machine's GPUs, against the CPU world
 	@$(PYTHON) test/gpu/run.py --bin $(or $(BIN),$(BUILD)/bin) --level $(LEVEL)
 	@$(PYTHON) test/gpu/processes.py --bin $(or $(BIN),$(BUILD)/bin) --level $(LEVEL)
+	@$(PYTHON) test/gpu/twins.py --bin $(or $(BIN),$(BUILD)/bin) --level $(LEVEL)
 	@test/gpu/torch.sh $(PYTHON) $(if $(BIN),,$(BUILD)/lib)
 	@$(PYTHON) test/gpu/processes.py --bin $(or $(BIN),$(BUILD)/bin) --sanitizer || { status=$$?; test $$status -ne 2 || \
 	  echo "make test-gpu: all else has passed; what compute-sanitizer looks for was NOT tested" >&2; exit $$status; }
@@ -41,7 +42,7 @@ bench: build ## Measure compile time and speed (results as in docs/Benchmarks.md
 
 bundle: build ## Pack programs that run without LLVM: build/commsir-bundle.tar.xz
 	@cmake --build $(BUILD) --target bundle -j $(JOBS)
-	@test/integration/bundle.sh $(BUILD)/commsir-bundle.tar.xz
+	@test/integration/bundle.sh $(BUILD)/commsir-bundle.tar.xz $(wildcard $(BUILD)/lib/fake-cuda)
 
 # TORCH='2.11 2.12 2.13': releases of torch that the wheel has the backend
 # prebuilt for (cmake/torch-releases.txt); the default is that of the build.

@@ -34,14 +34,8 @@ else
   measure both-modes --op all --sizes '64..16M*8' --graph --eager --memory windows,plain --least 0.98
   measure eager --sizes '1K..1M*8' --eager --algorithm all --protocol all --threads 128
 fi
-if command -v nvcc >/dev/null; then # Generated against hand-written, where the twin can be built.
-  here=$(dirname "$0")
-  if nvcc -O3 -std=c++20 -arch=native "$here/twin/allreduce.cu" -o "$out/twin-allreduce" -lnccl -Xcompiler -pthread; then
-    python3 "$here/twins.py" "$bin" "$out/twin-allreduce" --ranks "$ranks" --json "$out/twins.json" || status=1
-  else
-    echo "the twin could not be built: is there an nccl.h?" >&2
-  fi
-fi
+# Generated against hand-written, where the twins are there or can be built.
+python3 "$(dirname "$0")/twins.py" --bin "$bin" --ranks "$ranks" --json "$out/twins.json" || status=1
 if python3 -c 'import torch' 2>/dev/null; then
   sizes='1K..64M'
   [ "${COMMS_BENCH_QUICK:-}" ] && sizes='1K..64M*16'

@@ -1,105 +1,343 @@
 #!/usr/bin/env python3
 """Generated kernels against their hand-written twins, in turns, on the GPUs of this host.
 
-  twins.py BIN TWIN [--ranks N] [--rounds K] [--limit PERCENT] [--json FILE]
+  twins.py [--bin FOLDER] [--twins FOLDER] [--ranks N] [--level quick|full] [--rounds K] [--limit PERCENT] [--json FILE]
 
-BIN has comms-bench, TWIN is test/gpu/twin/allreduce.cu as nvcc builds it. Each round measures both at every size, the
-one right after the other, so that a slow spell of the host meets both; the best shape of each side counts, as a median
-of rounds. Exit status 1: a result was wrong, or a generated kernel was slower than its twin by more than the limit.
+The twins are test/gpu/twin/allreduce.cu and rmsnorm.cu: twin-allreduce and twin-rmsnorm in the folder --twins (that of
+--bin), or as nvcc builds them now. Without either nothing is compared, which is said, with status 0.
+
+Each round measures a twin's ways at every size and then, at each size, the generated kernels of the algorithm that was
+the twin's best there, in the twin's shapes: right after, so that a slow spell of the host meets both. What counts of
+either side is its best shape. Two things have to hold:
+
+  - a generated kernel takes at most --limit percent (3) more than its twin;
+  - the twin is no weak one: on 4 and 8 GPUs it takes at most what first hand-written kernels took (FIRST).
+
+Both are told from noise by the rounds: one fails where even the lower end of the 95 % interval of the median, an order
+statistic of the rounds (of 5 the least, of 8 the second), is beyond its limit. Fewer rounds than 5 decide nothing.
+What is chosen when nobody says is measured beside the rows, and decides nothing either.
+
+Exit status 1: a result was wrong, or one of the two does not hold. 2: it could not be measured.
 """
 
 import argparse
+import ctypes
 import json
 import os
+import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
+from dataclasses import dataclass, field
+from math import comb
 from typing import Any
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Environment without NVLink multicast, which is never probed.
 QUIET = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NVSHMEM_DISABLE_NVLS": "1"}
 
+KIB = 1024
+# First hand-written all-reduces of bf16, µs by GPUs and KiB.
+FIRST = {
+    4: {1: 2.8, 8: 3.2, 64: 3.6, 256: 5.4, 1024: 9.4, 4096: 23.9, 16384: 82.1, 65536: 320, 262144: 1245},
+    8: {1: 3.2, 8: 3.5, 64: 4.8, 256: 7.5, 1024: 10.7, 4096: 27.7, 16384: 96, 65536: 375, 262144: 1471},
+}
+SIZES = {"quick": [1, 8, 64, 256, 1024, 4096], "full": [1, 8, 64, 256, 1024, 4096, 16384, 65536, 262144]}
+ROWS = [1, 8, 64, 512]
+# What the twin's ways are called, and what a generated kernel of the same algorithm is: algorithm, protocol, threads.
+FAMILIES = {
+    "one_shot_lamport": ("one_shot", "lamport", "32,64,128,256"),
+    "two_shot_lamport": ("two_shot", "lamport", "64,128,256"),
+    "two_shot_barrier": ("two_shot", "pull", "256,512"),
+    "permutation": ("permutation", "push", "256,512,1024"),
+}
+# Shapes of a row of 8192: threads of a CTA, CTAs of a cluster.
+ROW_SHAPES = [(128, 8), (256, 4), (512, 2), (1024, 1)]
 
-def run(command: list[str], timeout: float) -> None:
-    """Runs a program; ends this one with what it said when it fails."""
-    made = subprocess.run(
-        command, capture_output=True, text=True, timeout=timeout, env={**os.environ, **QUIET}, check=False
-    )
-    if made.returncode:
-        sys.exit(f"{' '.join(command)}: exit status {made.returncode}\n{made.stdout[-2000:]}{made.stderr[-2000:]}")
+NO_TWINS = (
+    "twins.py: generated kernels were NOT compared with hand-written ones: there is no nvcc (CUDA's, on PATH), and no"
+    " {}/twin-allreduce, which it can build elsewhere: nvcc -O3 -std=c++20 -arch=sm_90 -Xcompiler -pthread"
+    " test/gpu/twin/allreduce.cu -lnccl -o twin-allreduce; twin-rmsnorm likewise"
+)
 
 
-def best_generated(path: str) -> dict[int, float]:
-    """Microseconds of the best shape by bytes, from a report of comms-bench."""
-    with open(path, encoding="utf-8") as file:
-        report: dict[str, Any] = json.load(file)
-    best: dict[int, float] = {}
-    for row in report["results"]:
-        if row.get("message") or row["baseline"]:
+class TwinError(Exception):
+    """It could not be measured."""
+
+
+class WrongError(Exception):
+    """A kernel gave a wrong result."""
+
+
+@dataclass
+class Times:
+    """Microseconds, one of each round."""
+
+    ours: list[float] = field(default_factory=list)
+    twin: list[float] = field(default_factory=list)
+    chosen: list[float] = field(default_factory=list)
+    what: str = ""
+
+
+def count_gpus() -> int:
+    """GPUs that the driver shows; 0 where there is no driver."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int()
+    return 0 if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)) else count.value
+
+
+def run(command: list[Any], timeout: float, allowed: tuple[int, ...] = (0,)) -> None:
+    words = [str(word) for word in command]
+    try:
+        made = subprocess.run(
+            words, capture_output=True, text=True, timeout=timeout, env={**os.environ, **QUIET}, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise TwinError(f"{' '.join(words)}: {error}") from error
+    if made.returncode not in allowed:
+        raise TwinError(f"{' '.join(words)}: exit status {made.returncode}\n{made.stdout[-2000:]}{made.stderr[-2000:]}")
+
+
+# ---------------------------------------------------------------------------------------------------
+# The twins
+# ---------------------------------------------------------------------------------------------------
+
+
+def build(source: str, folder: pathlib.Path) -> pathlib.Path:
+    """By nvcc, with this Python's NCCL where it has one."""
+    program = folder / f"twin-{source}"
+    nccl = pathlib.Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "nccl"
+    flags = ["-lnccl"]
+    if (nccl / "lib" / "libnccl.so.2").exists():
+        library = nccl / "lib"
+        flags = [f"-I{nccl}/include", f"-L{library}", "-l:libnccl.so.2", "-Xlinker", f"-rpath={library}"]
+    code = ROOT / "test" / "gpu" / "twin" / f"{source}.cu"
+    run(["nvcc", "-O3", "-std=c++20", "-arch=native", code, "-o", program, "-Xcompiler", "-pthread", *flags], 600)
+    return program
+
+
+def find_twins(folder: pathlib.Path, made: pathlib.Path) -> dict[str, pathlib.Path]:
+    names = ("allreduce", "rmsnorm")
+    found = {name: folder / f"twin-{name}" for name in names if (folder / f"twin-{name}").exists()}
+    if shutil.which("nvcc"):
+        found |= {name: build(name, made) for name in names if name not in found}
+    return found
+
+
+def read_twin(path: pathlib.Path, key: str) -> dict[int, dict[str, float]]:
+    """Microseconds by size and name, of a report with one line for each way; NCCL's are left out."""
+    times: dict[int, dict[str, float]] = {}
+    for line in path.read_text().splitlines():
+        row: dict[str, Any] = json.loads(line)
+        if row["name"] == "nccl":
             continue
-        if not row["exact"]:
-            sys.exit(f"{row['contender']} gave a wrong result at {row['bytes']} bytes")
-        best[row["bytes"]] = min(best.get(row["bytes"], float("inf")), row["median_us"])
-    return best
+        if row["wrong"]:
+            raise WrongError(f"the twin {row['name']} gave a wrong result at {row[key]} {key}")
+        times.setdefault(row[key], {})[row["name"]] = row["us"]
+    return times
 
 
-def best_twin(path: str) -> dict[int, float]:
-    """The same of the twin, whose report has one line for each variant."""
+def family(name: str) -> str:
+    """ "one_shot" of "one_shot/c8/t128"."""
+    return name.split("/")[0]
+
+
+def best_of(times: dict[str, float], of: str) -> float:
+    return min(us for name, us in times.items() if family(name) == of)
+
+
+# ---------------------------------------------------------------------------------------------------
+# Ours
+# ---------------------------------------------------------------------------------------------------
+
+
+def measure_ours(bench: pathlib.Path, ranks: int, words: list[Any], out: pathlib.Path) -> dict[int, float]:
+    """Microseconds of the best shape by bytes."""
+    speed = ["--no-baselines", "--no-check", "--full", "--quiet", "--repetitions", 2, "--json", out]
+    out.unlink(missing_ok=True)
+    # 1: a result was wrong, as the report says; 3: none of these could be run.
+    run([bench, "--ranks", ranks, *words, *speed], 300, (0, 1, 3))
     best: dict[int, float] = {}
-    with open(path, encoding="utf-8") as file:
-        for line in file:
-            row: dict[str, Any] = json.loads(line)
-            if row["wrong"]:
-                sys.exit(f"the twin {row['name']} gave a wrong result at {row['bytes']} bytes")
-            best[row["bytes"]] = min(best.get(row["bytes"], float("inf")), row["us"])
+    for row in json.loads(out.read_text())["results"] if out.exists() else []:
+        inexact = row["op"] == "all_reduce" and row["status"] == "ok" and not row["exact"]
+        if row["status"] == "wrong" or inexact:
+            raise WrongError(f"{row['contender']} gave a wrong result at {row['bytes']} bytes")
+        if row["status"] == "ok":
+            best[row["bytes"]] = min(best.get(row["bytes"], float("inf")), row["median_us"])
     return best
 
 
-def compare(generated: list[dict[int, float]], twin: list[dict[int, float]]) -> list[dict[str, float]]:
-    """One row for each size that both sides were measured at, in every round."""
-    rows = []
-    for size in sorted(set.intersection(*(set(round_) for round_ in generated + twin))):
-        ours = statistics.median(round_[size] for round_ in generated)
-        theirs = statistics.median(round_[size] for round_ in twin)
-        ratio = statistics.median(a[size] / b[size] for a, b in zip(generated, twin, strict=True))
-        rows.append({"bytes": size, "generated_us": ours, "twin_us": theirs, "ratio": ratio})
-    return rows
+def compare_flat(
+    twin: pathlib.Path, bench: pathlib.Path, options: argparse.Namespace, out: pathlib.Path
+) -> list[Times]:
+    sizes = [size * KIB for size in SIZES[options.level]]
+    all_times = {size: Times() for size in sizes}
+    for _ in range(options.rounds):
+        listed = ",".join(map(str, sizes))
+        run([twin, "--ranks", options.ranks, "--sizes", listed, "--json", out], 600)
+        measured = read_twin(out, "bytes")
+        for size, times in all_times.items():
+            # The first round says which algorithm it is.
+            times.what = times.what or family(min(measured[size], key=lambda name: measured[size][name]))
+            times.twin.append(best_of(measured[size], times.what))
+        for name, (algorithm, protocol, threads) in FAMILIES.items():
+            mine = [size for size in sizes if all_times[size].what == name]
+            if not mine:
+                continue
+            way = ["--algorithm", algorithm, "--protocol", protocol, "--threads", threads]
+            best = measure_ours(bench, options.ranks, ["--sizes", ",".join(map(str, mine)), *way], out)
+            for size in mine:
+                if size not in best:
+                    raise TwinError(f"no generated kernel of {algorithm}/{protocol} was measured at {size} bytes")
+                all_times[size].ours.append(best[size])
+    return list(all_times.values())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin")
-    parser.add_argument("twin")
-    parser.add_argument("--ranks", type=int, default=0, help="GPUs [all]")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=3.0, help="percent that a generated kernel may be slower [3]")
-    parser.add_argument("--json", help="write the table")
-    args = parser.parse_args()
-    ranks = ["--ranks", str(args.ranks)] if args.ranks else []
-    generated, twin = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        ours, theirs = os.path.join(folder, "ours.json"), os.path.join(folder, "twin.json")
-        for _ in range(args.rounds):
-            shapes = ["--algorithm", "one_shot,two_shot", "--protocol", "lamport", "--threads", "64,128"]
-            speed = ["--no-baselines", "--no-check", "--full", "--quiet", "--repetitions", "2"]
-            bench = os.path.join(args.bin, "comms-bench")
-            run([bench, *ranks, "--sizes", "1K..1M*4", *shapes, *speed, "--json", ours], 120)
-            run([args.twin, *ranks, "--min", "1024", "--max", "1048576", "--only", "lamport", "--json", theirs], 120)
-            generated.append(best_generated(ours))
-            twin.append(best_twin(theirs))
-    rows = compare(generated, twin)
-    if not rows:
-        sys.exit("no size was measured on both sides")
-    print("     bytes  generated µs  twin µs  ratio")
+def compare_rows(
+    twin: pathlib.Path, bench: pathlib.Path, options: argparse.Namespace, out: pathlib.Path, fp8: bool
+) -> list[Times]:
+    all_times = {rows: Times() for rows in ROWS}
+    op = ["--op", "all_reduce_rmsnorm" + ("_fp8" if fp8 else ""), "--hidden", 8192]
+    for _ in range(options.rounds):
+        run([twin, "--ranks", options.ranks, "--hidden", 8192, "--fp8", int(fp8), "--json", out], 300)
+        measured = read_twin(out, "rows")
+        for rows, times in all_times.items():
+            times.what = times.what or family(min(measured[rows], key=lambda name: measured[rows][name]))
+            times.twin.append(best_of(measured[rows], times.what))
+        for algorithm in sorted({times.what for times in all_times.values()}):
+            mine = [rows for rows in ROWS if all_times[rows].what == algorithm]
+            best: dict[int, float] = {}
+            for threads, cluster in ROW_SHAPES:
+                way = ["--algorithm", algorithm, "--protocol", "lamport", "--threads", threads, "--cluster", cluster]
+                got = measure_ours(bench, options.ranks, [*op, "--rows", ",".join(map(str, mine)), *way], out)
+                best |= {size: min(us, best.get(size, us)) for size, us in got.items()}
+            for rows in mine:
+                if rows * 8192 * 2 not in best:
+                    raise TwinError(f"no generated kernel of {algorithm}/lamport was measured at {rows} rows")
+                all_times[rows].ours.append(best[rows * 8192 * 2])
+        chosen = measure_ours(bench, options.ranks, [*op, "--rows", ",".join(map(str, ROWS))], out)
+        for rows, times in all_times.items():
+            times.chosen.append(chosen[rows * 8192 * 2])
+    return list(all_times.values())
+
+
+# ---------------------------------------------------------------------------------------------------
+# Judging
+# ---------------------------------------------------------------------------------------------------
+
+
+def lower_end(samples: list[float]) -> float:
+    """A value that the median is above of with 95 %: the order statistic whose tail of heads and tails is at most 5 %.
+    Too few samples have none."""
+    count, tail, rank = len(samples), 0, -1
+    while (tail := tail + comb(count, rank + 1)) <= 0.05 * 2**count:
+        rank += 1
+    return sorted(samples)[rank] if rank >= 0 else float("-inf")
+
+
+def judge(label: str, times: Times, limit: float, first: float | None) -> tuple[dict[str, Any], list[str]]:
+    """A row of the table, and what is wrong with it."""
+    ratios = [ours / twin for ours, twin in zip(times.ours, times.twin, strict=True)]
+    row: dict[str, Any] = {
+        "what": label,
+        "algorithm": times.what,
+        "generated_us": statistics.median(times.ours),
+        "twin_us": statistics.median(times.twin),
+        "ratio": statistics.median(ratios),
+        "ratio_low": max(lower_end(ratios), 0),
+        "ratios": ratios,
+    }
+    wrong = []
+    if lower_end(ratios) > 1 + limit / 100:
+        wrong.append(f"{label}: {row['ratio']:.3f} of the twin's time, and {lower_end(ratios):.3f} or more with 95 %")
+    if first is not None:
+        row["first_us"] = first
+        if lower_end(times.twin) > first:
+            wrong.append(f"{label}: the twin takes {row['twin_us']:.2f} µs, first hand-written kernels took {first}")
+    if times.chosen:
+        row["chosen_us"] = statistics.median(times.chosen)
+    return row, wrong
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    print(f"{'':>16}  {'algorithm':16}  generated µs  twin µs  ratio  at least  first µs  chosen µs")
     for row in rows:
-        print(f"{row['bytes']:10.0f}  {row['generated_us']:12.2f}  {row['twin_us']:7.2f}  {row['ratio']:5.3f}")
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
-    if any(row["ratio"] > 1 + args.limit / 100 for row in rows):
-        sys.exit(f"slower than the twin by more than {args.limit} %")
+        first, chosen = (f"{row[key]:.2f}" if key in row else "" for key in ("first_us", "chosen_us"))
+        print(
+            f"{row['what']:>16}  {row['algorithm']:16}  {row['generated_us']:12.2f}  {row['twin_us']:7.2f}"
+            f"  {row['ratio']:5.3f}  {row['ratio_low']:8.3f}  {first:>8}  {chosen:>9}"
+        )
+
+
+def compare(options: argparse.Namespace, twins: dict[str, pathlib.Path], folder: pathlib.Path) -> list[str]:
+    bench, out = options.bin / "comms-bench", folder / "report.json"
+    table: list[dict[str, Any]] = []
+    wrong: list[str] = []
+
+    def add(label: str, times: Times, first: float | None = None) -> None:
+        row, mistakes = judge(label, times, options.limit, first)
+        table.append(row)
+        wrong.extend(mistakes)
+
+    if "allreduce" in twins:
+        for size, times in zip(
+            SIZES[options.level], compare_flat(twins["allreduce"], bench, options, out), strict=True
+        ):
+            label = f"{size} KiB" if size < KIB else f"{size // KIB} MiB"
+            add(label, times, FIRST.get(options.ranks, {}).get(size))
+    if "rmsnorm" in twins:
+        for fp8 in (False, True):
+            made = compare_rows(twins["rmsnorm"], bench, options, out, fp8)
+            for rows, times in zip(ROWS, made, strict=True):
+                add(f"{rows} rows{', fp8' if fp8 else ''}", times)
+    show(table)
+    if options.json:
+        options.json.write_text(json.dumps({"ranks": options.ranks, "rows": table}, indent=1) + "\n")
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/bin", help="folder of comms-bench")
+    parser.add_argument("--twins", type=pathlib.Path, help="folder of twin-allreduce and twin-rmsnorm [that of --bin]")
+    parser.add_argument("--ranks", type=int, help="2, 4 or 8 GPUs [the most that are there]")
+    parser.add_argument("--level", choices=sorted(SIZES), default="quick", help="quick stops at 4 MiB")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--limit", type=float, default=3.0, help="percent that a generated kernel may be slower [3]")
+    parser.add_argument("--json", type=pathlib.Path, help="write the table")
+    options = parser.parse_args()
+    gpus = count_gpus()
+    possible = [ranks for ranks in (2, 4, 8) if ranks <= gpus]
+    if not possible or options.ranks and options.ranks not in possible:
+        print(
+            f"twins.py: error: here are {gpus} GPUs; the twins run on 2, 4 or 8. nvidia-smi -L lists what there is",
+            file=sys.stderr,
+        )
+        return 2
+    options.ranks = options.ranks or possible[-1]
+    with tempfile.TemporaryDirectory(prefix="commsir-twins-") as name:
+        folder = pathlib.Path(name)
+        try:
+            twins = find_twins(options.twins or options.bin, folder)
+            if not twins:
+                print(NO_TWINS.format(options.twins or options.bin), file=sys.stderr)
+                return 0
+            wrong = compare(options, twins, folder)
+        except TwinError as error:
+            print(f"twins.py: error: {error}", file=sys.stderr)
+            return 2
+        except WrongError as error:
+            wrong = [str(error)]
+    for mistake in wrong:
+        print(f"twins.py: {mistake}", file=sys.stderr)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,9 +10,11 @@
 // thread a GPU, peer access by cudaDeviceEnablePeerAccess. Results are compared
 // bit for bit with sums in rank order in f32.
 //
-//   allreduce [--ranks N] [--min BYTES] [--max BYTES] [--only NAME] [--json
-//   FILE]
+//   allreduce [--ranks N] [--min BYTES] [--max BYTES] [--sizes BYTES,...]
+//             [--only NAME] [--json FILE]
 //
+// Every fourth power of two from --min to --max, or --sizes. The first figures
+// that such kernels had are what they are held to (test/gpu/twins.py).
 // Every poll gives up after about two seconds, so a mistake cannot hang a GPU.
 //
 //===----------------------------------------------------------------------===//
@@ -339,10 +341,24 @@ std::vector<Variant> variants() {
   return all;
 }
 
+/// "1024,8192".
+static std::vector<size_t> readSizes(const char *text) {
+  std::vector<size_t> sizes;
+  for (char *end; *text; text = *end ? end + 1 : end) {
+    sizes.push_back(std::strtoull(text, &end, 0));
+    if (end == text || sizes.back() % 128) {
+      std::fprintf(stderr, "--sizes: '%s' is not a multiple of 128\n", text);
+      std::exit(1);
+    }
+  }
+  return sizes;
+}
+
 int main(int argc, char **argv) {
   int ranks = 0;
   CUDA(cudaGetDeviceCount(&ranks));
   size_t minBytes = 1024, maxBytes = (size_t)64 << 20;
+  std::vector<size_t> sizes;
   std::string only, json;
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string flag = argv[i];
@@ -352,11 +368,17 @@ int main(int argc, char **argv) {
       minBytes = std::strtoull(argv[i + 1], nullptr, 0);
     else if (flag == "--max")
       maxBytes = std::strtoull(argv[i + 1], nullptr, 0);
+    else if (flag == "--sizes")
+      sizes = readSizes(argv[i + 1]);
     else if (flag == "--only")
       only = argv[i + 1];
     else if (flag == "--json")
       json = argv[i + 1];
   }
+  if (sizes.empty())
+    for (size_t bytes = minBytes; bytes <= maxBytes; bytes *= 4)
+      sizes.push_back(bytes);
+  maxBytes = *std::max_element(sizes.begin(), sizes.end());
   std::vector<Variant> all;
   switch (ranks) {
   case 2:
@@ -425,7 +447,7 @@ int main(int argc, char **argv) {
     expected[i] = roundToBF16(sums[i]);
 
   std::string lines;
-  for (size_t bytes = minBytes; bytes <= maxBytes; bytes *= 4) {
+  for (size_t bytes : sizes) {
     std::string best;
     double bestTime = 1e30;
     for (const Variant &variant : all) {

@@ -12,7 +12,7 @@
 // alone is normalised, so that the sum of squares and the greatest |x * w| meet
 // in one exchange.
 //
-//   rmsnorm [--hidden H] [--fp8 1]        on all 2, 4 or 8 GPUs
+//   rmsnorm [--ranks N] [--hidden H] [--fp8 1] [--json FILE]
 //
 //===----------------------------------------------------------------------===//
 
@@ -379,9 +379,14 @@ static double fromFp8(uint8_t byte) {
 int main(int argc, char **argv) {
   int ranks = 0, hidden = 8192;
   bool fp8 = false;
+  const char *json = nullptr;
   CUDA(cudaGetDeviceCount(&ranks));
   for (int i = 1; i + 1 < argc; i += 2)
-    if (!std::strcmp(argv[i], "--hidden"))
+    if (!std::strcmp(argv[i], "--ranks"))
+      ranks = std::atoi(argv[i + 1]);
+    else if (!std::strcmp(argv[i], "--json"))
+      json = argv[i + 1];
+    else if (!std::strcmp(argv[i], "--hidden"))
       hidden = std::atoi(argv[i + 1]);
     else if (!std::strcmp(argv[i], "--fp8"))
       fp8 = std::atoi(argv[i + 1]);
@@ -438,6 +443,7 @@ int main(int argc, char **argv) {
     }
   }
   std::vector<uint32_t> poison(3 * ranks * capacity * 4, kPoison);
+  std::string lines;
   for (int rows : {1, 2, 8, 16, 64, 128, 512}) {
     std::string best;
     double bestTime = 1e30;
@@ -510,12 +516,19 @@ int main(int argc, char **argv) {
                   variant.name.c_str(), median, slowest.front(), slowest.back(),
                   error, error > 0.05 ? "  WRONG" : "");
       std::fflush(stdout);
+      lines += "{\"rows\":" + std::to_string(rows) + ",\"name\":\"" +
+               variant.name + "\",\"us\":" + std::to_string(median) +
+               ",\"wrong\":" + (error > 0.05 ? "1" : "0") + "}\n";
       if (error <= 0.05 && median < bestTime) {
         bestTime = median;
         best = variant.name;
       }
     }
     std::printf("%5d rows best: %s %.2f us\n", rows, best.c_str(), bestTime);
+  }
+  if (FILE *file = json ? std::fopen(json, "w") : nullptr) {
+    std::fputs(lines.c_str(), file);
+    std::fclose(file);
   }
   return 0;
 }

@@ -1,0 +1,127 @@
+"""Tests of twins.py that need no GPU: programs that only pretend say what they took."""
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import twins  # noqa: E402
+
+# Each takes the times of times.json, by its own name; what a flag names chooses among them.
+PROGRAM = """#!{python}
+import json, pathlib, sys
+here = pathlib.Path(__file__)
+times = json.loads((here.parent / "times.json").read_text())
+flags = dict(zip(sys.argv[1::2], sys.argv[2::2])) | {{"--json": sys.argv[sys.argv.index("--json") + 1]}}
+for index, word in enumerate(sys.argv):
+    if word in ("--op", "--sizes", "--rows", "--algorithm", "--threads", "--fp8"):
+        flags[word] = sys.argv[index + 1]
+out = open(flags["--json"], "w")
+if here.name == "comms-bench":
+    rows = [int(rows) * 16384 for rows in flags.get("--rows", "").split(",") if rows]
+    sizes = rows or [int(size) for size in flags["--sizes"].split(",")]
+    op = flags.get("--op", "all_reduce")
+    results = [
+        dict(op=op, bytes=size, contender="commsir", status=times.get("status", "ok"), exact=True,
+             median_us=times["ours"][flags.get("--algorithm", "chosen")] * (1 + size / 2**40))
+        for size in sizes
+    ]
+    json.dump(dict(results=results), out)
+    sys.exit(1 if times.get("status") == "wrong" else 0)
+key = "bytes" if here.name == "twin-allreduce" else "rows"
+sizes = [int(size) for size in flags["--sizes"].split(",")] if key == "bytes" else [1, 2, 8, 16, 64, 128, 512]
+for size in sizes:
+    for name, us in times[here.name].items():
+        out.write(json.dumps({{key: size, "name": name, "us": us, "wrong": times.get("twin wrong", 0)}}) + "\\n")
+"""
+TIMES = {
+    "ours": {"one_shot": 1.9, "two_shot": 1.8, "chosen": 2.2},
+    "twin-allreduce": {"one_shot_lamport/t64/pdl": 2.0, "two_shot_lamport/t64": 2.5, "nccl": 1.0},
+    "twin-rmsnorm": {"one_shot/c8/t128/g16": 2.1, "two_shot/c8/t128/g16": 2.0, "two_shot/c1/t1024/g132": 9.0},
+}
+
+
+def programs(folder: pathlib.Path, names: list[str], **times: object) -> None:
+    for name in names:
+        (folder / name).write_text(PROGRAM.format(python=sys.executable))
+        (folder / name).chmod(0o755)
+    (folder / "times.json").write_text(json.dumps(TIMES | times))
+
+
+def main(monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path, *words: str, gpus: int = 4) -> int:
+    monkeypatch.setattr(twins, "count_gpus", lambda: gpus)
+    monkeypatch.setattr(twins.shutil, "which", lambda name: None)
+    monkeypatch.setattr(sys, "argv", ["twins.py", "--bin", str(folder), *words])
+    status: int = twins.main()
+    return status
+
+
+ALL = ["comms-bench", "twin-allreduce", "twin-rmsnorm"]
+
+
+def test_all_is_compared(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    programs(tmp_path, ALL)
+    report = tmp_path / "table.json"
+    assert main(monkeypatch, tmp_path, "--rounds", "1", "--json", str(report)) == 0
+    rows = {row["what"]: row for row in json.loads(report.read_text())["rows"]}
+    assert list(rows) == ["1 KiB", "8 KiB", "64 KiB", "256 KiB", "1 MiB", "4 MiB"] + [
+        f"{count} rows{fp8}" for fp8 in ("", ", fp8") for count in twins.ROWS
+    ]
+    # The algorithm that is the twin's best, NCCL's aside, and the best of its shapes.
+    assert rows["1 KiB"]["algorithm"] == "one_shot_lamport" and rows["1 KiB"]["ratio"] == pytest.approx(0.95)
+    assert rows["64 rows"]["algorithm"] == "two_shot" and rows["64 rows"]["ratio"] == pytest.approx(0.9, rel=1e-3)
+    assert rows["64 rows"]["chosen_us"] == pytest.approx(2.2, rel=1e-3)
+    assert rows["1 KiB"]["first_us"] == 2.8 and "first_us" not in rows["64 rows"]
+
+
+def test_what_is_slower_in_every_round_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = TIMES["ours"] | {"one_shot": 2.08}
+    programs(tmp_path, ALL[:2], ours=slow, **{"twin-allreduce": {"one_shot_lamport/t64": 2.0}})
+    assert main(monkeypatch, tmp_path, "--rounds", "5") == 1
+    assert "1 KiB: 1.040 of the twin's time" in capsys.readouterr().err
+
+
+def test_wrong_results_fail(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    programs(tmp_path, ALL[:2], status="wrong")
+    assert main(monkeypatch, tmp_path, "--rounds", "1") == 1
+    programs(tmp_path, ALL[:2], **{"twin wrong": 3})
+    assert main(monkeypatch, tmp_path, "--rounds", "1") == 1
+    told = capsys.readouterr().err
+    assert "commsir gave a wrong result" in told and "the twin one_shot_lamport/t64/pdl gave a wrong result" in told
+
+
+def test_noise_decides_nothing() -> None:
+    def wrong(ours: list[float], twin: list[float], first: float | None = None) -> list[str]:
+        mistakes: list[str] = twins.judge("1 KiB", twins.Times(ours, twin), 3, first)[1]
+        return mistakes
+
+    assert wrong([2.2, 2.2, 2.2, 2.2, 2.0], [2.0] * 5) == []
+    assert len(wrong([2.07] * 5, [2.0] * 5)) == 1
+    assert wrong([2.07] * 4, [2.0] * 4) == []
+    assert wrong([2.0, 2.0] + [2.2] * 6, [2.0] * 8) == []
+    assert len(wrong([2.0] + [2.2] * 7, [2.0] * 8)) == 1
+    assert wrong([1.0] * 5, [2.9, 2.9, 2.9, 2.9, 2.7], 2.8) == []
+    assert "first hand-written kernels took 2.8" in wrong([1.0] * 5, [2.9] * 5, 2.8)[0]
+
+
+def test_what_is_missing_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    programs(tmp_path, ALL[:1])
+    assert main(monkeypatch, tmp_path) == 0
+    assert f"NOT compared with hand-written ones: there is no nvcc (CUDA's, on PATH), and no {tmp_path}/twin-" in (
+        capsys.readouterr().err
+    )
+    assert main(monkeypatch, tmp_path, gpus=1) == 2
+    assert "here are 1 GPUs" in capsys.readouterr().err
+    (tmp_path / "twin-allreduce").write_text("no program")
+    assert main(monkeypatch, tmp_path) == 2
+    assert "twin-allreduce" in capsys.readouterr().err
