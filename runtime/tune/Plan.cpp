@@ -357,7 +357,7 @@ static const Option kOptions[] = {
        return llvm::Error::success();
      }},
     {"--rows", "LIST",
-     "rows of the operations on rows [1,8,64,512; --tune: 1,2,8,32,128,512]",
+     "rows of the operations on rows [1,8,64,512; --tune: 1,2,8,32,64,128,512]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInts("--rows", text, 1, 1 << 24, plan.rows);
      }},
@@ -599,8 +599,9 @@ static llvm::Error complete(Plan &plan, llvm::ArrayRef<llvm::StringRef> given) {
   if (plan.operations.empty())
     plan.operations = {Operation::AllReduce};
   if (plan.rows.empty())
-    plan.rows = plan.tune.empty() ? std::vector<int64_t>{1, 8, 64, 512}
-                                  : std::vector<int64_t>{1, 2, 8, 32, 128, 512};
+    plan.rows = plan.tune.empty()
+                    ? std::vector<int64_t>{1, 8, 64, 512}
+                    : std::vector<int64_t>{1, 2, 8, 32, 64, 128, 512};
   if (plan.hidden.empty())
     plan.hidden = plan.tune.empty()
                       ? std::vector<int64_t>{8192}
