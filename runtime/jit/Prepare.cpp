@@ -10,6 +10,7 @@
 #include "lowering/Problem.h"
 #include "lowering/cpu/Abi.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassInstrumentation.h"
 
@@ -210,9 +211,17 @@ Error commsir::jit::runPipeline(
   manager.addInstrumentation(std::make_unique<FailureWatch>(failed));
   if (timeTraceProfilerEnabled())
     manager.addInstrumentation(std::make_unique<PassClock>());
+  // After each pass it would take as long as a fifth of the passes. Tools and
+  // tests have it; here what comes out counts.
+  manager.enableVerifier(false);
   build(manager);
-  if (mlir::succeeded(manager.run(module)))
-    return Error::success();
+  if (mlir::succeeded(manager.run(module))) {
+    if (mlir::succeeded(mlir::verify(module)))
+      return Error::success();
+    return failCompilation(CompileError::Stage::Lowering,
+                           "the kernel could not be lowered: what the passes "
+                           "made of it is no valid module");
+  }
   if (failed == "comms-check-sync")
     return failCompilation(CompileError::Stage::Checker,
                            "the checker refused the kernel");

@@ -29,6 +29,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <string>
 
@@ -190,10 +191,133 @@ void printCompilations() {
   llvm::outs() << llvm::json::Value(std::move(all)) << "\n";
 }
 
+//===----------------------------------------------------------------------===//
+// Repeated calls
+//===----------------------------------------------------------------------===//
+
+CUcontext current = nullptr;
+
+/// Makes the driver's functions that a launch calls do nothing: what is left is
+/// what CommsIR adds to them.
+void silenceDriver() {
+  // The one table of the process.
+  auto &driver = const_cast<cuda::Driver &>(*need(cuda::Driver::get()));
+  driver.CtxGetCurrent(&current);
+  driver.CtxGetCurrent = [](CUcontext *now) {
+    *now = current;
+    return CUDA_SUCCESS;
+  };
+  driver.StreamGetCaptureInfo = [](CUstream, CUstreamCaptureStatus *status,
+                                   auto...) {
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
+  driver.LaunchKernelEx = [](auto...) { return CUDA_SUCCESS; };
+}
+
+/// Nanoseconds of a call, the least of ten rounds.
+double timeCall(llvm::function_ref<llvm::Error()> call) {
+  constexpr int kCalls = 20000;
+  double best = 0;
+  for (int round = 0; round < 10; ++round) {
+    auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kCalls; ++i)
+      if (auto error = call())
+        fail(llvm::toString(std::move(error)));
+    double took = std::chrono::duration<double, std::nano>(
+                      std::chrono::steady_clock::now() - start)
+                      .count() /
+                  kCalls;
+    best = round ? std::min(best, took) : took;
+  }
+  return best;
+}
+
+group::FusedCall makeFusedCall(void *memory, llvm::StringRef consume) {
+  constexpr int64_t kRows = 8, kColumns = 8192;
+  auto rows = [&](bool perRow) {
+    return group::FusedCall::Operand{
+        {memory, (perRow ? kRows : 1) * kColumns}, "bf16", perRow, kColumns};
+  };
+  group::FusedCall call;
+  call.op = "all_reduce";
+  call.reduction = "sum";
+  call.elementType = "bf16";
+  call.rows = kRows;
+  call.columns = kColumns;
+  call.input = {memory, kRows * kColumns};
+  call.arguments = {rows(true), rows(false)};
+  call.outputs = {rows(true), rows(true)};
+  call.consume = consume;
+  return call;
+}
+
+/// A group of one rank, whose calls are those of any other on the host.
+void printCalls() {
+  llvm::SmallString<128> folder;
+  if (llvm::sys::fs::createUniqueDirectory("bench-jit", folder))
+    fail("no temporary folder can be made");
+  auto store = need(group::createFileStore(folder));
+  group::GroupOptions options;
+  options.device = 0;
+  options.windows = "plain";
+  auto made = need(group::createCudaGroup(options, *store));
+  group::Collectives collectives(*made);
+  void *memory = need(made->allocateOwn(8 * 8192 * 2));
+  cuda::ContextGuard guard(cuda::getDevice(*made).driver(),
+                           cuda::getDevice(*made).context());
+
+  llvm::StringRef source = kFused;
+  size_t from = source.find("(%a:"), to = source.find("  }\n  comms.return");
+  std::string consume = source.slice(from, to).str();
+  group::FusedCall fused = makeFusedCall(memory, consume);
+  group::CollectiveCall flat;
+  flat.op = "all_reduce";
+  flat.reduction = "sum";
+  flat.elementType = "bf16";
+  flat.input = flat.output = {memory, 65536};
+
+  group::KernelRequest request;
+  request.source = kFlat;
+  size_t window = request.source.find("!comms.window<");
+  while (window != std::string::npos) {
+    request.source.replace(window, 14, "memref<");
+    window = request.source.find("!comms.window<");
+  }
+  group::GroupKernel *kernel = need(made->prepare(request));
+  group::Argument arguments[] = {{memory, 131072}, {memory, 131072}};
+  // The first calls compile.
+  if (auto error = llvm::joinErrors(collectives.run(flat, nullptr),
+                                    collectives.run(fused, nullptr)))
+    fail(llvm::toString(std::move(error)));
+
+  silenceDriver();
+  Object all;
+  all["launch_ns"] =
+      timeCall([&] { return made->launch(*kernel, arguments, nullptr); });
+  all["all_reduce_ns"] =
+      timeCall([&] { return collectives.run(flat, nullptr); });
+  all["fused_ns"] = timeCall([&] { return collectives.run(fused, nullptr); });
+  all["prepare_ns"] = timeCall([&] {
+    need(made->prepare(request));
+    return llvm::Error::success();
+  });
+  llvm::outs() << llvm::json::Value(std::move(all)) << "\n";
+  llvm::outs().flush();
+  llvm::sys::fs::remove_directories(folder);
+  // The driver is no longer one that a group could be ended with.
+  std::_Exit(0);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(argc, argv, "Cost of kernels for GPUs\n");
-  printCompilations();
+  if (kernelName == "calls")
+    printCalls();
+  else if (kernelName == "fused" || kernelName == "flat")
+    printCompilations();
+  else
+    fail("--kernel is fused, flat or calls");
   return 0;
 }
