@@ -187,6 +187,15 @@ def test_arrays_made_behind_a_run_are_others(tmp_path: pathlib.Path) -> None:
     assert "384xi8" in (folder / "i8.mlir").read_text()
 
 
+def test_all_reduces_run_on_the_ranks_that_there_are(tmp_path: pathlib.Path) -> None:
+    made = shipped_cases(tmp_path, "quick", 2)
+    chosen = [case for case in made.all if case.name.startswith("examples/layernorm.mlir")]
+    assert [case.ranks for case in chosen] == [2, 2]
+    assert chosen[0].script.run() == ""
+    assert len(list(chosen[0].script.folder.glob("y-*.npy"))) == 2
+    assert any(name.startswith("exec/all-to-all.mlir") for name in made.left_out)
+
+
 def test_an_option_that_is_not_known_is_said(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "new.mlir"
     path.write_text("// RUN: comms-run %s --ranks 2 --backwards\ncomms.kernel @k(%x: memref<4xf32>) {\n")
