@@ -191,13 +191,23 @@ class Call:
         assert known is not None
         width = min(known.element_size(), 8)
         given, got = ((t.data_ptr(), t.nbytes // width) if t is not None else (0, 0) for t in (source, target))
-        self.steps.append(capi.Collective.of(op, "", f"i{8 * width}", given, got, root))
+        self.steps.append(capi.Collective.of(op, "", f"i{8 * width}", given, got, root, self._name_of(known)))
+
+    def _name_of(self, tensor: torch.Tensor) -> str:
+        """What the elements of a step's array are taken for: it may hold tensors of several types, as words."""
+        names = [capi.named_type(one.dtype) for one in self.inputs]
+        if all(one.dtype == tensor.dtype for one in self.inputs):
+            return capi.named_type(tensor.dtype)
+        runs = [name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
+        return f"words of {', '.join(runs)}"
 
     def reduce_step(self, op: str, how: Any, source: torch.Tensor, target: torch.Tensor | None, root: int = 0) -> None:
         """A step that reduces, with what c10d's reductions need around it."""
         kind = how.op if hasattr(how, "op") else how
         self._check_reduction(kind, source.dtype)
+        named = capi.named_type(source.dtype)
         if source.is_complex():
+            named = f"halves of {named.removeprefix('halves of ')}"
             source = torch.view_as_real(source)
             target = torch.view_as_real(target) if target is not None else None
         dtype, self.reduction = source.dtype, _REDUCTIONS[kind.value][source.dtype == torch.bool]
@@ -223,7 +233,7 @@ class Call:
         if not element:
             self.reason = f"element type {dtype}"
         given, got = ((t.data_ptr(), t.numel()) if t is not None else (0, 0) for t in (source, target))
-        self.steps.append(capi.Collective.of(op, self.reduction, element, given, got, root))
+        self.steps.append(capi.Collective.of(op, self.reduction, element, given, got, root, named))
 
     def _check_reduction(self, kind: Any, dtype: torch.dtype) -> None:
         if kind in (_R.BAND, _R.BOR, _R.BXOR) and (dtype.is_floating_point or dtype.is_complex):

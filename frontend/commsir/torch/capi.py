@@ -21,7 +21,7 @@ from commsir.torch.meeting import look
 if TYPE_CHECKING:
     from commsir._kernel import Kernel
 
-__all__ = ["Collective", "CommsIRError", "Group", "GroupKernel", "element_type", "load", "width"]
+__all__ = ["Collective", "CommsIRError", "Group", "GroupKernel", "element_type", "load", "named_type", "width"]
 
 
 class _Store(ctypes.Structure):
@@ -60,15 +60,28 @@ class Collective(ctypes.Structure):
         ("protocol", ctypes.c_char_p),
         ("send_counts", ctypes.c_void_p),
         ("recv_counts", ctypes.c_void_p),
+        ("type_name", ctypes.c_char_p),
     ]
 
     @classmethod
     def of(
-        cls, op: str, reduction: str, element: str, source: tuple[int, int], target: tuple[int, int], root: int = 0
+        cls,
+        op: str,
+        reduction: str,
+        element: str,
+        source: tuple[int, int],
+        target: tuple[int, int],
+        root: int = 0,
+        named: str = "",
     ) -> Collective:
-        """A call on flat memory: arrays are (address, elements), with address 0 where this rank has none."""
+        """A call on flat memory: arrays are (address, elements), with address 0 where this rank has none.
+
+        `named` is what the elements are taken for, where `element` says only how they are moved.
+        """
         (a, n), (b, m) = source, target
-        return cls(op.encode(), reduction.encode(), element.encode(), root, 0, a or None, n, b or None, m, b"", b"")
+        made = cls(op.encode(), reduction.encode(), element.encode(), root, 0, a or None, n, b or None, m, b"", b"")
+        made.type_name = named.encode()
+        return made
 
 
 class _Argument(ctypes.Structure):
@@ -106,11 +119,16 @@ def load(path: str) -> ctypes.CDLL:
     if path not in _libraries:
         library = ctypes.CDLL(path)
         library.commsir_error_message.restype = ctypes.c_char_p
-        for name in ("commsir_group_stats", "commsir_group_why_not", "commsir_kernel_describe"):
+        for name in (
+            "commsir_group_ended",
+            "commsir_group_stats",
+            "commsir_group_why_not",
+            "commsir_kernel_describe",
+        ):
             getattr(library, name).restype = ctypes.c_void_p
         library.commsir_free.argtypes = [ctypes.c_void_p]
         library.commsir_window_peer.restype = ctypes.c_void_p
-        for name in ("destroy", "poll", "stats"):
+        for name in ("destroy", "ended", "poll", "stats"):
             getattr(library, f"commsir_group_{name}").argtypes = [ctypes.c_void_p]
         library.commsir_group_destroy.restype = None
         library.commsir_group_abort.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
@@ -137,6 +155,19 @@ _TYPES = {
 }
 
 
+#: What elements are taken for, where that is not how they are moved or calculated with.
+_NAMES = {
+    torch.bool: "i1",
+    torch.uint8: "ui8",
+    torch.uint16: "ui16",
+    torch.uint32: "ui32",
+    torch.uint64: "ui64",
+    torch.complex32: "complex<f16>",
+    torch.complex64: "complex<f32>",
+    # Counted in words of 8 bytes.
+    torch.complex128: "halves of complex<f64>",
+}
+
 _WIDTHS = {name: dtype.itemsize for dtype, name in _TYPES.items()}
 
 
@@ -148,6 +179,11 @@ def width(element: str) -> int:
 def element_type(dtype: torch.dtype) -> str:
     """MLIR's name of a type; empty: CommsIR has none."""
     return _TYPES.get(dtype, "")
+
+
+def named_type(dtype: torch.dtype) -> str:
+    """What elements are taken for: those of other ranks must be the same, even where bytes alone move."""
+    return _NAMES.get(dtype) or _TYPES.get(dtype) or str(dtype).removeprefix("torch.")
 
 
 def _device(ordinal: int) -> torch.device:
@@ -350,6 +386,10 @@ class Group:
     def poll(self) -> None:
         """Raises what launches have reported since."""
         self._check(self.library.commsir_group_poll(self.handle))
+
+    def ended(self) -> str:
+        """Why the group can no longer be used; empty: it can."""
+        return self._text(self.library.commsir_group_ended(self.handle))
 
     def counts(self) -> dict[str, Any]:
         """What the group has done."""

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch import backend, capi, counts, flight
+from commsir.torch import backend, capi, counts, flight, transfers
 from commsir.torch.call import Call
 from commsir.torch.side import Side
 from commsir.torch.work import Work
@@ -40,7 +40,8 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         self._lock = threading.RLock()
         self._coalesced: list[Call] | None = None
         self._recent: deque[flight.Record] = deque(maxlen=flight.limit())
-        self._number = self._transfers = 0
+        self._number = self._transfer_number = 0
+        self._transfers = transfers.Transfers()
         #: Why the group can no longer be used; empty: it can.
         self._ended = ""
         self._process = os.getpid()
@@ -97,8 +98,8 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         if device == "cuda":
             self._side(device).check_gpu(call.name, (call.inputs + call.outputs)[0].get_device())
         if call.sends:
-            self._transfers += 1
-            call.number = self._transfers
+            self._transfer_number += 1
+            call.number = self._transfer_number
         else:
             self._number += 1
             call.number = self._number
@@ -141,6 +142,8 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
             call.record.mark("failed")
             if self._side(device).failed:
                 self.abort_because("its ranks have not met")
+            if self._side(device).ended:
+                self.abort_because(self._side(device).ended)
             failed = error
         if device == "cpu":
             # Before anybody hears that it is over, and may end the program.
@@ -361,5 +364,6 @@ def end_all() -> None:
         except KeyboardInterrupt as error:
             interrupted, deadline = error, 0.0
             group._end(0.0)
+    transfers.end_all()
     if interrupted:
         raise interrupted

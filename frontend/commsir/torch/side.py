@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -48,6 +49,8 @@ class Side:
         self._had: set[tuple[bytes, bytes, bytes]] = set()
         #: Ranks have tried to meet, in vain.
         self.failed = False
+        #: Which call has ended the group, and how; empty: none has.
+        self.ended = ""
         #: The GPU of the first call, which stays that of all.
         self._ordinal: int | None = None
 
@@ -64,6 +67,10 @@ class Side:
                 f"for cuda:{ordinal}. Call torch.cuda.set_device before the first call to choose the GPU of what is "
                 "made without one"
             )
+
+    def store(self, what: str) -> Any:
+        """A place in the store where nothing of earlier groups is; ranks have met."""
+        return self._place(what)
 
     def _gpu(self) -> int:
         return torch.cuda.current_device() if self._ordinal is None else self._ordinal
@@ -160,25 +167,39 @@ class Side:
         try:
             group.collective(step, stream)
         except capi.CommsIRError as error:
-            text = f"commsir: rank {self._settings.rank}: {call.describe()} failed: {error}"
-            if error.status in (capi.DEADLOCK, capi.DISAGREE):
-                text += self._disagreement(call)
-            raise dist.DistBackendError(text) from None
+            raise dist.DistBackendError(self._explain(call, group, error)) from None
+
+    def _explain(self, call: Call, group: capi.Group, error: capi.CommsIRError) -> str:
+        what, before, over = str(error), self.ended, group.ended()
+        if over and not before:
+            self.ended = f"call number {call.number}, {call.describe()}, has failed: {over}"
+        late = error.status == capi.DEADLOCK and ("has waited" in what or "gave up waiting" in what)
+        text = f"commsir: rank {self._settings.rank}: {call.describe()} failed: "
+        text += "Timed out waiting: " + what if late else what
+        if error.status == capi.DEADLOCK:
+            text += _advice(what, late)
+        # Ranks fail together, once.
+        if error.status == capi.DISAGREE and not before:
+            text += self._disagreement(call)
+        if error.status == capi.DISAGREE and not over:
+            text += "\nThe process group can still be used."
+        return text
 
     def _disagreement(self, call: Call) -> str:
-        """What each rank was calling, where it was not the same: ranks that fail tell each other by the store."""
-        own, lines = call.describe(), []
+        """What each rank was calling, where it was not the same: ranks that fail tell each other by the store.
+
+        One that has not failed says nothing.
+        """
+        own, lines, end = call.describe(), [], time.monotonic() + _GOSSIP
         try:
             store = self._place("failed")
             store.set(f"{call.number}/{self._settings.rank}", own)
             for rank in range(self._settings.size):
-                theirs = own
-                if rank != self._settings.rank:
-                    # No wait in torch's store: at the program's end this thread must be done soon after an abort.
-                    heard = look(store, f"{call.number}/{rank}", _GOSSIP, self._stopped)
-                    theirs = "nothing" if heard is None else heard.decode()
-                if theirs != own:
-                    lines.append(f"\n  rank {rank} called {theirs}")
+                # No wait in torch's store: at the program's end this thread must be done soon after an abort.
+                left = max(0.0, end - time.monotonic())
+                heard = look(store, f"{call.number}/{rank}", left, self._stopped)
+                if heard is not None and heard.decode() != own:
+                    lines.append(f"\n  rank {rank} called {heard.decode()}")
         except (dist.DistError, RuntimeError) as error:
             return f"\n  (the store no longer answers: {error})"
         if not lines:
@@ -265,6 +286,18 @@ class Side:
     def counts(self) -> dict[str, Any] | None:
         """What CommsIR's group has counted; None: there is none."""
         return self._group.counts() if isinstance(self._group, capi.Group) else None
+
+
+def _advice(what: str, late: bool) -> str:
+    """Of a rank that is late, and of one that is gone."""
+    if late:
+        return (
+            "\nSee what the late rank does (commsir.torch.recent_calls() lists its calls). If it is only slow, give "
+            "calls more time: init_process_group(…, timeout=…)."
+        )
+    if not any(gone in what for gone in ("died", "is not there", "has left")):
+        return ""
+    return "\nGo on with the ranks that are left by torch.distributed.shrink_group, or start the job again."
 
 
 def _copy(step: capi.Collective, device: str) -> None:

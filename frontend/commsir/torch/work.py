@@ -15,6 +15,10 @@ dist: Any = torch.distributed
 __all__ = ["Work"]
 
 
+#: Seconds that who waits for a call waits longer than the call.
+_GRACE = 5.0
+
+
 class Work(dist.Work):  # type: ignore[misc]
     """Done when its call is; sends and receives are waited for by who waits."""
 
@@ -55,8 +59,10 @@ class Work(dist.Work):  # type: ignore[misc]
             raise
 
     def _wait(self, timeout: timedelta) -> bool:
-        limit = timeout if timeout and timeout.total_seconds() > 0 else self._timeout
-        if not self._done.wait(limit.total_seconds()):
+        given = bool(timeout) and timeout.total_seconds() > 0
+        limit = timeout if given else self._timeout
+        # The call's own wait knows who is late, and has as long.
+        if not self._done.wait(limit.total_seconds() + (0 if given else _GRACE)):
             ms = round(limit.total_seconds() * 1000)
             what = f"commsir: Timed out waiting {ms}ms for {self._what}: another rank has not called it"
             self._abort(what)

@@ -68,6 +68,25 @@ static const char *typeName(ScalarType type) {
   }
 }
 
+/// What elements are taken for, where that is not how they are moved or
+/// calculated with; null: it is.
+static const char *givenName(ScalarType type) {
+  switch (type) {
+  case ScalarType::Bool:
+    return "i1";
+  case ScalarType::Byte:
+    return "ui8";
+  case ScalarType::UInt16:
+    return "ui16";
+  case ScalarType::UInt32:
+    return "ui32";
+  case ScalarType::UInt64:
+    return "ui64";
+  default:
+    return nullptr;
+  }
+}
+
 static ScalarType typeNamed(std::string_view name) {
   for (ScalarType type :
        {ScalarType::Double, ScalarType::Float, ScalarType::Half,
@@ -226,6 +245,7 @@ static void run(const char *op, const Tensor &input, const std::string &reduce,
   call.op = op;
   call.reduction = reduce.c_str();
   call.type = typeName(in.scalar_type());
+  call.type_name = givenName(in.scalar_type());
   call.root = root;
   call.input = in.data_ptr();
   call.input_elements = in.numel();

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -413,6 +414,78 @@ def mismatched_calls(rank: int, size: int) -> str:
     if rank == 1:
         return told(lambda: dist.broadcast(torch.ones(8), 0))
     return told(lambda: dist.all_reduce(torch.ones(8)))
+
+
+def mismatched_types(rank: int, size: int) -> list[tuple[str, str]]:
+    """Types of one width, in what only moves bytes: what each call says. On the CPU the group goes on each time."""
+    odd = rank == 2
+    whole = torch.int32 if odd else torch.float32
+    said = []
+
+    def lists(dtype: torch.dtype) -> list[torch.Tensor]:
+        return [torch.ones(3, dtype=dtype) for _ in range(size)]
+
+    calls: list[tuple[str, Callable[[], Any]]] = [
+        (
+            "i32",
+            lambda: dist.all_gather_into_tensor(torch.empty(4 * size, dtype=whole), torch.ones(4, dtype=whole)),
+        ),
+        ("i32", lambda: dist.all_to_all_single(torch.empty(size, dtype=whole), torch.ones(size, dtype=whole))),
+        ("i32", lambda: dist.all_gather(lists(whole), torch.ones(3, dtype=whole))),
+        ("ui8", lambda: dist.all_reduce(torch.ones(5, dtype=torch.uint8 if odd else torch.int8), op=R.MAX)),
+        ("i64", lambda: dist.all_reduce(torch.ones(5, dtype=torch.int64 if odd else torch.float64))),
+        (
+            "i1",
+            lambda: dist.all_gather_into_tensor(
+                torch.empty(2 * size, dtype=torch.bool if odd else torch.int8),
+                torch.ones(2, dtype=torch.bool if odd else torch.int8),
+            ),
+        ),
+    ]
+    for name, call in calls:
+        said.append((name, error_of(call)))
+        tensor = torch.ones(6)
+        dist.all_reduce(tensor)
+        close(tensor, torch.full((6,), float(size)))
+    return said
+
+
+def mismatched_broadcast(rank: int, size: int) -> str:
+    """A rank that only reads may be done before the other comes: then it is told in its next call."""
+    tensor = torch.full((4,), rank, dtype=torch.int32 if rank == 2 else torch.float32)
+    text = told(lambda: dist.broadcast(tensor, 0))
+    if text:
+        return text
+    close(tensor, torch.zeros(4))
+    return error_of(lambda: dist.barrier())
+
+
+def queued_behind_a_mismatch(rank: int, size: int) -> str:
+    """Calls that were issued before the failure is known are carried out, on all ranks."""
+    tensors = [torch.full((elements,), 1.0) for elements in (7, 8 if rank != 1 else 9, 5, 6)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    works[0].wait()
+    text = error_of(works[1].wait)
+    for i in (2, 3):
+        works[i].wait()
+        close(tensors[i], torch.full_like(tensors[i], float(size)))
+    return text
+
+
+def late_peer(rank: int, size: int, store: Any) -> list[str]:
+    """What the call says in which a rank does not come, and later ones."""
+    dist.init_process_group("commsir", store=store, rank=rank, world_size=size, timeout=timedelta(seconds=120))
+    dist.all_reduce(torch.ones(2))
+    if rank == 2:
+        for other in range(size):
+            if other != rank:
+                store.wait([f"over {other}"])
+        return []
+    dist.distributed_c10d._get_default_group().set_timeout(timedelta(seconds=1))
+    said = [error_of(lambda: dist.all_reduce(torch.ones(2)))]
+    said += [error_of(call) for call in (lambda: dist.all_reduce(torch.ones(3)), dist.barrier)]
+    store.set(f"over {rank}", "yes")
+    return said
 
 
 def bad_arguments(rank: int, size: int) -> list[str]:

@@ -148,6 +148,22 @@ def mistakes(rank: int, size: int) -> None:
     assert ops.all_reduce(x)[0, 0] == size
 
 
+def disagreeing(rank: int, size: int) -> None:
+    """Types and sizes that differ by rank fail on all ranks, and the ops go on."""
+    group = dist.group.WORLD.group_name
+    odd = rank == 1
+    for dtype, other, names in (
+        (torch.float32, torch.int32, ("all_gather of 6 f32", "all_gather of 6 i32")),
+        (torch.uint8, torch.int8, ("all_gather of 6 ui8", "all_gather of 6 i8")),
+    ):
+        x = torch.ones(6, device=DEVICE).to(other if odd else dtype)
+        for name in names:
+            _fails(name, lambda x=x: torch.ops.commsir.all_gather(x, group))
+            total = torch.ops.commsir.all_reduce(torch.ones(5, device=DEVICE), "sum", group)
+            assert torch.equal(total, torch.full_like(total, float(size)))
+    _fails("all_reduce sum of 6 f32", lambda: ops.all_reduce(torch.ones(7 if odd else 6, device=DEVICE)))
+
+
 def wrong_results(rank: int, size: int) -> None:
     """What is not as the op's own result would be is refused before anything is sent, and nothing is written."""
     group = dist.group.WORLD.group_name

@@ -36,6 +36,10 @@ def test_mistakes(world: World) -> None:
     world.run(ops_checks.mistakes, "gloo")
 
 
+def test_ranks_that_disagree(world: World) -> None:
+    world.run(ops_checks.disagreeing, "gloo")
+
+
 @pytest.mark.parametrize("check", [ops_checks.wrong_results, ops_checks.wrong_operands], ids=lambda c: str(c.__name__))
 def test_results_that_do_not_fit(world: World, check: Any) -> None:
     world.run(check, "gloo")
