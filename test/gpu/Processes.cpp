@@ -8,7 +8,9 @@
 // gpu-processes SCENARIO RANKS [NUMBER]: forks RANKS processes, a GPU each,
 // which carry out the scenario. Every rank prints one line: "rank 2: ok …", or
 // what went wrong; the exit status is the number of ranks that failed.
-// processes.py runs them all.
+// processes.py runs them all. COMMSIR_TEST_WINDOWS: nccl or plain;
+// COMMSIR_TEST_PATIENCE: what time limits are multiplied by;
+// COMMSIR_TEST_PROTOCOL: that of kernels for which any does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,12 +36,16 @@ const Scenario scenarios[] = {
     {"overhead", "a launch by the group against the driver's", runOverhead},
     {"stragglers", "ranks come up to 10 ms late; NUMBER launches",
      runStragglers},
+    {"pauses", "a block is up to 10 ms late in a kernel; NUMBER launches each",
+     runPauses},
     {"many", "NUMBER launches of 200 kernels", runMany},
     {"order", "two kernels in opposite order beside other work", runOrder},
     {"adopted", "a communicator of the caller's", runAdopted},
     {"device-library", "kernels that call NCCL's device library",
      runDeviceLibrary},
     {"checked", "NUMBER launches, all checked on the GPU", runChecked},
+    {"variety", "each protocol, collective and cluster; 1 + NUMBER times",
+     runVariety},
     {"kill", "rank NUMBER is killed in launches",
      [](Rank &me) { return runKill(me, false); }},
     {"kill-replay", "rank NUMBER is killed in replays",

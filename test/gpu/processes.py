@@ -85,7 +85,7 @@ class Cases:
             self.scenario("mismatch", ranks, 0, 90)
             self.scenario("mismatch-replay", ranks, 0, 90)
             self.scenario("stragglers", ranks, 2000 if self.full else 100, 120)
-            self.scenario("pauses", ranks, 500 if self.full else 10, 400)
+            self.scenario("pauses", ranks, 500 if self.full else 20, 400)
             self.scenario("order", ranks, 1000 if self.full else 50, 120)
             self.scenario("many", ranks, 1_000_000 if self.full else 20_000, 400)
             self.scenario("checked", ranks, 1_000_000 if self.full else 20_000, 600)

@@ -23,6 +23,7 @@ import torch.distributed
 from commsir.torch import backend
 from commsir.torch.call import Call, Tensors
 from commsir.torch.running import Running
+from commsir.torch.transfers import Transfer
 from commsir.torch.work import Work
 
 dist: Any = torch.distributed
@@ -486,26 +487,42 @@ class ProcessGroup(Running):
 
     # Sends and receives.
 
-    def _transfer(self, name: str, tensors: Any, peer: int, transfer: Callable[[Any, Tensors, int], Any]) -> Work:
+    def _transfer(
+        self, name: str, tensors: Any, peer: int, tag: int, transfer: Callable[[Any, Tensors, int, int], Any]
+    ) -> Work:
         call = self._call(name)
-        given = call.single(tensors)
-        tensor = call.input(given) if name == "send" else call.output(given)
+        given, sends = call.single(tensors), name == "send"
+        tensor = call.input(given) if sends else call.output(given)
         call.sends, call.root = True, peer
         call.reason = "point to point" if given.is_cuda else "tags and any source are matched by Gloo"
-        call.transfer = lambda other, rank: transfer(other, [tensor], rank)
-        call.delegated = lambda other: transfer(other, [tensor], peer)
+        call.transfer = lambda other, rank: transfer(other, [tensor], rank, tag)
+        call.delegated = lambda other: transfer(other, [tensor], peer, tag)
+        if given.device.type == "cpu":
+            side = Transfer.of(sends, self.settings.rank, peer, tag, tensor)
+            call.delegated = lambda gloo: self._transfers.watch(
+                side,
+                transfer(gloo, [tensor], peer, side.fitting()),
+                self._side("cpu").store("transfers"),
+                self.abort_because,
+            )
         return self._submit(call)
 
     def send(self, tensors: Any, to: int, tag: int = 0) -> Work:
         self._check_rank("send", to)
-        return self._transfer("send", tensors, to, lambda other, listed, rank: other.send(listed, rank, tag))
+        return self._transfer(
+            "send", tensors, to, tag, lambda other, listed, rank, used: other.send(listed, rank, used)
+        )
 
     def recv(self, tensors: Any, source: int, tag: int = 0) -> Work:
         self._check_rank("recv", source)
-        return self._transfer("recv", tensors, source, lambda other, listed, rank: other.recv(listed, rank, tag))
+        return self._transfer(
+            "recv", tensors, source, tag, lambda other, listed, rank, used: other.recv(listed, rank, used)
+        )
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
-        return self._transfer("recvAnySource", tensors, -1, lambda other, listed, _: other.recv_anysource(listed, tag))
+        return self._transfer(
+            "recvAnySource", tensors, -1, tag, lambda other, listed, _, used: other.recv_anysource(listed, used)
+        )
 
     # Barriers, groups made from this one.
 

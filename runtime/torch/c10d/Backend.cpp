@@ -545,6 +545,7 @@ bool commsir::torch_c10d::Backend::end(
 }
 
 void commsir::torch_c10d::Backend::endAll() {
+  Transfers::endAll();
   std::vector<c10::intrusive_ptr<c10d::Backend>> groups;
   {
     Living &living = Living::get();

@@ -17,6 +17,7 @@
 #include "runtime/torch/c10d/Counters.h"
 #include "runtime/torch/c10d/Queue.h"
 #include "runtime/torch/c10d/Side.h"
+#include "runtime/torch/c10d/Transfers.h"
 
 namespace commsir::torch_c10d {
 
@@ -153,11 +154,11 @@ private:
   void runOwn(Call &call, void *stream);
   void runDelegated(Call &call, CallWork &work, const std::string &reason);
   void runSends(const std::vector<CallPtr> &calls, CallWork &work);
-  WorkPtr transfer(
-      c10d::OpType type, const char *name, std::vector<at::Tensor> &tensors,
-      int peer,
-      std::function<WorkPtr(c10d::Backend &, std::vector<at::Tensor> &, int)>
-          carry);
+  WorkPtr transfer(c10d::OpType type, const char *name,
+                   std::vector<at::Tensor> &tensors, int peer, int tag,
+                   std::function<WorkPtr(c10d::Backend &,
+                                         std::vector<at::Tensor> &, int, int)>
+                       carry);
   Side &side(const c10::Device &device);
   void dropGloo();
   bool end(std::chrono::steady_clock::time_point deadline);
@@ -169,6 +170,7 @@ private:
   Settings settings;
   Queue queue;
   std::map<c10::DeviceType, std::unique_ptr<Side>> sides;
+  Transfers transfersOnCpu;
   std::optional<c10::Stream> ownStream;
   Recorder recorder;
   /// Of CommsIR's own calls, by the addresses of their names.

@@ -760,47 +760,62 @@ WorkPtr Self::alltoall(Tensors &outputs, Tensors &inputs,
 // Sends and receives
 //===----------------------------------------------------------------------===//
 
-WorkPtr
-Self::transfer(OpType type, const char *name, Tensors &tensors, int peer,
-               std::function<WorkPtr(c10d::Backend &, Tensors &, int)> carry) {
+WorkPtr Self::transfer(
+    OpType type, const char *name, Tensors &tensors, int peer, int tag,
+    std::function<WorkPtr(c10d::Backend &, Tensors &, int, int)> carry) {
   auto call = newCall(type, name, c10d::kUnsetTimeout, /*async=*/true);
   const at::Tensor &given = single(call->name, tensors);
-  at::Tensor tensor =
-      type == OpType::SEND ? call->input(given) : call->output(given);
+  bool sends = type == OpType::SEND;
+  at::Tensor tensor = sends ? call->input(given) : call->output(given);
   call->pointToPoint = true;
   call->root = peer;
   call->notOwn = given.is_cpu() ? "tags and any source are matched by Gloo"
                                 : "point to point";
   call->transfer = [=](c10d::Backend &other, int with) {
     Tensors list{tensor};
-    return carry(other, list, with);
+    return carry(other, list, with, tag);
   };
   call->delegated = [transfer = call->transfer, peer](c10d::Backend &other) {
     return transfer(other, peer);
+  };
+  if (!given.is_cpu())
+    return submit(call);
+  c10::weak_intrusive_ptr<c10d::Backend> self(
+      c10::intrusive_ptr<c10d::Backend>::reclaim_copy(this));
+  Transfer side(sends, rank_, peer, tag, tensor);
+  call->delegated = [=, this](c10d::Backend &gloo) {
+    Tensors list{tensor};
+    WorkPtr begun = carry(gloo, list, peer, side.fitting());
+    return transfersOnCpu.watch(
+        side, std::move(begun), this->side(c10::kCPU).place("transfers"),
+        [self](const std::string &reason) {
+          if (auto backend = self.lock())
+            static_cast<Self &>(*backend).abortBecause(reason);
+        });
   };
   return submit(call);
 }
 
 WorkPtr Self::send(Tensors &tensors, int to, int tag) {
   checkRoot("send", to, size_);
-  return transfer(OpType::SEND, "commsir:send", tensors, to,
-                  [=](c10d::Backend &other, Tensors &list, int peer) {
-                    return other.send(list, peer, tag);
+  return transfer(OpType::SEND, "commsir:send", tensors, to, tag,
+                  [](c10d::Backend &other, Tensors &list, int peer, int used) {
+                    return other.send(list, peer, used);
                   });
 }
 
 WorkPtr Self::recv(Tensors &tensors, int from, int tag) {
   checkRoot("recv", from, size_);
-  return transfer(OpType::RECV, "commsir:recv", tensors, from,
-                  [=](c10d::Backend &other, Tensors &list, int peer) {
-                    return other.recv(list, peer, tag);
+  return transfer(OpType::RECV, "commsir:recv", tensors, from, tag,
+                  [](c10d::Backend &other, Tensors &list, int peer, int used) {
+                    return other.recv(list, peer, used);
                   });
 }
 
 WorkPtr Self::recvAnysource(Tensors &tensors, int tag) {
   return transfer(OpType::RECVANYSOURCE, "commsir:recvAnySource", tensors, -1,
-                  [=](c10d::Backend &other, Tensors &list, int) {
-                    return other.recvAnysource(list, tag);
+                  tag, [](c10d::Backend &other, Tensors &list, int, int used) {
+                    return other.recvAnysource(list, used);
                   });
 }
 

@@ -68,7 +68,6 @@ static int getKey(void *self, const char *key, double timeout, void **data,
   return 0;
 }
 
-/// A place in the store where nothing of earlier groups is.
 StorePtr Side::place(const char *what) {
   return c10::make_intrusive<c10d::PrefixStore>(
       c10::str("commsir/", device.is_cpu() ? "cpu/" : "cuda/", epoch, "/",

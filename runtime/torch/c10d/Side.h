@@ -97,6 +97,8 @@ public:
   /// sends and receives is no call of the ranks that have none in it.
   c10d::Backend &pairWith(int peer);
   bool hasDelegate() const { return delegated; }
+  /// A place in the store where nothing of earlier groups is; ranks have met.
+  StorePtr place(const char *what);
   /// Whose group, if it has one, is for that device.
   const c10::Device &of() const { return device; }
   /// Ranks have tried to meet, in vain.
@@ -119,7 +121,6 @@ private:
   std::string makeGroup(std::chrono::milliseconds timeout);
   std::string agree(const std::string &why, std::chrono::milliseconds timeout);
   std::string disagreement(const CallRecord &call);
-  StorePtr place(const char *what);
   std::vector<BackendPtr> delegates();
 
   Settings &settings;

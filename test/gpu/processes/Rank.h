@@ -199,8 +199,8 @@ public:
     return group->launch(*sum.kernel, arguments, stream);
   }
   /// Waits for the stream; the group's error if it has one.
-  llvm::Error wait(CUstream stream, double limit = 60) {
-    double start = now();
+  llvm::Error wait(CUstream stream) {
+    double start = now(), limit = seconds(60);
     while (true) {
       if (auto error = group->poll()) {
         // The kernel ends on its own.

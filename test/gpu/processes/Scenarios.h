@@ -20,12 +20,18 @@ namespace commsir::processes {
 // Launches.cpp
 std::string runSizes(Rank &me);
 std::string runOverhead(Rank &me);
-std::string runStragglers(Rank &me);
 std::string runMany(Rank &me);
 std::string runOrder(Rank &me);
 std::string runAdopted(Rank &me);
 std::string runDeviceLibrary(Rank &me);
+
+// Checked.cpp
 std::string runChecked(Rank &me);
+std::string runVariety(Rank &me);
+
+// Stragglers.cpp
+std::string runStragglers(Rank &me);
+std::string runPauses(Rank &me);
 
 // Faults.cpp; `graph`: in replays.
 std::string runKill(Rank &me, bool graph);

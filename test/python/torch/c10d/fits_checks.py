@@ -92,3 +92,25 @@ def arguments(rank: int, size: int) -> None:
     for i, ((text, _), error) in enumerate(zip(calls, said, strict=True)):
         assert error and text in error, f"call {i}: '{text}' is not in '{error}'"
     _still_usable(size)
+
+
+def transfers(rank: int, size: int, wrong: str) -> str:
+    """Rank 0 sends 4 x float32 to rank 1, which receives something else; what both of them are told."""
+    # What fits goes by, in order, also where it is waited for in another.
+    got = [torch.zeros(4), torch.zeros(4), torch.zeros(2, dtype=torch.int64)]
+    dist.barrier()
+    if rank % 2:
+        works = [dist.irecv(tensor, rank - 1) for tensor in got]
+        for work in reversed(works):
+            work.wait()
+        assert [float(tensor[0]) for tensor in got] == [1, 2, 3], got
+    else:
+        for i, tensor in enumerate(got):
+            dist.send(torch.full_like(tensor, i + 1), rank + 1)
+    if rank > 1:
+        return ""
+    tensor = torch.ones(4) if rank == 0 else {"size": torch.zeros(2), "type": torch.zeros(4, dtype=torch.int32)}[wrong]
+    text = error_of(lambda: dist.send(tensor, 1, tag=3) if rank == 0 else dist.recv(tensor, 0, tag=3))
+    assert rank == 0 or not tensor.any(), tensor
+    assert "no longer be used" in error_of(lambda: dist.all_reduce(torch.ones(1)))
+    return text

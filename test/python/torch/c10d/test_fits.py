@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fits_checks
+import pytest
 from harness import World
 
 
@@ -20,3 +21,9 @@ def test_lists_that_differ_are_named_on_every_rank(world: World) -> None:
 
 def test_arguments(world: World) -> None:
     world.run(fits_checks.arguments)
+
+
+@pytest.mark.parametrize(("wrong", "receives"), [("size", "2 x float32"), ("type", "4 x int32")])
+def test_transfers_that_differ_are_named_on_both_sides(world: World, wrong: str, receives: str) -> None:
+    for text in world.run(fits_checks.transfers, wrong=wrong, timeout=30)[:2]:
+        assert f"rank 0 sends 4 x float32 to rank 1, which receives {receives} (tag 3" in text, text

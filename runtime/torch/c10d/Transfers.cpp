@@ -1,0 +1,236 @@
+//===- Transfers.cpp - Sends and receives on the CPU ----------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/torch/c10d/Transfers.h"
+
+#include "runtime/torch/c10d/Queue.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <thread>
+
+using namespace commsir::torch_c10d;
+using Clock = std::chrono::steady_clock;
+
+/// How long a side waits before it tells, and how often it looks from then on.
+static constexpr std::chrono::milliseconds kPatience{1000}, kPeriod{500};
+
+//===----------------------------------------------------------------------===//
+// Tags
+//===----------------------------------------------------------------------===//
+
+Transfer::Transfer(bool sends, int rank, int peer, int tag,
+                   const at::Tensor &tensor)
+    : sends(sends), rank(rank), peer(peer), tag(tag),
+      what(c10::str(tensor.numel(), " x ",
+                    c10::getDtypeNames(tensor.scalar_type()).first)) {
+  TORCH_CHECK_VALUE(tag >= 0, "commsir: Tag must be nonnegative, not ", tag);
+}
+
+/// FNV-1a, in 31 bits.
+int Transfer::fitting() const {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (char letter : c10::str(tag, " ", what))
+    hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100000001b3;
+  return static_cast<int>((hash ^ (hash >> 32)) & 0x7fffffff);
+}
+
+//===----------------------------------------------------------------------===//
+// Looking
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A transfer that is under way.
+struct Open {
+  Transfer transfer;
+  uint64_t number;
+  WorkPtr work;
+  c10::intrusive_ptr<c10d::Store> store;
+  Clock::time_point begun = Clock::now();
+  std::atomic<bool> isWaitedFor{false};
+  std::mutex mutex;
+  bool told = false;
+  /// Why it will never be; empty: it may.
+  std::string why;
+
+  Open(const Transfer &transfer, uint64_t number, WorkPtr work,
+       c10::intrusive_ptr<c10d::Store> store)
+      : transfer(transfer), number(number), work(std::move(work)),
+        store(std::move(store)) {}
+
+  std::string key(bool sends) const {
+    int from = transfer.sends ? transfer.rank : transfer.peer;
+    int to = transfer.sends ? transfer.peer : transfer.rank;
+    return c10::str(from, "-", to, "/", transfer.tag, "/", number,
+                    sends ? "/sends" : "/receives");
+  }
+  void look();
+};
+} // namespace
+
+void Open::look() {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::string other = key(!transfer.sends);
+  if (!told) {
+    store->set(key(transfer.sends), std::vector<uint8_t>(transfer.what.begin(),
+                                                         transfer.what.end()));
+    told = true;
+  }
+  if (!isWaitedFor || !store->check({other}))
+    return;
+  std::string theirs = store->get_to_str(other);
+  if (theirs == transfer.what)
+    return;
+  bool sends = transfer.sends;
+  why = c10::str(
+      "commsir: rank ", sends ? transfer.rank : transfer.peer, " sends ",
+      sends ? transfer.what : theirs, " to rank ",
+      sends ? transfer.peer : transfer.rank, ", which receives ",
+      sends ? theirs : transfer.what, " (tag ", transfer.tag, ", message ",
+      number, " between them). Send and receive tensors of one type and size");
+  work->abort();
+}
+
+namespace {
+/// A thread that looks for all groups. A child of fork() has none.
+class Watcher {
+public:
+  static Watcher &get() {
+    static std::atomic<Watcher *> current{nullptr};
+    Watcher *watcher = current;
+    if (watcher && watcher->forks == forksSoFar())
+      return *watcher;
+    auto *made = new Watcher;
+    if (!current.compare_exchange_strong(watcher, made)) {
+      delete made;
+      return *watcher;
+    }
+    std::thread([made] { made->run(); }).detach();
+    return *made;
+  }
+
+  void add(std::shared_ptr<Open> one) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (opened.empty())
+      changed.notify_all();
+    opened.insert(std::move(one));
+  }
+  void remove(const std::shared_ptr<Open> &one) {
+    std::lock_guard<std::mutex> lock(mutex);
+    opened.erase(one);
+  }
+  /// Returns when nobody looks any more.
+  void clear() {
+    std::lock_guard<std::mutex> looking(looks), lock(mutex);
+    opened.clear();
+  }
+
+private:
+  void run() {
+    std::unique_lock<std::mutex> lock(mutex);
+    while (true) {
+      changed.wait(lock, [&] { return !opened.empty(); });
+      changed.wait_for(lock, kPeriod, [] { return false; });
+      lock.unlock();
+      lookAtAll();
+      lock.lock();
+    }
+  }
+
+  void lookAtAll() {
+    std::lock_guard<std::mutex> looking(looks);
+    std::vector<std::shared_ptr<Open>> late;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      for (const auto &one : opened)
+        if (Clock::now() - one->begun >= kPatience)
+          late.push_back(one);
+    }
+    for (const auto &one : late)
+      try {
+        one->look();
+      } catch (const std::exception &) {
+        // A store that does not answer says nothing of the transfer.
+      }
+  }
+
+  std::mutex mutex, looks;
+  std::condition_variable changed;
+  std::set<std::shared_ptr<Open>> opened;
+  const uint64_t forks = forksSoFar();
+};
+
+/// Gloo's Work, which fails where the other side's is another.
+class TransferWork : public c10d::Work {
+public:
+  TransferWork(std::shared_ptr<Open> open,
+               std::function<void(const std::string &)> fail)
+      : open(std::move(open)), fail(std::move(fail)) {
+    Watcher::get().add(this->open);
+  }
+  ~TransferWork() override { Watcher::get().remove(open); }
+
+  bool isCompleted() override { return open->work->isCompleted(); }
+  bool isSuccess() const override { return open->work->isSuccess(); }
+  int sourceRank() const override { return open->work->sourceRank(); }
+  void abort() override { open->work->abort(); }
+
+  bool wait(std::chrono::milliseconds timeout) override {
+    open->isWaitedFor = true;
+    bool done = false;
+    std::exception_ptr error;
+    try {
+      done = open->work->wait(timeout);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    Watcher::get().remove(open);
+    std::lock_guard<std::mutex> lock(open->mutex);
+    if (!open->why.empty()) {
+      fail(open->why);
+      C10_THROW_ERROR(DistBackendError, open->why);
+    }
+    if (error)
+      std::rethrow_exception(error);
+    if (open->told)
+      forget();
+    return done;
+  }
+
+private:
+  /// What was said is of no use any more.
+  void forget() {
+    try {
+      open->store->deleteKey(open->key(open->transfer.sends));
+    } catch (const std::exception &) {
+    }
+  }
+
+  std::shared_ptr<Open> open;
+  std::function<void(const std::string &)> fail;
+};
+} // namespace
+
+WorkPtr Transfers::watch(const Transfer &transfer, WorkPtr begun,
+                         c10::intrusive_ptr<c10d::Store> store,
+                         std::function<void(const std::string &)> fail) {
+  uint64_t number = 0;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (transfer.peer < 0)
+      fromAny.insert(transfer.tag);
+    if (!begun || (!transfer.sends && fromAny.count(transfer.tag)))
+      return begun;
+    number = counts[{transfer.sends, transfer.peer, transfer.tag}]++;
+  }
+  return c10::make_intrusive<TransferWork>(
+      std::make_shared<Open>(transfer, number, std::move(begun),
+                             std::move(store)),
+      std::move(fail));
+}
+
+void Transfers::endAll() { Watcher::get().clear(); }

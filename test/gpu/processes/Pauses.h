@@ -1,0 +1,37 @@
+//===- Pauses.h - Kernels that stop on the way ------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A late launch says little of what happens when one block of one rank is late
+// in the middle of a kernel. Here a kernel's collectives are expanded, and a
+// loop is put before every send, receive and barrier; how often each block goes
+// round is read from memory when it comes there, in replays too.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_TEST_GPU_PROCESSES_PAUSES_H
+#define COMMSIR_TEST_GPU_PROCESSES_PAUSES_H
+
+#include "runtime/group/Group.h"
+
+namespace commsir::processes {
+
+struct Paused {
+  /// The request for the kernel, which has two further arguments of
+  /// `blocks * places` i64: rounds of the loop, and what it computes, so that
+  /// nobody leaves it out. Those of place `p` of block `b` are number
+  /// `b * places + p`.
+  group::KernelRequest request;
+  int64_t places = 0;
+};
+
+/// Of a request that names its algorithm, protocol, blocks and threads.
+llvm::Expected<Paused> insertPauses(const group::KernelRequest &request,
+                                    int64_t ranks);
+
+} // namespace commsir::processes
+
+#endif // COMMSIR_TEST_GPU_PROCESSES_PAUSES_H
