@@ -354,6 +354,7 @@ void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
     recorder.mark(call.ticket, "failed");
     if (side(call.device).hasFailed())
       abortBecause(isInterrupted() ? kInterrupted : "its ranks have not met");
+    endWith(side(call.device));
     throw;
   }
 }
@@ -497,6 +498,12 @@ void commsir::torch_c10d::Backend::abortBecause(const std::string &reason) {
   hasEnded = true;
   for (auto &[type, side] : sides)
     side->abort(reason);
+}
+
+/// Calls that come after one that has ended the group say so at once.
+void commsir::torch_c10d::Backend::endWith(Side &side) {
+  if (std::string why = side.whyEnded(); !why.empty())
+    abortBecause(why);
 }
 
 void commsir::torch_c10d::Backend::abort() { abortBecause("it was aborted"); }

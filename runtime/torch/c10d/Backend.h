@@ -160,6 +160,7 @@ private:
                                          std::vector<at::Tensor> &, int, int)>
                        carry);
   Side &side(const c10::Device &device);
+  void endWith(Side &side);
   void dropGloo();
   bool end(std::chrono::steady_clock::time_point deadline);
   void tell(const Call &call, std::chrono::steady_clock::time_point begun);

@@ -12,11 +12,15 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <cstring>
 #include <sstream>
 
 using namespace commsir::torch_c10d;
 using c10d::ReduceOp;
 using std::chrono::milliseconds;
+
+/// How much longer who waits for a call waits than the call.
+static constexpr milliseconds kGrace{5000};
 
 //===----------------------------------------------------------------------===//
 // Tensors
@@ -45,6 +49,56 @@ static const char *widthType(size_t bytes) {
   return bytes == 1 ? "i8" : bytes == 2 ? "i16" : bytes == 4 ? "i32" : "i64";
 }
 
+/// What elements are taken for: those of other ranks must be the same, even
+/// where bytes alone move.
+static const char *namedType(at::ScalarType type) {
+  switch (type) {
+  case at::kDouble:
+    return "f64";
+  case at::kFloat:
+    return "f32";
+  case at::kHalf:
+    return "f16";
+  case at::kBFloat16:
+    return "bf16";
+  case at::kFloat8_e4m3fn:
+    return "f8E4M3FN";
+  case at::kFloat8_e5m2:
+    return "f8E5M2";
+  case at::kFloat8_e4m3fnuz:
+    return "f8E4M3FNUZ";
+  case at::kFloat8_e5m2fnuz:
+    return "f8E5M2FNUZ";
+  case at::kBool:
+    return "i1";
+  case at::kByte:
+    return "ui8";
+  case at::kChar:
+    return "i8";
+  case at::kShort:
+    return "i16";
+  case at::kUInt16:
+    return "ui16";
+  case at::kInt:
+    return "i32";
+  case at::kUInt32:
+    return "ui32";
+  case at::kLong:
+    return "i64";
+  case at::kUInt64:
+    return "ui64";
+  case at::kComplexHalf:
+    return "complex<f16>";
+  case at::kComplexFloat:
+    return "complex<f32>";
+  // Counted in words of 8 bytes.
+  case at::kComplexDouble:
+    return "halves of complex<f64>";
+  default:
+    return c10::toString(type);
+  }
+}
+
 static int64_t width(const at::Tensor &tensor) {
   return std::min<int64_t>(tensor.element_size(), 8);
 }
@@ -61,8 +115,26 @@ static void *address(const at::Tensor &tensor) {
 
 void Call::copyStep(const char *op, const at::Tensor &in, const at::Tensor &out,
                     int64_t root) {
-  steps.push_back({op, "", widthType(width(in.defined() ? in : out)), root,
-                   address(in), words(in), address(out), words(out)});
+  const at::Tensor &known = in.defined() ? in : out;
+  steps.push_back({op, "", widthType(width(known)), root, address(in),
+                   words(in), address(out), words(out), nameOf(known)});
+}
+
+const char *Call::nameOf(const at::Tensor &tensor) {
+  auto isSame = [&](const at::Tensor &one) {
+    return one.scalar_type() == tensor.scalar_type();
+  };
+  if (std::all_of(inputs.begin(), inputs.end(), isSame))
+    return namedType(tensor.scalar_type());
+  std::string text = "words of";
+  const char *last = "";
+  for (const at::Tensor &one : inputs) {
+    const char *name = namedType(one.scalar_type());
+    if (std::strcmp(name, last) != 0)
+      text += (*last ? ", " : " ") + std::string(name);
+    last = name;
+  }
+  return names.emplace_back(text).c_str();
 }
 
 bool PlainCall::liesPlainly() const {
@@ -82,7 +154,8 @@ bool PlainCall::copies(const char *op, int64_t stepRoot) {
           input.data_ptr(),
           words(input),
           output.data_ptr(),
-          words(output)};
+          words(output),
+          namedType(input.scalar_type())};
   return true;
 }
 
@@ -199,7 +272,11 @@ void Call::reduceStep(const char *op, const ReduceOp &reduceOp, at::Tensor in,
                       bool result) {
   checkReduction(name, reduceOp, in);
   auto type = in.scalar_type();
+  const char *named = namedType(type);
   if (c10::isComplexType(type)) {
+    named = type == at::kComplexFloat  ? "halves of complex<f32>"
+            : type == at::kComplexHalf ? "halves of complex<f16>"
+                                       : named;
     in = at::view_as_real(in);
     out = out.defined() ? at::view_as_real(out) : out;
     type = in.scalar_type();
@@ -229,7 +306,7 @@ void Call::reduceStep(const char *op, const ReduceOp &reduceOp, at::Tensor in,
   if (!*element)
     notOwn = std::string("element type ") + c10::toString(type);
   steps.push_back({op, kind, element, root, address(in), in.numel(),
-                   address(out), out.defined() ? out.numel() : 0});
+                   address(out), out.defined() ? out.numel() : 0, named});
 }
 
 bool PlainCall::reduces(const char *op, const ReduceOp &reduceOp) {
@@ -249,7 +326,8 @@ bool PlainCall::reduces(const char *op, const ReduceOp &reduceOp) {
           input.data_ptr(),
           input.numel(),
           output.data_ptr(),
-          output.numel()};
+          output.numel(),
+          namedType(type)};
   return true;
 }
 
@@ -452,11 +530,14 @@ void CallWork::settle(milliseconds given) {
 }
 
 bool CallWork::wait(milliseconds given) {
-  milliseconds limit = given.count() > 0 ? given : timeout;
+  bool isGiven = given.count() > 0;
+  milliseconds limit = isGiven ? given : timeout;
   Interruptible scope;
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    auto deadline = std::chrono::steady_clock::now() + limit;
+    // The call's own wait knows who is late, and has as long.
+    auto deadline = std::chrono::steady_clock::now() + limit +
+                    (isGiven ? milliseconds(0) : kGrace);
     if (!waitAsking(cv_, lock, deadline, [&] { return completed_; })) {
       lock.unlock();
       std::string what =

@@ -18,6 +18,8 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include <deque>
+
 namespace commsir::torch_c10d {
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
@@ -34,6 +36,8 @@ struct Step {
   int64_t inputElements = 0;
   void *output = nullptr;
   int64_t outputElements = 0;
+  /// What torch takes the elements for, in MLIR's words.
+  const char *named = "";
 };
 using Launch = std::function<void(const Step &)>;
 
@@ -118,6 +122,8 @@ struct Call {
   /// Copies around the call, and around the steps alone.
   std::vector<std::function<void()>> before, after, pack, unpack;
   std::vector<Step> steps;
+  /// Names of types that are no constants.
+  std::deque<std::string> names;
   /// In place of running the steps, which then only say what will be asked.
   std::function<void(const Launch &)> own;
   std::function<WorkPtr(c10d::Backend &)> delegated;
@@ -160,6 +166,10 @@ struct Call {
   void reduceStep(const char *op, const c10d::ReduceOp &reduceOp, at::Tensor in,
                   at::Tensor out, int64_t ranks, int64_t root = 0,
                   bool result = true);
+
+  /// What the elements of a step's array are taken for: it may hold tensors of
+  /// several types, as words.
+  const char *nameOf(const at::Tensor &tensor);
 
   /// Lets go of tensors, and of copies and calls that hold them.
   void drop();

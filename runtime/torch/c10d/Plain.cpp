@@ -53,6 +53,7 @@ void commsir::torch_c10d::Backend::launchPlain(const PlainCall &call,
       side.fail(call.record(), status);
   } catch (...) {
     recorder.mark(ticket, "failed");
+    endWith(*plainSide);
     throw;
   }
   recorder.mark(ticket, "done");

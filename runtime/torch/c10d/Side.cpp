@@ -212,6 +212,7 @@ static commsir_collective asked(const Step &step) {
   request.output = step.output;
   request.output_elements = step.outputElements;
   request.algorithm = request.protocol = "";
+  request.type_name = step.named;
   return request;
 }
 
@@ -257,6 +258,12 @@ void Side::launch(const Call &call, const Step &step, void *stream) {
 void Side::poll() {
   if (!group || library->commsir_group_poll(group) == COMMSIR_OK)
     return;
+  if (char *over = library->commsir_group_ended(group)) {
+    std::lock_guard<std::mutex> lock(endMutex);
+    if (ended.empty())
+      ended = over;
+    library->commsir_free(over);
+  }
   C10_THROW_ERROR(DistBackendError, "commsir: " + library->lastError());
 }
 
@@ -264,35 +271,66 @@ void Side::poll() {
 // Failures
 //===----------------------------------------------------------------------===//
 
+/// Of a rank that is late, and of one that is gone.
+static const char *adviceFor(const std::string &what, bool isLate) {
+  if (isLate)
+    return "\nSee what the late rank does (commsir.torch.recent_calls() lists "
+           "its calls). If it is only slow, give calls more time: "
+           "init_process_group(…, timeout=…).";
+  if (what.find("died") == std::string::npos &&
+      what.find("is not there") == std::string::npos &&
+      what.find("has left") == std::string::npos)
+    return "";
+  return "\nGo on with the ranks that are left by "
+         "torch.distributed.shrink_group, or start the job again.";
+}
+
 void Side::fail(const CallRecord &call, commsir_status status) {
-  std::string what =
+  std::string what = library->lastError(), before = whyEnded();
+  char *over = library->commsir_group_ended(group);
+  if (over && before.empty()) {
+    std::lock_guard<std::mutex> lock(endMutex);
+    ended = c10::str("call number ", call.sequence, ", ", call.describe(),
+                     ", has failed: ", over);
+  }
+  bool isLate = status == COMMSIR_DEADLOCK &&
+                (what.find("has waited") != std::string::npos ||
+                 what.find("gave up waiting") != std::string::npos);
+  std::string text =
       c10::str("commsir: rank ", settings.rank, ": ", call.describe(),
-               " failed: ", library->lastError());
-  if (status == COMMSIR_DISAGREE || status == COMMSIR_DEADLOCK)
-    what += disagreement(call);
-  C10_THROW_ERROR(DistBackendError, what);
+               " failed: ", isLate ? "Timed out waiting: " : "", what);
+  if (status == COMMSIR_DEADLOCK)
+    text += adviceFor(what, isLate);
+  // Ranks fail together, once.
+  if (status == COMMSIR_DISAGREE && before.empty())
+    text += disagreement(call);
+  if (status == COMMSIR_DISAGREE && !over)
+    text += "\nThe process group can still be used.";
+  library->commsir_free(over);
+  C10_THROW_ERROR(DistBackendError, text);
+}
+
+std::string Side::whyEnded() {
+  std::lock_guard<std::mutex> lock(endMutex);
+  return ended;
 }
 
 /// What each rank was calling, where it was not the same: ranks that fail tell
-/// each other through the store.
+/// each other through the store. One that has not failed says nothing.
 std::string Side::disagreement(const CallRecord &call) {
   std::ostringstream text;
   std::string own = call.describe();
+  auto end = std::chrono::steady_clock::now() + gossip;
   try {
     StorePtr store = place("failed");
     store->set(c10::str(call.sequence, "/", settings.rank), own);
     for (int rank = 0; rank < settings.size; ++rank) {
-      if (rank == settings.rank)
-        continue;
-      std::string key = c10::str(call.sequence, "/", rank), theirs;
-      try {
-        store->wait({key}, gossip);
-        theirs = store->get_to_str(key);
-      } catch (const std::exception &) {
-        theirs = "nothing";
-      }
-      if (theirs != own)
-        text << "\n  rank " << rank << " called " << theirs;
+      std::chrono::duration<double> left =
+          end - std::chrono::steady_clock::now();
+      auto theirs = look(*store, c10::str(call.sequence, "/", rank),
+                         std::max(left.count(), 0.0));
+      if (theirs && *theirs != own)
+        text << "\n  rank " << rank << " called " << *theirs;
     }
   } catch (const std::exception &error) {
     return c10::str("\n  (the store no longer answers: ", error.what(), ")");

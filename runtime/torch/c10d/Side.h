@@ -103,6 +103,8 @@ public:
   const c10::Device &of() const { return device; }
   /// Ranks have tried to meet, in vain.
   bool hasFailed() const { return failed; }
+  /// Which call has ended the group, and how; empty: none has.
+  std::string whyEnded();
 
   void abort(const std::string &reason);
   void drainDelegate();
@@ -142,6 +144,8 @@ private:
   /// Op, reduction and type, by their addresses, of what CommsIR has.
   std::set<std::array<const char *, 3>> had;
   std::mutex mutex;
+  std::string ended;
+  std::mutex endMutex;
 };
 
 } // namespace commsir::torch_c10d
