@@ -483,19 +483,32 @@ TEST_F(GroupTest, DifferentKernelsAreRefused) {
     const char *says;
   };
   KernelRequest source = sumRequest(), algorithm = sumRequest(),
-                grid = sumRequest(3);
+                grid = sumRequest(3), label = sumRequest();
+  label.label = "i32";
   source.source = sumSource("sum", "max");
   algorithm.algorithm = "two_shot";
   const Case cases[] = {{source, "from another source"},
                         {algorithm, "two_shot"},
-                        {grid, "3 blocks of 1 x 64 threads"}};
+                        {grid, "3 blocks of 1 x 64 threads"},
+                        {label, "kernel 'sum' of i32 ("}};
   for (auto [number, entry] : llvm::enumerate(cases)) {
     const Case &test = entry;
     auto ended = run(2, [&, number = number](Rank &me) -> std::string {
       me.options.name = "case " + std::to_string(number);
       me.join();
       auto kernel = me.group->prepare(me.rank == 0 ? sumRequest() : test.other);
-      return kernel ? "no error" : llvm::toString(kernel.takeError());
+      if (kernel)
+        return "no error";
+      std::string said = llvm::toString(kernel.takeError());
+      // Nothing was launched: the group goes on, also with what was refused.
+      if (me.group->ended())
+        return "it has ended: " + *me.group->ended();
+      me.prepare(sumRequest());
+      me.allocate();
+      if (std::string wrong = me.sum(0); !wrong.empty())
+        return wrong;
+      me.prepare(test.other);
+      return said;
     });
     EXPECT_TRUE(has(ended[0].said, test.says)) << ended[0].said;
     for (const Ended &end : ended)
