@@ -78,6 +78,8 @@ ALGORITHMS = {
 }
 PROTOCOLS = ["pull", "push", "ll", "ll128", "lamport"]
 ELEMENTS = ["f32", "bf16", "f16", "i32", "i8", "f8E4M3FN", "f8E5M2", "i64"]
+#: Those of the full level too.
+EVERY_ELEMENT = [*ELEMENTS, "f64", "i16"]
 REDUCING = ("all_reduce", "reduce_scatter", "reduce", "norm")
 #: Rows that a rank sends another at most, in an all_to_all_v.
 MOST_ROWS = 3
@@ -237,11 +239,14 @@ comms.kernel @all(%x: !comms.window<64xbf16>) {
 SPECIAL: dict[str, list[int]] = {
     "f32": [0x7FC00000, 0xFFFAFFFA, 0x7F800001, 0xFF800000, 0x7F800000, 0x80000000, 1, 0x3F800000, 0, 0xFFFA0000]
     + [0x0000FFFA, 0x3F80FFFA, 0x7FFAFFFA, 0x80000001, 0x7F7FFFFF, 0xFF7FFFFF, 0xFFFFFFFF],
+    "f64": [0x7FF8 << 48, 0xFFFAFFFAFFFAFFFA, 0x7FF0 << 48 | 1, 0xFFF0 << 48, 0x7FF0 << 48, 1 << 63, 1, 0x3FF0 << 48]
+    + [0, 0xFFFAFFFA, 0x3FF0FFFAFFFAFFFA, (0x7FF0 << 48) - 1, (1 << 64) - 1],
     "bf16": [0x7FC0, 0xFFFA, 0x7F81, 0xFF80, 0x7F80, 0x8000, 1, 0x3F80, 0, 0x7FFA, 0x8001, 0x7F7F, 0xFF7F, 0xFFFF],
     "f16": [0x7E00, 0xFFFA, 0x7C01, 0xFC00, 0x7C00, 0x8000, 1, 0x3C00, 0, 0x7FFA, 0x8001, 0x7BFF, 0xFBFF, 0xFFFF],
     "f8E4M3FN": [0x7F, 0xFF, 0xFA, 0x80, 0, 1, 0x81, 0x38, 0x7E, 0xFE, 0x08],
     "f8E5M2": [0x7E, 0x7D, 0xFF, 0xFA, 0x7C, 0xFC, 0x80, 0, 1, 0x81, 0x3C, 0x7B, 0xFB],
     "i8": [0xFA, 0xFF, 0x80, 0x7F, 0, 1, 2, 3, 4, 5],
+    "i16": [0xFFFA, 0xFFFF, 0x8000, 0x7FFF, 0, 1, 2, 3, 4, 5],
     "i32": [0xFFFAFFFA, 0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, 0xFFFA0000, 0x0000FFFA, 0, 1, 2, 3, 4, 5],
     "i64": [
         0xFFFAFFFAFFFAFFFA,
@@ -412,14 +417,16 @@ class Cases:
             save(f"{self.folder}/{name}-{rank}.npy", words, element)
         return f"{self.folder}/{name}-%r.npy"
 
+    def elements(self) -> list[str]:
+        return EVERY_ELEMENT if self.full else ELEMENTS
+
     def collectives(self) -> None:
         """Operation x algorithm x protocol x type, each with a small odd and a larger size."""
         small, large = [1, 7, 33, 129, 1000, 513], [4097, 65536, 20011, 131072 + 8, 262144]
-        elements = {True: ELEMENTS, False: ["f32", "bf16", "i32"]}
         number = 0
         for ranks in self.ranks:
             for op in OPS:
-                types = elements[op == "all_reduce" or self.full]
+                types = self.elements() if self.full or op == "all_reduce" else ["f32", "bf16", "i32"]
                 few = op in ("all_to_all_v", "send_recv") and not self.full
                 for algorithm in ALGORITHMS.get(op, ["one_shot"]):
                     for protocol in PROTOCOLS:
@@ -524,7 +531,7 @@ class Cases:
                     element,
                     [special(element, rank, 1021 * factor) for rank in range(ranks)],
                 )
-                for element in ELEMENTS
+                for element in self.elements()
                 for factor in (1, ranks)
             }
             for op in ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast"):
@@ -550,7 +557,7 @@ class Cases:
 
     def special_types(self, op: str, protocol: str, turn: int) -> list[list[str]]:
         """Types that share a kernel: to compile takes most of the time, of sums the more."""
-        every = [element for element in ELEMENTS if not refusal([Operand(op, element, 1)], protocol)]
+        every = [element for element in self.elements() if not refusal([Operand(op, element, 1)], protocol)]
         size = 4 if self.full or op not in REDUCING else 2
         groups = [every[first : first + size] for first in range(0, len(every), size)]
         return groups if self.full else [groups[turn % len(groups)]]
