@@ -221,11 +221,16 @@ def _share(array: Array, name: str, what: str) -> tvm_ffi.Tensor:
         plain = _raw(plain, name) if name in _RAW else plain
         if plain is array:
             hint = "; of a sharded array pass a part: x.addressable_data(0)" if is_immutable(array) else ""
-            raise UsageError(f"{what} cannot be shared through DLPack: {str(error).rstrip('.')}{hint}") from error
+            raise UsageError(f"{what} cannot be shared through DLPack: {_said(error).rstrip('.')}{hint}") from error
         try:
             return _from_dlpack(plain)
         except (BufferError, RuntimeError, TypeError, ValueError) as again:
-            raise UsageError(f"{what} cannot be shared through DLPack: {again}") from again
+            raise UsageError(f"{what} cannot be shared through DLPack: {_said(again)}") from again
+
+
+def _said(error: Exception) -> str:
+    """Without the stack that torch puts under it."""
+    return str(error).partition("\nException raised from ")[0]
 
 
 def _from_dlpack(array: Array) -> tvm_ffi.Tensor:

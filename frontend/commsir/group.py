@@ -296,8 +296,19 @@ class Group:
         """
         from commsir.window import GroupWindow
 
-        array = self.allocate(shape, dtype, to=to)
-        return GroupWindow(self, array, int(_ask("signals_reserve", self._handle, signals)), signals, to)
+        try:
+            array = self.allocate(shape, dtype, to=to)
+        except errors.DisagreementError as error:
+            raise errors.DisagreementError(
+                f"rank {self.rank} makes a window of {_sizes(shape)} {spelled(dtype)[0]}, another rank one of another "
+                f"size: {error}"
+            ) from None
+        try:
+            first = int(_ask("signals_reserve", self._handle, signals))
+        except errors.CommsError:
+            self.release(array)
+            raise
+        return GroupWindow(self, array, first, signals, to)
 
     def release(self, array: Array) -> None:
         """Gives memory of `allocate` back: all ranks call this."""

@@ -193,8 +193,10 @@ class GroupWindow:
             raise errors.UsageError(f"{what}: the array is read-only: pass one that can be written")
         offset, count = self._offset(at), math.prod(seen.shape)
         if offset + count > math.prod(self.shape):
+            left, where = math.prod(self.shape) - offset, f" from index {at} on" if offset else ""
             raise errors.BoundsError(
-                f"{what}: an array of {seen.shape} does not fit a window of {self.shape} from index {at} on"
+                f"{what}: an array of {count} elements, {seen.shape}, does not fit a window of {self.shape}{where}, "
+                f"which has {left} there"
             )
         return seen, self._base + offset * self._itemsize, count * self._itemsize
 

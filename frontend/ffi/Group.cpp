@@ -240,6 +240,17 @@ static ffi::Tensor tensorOver(std::shared_ptr<Held> held, void *base,
   return ffi::Tensor::FromDLPack(&made.release()->tensor);
 }
 
+static Array<Any> noArray(const Array<int64_t> &shape, int64_t size) {
+  std::string sizes;
+  for (int64_t one : shape)
+    sizes += (sizes.empty() ? "" : ", ") + std::to_string(one);
+  std::string why =
+      size < 0 ? "sizes are 0 or more" : "no memory has so many elements";
+  return {int64_t(COMMSIR_USAGE),
+          String(R"({"message": "no array has the shape ()" + sizes +
+                 "): " + why + R"("})")};
+}
+
 /// [0, tensor]; the window is as long as the tensor.
 static Array<Any> windowAllocate(int64_t handle, int64_t device,
                                  Array<int64_t> shape, DLDataType type) {
@@ -251,8 +262,7 @@ static Array<Any> windowAllocate(int64_t handle, int64_t device,
   for (int64_t size : shape)
     if (size < 0 || __builtin_mul_overflow(elements, size, &elements) ||
         elements > INT64_MAX / 8)
-      return {int64_t(COMMSIR_USAGE),
-              String(R"({"message": "no array has that shape"})")};
+      return noArray(shape, size);
   void *base = nullptr;
   commsir_status status = commsir_window_allocate(
       held->group, size_t(elements) * ((type.bits + 7) / 8), &base);
@@ -417,18 +427,18 @@ static Array<Any> groupCollective(int64_t handle, String op, String reduction,
   auto held = find(handle);
   if (!held)
     return closed();
-/// What the caller takes elements for, where their type in kernels does not say
-/// it: "" else.
-static std::string nameOf(const Optional<ffi::Tensor> &tensor,
-                          const String &type) {
-  // Types that DLPack lacks may come as integers.
-  if (!tensor || type.size() == 0 || *type.c_str() != 'i')
-    return "";
-  auto code = (*tensor).dtype().code;
-  return code == kDLBool   ? "i1"
-         : code == kDLUInt ? "u" + std::string(type)
-                           : "";
-}
+  /// What the caller takes elements for, where their type in kernels does not
+  /// say it: "" else.
+  static std::string nameOf(const Optional<ffi::Tensor> &tensor,
+                            const String &type) {
+    // Types that DLPack lacks may come as integers.
+    if (!tensor || type.size() == 0 || *type.c_str() != 'i')
+      return "";
+    auto code = (*tensor).dtype().code;
+    return code == kDLBool   ? "i1"
+           : code == kDLUInt ? "u" + std::string(type)
+                             : "";
+  }
 
   commsir_collective call = {op.c_str(),
                              reduction.c_str(),
@@ -451,10 +461,10 @@ static Array<Any> groupKernel(int64_t handle, String source, String name,
   Interruptible inside;
   auto held = find(handle);
   if (!held)
-  std::string name = nameOf(input ? input : output, type);
+    std::string name = nameOf(input ? input : output, type);
   if (!name.empty())
     call.type_name = name.c_str();
-    return closed();
+  return closed();
   commsir_kernel *kernel = nullptr;
   commsir_status status = commsir_group_kernel(
       held->group, source.c_str(), name.c_str(), options.c_str(), &kernel);

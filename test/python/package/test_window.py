@@ -52,7 +52,10 @@ def _refused(rank: int, folder: str) -> None:
         window = group.window(4, "f32", signals=1)
         with pytest.raises(commsir.UsageError, match="is f64, but the window f32"):
             window.put(np.zeros(4), 0)
-        with pytest.raises(commsir.BoundsError, match=r"array of \(4,\) does not fit a window of \(4,\) from index 1"):
+        with pytest.raises(
+            commsir.BoundsError,
+            match=r"of 4 elements, \(4,\), does not fit a window of \(4,\) from index 1 on, which has 3",
+        ):
             window.put(np.zeros(4, np.float32), 0, at=1)
         with pytest.raises(commsir.BoundsError, match="index 4 is none of a window"):
             window.get(0, at=4)
