@@ -67,7 +67,7 @@ here=$root/opt/elsewhere
 mkdir -p "$here/bundle"
 tar -C "$here/bundle" -xf "$bundle"
 cp "$wheel" "$source/test/integration/use-elsewhere.sh" "$here"
-cp -r "$build/lib/fake-cuda" "$here/driver"
+cp -rL "$build/lib/fake-cuda" "$here/driver"
 "$source/test/integration/elsewhere-files.sh" "$here/files"
 
 start=$SECONDS
