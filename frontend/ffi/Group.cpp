@@ -417,6 +417,19 @@ static int64_t elementsOf(const Optional<ffi::Tensor> &tensor) {
   return tensor ? (*tensor).numel() : 0;
 }
 
+/// What the caller takes elements for, where their type in kernels does not say
+/// it: "" else.
+static std::string nameOf(const Optional<ffi::Tensor> &tensor,
+                          const String &type) {
+  // Types that DLPack lacks may come as integers.
+  if (!tensor || type.size() == 0 || *type.c_str() != 'i')
+    return "";
+  auto code = (*tensor).dtype().code;
+  return code == kDLBool   ? "i1"
+         : code == kDLUInt ? "u" + std::string(type)
+                           : "";
+}
+
 static Array<Any> groupCollective(int64_t handle, String op, String reduction,
                                   String type, int64_t root, int64_t peer,
                                   Optional<ffi::Tensor> input,
@@ -427,19 +440,6 @@ static Array<Any> groupCollective(int64_t handle, String op, String reduction,
   auto held = find(handle);
   if (!held)
     return closed();
-  /// What the caller takes elements for, where their type in kernels does not
-  /// say it: "" else.
-  static std::string nameOf(const Optional<ffi::Tensor> &tensor,
-                            const String &type) {
-    // Types that DLPack lacks may come as integers.
-    if (!tensor || type.size() == 0 || *type.c_str() != 'i')
-      return "";
-    auto code = (*tensor).dtype().code;
-    return code == kDLBool   ? "i1"
-           : code == kDLUInt ? "u" + std::string(type)
-                             : "";
-  }
-
   commsir_collective call = {op.c_str(),
                              reduction.c_str(),
                              type.c_str(),
@@ -451,6 +451,9 @@ static Array<Any> groupCollective(int64_t handle, String op, String reduction,
                              elementsOf(output),
                              algorithm.c_str(),
                              protocol.c_str()};
+  std::string name = nameOf(input ? input : output, type);
+  if (!name.empty())
+    call.type_name = name.c_str();
   return answer(commsir_group_collective(held->group, &call,
                                          reinterpret_cast<void *>(stream)));
 }
@@ -461,10 +464,7 @@ static Array<Any> groupKernel(int64_t handle, String source, String name,
   Interruptible inside;
   auto held = find(handle);
   if (!held)
-    std::string name = nameOf(input ? input : output, type);
-  if (!name.empty())
-    call.type_name = name.c_str();
-  return closed();
+    return closed();
   commsir_kernel *kernel = nullptr;
   commsir_status status = commsir_group_kernel(
       held->group, source.c_str(), name.c_str(), options.c_str(), &kernel);
