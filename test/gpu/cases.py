@@ -486,20 +486,20 @@ class Cases:
     def pairs(self, way: Way, op: str, number: int) -> list[tuple[str, str]]:
         """Protocols and types of a way: at the full level every protocol with two types."""
         if self.full:
-            every = [
-                (protocol, ELEMENTS[(number + turn + 3 * i) % len(ELEMENTS)])
-                for turn, protocol in enumerate(PROTOCOLS)
-                for i in range(len(ELEMENTS))
-            ]
-            few = len(every)
-        else:
+            chosen = [(protocol, 2, ELEMENTS) for protocol in PROTOCOLS]
+        elif "round_bytes" in way.numbers:
             # Slots are used again by pull and push alone.
-            again = "round_bytes" in way.numbers
-            protocols = ["push", "pull"] if again else [PROTOCOLS[number % 5], "push"]
-            every = list(zip(protocols, ["f32", "bf16", "i32", "f32"][number % 3 :], strict=False))
-            few = 2 if again else 1
-        legal = [pair for pair in every if not refusal([Operand(op, pair[1], 1)], pair[0])]
-        return [pair for at, pair in enumerate(legal) if [one[0] for one in legal[:at]].count(pair[0]) < 2][:few]
+            chosen = [("push", 1, ["f32", "bf16", "i32"]), ("pull", 1, ["i32", "f32", "bf16"])]
+        else:
+            # Of copies there is no other protocol where Lamport's has its turn.
+            protocol = PROTOCOLS[number % 5] if op in REDUCING or number % 5 < 4 else "push"
+            chosen = [(protocol, 1, ["f32", "bf16", "i32"])]
+        pairs: list[tuple[str, str]] = []
+        for protocol, count, elements in chosen:
+            turned = elements[number % len(elements) :] + elements[: number % len(elements)]
+            legal = [element for element in turned if not refusal([Operand(op, element, 1)], protocol)]
+            pairs += [(protocol, element) for element in legal[:count]]
+        return pairs
 
     def permutation(self, way: Way, op: str, element: str, protocol: str, ranks: int, number: int) -> None:
         operand = way.operand(op, element, ranks)
