@@ -7,6 +7,7 @@
 
 #include "runtime/cuda/CudaGroup.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace commsir;
@@ -48,8 +49,20 @@ llvm::Expected<void *> CudaGroup::allocate(size_t bytes) {
     return stopped();
   Current current(cu, device->context());
   std::string what = llvm::formatv("allocating {0} bytes", bytes);
-  if (auto error = mesh->agree(what, llvm::Error::success(), patience()))
-    return std::move(error);
+  // Where ranks differ in that alone, nothing is lost.
+  auto texts = mesh->all("allocating a window", what, patience());
+  if (!texts)
+    return texts.takeError();
+  if (!llvm::all_equal(*texts)) {
+    std::string said;
+    for (auto [rank, text] : llvm::enumerate(*texts))
+      said += "\n  rank " + std::to_string(rank) + ": " + text;
+    return group::makeError(
+        group::GroupError::Kind::Disagree,
+        "ranks disagree on a window of group '" + settings.name + "'" + said +
+            "\n  nothing was done, and the group can still be "
+            "used: make the call again, the same on all ranks");
+  }
   bytes = std::max<size_t>(bytes, 1);
   auto window = communicator->allocate(bytes);
   llvm::Error filled = llvm::Error::success();

@@ -837,7 +837,7 @@ TEST_F(GroupTest, CallsInAnotherOrderAreNamed) {
   });
   EXPECT_TRUE(has(ended[0].said, "rank 0 is at 'preparing a kernel'"))
       << ended[0].said;
-  EXPECT_TRUE(has(ended[0].said, "rank 1 at 'allocating 96 bytes'"))
+  EXPECT_TRUE(has(ended[0].said, "rank 1 at 'allocating a window'"))
       << ended[0].said;
 }
 

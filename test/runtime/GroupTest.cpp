@@ -470,6 +470,30 @@ TEST(GroupTest, RanksThatDisagreedOnArithmeticGoOn) {
 }
 
 /// A step that is no collective's: nobody knows what it has left behind.
+TEST(GroupTest, WindowsOfOtherSizesAreNone) {
+  runRanks(3, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    auto first = member.group->allocate(64);
+    if (!first)
+      return member.complain(llvm::toString(first.takeError()));
+    for (int64_t other : {0, 1, 2}) {
+      member.expect(
+          member.group->allocate(member.rank == other ? 128 : 64).takeError(),
+          Kind::Disagree,
+          {"rank " + std::to_string(other) + ": allocate 128 bytes",
+           "rank " + std::to_string((other + 1) % 3) + ": allocate 64 bytes",
+           "the group can still be used"});
+      // What was there before is as it was.
+      if (!reduceOnes(member, collectives, 16, 3))
+        return;
+      if (!member.group->isSymmetric(*first, 64))
+        member.complain("the first window is gone");
+    }
+    if (member.good(member.group->allocate(64).takeError()))
+      member.good(member.group->release(*first));
+  });
+}
+
 TEST(GroupTest, OtherDisagreementsEndTheGroup) {
   runRanks(3, [&](Member &member) {
     group::Collectives collectives(*member.group);

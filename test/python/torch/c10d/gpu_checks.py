@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import commsir
 import commsir.torch
 import torch
 import torch.distributed
@@ -266,6 +267,20 @@ def another_gpu_is_refused(size: int) -> None:
     dist.all_reduce(x)
 
 
+def windows_of_other_sizes_are_none(size: int) -> None:
+    """On any rank, and the group goes on."""
+    first = commsir.torch.window(16)
+    for _ in range(2):
+        try:
+            commsir.torch.window(4 + dist.get_rank())
+        except commsir.DisagreementError as error:
+            for part in ("rank 0: allocating 16 bytes", "rank 1: allocating 20 bytes", "can still be used"):
+                assert part in str(error), error
+        else:
+            raise AssertionError("there is such a window")
+    assert commsir.torch.window(16).tensor.shape == first.tensor.shape
+
+
 def an_op_writes_where_its_input_is(size: int) -> None:
     """Of the right type, and on no other GPU, nor in memory of the host."""
     import commsir.torch.ops  # noqa: F401
@@ -284,6 +299,7 @@ def an_op_writes_where_its_input_is(size: int) -> None:
 
 CHECKS = [
     another_gpu_is_refused,
+    windows_of_other_sizes_are_none,
     an_op_writes_where_its_input_is,
     a_synchronous_call_is_a_launch,
     an_op_is_a_launch,
