@@ -13,12 +13,32 @@
 using namespace commsir;
 using namespace commsir::processes;
 
+/// The protocol of kernels whose own is no matter: COMMSIR_TEST_PROTOCOL, for
+/// the one that a test's driver knows.
+static const char *anyProtocol(const char *usual = "ll") {
+  const char *named = std::getenv("COMMSIR_TEST_PROTOCOL");
+  return named ? named : usual;
+}
+
+/// Such a kernel.
+static KernelRequest anySum(int64_t count) {
+  const char *protocol = anyProtocol("");
+  return Rank::request(count, *protocol ? "one_shot" : "", protocol);
+}
+
+/// Sums are right, of the sizes that a test's driver knows.
+static void sumAgain(Rank &me) {
+  for (int64_t count : {4096, 100000})
+    if (count == 4096 || !*anyProtocol(""))
+      me.sumAgain(anySum(count), count);
+}
+
 /// Rank `number` is killed, in the middle of launches or of replays; the others
 /// say so, shrink, and go on.
 std::string processes::runKill(Rank &me, bool graph) {
-  me.options.timeout = 1.5;
+  me.options.timeout = Rank::seconds(1.5);
   me.join();
-  Sum sum = me.makeSum(Rank::request(4096), 4096);
+  Sum sum = me.makeSum(anySum(4096), 4096);
   me.sumOnce(sum, 0, me.streams[0]);
   CUgraphExec replay = me.capture({&sum}, 50);
   me.meet();
@@ -31,7 +51,7 @@ std::string processes::runKill(Rank &me, bool graph) {
     }
   });
   std::string said;
-  while (said.empty() && now() - start < 20) {
+  while (said.empty() && now() - start < Rank::seconds(20)) {
     if (graph)
       me.check(me.driver().GraphLaunch(replay, me.streams[0]), "replaying");
     llvm::Error error = llvm::Error::success();
@@ -49,17 +69,10 @@ std::string processes::runKill(Rank &me, bool graph) {
   start = now();
   me.shrink(me.others(victim));
   double shrunk = now() - start;
-  me.sumAgain({4096, 100000});
+  sumAgain(me);
   return llvm::formatv("reported {0:f2} s after the start, shrunk in {1:f2} s",
                        seconds, shrunk)
       .str();
-}
-
-/// The protocol of kernels whose own is no matter: COMMSIR_TEST_PROTOCOL, for
-/// the one that a test's driver knows.
-static const char *anyProtocol(const char *usual = "ll") {
-  const char *named = std::getenv("COMMSIR_TEST_PROTOCOL");
-  return named ? named : usual;
 }
 
 namespace {
@@ -119,7 +132,7 @@ std::string processes::runMismatch(Rank &me, bool graph) {
     told += (told.empty() ? "" : ", ") + other.name;
     me.shrink(me.others());
   }
-  me.sumAgain({4096}, "one_shot", kind);
+  sumAgain(me);
   return told + ": named, and sums are right again";
 }
 
@@ -138,12 +151,9 @@ static GroupError take(Rank &me, llvm::Error error, const char *what) {
 /// launch waits; the rest hear of it and do likewise. Their waits end at once,
 /// which the late one's does in its time limit; then all go on together.
 std::string processes::runAbort(Rank &me, bool graph) {
-  const char *protocol = anyProtocol("");
   int64_t late = me.number, first = (late + 1) % me.options.ranks;
   me.join();
-  KernelRequest what =
-      Rank::request(4096, *protocol ? "one_shot" : "", protocol);
-  Sum sum = me.makeSum(what, 4096);
+  Sum sum = me.makeSum(anySum(4096), 4096);
   me.sumOnce(sum, 0, me.streams[0]);
   CUgraphExec replay = me.capture({&sum}, 20);
   me.fill(sum, 1, me.streams[0]);
@@ -199,7 +209,7 @@ std::string processes::runAbort(Rank &me, bool graph) {
       me.fail("a launch after an abort fails as another kind");
   }
   me.shrink(me.others());
-  me.sumAgain({4096}, *protocol ? "one_shot" : "", protocol);
+  sumAgain(me);
   if (me.options.rank == late)
     return "came late";
   return llvm::formatv("ended {0:f1} ms after the abort",

@@ -286,18 +286,15 @@ public:
     options = group->options();
   }
   /// Sums are right, eager and in graphs.
-  void sumAgain(llvm::ArrayRef<int64_t> counts, const char *algorithm = "",
-                const char *protocol = "") {
-    for (int64_t count : counts) {
-      Sum again = makeSum(request(count, algorithm, protocol), count);
-      for (int i = 0; i < 5; ++i)
-        sumOnce(again, i, streams[1]);
-      CUgraphExec after = capture({&again});
-      fill(again, 9, streams[1]);
-      check(driver().GraphLaunch(after, streams[1]), "replaying");
-      check(wait(streams[1]));
-      compare(again, 9, streams[1]);
-    }
+  void sumAgain(const KernelRequest &what, int64_t count) {
+    Sum again = makeSum(what, count);
+    for (int i = 0; i < 5; ++i)
+      sumOnce(again, i, streams[1]);
+    CUgraphExec after = capture({&again});
+    fill(again, 9, streams[1]);
+    check(driver().GraphLaunch(after, streams[1]), "replaying");
+    check(wait(streams[1]));
+    compare(again, 9, streams[1]);
   }
   void expect(const std::string &text, llvm::StringRef part) {
     if (!llvm::StringRef(text).contains(part))
