@@ -213,6 +213,28 @@ def _own_store(rank: int, folder: str) -> None:
     assert (smaller.all_reduce(np.ones(4, np.float32)) == 2).all()
 
 
+def _disagreeing(rank: int, folder: str) -> None:
+    odd = rank == 2
+    with commsir.Group(rank, RANKS, folder=folder, timeout=60) as group:
+        calls: list[tuple[str, str, Callable[[], Any]]] = [
+            ("f32", "i32", lambda: group.all_gather(np.zeros(5, np.int32 if odd else np.float32))),
+            ("i8", "ui8", lambda: group.all_gather(np.zeros(5, np.uint8 if odd else np.int8))),
+            ("ui8", "i1", lambda: group.all_gather(np.zeros(5, np.bool_ if odd else np.uint8))),
+            ("of 5 f64", "of 6 f64", lambda: group.all_reduce(np.zeros(6 if odd else 5))),
+        ]
+        for most, other, call in calls:
+            with pytest.raises(commsir.DisagreementError, match="rank 2") as told:
+                call()
+            assert f" {most}" in str(told.value) and f" {other}" in str(told.value), told.value
+            ones = np.ones(7, np.float32)
+            group.all_reduce(ones)
+            assert (ones == RANKS).all()
+
+
+def test_ranks_that_disagree_go_on(tmp_path: pathlib.Path) -> None:
+    together(_disagreeing, tmp_path)
+
+
 def test_a_store_of_ones_own_and_fewer_ranks(tmp_path: pathlib.Path) -> None:
     together(_own_store, tmp_path, 3)
 
