@@ -663,6 +663,8 @@ TEST_F(GroupTest, BadGroupsAreRefusedByAllRanks) {
        },
        "has no access to the memory of rank"},
       {[](Rank &me) { me.options.ncclComm = &me; }, "NCCL"},
+      {[](Rank &me) { me.options.ncclComm = reinterpret_cast<void *>(5); },
+       "5 is not the address of an NCCL communicator: pass an ncclComm_t"},
   };
   for (auto [number, entry] : llvm::enumerate(cases)) {
     const Case &test = entry;
@@ -676,8 +678,6 @@ TEST_F(GroupTest, BadGroupsAreRefusedByAllRanks) {
     });
     for (const Ended &end : ended)
       EXPECT_TRUE(has(end.said, test.says))
-      {[](Rank &me) { me.options.ncclComm = reinterpret_cast<void *>(5); },
-       "5 is not the address of an NCCL communicator: pass an ncclComm_t"},
           << "case " << number << ": " << end.said;
   }
 }
