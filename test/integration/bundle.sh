@@ -1,22 +1,29 @@
 #!/usr/bin/env bash
-# Checks an archive of programs that travels:
-#   test/integration/bundle.sh commsir-bundle.tar.xz [DRIVER]
+# Checks an archive of programs that travels, or the folder that it is made of,
+# for packing takes minutes:
+#   test/integration/bundle.sh commsir-bundle.tar.xz|FOLDER [DRIVER]
 # its size, what of glibc it needs, and that it does the demo's job with an empty
 # environment; with the folder DRIVER of a CUDA driver that only pretends
 # (build/lib/fake-cuda), on GPUs too. other-linux.sh does the same on another Linux.
 set -euo pipefail
 
-bundle=${1:?usage: bundle.sh ARCHIVE [DRIVER]}
+bundle=${1:?usage: bundle.sh ARCHIVE|FOLDER [DRIVER]}
 driver=${2:+$(realpath "$2")}
 source=$(cd "$(dirname "$0")/../.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "bundle.sh: error: $*" >&2; exit 1; }
 
-bytes=$(stat -c %s "$bundle")
-[ "$bytes" -le 40000000 ] || fail "it has $bytes bytes, more than 40 MB"
 mkdir "$folder/unpacked"
-tar -C "$folder/unpacked" -xf "$bundle"
+if [ -d "$bundle" ]; then
+  size="not packed"
+  cp -r "$bundle/bin" "$folder/unpacked"
+else
+  bytes=$(stat -c %s "$bundle")
+  [ "$bytes" -le 40000000 ] || fail "it has $bytes bytes, more than 40 MB"
+  size="$bytes bytes"
+  tar -C "$folder/unpacked" -xf "$bundle"
+fi
 for program in "$folder"/unpacked/bin/*; do
   name=$(basename "$program")
   needed=$(readelf -dW "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -Ev '^(libc|libm|ld-linux-x86-64)\.so' || true)
@@ -26,4 +33,4 @@ for program in "$folder"/unpacked/bin/*; do
 done
 "$source/test/integration/elsewhere-files.sh" "$folder/files"
 env -i "$source/test/integration/use-elsewhere.sh" "$folder/unpacked/bin" "$folder/files" "$driver"
-echo "$(basename "$bundle"): $bytes bytes; $(cd "$folder/unpacked/bin" && echo *), run with nothing but glibc 2.35${driver:+ and a driver}"
+echo "$(basename "$bundle"): $size; $(cd "$folder/unpacked/bin" && echo *), run with nothing but glibc 2.35${driver:+ and a driver}"
