@@ -284,6 +284,7 @@ void commsir::torch_c10d::Backend::runOnGpu(const CallPtr &call,
     call->work->recordEnd(used, call->hostWaits, /*later=*/!call->async);
     call->work->complete();
   } catch (...) {
+    endWith(side(call->device));
     call->work->complete(std::current_exception());
   }
   if (!call->async)
