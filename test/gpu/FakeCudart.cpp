@@ -8,13 +8,15 @@
 // Preloaded before libcudart.so, so that torch has CUDA tensors, streams,
 // events and graphs on any machine, over the driver of FakeCuda.cpp, which
 // counts what is called. Kernels of torch's own do nothing; copies and memset
-// work. What is not here is the real runtime's, which has no GPU.
+// work. With COMMSIR_FAKE_BUSY no event has come when it is asked for. What is
+// not here is the real runtime's, which has no GPU.
 //
 //===----------------------------------------------------------------------===//
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <string>
@@ -311,7 +313,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
 
 cudaError_t cudaEventQuery(cudaEvent_t) {
   fakeCount("EventQuery");
-  return cudaSuccess;
+  return std::getenv("COMMSIR_FAKE_BUSY") ? cudaErrorNotReady : cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstring>
 #include <sstream>
+#include <thread>
 
 using namespace commsir::torch_c10d;
 using c10d::ReduceOp;
@@ -529,6 +530,29 @@ void CallWork::settle(milliseconds given) {
     finisher();
 }
 
+void CallWork::giveUp(milliseconds limit, const char *why) {
+  std::string what =
+      isInterrupted()
+          ? c10::str("it was interrupted while it waited for ",
+                     c10d::opTypeToString(opType_), " number ", sequence)
+          : c10::str("commsir: Timed out waiting ", limit.count(), "ms for ",
+                     c10d::opTypeToString(opType_), " number ", sequence, ": ",
+                     why);
+  abortGroup(what);
+  throwInterrupt();
+  C10_THROW_ERROR(DistBackendError, what);
+}
+
+void CallWork::waitForEnd(milliseconds limit) {
+  auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!ended()->query()) {
+    if (isInterrupted() || std::chrono::steady_clock::now() > deadline)
+      giveUp(limit, "it is still running on the GPU; another rank may not have "
+                    "called it");
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
 bool CallWork::wait(milliseconds given) {
   bool isGiven = given.count() > 0;
   milliseconds limit = isGiven ? given : timeout;
@@ -540,23 +564,17 @@ bool CallWork::wait(milliseconds given) {
                     (isGiven ? milliseconds(0) : kGrace);
     if (!waitAsking(cv_, lock, deadline, [&] { return completed_; })) {
       lock.unlock();
-      std::string what =
-          isInterrupted()
-              ? c10::str("it was interrupted while it waited for ",
-                         c10d::opTypeToString(opType_), " number ", sequence)
-              : c10::str("commsir: Timed out waiting ", limit.count(),
-                         "ms for ", c10d::opTypeToString(opType_), " number ",
-                         sequence, ": another rank has not called it");
-      abortGroup(what);
-      throwInterrupt();
-      C10_THROW_ERROR(DistBackendError, what);
+      giveUp(limit, "another rank has not called it");
     }
     if (exception_)
       std::rethrow_exception(exception_);
   }
   settle(given);
   synchronize();
-  if (used && hostWaits)
+  // As NCCL has it: who names a time waits here, and not only in the stream.
+  if (used && isGiven)
+    waitForEnd(given);
+  else if (used && hostWaits)
     ended()->synchronize();
   return true;
 }

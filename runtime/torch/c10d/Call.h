@@ -91,6 +91,10 @@ private:
   /// The event of the call's end; null on the CPU.
   c10::Event *ended();
   void settle(std::chrono::milliseconds timeout);
+  /// Waits on the host for the end of what the call put into its stream.
+  void waitForEnd(std::chrono::milliseconds limit);
+  /// Ends the group and throws: nobody has come within `limit`, or Ctrl-C has.
+  [[noreturn]] void giveUp(std::chrono::milliseconds limit, const char *why);
 
   std::vector<at::Tensor> outputs;
   uint64_t sequence;

@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,29 @@ def a_call_of_its_own_stream_is_waited_for(size: int) -> None:
         assert asked["EventRecord"] == asked["StreamWaitEvent"] == 2 and "EventCreate" not in asked, name
         work = call(async_op=True)
         assert work.is_completed() and work.get_future().done(), name
+
+
+def who_names_a_time_waits_for_the_gpu(size: int) -> None:
+    """As with NCCL; where it does not come in time, the group is over."""
+    group = dist.new_group(backend="commsir")
+    (x,) = _tensors(64)
+    assert dist.all_reduce(x, group=group, async_op=True).wait(timedelta(seconds=5))
+    work = dist.all_reduce(x, group=group, async_op=True)
+    os.environ["COMMSIR_FAKE_BUSY"] = "1"
+    try:
+        work.wait(timedelta(milliseconds=20))
+    except RuntimeError as error:
+        assert "Timed out waiting 20ms for ALLREDUCE number 2: it is still running on the GPU" in str(error), error
+    else:
+        raise AssertionError("nothing was said")
+    finally:
+        del os.environ["COMMSIR_FAKE_BUSY"]
+    try:
+        dist.all_reduce(x, group=group)
+    except RuntimeError as error:
+        assert "can no longer be used" in str(error) and "Timed out waiting 20ms" in str(error), error
+    else:
+        raise AssertionError("the group goes on")
 
 
 def a_stream_is_followed(size: int) -> None:
@@ -306,6 +330,7 @@ CHECKS = [
     autograd_is_python_for_derivatives_alone,
     nobody_gets_work_unasked,
     a_call_of_its_own_stream_is_waited_for,
+    who_names_a_time_waits_for_the_gpu,
     a_stream_is_followed,
     a_call_is_captured,
     a_call_is_recorded,

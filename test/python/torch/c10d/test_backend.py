@@ -144,7 +144,8 @@ def test_use_after_fork(world: World) -> None:
 
 def test_abort_ends_waits(world: World) -> None:
     results = world.run(checks.aborted, backend="")
-    assert results[0].count("the test says so") >= 2, results
+    # A wait for a GPU is one of its stream, which says nothing.
+    assert results[0].count("the test says so") >= (2 if world.tensors == "cpu" else 1), results
     for text in results[1:]:
         assert "rank 0 has given up" in text and "the test says so" in text
 
