@@ -150,9 +150,9 @@ class Statements(Calls):
 
     def visit_Assert(self, s: ast.Assert) -> None:
         test, said = ast.unparse(s.test), _text(s.msg)
-        text = f"{said}: {test}" if said else f"assert {test}"
-        if self._assert_range(s.test, text):
+        if self._assert_range(s.test, said or f"assert {test}"):
             return
+        text = f"{said}: {test}" if said else f"assert {test}"
         condition = self.condition(self.test(s.test))
         if isinstance(condition, Const):
             if not condition.py:
