@@ -42,6 +42,8 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         self._recent: deque[flight.Record] = deque(maxlen=flight.limit())
         self._number = self._transfer_number = 0
         self._transfers = transfers.Transfers()
+        #: `device`: of the call that this thread carries out.
+        self._carried = threading.local()
         #: Why the group can no longer be used; empty: it can.
         self._ended = ""
         self._process = os.getpid()
@@ -55,8 +57,11 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
 
     @property
     def group(self) -> capi.Group:
-        """CommsIR's group for CPU tensors, for kernels of the caller's own; made at first use, collectively."""
-        return self.group_on("cpu")
+        """CommsIR's group, for kernels of the caller's own; made at first use, collectively.
+
+        In what `submit` runs it is the group of where the call's tensors are, elsewhere that for CPU tensors.
+        """
+        return self.group_on(getattr(self._carried, "device", "cpu"))
 
     def group_on(self, device: str) -> capi.Group:
         """The same for "cpu" or "cuda"."""
@@ -171,7 +176,11 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
 
     def _run_own(self, call: Call, device: str) -> None:
         if call.run:
-            call.run()
+            self._carried.device = device
+            try:
+                call.run()
+            finally:
+                del self._carried.device
             return
         for copy in call.pack:
             copy()

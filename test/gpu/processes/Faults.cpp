@@ -166,7 +166,10 @@ std::string processes::runAbort(Rank &me, bool graph) {
   };
   double aborted = 0, ended = 0;
   if (me.options.rank == late) {
-    me.take(me.store->get("aborted", Rank::seconds(60)));
+    // Its data would end the waits of those who have not heard of it yet.
+    for (int64_t peer : me.others(late))
+      me.take(me.store->get(llvm::formatv("aborted {0}", peer).str(),
+                            Rank::seconds(60)));
     me.check(me.group->setTimeout(Rank::seconds(1)));
     llvm::Error error = begin();
     if (!error)
@@ -183,11 +186,12 @@ std::string processes::runAbort(Rank &me, bool graph) {
       if (me.options.rank == first)
         usleep(100000); // The launch waits by then.
       else
-        me.take(me.store->get("aborted", Rank::seconds(60)));
+        me.take(me.store->get(llvm::formatv("aborted {0}", first).str(),
+                              Rank::seconds(60)));
       aborted = now();
       me.group->abort("a test");
-      if (me.options.rank == first)
-        me.check(me.store->set("aborted", "yes"));
+      me.check(me.store->set(
+          llvm::formatv("aborted {0}", me.options.rank).str(), "yes"));
     });
     llvm::Error error = begin();
     if (!error)
