@@ -110,7 +110,7 @@ def transfers(rank: int, size: int, wrong: str) -> str:
     if rank > 1:
         return ""
     tensor = torch.ones(4) if rank == 0 else {"size": torch.zeros(2), "type": torch.zeros(4, dtype=torch.int32)}[wrong]
-    text = error_of(lambda: dist.send(tensor, 1, tag=3) if rank == 0 else dist.recv(tensor, 0, tag=3))
+    text: str = error_of(lambda: dist.send(tensor, 1, tag=3) if rank == 0 else dist.recv(tensor, 0, tag=3))
     assert rank == 0 or not tensor.any(), tensor
     assert "no longer be used" in error_of(lambda: dist.all_reduce(torch.ones(1)))
     return text

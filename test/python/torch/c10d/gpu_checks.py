@@ -277,11 +277,12 @@ def another_gpu_is_refused(size: int) -> None:
     (x,) = _tensors(64)
     other = torch.empty(64, device=f"cuda:{(x.get_device() + 1) % size}")
     dist.all_reduce(x)
-    for call in (
+    calls: list[Callable[[], Any]] = [
         lambda: dist.all_reduce(other),
         lambda: dist.all_reduce(other, async_op=True),
         lambda: dist.all_gather([other] * size, other),
-    ):
+    ]
+    for call in calls:
         try:
             call()
         except RuntimeError as error:

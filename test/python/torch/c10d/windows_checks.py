@@ -107,11 +107,12 @@ def disagreeing(rank: int, size: int) -> None:
     """Windows of other sizes, or with other cells, are none on any rank, and those before are as they were."""
     after, before = (rank + 1) % size, (rank - 1) % size
     window = commsir.torch.window(4)
-    for call, parts in [
+    calls: list[tuple[Callable[[], Any], list[str]]] = [
         (lambda: commsir.torch.window(5 if rank == 1 else 4), ["rank 1: allocate 20 bytes", "rank 0: allocate 16"]),
         (lambda: commsir.torch.window(4, torch.float16 if rank == 2 else torch.float32), ["rank 2: allocate 8 bytes"]),
         (lambda: commsir.torch.window(4, signals=2 + rank), ["rank 1: allocate 192 bytes"]),
-    ]:
+    ]
+    for call, parts in calls:
         try:
             call()
         except commsir.DisagreementError as error:

@@ -158,7 +158,7 @@ def disagreeing(rank: int, size: int) -> None:
     ):
         x = torch.ones(6, device=DEVICE).to(other if odd else dtype)
         for name in names:
-            _fails(name, lambda x=x: torch.ops.commsir.all_gather(x, group))
+            _fails(name, partial(torch.ops.commsir.all_gather, x, group))
             total = torch.ops.commsir.all_reduce(torch.ones(5, device=DEVICE), "sum", group)
             assert torch.equal(total, torch.full_like(total, float(size)))
     _fails("all_reduce sum of 6 f32", lambda: ops.all_reduce(torch.ones(7 if odd else 6, device=DEVICE)))
