@@ -36,8 +36,10 @@ def download(release: str, sha256: str, folder: pathlib.Path) -> pathlib.Path:
     command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps"]
     command += ["--require-hashes", "--only-binary", ":all:", "--python-version", PYTHON, "--platform", PLATFORM]
     run(f"torch {release} could not be downloaded", [*command, "-d", str(folder), "-r", str(wanted)])
-    [wheel] = folder.glob("torch-*.whl")
-    return wheel
+    wheels = list(folder.glob("torch-*.whl"))
+    if len(wheels) != 1:
+        raise FetchError(f"pip left {len(wheels)} wheels of torch {release} in {folder}, where one is wanted")
+    return wheels[0]
 
 
 def unpack(wheel: pathlib.Path, folder: pathlib.Path, ifs: str) -> None:

@@ -60,7 +60,7 @@ bool tiles::isComputedFloat(Value value) {
 // What control flow carries
 //===----------------------------------------------------------------------===//
 
-static constexpr StringRef kMovedAttr = "moved";
+static constexpr StringRef kMovedAttr = "comms.moved";
 
 /// What `value` may be where a loop or a branch carries it; empty: it is none
 /// of those that are followed.
@@ -101,6 +101,7 @@ static bool isCarriedOnly(Value tile) {
 
 void tiles::markMovedTiles(Operation *kernel) {
   kernel->walk([](TileOpInterface op) {
+    op->removeAttr(kMovedAttr); // What the input says of it does not count.
     if (op->getNumResults() == 0 && isCarriedOnly(op.getTileValue()))
       op->setAttr(kMovedAttr, UnitAttr::get(op->getContext()));
   });

@@ -13,6 +13,7 @@
 #include "runtime/tune/Choose.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/bit.h"
@@ -149,8 +150,11 @@ struct Collectives::Impl {
   llvm::Error note(llvm::Error error);
   llvm::Error mend();
   bool mayBeHurt() const { return hurt || mends != group.timesMended(); }
+  /// That of some members; of all ranks, whether they are named or not.
   Shelf &shelfOf(llvm::ArrayRef<int64_t> members) {
-    return shelves[members.vec()];
+    int64_t ranks = group.options().ranks;
+    bool isAll = llvm::equal(members, llvm::seq<int64_t>(ranks));
+    return shelves[isAll ? std::vector<int64_t>() : members.vec()];
   }
   llvm::Expected<char *> take(Scratch::Use use, size_t bytes, uint64_t capture);
   bool deservesOwn(const Shape &shape, int64_t elements, uint64_t capture);

@@ -80,6 +80,9 @@ llvm::Error CpuGroup::mend() {
   failureKind = Kind::Peer;
   failureText += "\n  from there ranks could not go on: " + why;
   ownSeat().hurt.store(0, std::memory_order_release);
+  // Those who have met again already wait for this rank in their next step.
+  putText(ownSeat().reason, kReasonBytes, failureText);
+  ownSeat().life.store(Life::Failed, std::memory_order_release);
   wakeAll();
   return llvm::make_error<GroupError>(failureKind, failureText);
 }

@@ -35,7 +35,7 @@ struct alignas(64) Board {
   alignas(64) std::atomic<uint32_t> lock;
 };
 
-inline constexpr uint64_t kMagic = 0x3130756F72676D63;
+inline constexpr uint64_t kMagic = 0x3230756F72676D63;
 inline constexpr size_t kReasonBytes = 1024;
 inline constexpr size_t kTextBytes = 160;
 

@@ -206,6 +206,10 @@ void commsir::jit::settleBlocks(comms::KernelOp kernel) {
 Error commsir::jit::runPipeline(
     mlir::ModuleOp module, function_ref<void(mlir::OpPassManager &)> build) {
   TimeTraceScope scope("commsir: passes");
+  // What a request has set of the kernel (its ranks, its blocks) has to fit it.
+  if (mlir::failed(mlir::verify(module)))
+    return failCompilation(CompileError::Stage::Input,
+                           "the kernel is not valid for this run");
   mlir::PassManager manager(module.getContext());
   std::string failed;
   manager.addInstrumentation(std::make_unique<FailureWatch>(failed));

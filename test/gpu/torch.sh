@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # What torch does with us on the GPUs of this machine, part after part:
 #
 #   test/gpu/torch.sh PYTHON [LIBRARIES]
@@ -6,7 +6,8 @@
 # PYTHON has torch, pytest and expecttest; LIBRARIES are those of a build (without it, PYTHON has the wheel installed).
 # Parts: ops, backend, windows, memory of others and torch.compile (torch_run.py), the backend's tests with tensors on
 # GPUs, in C++ and in Python, PyTorch's own suite, the example programs, and training whose losses are those of NCCL.
-# Without torch or two GPUs it says so and ends with status 0. COMMSIR_TORCH_PARTS names the parts to run.
+# Without torch or two GPUs it says so and ends with status 0; a torch that cannot be imported is an error.
+# COMMSIR_TORCH_PARTS names the parts to run.
 set -u
 python=${1:?which Python has torch?}
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -16,19 +17,26 @@ case $python in */*) python=$(cd "$(dirname "$python")" && pwd)/$(basename "$pyt
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 export CHECK_PATIENCE="${CHECK_PATIENCE:-30}" OMP_NUM_THREADS=1
 
-gpus=$("$python" -c "import torch; print(torch.cuda.device_count())" 2>/dev/null) || gpus=0
+gpus=0
+if "$python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"; then
+  gpus=$("$python" -c "import torch; print(torch.cuda.device_count())") || {
+    echo "torch on GPUs: error: $python cannot import its torch" >&2
+    exit 2
+  }
+fi
 if [ "$gpus" -lt 2 ]; then
   echo "torch on GPUs: not run: $python has no torch, or sees fewer than two GPUs"
   exit 0
 fi
 logs=$(mktemp -d)
-failed=
+failed='' ran=0
 part() { # NAME SECONDS COMMAND…
   name=$1 seconds=$2
   shift 2
   case " ${COMMSIR_TORCH_PARTS:-$name} " in *" $name "*) ;; *) return ;; esac
-  begin=$(date +%s)
-  if timeout "$seconds" "$@" >"$logs/$name.log" 2>&1; then how=ok; else how="failed, see $logs/$name.log" failed="$failed $name"; fi
+  ran=$((ran + 1)) begin=$(date +%s)
+  # By a shell of its own, which knows the functions below.
+  if timeout "$seconds" bash -c '"$@"' _ "$@" >"$logs/$name.log" 2>&1; then how=ok; else how="failed, see $logs/$name.log" failed="$failed $name"; fi
   echo "torch on $gpus GPUs: $name: $how, $(($(date +%s) - begin)) s: $(tail -n 1 "$logs/$name.log" | cut -c 1-160)"
 }
 ranks() { # N PROGRAM…
@@ -48,6 +56,8 @@ print(f"{len(ours)} steps, losses at most {apart:.1e} from those of NCCL" + (" (
 sys.exit(apart > 1e-3)
 PYTHON
 }
+export python gpus logs
+export -f ranks losses
 cd "$root/test/python/torch/c10d" || exit
 part run 400 ranks "$gpus" "$root/test/gpu/torch_run.py"
 if [ "$gpus" -ge 4 ]; then # Written for four.
@@ -61,5 +71,6 @@ for program in own_collective quantised_backend push_weights tensor_parallel; do
   part "$program" 120 ranks "$gpus" -m commsir.examples.torch.$program --device cuda
 done
 part losses 300 losses
+[ $ran -gt 0 ] || { echo "torch on GPUs: error: '$COMMSIR_TORCH_PARTS' names no part" >&2; exit 2; }
 [ -z "$failed" ] || { echo "torch on GPUs: failed:$failed" >&2; exit 1; }
 rm -rf "$logs"

@@ -224,6 +224,8 @@ def compare_rows(
                 all_times[rows].ours.append(best[rows * 8192 * 2])
         chosen = measure_ours(bench, options.ranks, [*op, "--rows", ",".join(map(str, ROWS))], out)
         for rows, times in all_times.items():
+            if rows * 8192 * 2 not in chosen:
+                raise TwinError(f"what is chosen was not measured at {rows} rows")
             times.chosen.append(chosen[rows * 8192 * 2])
     return list(all_times.values())
 

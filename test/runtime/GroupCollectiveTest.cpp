@@ -312,6 +312,40 @@ TEST(GroupCollectiveTest, SendAndRecvBetweenAnyTwo) {
   });
 }
 
+/// Two ranks are a pair and all: what is dropped of the one, after ranks have
+/// disagreed, is dropped of the other.
+TEST(GroupCollectiveTest, PairsOfTwoRanksGoOnAfterADisagreement) {
+  runRanks(2, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    std::vector<float> x(100, 1), y(100);
+    auto exchange = [&](int64_t count) {
+      group::CollectiveCall call;
+      call.op = member.rank == 0 ? "send" : "recv";
+      call.elementType = "f32";
+      call.peer = 1 - member.rank;
+      (member.rank == 0 ? call.input : call.output) = {x.data(), count};
+      return collectives.run(call, nullptr);
+    };
+    auto sum = [&](int64_t count) {
+      group::CollectiveCall call;
+      call.op = "all_reduce";
+      call.reduction = "sum";
+      call.elementType = "f32";
+      call.input = {x.data(), count};
+      call.output = {y.data(), count};
+      return collectives.run(call, nullptr);
+    };
+    for (int turn = 0; turn < 3; ++turn) {
+      if (!member.good(exchange(100)) || !member.good(sum(100)))
+        return;
+      member.expect(sum(member.rank == 0 ? 50 : 60),
+                    group::GroupError::Kind::Disagree, {"50 f32", "60 f32"});
+    }
+    member.good(sum(100));
+    member.good(exchange(100));
+  });
+}
+
 TEST(GroupCollectiveTest, SizesOfPairsMayDiffer) {
   runRanks(3, [&](Member &member) {
     group::Collectives collectives(*member.group);

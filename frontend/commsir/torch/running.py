@@ -142,6 +142,9 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         try:
             with torch._C._AutoDispatchBelowADInplaceOrView():
                 self._run(call, device)
+            on_gpu = any(tensor.is_cuda for tensor in call.inputs + call.outputs)
+            if on_gpu and not torch.cuda.is_current_stream_capturing():
+                call.work.end = torch.cuda.current_stream().record_event()
             call.record.mark("done")
         except BaseException as error:
             call.record.mark("failed")
@@ -176,11 +179,12 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
 
     def _run_own(self, call: Call, device: str) -> None:
         if call.run:
+            before = getattr(self._carried, "device", "cpu")
             self._carried.device = device
             try:
                 call.run()
             finally:
-                del self._carried.device
+                self._carried.device = before
             return
         for copy in call.pack:
             copy()

@@ -124,6 +124,8 @@ class Side:
             return self._without_library
         made: capi.Group | None = None
         why = ""
+        if self._device != "cpu":
+            self._ordinal = self._gpu()  # From now on, whichever is current.
         try:
             made = capi.Group(
                 backend.library(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -34,6 +35,8 @@ class Work(dist.Work):  # type: ignore[misc]
         #: Those that somebody has waited for, and that Gloo would wait for another message of.
         self._waited: set[int] = set()
         self._after: list[Callable[[], Any]] = []
+        #: Where the call ends in its stream; None on the CPU.
+        self.end: Any = None
 
     def complete(self, error: BaseException | None = None) -> None:
         """The group has carried out the call, or begun it (sends and receives)."""
@@ -76,7 +79,23 @@ class Work(dist.Work):  # type: ignore[misc]
                     self._waited.add(id(work))
         while self._after:
             self._after.pop(0)()
+        # As NCCL has it: who names a time waits here, and not only in the stream.
+        if given and self.end is not None:
+            self._wait_for_end(limit)
         return True
+
+    def _wait_for_end(self, limit: timedelta) -> None:
+        deadline = time.monotonic() + limit.total_seconds()
+        while not self.end.query():
+            if time.monotonic() > deadline:
+                ms = round(limit.total_seconds() * 1000)
+                what = (
+                    f"commsir: Timed out waiting {ms}ms for {self._what}: it is still running on the GPU; another rank "
+                    "may not have called it"
+                )
+                self._abort(what)
+                raise dist.DistBackendError(what)
+            time.sleep(1e-4)
 
     def synchronize(self) -> None:
         """The tensors are on the CPU, or the call has been put into the current stream."""

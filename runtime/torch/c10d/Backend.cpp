@@ -205,10 +205,25 @@ c10::intrusive_ptr<CallWork> commsir::torch_c10d::Backend::newWork(
       c10::intrusive_ptr<c10d::Backend>::reclaim_copy(this));
   return c10::make_intrusive<CallWork>(
       rank_, type, title, std::move(inputs), std::move(outputs), number,
-      timeout, [self](const std::string &reason) {
+      timeout,
+      [self](const std::string &reason) {
         if (auto backend = self.lock())
           static_cast<Backend *>(backend.get())->abortBecause(reason);
+      },
+      [self](const c10::Device &device) {
+        if (auto backend = self.lock())
+          static_cast<Backend *>(backend.get())->poll(device);
       });
+}
+
+void commsir::torch_c10d::Backend::poll(const c10::Device &device) {
+  Side &used = side(device);
+  try {
+    used.poll();
+  } catch (...) {
+    endWith(used);
+    throw;
+  }
 }
 
 /// Starts `calls`, whose Work is that of `call`.

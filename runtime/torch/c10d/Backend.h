@@ -160,6 +160,8 @@ private:
                                          std::vector<at::Tensor> &, int, int)>
                        carry);
   Side &side(const c10::Device &device);
+  /// Throws what launches there have reported, which ends the group.
+  void poll(const c10::Device &device);
   void endWith(Side &side);
   void dropGloo();
   bool end(std::chrono::steady_clock::time_point deadline);

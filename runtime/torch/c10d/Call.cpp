@@ -414,9 +414,11 @@ CallWork::CallWork(int rank, c10d::OpType type, const char *title,
                    std::vector<at::Tensor> inputs,
                    std::vector<at::Tensor> outputs, uint64_t sequence,
                    milliseconds timeout,
-                   std::function<void(const std::string &)> abortGroup)
+                   std::function<void(const std::string &)> abortGroup,
+                   std::function<void(const c10::Device &)> pollGroup)
     : Work(rank, type, title, inputs), outputs(std::move(outputs)),
-      sequence(sequence), timeout(timeout), abortGroup(std::move(abortGroup)) {}
+      sequence(sequence), timeout(timeout), abortGroup(std::move(abortGroup)),
+      pollGroup(std::move(pollGroup)) {}
 
 CallWork::~CallWork() {
   if (end)
@@ -576,6 +578,11 @@ bool CallWork::wait(milliseconds given) {
     waitForEnd(given);
   else if (used && hostWaits)
     ended()->synchronize();
+  else
+    return true;
+  // A kernel that gave up has ended, too.
+  if (used)
+    pollGroup(used->device());
   return true;
 }
 

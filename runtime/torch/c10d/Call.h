@@ -64,7 +64,8 @@ public:
   CallWork(int rank, c10d::OpType type, const char *title,
            std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs,
            uint64_t sequence, std::chrono::milliseconds timeout,
-           std::function<void(const std::string &)> abortGroup);
+           std::function<void(const std::string &)> abortGroup,
+           std::function<void(const c10::Device &)> pollGroup);
 
   bool isCompleted() override;
   bool isSuccess() const override;
@@ -100,6 +101,8 @@ private:
   uint64_t sequence;
   std::chrono::milliseconds timeout;
   std::function<void(const std::string &)> abortGroup;
+  /// Throws what launches on that GPU have reported.
+  std::function<void(const c10::Device &)> pollGroup;
   std::optional<c10::Stream> used;
   std::optional<c10::Event> end;
   std::mutex endMutex;

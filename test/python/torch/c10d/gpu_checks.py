@@ -258,6 +258,27 @@ def a_failure_is_told(size: int) -> None:
     assert [one["state"] for one in _recorded(group, 3)] == ["done", "done", "failed"]
 
 
+def who_waits_on_the_host_is_told(size: int) -> None:
+    """A kernel that gave up has ended as well: a barrier, or a wait with a time, is no success then."""
+    (x,) = _tensors(64)
+    waits: dict[str, Callable[[Any], Any]] = {
+        "a barrier": lambda group: dist.barrier(group=group, device_ids=[x.get_device()]),
+        "a wait": lambda group: dist.all_reduce(x, group=group, async_op=True).wait(timedelta(seconds=5)),
+    }
+    for name, wait in waits.items():
+        group = dist.new_group(backend="commsir")
+        wait(group)
+        os.environ["COMMSIR_FAKE_KERNEL"] = "timeout"
+        try:
+            wait(group)
+        except RuntimeError as error:
+            assert "gave up waiting" in str(error), error
+        else:
+            raise AssertionError(f"{name} says nothing")
+        finally:
+            os.environ["COMMSIR_FAKE_KERNEL"] = ""
+
+
 def an_aborted_group_is_no_more(size: int) -> None:
     group = dist.new_group(backend="commsir")
     (x,) = _tensors(64)
@@ -339,6 +360,7 @@ CHECKS = [
     a_profiler_is_shown_the_call,
     what_is_wrong_is_refused,
     a_failure_is_told,
+    who_waits_on_the_host_is_told,
     an_aborted_group_is_no_more,
 ]
 

@@ -1,0 +1,51 @@
+"""torch.sh, with a Python that pretends to see GPUs: which parts it runs, and what it says of them."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+
+SCRIPT = pathlib.Path(__file__).with_name("torch.sh")
+PRETENDS = """#!/bin/sh
+case "$*" in
+*find_spec*) exit {found} ;;
+*device_count*) {count} ;;
+*quantised*) echo "it broke"; exit 3 ;;
+*) echo "ran $*" ;;
+esac
+"""
+
+
+def torch_sh(folder: pathlib.Path, count: str = "echo 4", found: int = 0, parts: str = "") -> tuple[int, str]:
+    python = folder / "python"
+    python.write_text(PRETENDS.format(count=count, found=found))
+    python.chmod(0o755)
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    environment.pop("COMMSIR_TORCH_PARTS", None)
+    if parts:
+        environment["COMMSIR_TORCH_PARTS"] = parts
+    done = subprocess.run([SCRIPT, python], env=environment, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_parts_run_and_those_that_fail_are_named(tmp_path: pathlib.Path) -> None:
+    status, said = torch_sh(tmp_path)
+    assert status == 1 and said.endswith("torch on GPUs: failed: quantised_backend\n"), said
+    assert "quantised_backend: failed, see " in said and "it broke" in said
+    assert said.count(": ok, ") == 8 and "--nproc-per-node 4 -m commsir.examples.torch.push_weights" in said, said
+
+
+def test_parts_that_are_named(tmp_path: pathlib.Path) -> None:
+    status, said = torch_sh(tmp_path, parts="suite push_weights")
+    assert status == 0 and said.count(": ok, ") == 2, said
+    status, said = torch_sh(tmp_path, parts="suit")
+    assert status == 2 and "'suit' names no part" in said
+
+
+def test_without_torch_or_gpus(tmp_path: pathlib.Path) -> None:
+    for options in ({"found": 1}, {"count": "echo 1"}):
+        status, said = torch_sh(tmp_path, **options)  # type: ignore[arg-type]
+        assert status == 0 and "not run" in said, said
+    status, said = torch_sh(tmp_path, count="echo broken >&2; exit 1")
+    assert status == 2 and "cannot import its torch" in said, said
