@@ -167,17 +167,12 @@ bool PlainCall::copies(const char *op, int64_t stepRoot) {
 static const char *reducedType(at::ScalarType type) {
   switch (type) {
   case at::kDouble:
-    return "f64";
   case at::kFloat:
-    return "f32";
   case at::kHalf:
-    return "f16";
   case at::kBFloat16:
-    return "bf16";
   case at::kFloat8_e4m3fn:
-    return "f8E4M3FN";
   case at::kFloat8_e5m2:
-    return "f8E5M2";
+    return namedType(type);
   case at::kByte:
   case at::kChar:
   case at::kBool:
