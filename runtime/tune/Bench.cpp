@@ -530,8 +530,8 @@ static int runShow(const Plan &plan) {
 
 int commsir::tune::benchMain(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  llvm::Expected<Plan> plan =
-      parsePlan(llvm::ArrayRef<const char *>(argv, argc).drop_front());
+  auto arguments = llvm::ArrayRef<const char *>(argv, argc).drop_front();
+  llvm::Expected<Plan> plan = parsePlan(arguments);
   if (!plan)
     return fail(llvm::toString(plan.takeError()));
   if (plan->help || plan->version) {
@@ -550,6 +550,6 @@ int commsir::tune::benchMain(int argc, char **argv) {
     return runExplain(*plan);
   }
   if (!plan->tune.empty() && !isTuneWorker())
-    return runTune(*plan);
+    return runTune(*plan, arguments);
   return runBench(*plan);
 }

@@ -643,14 +643,18 @@ static int waitFor(pid_t worker, const std::string &journal) {
   }
 }
 
-int commsir::tune::runTune(const Plan &plan) {
+int commsir::tune::runTune(const Plan &plan,
+                           llvm::ArrayRef<const char *> arguments) {
   if (llvm::Error error = driver::OutputFiles::checkFolder(plan.tune))
     return fail(llvm::toString(std::move(error)));
   std::string journal = plan.tune + ".journal";
   double until = now() + double(plan.budget);
-  auto words = getOwnCommand({});
+  // In a program that calls this with arguments of its own, what is started
+  // again would be that program, and no worker.
+  auto words = getOwnCommand(arguments);
   if (!words)
     return fail(llvm::toString(words.takeError()));
+  words->insert(words->end(), arguments.begin(), arguments.end());
   std::vector<char *> command;
   for (std::string &word : *words)
     command.push_back(word.data());

@@ -68,8 +68,9 @@ inline constexpr int kRestart = 75;
 /// writes plan.tune. Returns an exit status.
 int runTuneWorker(Plan &plan, Target &target);
 
-/// Runs workers until one ends well, or none gets on.
-int runTune(const Plan &plan);
+/// Runs workers until one ends well, or none gets on: this program again, with
+/// the `arguments` that it works with.
+int runTune(const Plan &plan, llvm::ArrayRef<const char *> arguments);
 
 /// Whether this process is a worker.
 bool isTuneWorker();

@@ -115,6 +115,20 @@ public:
 };
 } // namespace
 
+/// A worker would be this program with its own arguments: all tests again.
+TEST(Tune, AProgramWithOtherArgumentsStartsNoWorkers) {
+  llvm::SmallString<128> table;
+  ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("tune", "json", table));
+  Plan plan;
+  plan.tune = table.str().str();
+  plan.budget = 1;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(runTune(plan, {"--tune", plan.tune.c_str(), "--budget", "1"}), 2);
+  std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("cannot start itself again"), std::string::npos) << said;
+  llvm::sys::fs::remove(table);
+}
+
 TEST(Ranges, AreByOperationTypeAndLengthOfRows) {
   Plan plan = llvm::cantFail(parsePlan(
       {"--tune", "t.json", "--op", "reduce_scatter,all_reduce_rmsnorm",
