@@ -20,7 +20,7 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch import backend
+from commsir.torch import backend, capi
 from commsir.torch.call import Call, Tensors
 from commsir.torch.running import Running
 from commsir.torch.transfers import Transfer
@@ -42,6 +42,13 @@ def _listed(tensors: Any) -> Tensors:
     return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
 
 
+def _gathering(own: torch.Tensor, every: torch.Tensor) -> capi.Collective:
+    """Ranks tell each other sizes before they exchange: one that makes another call is told of no elements of the
+    program's."""
+    given, got = ((t.data_ptr(), t.numel()) for t in (own, every))
+    return capi.Collective.of("all_gather", "", "i64", given, got, named="sizes")
+
+
 def _compare_sizes(call: Call, listed: Tensors) -> None:
     """Lists of tensors of several sizes, one a rank, have to be alike on all ranks, and a kernel sees the greatest
     alone: ranks compare them. On GPUs their hosts would have to wait for that."""
@@ -49,10 +56,8 @@ def _compare_sizes(call: Call, listed: Tensors) -> None:
     if listed[0].is_cuda or len(set(sizes)) == 1:
         return
     own, every = torch.tensor(sizes), torch.empty(len(sizes), len(sizes), dtype=torch.int64)
-    step = Call(call.name, call.ranks)
-    step.copy_step("all_gather", own, every)
     call.kept += [own, every]
-    call.steps.insert(0, step.steps[0])
+    call.steps.insert(0, _gathering(own, every))
 
     def check() -> None:
         first, *others = every.tolist()
@@ -441,7 +446,7 @@ class ProcessGroup(Running):
         own = torch.tensor([[t.numel() for t in inputs], [t.numel() for t in outputs]])
         every = torch.empty(ranks, 2, ranks, dtype=torch.int64)
         call.kept += [own, every]
-        call.copy_step("all_gather", own, every)
+        call.steps.append(_gathering(own, every))
         probe = call.scratch(ranks, inputs[0])
         call.copy_step("all_to_all", probe, probe)
 
@@ -452,7 +457,10 @@ class ProcessGroup(Running):
             copies = Call(call.name, ranks)
             source, target = copies.packed(inputs, each), copies.unpacked(outputs, each)
             copies.copy_step("all_to_all", source, target)
-            self._run_own(copies, "cpu")
+            # Its number, time and tensors are the call's.
+            copies.pack[0]()
+            self._launch(call, copies.steps[0], "cpu")
+            copies.unpack[0]()
 
         call.run = run
 

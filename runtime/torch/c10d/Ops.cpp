@@ -14,6 +14,10 @@ using c10d::OpType;
 using Self = commsir::torch_c10d::Backend;
 using Tensors = std::vector<at::Tensor>;
 
+/// What ranks tell each other before they exchange: a rank that makes another
+/// call is told of no elements of the program's.
+static constexpr const char *kSizes = "sizes";
+
 static const at::Tensor &single(const char *name, const Tensors &tensors) {
   TORCH_CHECK(tensors.size() == 1, "commsir: ", name, " takes one tensor, got ",
               tensors.size(), "; call it once for each tensor");
@@ -94,7 +98,7 @@ static void compareSizes(Call &call, const Tensors &list) {
   at::Tensor all = call.scratch(ranks * ranks, own.options());
   call.steps.insert(call.steps.begin(),
                     {"all_gather", "", "i64", 0, own.data_ptr(), ranks,
-                     all.data_ptr(), ranks * ranks});
+                     all.data_ptr(), ranks * ranks, kSizes});
   call.unpack.insert(call.unpack.begin(), [=, name = call.name] {
     const int64_t *first = all.data_ptr<int64_t>();
     for (int64_t rank = 1; rank < ranks; ++rank)
@@ -634,7 +638,7 @@ static void exchangeUneven(const char *name, const Launch &launch,
   at::Tensor own = sizesOf(inputs, outputs);
   at::Tensor all = at::empty({ranks, 2, ranks}, at::kLong);
   launch({"all_gather", "", "i64", 0, own.data_ptr(), own.numel(),
-          all.data_ptr(), all.numel()});
+          all.data_ptr(), all.numel(), kSizes});
   checkSizes(name, all, ranks);
   // A power of two: few kernels for many sizes.
   int64_t each = 1;

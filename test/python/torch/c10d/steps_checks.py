@@ -1,0 +1,47 @@
+"""What ranks are told of a call of several steps, of which some are no exchange of the program's elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed
+from checks import error_of
+
+dist: Any = torch.distributed
+
+
+def _uneven(rank: int, size: int, dtype: torch.dtype) -> str:
+    """Each rank sends rank + 1 elements to each other."""
+    sent = [torch.ones(rank + 1, dtype=dtype) for _ in range(size)]
+    got = [torch.zeros(peer + 1, dtype=dtype) for peer in range(size)]
+    return error_of(lambda: dist.all_to_all(got, sent))
+
+
+def _lists(rank: int, size: int) -> str:
+    parts = [torch.empty(peer + 1) for peer in range(size)]
+    return error_of(lambda: dist.all_gather(parts, torch.ones(rank + 1)))
+
+
+def sizes(rank: int, size: int) -> list[str]:
+    """The last rank makes another call, of as many elements as the others have sizes: what both are told."""
+    other = rank == size - 1
+
+    def gathers(elements: int) -> str:
+        whole = torch.empty(elements * size, dtype=torch.int64)
+        return error_of(lambda: dist.all_gather_into_tensor(whole, torch.ones(elements, dtype=torch.int64)))
+
+    said = [
+        gathers(2 * size) if other else _uneven(rank, size, torch.float32),
+        gathers(size) if other else _lists(rank, size),
+    ]
+    assert _uneven(rank, size, torch.float32) == ""
+    return said
+
+
+def second_step(rank: int, size: int) -> str:
+    """An exchange whose sizes fit, of another type on the last rank: it is found in the second step of call 2."""
+    dist.barrier()
+    said = _uneven(rank, size, torch.int32 if rank == size - 1 else torch.float32)
+    assert _uneven(rank, size, torch.float32) == ""
+    return said

@@ -1,0 +1,24 @@
+"""Calls of several steps in which ranks disagree, with the backend in C++ and in Python; ranks on the CPU."""
+
+from __future__ import annotations
+
+import steps_checks
+from harness import World
+
+
+def test_sizes_are_named_as_sizes(world: World) -> None:
+    """Not as the numbers that they are, which another call may have as many of."""
+    ranks = world.size
+    for exchange, gather in world.run(steps_checks.sizes):
+        for said, elements in ((exchange, 2 * ranks), (gather, ranks)):
+            assert f"all_gather of {elements} sizes" in said and f"all_gather of {elements} i64" in said, said
+            assert "can still be used" in said, said
+
+
+def test_the_second_step_is_told_as_part_of_its_call(world: World) -> None:
+    pieces = 1 << (world.size - 1).bit_length()
+    for said in world.run(steps_checks.second_step):
+        assert "call number 2 differs between ranks" in said, said
+        assert "all_to_all of 1 x " in said and "can still be used" in said, said
+        for name in ("f32", "i32"):
+            assert f"all_to_all of {pieces} {name} for each rank" in said, said
