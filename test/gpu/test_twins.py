@@ -34,6 +34,7 @@ if here.name == "comms-bench":
     sys.exit(1 if times.get("status") == "wrong" else 0)
 key = "bytes" if here.name == "twin-allreduce" else "rows"
 sizes = [int(size) for size in flags["--sizes"].split(",")] if key == "bytes" else [1, 2, 8, 16, 64, 128, 512]
+sizes = sizes[: times.get("measured")]
 for size in sizes:
     for name, us in times[here.name].items():
         out.write(json.dumps({{key: size, "name": name, "us": us, "wrong": times.get("twin wrong", 0)}}) + "\\n")
@@ -96,6 +97,14 @@ def test_wrong_results_fail(
     assert main(monkeypatch, tmp_path, "--rounds", "1") == 1
     told = capsys.readouterr().err
     assert "commsir gave a wrong result" in told and "the twin one_shot_lamport/t64/pdl gave a wrong result" in told
+
+
+def test_a_twin_without_the_sizes_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    programs(tmp_path, ALL[:2], measured=5)
+    assert main(monkeypatch, tmp_path) == 2
+    assert "the twin measured nothing at 4194304 bytes: was it built from older sources?" in capsys.readouterr().err
 
 
 def test_noise_decides_nothing() -> None:

@@ -32,6 +32,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any
@@ -131,7 +132,7 @@ def find_twins(folder: pathlib.Path, made: pathlib.Path) -> dict[str, pathlib.Pa
     return found
 
 
-def read_twin(path: pathlib.Path, key: str) -> dict[int, dict[str, float]]:
+def read_twin(path: pathlib.Path, key: str, asked: Iterable[int]) -> dict[int, dict[str, float]]:
     """Microseconds by size and name, of a report with one line for each way; NCCL's are left out."""
     times: dict[int, dict[str, float]] = {}
     for line in path.read_text().splitlines():
@@ -141,6 +142,10 @@ def read_twin(path: pathlib.Path, key: str) -> dict[int, dict[str, float]]:
         if row["wrong"]:
             raise WrongError(f"the twin {row['name']} gave a wrong result at {row[key]} {key}")
         times.setdefault(row[key], {})[row["name"]] = row["us"]
+    if missing := [size for size in asked if size not in times]:
+        raise TwinError(
+            f"the twin measured nothing at {', '.join(map(str, missing))} {key}: was it built from older sources?"
+        )
     return times
 
 
@@ -182,7 +187,7 @@ def compare_flat(
     for _ in range(options.rounds):
         listed = ",".join(map(str, sizes))
         run([twin, "--ranks", options.ranks, "--sizes", listed, "--json", out], 600)
-        measured = read_twin(out, "bytes")
+        measured = read_twin(out, "bytes", sizes)
         for size, times in all_times.items():
             # The first round says which algorithm it is.
             times.what = times.what or family(min(measured[size], key=lambda name: measured[size][name]))
@@ -207,7 +212,7 @@ def compare_rows(
     op = ["--op", "all_reduce_rmsnorm" + ("_fp8" if fp8 else ""), "--hidden", 8192]
     for _ in range(options.rounds):
         run([twin, "--ranks", options.ranks, "--hidden", 8192, "--fp8", int(fp8), "--json", out], 300)
-        measured = read_twin(out, "rows")
+        measured = read_twin(out, "rows", ROWS)
         for rows, times in all_times.items():
             times.what = times.what or family(min(measured[rows], key=lambda name: measured[rows][name]))
             times.twin.append(best_of(measured[rows], times.what))

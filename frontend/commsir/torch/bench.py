@@ -2,7 +2,9 @@
 
 On GPUs the others are NCCL, NCCL with registered windows, and the one-shot and two-shot all-reduce of torch's symmetric
 memory; on the CPU it is Gloo. Contenders take turns, so that all see the same machine. Each is checked first, on
-numbers whose sums are exact. A figure is the slowest rank's mean of a turn, and of the turns the median.
+numbers whose sums are exact. A figure is the slowest rank's mean of a turn, and of the turns the median, on the CPU
+with the least and the greatest: processes that share cores are seldom as quick twice. There the baseline is also
+compared turn by turn: `ratio` is the median of how many times as long as ours it took.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from typing import Any
 
 import torch
 import torch.distributed
+
+from commsir.torch.bench_calls import CALLS, OBJECTS, SIZELESS, Made, make, pattern, tensors
 
 dist: Any = torch.distributed
 
@@ -38,18 +42,18 @@ __all__ = [
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
 _BYTES = {torch.float32: 4, torch.bfloat16: 2}
 WARM_ROUNDS = 5
+#: More than a size takes until it has a kernel of its own.
+WARM_CALLS = 6
 #: Calls of a turn on the CPU, at most, and how many seconds of them are enough.
 TURN_CALLS, TURN_SECONDS = 20, 0.2
 
 
 @dataclass
 class Contender:
-    """One way to run a collective: `call` reads `source` and leaves what it gives in `result`."""
+    """One way to make a call."""
 
     name: str
-    source: torch.Tensor
-    call: Callable[[], Any]
-    result: torch.Tensor
+    made: Made
     #: Why it cannot run here; empty: it can.
     missing: str = ""
 
@@ -161,16 +165,26 @@ def _ours() -> Any:
     return _made["ours"]
 
 
-def _by_group(op: str, group: Any, x: torch.Tensor, y: torch.Tensor) -> tuple[Callable[[], Any], torch.Tensor]:
-    if op == "all_reduce":
-        return lambda: dist.all_reduce(x, group=group), x
-    if op == "broadcast":
-        return lambda: dist.broadcast(x, 0, group=group), x
+def _wanted(op: str, ins: int, device: str) -> torch.Tensor:
+    """What an op of OPS gives this rank, where each has put in its pattern of `ins` elements."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    inputs = [pattern(r, ins, device) for r in range(ranks)]
     if op == "all_gather":
-        return lambda: dist.all_gather_into_tensor(y, x, group=group), y
+        return torch.cat(inputs)
+    if op == "broadcast":
+        return inputs[0]
     if op == "all_to_all":
-        return lambda: dist.all_to_all_single(y, x, group=group), y
-    return lambda: dist.reduce_scatter_tensor(y, x, group=group), y
+        return torch.cat([one.chunk(ranks)[rank] for one in inputs])
+    total = torch.stack(inputs).sum(0)
+    return total.chunk(ranks)[rank] if op == "reduce_scatter" else total
+
+
+def _contender(name: str, op: str, call: Callable[[], Any], x: torch.Tensor, y: torch.Tensor) -> Contender:
+    return Contender(name, tensors(call, [x], [y], lambda: _wanted(op, x.numel(), x.device.type)))
+
+
+def _lacking(name: str, why: object) -> Contender:
+    return Contender(name, Made(lambda: None, lambda: ""), missing=str(why))
 
 
 def _registered(op: str, ins: int, outs: int, dtype: torch.dtype) -> Contender:
@@ -182,8 +196,15 @@ def _registered(op: str, ins: int, outs: int, dtype: torch.dtype) -> Contender:
         x, y = torch.zeros(ins, device="cuda", dtype=dtype), torch.zeros(outs, device="cuda", dtype=dtype)
     nccl.register_mem_pool(pool)
     _made.setdefault("pools", []).append(pool)  # its memory stays registered to the end
-    call, result = _by_group(op, None, x, y)
-    return Contender(name, x, call, result)
+    calls: dict[str, tuple[Callable[[], Any], torch.Tensor]] = {
+        "all_reduce": (lambda: dist.all_reduce(x), x),
+        "broadcast": (lambda: dist.broadcast(x, 0), x),
+        "all_gather": (lambda: dist.all_gather_into_tensor(y, x), y),
+        "all_to_all": (lambda: dist.all_to_all_single(y, x), y),
+        "reduce_scatter": (lambda: dist.reduce_scatter_tensor(y, x), y),
+    }
+    call, result = calls[op]
+    return _contender(name, op, call, x, result)
 
 
 def _symmetric(elements: int, dtype: torch.dtype, group: str) -> list[Contender]:
@@ -194,67 +215,53 @@ def _symmetric(elements: int, dtype: torch.dtype, group: str) -> list[Contender]
     symm_mem.rendezvous(x, group)
     y = torch.empty_like(x)
     ops: Any = torch.ops.symm_mem
-    made = [Contender("symm_mem one-shot", x, lambda: ops.one_shot_all_reduce_out(x, "sum", group, y), y)]
+    one_shot: Callable[[], Any] = lambda: ops.one_shot_all_reduce_out(x, "sum", group, y)  # noqa: E731
+    two_shot: Callable[[], Any] = lambda: ops.two_shot_all_reduce_(x, "sum", group)  # noqa: E731
+    made = [_contender("symm_mem one-shot", "all_reduce", one_shot, x, y)]
     if elements * _BYTES[dtype] >= 8192:
-        made.append(Contender("symm_mem two-shot", x, lambda: ops.two_shot_all_reduce_(x, "sum", group), x))
+        made.append(_contender("symm_mem two-shot", "all_reduce", two_shot, x, x))
     return made
+
+
+def _of_op(op: str, most: int, dtype: torch.dtype) -> Contender:
+    """torch.ops.commsir."""
+    import commsir.torch.ops  # noqa: F401  (registers torch.ops.commsir)
+
+    device, ranks = _device(), dist.get_world_size()
+    x = torch.zeros(most // ranks if op == "all_gather" else most, device=device, dtype=dtype)
+    y = torch.zeros(most // ranks if op == "reduce_scatter" else most, device=device, dtype=dtype)
+    arguments = {"all_reduce": ("sum",), "reduce_scatter": ("sum",), "broadcast": (0,)}.get(op, ())
+    ours, group = getattr(torch.ops.commsir, op).out, dist.group.WORLD.group_name
+    return _contender("commsir op", op, lambda: ours(x, *arguments, group, out=y), x, y)
 
 
 def contenders(op: str, size: int, dtype: torch.dtype) -> list[Contender]:
     """All that can run `op` where the larger array has `size` bytes. All ranks call this."""
-    import commsir.torch.ops  # noqa: F401  (registers torch.ops.commsir)
-
     device, ranks = _device(), dist.get_world_size()
     most = max(size // _BYTES[dtype] // ranks, 1) * ranks
-    ins = most // ranks if op == "all_gather" else most
-    outs = most // ranks if op == "reduce_scatter" else most
-    group = dist.group.WORLD.group_name
-
-    def memory() -> tuple[torch.Tensor, torch.Tensor]:
-        return torch.zeros(ins, device=device, dtype=dtype), torch.zeros(outs, device=device, dtype=dtype)
-
-    x, y = memory()
-    arguments = {"all_reduce": ("sum",), "reduce_scatter": ("sum",), "broadcast": (0,)}.get(op, ())
-    ours = getattr(torch.ops.commsir, op).out
-    made = [Contender("commsir op", x, lambda: ours(x, *arguments, group, out=y), y)]
+    made = [_of_op(op, most, dtype)] if op in OPS else []
     for name, used in (("commsir backend", _ours()), ("nccl" if device == "cuda" else "gloo", None)):
-        source, target = memory()
-        call, result = _by_group(op, used, source, target)
-        made.append(Contender(name, source, call, result))
-    if device == "cuda":
+        made.append(Contender(name, make(op, used, most, dtype, device)))
+    if device == "cuda" and op in OPS:
         try:
+            ins, outs = (most // ranks if op == cut else most for cut in ("all_gather", "reduce_scatter"))
             made.append(_registered(op, ins, outs, dtype))
         except Exception as error:
-            made.append(Contender("nccl, registered windows", x, lambda: None, y, missing=str(error)))
+            made.append(_lacking("nccl, registered windows", error))
         if op == "all_reduce":
             try:
-                made += _symmetric(most, dtype, group)
+                made += _symmetric(most, dtype, dist.group.WORLD.group_name)
             except Exception as error:
-                made.append(Contender("symm_mem one-shot", x, lambda: None, y, missing=str(error)))
+                made.append(_lacking("symm_mem one-shot", error))
     return made
 
 
-def check(op: str, contender: Contender) -> str:
-    """What is wrong with the contender's result; empty: nothing, on any rank."""
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    place = torch.arange(contender.source.numel(), device=contender.source.device) % 8
-    inputs = [place + r for r in range(ranks)]
-    contender.source.copy_(inputs[rank])
-    contender.call()
-    if op == "all_gather":
-        wanted = torch.cat(inputs)
-    elif op == "broadcast":
-        wanted = inputs[0]
-    elif op == "all_to_all":
-        wanted = torch.cat([one.chunk(ranks)[rank] for one in inputs])
-    else:
-        wanted = torch.stack(inputs).sum(0)
-        if op == "reduce_scatter":
-            wanted = wanted.chunk(ranks)[rank]
-    off = float((contender.result.double() - wanted.double()).abs().max())
-    contender.source.zero_()
-    worst = _slowest(off)
-    return "" if worst == 0 else f"is off by up to {worst}"
+def check(contender: Contender) -> str:
+    """What is wrong with the contender's result, on any rank; empty: nothing."""
+    wrong = contender.made.wrong()
+    if _slowest(float(bool(wrong))):
+        return wrong or "is wrong on another rank"
+    return ""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -267,16 +274,16 @@ def _say(*text: object) -> None:
         print(*text, flush=True)
 
 
-def _prepare(op: str, contender: Contender) -> dict[str, Callable[[], float]]:
+def _prepare(contender: Contender) -> dict[str, Callable[[], float]]:
     """Ways to time the contender, by their names; or an exception that says why there are none."""
     if contender.missing:
         raise RuntimeError(contender.missing)
-    if wrong := check(op, contender):
+    if wrong := check(contender):
         raise RuntimeError(f"wrong: {wrong}")
-    for _ in range(5):
-        contender.call()
+    call = contender.made.call
+    for _ in range(WARM_CALLS):
+        call()
     _settle()
-    call = contender.call
     if _device() == "cpu":
         calls = min(max(int(TURN_SECONDS / (eager_us(call, 1) * 1e-6)), 1), TURN_CALLS)
         return {"call": lambda: eager_us(call, calls)}
@@ -291,7 +298,7 @@ def measure(op: str, size: int, dtype: torch.dtype, rounds: int = 9) -> list[dic
         entry["type"] = str(dtype).removeprefix("torch.")
         entries.append(entry)
         try:
-            ways[contender.name] = _prepare(op, contender)
+            ways[contender.name] = _prepare(contender)
         except Exception as error:
             entry["status"], entry["message"] = "wrong" if "wrong: " in str(error) else "failed", str(error)
     samples: dict[str, dict[str, list[float]]] = {name: {way: [] for way in ways[name]} for name in ways}
@@ -302,7 +309,32 @@ def measure(op: str, size: int, dtype: torch.dtype, rounds: int = 9) -> list[dic
     for entry in entries:
         if taken := samples.get(entry["contender"]):
             entry.update(status="ok", us={way: median(times) for way, times in taken.items()}, samples_us=taken)
+    compare(entries)
     return entries
+
+
+def compare(entries: list[dict[str, Any]]) -> None:
+    """How many times as long as our backend the others took on the CPU, turn by turn: the median."""
+    taken = {e["contender"]: e["samples_us"]["call"] for e in entries if "call" in e.get("samples_us", {})}
+    own = taken.get("commsir backend")
+    for entry in entries:
+        if own and entry["contender"] in taken and entry["contender"] != "commsir backend":
+            turns = zip(taken[entry["contender"]], own, strict=True)
+            entry["ratio"] = median([theirs / ours for theirs, ours in turns])
+
+
+def _cells(entry: dict[str, Any]) -> dict[str, str]:
+    """By the heads of their columns."""
+    cells = {}
+    for way, us in entry["us"].items():
+        head, samples = entry["contender"], entry.get("samples_us", {}).get(way, [])
+        if way != "call":
+            cells[f"{head} ({way})"] = f"{us:.2f}"
+        else:
+            cells[head] = f"{us:.0f} [{min(samples):.0f} {max(samples):.0f}]"
+    if "ratio" in entry:
+        cells[f"{entry['contender']} / ours"] = f"{entry['ratio']:.2f}"
+    return cells
 
 
 def warm_up(dtype: torch.dtype) -> None:
@@ -312,15 +344,15 @@ def warm_up(dtype: torch.dtype) -> None:
 
 def table(entries: list[dict[str, Any]]) -> str:
     """Microseconds, by op and size; a column for each contender and way of timing."""
-    columns = list(dict.fromkeys((e["contender"], way) for e in entries if e["status"] == "ok" for way in e["us"]))
-    heads = [name if way == "call" else f"{name} ({way})" for name, way in columns]
-    rows = [["op", "bytes", *heads]]
+    cells = [_cells(entry) if entry["status"] == "ok" else {} for entry in entries]
+    columns = list(dict.fromkeys(head for one in cells for head in one))
+    rows = [["op", "bytes", *columns]]
     for op, size in dict.fromkeys((e["op"], e["bytes"]) for e in entries):
-        found = {
-            e["contender"]: e["us"] for e in entries if (e["op"], e["bytes"]) == (op, size) and e["status"] == "ok"
-        }
-        cells = [found.get(name, {}).get(way) for name, way in columns]
-        rows.append([op, str(size), *("" if cell is None else f"{cell:.2f}" for cell in cells)])
+        found: dict[str, str] = {}
+        for entry, own in zip(entries, cells, strict=True):
+            if (entry["op"], entry["bytes"]) == (op, size):
+                found |= own
+        rows.append([op, str(size), *(found.get(head, "") for head in columns)])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [
         "| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
@@ -360,14 +392,22 @@ def _size(text: str) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m commsir.bench", description=__doc__)
-    parser.add_argument("--op", nargs="+", choices=OPS, default=["all_reduce"])
-    parser.add_argument("--sizes", nargs="+", type=_size, help="bytes of the larger array: 1024 64K 4M …")
+    parser.add_argument("--op", nargs="+", choices=["all", *CALLS], default=["all_reduce"])
+    parser.add_argument(
+        "--sizes", nargs="+", type=_size, help="bytes of the larger array, of an object or of a send: 1024 64K 4M …"
+    )
     parser.add_argument("--type", choices=["f32", "bf16"], help="default: bf16 on GPUs, f32 on the CPU")
     parser.add_argument("--rounds", type=int, default=9, help="turns of each contender")
     parser.add_argument("--device", choices=["cpu", "cuda"], help="default: cuda where there is a GPU")
     parser.add_argument("--json", help="file for all samples")
     parser.add_argument("--plot", help="picture of the medians: .png, .svg, .pdf")
     return parser.parse_args(arguments)
+
+
+def _ops(named: list[str], cuda: bool) -> list[str]:
+    if "all" not in named:
+        return named
+    return [op for op in CALLS if not cuda or op not in OBJECTS]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -388,8 +428,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = options.sizes or [1 << power for power in ((10, 13, 16, 18, 20, 22) if cuda else (10, 14, 18, 22))]
     entries = []
     warm_up(dtype)
-    for op in options.op:
-        for size in sizes:
+    for op in _ops(options.op, cuda):
+        for size in sizes[:1] if op in SIZELESS else sizes:
             added = measure(op, size, dtype, options.rounds)
             entries += added
             for entry in added:

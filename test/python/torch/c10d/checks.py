@@ -18,6 +18,16 @@ FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 
 
+def odd_one(size: int) -> int:
+    """The rank that is late, fails or differs, where tests have one: never rank 0."""
+    return min(2, size - 1)
+
+
+def halves_of(size: int) -> list[list[int]]:
+    """The ranks in two parts, which differ by one rank where their number is odd."""
+    return [list(range(size // 2)), list(range(size // 2, size))]
+
+
 def data(rank: int, shape: int | tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     """What a rank gives: the same wherever it is asked for."""
     generator = torch.Generator().manual_seed(1000 + rank)
@@ -155,7 +165,7 @@ def moves(rank: int, size: int, dtypes: list[torch.dtype]) -> None:
                 close(gathered[r], data(r, 33, dtype))
 
         own = torch.empty(33, dtype=dtype)
-        dist.scatter(own, [data(r + 7, 33, dtype) for r in range(size)] if rank == 2 % size else None, src=2 % size)
+        dist.scatter(own, [data(r + 7, 33, dtype) for r in range(size)] if rank == odd_one(size) else None, src=odd_one(size))
         close(own, data(rank + 7, 33, dtype))
 
         swapped = torch.empty(size * 4, dtype=dtype)
@@ -350,31 +360,32 @@ def objects(rank: int, size: int) -> None:
 def groups(rank: int, size: int) -> None:
     from torch.distributed.device_mesh import init_device_mesh
 
-    halves = [dist.new_group(list(range(size // 2))), dist.new_group(list(range(size // 2, size)))]
-    mine = halves[rank >= size // 2]
+    halves = [dist.new_group(members) for members in halves_of(size)]
+    mine = rank >= size // 2
     tensor = torch.full((3,), float(rank))
-    dist.all_reduce(tensor, group=mine)
-    members = range(size // 2) if rank < size // 2 else range(size // 2, size)
-    close(tensor, torch.full((3,), float(sum(members))))
+    dist.all_reduce(tensor, group=halves[mine])
+    close(tensor, torch.full((3,), float(sum(halves_of(size)[mine]))))
     gloo = dist.new_group(backend="gloo")
     dist.all_reduce(tensor.fill_(1), group=gloo)
     close(tensor, torch.full((3,), float(size)))
-    mesh = init_device_mesh(torch.get_default_device().type, (2, size // 2), mesh_dim_names=("outer", "inner"))
+    # Two rows; of a number of ranks that is odd, one column.
+    inner = size // 2 if size % 2 == 0 else 1
+    mesh = init_device_mesh(
+        torch.get_default_device().type, (size // inner, inner), mesh_dim_names=("outer", "inner")
+    )
     dist.all_reduce(tensor.fill_(rank), group=mesh.get_group("outer"))
-    other = (rank + size // 2) % size
-    close(tensor, torch.full((3,), float(rank + other)))
+    close(tensor, torch.full((3,), float(sum(range(rank % inner, size, inner)))))
 
 
 def functional(rank: int, size: int) -> None:
     import torch.distributed._functional_collectives as fc
 
     group = dist.group.WORLD
-    tensor = data(rank, 12, torch.float32)
-    close(fc.all_reduce(tensor, "sum", group) + 0, reduced(R.SUM, [data(r, 12, torch.float32) for r in range(size)]))
-    close(fc.all_gather_tensor(tensor, 0, group) + 0, torch.cat([data(r, 12, torch.float32) for r in range(size)]))
+    tensor, all_data = data(rank, 3 * size, torch.float32), [data(r, 3 * size, torch.float32) for r in range(size)]
+    close(fc.all_reduce(tensor, "sum", group) + 0, reduced(R.SUM, all_data))
+    close(fc.all_gather_tensor(tensor, 0, group) + 0, torch.cat(all_data))
     shard = fc.reduce_scatter_tensor(tensor, "sum", 0, group) + 0
-    n = 12 // size
-    close(shard, reduced(R.SUM, [data(r, 12, torch.float32) for r in range(size)])[n * rank : n * rank + n])
+    close(shard, reduced(R.SUM, all_data)[3 * rank : 3 * rank + 3])
 
 
 def one_rank(rank: int, size: int) -> None:
@@ -421,7 +432,7 @@ def mismatched_calls(rank: int, size: int) -> str:
 
 def mismatched_types(rank: int, size: int) -> list[tuple[str, str]]:
     """Types of one width, in what only moves bytes: what each call says. On the CPU the group goes on each time."""
-    odd = rank == 2
+    odd = rank == odd_one(size)
     whole = torch.int32 if odd else torch.float32
     said = []
 
@@ -455,7 +466,7 @@ def mismatched_types(rank: int, size: int) -> list[tuple[str, str]]:
 
 def mismatched_broadcast(rank: int, size: int) -> str:
     """A rank that only reads may be done before the other comes: then it is told in its next call."""
-    tensor = torch.full((4,), rank, dtype=torch.int32 if rank == 2 else torch.float32)
+    tensor = torch.full((4,), rank, dtype=torch.int32 if rank == odd_one(size) else torch.float32)
     text = told(lambda: dist.broadcast(tensor, 0))
     if text:
         return text
@@ -479,7 +490,7 @@ def late_peer(rank: int, size: int, store: Any) -> list[str]:
     """What the call says in which a rank does not come, and later ones."""
     dist.init_process_group("commsir", store=store, rank=rank, world_size=size, timeout=timedelta(seconds=120))
     dist.all_reduce(torch.ones(2))
-    if rank == 2:
+    if rank == odd_one(size):
         for other in range(size):
             if other != rank:
                 store.wait([f"over {other}"])
@@ -565,7 +576,7 @@ def aborted(rank: int, size: int, store: Any) -> str:
 def monitored(rank: int, size: int) -> str:
     store = dist.distributed_c10d._get_default_store()
     dist.monitored_barrier()
-    if rank == 2:
+    if rank == odd_one(size):
         store.wait([f"given up/{other}" for other in range(size) if other != rank])
         return ""
     text = error_of(lambda: dist.monitored_barrier(timeout=timedelta(seconds=3)))
@@ -616,8 +627,8 @@ def reference(rank: int, size: int, store: Any) -> None:
     dist.reduce_scatter_tensor(shard, data(rank, 3 * size, torch.float32))
     close(shard, reduced(R.SUM, [data(r, 3 * size, torch.float32) for r in range(size)])[3 * rank : 3 * rank + 3])
     tensor = data(rank, 9, torch.bfloat16)
-    dist.broadcast(tensor, 2)
-    close(tensor, data(2, 9, torch.bfloat16))
+    dist.broadcast(tensor, odd_one(size))
+    close(tensor, data(odd_one(size), 9, torch.bfloat16))
     objects(rank, size)
     dist.barrier()
     group = dist.distributed_c10d._get_default_group()

@@ -1,4 +1,4 @@
-"""A world of four ranks for each implementation of the backend."""
+"""A world of CHECK_RANKS ranks, or four, for each implementation of the backend."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.distributed
-from checks import assert_own, close, error_of
+from checks import assert_own, close, error_of, odd_one
 
 dist: Any = torch.distributed
 
@@ -44,7 +44,7 @@ def lists(rank: int, size: int) -> list[str]:
     counts = [3, 2] + [1] * (size - 2)
     wrong = list(counts)
     if rank == 0:
-        wrong[2] = 2
+        wrong[odd_one(size)] = 3 - wrong[odd_one(size)]
     gathered = [torch.full((count,), -1.0) for count in wrong]
     first = error_of(lambda: dist.all_gather(gathered, torch.ones(wrong[rank])))
     assert all((one == -1).all() for one in gathered), gathered
@@ -104,7 +104,7 @@ def transfers(rank: int, size: int, wrong: str) -> str:
         for work in reversed(works):
             work.wait()
         assert [float(tensor[0]) for tensor in got] == [1, 2, 3], got
-    else:
+    elif rank + 1 < size:
         for i, tensor in enumerate(got):
             dist.send(torch.full_like(tensor, i + 1), rank + 1)
     if rank > 1:

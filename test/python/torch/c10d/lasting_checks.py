@@ -14,7 +14,7 @@ import commsir.torch
 import harness
 import torch
 import torch.distributed
-from checks import R, close, data, error_of, reduced
+from checks import R, close, data, error_of, halves_of, odd_one, reduced
 
 dist: Any = torch.distributed
 PATIENCE = timedelta(seconds=harness.PATIENCE)
@@ -43,7 +43,7 @@ def used_store(rank: int, size: int, store: Any) -> list[str]:
     _begin(rank, size, store)
     _works(rank, size)
     dist.destroy_process_group()
-    for lone in (0, 2):
+    for lone in (0, odd_one(size)):
         if rank == lone:
             _begin(rank, size, store, timedelta(seconds=1))
             said.append(error_of(lambda: dist.all_reduce(torch.ones(2))))
@@ -77,18 +77,19 @@ def other_timeout(rank: int, size: int, store: Any) -> list[str]:
 
 
 def shrunk(rank: int, size: int, store: Any) -> Any:
-    """Rank 2 fails; the others go on with what torch offers, and later all begin anew in the same processes."""
+    """One rank fails; the others go on with what torch offers, and later all begin anew in the same processes."""
     _begin(rank, size, store)
     _works(rank, size)
     said, names = "", ""
-    if rank == 2:
-        commsir.torch.abort(reason="rank 2 has had enough")
+    odd = odd_one(size)
+    if rank == odd:
+        commsir.torch.abort(reason=f"rank {odd} has had enough")
     else:
         said = error_of(lambda: dist.all_reduce(torch.ones(2))) or error_of(lambda: dist.all_reduce(torch.ones(2)))
-        group = dist.shrink_group([2], shrink_flags=1)
-        assert (group.size(), group.rank()) == (size - 1, rank - (rank > 2)), (group.size(), group.rank())
+        group = dist.shrink_group([odd], shrink_flags=1)
+        assert (group.size(), group.rank()) == (size - 1, rank - (rank > odd)), (group.size(), group.rank())
         assert dist.get_world_size() == size - 1
-        ranks = [r for r in range(size) if r != 2]
+        ranks = [r for r in range(size) if r != odd]
         tensor = data(rank, 33, torch.float32)
         dist.all_reduce(tensor)
         close(tensor, reduced(R.SUM, [data(r, 33, torch.float32) for r in ranks]))
@@ -102,10 +103,11 @@ def shrunk(rank: int, size: int, store: Any) -> Any:
             dist.all_reduce(tensor.fill_(1), group=group)
             close(tensor, torch.full((33,), float(size - 2)))
             store.set(f"left {rank}", "yes")
-        store.wait([f"left {r}" for r in ranks if r != 0])
+        for other in ranks[1:]:
+            store.wait([f"left {other}"])
         store.set(f"shrunk {rank}", "yes")
     dist.destroy_process_group()
-    store.wait([f"shrunk {r}" for r in range(size) if r != 2])
+    store.wait([f"shrunk {r}" for r in range(size) if r != odd])
     _begin(rank, size, store)
     _works(rank, size)
     return said, names
@@ -210,10 +212,10 @@ def asked_by_torch(rank: int, size: int, store: Any) -> Any:
     said["allocator"] = error_of(lambda: backend.mem_allocator)
 
     def split() -> None:
-        half = dist.split_group(split_ranks=[[0, 1], [2, 3]])
+        half = dist.split_group(split_ranks=halves_of(size))
         tensor = torch.full((3,), float(rank))
         dist.all_reduce(tensor, group=half)
-        close(tensor, torch.full((3,), 1.0 if rank < 2 else 5.0))
+        close(tensor, torch.full((3,), float(sum(halves_of(size)[rank >= size // 2]))))
 
     said["split"] = error_of(split)
     backend.eager_connect_single_device(torch.get_default_device())
@@ -229,13 +231,14 @@ def asked_by_torch(rank: int, size: int, store: Any) -> Any:
 
 
 def a_pair_alone(rank: int, size: int, store: Any) -> None:
-    """Two ranks send to each other before anything else, while the others are in a collective."""
+    """One rank sends to another before anything else, while the others, if any, are in a collective."""
     _begin(rank, size, store)
-    if rank == 1:
-        dist.send(torch.full((4,), 7.0), 3)
-    elif rank == 3:
+    sender, receiver = (1 if size > 2 else 0), size - 1
+    if rank == sender:
+        dist.send(torch.full((4,), 7.0), receiver)
+    elif rank == receiver:
         got = torch.empty(4)
-        dist.recv(got, 1)
+        dist.recv(got, sender)
         close(got, torch.full((4,), 7.0))
     _works(rank, size)
 
@@ -250,8 +253,8 @@ def wrapped(rank: int, size: int, store: Any) -> str:
         said = error_of(lambda: dist.all_reduce(torch.ones(8 if rank != 1 else 9)))
         calls = [what for _, what, _ in commsir.torch.recent_calls()]
         assert any(what.startswith("all_reduce(sum) of 33 x") for what in calls), calls
-        if rank != 2:
-            dist.shrink_group([2], shrink_flags=1)
+        if rank != odd_one(size):
+            dist.shrink_group([odd_one(size)], shrink_flags=1)
             tensor = torch.ones(5)
             dist.all_reduce(tensor)
             close(tensor, torch.full((5,), float(size - 1)))
@@ -280,12 +283,12 @@ def split_and_merged(rank: int, size: int, store: Any) -> None:
     """split_group and merge_remote_group of a process group."""
     _begin(rank, size, store)
     group = dist.distributed_c10d._get_default_group()
-    mine = [0, 1] if rank < 2 else [2, 3]
+    mine = halves_of(size)[rank >= size // 2]
     half = group.split_group(mine, timedelta(seconds=60), None, f"half {mine}", "a half")
     tensor = torch.full((3,), float(rank))
     half.allreduce([tensor]).wait()
     close(tensor, torch.full((3,), float(sum(mine))))
-    assert (half.size(), half.rank(), half.group_desc) == (2, rank % 2, "a half")
+    assert (half.size(), half.rank(), half.group_desc) == (len(mine), mine.index(rank), "a half")
     whole = half.merge_remote_group(
         dist.PrefixStore("merged", store), size, timedelta(seconds=60), "merged", "both halves"
     )

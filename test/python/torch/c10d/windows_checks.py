@@ -9,6 +9,7 @@ import commsir
 import commsir.torch
 import torch
 import torch.distributed
+from checks import odd_one
 
 dist: Any = torch.distributed
 
@@ -42,13 +43,15 @@ def tensors(rank: int, size: int) -> None:
 def groups(rank: int, size: int) -> None:
     """Sub-groups have windows of their own, beside those of the world."""
     world = commsir.torch.window(8)
-    part: Any = dist.new_group([rank // 2 * 2, rank // 2 * 2 + 1], use_local_synchronization=True)
+    first = rank // 2 * 2
+    members = [first, first + 1] if first + 1 < size else [first]  # The last of an odd number is alone.
+    part: Any = dist.new_group(members, use_local_synchronization=True)
     window = commsir.torch.window(8, torch.int32, group=part, signals=2)
-    assert window.group.ranks == 2 and world.group.ranks == size
-    peer = 1 - window.group.rank
+    assert window.group.ranks == len(members) and world.group.ranks == size
+    peer = len(members) - 1 - window.group.rank
     window.put_signal(torch.full((8,), rank, dtype=torch.int32, device=window.tensor.device), peer, 5, cell=1)
     window.wait(5, cell=1, compare="eq")
-    assert (window.tensor == rank // 2 * 2 + peer).all() and not world.tensor.any()
+    assert (window.tensor == members[peer]).all() and not world.tensor.any()
     dist.barrier()
 
 
@@ -107,9 +110,13 @@ def disagreeing(rank: int, size: int) -> None:
     """Windows of other sizes, or with other cells, are none on any rank, and those before are as they were."""
     after, before = (rank + 1) % size, (rank - 1) % size
     window = commsir.torch.window(4)
+    odd = odd_one(size)
     calls: list[tuple[Callable[[], Any], list[str]]] = [
         (lambda: commsir.torch.window(5 if rank == 1 else 4), ["rank 1: allocate 20 bytes", "rank 0: allocate 16"]),
-        (lambda: commsir.torch.window(4, torch.float16 if rank == 2 else torch.float32), ["rank 2: allocate 8 bytes"]),
+        (
+            lambda: commsir.torch.window(4, torch.float16 if rank == odd else torch.float32),
+            [f"rank {odd}: allocate 8 bytes"],
+        ),
         (lambda: commsir.torch.window(4, signals=2 + rank), ["rank 1: allocate 192 bytes"]),
     ]
     for call, parts in calls:
