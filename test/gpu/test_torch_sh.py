@@ -37,6 +37,8 @@ def test_parts_run_and_those_that_fail_are_named(tmp_path: pathlib.Path) -> None
 
 
 def test_parts_that_are_named(tmp_path: pathlib.Path) -> None:
+    status, said = torch_sh(tmp_path, parts="backend-cpp backend-python", count="echo 2")
+    assert status == 0 and said.count(": ok, ") == 2, said  # On two GPUs, too.
     status, said = torch_sh(tmp_path, parts="suite push_weights")
     assert status == 0 and said.count(": ok, ") == 2, said
     status, said = torch_sh(tmp_path, parts="suit")

@@ -60,12 +60,10 @@ export python gpus logs
 export -f ranks losses
 cd "$root/test/python/torch/c10d" || exit
 part run 400 ranks "$gpus" "$root/test/gpu/torch_run.py"
-if [ "$gpus" -ge 4 ]; then # Written for four.
-  for kind in cpp python; do
-    part "backend-$kind" 300 env CHECK_RANKS=4 "$python" -m pytest -q -p no:cacheprovider --tensors cuda --backend $kind \
-      test_backend.py test_lasting.py test_windows.py
-  done
-fi
+for kind in cpp python; do
+  part "backend-$kind" 300 env CHECK_RANKS="$gpus" "$python" -m pytest -q -p no:cacheprovider --tensors cuda \
+    --backend $kind test_backend.py test_lasting.py test_windows.py
+done
 part suite 600 "$python" torch_suite.py --ranks "$gpus"
 for program in own_collective quantised_backend push_weights tensor_parallel; do
   part "$program" 120 ranks "$gpus" -m commsir.examples.torch.$program --device cuda

@@ -12,6 +12,7 @@ import torch
 import torch.distributed
 
 from commsir.torch import backend, capi
+from commsir.torch.meeting import store_of
 
 dist: Any = torch.distributed
 
@@ -44,7 +45,7 @@ def wrap_process_group(group: Any = None, *, name: str = "wrapped", timeout: flo
     Where that has an NCCL communicator it is used, not made anew; else the ranks share memory on the CPU.
     """
     used = dist.distributed_c10d._get_default_group() if group is None else group
-    store = dist.PrefixStore(f"commsir/{name}/{used.group_name}", used.get_group_store().clone())
+    store = dist.PrefixStore(f"commsir/{name}/{used.group_name}", store_of(used))
     on_gpu = torch.cuda.is_available() and "nccl" in str(dist.get_backend_config(used))
     return capi.Group(
         backend.library(),

@@ -17,11 +17,17 @@ import torch.distributed
 
 dist: Any = torch.distributed
 
-__all__ = ["Meeting", "Met", "look"]
+__all__ = ["Meeting", "Met", "look", "store_of"]
 
 _SHORT = 0.02
 #: Rank 0 tells at its deadline, which may be a little later.
 _GRACE = 3.0
+
+
+def store_of(process_group: Any) -> Any:
+    """A connection of its own to the store of a process group of any backend. One in Python does not tell it itself."""
+    store = process_group.get_group_store() or dist.distributed_c10d._get_process_group_store(process_group)
+    return store.clone()
 
 
 @dataclass

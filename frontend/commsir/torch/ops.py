@@ -20,7 +20,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from commsir.torch import backend, capi
-from commsir.torch.meeting import Meeting
+from commsir.torch.meeting import Meeting, store_of
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "fused_collective", "group_of", "reduce_scatter"]
 
@@ -131,7 +131,7 @@ def _adopt(name: bytes, device: int, data: int, size: int) -> int:
     except Exception as error:
         why = str(error) or type(error).__name__
     process_group = _C10D._resolve_process_group(group)
-    store = _DIST.PrefixStore(f"commsir/ops/adopt/{device}", _C10D._get_process_group_store(process_group).clone())
+    store = _DIST.PrefixStore(f"commsir/ops/adopt/{device}", store_of(process_group))
     met = Meeting(store, process_group.rank(), process_group.size(), c10d.default_pg_timeout).hold(why)
     if not met.epoch:
         raise RuntimeError(f"commsir: ranks have not agreed on symmetric memory: {met.failure}")

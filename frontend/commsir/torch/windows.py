@@ -12,6 +12,7 @@ import torch.utils.dlpack
 import commsir
 from commsir._arrays import spelled
 from commsir.errors import UsageError
+from commsir.torch.meeting import store_of
 from commsir.window import GroupWindow
 
 dist: Any = torch.distributed
@@ -36,7 +37,7 @@ def _device(used: Any, device: Any) -> str | int:
 def _group(used: Any, device: Any, timeout: float) -> commsir.Group:
     found = _groups.get(used)
     if found is None:
-        store = dist.PrefixStore(f"commsir/windows/{used.group_name}", used.get_group_store().clone())
+        store = dist.PrefixStore(f"commsir/windows/{used.group_name}", store_of(used))
         name, where = f"windows.{used.group_name}", _device(used, device)
         found = commsir.Group(used.rank(), used.size(), store=store, name=name, device=where, timeout=timeout)
         _groups[used] = found

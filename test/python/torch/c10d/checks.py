@@ -164,8 +164,8 @@ def moves(rank: int, size: int, dtypes: list[torch.dtype]) -> None:
             for r in range(size):
                 close(gathered[r], data(r, 33, dtype))
 
-        own = torch.empty(33, dtype=dtype)
-        dist.scatter(own, [data(r + 7, 33, dtype) for r in range(size)] if rank == odd_one(size) else None, src=odd_one(size))
+        own, giver = torch.empty(33, dtype=dtype), odd_one(size)
+        dist.scatter(own, [data(r + 7, 33, dtype) for r in range(size)] if rank == giver else None, src=giver)
         close(own, data(rank + 7, 33, dtype))
 
         swapped = torch.empty(size * 4, dtype=dtype)
@@ -370,9 +370,7 @@ def groups(rank: int, size: int) -> None:
     close(tensor, torch.full((3,), float(size)))
     # Two rows; of a number of ranks that is odd, one column.
     inner = size // 2 if size % 2 == 0 else 1
-    mesh = init_device_mesh(
-        torch.get_default_device().type, (size // inner, inner), mesh_dim_names=("outer", "inner")
-    )
+    mesh = init_device_mesh(torch.get_default_device().type, (size // inner, inner), mesh_dim_names=("outer", "inner"))
     dist.all_reduce(tensor.fill_(rank), group=mesh.get_group("outer"))
     close(tensor, torch.full((3,), float(sum(range(rank % inner, size, inner)))))
 
