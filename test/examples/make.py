@@ -4,31 +4,55 @@ Usage: make.py EXAMPLE FOLDER [--ranks N]
 
 Writes FOLDER/NAME-RANK.npy for every argument of the kernel. Inputs are drawn from a generator
 seeded by the example's name and rounded to the argument's type first, so that the reference
-starts from the same numbers.
+starts from the same numbers. NumPy is enough: GPU hosts may lack ml_dtypes.
 """
 
 import argparse
+import dataclasses
 import pathlib
+import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "gpu"))
+
+import floats  # noqa: E402
+
 Array = np.ndarray[Any, Any]
-Arrays = dict[str, list[Array] | Array]
-
-BF16 = ml_dtypes.bfloat16
-F8 = ml_dtypes.float8_e4m3fn
 
 
-def wide(array: Array) -> Array:
-    result: Array = array.astype(np.float64)
+@dataclasses.dataclass(frozen=True)
+class Words:
+    """An array of a type that NumPy lacks, as floats.py has it."""
+
+    words: Array
+    element: str
+
+
+Arrays = dict[str, Sequence[Array | Words] | Array | Words]
+
+BF16 = "bf16"
+F8 = "f8E4M3FN"
+
+
+def rounded(numbers: Array, dtype: Any) -> Array | Words:
+    """To a type of NumPy's, or to BF16 or F8."""
+    if isinstance(dtype, str):
+        return Words(floats.narrow(numbers.astype(np.float32), dtype), dtype)
+    result: Array = numbers.astype(dtype)
     return result
 
 
-def total(arrays: list[Array]) -> Array:
+def wide(array: Array | Words) -> Array:
+    numbers = floats.widen(array.words, array.element) if isinstance(array, Words) else array
+    result: Array = numbers.astype(np.float64)
+    return result
+
+
+def total(arrays: Sequence[Array | Words]) -> Array:
     """The sum over the ranks."""
     result: Array = np.sum([wide(array) for array in arrays], axis=0)
     return result
@@ -46,10 +70,10 @@ class Maker:
         self.random = np.random.default_rng(zlib.crc32(name.encode()))
         self.ranks = ranks
 
-    def one(self, *shape: int, dtype: Any = np.float32) -> Array:
-        return self.random.standard_normal(shape).astype(dtype)
+    def one(self, *shape: int, dtype: Any = np.float32) -> Array | Words:
+        return rounded(self.random.standard_normal(shape), dtype)
 
-    def each(self, *shape: int, dtype: Any = np.float32) -> list[Array]:
+    def each(self, *shape: int, dtype: Any = np.float32) -> list[Array | Words]:
         """A different array for each rank."""
         return [self.one(*shape, dtype=dtype) for _ in range(self.ranks)]
 
@@ -97,7 +121,7 @@ def fp8_quantise_row(make: Maker) -> Arrays:
     x = make.each(7, 64, dtype=BF16)
     rows = total(x)
     scale = np.maximum(np.abs(rows).max(axis=-1, keepdims=True), 1e-12) / 448
-    return {"x": x, "q": (rows / scale).astype(F8), "scale": scale}
+    return {"x": x, "q": rounded(rows / scale, F8), "scale": scale}
 
 
 def mean_subtract(make: Maker) -> Arrays:
@@ -129,7 +153,7 @@ def quantised_all_gather(make: Maker) -> Arrays:
     quantised = []
     for rows in x:
         scale = np.maximum(np.abs(wide(rows)).max(axis=-1, keepdims=True), 1e-12) / 448
-        quantised.append(wide((wide(rows) / scale).astype(F8)) * scale)
+        quantised.append(wide(rounded(wide(rows) / scale, F8)) * scale)
     return {"x": x, "y": np.concatenate(quantised)}
 
 
@@ -175,8 +199,12 @@ def main() -> None:
     arrays = EXAMPLES[options.example](Maker(options.example, options.ranks))
     for name, values in arrays.items():
         for rank in range(options.ranks):
-            array = values[rank] if isinstance(values, list) else values
-            np.save(options.folder / f"{name}-{rank}.npy", array)
+            array = values if isinstance(values, np.ndarray | Words) else values[rank]
+            path = str(options.folder / f"{name}-{rank}.npy")
+            if isinstance(array, Words):
+                floats.save(path, array.words, array.element)
+            else:
+                np.save(path, array)
 
 
 if __name__ == "__main__":

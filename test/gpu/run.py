@@ -10,7 +10,8 @@ dies or hangs costs one case. What the compiler refuses has to be refused on bot
 case gives: any other refusal fails, as do crashes, deadlocks and time-outs of the CPU world.
 
 Prints a table and every failure, writes JSON, and ends with status 1 if any case failed. Needs NumPy; without ml_dtypes
-shipped kernels that handle bf16 or fp8 get random inputs, and have the CPU world alone as a reference.
+some kernels of test/exec that handle bf16 or fp8, none of them a ring, get random inputs, and have the CPU world alone
+as a reference.
 """
 
 import argparse

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import zlib
 from typing import Any
 
 import ml_dtypes
@@ -219,7 +220,25 @@ def test_without_ml_dtypes_inputs_are_random(tmp_path: pathlib.Path, monkeypatch
     # What sed makes is made.
     assert by_name["exec/packets.mlir"].script.run() == ""
     assert by_name["exec/packets.mlir"].source.exists()
+    # A ring's order is the GPUs' own: what it gives is compared with what NumPy expects.
+    rings = [case for case in made.all if case.own_order]
+    assert rings and all(case.expects and not case.at_random for case in rings)
     assert by_name["exec/bits-mixed.mlir"].at_random and not by_name["exec/all-to-all-v.mlir"].at_random
+
+
+def test_examples_are_made_without_ml_dtypes(tmp_path: pathlib.Path) -> None:
+    """To the bit what ml_dtypes rounds, by a Python that cannot import it."""
+    (tmp_path / "ml_dtypes.py").write_text("raise ImportError('not here')\n")
+    command = [sys.executable, str(HERE.parent / "examples/make.py"), "fp8-quantise-row", str(tmp_path), "--ranks", "2"]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=True)
+    x = [np.load(tmp_path / f"x-{rank}.npy").view(ml_dtypes.bfloat16) for rank in range(2)]
+    random = np.random.default_rng(zlib.crc32(b"fp8-quantise-row"))
+    for part in x:
+        assert (part == random.standard_normal((7, 64)).astype(ml_dtypes.bfloat16)).all()
+    rows = sum(part.astype(np.float64) for part in x)
+    scale = np.load(tmp_path / "scale-0.npy")
+    q = np.load(tmp_path / "q-0.npy").view(ml_dtypes.float8_e4m3fn)
+    assert (q == (rows / scale).astype(ml_dtypes.float8_e4m3fn)).all()
 
 
 def test_every_operation_way_and_type_has_a_case(tmp_path: pathlib.Path) -> None:
