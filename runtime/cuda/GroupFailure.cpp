@@ -184,6 +184,8 @@ llvm::Error CudaGroup::explain(const CudaGroupKernel &kernel,
 llvm::Error CudaGroup::poll() {
   if (isStopped)
     return stopped();
+  if (!records.isAnyWritten())
+    return llvm::Error::success();
   for (const CudaGroupKernel &kernel : kernels)
     for (const ChannelSet &set : kernel.sets) {
       if (!__atomic_load_n(&set.record.host->valid, __ATOMIC_ACQUIRE))
@@ -209,9 +211,10 @@ llvm::Error CudaGroup::poll() {
 }
 
 std::optional<std::string> CudaGroup::ended() const {
-  if (!isStopped)
-    return mesh->whyLost().empty() ? std::nullopt
-                                   : std::optional(mesh->whyLost());
+  if (!isStopped) {
+    std::string why = mesh->whyLost();
+    return why.empty() ? std::nullopt : std::optional(std::move(why));
+  }
   std::lock_guard lock(stopMutex);
   return stopReason;
 }

@@ -370,14 +370,28 @@ Mesh::receive(int peer, llvm::StringRef what, double until) {
 
 /// Messages that were not read would be taken for the next ones.
 llvm::Error Mesh::lose(llvm::Error error) {
-  lost = llvm::toStringWithoutConsuming(error);
+  std::string why = llvm::toStringWithoutConsuming(error);
+  std::lock_guard lock(lostMutex);
+  lost = std::move(why);
   return error;
+}
+
+std::string Mesh::whyLost() const {
+  std::lock_guard lock(lostMutex);
+  return lost;
+}
+
+llvm::Error Mesh::checkLost() const {
+  std::string why = whyLost();
+  if (why.empty())
+    return llvm::Error::success();
+  return fail("ranks can agree on nothing any more: " + why);
 }
 
 llvm::Expected<std::vector<std::string>>
 Mesh::all(llvm::StringRef what, llvm::StringRef mine, double timeout) {
-  if (!lost.empty())
-    return fail("ranks can agree on nothing any more: " + lost);
+  if (llvm::Error error = checkLost())
+    return std::move(error);
   double until = now() + timeout;
   ++sequence;
   for (int peer = 0; peer < getRanks(); ++peer)
@@ -412,8 +426,8 @@ llvm::Error Mesh::agree(llvm::StringRef what, llvm::Error mine,
 
 llvm::Expected<std::vector<File>>
 Mesh::exchange(llvm::StringRef what, const File &file, double timeout) {
-  if (!lost.empty())
-    return fail("ranks can agree on nothing any more: " + lost);
+  if (llvm::Error error = checkLost())
+    return std::move(error);
   double until = now() + timeout;
   ++sequence;
   for (int peer = 0; peer < getRanks(); ++peer)

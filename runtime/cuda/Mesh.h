@@ -18,6 +18,7 @@
 #include "runtime/group/Group.h"
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,8 @@ private:
   int descriptor;
 };
 
-/// One rank's connections. Belongs to one thread, but for `cancel` and
-/// `whyAbsent`.
+/// One rank's connections. Belongs to one thread, but for `cancel`, `whyLost`
+/// and `whyAbsent`.
 class Mesh {
 public:
   /// Finds the peers through `store`, below keys that begin with `name`.
@@ -70,7 +71,7 @@ public:
   void cancel();
 
   /// Why ranks can exchange nothing any more; "": they can.
-  const std::string &whyLost() const { return lost; }
+  std::string whyLost() const;
 
   /// "" while `peer` is there; else "its process (pid 7) has ended" or the
   /// like.
@@ -91,10 +92,12 @@ private:
   llvm::Error waitFor(int descriptor, short events, double until,
                       const llvm::Twine &whom);
   llvm::Error absent(int peer, llvm::StringRef what) const;
+  llvm::Error checkLost() const;
   llvm::Error lose(llvm::Error error);
 
   int rank;
   uint32_t sequence = 0;
+  mutable std::mutex lostMutex;
   std::string lost;
   std::vector<Peer> peers;
   /// Readable once `cancel` was called.

@@ -841,6 +841,32 @@ TEST_F(GroupTest, CallsInAnotherOrderAreNamed) {
       << ended[0].said;
 }
 
+TEST_F(GroupTest, AnyThreadMayAskWhyRanksAgreeOnNothing) {
+  auto ended = run(2, [](Rank &me) -> std::string {
+    me.join();
+    if (me.rank == 1)
+      return ""; // Its end is what the others are told of.
+    std::string asked;
+    std::atomic<bool> over{false};
+    std::thread other([&] {
+      bool last = false;
+      while (asked.empty() && !last) {
+        last = over;
+        asked = me.group->ended().value_or("");
+      }
+    });
+    auto window = me.group->allocate(kBytes);
+    std::string said = window ? "" : llvm::toString(window.takeError());
+    over = true;
+    other.join();
+    if (said.empty() || asked.empty() || asked != *me.group->ended())
+      return "said '" + said + "', and asked '" + asked + "'";
+    return "both: " + said;
+  });
+  EXPECT_TRUE(has(ended[0].said, "both: ")) << ended[0].said;
+  EXPECT_TRUE(has(ended[0].said, "rank 1")) << ended[0].said;
+}
+
 TEST_F(GroupTest, AbortEndsWaits) {
   auto ended = run(2, [](Rank &me) -> std::string {
     me.options.timeout = 60;
