@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import subprocess
+import sys
 
 SCRIPT = pathlib.Path(__file__).with_name("torch.sh")
 PRETENDS = """#!/bin/sh
@@ -12,20 +13,27 @@ case "$*" in
 *find_spec*) exit {found} ;;
 *device_count*) {count} ;;
 *quantised*) echo "it broke"; exit 3 ;;
+*own_collective*) exec {real} -c '{finds}' ;;
 *) echo "ran $*" ;;
 esac
 """
 
 
-def torch_sh(folder: pathlib.Path, count: str = "echo 4", found: int = 0, parts: str = "") -> tuple[int, str]:
+#: What torch does to find backends.
+FINDS = 'import importlib.metadata as m; print([e.load() for e in m.entry_points(group="torch.backends")])'
+
+
+def torch_sh(
+    folder: pathlib.Path, count: str = "echo 4", found: int = 0, parts: str = "", libraries: tuple[str, ...] = ()
+) -> tuple[int, str]:
     python = folder / "python"
-    python.write_text(PRETENDS.format(count=count, found=found))
+    python.write_text(PRETENDS.format(count=count, found=found, real=sys.executable, finds=FINDS))
     python.chmod(0o755)
     environment = {**os.environ, "TMPDIR": str(folder)}
     environment.pop("COMMSIR_TORCH_PARTS", None)
     if parts:
         environment["COMMSIR_TORCH_PARTS"] = parts
-    done = subprocess.run([SCRIPT, python], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([SCRIPT, python, *libraries], env=environment, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -45,9 +53,15 @@ def test_parts_that_are_named(tmp_path: pathlib.Path) -> None:
     assert status == 2 and "'suit' names no part" in said
 
 
+def test_in_a_checkout_torch_finds_the_backend(tmp_path: pathlib.Path) -> None:
+    status, said = torch_sh(tmp_path, parts="own_collective", libraries=(str(tmp_path),))
+    assert status == 0 and "<function autoload" in said, said
+    assert [path.name for path in tmp_path.iterdir()] == ["python"], "something is left behind"
+
+
 def test_without_torch_or_gpus(tmp_path: pathlib.Path) -> None:
     for options in ({"found": 1}, {"count": "echo 1"}):
-        status, said = torch_sh(tmp_path, **options)  # type: ignore[arg-type]
+        status, said = torch_sh(tmp_path, **options)
         assert status == 0 and "not run" in said, said
     status, said = torch_sh(tmp_path, count="echo broken >&2; exit 1")
     assert status == 2 and "cannot import its torch" in said, said

@@ -12,7 +12,17 @@ set -u
 python=${1:?which Python has torch?}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 case $python in */*) python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python") ;; esac
-[ $# -lt 2 ] || { COMMSIR_LIBRARY=$(cd "$2" && pwd); PYTHONPATH=$root/frontend${PYTHONPATH:+:$PYTHONPATH}; export COMMSIR_LIBRARY PYTHONPATH; }
+logs=$(mktemp -d) failed=''
+trap '[ -n "$failed" ] || rm -rf "$logs"' EXIT
+if [ $# -ge 2 ]; then
+  # As where the package is installed: torch finds the backend by its name.
+  info=$logs/site/commsir-0.dist-info
+  mkdir -p "$info"
+  printf 'Metadata-Version: 2.1\nName: commsir\nVersion: 0\n' >"$info/METADATA"
+  printf '[torch.backends]\ncommsir = commsir.torch:autoload\n' >"$info/entry_points.txt"
+  COMMSIR_LIBRARY=$(cd "$2" && pwd) || exit 2
+  export COMMSIR_LIBRARY PYTHONPATH="$root/frontend:$logs/site${PYTHONPATH:+:$PYTHONPATH}"
+fi
 # No multicast; and little patience, since whoever waits here holds GPUs.
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 export CHECK_PATIENCE="${CHECK_PATIENCE:-30}" OMP_NUM_THREADS=1
@@ -28,8 +38,7 @@ if [ "$gpus" -lt 2 ]; then
   echo "torch on GPUs: not run: $python has no torch, or sees fewer than two GPUs"
   exit 0
 fi
-logs=$(mktemp -d)
-failed='' ran=0
+ran=0
 part() { # NAME SECONDS COMMAND…
   name=$1 seconds=$2
   shift 2
@@ -53,7 +62,7 @@ import json, sys
 theirs, ours = (json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("nccl", "commsir"))
 apart = max(abs(a - b) / abs(a) for a, b in zip(theirs, ours, strict=True))
 print(f"{len(ours)} steps, losses at most {apart:.1e} from those of NCCL" + (" (bit for bit)" if ours == theirs else ""))
-sys.exit(apart > 1e-3)
+sys.exit(not apart <= 1e-3) # Nor NaN.
 PYTHON
 }
 export python gpus logs
@@ -71,4 +80,3 @@ done
 part losses 300 losses
 [ $ran -gt 0 ] || { echo "torch on GPUs: error: '$COMMSIR_TORCH_PARTS' names no part" >&2; exit 2; }
 [ -z "$failed" ] || { echo "torch on GPUs: failed:$failed" >&2; exit 1; }
-rm -rf "$logs"
