@@ -37,10 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, list[str]]:
     device = use_device(options.device)
     dist.init_process_group(options.backend)
     ranks = dist.get_world_size()
+    heads = max(4, ranks)  # One for each rank at least.
     torch.manual_seed(0)
-    whole = Transformer(layers=options.layers).to(device)
+    whole = Transformer(heads=heads, layers=options.layers).to(device)
     torch.manual_seed(0)
-    model: torch.nn.Module = Transformer(layers=options.layers).to(device)
+    model: torch.nn.Module = Transformer(heads=heads, layers=options.layers).to(device)
     mesh = init_device_mesh(device.type, (ranks,))
     for block in model.blocks:  # type: ignore[union-attr]
         parallelize_module(block, mesh, PLAN)
