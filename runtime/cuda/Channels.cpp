@@ -147,6 +147,17 @@ llvm::Expected<Records::Place> Records::take(const Device &device) {
   return place;
 }
 
+bool Records::isAnyWritten() const {
+  size_t left = pages.empty() ? 0 : (pages.size() - 1) * kRecordsPerPage + used;
+  for (const Memory &page : pages) {
+    auto *record = static_cast<const ErrorRecord *>(page.host());
+    for (size_t i = std::min(left, kRecordsPerPage); i; --i, --left, ++record)
+      if (__atomic_load_n(&record->valid, __ATOMIC_ACQUIRE))
+        return true;
+  }
+  return false;
+}
+
 bool commsir::cuda::isGroups(const jit::ArgInfo &argument) {
   // Hidden scalars are words of the parameters.
   bool isHidden = argument.hidden && argument.kind != jit::ArgKind::Scalar;

@@ -89,6 +89,9 @@ public:
     CUdeviceptr device = 0;
   };
   llvm::Expected<Place> take(const Device &device);
+  /// Whether a kernel has written to one of them: for each call of some
+  /// callers, who may have hundreds of kernels.
+  bool isAnyWritten() const;
   /// Takes back one that nothing was written to.
   void give(Place place) { free.push_back(place); }
 
