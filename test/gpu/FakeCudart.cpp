@@ -8,14 +8,16 @@
 // Preloaded before libcudart.so, so that torch has CUDA tensors, streams,
 // events and graphs on any machine, over the driver of FakeCuda.cpp, which
 // counts what is called. Kernels of torch's own do nothing; copies and memset
-// work. With COMMSIR_FAKE_BUSY no event has come when it is asked for. What is
-// not here is the real runtime's, which has no GPU.
+// work. With COMMSIR_FAKE_BUSY no event has come when it is asked for; while a
+// stream is captured none may be. What is not here is the real runtime's, which
+// has no GPU.
 //
 //===----------------------------------------------------------------------===//
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -29,6 +31,8 @@ namespace {
 thread_local int current = 0;
 /// Whether this thread has made a context current.
 thread_local bool entered = false;
+/// Captures of this process.
+std::atomic<int> captures{0};
 
 CUcontext contextOf(int device) {
   CUcontext context = nullptr;
@@ -263,11 +267,13 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream,
                                    cudaStreamCaptureMode mode) {
+  ++captures;
   return as(cuStreamBeginCapture(driverStream(stream),
                                  static_cast<CUstreamCaptureMode>(mode)));
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+  --captures;
   return as(cuStreamEndCapture(driverStream(stream),
                                reinterpret_cast<CUgraph *>(graph)));
 }
@@ -313,10 +319,14 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
 
 cudaError_t cudaEventQuery(cudaEvent_t) {
   fakeCount("EventQuery");
+  if (captures)
+    return cudaErrorStreamCaptureUnsupported;
   return std::getenv("COMMSIR_FAKE_BUSY") ? cudaErrorNotReady : cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (captures)
+    return cudaErrorStreamCaptureUnsupported;
   return as(cuEventSynchronize(driverEvent(event)));
 }
 

@@ -30,6 +30,8 @@ class Work(dist.Work):  # type: ignore[misc]
         self._tensors, self._timeout, self._what, self._abort = tensors, timeout, what, abort
         self._done = threading.Event()
         self._error: BaseException | None = None
+        #: The thread that marks the future, while it does: its callbacks do not wait for the call, which has ended.
+        self._completing: int | None = None
         self._future: Any = torch.futures.Future()
         self._inner: list[Any] = []
         #: Those that somebody has waited for, and that Gloo would wait for another message of.
@@ -41,11 +43,17 @@ class Work(dist.Work):  # type: ignore[misc]
     def complete(self, error: BaseException | None = None) -> None:
         """The group has carried out the call, or begun it (sends and receives)."""
         self._error = error
-        self._done.set()
+        self._completing = threading.get_ident()
+        # The future first: who has waited for the work finds it done.
         if error is None:
             self._future.set_result(self._tensors)
         else:
             self._future.set_exception(error if isinstance(error, Exception) else RuntimeError(str(error)))
+        self._completing = None
+        self._done.set()
+
+    def _over(self) -> bool:
+        return self._done.is_set() or self._completing == threading.get_ident()
 
     def begun(self, inner: Any, after: Sequence[Callable[[], Any]]) -> None:
         """A send or receive that goes on by itself (None: as part of another), and what follows it."""
@@ -65,7 +73,7 @@ class Work(dist.Work):  # type: ignore[misc]
         given = bool(timeout) and timeout.total_seconds() > 0
         limit = timeout if given else self._timeout
         # The call's own wait knows who is late, and has as long.
-        if not self._done.wait(limit.total_seconds() + (0 if given else _GRACE)):
+        if not self._over() and not self._done.wait(limit.total_seconds() + (0 if given else _GRACE)):
             ms = round(limit.total_seconds() * 1000)
             what = f"commsir: Timed out waiting {ms}ms for {self._what}: another rank has not called it"
             self._abort(what)
@@ -79,8 +87,8 @@ class Work(dist.Work):  # type: ignore[misc]
                     self._waited.add(id(work))
         while self._after:
             self._after.pop(0)()
-        # As NCCL has it: who names a time waits here, and not only in the stream.
-        if given and self.end is not None:
+        # As NCCL has it: who names a time waits here, and not only in the stream. In a capture there is that alone.
+        if given and self.end is not None and not torch.cuda.is_current_stream_capturing():
             self._wait_for_end(limit)
         return True
 
@@ -102,11 +110,11 @@ class Work(dist.Work):  # type: ignore[misc]
 
     def is_completed(self) -> bool:
         """Whether it is over, also where it has failed."""
-        return self._done.is_set() and all(work.is_completed() for work in self._inner)
+        return self._over() and all(work.is_completed() for work in self._inner)
 
     def is_success(self) -> bool:
         """Whether it is over and has not failed."""
-        return self._done.is_set() and self._error is None and all(work.is_success() for work in self._inner)
+        return self._over() and self._error is None and all(work.is_success() for work in self._inner)
 
     def exception(self) -> BaseException | None:
         """What the call has raised."""

@@ -11,6 +11,8 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstring>
 #include <sstream>
@@ -420,6 +422,26 @@ CallWork::~CallWork() {
     Events::get().give(std::move(*end));
 }
 
+/// The stream of this thread on a kind of device.
+static c10::Stream currentOn(c10::DeviceType type) {
+  c10::impl::VirtualGuardImpl guard(type);
+  return guard.getStream(guard.getDevice());
+}
+
+/// Whether what this thread puts into its stream is only recorded in a graph:
+/// nothing of that runs, and to ask for its end would break the capture. torch
+/// before 2.12 says it of CUDA in libraries that this module is not linked to.
+static bool isCapturing(c10::DeviceType type) {
+  using Ask = int (*)(void *stream, int *status);
+  static const auto ask = [] {
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    return reinterpret_cast<Ask>(driver ? dlsym(driver, "cuStreamIsCapturing")
+                                        : nullptr);
+  }();
+  int status = 0;
+  return ask && ask(currentOn(type).native_handle(), &status) == 0 && status;
+}
+
 void CallWork::complete(std::exception_ptr error) {
   finish(error);
   c10::intrusive_ptr<c10::ivalue::Future> waiting;
@@ -464,6 +486,11 @@ c10::Event *CallWork::ended() {
 bool CallWork::isCompleted() {
   if (!Work::isCompleted())
     return false;
+  TORCH_CHECK(
+      !used || !isCapturing(used->device_type()),
+      "commsir: ", c10d::opTypeToString(opType_), " number ", sequence,
+      ": nothing is completed while a graph is captured; wait() for it, "
+      "which is recorded, too");
   if (c10::Event *event = ended(); event && !event->query())
     return false;
   std::lock_guard<std::mutex> lock(innerMutex);
@@ -494,8 +521,7 @@ std::vector<at::Tensor> CallWork::result() { return outputs; }
 void CallWork::synchronize() {
   if (!used)
     return;
-  c10::impl::VirtualGuardImpl guard(used->device_type());
-  c10::Stream current = guard.getStream(guard.getDevice());
+  c10::Stream current = currentOn(used->device_type());
   if (current != *used)
     ended()->block(current);
 }
@@ -541,9 +567,14 @@ void CallWork::giveUp(milliseconds limit, const char *why) {
 }
 
 void CallWork::waitForEnd(milliseconds limit) {
-  auto deadline = std::chrono::steady_clock::now() + limit;
+  using Clock = std::chrono::steady_clock;
+  auto deadline = Clock::now() + limit, ask = Clock::now() + kAsk;
   while (!ended()->query()) {
-    if (isInterrupted() || std::chrono::steady_clock::now() > deadline)
+    // Asking takes Python's lock: less often than the GPU is looked at.
+    bool asks = Clock::now() >= ask;
+    if (asks)
+      ask = Clock::now() + kAsk;
+    if ((asks && isInterrupted()) || Clock::now() > deadline)
       giveUp(limit, "it is still running on the GPU; another rank may not have "
                     "called it");
     std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -569,15 +600,15 @@ bool CallWork::wait(milliseconds given) {
   settle(given);
   synchronize();
   // As NCCL has it: who names a time waits here, and not only in the stream.
-  if (used && isGiven)
-    waitForEnd(given);
-  else if (used && hostWaits)
-    ended()->synchronize();
-  else
+  // In a capture there is the stream alone.
+  if (!used || !(isGiven || hostWaits) || isCapturing(used->device_type()))
     return true;
+  if (isGiven)
+    waitForEnd(given);
+  else
+    ended()->synchronize();
   // A kernel that gave up has ended, too.
-  if (used)
-    pollGroup(used->device());
+  pollGroup(used->device());
   return true;
 }
 

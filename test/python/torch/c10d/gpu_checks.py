@@ -8,7 +8,10 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
@@ -188,6 +191,57 @@ def a_call_is_captured(size: int) -> None:
     assert asked["GraphLaunch"] == 1 and "LaunchKernelEx" not in asked, asked
 
 
+def who_waits_in_a_capture_asks_for_no_event(size: int) -> None:
+    """Nothing runs then: who names a time, or waits for a barrier, waits in the stream alone."""
+    (x,) = _tensors(64)
+    before = dist.all_reduce(x, async_op=True)
+    dist.barrier(device_ids=[x.get_device()])
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        work = dist.all_reduce(x, async_op=True)
+        start = _counted()
+        assert work.wait(timedelta(seconds=5)) and before.wait(timedelta(seconds=5))
+        dist.barrier(device_ids=[x.get_device()])
+        end = _counted()
+        try:
+            work.is_completed()
+        except RuntimeError as error:
+            assert "nothing is completed while a graph is captured; wait() for it" in str(error), error
+        else:
+            raise AssertionError("it says that it has ended")
+    for name in ("EventQuery", "EventSynchronize"):
+        assert end.get(name, 0) == start.get(name, 0), name
+    graph.replay()
+    assert before.is_completed() and dist.all_reduce(x, async_op=True).wait(timedelta(seconds=5))
+
+
+def ctrl_c_ends_a_wait_for_the_gpu(size: int) -> None:
+    group = dist.new_group(backend="commsir")
+    (x,) = _tensors(64)
+    work = dist.all_reduce(x, group=group, async_op=True)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ["COMMSIR_FAKE_BUSY"] = "1"
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+    try:
+        work.wait(timedelta(seconds=60))
+    except KeyboardInterrupt:
+        assert time.monotonic() - start < 20
+    else:
+        raise AssertionError("it was not heard")
+    finally:
+        timer.join()
+        del os.environ["COMMSIR_FAKE_BUSY"]
+        signal.signal(signal.SIGINT, handler)
+    try:
+        dist.all_reduce(x, group=group)
+    except RuntimeError as error:
+        assert "it was interrupted while it waited for ALLREDUCE number 1" in str(error), error
+    else:
+        raise AssertionError("the group goes on")
+
+
 def a_call_is_recorded(size: int) -> None:
     (x,) = _tensors(24)
     for _ in range(3):
@@ -355,6 +409,8 @@ CHECKS = [
     who_names_a_time_waits_for_the_gpu,
     a_stream_is_followed,
     a_call_is_captured,
+    who_waits_in_a_capture_asks_for_no_event,
+    ctrl_c_ends_a_wait_for_the_gpu,
     a_call_is_recorded,
     calls_are_counted,
     a_profiler_is_shown_the_call,
