@@ -36,10 +36,10 @@ build_backend() {
   mkdir -p "$dir/lib"
   cp -ru "$build"/lib/*.so "$dir/lib"
   built=$(cd / && COMMSIR_TORCH_BACKEND=build "$python" -c "
-import sys, sysconfig, torch, commsir.torch
-from commsir.torch import backend
-minor, suffix = '.'.join(torch.__version__.split('.')[:2]), sysconfig.get_config_var('EXT_SUFFIX')
-print(backend._module().__spec__.origin, f'libcommsir_c10d.torch-{minor}{suffix}')") || return
+import sysconfig, torch, commsir.torch
+from commsir.torch import _release, backend
+name, suffix = _release.name_of(torch.__version__), sysconfig.get_config_var('EXT_SUFFIX')
+print(backend._module().__spec__.origin, f'libcommsir_c10d.torch-{name}{suffix}')") || return
   read -r from to <<<"$(tail -n 1 <<<"$built")"
   cp "$from" "$dir/lib/$to"
 }

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 import torch.distributed
 
+from commsir.torch._release import name_of
 from commsir.torch.meeting import Meeting, Met
 
 dist: Any = torch.distributed
@@ -127,12 +128,6 @@ def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int],
     return make
 
 
-def _torch_minor() -> str:
-    """Empty: this torch is no release. What lies between two of them may have other classes than either."""
-    release = re.fullmatch(r"(\d+\.\d+)\.\d+(\.post\d+)?(\+.*)?", torch.__version__)
-    return release[1] if release else ""
-
-
 def _load(path: Path) -> Any:
     loader = importlib.machinery.ExtensionFileLoader(_NAME, str(path))
     spec = importlib.util.spec_from_loader(_NAME, loader)
@@ -157,9 +152,9 @@ def prebuilt() -> dict[str, list[str]]:
 
 def _prebuilt() -> Any:
     """The backend that was built for this torch and Python; None: there is none, or it does not fit after all."""
-    minor, suffix = _torch_minor(), importlib.machinery.EXTENSION_SUFFIXES[0]
-    for folder in _folders() if minor else []:
-        path = folder / f"{_NAME}.torch-{minor}{suffix}"
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    for folder in _folders():
+        path = folder / f"{_NAME}.torch-{name_of(torch.__version__)}{suffix}"
         if not path.is_file():
             continue
         try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.machinery
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,9 @@ import pytest
 import torch
 from commsir.torch import backend
 
+NIGHTLY = "2.13.0.dev20260228+cu130"
 NAMES = [f"torch-2.{minor}.cpython-3{python}" for minor in (9, 11, 13) for python in (10, 11, 13)]
+NAMES += [f"torch-{NIGHTLY}.cpython-311"]
 
 
 @pytest.fixture
@@ -46,6 +50,8 @@ def running(monkeypatch: pytest.MonkeyPatch, release: str, python: int = 11) -> 
         ("2.11.7+cpu", 11, "torch-2.11.cpython-311"),
         ("2.13.0.post1", 11, "torch-2.13.cpython-311"),
         ("2.9.1", 13, "torch-2.9.cpython-313"),
+        (NIGHTLY, 11, f"torch-{NIGHTLY}.cpython-311"),
+        ("2.11", 11, "torch-2.11.cpython-311"),  # PEP 440 takes that for 2.11.0.
     ],
 )
 def test_the_one_of_the_minor_and_the_python_is_taken(
@@ -68,13 +74,33 @@ def test_the_one_of_the_minor_and_the_python_is_taken(
         # Between releases, as NVIDIA's containers have them, and nightly ones.
         ("2.11.0a0+eb5a1d5.nv26.03", 11),
         ("2.13.0.dev20260301+cu130", 11),
-        ("2.11", 11),
+        ("2.13.0.dev20260228+cpu", 11),
+        (NIGHTLY, 13),
+        ("2.11.0rc1", 11),
     ],
 )
 def test_another_is_not_taken(folder: Path, monkeypatch: pytest.MonkeyPatch, release: str, python: int) -> None:
     running(monkeypatch, release, python)
     assert backend._prebuilt() is None
     assert backend.module_at_hand() is None
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        ("2.12.0", "2.12"),
+        ("2.12.1+cu130", "2.12"),
+        ("2.9.1.post2", "2.9"),
+        ("2.12.0.dev20260301+cu130", "2.12.0.dev20260301+cu130"),
+        ("2.11.0a0+eb5a1d5.nv26.03", "2.11.0a0+eb5a1d5.nv26.03"),
+    ],
+)
+def test_what_is_built_is_named_by_the_same_rule(version: str, name: str) -> None:
+    """runtime/torch/c10d/CMakeLists.txt runs that file without torch."""
+    path = Path(backend.__file__).with_name("_release.py")
+    code = f"import runpy, sys; print(runpy.run_path({str(path)!r})['name_of']({version!r}), 'torch' in sys.modules)"
+    said = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.split() == [name, "False"]
 
 
 def test_where_none_fits_it_is_built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
