@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <new>
 
 using namespace commsir;
@@ -100,17 +99,21 @@ commsir_status capi::fail(commsir_status status, llvm::Error error,
   return fail(status, llvm::toString(std::move(error)), std::move(details));
 }
 
+static bool installHandlers() {
+  llvm::remove_fatal_error_handler();
+  llvm::install_fatal_error_handler(onFatalError);
+  llvm::remove_bad_alloc_error_handler();
+  llvm::install_bad_alloc_error_handler(onBadAlloc);
+  return true;
+}
+
 commsir_status capi::guard(llvm::function_ref<commsir_status()> body) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::remove_fatal_error_handler();
-    llvm::install_fatal_error_handler(onFatalError);
-    llvm::remove_bad_alloc_error_handler();
-    llvm::install_bad_alloc_error_handler(onBadAlloc);
-  });
+  [[maybe_unused]] static const bool installed = installHandlers();
   struct Depth {
-    Depth() { ++guards; }
-    ~Depth() { --guards; }
+    // Found once: in a shared library each look is a call.
+    unsigned &of = guards;
+    Depth() { ++of; }
+    ~Depth() { --of; }
   } depth;
   try {
     return body();

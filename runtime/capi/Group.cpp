@@ -324,14 +324,34 @@ static group::CollectiveCall callOf(const commsir_collective &call,
   return made;
 }
 
+static group::CollectiveTexts textsOf(const commsir_collective &call) {
+  return {call.op,
+          call.reduction,
+          call.type,
+          call.type_name,
+          call.algorithm,
+          call.protocol,
+          call.root,
+          call.peer,
+          {const_cast<void *>(call.input), call.input_elements},
+          {call.output, call.output_elements}};
+}
+
 commsir_status commsir_group_collective(commsir_group *group,
                                         const commsir_collective *call,
                                         void *stream) {
   return guard([&] {
     if (!group || !call)
       return isNull("an argument of commsir_group_collective");
-    return report(group->collectives.run(
-        callOf(*call, group->group->options().ranks), stream));
+    group::CollectiveTexts texts = textsOf(*call);
+    if (!call->send_counts)
+      if (auto done = group->collectives.repeat(texts, stream))
+        return report(std::move(*done));
+    group::CollectiveCall made = callOf(*call, group->group->options().ranks);
+    llvm::Error error = group->collectives.run(made, stream);
+    if (!error && !call->send_counts)
+      group->collectives.remember(texts, made);
+    return report(std::move(error));
   });
 }
 

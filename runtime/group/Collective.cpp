@@ -21,6 +21,7 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/xxhash.h"
 
+#include <array>
 #include <cstring>
 #include <functional>
 #include <list>
@@ -63,7 +64,10 @@ struct Shelf {
   /// kernels at once.
   llvm::StringMap<unsigned> sizes, owned;
 
-  void touch(const Kept &kept) { uses.splice(uses.begin(), uses, kept.use); }
+  void touch(const Kept &kept) {
+    if (kept.use != uses.begin())
+      uses.splice(uses.begin(), uses, kept.use);
+  }
 };
 
 /// What a call has come to. `kept` is its kernel when it takes the arrays where
@@ -105,6 +109,35 @@ private:
   llvm::SmallString<1024> bytes;
 };
 
+/// A call as its caller gave it, and its plan: what is found without a copy.
+class Recent {
+public:
+  bool is(const CollectiveTexts &call) const {
+    return plan && inputElements == call.input.elements &&
+           outputElements == call.output.elements && root == call.root &&
+           peer == call.peer && isText(0, call.op) &&
+           isText(1, call.reduction) && isText(2, call.elementType) &&
+           isText(3, call.typeName) && isText(4, call.algorithm) &&
+           isText(5, call.protocol);
+  }
+  void set(const CollectiveTexts &call, PlainPlan &made);
+  PlainPlan *plan = nullptr;
+
+private:
+  static constexpr size_t kTexts = 6, kMost = 24;
+  bool isText(size_t i, const char *given) const {
+    if (!given)
+      return texts[i][0] == 0;
+    // What is kept ends in a zero.
+    for (size_t at = 0;; ++at)
+      if (given[at] != texts[i][at] || !given[at])
+        return given[at] == texts[i][at];
+  }
+
+  int64_t inputElements = 0, outputElements = 0, root = 0, peer = 0;
+  char texts[kTexts][kMost] = {};
+};
+
 /// Memory for arrays that a kernel cannot take where they lie.
 struct Scratch {
   enum Use { Packed, Unpacked, Sizes, Sent, Received, kUses };
@@ -114,6 +147,25 @@ struct Scratch {
   uint64_t capture = 0;
 };
 } // namespace
+
+/// One with longer texts is not kept.
+void Recent::set(const CollectiveTexts &call, PlainPlan &made) {
+  const char *given[kTexts] = {call.op,       call.reduction, call.elementType,
+                               call.typeName, call.algorithm, call.protocol};
+  plan = nullptr;
+  for (size_t i = 0; i < kTexts; ++i) {
+    llvm::StringRef text = given[i] ? given[i] : "";
+    if (text.size() >= kMost)
+      return;
+    std::memset(texts[i], 0, kMost);
+    llvm::copy(text, texts[i]);
+  }
+  inputElements = call.input.elements;
+  outputElements = call.output.elements;
+  root = call.root;
+  peer = call.peer;
+  plan = &made;
+}
 
 static Key keyOf(const CollectiveCall &call) {
   Key key;
@@ -149,7 +201,10 @@ struct Collectives::Impl {
   llvm::Error followTables();
   llvm::Error note(llvm::Error error);
   llvm::Error mend();
-  bool mayBeHurt() const { return hurt || mends != group.timesMended(); }
+  /// By a call of others on this group, too.
+  bool mayBeHurt() const {
+    return hurt || group.isHurt() || mends != group.timesMended();
+  }
   /// That of some members; of all ranks, whether they are named or not.
   Shelf &shelfOf(llvm::ArrayRef<int64_t> members) {
     int64_t ranks = group.options().ranks;
@@ -176,6 +231,9 @@ struct Collectives::Impl {
                                         llvm::MutableArrayRef<int64_t> heard,
                                         void *stream);
   llvm::Expected<PlainPlan *> planOf(const CollectiveCall &call);
+  static bool point(Shape &shape, const Array &input, const Array &output);
+  bool isPlain(const PlainPlan &plan) const;
+  llvm::Error launchPlain(PlainPlan &plan, void *stream);
   llvm::Expected<FusedPlan *> planOf(const FusedCall &call, void *stream);
   int64_t cutRows(const FusedCall &call) const;
   llvm::Error runRows(Collectives &collectives, const FusedCall &call,
@@ -197,6 +255,16 @@ struct Collectives::Impl {
   const size_t alignment = group.alignment();
   std::map<std::vector<int64_t>, Shelf> shelves;
   llvm::StringMap<PlainPlan> plain;
+  /// GPU: of the plans, those of calls that were repeated last.
+  Recent &recentOf(const CollectiveTexts &call) {
+    uint64_t mixed = uint64_t(call.input.elements) * 31 +
+                     uint64_t(call.output.elements) * 7 + call.root;
+    for (const char *text : {call.op, call.reduction, call.elementType})
+      mixed = mixed * 31 + (text && *text ? *text + text[1] : 0);
+    return recent[(mixed * 0x9E3779B97F4A7C15u) >> (64 - kRecentBits)];
+  }
+  static constexpr unsigned kRecentBits = 5;
+  std::array<Recent, 1 << kRecentBits> recent;
   llvm::StringMap<FusedPlan> fused;
   /// Rows of the pieces of fused calls that are too large in one.
   llvm::StringMap<int64_t> fusedPieces;
@@ -506,6 +574,7 @@ llvm::Expected<bool> Collectives::Impl::agreeOnWindow(Collectives &collectives,
   call.op = "all_reduce";
   call.reduction = "max";
   call.elementType = "i64";
+  call.typeName = "places, before " + shape.text;
   call.input = {said, std::size(said)};
   call.output = {heard, std::size(heard)};
   StagingCounts before = counted;
@@ -535,14 +604,24 @@ llvm::Expected<bool> Collectives::Impl::runDirectly(const Shape &shape) {
   return false;
 }
 
+/// Whether it takes the arrays where they lie, by a kernel that is its own.
+bool Collectives::Impl::isPlain(const PlainPlan &plan) const {
+  const Shape &shape = plan.shape;
+  return isCurrent(plan) && shape.elements && isAligned(shape.input) &&
+         isAligned(shape.output) && !writesOverInput(shape);
+}
+
+llvm::Error Collectives::Impl::launchPlain(PlainPlan &plan, void *stream) {
+  const Shape &shape = plan.shape;
+  plan.shelf->touch(*plan.kept);
+  return launch(shape, shape.elements, *plan.kept->kernel, shape.input,
+                shape.output, stream);
+}
+
 llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
   Shape &shape = plan.shape;
-  if (isCurrent(plan) && isAligned(shape.input) && isAligned(shape.output) &&
-      !writesOverInput(shape)) {
-    plan.shelf->touch(*plan.kept);
-    return launch(shape, shape.elements, *plan.kept->kernel, shape.input,
-                  shape.output, stream);
-  }
+  if (isPlain(plan))
+    return launchPlain(plan, stream);
   uint64_t capture = group.captureOf(stream);
   for (int64_t first = 0; first < shape.elements;) {
     int64_t count = std::min(shape.chunk, shape.elements - first);
@@ -573,26 +652,31 @@ llvm::Error Collectives::Impl::runPlan(PlainPlan &plan, bool isDirect,
   return runWhole(plan, stream);
 }
 
+/// Gives it the arrays of another such call; false: one of them is missing.
+bool Collectives::Impl::point(Shape &shape, const Array &input,
+                              const Array &output) {
+  shape.input = shape.hasInput ? static_cast<char *>(input.data) : nullptr;
+  shape.output = shape.hasOutput ? static_cast<char *>(output.data) : nullptr;
+  return bool(shape.input) == shape.hasInput &&
+         bool(shape.output) == shape.hasOutput;
+}
+
 /// The plan of such a call, with the call's own arrays.
 llvm::Expected<PlainPlan *>
 Collectives::Impl::planOf(const CollectiveCall &call) {
   Key key = keyOf(call);
   auto known = plain.find(key.str());
   if (known != plain.end()) {
-    Shape &shape = known->second.shape;
-    shape.input =
-        shape.hasInput ? static_cast<char *>(call.input.data) : nullptr;
-    shape.output =
-        shape.hasOutput ? static_cast<char *>(call.output.data) : nullptr;
-    if (bool(shape.input) == shape.hasInput &&
-        bool(shape.output) == shape.hasOutput)
+    if (point(known->second.shape, call.input, call.output))
       return &known->second;
   }
   auto shape = resolveShape(call, group);
   if (!shape)
     return shape.takeError();
-  if (plain.size() >= kPlans)
+  if (plain.size() >= kPlans) {
     plain.clear();
+    recent.fill({});
+  }
   PlainPlan &plan = plain[key.str()];
   plan.digest = llvm::xxh3_64bits(shape->text);
   plan.shape = std::move(*shape);
@@ -696,12 +780,14 @@ llvm::Expected<int64_t> Collectives::Impl::exchangeSizes(
   CollectiveCall each;
   each.op = "all_to_all";
   each.elementType = "i64";
+  each.typeName = "sizes";
   each.input = {place(0), count};
   each.output = {place(1), count};
   CollectiveCall most;
   most.op = "all_reduce";
   most.reduction = "max";
   most.elementType = "i64";
+  most.typeName = "sizes";
   most.input = {place(2), 1};
   most.output = {place(3), 1};
   StagingCounts before = counted;
@@ -756,6 +842,30 @@ llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
   impl->group.announce(0, "");
   ++(impl->staged ? impl->counted.staged : impl->counted.inPlace);
   return impl->note(std::move(error));
+}
+
+std::optional<llvm::Error> Collectives::repeat(const CollectiveTexts &call,
+                                               void *stream) {
+  // On the CPU ranks compare calls, and agree where outputs are windows.
+  if (!impl->group.onGpu() || impl->mayBeHurt() ||
+      tune::getTablesDigest() != impl->tables)
+    return std::nullopt;
+  const Recent &recent = impl->recentOf(call);
+  if (!recent.is(call))
+    return std::nullopt;
+  PlainPlan &plan = *recent.plan;
+  if (!impl->point(plan.shape, call.input, call.output) || !impl->isPlain(plan))
+    return std::nullopt;
+  llvm::Error error = impl->launchPlain(plan, stream);
+  ++impl->counted.inPlace;
+  return impl->note(std::move(error));
+}
+
+void Collectives::remember(const CollectiveTexts &call,
+                           const CollectiveCall &made) {
+  auto known = impl->plain.find(keyOf(made).str());
+  if (impl->group.onGpu() && known != impl->plain.end())
+    impl->recentOf(call).set(call, known->second);
 }
 
 std::optional<std::string>

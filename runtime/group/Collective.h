@@ -50,6 +50,15 @@ struct CollectiveCall {
   std::vector<int64_t> sendCounts, recvCounts;
 };
 
+/// The same, but for all_to_all_v, with texts that are the caller's during the
+/// call, as C has them; null is empty.
+struct CollectiveTexts {
+  const char *op = nullptr, *reduction = nullptr, *elementType = nullptr;
+  const char *typeName = nullptr, *algorithm = nullptr, *protocol = nullptr;
+  int64_t root = 0, peer = 0;
+  Array input, output;
+};
+
 /// A collective with arithmetic: `input` is the collective's array of `rows`
 /// rows, `arguments` the operands of the region beside it, `outputs` what it
 /// yields. `consume` is MLIR text: the region's arguments and body, as between
@@ -94,6 +103,11 @@ public:
   ~Collectives();
   llvm::Error run(const CollectiveCall &call, void *stream);
   llvm::Error run(const FusedCall &call, void *stream);
+  /// Launches a call that was made so before, at little more cost than looking
+  /// it up. None: nothing was done, and it has to be `run`.
+  std::optional<llvm::Error> repeat(const CollectiveTexts &call, void *stream);
+  /// `made` is `call`, and was `run`: `repeat` finds it from now on.
+  void remember(const CollectiveTexts &call, const CollectiveCall &made);
   /// Whether `call` is one that CommsIR compiles; else the reason, for the
   /// delegation's counter.
   std::optional<std::string> whyNot(const CollectiveCall &call) const;

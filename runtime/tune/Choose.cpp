@@ -33,8 +33,12 @@ public:
     return tables;
   }
   uint64_t getDigest() {
-    if (!isRead && std::getenv("COMMSIR_TABLES"))
-      get();
+    // Calls ask each time: the environment is looked at by the first alone.
+    if (!isKnown) {
+      if (std::getenv("COMMSIR_TABLES"))
+        get();
+      isKnown = true;
+    }
     return digest;
   }
   llvm::Error load(llvm::StringRef path) {
@@ -58,17 +62,18 @@ private:
   void take(Tables read) {
     std::string text;
     llvm::raw_string_ostream out(text);
-    for (size_t i = 0; i < read.own; ++i)
-      printTable(read.all[i], out);
+    for (const Table &table : read.own)
+      printTable(table, out);
     digest = text.empty() ? 0 : llvm::xxh3_64bits(text) | 1;
     tables = std::make_shared<const Tables>(std::move(read));
-    isRead = true;
+    isKnown = true;
   }
 
   std::mutex mutex;
   std::shared_ptr<const Tables> tables;
   std::atomic<uint64_t> digest{0};
-  std::atomic<bool> isRead{false};
+  /// Tables have been read, or none were named when the digest was asked for.
+  std::atomic<bool> isKnown{false};
 };
 } // namespace
 
