@@ -124,6 +124,10 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         return work
 
     def _enqueue(self, job: Callable[[], None]) -> None:
+        if threading.current_thread() is self._thread:
+            # A callback of a future asks for it, and may wait: the thread is here. It comes before what has been put
+            # in meanwhile, which may be something else on another rank.
+            return job()
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work_off, daemon=True)

@@ -30,8 +30,6 @@ class Work(dist.Work):  # type: ignore[misc]
         self._tensors, self._timeout, self._what, self._abort = tensors, timeout, what, abort
         self._done = threading.Event()
         self._error: BaseException | None = None
-        #: The thread that marks the future, while it does: its callbacks do not wait for the call, which has ended.
-        self._completing: int | None = None
         self._future: Any = torch.futures.Future()
         self._inner: list[Any] = []
         #: Those that somebody has waited for, and that Gloo would wait for another message of.
@@ -43,17 +41,11 @@ class Work(dist.Work):  # type: ignore[misc]
     def complete(self, error: BaseException | None = None) -> None:
         """The group has carried out the call, or begun it (sends and receives)."""
         self._error = error
-        self._completing = threading.get_ident()
-        # The future first: who has waited for the work finds it done.
+        self._done.set()
         if error is None:
             self._future.set_result(self._tensors)
         else:
             self._future.set_exception(error if isinstance(error, Exception) else RuntimeError(str(error)))
-        self._completing = None
-        self._done.set()
-
-    def _over(self) -> bool:
-        return self._done.is_set() or self._completing == threading.get_ident()
 
     def begun(self, inner: Any, after: Sequence[Callable[[], Any]]) -> None:
         """A send or receive that goes on by itself (None: as part of another), and what follows it."""
@@ -73,13 +65,15 @@ class Work(dist.Work):  # type: ignore[misc]
         given = bool(timeout) and timeout.total_seconds() > 0
         limit = timeout if given else self._timeout
         # The call's own wait knows who is late, and has as long.
-        if not self._over() and not self._done.wait(limit.total_seconds() + (0 if given else _GRACE)):
+        if not self._done.wait(limit.total_seconds() + (0 if given else _GRACE)):
             ms = round(limit.total_seconds() * 1000)
             what = f"commsir: Timed out waiting {ms}ms for {self._what}: another rank has not called it"
             self._abort(what)
             raise dist.DistBackendError(what)
         if self._error is not None:
             raise self._error
+        # The group's thread marks it next: who has waited finds it done.
+        self._future.wait()
         for work in self._inner:
             if id(work) not in self._waited:
                 _wait_apart(work, timeout)
@@ -110,11 +104,11 @@ class Work(dist.Work):  # type: ignore[misc]
 
     def is_completed(self) -> bool:
         """Whether it is over, also where it has failed."""
-        return self._over() and all(work.is_completed() for work in self._inner)
+        return bool(self._future.done()) and all(work.is_completed() for work in self._inner)
 
     def is_success(self) -> bool:
         """Whether it is over and has not failed."""
-        return self._over() and self._error is None and all(work.is_success() for work in self._inner)
+        return self._done.is_set() and self._error is None and all(work.is_success() for work in self._inner)
 
     def exception(self) -> BaseException | None:
         """What the call has raised."""

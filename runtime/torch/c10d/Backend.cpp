@@ -242,8 +242,8 @@ WorkPtr commsir::torch_c10d::Backend::enqueue(CallPtr call,
   auto job = [this, call, calls = std::move(calls)] { runOnCpu(call, calls); };
   Interruptible scope;
   // A send or receive that only begins holds nobody up.
-  bool here =
-      !call->async || (call->pointToPoint && side(call->device).hasDelegate());
+  bool here = !call->async || queue.isHere() ||
+              (call->pointToPoint && side(call->device).hasDelegate());
   if (!here || !queue.runHere(job))
     queue.push(std::move(job));
   else if (isInterrupted()) {

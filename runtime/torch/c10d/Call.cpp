@@ -458,6 +458,11 @@ void CallWork::complete(std::exception_ptr error) {
     waiting->markCompleted(c10::IValue(outputs));
 }
 
+c10::intrusive_ptr<c10::ivalue::Future> CallWork::futureMade() {
+  std::lock_guard<std::mutex> lock(innerMutex);
+  return future;
+}
+
 void CallWork::begun(WorkPtr started,
                      std::vector<std::function<void()>> finishers) {
   std::lock_guard<std::mutex> lock(innerMutex);
@@ -485,6 +490,8 @@ c10::Event *CallWork::ended() {
 
 bool CallWork::isCompleted() {
   if (!Work::isCompleted())
+    return false;
+  if (auto made = futureMade(); made && !made->completed())
     return false;
   TORCH_CHECK(
       !used || !isCapturing(used->device_type()),
@@ -594,9 +601,13 @@ bool CallWork::wait(milliseconds given) {
       lock.unlock();
       giveUp(limit, "another rank has not called it");
     }
-    if (exception_)
-      std::rethrow_exception(exception_);
   }
+  // The group's thread marks the future next: who has waited finds it done. On
+  // a GPU it was before anybody had the work.
+  if (auto made = used ? nullptr : futureMade())
+    made->wait();
+  if (std::exception_ptr error = exception())
+    std::rethrow_exception(error);
   settle(given);
   synchronize();
   // As NCCL has it: who names a time waits here, and not only in the stream.

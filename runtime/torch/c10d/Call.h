@@ -96,6 +96,8 @@ private:
   void waitForEnd(std::chrono::milliseconds limit);
   /// Ends the group and throws: nobody has come within `limit`, or Ctrl-C has.
   [[noreturn]] void giveUp(std::chrono::milliseconds limit, const char *why);
+  /// The future, if somebody has asked for it.
+  c10::intrusive_ptr<c10::ivalue::Future> futureMade();
 
   std::vector<at::Tensor> outputs;
   uint64_t sequence;

@@ -41,13 +41,19 @@ void Queue::push(Job job) {
 }
 
 bool Queue::runHere(c10::function_ref<void()> job) {
+  if (isHere()) {
+    job();
+    return true;
+  }
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (busy || !jobs.empty())
       return false;
     busy = true;
   }
+  runner = std::this_thread::get_id();
   job();
+  runner = std::thread::id();
   std::lock_guard<std::mutex> lock(mutex);
   busy = false;
   changed.notify_all();
@@ -88,8 +94,10 @@ void Queue::work() {
     jobs.pop_front();
     busy = true;
     lock.unlock();
+    runner = std::this_thread::get_id();
     job();
     job = nullptr;
+    runner = std::thread::id();
     lock.lock();
     busy = false;
     changed.notify_all();

@@ -7,7 +7,10 @@
 //
 // One job at a time, first in, first out. A thread of the queue's own runs
 // them; a caller that waits anyway runs its job itself when nothing is before
-// it, which saves two thread switches.
+// it, which saves two thread switches. What a job itself asks for, in a
+// callback of a future, runs at once: before what has been pushed meanwhile,
+// which may be something else on another rank, and never behind the job that
+// waits for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +19,7 @@
 
 #include <c10/util/FunctionRef.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -34,6 +38,8 @@ public:
   using Job = std::function<void()>;
   ~Queue();
   void push(Job job);
+  /// This thread is in a job.
+  bool isHere() const { return runner.load() == std::this_thread::get_id(); }
   /// False: there is something before `job`, which was not run.
   bool runHere(c10::function_ref<void()> job);
   /// Waits until all jobs are done, and dropped.
@@ -53,6 +59,8 @@ private:
   std::thread thread;
   uint64_t forks = forksSoFar();
   bool busy = false, stopping = false;
+  /// The thread that runs a job.
+  std::atomic<std::thread::id> runner = std::thread::id();
 };
 
 } // namespace commsir::torch_c10d

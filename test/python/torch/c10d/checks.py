@@ -304,6 +304,28 @@ def in_order(rank: int, size: int) -> None:
     assert done.is_completed() and done.is_success()
 
 
+def callbacks(rank: int, size: int) -> None:
+    """What a callback of a future asks for runs at once, also where it waits, before what was called meanwhile."""
+
+    def twice(future: torch.futures.Future[list[torch.Tensor]]) -> torch.Tensor:
+        (total,) = future.value()
+        dist.all_reduce(total)
+        # As torch's PowerSGD hook has it.
+        return total + dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()[0]
+
+    sizes = [4, 5, 6]
+    totals = [dist.all_reduce(torch.ones(n), async_op=True).get_future().then(twice) for n in sizes]
+    for n, total in zip(sizes, totals, strict=True):
+        close(total.wait(), torch.full((n,), float(size**2 + size)))
+    for _ in range(50):
+        work = dist.all_reduce(torch.ones(3000), async_op=True)
+        future = work.get_future()
+        ended = future.then(lambda _, work=work: work.wait() and work.is_completed())
+        work.wait()
+        close(future.value()[0], torch.full((3000,), float(size)))
+        assert ended.wait()
+
+
 def sends(rank: int, size: int) -> None:
     right, left = (rank + 1) % size, (rank - 1) % size
     got = torch.empty(9)

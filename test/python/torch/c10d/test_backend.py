@@ -44,6 +44,7 @@ def test_moves_of_all_types(world: World) -> None:
         checks.reductions,
         checks.coalesced,
         checks.in_order,
+        checks.callbacks,
         pytest.param(checks.sends, marks=pytest.mark.cpu_alone("NCCL knows no tags, and has to be told who sends")),
         checks.objects,
         checks.groups,
