@@ -127,7 +127,8 @@ struct BlockState {
   /// its sends would wait for: (epoch + 1) mod 3 with the lowest bit flipped,
   /// which is 0 at first. Kept by kernels that use it.
   uint32_t third;
-  /// Barriers of extent `block` that the block has passed; wraps.
+  /// Barriers of extent `block` and of the kernel's first team that the block
+  /// has passed; wraps.
   uint32_t generation;
   /// 1 while a launch runs the block. A second one that finds it so reports
   /// PollKind::Busy.
@@ -151,9 +152,12 @@ constexpr int64_t getStateBytes(int64_t blocks) {
 }
 
 /// Barriers across ranks use one hidden window of u32, zero at first, named
-/// kBarrierName, of shape [blocks + 2][ranks]: cell [b][r] is the generation
-/// that block b of rank r has reached, cell [blocks][r] that of all blocks of
-/// rank r, cell [blocks + 1][0] counts the blocks of this rank that have come.
+/// kBarrierName, of shape [teams][blocks + 2][ranks]: cell [t][b][r] is the
+/// generation that block b of rank r has reached, cell [t][blocks][r] that of
+/// all blocks of rank r, cell [t][blocks + 1][0] counts the blocks of this rank
+/// that have come. Each team has generations of its own, for not all ranks need
+/// meet others equally often; teams of one size and distance are one, for they
+/// cut the world alike.
 inline constexpr const char kBarrierName[] = "barrier";
 
 /// Names of the hidden scalars that kernels which call NCCL take, each i64: the

@@ -94,20 +94,60 @@ LogicalResult KernelLowering::checkShape() {
   return success();
 }
 
+/// Distance and number of the members of a team. It is made by this dialect's
+/// ops, or refused where it is used.
+static std::pair<int64_t, int64_t> shapeOf(Value team, int64_t ranks,
+                                           int64_t lsaSize) {
+  SmallVector<TeamSplitOp> splits;
+  while (auto split = team.getDefiningOp<TeamSplitOp>()) {
+    splits.push_back(split);
+    team = split.getTeam();
+  }
+  int64_t stride = 1, size = ranks;
+  if (auto base = team.getDefiningOp<TeamOp>()) {
+    if (base.getKind() == TeamKind::Lsa)
+      size = lsaSize;
+    if (base.getKind() == TeamKind::Rail)
+      stride = lsaSize, size = ranks / lsaSize;
+  }
+  for (TeamSplitOp split : llvm::reverse(splits)) {
+    auto factor = std::max<int64_t>(split.getFactor(), 1);
+    if (split.getKind() == SplitKind::Inner)
+      size = factor;
+    else
+      stride *= factor, size /= factor;
+  }
+  return {size == 1 ? 1 : stride, size};
+}
+
+unsigned KernelLowering::barrierTeam(Value team) const {
+  return llvm::find(barrierTeams, shapeOf(team, ranks, lsaSize)) -
+         barrierTeams.begin();
+}
+
 /// Offsets of the arguments, and the hidden window of the barriers.
 LogicalResult KernelLowering::layOutParameters() {
   SmallVector<unsigned> cast;
-  bool hasBarrier = false;
   llvm::DenseSet<Value> reached;
+  auto meets = [&](Value team) {
+    if (barrierTeam(team) == barrierTeams.size())
+      barrierTeams.push_back(shapeOf(team, ranks, lsaSize));
+  };
   kernel.getBody().walk([&](Operation *op) {
-    hasBarrier |= isa<BarrierOp, BarrierArriveOp>(op);
+    if (auto barrier = dyn_cast<BarrierOp>(op))
+      meets(barrier.getTeam());
+    if (auto arrival = dyn_cast<BarrierArriveOp>(op))
+      meets(arrival.getTeam());
     if (auto view = dyn_cast<MultimemOp>(op))
       reached.insert(view.getWindow());
   });
-  if (hasBarrier) {
+  if (!barrierTeams.empty()) {
     barrierArgument = kernel.getNumArguments();
-    auto window = WindowType::get(
-        kernel.getContext(), {target.blocks + 2, ranks}, rewriter.getI32Type());
+    SmallVector<int64_t, 3> shape{target.blocks + 2, ranks};
+    if (barrierTeams.size() > 1)
+      shape.insert(shape.begin(), static_cast<int64_t>(barrierTeams.size()));
+    auto window =
+        WindowType::get(kernel.getContext(), shape, rewriter.getI32Type());
     auto attributes = rewriter.getDictionaryAttr(
         {rewriter.getNamedAttr("comms.name",
                                rewriter.getStringAttr(kBarrierName)),
@@ -218,11 +258,16 @@ void KernelLowering::readState(ImplicitLocOpBuilder &b) {
   budget = LLVM::AllocaOp::create(b, generic, i32, one);
   Value spin = LLVM::LoadOp::create(b, i32, addBytes(state, kSpinOffset, b), 4);
   LLVM::StoreOp::create(b, spin, budget);
-  if (barrierArgument >= 0) {
-    generation = LLVM::AllocaOp::create(b, generic, i32, one);
-    Value passed = LLVM::LoadOp::create(
-        b, i32, addBytes(words, offsetof(BlockState, generation), b), 4);
+  for (unsigned team = 0; team < barrierTeams.size(); ++team) {
+    // Of the first team the block's words tell it, of others its own cell.
+    Value place =
+        team == 0
+            ? addBytes(words, offsetof(BlockState, generation), b)
+            : barrierCell(me.rank, team, BarrierExtent::Block, me.rank, b);
+    Value generation = LLVM::AllocaOp::create(b, generic, i32, one);
+    Value passed = LLVM::LoadOp::create(b, i32, place, 4);
     LLVM::StoreOp::create(b, passed, generation);
+    generations.push_back(generation);
   }
 }
 
@@ -330,8 +375,9 @@ void KernelLowering::lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) {
     keep(toI64(epoch, in), offsetof(BlockState, epoch), 8);
     if (third)
       keep(getNextThird(in), offsetof(BlockState, third), 4);
-    if (generation) {
-      Value passed = LLVM::LoadOp::create(in, in.getI32Type(), generation);
+    if (!generations.empty()) {
+      Value passed =
+          LLVM::LoadOp::create(in, in.getI32Type(), generations.front());
       keep(passed, offsetof(BlockState, generation), 4);
     }
   });

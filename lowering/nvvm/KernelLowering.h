@@ -185,14 +185,16 @@ private:
   void lowerFence(Operation *op, ImplicitLocOpBuilder &b) override;
   FailureOr<Value> arrive(Operation *op, Value team, BarrierExtent extent,
                           ImplicitLocOpBuilder &b) override;
-  void arriveInGrid(const TeamNumbers &team, Value wanted,
+  void arriveInGrid(const TeamNumbers &team, unsigned number, Value wanted,
                     ImplicitLocOpBuilder &b);
   LogicalResult awaitBarrier(Operation *op, const target::Arrival &arrival,
                              ImplicitLocOpBuilder &b) override;
   void forEachMember(const TeamNumbers &team, ImplicitLocOpBuilder &b,
                      llvm::function_ref<void(Value, ImplicitLocOpBuilder &)>);
-  Value barrierCell(Value worldRank, BarrierExtent extent, Value source,
-                    ImplicitLocOpBuilder &b);
+  /// Number of the team among those that have barriers.
+  unsigned barrierTeam(Value team) const;
+  Value barrierCell(Value worldRank, unsigned team, BarrierExtent extent,
+                    Value source, ImplicitLocOpBuilder &b);
   void failBounds(Operation *op, llvm::StringRef what, Value offset,
                   Value count, Value limit, ImplicitLocOpBuilder &b) override;
 
@@ -236,9 +238,10 @@ private:
   int64_t ranks = 1, lsaSize = 1;
   /// The parameter struct; the state in global memory.
   Value params, state;
-  /// Pointers to i32 of the thread: polls before the clock is read, and the
-  /// generation of barriers (null: none).
-  Value budget, generation;
+  /// Pointer to i32 of the thread: polls before the clock is read.
+  Value budget;
+  /// The same for each of `barrierTeams`: the generation of its barriers.
+  llvm::SmallVector<Value, 1> generations;
   /// Address of the block's BlockState.
   Value words;
   /// i32: its word `third`; null: the kernel does not use it.
@@ -253,6 +256,8 @@ private:
   int64_t paramBytes = 0;
   /// Number of the barrier window; -1: none.
   int64_t barrierArgument = -1;
+  /// The teams that have barriers: distance of the members, and their number.
+  llvm::SmallVector<std::pair<int64_t, int64_t>, 1> barrierTeams;
   /// Alignment in bytes of memrefs that were made here.
   llvm::DenseMap<Value, int64_t> alignments;
   llvm::DenseSet<Operation *> done;

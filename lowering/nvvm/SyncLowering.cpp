@@ -134,11 +134,14 @@ void KernelLowering::forEachMember(
 }
 
 /// Address of the cell that `source` writes at rank `worldRank`.
-Value KernelLowering::barrierCell(Value worldRank, BarrierExtent extent,
-                                  Value source, ImplicitLocOpBuilder &b) {
+Value KernelLowering::barrierCell(Value worldRank, unsigned team,
+                                  BarrierExtent extent, Value source,
+                                  ImplicitLocOpBuilder &b) {
   Value base = partAddress(barrierArgument, worldRank, b);
-  Value row =
-      extent == BarrierExtent::Block ? block : constIndex(target.blocks, b);
+  int64_t first = team * (target.blocks + 2);
+  Value row = extent == BarrierExtent::Grid
+                  ? constIndex(first + target.blocks, b)
+                  : b.createOrFold<arith::AddIOp>(block, constIndex(first, b));
   Value cell = b.createOrFold<arith::AddIOp>(
       b.createOrFold<arith::MulIOp>(row, constIndex(ranks, b)), source);
   return addBytes(base, scale(cell, b.getI32Type(), b), b);
@@ -162,32 +165,36 @@ FailureOr<Value> KernelLowering::arrive(Operation *op, Value team,
     return failure();
   Type i32 = b.getI32Type();
   Value one = constI32(1, b);
+  unsigned number = barrierTeam(team);
   if (extent == BarrierExtent::Block) {
     threadBarrier(b);
+    Value generation = generations[number];
     Value passed = LLVM::LoadOp::create(b, i32, generation);
     Value wanted = arith::AddIOp::create(b, passed, one);
     LLVM::StoreOp::create(b, wanted, generation);
     forEachMember(*numbers, b, [&](Value member, ImplicitLocOpBuilder &in) {
       emit(in, ordersMemory(op) ? Ptx::Release32 : Ptx::Store32,
-           {barrierCell(member, extent, me.rank, in), wanted});
+           {barrierCell(member, number, extent, me.rank, in), wanted});
     });
     return arith::ExtUIOp::create(b, b.getI64Type(), wanted).getResult();
   }
   // The own cell cannot move before this block has come.
-  Value passed =
-      emitOne(b, Ptx::Load32, {barrierCell(me.rank, extent, me.rank, b)}, i32);
+  Value passed = emitOne(
+      b, Ptx::Load32, {barrierCell(me.rank, number, extent, me.rank, b)}, i32);
   Value wanted = arith::AddIOp::create(b, passed, one);
   threadBarrier(b);
-  ifLeader(
-      b, [&](ImplicitLocOpBuilder &in) { arriveInGrid(*numbers, wanted, in); });
+  ifLeader(b, [&](ImplicitLocOpBuilder &in) {
+    arriveInGrid(*numbers, number, wanted, in);
+  });
   return arith::ExtUIOp::create(b, b.getI64Type(), wanted).getResult();
 }
 
 /// The last block of the rank to come tells all members.
-void KernelLowering::arriveInGrid(const TeamNumbers &team, Value wanted,
-                                  ImplicitLocOpBuilder &b) {
+void KernelLowering::arriveInGrid(const TeamNumbers &team, unsigned number,
+                                  Value wanted, ImplicitLocOpBuilder &b) {
   Value base = partAddress(barrierArgument, me.rank, b);
-  Value counter = addBytes(base, 4 * (target.blocks + 1) * ranks, b);
+  int64_t row = number * (target.blocks + 2) + target.blocks + 1;
+  Value counter = addBytes(base, 4 * row * ranks, b);
   Value before =
       emitOne(b, Ptx::FetchAdd32, {counter, constI32(1, b)}, b.getI32Type());
   Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, before,
@@ -203,7 +210,8 @@ void KernelLowering::arriveInGrid(const TeamNumbers &team, Value wanted,
       arith::MulIOp::create(tell, loop.getInductionVar(), team.stride);
   Value member = arith::AddIOp::create(tell, team.first, offset);
   emit(tell, Ptx::Release32,
-       {barrierCell(member, BarrierExtent::Grid, me.rank, tell), wanted});
+       {barrierCell(member, number, BarrierExtent::Grid, me.rank, tell),
+        wanted});
 }
 
 LogicalResult KernelLowering::awaitBarrier(Operation *op,
@@ -215,9 +223,10 @@ LogicalResult KernelLowering::awaitBarrier(Operation *op,
   FailureOr<TeamNumbers> numbers = getTeam(arrival.team);
   if (failed(numbers))
     return failure();
+  unsigned number = barrierTeam(arrival.team);
   Value wanted = toI32(arrival.number, b);
   forEachMember(*numbers, b, [&](Value member, ImplicitLocOpBuilder &in) {
-    Value cell = barrierCell(me.rank, arrival.extent, member, in);
+    Value cell = barrierCell(me.rank, number, arrival.extent, member, in);
     Poll poll;
     poll.kind = PollKind::Barrier;
     poll.op = op;

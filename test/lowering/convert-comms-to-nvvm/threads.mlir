@@ -78,6 +78,26 @@ comms.kernel @meet() attributes {ranks = 4 : i64, blocks = 3 : i64} {
 
 // -----
 
+// Each team counts its own barriers, for ranks meet others more or less often; teams that cut the world alike are one.
+// CHECK-LABEL: llvm.func @teams(
+// CHECK-SAME: name = "barrier", shape = array<i64: 2, 5, 4>
+comms.kernel @teams() attributes {ranks = 4 : i64, blocks = 3 : i64} {
+  %c2 = arith.constant 2 : index
+  %world = comms.team world
+  %lsa = comms.team lsa
+  %pair = comms.team_split %world inner 2
+  %me = comms.rank %world
+  %low = arith.cmpi ult, %me, %c2 : index
+  scf.if %low {
+    comms.barrier %pair block
+  }
+  comms.barrier %world block
+  comms.barrier %lsa grid
+  comms.return
+}
+
+// -----
+
 // What is out of bounds leaves a record and ends the thread.
 // CHECK-LABEL: llvm.func @bounds(
 // CHECK: llvm.call @commsir_record
