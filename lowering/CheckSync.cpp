@@ -42,6 +42,10 @@ constexpr int64_t defaultBlocks = 2;
 constexpr uint64_t defaultEvents = 2'000'000;
 constexpr int64_t maxRanks = int64_t(1) << 20;
 constexpr int64_t maxLaunches = 64;
+/// Reuse shows at the second launch, that of two buffers at the third; of more
+/// than so many buffers launches are not followed unless asked for.
+constexpr int64_t defaultLaunches = 3;
+constexpr int64_t mostBuffers = 16;
 /// Clocks are quadratic in the threads: this many take 32 MiB.
 constexpr int64_t maxThreads = 2048;
 /// Registers of all threads: 144 MiB.
@@ -126,7 +130,11 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
                  : !tellsBlocksApart(kernel)
                      ? 1
                      : std::max(defaultBlocks, program.roleBlocks);
-  shape.launches = launches;
+  // What is in one of several buffers is overwritten when all have been used.
+  shape.launches = launches
+                       ? int64_t(launches)
+                       : std::max(defaultLaunches,
+                                  std::min(program.buffers, mostBuffers) + 1);
   shape.budget = maxEvents ? uint64_t(int64_t(maxEvents)) : defaultEvents;
   auto bad = [&](llvm::StringRef what, int64_t value,
                  int64_t most) -> LogicalResult {
@@ -175,14 +183,18 @@ Verdict CheckSync::followFewer(const Program &program, const WorldShape &full) {
       WorldShape shape = full;
       shape.followed = firstRanks(count - 1);
       shape.followed.push_back(full.ranks - 1);
+      shape.comparesMemory = program.meetsInWorldOnly();
       Verdict verdict = follow(program, shape);
       if (verdict.outcome == Outcome::OverBudget && !verdict.refused)
         continue;
       kernel.emitRemark()
           << "comms-check-sync followed " << count << " of " << full.ranks
-          << " ranks, and did not compare one launch with the next: all of "
-             "them take more than "
-          << full.budget
+          << " ranks, and "
+          << (shape.comparesMemory
+                  ? "compared accesses to memory of these alone"
+                  : "compared neither accesses to memory nor one launch with "
+                    "the next")
+          << ": all of them take more than " << full.budget
           << " events (option max-events; comms-run: --check-events)";
       return verdict;
     }

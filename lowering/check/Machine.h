@@ -36,8 +36,12 @@ struct WorldShape {
   /// Events (instructions, with actions and clocks weighted) that may be spent.
   uint64_t budget = 0;
 
+  /// Ranks that are left out take no part in what orders those that are
+  /// followed: memory is compared all the same.
+  bool comparesMemory = false;
+
   bool isPartial() const {
-    return static_cast<int64_t>(followed.size()) < ranks;
+    return static_cast<int64_t>(followed.size()) < ranks && !comparesMemory;
   }
 };
 
@@ -114,6 +118,8 @@ private:
     int64_t copy = 0;
     /// Id of the cell that counts it, or -1.
     int64_t counter = -1;
+    /// World rank of the peer that it reaches; -1: none, or not known.
+    int64_t peer = -1;
   };
   struct Thread {
     int32_t id = 0, rankIndex = 0, rank = 0, block = 0, launch = 1, pc = 0;
@@ -276,6 +282,12 @@ private:
   void forParts(const Thread &thread, const MemoryPlan &memory,
                 llvm::function_ref<void(int64_t)> visit);
   bool isTracked(const ArgumentPlan &argument) const;
+  /// All blocks of a rank do the same to memory that is theirs alone.
+  bool isAlike(const ArgumentPlan &argument) const {
+    return !program.tellsBlocksApart && !argument.shared;
+  }
+  /// Whether what `thread` transfers to `peer` goes within a team.
+  bool reaches(const Thread &thread, int32_t team, int64_t peer) const;
   void checkPending(Thread &thread, int32_t index, int64_t place, bool write,
                     Bounds bounds);
   void defer(Thread &thread, int32_t index, const RangePlan &range,

@@ -98,7 +98,7 @@ void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
 /// Whether two of those that touch it could meet there.
 bool Machine::isTracked(const ArgumentPlan &argument) const {
   return (argument.written || argument.host) &&
-         (argument.shared || (shape.blocks > 1 && program.tellsBlocksApart));
+         (argument.shared || shape.blocks > 1);
 }
 
 void Machine::forParts(const Thread &thread, const MemoryPlan &memory,
@@ -106,14 +106,24 @@ void Machine::forParts(const Thread &thread, const MemoryPlan &memory,
   if (memory.kind == MemoryPlan::Own)
     return visit(thread.rank);
   const TeamView &team = view(thread, memory.team);
+  auto visitMember = [&](int64_t peer) {
+    // Nobody looks at the parts of ranks that are not followed.
+    if (peer >= 0 && peer < team.size && rankIndex[team.world(peer)] >= 0)
+      visit(team.world(peer));
+  };
   if (memory.kind == MemoryPlan::Peer)
-    if (auto peer = get(thread, memory.peer)) {
-      if (*peer >= 0 && *peer < team.size)
-        visit(team.world(*peer));
-      return;
-    }
+    if (auto peer = get(thread, memory.peer))
+      return visitMember(*peer);
   for (int64_t rank = 0; rank < team.size; ++rank)
-    visit(team.world(rank));
+    visitMember(rank);
+}
+
+bool Machine::reaches(const Thread &thread, int32_t team, int64_t peer) const {
+  const TeamView &to = view(thread, team);
+  int64_t distance = peer - to.first;
+  return to.size == shape.ranks ||
+         (peer >= to.first && distance % to.stride == 0 &&
+          distance / to.stride < to.size);
 }
 
 //===----------------------------------------------------------------------===//
@@ -149,7 +159,8 @@ void Machine::checkPending(Thread &thread, int32_t index, int64_t place,
     if (transfer.deferral == Deferral::Bulk)
       diag->attachNote() << "wait for it first: comms.bulk_wait";
     else if (transfer.deferral == Deferral::Get || !old.write)
-      diag->attachNote() << "let comms.flush come between, or a barrier";
+      diag->attachNote() << "let comms.flush come between, of a team that the "
+                            "peer belongs to, or a barrier";
     else
       diag->attachNote() << "only a release orders what a put writes: a signal "
                             "or a barrier between them";
@@ -174,6 +185,8 @@ void Machine::defer(Thread &thread, int32_t index, const RangePlan &range,
   if (action.counter >= 0)
     if (auto at = get(thread, action.counterIndex))
       made.counter = cell(action.counter, thread.rank, *at).id;
+  if (auto peer = get(thread, action.peer))
+    made.peer = view(thread, action.team).world(*peer);
   if (memory.kind == MemoryPlan::Scratch) {
     made.place = -1 - int64_t(memory.scratch);
     thread.underway.push_back(made);
@@ -229,14 +242,24 @@ void Machine::fenceTransfer(Thread &thread, Pending &pending) {
               pending.write, pending.bounds);
 }
 
+/// Whether a block reads what it has written itself in this launch, as the
+/// other blocks of its rank do or will do.
+static bool isOwnValue(const Touch &read, const Shadow::Piece &piece) {
+  return llvm::any_of(piece.reads, [&](const Touch &old) {
+    return old.access == Touch::Alike && old.launch == read.launch &&
+           old.stamp.thread == read.stamp.thread && !read.writes;
+  });
+}
+
 void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
                         int64_t rank, bool write, Bounds bounds) {
   const Action &action = program.actions[index];
   Touch now{clocks.stamp(thread.id), index, thread.launch,
-            isa<MultimemReduceOp>(action.op) ? Touch::Reduction
-            : isMail(action.kind)            ? Touch::Mail
-            : bounds.anywhere && write       ? Touch::Scattered
-                                             : Touch::Plain,
+            isa<MultimemReduceOp>(action.op)                ? Touch::Reduction
+            : isMail(action.kind)                           ? Touch::Mail
+            : bounds.anywhere && write                      ? Touch::Scattered
+            : write && isAlike(program.arguments[argument]) ? Touch::Alike
+                                                            : Touch::Plain,
             write};
   auto clash = [&](const Touch &old, bool oldWrites, int64_t begin,
                    int64_t end) {
@@ -266,10 +289,16 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
     diag->attachNote(program.actions[old.action].op->getLoc())
         << "the " << (oldWrites ? "write" : "read");
     diag->attachNote()
-        << (reuse ? "let the earlier launch end in a barrier or a signal that "
-                    "orders them, or alternate two buffers by comms.epoch"
-                  : "order them: a signal that releases and a wait that "
-                    "acquires, or a barrier");
+        << (isAlike(program.arguments[argument])
+                ? "every block of the rank does this, and may find what "
+                  "another "
+                  "has written: share the elements out by comms.block_id, or "
+                  "give the kernel one block"
+            : reuse
+                ? "let the earlier launch end in a barrier or a signal that "
+                  "orders them, or alternate two buffers by comms.epoch"
+                : "order them: a signal that releases and a wait that "
+                  "acquires, or a barrier");
   };
   size_t part = size_t(argument) * shape.followed.size() + rankIndex[rank];
   shadows[part].access(
@@ -281,6 +310,7 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
         for (const Touch &old : piece.reads) {
           bool apart =
               (write || old.writes) && !now.isApartByData(old) &&
+              !isOwnValue(write ? old : now, piece) &&
               (old.access == Touch::Plain || old.access != now.access ||
                old.access == Touch::Scattered);
           if (apart && !clocks.visible(thread.id, old.stamp))
@@ -549,7 +579,11 @@ void Machine::store(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
                               "with a signal or a barrier";
       }
     }
-    if (run.flag != flag && run.store.action >= 0) {
+    // Memory that nobody has filled with poison looks like a tile.
+    bool isFirst = run.store.action < 0;
+    if (isFirst && poison && !program.arguments[argument].isPoisoned)
+      run.past.emplace_back(1, now.stamp);
+    if (run.flag != flag && !isFirst) {
       llvm::erase_if(run.past,
                      [&](const auto &old) { return old.first == run.flag; });
       run.past.emplace_back(run.flag, now.stamp);
@@ -633,8 +667,11 @@ bool Machine::doMail(Thread &thread, int32_t index) {
                 << " overwrote it";
           diag->attachNote(program.actions[run.store.action].op->getLoc())
               << "the store that it should wait for";
-          diag->attachNote() << "let each store have a flag of its own, or let "
-                                "the reader wait until the old tile is gone";
+          diag->attachNote()
+              << (packets ? "let each store have a flag of its own, or let the "
+                            "reader wait until the old tile is gone"
+                          : "fill it with poison first, comms.poison_fill, and "
+                            "let a barrier follow");
         }
     remember(run.reads, now);
     clocks.receive(thread.id, run.message, /*acquire=*/false,

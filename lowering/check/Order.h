@@ -116,8 +116,15 @@ struct Touch {
   int32_t launch = 0;
   /// Accesses of one class, but plain ones, may meet: reductions in memory,
   /// packets and poison. Data decide where a scattered write goes: it is taken
-  /// to be apart from the other writes of its launch.
-  enum Class : uint8_t { Plain, Reduction, Mail, Scattered } access = Plain;
+  /// to be apart from the other writes of its launch. Blocks that are not told
+  /// apart write alike to their rank's own memory.
+  enum Class : uint8_t {
+    Plain,
+    Reduction,
+    Mail,
+    Scattered,
+    Alike
+  } access = Plain;
   bool writes = false;
 
   bool isApartByData(const Touch &other) const {

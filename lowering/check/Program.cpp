@@ -9,6 +9,8 @@
 
 #include "lowering/Accesses.h"
 
+#include "mlir/Dialect/Index/IR/IndexOps.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -65,26 +67,29 @@ static bool isStructured(Operation *op) {
 
 std::optional<Code> mlir::comms::check::binaryCode(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<Code>>(op)
-      .Case<arith::AddIOp>([](auto) { return Code::Add; })
-      .Case<arith::SubIOp>([](auto) { return Code::Sub; })
-      .Case<arith::MulIOp>([](auto) { return Code::Mul; })
-      .Case<arith::DivSIOp>([](auto) { return Code::DivS; })
-      .Case<arith::DivUIOp>([](auto) { return Code::DivU; })
-      .Case<arith::RemSIOp>([](auto) { return Code::RemS; })
-      .Case<arith::RemUIOp>([](auto) { return Code::RemU; })
-      .Case<arith::CeilDivSIOp>([](auto) { return Code::CeilDivS; })
-      .Case<arith::CeilDivUIOp>([](auto) { return Code::CeilDivU; })
-      .Case<arith::FloorDivSIOp>([](auto) { return Code::FloorDivS; })
-      .Case<arith::AndIOp>([](auto) { return Code::And; })
-      .Case<arith::OrIOp>([](auto) { return Code::Or; })
-      .Case<arith::XOrIOp>([](auto) { return Code::Xor; })
-      .Case<arith::ShLIOp>([](auto) { return Code::Shl; })
-      .Case<arith::ShRSIOp>([](auto) { return Code::ShrS; })
-      .Case<arith::ShRUIOp>([](auto) { return Code::ShrU; })
-      .Case<arith::MinSIOp>([](auto) { return Code::MinS; })
-      .Case<arith::MaxSIOp>([](auto) { return Code::MaxS; })
-      .Case<arith::MinUIOp>([](auto) { return Code::MinU; })
-      .Case<arith::MaxUIOp>([](auto) { return Code::MaxU; })
+      .Case<arith::AddIOp, index::AddOp>([](auto) { return Code::Add; })
+      .Case<arith::SubIOp, index::SubOp>([](auto) { return Code::Sub; })
+      .Case<arith::MulIOp, index::MulOp>([](auto) { return Code::Mul; })
+      .Case<arith::DivSIOp, index::DivSOp>([](auto) { return Code::DivS; })
+      .Case<arith::DivUIOp, index::DivUOp>([](auto) { return Code::DivU; })
+      .Case<arith::RemSIOp, index::RemSOp>([](auto) { return Code::RemS; })
+      .Case<arith::RemUIOp, index::RemUOp>([](auto) { return Code::RemU; })
+      .Case<arith::CeilDivSIOp, index::CeilDivSOp>(
+          [](auto) { return Code::CeilDivS; })
+      .Case<arith::CeilDivUIOp, index::CeilDivUOp>(
+          [](auto) { return Code::CeilDivU; })
+      .Case<arith::FloorDivSIOp, index::FloorDivSOp>(
+          [](auto) { return Code::FloorDivS; })
+      .Case<arith::AndIOp, index::AndOp>([](auto) { return Code::And; })
+      .Case<arith::OrIOp, index::OrOp>([](auto) { return Code::Or; })
+      .Case<arith::XOrIOp, index::XOrOp>([](auto) { return Code::Xor; })
+      .Case<arith::ShLIOp, index::ShlOp>([](auto) { return Code::Shl; })
+      .Case<arith::ShRSIOp, index::ShrSOp>([](auto) { return Code::ShrS; })
+      .Case<arith::ShRUIOp, index::ShrUOp>([](auto) { return Code::ShrU; })
+      .Case<arith::MinSIOp, index::MinSOp>([](auto) { return Code::MinS; })
+      .Case<arith::MaxSIOp, index::MaxSOp>([](auto) { return Code::MaxS; })
+      .Case<arith::MinUIOp, index::MinUOp>([](auto) { return Code::MinU; })
+      .Case<arith::MaxUIOp, index::MaxUOp>([](auto) { return Code::MaxU; })
       .Default([](Operation *) { return std::nullopt; });
 }
 
@@ -94,7 +99,8 @@ static bool isEvaluable(Operation *op) {
          (binaryCode(op) ||
           isa<arith::CmpIOp, arith::SelectOp, arith::ExtSIOp, arith::ExtUIOp,
               arith::TruncIOp, arith::IndexCastOp, arith::IndexCastUIOp,
-              TranslateRankOp>(op));
+              index::CmpOp, index::CastSOp, index::CastUOp, TranslateRankOp>(
+              op));
 }
 
 /// The memref that `value` is a view of, when the view keeps the place of the
@@ -200,6 +206,33 @@ void ProgramBuilder::needResult(OpResult result) {
   }
 }
 
+/// Between how many buffers `op` chooses by the number of the launch: the
+/// constant divisor of a remainder, or a mask of low bits; 1: it does not.
+static int64_t countBuffers(Operation *op) {
+  if (!isa<arith::RemUIOp, arith::RemSIOp, arith::AndIOp, index::RemUOp,
+           index::RemSOp, index::AndOp>(op))
+    return 1;
+  APInt number;
+  Value launch = op->getOperand(0);
+  if (!matchPattern(op->getOperand(1), m_ConstantInt(&number)) ||
+      !number.isIntN(8))
+    return 1;
+  while (Operation *from = launch.getDefiningOp()) {
+    if (isa<EpochOp>(from)) {
+      auto value = static_cast<int64_t>(number.getZExtValue());
+      return isa<arith::AndIOp, index::AndOp>(op) ? value + 1 : value;
+    }
+    bool isShift =
+        isa<arith::AddIOp, arith::SubIOp, index::AddOp, index::SubOp>(from) &&
+        matchPattern(from->getOperand(1), m_Constant());
+    if (!isShift && !isa<arith::IndexCastOp, arith::IndexCastUIOp,
+                         index::CastSOp, index::CastUOp>(from))
+      return 1;
+    launch = from->getOperand(0);
+  }
+  return 1;
+}
+
 /// Finds the ops that act, what encloses them and the values they need.
 LogicalResult ProgramBuilder::survey() {
   bool failed = false;
@@ -222,6 +255,7 @@ LogicalResult ProgramBuilder::survey() {
       noteInside(spinInside, op);
       live(op->getParentOp());
     }
+    program.buffers = std::max(program.buffers, countBuffers(op));
     if (auto role = dyn_cast<RoleOp>(op))
       program.roleBlocks =
           std::max<int64_t>(program.roleBlocks, role.getLast());
@@ -274,8 +308,7 @@ Register ProgramBuilder::reg(Value value) {
     return it->second;
   Register result = noRegister;
   IntegerAttr attr;
-  if (auto op = value.getDefiningOp<arith::ConstantOp>())
-    attr = dyn_cast<IntegerAttr>(op.getValue());
+  matchPattern(value, m_Constant(&attr));
   unsigned width = widthOf(value.getType());
   if (attr && width)
     result = constant(width == 1 ? attr.getValue().getZExtValue()
@@ -388,6 +421,9 @@ FailureOr<Program> ProgramBuilder::build() {
       plan.elements = ShapedType::getNumElements(window.getShape());
       plan.host = bool(kernel.getArgAttr(argument.getArgNumber(), kHostAttr));
     }
+    auto init = kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                    "comms.init");
+    plan.isPoisoned = init && init.getValue() == "poison";
     program.arguments.push_back(std::move(plan));
   }
   if (failed(survey()))
@@ -405,6 +441,25 @@ FailureOr<Program> ProgramBuilder::build() {
     return failure();
   emit(Code::End);
   return std::move(program);
+}
+
+bool Program::meetsInWorldOnly() const {
+  return llvm::all_of(actions, [&](const Action &action) {
+    switch (action.kind) {
+    case ActionKind::Access:
+    case ActionKind::Fence:
+    case ActionKind::BarrierWait:
+    case ActionKind::BulkCopy:
+    case ActionKind::BulkWait:
+      return true;
+    case ActionKind::Barrier:
+    case ActionKind::Arrive:
+      return teams[action.team].kind == TeamKind::World &&
+             teams[action.team].splits.empty();
+    default:
+      return false;
+    }
+  });
 }
 
 FailureOr<Program> Program::build(KernelOp kernel) {

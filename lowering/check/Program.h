@@ -255,6 +255,8 @@ struct ArgumentPlan {
   /// Between two launches of a rank its part belongs to the host, which reads
   /// and writes all of it (`comms.host`).
   bool host = false;
+  /// It holds poison before the first launch (`comms.init`).
+  bool isPoisoned = false;
   /// Elements of a window of static shape.
   int64_t elements = 0;
 };
@@ -283,6 +285,11 @@ public:
   /// Blocks of a rank do different things. Where they do not, what one writes
   /// to its rank's own memory the others write as well.
   bool tellsBlocksApart = true;
+  /// Ranks order one another by nothing but barriers of all ranks.
+  bool meetsInWorldOnly() const;
+  /// The most buffers between which comms.epoch chooses, by a remainder; 1:
+  /// none are known.
+  int64_t buffers = 1;
 };
 
 } // namespace mlir::comms::check

@@ -7,6 +7,7 @@
 
 #include "lowering/check/ProgramBuilder.h"
 
+#include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -239,7 +240,7 @@ LogicalResult ProgramBuilder::role(RoleOp op) {
 
 LogicalResult ProgramBuilder::evaluate(Operation *op) {
   Value result = op->getResult(0);
-  if (isa<arith::ConstantOp>(op)) {
+  if (op->hasTrait<OpTrait::ConstantLike>()) {
     reg(result);
     return success();
   }
@@ -269,13 +270,21 @@ LogicalResult ProgramBuilder::evaluate(Operation *op) {
     made.code = Code::Compare;
     made.extra = static_cast<int32_t>(compare.getPredicate());
     operands(2);
+  } else if (auto compare = dyn_cast<index::CmpOp>(op)) {
+    made.width = 64;
+    made.code = Code::Compare;
+    made.extra = static_cast<int32_t>(*arith::symbolizeCmpIPredicate(
+        index::stringifyIndexCmpPredicate(compare.getPred())));
+    operands(2);
   } else if (isa<arith::SelectOp>(op)) {
     made.code = Code::Select;
     operands(3);
-  } else if (isa<arith::ExtUIOp, arith::IndexCastUIOp, arith::ExtSIOp,
-                 arith::TruncIOp, arith::IndexCastOp>(op)) {
-    made.code = isa<arith::ExtUIOp, arith::IndexCastUIOp>(op) ? Code::ZeroCast
-                                                              : Code::SignCast;
+  } else if (isa<arith::ExtUIOp, arith::IndexCastUIOp, index::CastUOp,
+                 arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp,
+                 index::CastSOp>(op)) {
+    made.code = isa<arith::ExtUIOp, arith::IndexCastUIOp, index::CastUOp>(op)
+                    ? Code::ZeroCast
+                    : Code::SignCast;
     made.extra = static_cast<int32_t>(widthOf(op->getOperand(0).getType()));
     if (!made.extra)
       return success();

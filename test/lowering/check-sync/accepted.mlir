@@ -217,3 +217,25 @@ comms.kernel @reductions(%w: !comms.window<64xf32>, %y: memref<64xf32>) attribut
   comms.barrier %world block
   comms.return
 }
+
+// -----
+
+// Numbers by the index dialect.
+comms.kernel @index_dialect(%s: !comms.signal<1>) attributes {ranks = 4 : i64, blocks = 1 : i64} {
+  %team = comms.team world
+  %me = comms.rank %team
+  %c0 = index.constant 0
+  %c1 = index.constant 1
+  %c4 = index.constant 4
+  %up = index.add %me, %c1
+  %next = index.remu %up, %c4
+  %low = index.cmp slt(%me, %c4)
+  scf.if %low {
+    comms.signal inc %s[%c0] at %next of %team : !comms.signal<1>
+  }
+  %epoch = comms.epoch
+  %launch = index.casts %epoch : index to i64
+  %t = comms.wait_signal %s[%c0] ge %launch : !comms.signal<1>
+  comms.barrier %team block
+  comms.return
+}

@@ -2,7 +2,7 @@
 // RUN: comms-opt %s -comms-check-sync=max-events=20000 -split-input-file -verify-diagnostics -o %t
 
 // A channel program: some ranks are followed, the others taken at their word.
-// expected-remark @below {{comms-check-sync followed 4 of 64 ranks, and did not compare one launch with the next: all of them take more than 20000 events (option max-events; comms-run: --check-events)}}
+// expected-remark @below {{comms-check-sync followed 4 of 64 ranks, and compared neither accesses to memory nor one launch with the next: all of them take more than 20000 events (option max-events; comms-run: --check-events)}}
 comms.kernel @channels() attributes {ranks = 64 : i64} {
   %c0 = arith.constant 0 : index
   %world = comms.team world
@@ -19,7 +19,7 @@ comms.kernel @channels() attributes {ranks = 64 : i64} {
 // -----
 
 // What is wrong on those that are followed is still found.
-// expected-remark @below {{comms-check-sync followed 4 of 64 ranks, and did not compare one launch with the next: all of them take more than 20000 events (option max-events; comms-run: --check-events)}}
+// expected-remark @below {{comms-check-sync followed 4 of 64 ranks, and compared neither accesses to memory nor one launch with the next: all of them take more than 20000 events (option max-events; comms-run: --check-events)}}
 comms.kernel @channels_wrong() attributes {ranks = 64 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -91,5 +91,46 @@ comms.kernel @endless(%x: memref<64xf32>) attributes {ranks = 2 : i64} {
     %t = comms.tile_load %x[%c0] : memref<64xf32> -> tensor<8xf32>
     scf.yield
   }
+  comms.return
+}
+
+// -----
+
+// Ranks that meet in barriers of all of them alone say all about one another: memory is compared, too.
+// expected-remark @below {{comms-check-sync followed 4 of 64 ranks, and compared accesses to memory of these alone: all of them take more than 20000 events (option max-events; comms-run: --check-events)}}
+comms.kernel @reads_late(%w: !comms.window<64xf32>, %y: memref<64xf32>) attributes {ranks = 64 : i64, blocks = 1} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  %world = comms.team world
+  %own = comms.local %w : !comms.window<64xf32> -> memref<64xf32>
+  // expected-error @below {{'comms.tile_store' op writes [0, 64) of 'w' at rank 0 on rank 0 block 0 in launch 2, with no order between it and the read by rank 63 block 0 in launch 1}}
+  // expected-note @below {{let the earlier launch end in a barrier or a signal that orders them, or alternate two buffers by comms.epoch}}
+  comms.tile_store %one, %own[%c0] : tensor<64xf32>, memref<64xf32>
+  comms.barrier %world block
+  comms.for_peers %world as %p {
+    %part = comms.peer %w at %p of %world : !comms.window<64xf32> -> memref<64xf32>
+    // expected-note @below {{the read}}
+    %t = comms.tile_load %part[%c0] : memref<64xf32> -> tensor<64xf32>
+    comms.tile_store %t, %y[%c0] : tensor<64xf32>, memref<64xf32>
+  }
+  comms.return
+}
+
+// -----
+
+// expected-remark @below {{comms-check-sync followed 4 of 64 ranks, and compared accesses to memory of these alone: all of them take more than 20000 events (option max-events; comms-run: --check-events)}}
+comms.kernel @reads_in_time(%w: !comms.window<64xf32>, %y: memref<64xf32>) attributes {ranks = 64 : i64, blocks = 1} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  %world = comms.team world
+  %own = comms.local %w : !comms.window<64xf32> -> memref<64xf32>
+  comms.tile_store %one, %own[%c0] : tensor<64xf32>, memref<64xf32>
+  comms.barrier %world block
+  comms.for_peers %world as %p {
+    %part = comms.peer %w at %p of %world : !comms.window<64xf32> -> memref<64xf32>
+    %t = comms.tile_load %part[%c0] : memref<64xf32> -> tensor<64xf32>
+    comms.tile_store %t, %y[%c0] : tensor<64xf32>, memref<64xf32>
+  }
+  comms.barrier %world block
   comms.return
 }

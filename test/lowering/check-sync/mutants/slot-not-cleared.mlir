@@ -2,7 +2,7 @@
 
 // The poison is not put back: two launches later the old tile is taken for the new.
 
-comms.kernel @not_cleared(%w: !comms.window<128xf32>)
+comms.kernel @not_cleared(%w: !comms.window<128xf32> {comms.hidden, comms.init = "poison"})
     attributes {ranks = 4 : i64, blocks = 1 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -35,7 +35,7 @@ comms.kernel @not_cleared(%w: !comms.window<128xf32>)
 
 // The reader clears what it has read.
 
-comms.kernel @cleared(%w: !comms.window<128xf32>)
+comms.kernel @cleared(%w: !comms.window<128xf32> {comms.hidden, comms.init = "poison"})
     attributes {ranks = 4 : i64, blocks = 1 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -58,6 +58,50 @@ comms.kernel @cleared(%w: !comms.window<128xf32>)
   %here = comms.local %w : !comms.window<128xf32> -> memref<128xf32>
   %got = comms.poison_load %here[%at] : memref<128xf32> -> tensor<64xf32>
   comms.poison_fill %here[%at] count %c64 : memref<128xf32>
+  comms.barrier %world block
+  comms.return
+}
+
+// -----
+
+// Nobody has put poison there before the first launch: memory that holds anything else looks like a tile that has come.
+
+comms.kernel @never_filled(%w: !comms.window<64xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %world = comms.team world
+  %tile = comms.iota : tensor<64xf32>
+  %here = comms.local %w : !comms.window<64xf32> -> memref<64xf32>
+  comms.barrier %world block
+  comms.for_peers %world as %peer {
+    %there = comms.peer %w at %peer of %world : !comms.window<64xf32> -> memref<64xf32>
+    // expected-note @below {{the store that it should wait for}}
+    comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
+  }
+  // expected-error @below {{'comms.poison_load' op may be met on rank 0 block 0 in launch 1 by what was there before rank 1 block 0 overwrote it}}
+  // expected-note @below {{fill it with poison first, comms.poison_fill, and let a barrier follow}}
+  %got = comms.poison_load %here[%c0] : memref<64xf32> -> tensor<64xf32>
+  comms.barrier %world block
+  comms.poison_fill %here[%c0] count %c64 : memref<64xf32>
+  comms.barrier %world block
+  comms.return
+}
+
+// -----
+
+comms.kernel @filled(%w: !comms.window<64xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %world = comms.team world
+  %tile = comms.iota : tensor<64xf32>
+  %here = comms.local %w : !comms.window<64xf32> -> memref<64xf32>
+  comms.poison_fill %here[%c0] count %c64 : memref<64xf32>
+  comms.barrier %world block
+  comms.for_peers %world as %peer {
+    %there = comms.peer %w at %peer of %world : !comms.window<64xf32> -> memref<64xf32>
+    comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
+  }
+  %got = comms.poison_load %here[%c0] : memref<64xf32> -> tensor<64xf32>
   comms.barrier %world block
   comms.return
 }

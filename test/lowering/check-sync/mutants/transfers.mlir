@@ -42,7 +42,7 @@ comms.kernel @put_source_overwritten(%x: !comms.window<64xf32>, %out: memref<64x
     // expected-note @below {{the transfer}}
     comms.put %out[%c0] to %x[%c0] count %c16 at %c0 of %team : memref<64xf32>, !comms.window<64xf32>
     // expected-error @below {{'comms.tile_store' op writes [0, 16) of 'out' at rank 1 on rank 1 block 0 in launch 1, which a transfer before it may still read}}
-    // expected-note @below {{let comms.flush come between, or a barrier}}
+    // expected-note @below {{let comms.flush come between, of a team that the peer belongs to, or a barrier}}
     comms.tile_store %one, %out[%c0] : tensor<16xf32>, memref<64xf32>
   }
   comms.barrier %team grid
@@ -99,7 +99,7 @@ comms.kernel @put_then_own_load(%x: !comms.window<64xf32>, %out: memref<64xf32>)
   // expected-note @below {{only a release orders what a put writes: a signal or a barrier between them}}
   %t = comms.tile_load %own[%c0] : memref<64xf32> -> tensor<16xf32>
   // expected-error @below {{'comms.tile_store' op writes [0, 16) of 'out' at rank 0 on rank 0 block 0 in launch 1, which a transfer before it may still read}}
-  // expected-note @below {{let comms.flush come between, or a barrier}}
+  // expected-note @below {{let comms.flush come between, of a team that the peer belongs to, or a barrier}}
   comms.tile_store %t, %out[%c0] : tensor<16xf32>, memref<64xf32>
   comms.barrier %team grid
   comms.return
@@ -156,14 +156,57 @@ comms.kernel @gin_get(%x: !comms.window<64xf32>)
   scf.if %r1 {
     // expected-note @below {{the transfer}}
     // expected-error @below {{'comms.get' op writes [16, 32) of 'x' at rank 1 on rank 1 block 0 in launch 2, which a transfer before it may still write}}
-    // expected-note @below {{let comms.flush come between, or a barrier}}
+    // expected-note @below {{let comms.flush come between, of a team that the peer belongs to, or a barrier}}
     comms.get %x[%c0] to %own[%c16] count %c16 at %c0 of %team gin <> : !comms.window<64xf32>, memref<64xf32>
   }
   scf.if %r1 {
     // expected-error @below {{'comms.tile_load' op reads [16, 32) of 'x' at rank 1 on rank 1 block 0 in launch 1, which a transfer before it may still write}}
-    // expected-note @below {{let comms.flush come between, or a barrier}}
+    // expected-note @below {{let comms.flush come between, of a team that the peer belongs to, or a barrier}}
     %t = comms.tile_load %own[%c16] : memref<64xf32> -> tensor<16xf32>
   }
   comms.barrier %team grid
+  comms.return
+}
+
+// -----
+
+// The flush is of the pairs of neighbours, which rank 0 of the world is in for rank 1 alone.
+
+comms.kernel @flush_of_others(%data: !comms.window<4x32xf32>, %mine: memref<32xf32>)
+    attributes {ranks = 4, blocks = 1} {
+  %world = comms.team world
+  %pair = comms.team_split %world inner 2
+  %me = comms.rank %world
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %row = arith.muli %me, %c32 : index
+  %zero = arith.constant dense<0.0> : tensor<32xf32>
+  // expected-note @below {{the transfer}}
+  comms.put %mine[%c0] to %data[%row] count %c32 at %c0 of %world : memref<32xf32>, !comms.window<4x32xf32>
+  comms.flush %pair
+  // expected-error @below {{'comms.tile_store' op writes [0, 32) of 'mine' at rank 2 on rank 2 block 0 in launch 1, which a transfer before it may still read}}
+  // expected-note @below {{let comms.flush come between, of a team that the peer belongs to, or a barrier}}
+  comms.tile_store %zero, %mine[%c0] : tensor<32xf32>, memref<32xf32>
+  comms.barrier %world block
+  comms.return
+}
+
+// -----
+
+// The other member of the pair is in it.
+
+comms.kernel @flush_of_pairs(%data: !comms.window<2x32xf32>, %mine: memref<32xf32>)
+    attributes {ranks = 4, blocks = 1} {
+  %world = comms.team world
+  %pair = comms.team_split %world inner 2
+  %me = comms.rank %pair
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %row = arith.muli %me, %c32 : index
+  %zero = arith.constant dense<0.0> : tensor<32xf32>
+  comms.put %mine[%c0] to %data[%row] count %c32 at %c0 of %pair : memref<32xf32>, !comms.window<2x32xf32>
+  comms.flush %pair
+  comms.tile_store %zero, %mine[%c0] : tensor<32xf32>, memref<32xf32>
+  comms.barrier %world block
   comms.return
 }
