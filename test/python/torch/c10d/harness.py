@@ -5,10 +5,14 @@ Ranks meet in a TCP store of the parent, on a port that the system chooses; ever
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import multiprocessing as mp
 import os
+import pathlib
+import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -24,6 +28,8 @@ PATIENCE = int(os.environ.get("CHECK_PATIENCE", "120"))
 
 def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: Connection) -> None:
     os.environ.update(environment)
+    # Who is asked by this signal writes where it is, also from within a call that never comes back.
+    faulthandler.register(signal.SIGUSR1, open(environment["CHECK_STACKS"] + str(rank), "w"))  # noqa: SIM115
     sys.path[:0] = environment["CHECK_PATH"].split(os.pathsep)
     import commsir.torch
     import torch
@@ -83,12 +89,14 @@ class World:
         import torch.distributed
 
         dist: Any = torch.distributed
+        self._folder = tempfile.TemporaryDirectory(prefix="commsir-ranks-")
         context = mp.get_context("forkserver")
         context.set_forkserver_preload(["torch", "torch.distributed", *self.imports])
         self._store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         environment = {
             "COMMSIR_TORCH_BACKEND": self.implementation,
             "CHECK_PATH": os.pathsep.join(path for path in sys.path if path),
+            "CHECK_STACKS": f"{self._folder.name}/rank-",
             "CHECK_DEVICE": "cuda" if self.tensors == "cuda" else os.environ.get("CHECK_DEVICE", "cpu"),
             "CHECK_TENSORS": self.tensors,
             "OMP_NUM_THREADS": "1",
@@ -121,7 +129,7 @@ class World:
 
     def _collect(self, patience: float) -> list[tuple[str, Any]]:
         """What the ranks answer. Once one has failed, the others may wait for it in vain: they get little time."""
-        outcomes: list[tuple[str, Any]] = [("failed", f"has not answered in {patience} s")] * self.size
+        outcomes: list[tuple[str, Any]] = [("failed", "")] * self.size
         deadline = time.monotonic() + patience
         waiting = dict(enumerate(self._pipes))
         while waiting and time.monotonic() < deadline:
@@ -136,7 +144,18 @@ class World:
                     outcomes[rank] = ("failed", f"ended with code {self._processes[rank].exitcode}")
                 if outcomes[rank][0] != "ok":
                     deadline = min(deadline, time.monotonic() + 15)
+        for rank in waiting:
+            outcomes[rank] = ("failed", f"has not answered in time (at most {patience} s)\n{self._where(rank)}")
         return outcomes
+
+    def _where(self, rank: int) -> str:
+        """The stacks of a rank's threads."""
+        process, path = self._processes[rank], pathlib.Path(self._folder.name) / f"rank-{rank}"
+        if not process.is_alive():
+            return f"its process has ended with code {process.exitcode}"
+        os.kill(process.pid, signal.SIGUSR1)
+        time.sleep(0.5)
+        return path.read_text() if path.exists() else ""
 
     def stop(self, kill: bool = False) -> None:
         """Ends the ranks; the next check starts new ones."""
