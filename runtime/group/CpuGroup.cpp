@@ -408,6 +408,7 @@ void CpuGroup::breakUp(Kind kind, std::string message, Life life,
     failureKind = kind;
     failureText = message;
     hurt = hurtIn;
+    mustMend = hurtIn != 0;
     broken = true;
     if (running)
       running->store(1, std::memory_order_relaxed);
@@ -623,8 +624,10 @@ void CpuGroup::wakeRank(int64_t rank) {
 
 /// Looks before a rank that waits gives the processor to others, and before it
 /// sleeps. A look costs less than a switch, and a switch less than a sleep; the
-/// peers are mostly a few microseconds away.
-static constexpr unsigned kLooks = 64, kYields = 30;
+/// peers are mostly a few microseconds away. Where they are not, each yield
+/// gives away a slice of the processor's time, to whatever else runs there:
+/// Linux counts it as used.
+static constexpr unsigned kLooks = 64, kYields = 3;
 /// A sleeper looks around this often, in microseconds: nobody wakes it when a
 /// peer dies.
 static constexpr int64_t kSleep = 20000;
@@ -1034,6 +1037,7 @@ llvm::Expected<GroupKernel *> CpuGroup::prepare(const KernelRequest &request) {
   std::string key = keyOf(request);
   auto it = kernels.find(key);
   if (it != kernels.end()) {
+    ++it->second->users;
     if (!announced)
       it->second->keep();
     return it->second.get();
@@ -1080,6 +1084,8 @@ llvm::Error CpuGroup::discard(GroupKernel &kernel) {
   if (it == kernels.end())
     return makeError(Kind::Usage, "discard of a kernel that is none of this "
                                   "group's");
+  if (--it->second->users)
+    return llvm::Error::success();
   Party &party = it->second->getParty();
   std::string text = "discard kernel @" + kernel.name().str();
   if (llvm::Error error = begin(party, llvm::xxh3_64bits(it->first), text))

@@ -172,9 +172,12 @@ static llvm::Error measure(const CollectiveCall &call, const Operation &kind,
   return llvm::Error::success();
 }
 
-/// Bytes of the arrays of one launch on the CPU: what a chunk touches stays in
-/// the caches, and the time to meet is small beside the time to copy.
-static constexpr int64_t kChunkBytes = 512 << 10;
+/// Bytes of the arrays of all ranks in one launch on the CPU, and of one rank
+/// at the least and at the most. What a launch touches stays in the caches that
+/// ranks share; ranks meet in each, and whoever has no core then waits for one,
+/// which takes longer than to copy a few 100 KiB.
+static constexpr int64_t kLaunchBytes = 8 << 20, kLeastChunkBytes = 512 << 10,
+                         kMostChunkBytes = 2 << 20;
 /// Bytes of all ranks' arrays together up to which all ranks reduce all. Four
 /// processes on two cores are quicker so up to 300 KiB each, eight up to 150
 /// KiB; with a core each, that every rank reads all counts for more.
@@ -184,8 +187,13 @@ static constexpr int64_t kOneShotBytes = 512 << 10;
 static void chooseForCpu(Shape &shape) {
   shape.isChosen = shape.algorithm.empty() && shape.protocol.empty();
   int64_t parts = std::max(shape.inputParts, shape.outputParts);
+  int64_t chunk = std::clamp(kLaunchBytes / shape.ranks, kLeastChunkBytes,
+                             kMostChunkBytes);
+  // A pair has less memory for channels.
+  if (!shape.members.empty())
+    chunk = kLeastChunkBytes;
   shape.chunk =
-      std::max<int64_t>(kChunkBytes / parts / int64_t(shape.elementBytes), 16);
+      std::max<int64_t>(chunk / parts / int64_t(shape.elementBytes), 16);
   int64_t bytes = shape.elements * int64_t(shape.elementBytes);
   bool twoShot =
       shape.op == "all_reduce" && bytes * shape.ranks > kOneShotBytes;

@@ -221,7 +221,7 @@ TEST(GroupCollectiveTest, LargeAndOddSizes) {
     group::Collectives collectives(*member.group);
     for (const char *op : {"all_reduce", "reduce_scatter", "all_gather",
                            "all_to_all", "broadcast"})
-      for (int64_t part : {131071, 131072, 131073, 400001}) {
+      for (int64_t part : {131071, 131072, 131073, 524289}) {
         Case one;
         one.op = op;
         if (llvm::StringRef(op).contains("reduce"))
