@@ -271,14 +271,21 @@ void commsir::torch_c10d::Backend::runOnCpu(const CallPtr &call,
     tell(*call, begun);
 }
 
+/// The group's own stream. With `plainMutex` held.
+const c10::Stream &
+commsir::torch_c10d::Backend::ownStreamFor(const c10::Stream &current) {
+  if (!ownStream)
+    ownStream = c10::impl::VirtualGuardImpl(current.device_type())
+                    .getStreamFromGlobalPool(current.device());
+  return *ownStream;
+}
+
 /// The group's own stream, which goes on from where `current` is.
 c10::Stream
 commsir::torch_c10d::Backend::forkStream(const c10::Stream &current) {
   {
     std::lock_guard<std::mutex> lock(plainMutex);
-    if (!ownStream)
-      ownStream = c10::impl::VirtualGuardImpl(current.device_type())
-                      .getStreamFromGlobalPool(current.device());
+    ownStreamFor(current);
   }
   c10::Event ready = Events::get().record(current);
   ready.block(*ownStream);

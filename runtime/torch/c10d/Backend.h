@@ -140,8 +140,16 @@ private:
   void run(Call &call, CallWork &work, void *stream);
   bool mayBePlain(const at::Tensor &input);
   std::optional<WorkPtr> runPlain(PlainCall &call);
-  void launchPlain(const PlainCall &call, std::atomic<uint64_t> &count,
-                   void *stream);
+  /// Where a plain call is counted and goes; the driver's name of the stream.
+  struct Route {
+    std::atomic<uint64_t> *count;
+    c10::Stream stream;
+    void *native;
+  };
+  std::optional<Route> routeOf(const PlainCall &call,
+                               const c10::Stream &current);
+  void launchPlain(const PlainCall &call, const Route &route);
+  const c10::Stream &ownStreamFor(const c10::Stream &current);
   c10::Stream forkStream(const c10::Stream &current);
   c10::intrusive_ptr<CallWork> newWork(c10d::OpType type, const char *title,
                                        std::vector<at::Tensor> inputs,
@@ -149,7 +157,6 @@ private:
                                        uint64_t number,
                                        std::chrono::milliseconds timeout);
   void *nativeOf(const c10::Stream &stream);
-  std::atomic<uint64_t> *countOf(const PlainCall &call);
   void count(const Call &call, const std::string &reason);
   void runOwn(Call &call, void *stream);
   void runDelegated(Call &call, CallWork &work, const std::string &reason);

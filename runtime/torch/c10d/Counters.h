@@ -20,7 +20,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -55,6 +54,10 @@ struct CallRecord {
       sizes.append(shape.begin(), shape.end());
       tensors.emplace_back(shape.size(), type);
     }
+    void clear() {
+      sizes.clear();
+      tensors.clear();
+    }
     c10::SmallVector<int64_t, 4> sizes;
     /// How many sizes a tensor has, and its type.
     c10::SmallVector<std::pair<uint32_t, c10::ScalarType>, 2> tensors;
@@ -74,6 +77,15 @@ struct CallRecord {
 
   /// "all_reduce(sum) of 8 x Float".
   std::string describe() const;
+  /// For another call. What its writer always sets is left.
+  void reset() {
+    root = -1;
+    pointToPoint = false;
+    inputs.clear();
+    outputs.clear();
+    begun = ended = 0;
+    state = "queued";
+  }
 };
 
 /// The last calls of a group, the oldest first. As many as torch's flight
@@ -87,13 +99,7 @@ public:
   size_t add(bool begins, Fill fill) {
     int64_t time = now();
     std::lock_guard<std::mutex> lock(mutex);
-    if (records.size() < kept) {
-      records.emplace_back();
-    } else {
-      std::destroy_at(&records[next % kept]);
-      std::construct_at(&records[next % kept]);
-    }
-    CallRecord &record = records[next % kept];
+    CallRecord &record = takeNext();
     record.created = time;
     if (begins) {
       record.begun = time;
@@ -108,12 +114,13 @@ public:
 
 private:
   static int64_t now();
+  CallRecord &takeNext();
 
   std::mutex mutex;
-  /// A ring, once it is full.
-  std::deque<CallRecord> records;
-  /// Tickets are numbers of calls.
-  size_t next = 0, kept;
+  /// A ring, once it is full. Records stay where they are.
+  std::vector<CallRecord> records;
+  /// Tickets are numbers of calls; `place` is where the next is.
+  size_t next = 0, place = 0, kept;
 };
 
 } // namespace commsir::torch_c10d

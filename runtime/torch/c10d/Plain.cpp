@@ -28,28 +28,16 @@ bool commsir::torch_c10d::Backend::mayBePlain(const at::Tensor &input) {
          input.device() == side->of();
 }
 
-/// What torch calls the stream, and the driver: finding that takes calls of the
-/// CUDA runtime.
-void *commsir::torch_c10d::Backend::nativeOf(const c10::Stream &stream) {
-  std::lock_guard<std::mutex> lock(plainMutex);
-  for (const auto &[known, native] : natives)
-    if (known == stream)
-      return native;
-  if (natives.size() == kNatives)
-    natives.clear();
-  return natives.emplace_back(stream, stream.native_handle()).second;
-}
-
 void commsir::torch_c10d::Backend::launchPlain(const PlainCall &call,
-                                               std::atomic<uint64_t> &count,
-                                               void *stream) {
+                                               const Route &route) {
   size_t ticket = recorder.add(
       /*begins=*/true, [&](CallRecord &record) { call.write(record); });
   try {
     Side &side = *plainSide;
     side.poll();
-    ++count;
-    if (commsir_status status = side.tryLaunch(call.step, call.timeout, stream))
+    ++*route.count;
+    if (commsir_status status =
+            side.tryLaunch(call.step, call.timeout, route.native))
       side.fail(call.record(), status);
   } catch (...) {
     recorder.mark(ticket, "failed");
@@ -59,47 +47,63 @@ void commsir::torch_c10d::Backend::launchPlain(const PlainCall &call,
   recorder.mark(ticket, "done");
 }
 
-/// Where calls like this one are counted; null: none has gone the long way yet.
-std::atomic<uint64_t> *
-commsir::torch_c10d::Backend::countOf(const PlainCall &call) {
+/// What torch calls the stream, and the driver: finding that takes calls of the
+/// CUDA runtime. With `plainMutex` held.
+void *commsir::torch_c10d::Backend::nativeOf(const c10::Stream &stream) {
+  for (const auto &[known, native] : natives)
+    if (known == stream)
+      return native;
+  if (natives.size() == kNatives)
+    natives.clear();
+  return natives.emplace_back(stream, stream.native_handle()).second;
+}
+
+/// None: no call like this one has gone the long way yet.
+std::optional<commsir::torch_c10d::Backend::Route>
+commsir::torch_c10d::Backend::routeOf(const PlainCall &call,
+                                      const c10::Stream &current) {
   std::lock_guard<std::mutex> lock(plainMutex);
   for (const PlainKind &known : plainKinds)
     if (known.title == call.title && known.type == call.step.type &&
-        known.reduction == call.step.reduction)
-      return known.count;
-  return nullptr;
+        known.reduction == call.step.reduction) {
+      c10::Stream used = call.async ? ownStreamFor(current) : current;
+      return Route{known.count, used, nativeOf(used)};
+    }
+  return std::nullopt;
 }
 
 /// Nothing: the call has to go the long way. Else its Work, which a synchronous
 /// one has none of.
 std::optional<WorkPtr> commsir::torch_c10d::Backend::runPlain(PlainCall &call) {
   const Step &step = call.step;
-  std::atomic<uint64_t> *count = countOf(call);
-  if (!count || step.inputElements + step.outputElements == 0)
+  if (step.inputElements + step.outputElements == 0)
+    return std::nullopt;
+  c10::Device device = plainSide.load()->of();
+  c10::Stream current =
+      c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  std::optional<Route> route = routeOf(call, current);
+  if (!route)
     return std::nullopt;
   checkUsable(call.name());
   if (call.timeout.count() <= 0)
     call.timeout = settings.timeout();
   call.sequence = ++sequence;
-  c10::Device device = plainSide.load()->of();
-  c10::Stream current =
-      c10::impl::VirtualGuardImpl(device.type()).getStream(device);
   if (!call.async) {
-    launchPlain(call, *count, nativeOf(current));
+    launchPlain(call, *route);
     return nullptr;
   }
-  c10::Stream own = forkStream(current);
+  forkStream(current);
   auto work = newWork(call.type, nullptr, {call.input}, {call.output},
                       call.sequence, call.timeout);
   try {
-    launchPlain(call, *count, nativeOf(own));
-    work->recordEnd(own, /*hostWaits=*/false, /*later=*/false);
+    launchPlain(call, *route);
+    work->recordEnd(route->stream, /*hostWaits=*/false, /*later=*/false);
     work->complete();
   } catch (...) {
     work->complete(std::current_exception());
   }
-  call.input.record_stream(own);
+  call.input.record_stream(route->stream);
   if (!call.output.is_same(call.input))
-    call.output.record_stream(own);
+    call.output.record_stream(route->stream);
   return work;
 }

@@ -21,6 +21,7 @@ from typing import Any
 
 import commsir
 import commsir.torch
+import cost_checks
 import torch
 import torch.distributed
 from commsir.torch import backend
@@ -418,6 +419,7 @@ CHECKS = [
     a_failure_is_told,
     who_waits_on_the_host_is_told,
     an_aborted_group_is_no_more,
+    *cost_checks.CHECKS,
 ]
 
 
