@@ -252,39 +252,50 @@ group::FusedCall makeFusedCall(void *memory, llvm::StringRef consume) {
   return call;
 }
 
+/// Of the region of kFused.
+std::string getConsume() {
+  llvm::StringRef source = kFused;
+  size_t from = source.find("(%a:"), to = source.find("  }\n  comms.return");
+  return source.slice(from, to).str();
+}
+
+group::CollectiveCall makeFlatCall(void *memory) {
+  group::CollectiveCall call;
+  call.op = "all_reduce";
+  call.reduction = "sum";
+  call.elementType = "bf16";
+  call.input = call.output = {memory, 65536};
+  return call;
+}
+
+/// kFlat over memory that is no window.
+group::KernelRequest makeFlatRequest() {
+  group::KernelRequest request;
+  request.source = kFlat;
+  constexpr llvm::StringLiteral window = "!comms.window<";
+  for (size_t at; (at = request.source.find(window)) != std::string::npos;)
+    request.source.replace(at, window.size(), "memref<");
+  return request;
+}
+
 /// A group of one rank, whose calls are those of any other on the host.
-void printCalls() {
-  llvm::SmallString<128> folder;
-  if (llvm::sys::fs::createUniqueDirectory("bench-jit", folder))
-    fail("no temporary folder can be made");
-  auto store = need(group::createFileStore(folder));
+std::unique_ptr<group::Group> makeGroup(group::Store &store) {
   group::GroupOptions options;
   options.device = 0;
   options.windows = "plain";
-  auto made = need(group::createCudaGroup(options, *store));
-  group::Collectives collectives(*made);
-  void *memory = need(made->allocateOwn(8 * 8192 * 2));
-  cuda::ContextGuard guard(cuda::getDevice(*made).driver(),
-                           cuda::getDevice(*made).context());
+  return need(group::createCudaGroup(options, store));
+}
 
-  llvm::StringRef source = kFused;
-  size_t from = source.find("(%a:"), to = source.find("  }\n  comms.return");
-  std::string consume = source.slice(from, to).str();
+Object timeCalls(group::Group &host) {
+  group::Collectives collectives(host);
+  void *memory = need(host.allocateOwn(8 * 8192 * 2));
+  cuda::ContextGuard guard(cuda::getDevice(host).driver(),
+                           cuda::getDevice(host).context());
+  std::string consume = getConsume();
   group::FusedCall fused = makeFusedCall(memory, consume);
-  group::CollectiveCall flat;
-  flat.op = "all_reduce";
-  flat.reduction = "sum";
-  flat.elementType = "bf16";
-  flat.input = flat.output = {memory, 65536};
-
-  group::KernelRequest request;
-  request.source = kFlat;
-  size_t window = request.source.find("!comms.window<");
-  while (window != std::string::npos) {
-    request.source.replace(window, 14, "memref<");
-    window = request.source.find("!comms.window<");
-  }
-  group::GroupKernel *kernel = need(made->prepare(request));
+  group::CollectiveCall flat = makeFlatCall(memory);
+  group::KernelRequest request = makeFlatRequest();
+  group::GroupKernel *kernel = need(host.prepare(request));
   group::Argument arguments[] = {{memory, 131072}, {memory, 131072}};
   // The first calls compile.
   if (auto error = llvm::joinErrors(collectives.run(flat, nullptr),
@@ -294,15 +305,24 @@ void printCalls() {
   silenceDriver();
   Object all;
   all["launch_ns"] =
-      timeCall([&] { return made->launch(*kernel, arguments, nullptr); });
+      timeCall([&] { return host.launch(*kernel, arguments, nullptr); });
   all["all_reduce_ns"] =
       timeCall([&] { return collectives.run(flat, nullptr); });
   all["fused_ns"] = timeCall([&] { return collectives.run(fused, nullptr); });
   all["prepare_ns"] = timeCall([&] {
-    need(made->prepare(request));
+    need(host.prepare(request));
     return llvm::Error::success();
   });
-  llvm::outs() << llvm::json::Value(std::move(all)) << "\n";
+  return all;
+}
+
+void printCalls() {
+  llvm::SmallString<128> folder;
+  if (llvm::sys::fs::createUniqueDirectory("bench-jit", folder))
+    fail("no temporary folder can be made");
+  auto store = need(group::createFileStore(folder));
+  auto host = makeGroup(*store);
+  llvm::outs() << llvm::json::Value(timeCalls(*host)) << "\n";
   llvm::outs().flush();
   llvm::sys::fs::remove_directories(folder);
   // The driver is no longer one that a group could be ended with.

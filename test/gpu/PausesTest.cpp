@@ -20,7 +20,7 @@ using namespace commsir::test;
 
 namespace {
 
-constexpr int64_t kCount = 768, kBlocks = 2, kRanks = 3;
+constexpr int64_t kCount = 768, kBlocks = 2, kTurns = 100000;
 
 group::KernelRequest request(const char *algorithm, const char *protocol) {
   std::string window = "!comms.window<" + std::to_string(kCount) + "xf32>";
@@ -36,27 +36,47 @@ group::KernelRequest request(const char *algorithm, const char *protocol) {
   return made;
 }
 
-/// One launch, in which `turns` says who stops.
-void sumOnce(Member &member, group::GroupKernel &kernel, float *x, float *y,
-             std::vector<int64_t> &turns, int launch) {
+/// One launch, in which `turns` says who stops; what its loops have computed.
+std::vector<int64_t> sumOnce(Member &member, group::GroupKernel &kernel,
+                             float *x, float *y, std::vector<int64_t> &turns,
+                             int launch) {
   for (int64_t i = 0; i < kCount; ++i)
     x[i] = float(100 * launch + 10 * member.rank + i % 7);
-  std::vector<int64_t> done(turns.size(), -1);
+  std::vector<int64_t> done(turns.size(), processes::kUntouched);
   size_t bytes = kCount * sizeof(float), counters = turns.size() * 8;
   group::Argument arguments[] = {{x, bytes},
                                  {y, bytes},
                                  {turns.data(), counters},
                                  {done.data(), counters}};
   if (!member.good(member.group->launch(kernel, arguments, nullptr)))
-    return;
+    return done;
   for (int64_t i = 0; i < kCount; ++i)
-    if (y[i] != float(kRanks * (100 * launch + i % 7) + 10 * (0 + 1 + 2)))
-      return member.complain("element " + llvm::Twine(i) + " is wrong");
-  // A place that no block comes to, as in a branch of other ranks, is left.
-  for (size_t at = 0; at < turns.size(); ++at)
-    if (turns[at] ? done[at] == 0 : done[at] != 0 && done[at] != -1)
-      return member.complain("place " + llvm::Twine(at) +
-                             " did not stop as it was told to");
+    if (y[i] != float(member.ranks * (100 * launch + i % 7) +
+                      5 * member.ranks * (member.ranks - 1))) {
+      member.complain("element " + llvm::Twine(i) + " is wrong");
+      break;
+    }
+  return done;
+}
+
+/// Some block of some rank comes to each place: none is beside the kernel.
+void expectAllReached(Member &member, const std::string &name, int64_t places,
+                      llvm::ArrayRef<int64_t> reached) {
+  std::string mine(size_t(places), '-');
+  for (int64_t at : reached)
+    mine[size_t(at % places)] = 'x';
+  member.good(member.store->set(name + std::to_string(member.rank), mine));
+  std::string all(size_t(places), '-');
+  for (int64_t rank = 0; rank < member.ranks; ++rank) {
+    auto theirs = member.store->get(name + std::to_string(rank), 60);
+    if (!theirs)
+      return member.complain(llvm::toString(theirs.takeError()));
+    for (size_t place = 0; place < all.size(); ++place)
+      if ((*theirs)[place] == 'x')
+        all[place] = 'x';
+  }
+  if (all.find('-') != std::string::npos)
+    member.complain("nobody comes to some of the places: " + all);
 }
 
 void sumWithPauses(Member &member, const char *algorithm,
@@ -73,20 +93,33 @@ void sumWithPauses(Member &member, const char *algorithm,
     return member.complain(llvm::toString(
         llvm::joinErrors(kernel.takeError(), memory.takeError())));
   auto *x = static_cast<float *>(*memory), *y = x + kCount;
+  std::vector<int64_t> turns(size_t(kBlocks * paused->places));
+  const std::vector<int64_t> idle =
+      sumOnce(member, **kernel, x, y, turns, /*launch=*/0);
+  const std::vector<int64_t> reached = processes::findReached(idle);
+  if (reached.empty())
+    member.complain("no block comes to any place");
+  expectAllReached(member, (llvm::Twine(algorithm) + protocol).str(),
+                   paused->places, reached);
   std::mt19937 random(3); // The same on all ranks.
-  for (int launch = 0; launch < 8 && member.said.empty(); ++launch) {
-    std::vector<int64_t> turns(size_t(kBlocks * paused->places));
-    int64_t victim = random() % kRanks;
-    size_t at = random() % turns.size();
+  for (int launch = 1; launch <= 8 && member.said.empty(); ++launch) {
+    int64_t victim = random() % member.ranks;
+    int64_t at = reached[random() % reached.size()];
+    std::vector<int64_t> wanted = idle;
     if (victim == member.rank)
-      turns[at] = 100000;
-    sumOnce(member, **kernel, x, y, turns, launch);
+      wanted[size_t(at)] = processes::spin(turns[size_t(at)] = kTurns);
+    if (sumOnce(member, **kernel, x, y, turns, launch) != wanted)
+      member.complain("place " + llvm::Twine(at) +
+                      " alone had to stop, if any, as long as it was told to");
+    turns[size_t(at)] = 0;
   }
   member.good(member.group->release(*memory));
 }
 
-TEST(PausesTest, SumsAreRightWhereverABlockStops) {
-  runRanks(kRanks, [](Member &member) {
+class PausesTest : public testing::TestWithParam<int64_t> {};
+
+TEST_P(PausesTest, SumsAreRightWhereverABlockStops) {
+  runRanks(GetParam(), [](Member &member) {
     for (const char *algorithm :
          {"one_shot", "two_shot", "ring", "permutation"})
       for (const char *protocol : {"ll", "ll128", "lamport", "push", "pull"}) {
@@ -96,5 +129,7 @@ TEST(PausesTest, SumsAreRightWhereverABlockStops) {
       }
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Ranks, PausesTest, testing::Values(2, 3, 8));
 
 } // namespace

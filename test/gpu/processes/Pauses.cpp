@@ -27,6 +27,10 @@ using namespace commsir::processes;
 
 namespace {
 
+/// A round of the loop: last = (last ^ last >> kShift) * kFactor.
+constexpr int kShift = 13;
+constexpr int64_t kFactor = 0x2545F4914F6CDD1D;
+
 /// Where one kernel's pauses are counted and kept.
 struct Counters {
   Value turns, done, base;
@@ -41,8 +45,8 @@ void insertPause(Operation *before, const Counters &counters, int64_t place) {
   Value at = arith::AddIOp::create(b, counters.base, constant(place));
   Value turns = memref::LoadOp::create(b, counters.turns, at);
   Value end = arith::IndexCastOp::create(b, b.getIndexType(), turns);
-  Value shift = arith::ConstantIntOp::create(b, 13, 64);
-  Value factor = arith::ConstantIntOp::create(b, 0x2545F4914F6CDD1D, 64);
+  Value shift = arith::ConstantIntOp::create(b, kShift, 64);
+  Value factor = arith::ConstantIntOp::create(b, kFactor, 64);
   auto loop = scf::ForOp::create(
       b, constant(0), end, constant(1), ValueRange{turns},
       [&](OpBuilder &body, Location loc, Value, ValueRange carried) {
@@ -87,6 +91,21 @@ int64_t insertPauses(KernelOp kernel) {
 }
 
 } // namespace
+
+int64_t processes::spin(int64_t turns) {
+  auto last = uint64_t(turns);
+  for (int64_t i = 0; i < turns; ++i)
+    last = (last ^ last >> kShift) * uint64_t(kFactor);
+  return int64_t(last);
+}
+
+std::vector<int64_t> processes::findReached(llvm::ArrayRef<int64_t> done) {
+  std::vector<int64_t> reached;
+  for (auto [at, value] : llvm::enumerate(done))
+    if (value != kUntouched)
+      reached.push_back(int64_t(at));
+  return reached;
+}
 
 llvm::Expected<Paused>
 processes::insertPauses(const group::KernelRequest &request, int64_t ranks) {

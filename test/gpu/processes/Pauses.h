@@ -17,6 +17,10 @@
 
 #include "runtime/group/Group.h"
 
+#include "llvm/ADT/ArrayRef.h"
+
+#include <vector>
+
 namespace commsir::processes {
 
 struct Paused {
@@ -27,6 +31,15 @@ struct Paused {
   group::KernelRequest request;
   int64_t places = 0;
 };
+
+/// What the loop computes in so many rounds: whoever finds another number has
+/// not stopped, or not as long.
+int64_t spin(int64_t turns);
+
+/// The places to which a block came: those of which `done` is no longer
+/// kUntouched, after a launch in which nobody stopped.
+constexpr int64_t kUntouched = -1;
+std::vector<int64_t> findReached(llvm::ArrayRef<int64_t> done);
 
 /// Of a request that names its algorithm, protocol, blocks and threads.
 llvm::Expected<Paused> insertPauses(const group::KernelRequest &request,
