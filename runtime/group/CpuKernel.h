@@ -34,6 +34,9 @@ public:
   llvm::Error launch(llvm::ArrayRef<Argument> arguments);
   Party &getParty() const { return party; }
 
+  /// How often it was prepared and not discarded.
+  unsigned users = 1;
+
 private:
   CpuKernel(CpuGroup &group, Party &party,
             std::unique_ptr<jit::Kernel> compiled, int64_t blocks);

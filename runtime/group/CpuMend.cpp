@@ -72,6 +72,7 @@ llvm::Error CpuGroup::mend() {
   if (broken) // By `abort`.
     return llvm::make_error<GroupError>(failureKind, failureText);
   hurt = 0;
+  mustMend = false;
   if (why.empty()) {
     ++mends;
     return llvm::Error::success();

@@ -23,6 +23,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -255,6 +256,9 @@ public:
   /// it says why not. Collective where there is something to mend; what makes a
   /// new step does it first, where it need be.
   virtual llvm::Error mend() { return llvm::Error::success(); }
+  /// There is something to mend. Kernels that were prepared for what was
+  /// announced are there until then.
+  bool isHurt() const { return mustMend.load(std::memory_order_relaxed); }
   /// Kernels that were prepared for what was announced are gone each time.
   uint64_t timesMended() const { return mends; }
 
@@ -272,6 +276,7 @@ protected:
   explicit Group(GroupOptions options) : settings(std::move(options)) {}
   GroupOptions settings;
   uint64_t mends = 0;
+  std::atomic<bool> mustMend{false};
 };
 
 /// Adds to what waits ask every 20 ms, on the thread that waits: whether to

@@ -469,6 +469,79 @@ TEST(GroupTest, RanksThatDisagreedOnArithmeticGoOn) {
   });
 }
 
+/// Those that had no part in the disagreement have kernels that go with it.
+TEST(GroupTest, OthersOnTheGroupGoOnAfterADisagreement) {
+  runRanks(3, [&](Member &member) {
+    group::Collectives first(*member.group), second(*member.group);
+    std::vector<float> rows(16, 1), sums(16);
+    group::FusedCall fused;
+    fused.op = "all_reduce";
+    fused.reduction = "sum";
+    fused.elementType = "f32";
+    fused.rows = 2;
+    fused.columns = 8;
+    fused.input = {rows.data(), 16};
+    fused.outputs = {{{sums.data(), 16}, "f32", /*perRow=*/true, 8}};
+    for (int round = 0; round < 6; ++round) {
+      // Often enough that a repeated call is a launch.
+      for (int time = 0; time < 6; ++time)
+        if (!reduceOnes(member, first, 64, member.ranks) ||
+            !reduceOnes(member, second, 64, member.ranks) ||
+            !reduceOnes(member, second, 50, member.ranks) ||
+            !member.good(second.run(fused, nullptr)))
+          return;
+      std::vector<float> x(member.rank == round % 3 ? 65 : 64), y(x.size());
+      group::CollectiveCall call = sumOf(x, y);
+      member.expect(first.run(call, nullptr), Kind::Disagree,
+                    {"ranks disagree", "all_reduce sum of 65 f32"});
+      bool works = round % 2 ? reduceOnes(member, second, 64, member.ranks)
+                             : member.good(second.run(fused, nullptr));
+      if (!works || sums[3] != float(member.ranks))
+        return member.complain("round " + llvm::Twine(round));
+    }
+    if (member.group->timesMended() != 6)
+      member.complain("other failures than expected");
+  });
+}
+
+/// A kernel that both have is there until both have dropped it.
+TEST(GroupTest, CollectivesOfOneGroupShareKernels) {
+  runRanks(2, [&](Member &member) {
+    group::CollectiveLimits one;
+    one.kernels = 1;
+    group::Collectives first(*member.group, one), second(*member.group);
+    for (int round = 0; round < 3; ++round)
+      for (int64_t size : {64, 256, 64})
+        if (!reduceOnes(member, second, 64, 2) ||
+            !reduceOnes(member, first, size, 2) ||
+            !reduceOnes(member, second, 64, 2))
+          return;
+  });
+}
+
+/// Before an exchange of several sizes: they are no elements of the caller's.
+TEST(GroupTest, SizesThatRanksTellEachOtherAreCalledSizes) {
+  runRanks(2, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    std::vector<int64_t> x(2, member.rank), y(2);
+    group::CollectiveCall call;
+    call.op = member.rank ? "all_to_all" : "all_to_all_v";
+    call.elementType = "i64";
+    call.input = {x.data(), 2};
+    call.output = {y.data(), 2};
+    if (!member.rank)
+      call.sendCounts = call.recvCounts = {1, 1};
+    member.expect(collectives.run(call, nullptr), Kind::Disagree,
+                  {"rank 0: all_to_all of 1 sizes for each rank",
+                   "rank 1: all_to_all of 1 i64 for each rank"});
+    call.op = "all_to_all_v";
+    call.sendCounts = call.recvCounts = {1, 1};
+    if (member.good(collectives.run(call, nullptr)) &&
+        y != std::vector<int64_t>{0, 1})
+      member.complain("something else has come");
+  });
+}
+
 /// A step that is no collective's: nobody knows what it has left behind.
 TEST(GroupTest, WindowsOfOtherSizesAreNone) {
   runRanks(3, [&](Member &member) {
