@@ -48,7 +48,7 @@ llvm::Expected<void *> CudaGroup::allocate(size_t bytes) {
   if (isStopped)
     return stopped();
   Current current(cu, device->context());
-  std::string what = llvm::formatv("allocating {0} bytes", bytes);
+  std::string what = llvm::formatv("allocate {0} bytes", bytes);
   // Where ranks differ in that alone, nothing is lost.
   auto texts = mesh->all("allocating a window", what, patience());
   if (!texts)

@@ -375,7 +375,7 @@ def windows_of_other_sizes_are_none(size: int) -> None:
         try:
             commsir.torch.window(4 + dist.get_rank())
         except commsir.DisagreementError as error:
-            for part in ("rank 0: allocating 16 bytes", "rank 1: allocating 20 bytes", "can still be used"):
+            for part in ("rank 0: allocate 16 bytes", "rank 1: allocate 20 bytes", "can still be used"):
                 assert part in str(error), error
         else:
             raise AssertionError("there is such a window")

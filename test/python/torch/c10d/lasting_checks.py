@@ -24,16 +24,21 @@ def _begin(rank: int, size: int, store: Any, timeout: timedelta = PATIENCE) -> N
     dist.init_process_group("commsir", store=store, rank=rank, world_size=size, timeout=timeout)
 
 
+def _passed_on(tensor: torch.Tensor, rank: int, size: int, group: Any = None) -> torch.Tensor:
+    """What the rank before sends. Of two ranks over NCCL one has to receive first: in both, sends would wait."""
+    got = torch.empty_like(tensor)
+    calls = [lambda: dist.isend(tensor, (rank + 1) % size, group), lambda: dist.irecv(got, (rank - 1) % size, group)]
+    for work in [call() for call in (reversed(calls) if rank % 2 else calls)]:
+        work.wait()
+    return got
+
+
 def _works(rank: int, size: int) -> None:
     tensor = data(rank, 33, torch.float32)
     dist.all_reduce(tensor)
     close(tensor, reduced(R.SUM, [data(r, 33, torch.float32) for r in range(size)]))
-    # By Gloo, which has keys of its own in the store.
-    got = torch.empty(5)
-    sent = dist.isend(torch.full((5,), float(rank)), (rank + 1) % size)
-    dist.recv(got, (rank - 1) % size)
-    sent.wait()
-    close(got, torch.full((5,), float((rank - 1) % size)))
+    # By Gloo or NCCL, which have keys of their own in the store.
+    close(_passed_on(torch.full((5,), float(rank)), rank, size), torch.full((5,), float((rank - 1) % size)))
     dist.monitored_barrier()
 
 
@@ -137,14 +142,11 @@ def interrupted(rank: int, size: int, store: Any) -> Any:
     _begin(rank, size, store)
     names = ["sync", "async", "receive", "batch", "meeting", "barrier", "monitored"]
     groups = {name: dist.new_group() for name in names}
-    right, left = (rank + 1) % size, (rank - 1) % size
     for name, group in groups.items():
         if name != "meeting":
             dist.all_reduce(torch.ones(2), group=group)
         if name in ("receive", "batch"):
-            sent = dist.isend(torch.ones(2), right, group=group)
-            dist.recv(torch.ones(2), left, group=group)
-            sent.wait()
+            _passed_on(torch.ones(2), rank, size, group)
     seconds: dict[str, float] = {}
     later = []
     if rank == 0:
