@@ -293,21 +293,41 @@ struct Rank {
   cudaStream_t stream{};
 };
 
+/// A launch of clusters; not to be copied, for it points into itself.
+struct ClusterConfig : cudaLaunchConfig_t {
+  ClusterConfig(int clusters, int size, int threads, cudaStream_t stream)
+      : cudaLaunchConfig_t{} {
+    gridDim = clusters * size;
+    blockDim = threads;
+    this->stream = stream;
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {(unsigned)size, 1, 1};
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    attrs = attributes;
+    numAttrs = 2;
+  }
+  ClusterConfig(const ClusterConfig &) = delete;
+  cudaLaunchAttribute attributes[2]{};
+};
+
 template <typename Kernel>
 void launchClusters(Kernel kernel, Rank &rank, int clusters, int size,
                     int threads) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = clusters * size;
-  config.blockDim = threads;
-  config.stream = rank.stream;
-  cudaLaunchAttribute attributes[2]{};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim = {(unsigned)size, 1, 1};
-  config.attrs = attributes;
-  config.numAttrs = 2;
+  ClusterConfig config(clusters, size, threads, rank.stream);
   CUDA(cudaLaunchKernelEx(&config, kernel, rank.fused));
+}
+
+/// Whether all clusters are on the GPU at once, as kernels that wait for each
+/// other have to be. How many fit depends on how the chip's processors are
+/// grouped, which differs from one to the next.
+template <typename Kernel>
+bool fits(Kernel kernel, int clusters, int size, int threads) {
+  ClusterConfig config(clusters, size, threads, nullptr);
+  config.numAttrs = 1;
+  int most = 0;
+  CUDA(cudaOccupancyMaxActiveClusters(&most, kernel, &config));
+  return clusters <= most;
 }
 
 struct Variant {
@@ -319,21 +339,21 @@ struct Variant {
 template <int N, int C, int T, bool Fp8>
 void addVariants(std::vector<Variant> &all) {
   std::string shape = "/c" + std::to_string(C) + "/t" + std::to_string(T);
-  // All CTAs must be resident: 1,024 threads an SM are, whatever the registers.
+  // 1,024 threads of an SM are resident, whatever their registers.
   for (int limit : {132, 264, 528, 1056}) {
     if (limit * T > 132 * 1024)
       continue;
     int most = limit / C;
-    all.push_back(
-        {"one_shot" + shape + "/g" + std::to_string(most), 1, 64, [=](Rank &r) {
-           launchClusters(oneShot<N, C, T, Fp8>, r,
-                          std::min(r.fused.rows, most), C, T);
-         }});
-    all.push_back({"two_shot" + shape + "/g" + std::to_string(most), 8, 1024,
-                   [=](Rank &r) {
-                     launchClusters(twoShot<N, C, T, Fp8>, r,
-                                    std::min(r.fused.rows, most), C, T);
-                   }});
+    auto add = [&](const char *name, auto kernel, int minRows, int maxRows) {
+      if (fits(kernel, most, C, T))
+        all.push_back({name + shape + "/g" + std::to_string(most), minRows,
+                       maxRows, [=](Rank &r) {
+                         launchClusters(kernel, r, std::min(r.fused.rows, most),
+                                        C, T);
+                       }});
+    };
+    add("one_shot", oneShot<N, C, T, Fp8>, 1, 64);
+    add("two_shot", twoShot<N, C, T, Fp8>, 8, 1024);
   }
 }
 
