@@ -337,14 +337,14 @@ _LIBRARY.register_fake("commsir::fused_collective", _fake_fused_collective)
 _LIBRARY.register_fake("commsir::fused_collective.out", _fake_fused_collective_out)
 
 
-def _summed(name: str, op: str) -> None:
-    if op != "sum":
-        raise RuntimeError(f'torch.ops.commsir.{name} has a derivative for "sum" alone, not for "{op}"')
+def _linear(name: str, op: str) -> None:
+    if op not in ("sum", "avg"):
+        raise RuntimeError(f'torch.ops.commsir.{name} has a derivative for "sum" and "avg", not for "{op}"')
 
 
 def _all_reduce_backward(grad: torch.Tensor, op: str, group: str) -> torch.Tensor:
-    _summed("all_reduce", op)
-    return cast(torch.Tensor, _OPS.commsir.all_reduce(grad.contiguous(), "sum", group))
+    _linear("all_reduce", op)
+    return cast(torch.Tensor, _OPS.commsir.all_reduce(grad.contiguous(), op, group))
 
 
 def _all_gather_backward(grad: torch.Tensor, group: str) -> torch.Tensor:
@@ -352,8 +352,9 @@ def _all_gather_backward(grad: torch.Tensor, group: str) -> torch.Tensor:
 
 
 def _reduce_scatter_backward(grad: torch.Tensor, op: str, group: str) -> torch.Tensor:
-    _summed("reduce_scatter", op)
-    return cast(torch.Tensor, _OPS.commsir.all_gather(grad.contiguous(), group))
+    _linear("reduce_scatter", op)
+    part = grad / _size(group.encode()) if op == "avg" else grad
+    return cast(torch.Tensor, _OPS.commsir.all_gather(part.contiguous(), group))
 
 
 def _all_to_all_backward(grad: torch.Tensor, group: str) -> torch.Tensor:

@@ -64,7 +64,8 @@ static const char *typeName(ScalarType type) {
         std::string("commsir has no element type ") +
         torch::headeronly::toString(type) +
         "; it has float64, float32, float16, bfloat16, float8_e4m3fn, "
-        "float8_e5m2 and integers");
+        "float8_e5m2 and integers, and collectives without arithmetic "
+        "complex numbers as well");
   }
 }
 
@@ -82,9 +83,56 @@ static const char *givenName(ScalarType type) {
     return "ui32";
   case ScalarType::UInt64:
     return "ui64";
+  case ScalarType::ComplexHalf:
+    return "complex<f16>";
+  case ScalarType::ComplexFloat:
+    return "complex<f32>";
+  case ScalarType::ComplexDouble:
+    return "complex<f64>";
   default:
     return nullptr;
   }
+}
+
+/// Of complex numbers, that of their halves.
+static ScalarType partOf(ScalarType type) {
+  switch (type) {
+  case ScalarType::ComplexHalf:
+    return ScalarType::Half;
+  case ScalarType::ComplexFloat:
+    return ScalarType::Float;
+  case ScalarType::ComplexDouble:
+    return ScalarType::Double;
+  default:
+    return type;
+  }
+}
+
+static bool isUnsigned(ScalarType type) {
+  return type == ScalarType::Byte || type == ScalarType::UInt16 ||
+         type == ScalarType::UInt32 || type == ScalarType::UInt64;
+}
+
+/// How elements are reduced as what they are moved as; "" reduces nothing.
+static std::string reductionFor(ScalarType type, const std::string &reduce) {
+  auto refuse = [&](const char *instead) {
+    throw std::runtime_error("commsir: no \"" + reduce + "\" of " +
+                             torch::headeronly::toString(type) + "; " +
+                             instead);
+  };
+  // Kernels know integers with a sign alone.
+  if (isUnsigned(type) &&
+      (reduce == "min" || reduce == "max" || reduce == "avg"))
+    refuse("convert it to a type with a sign that holds all its values");
+  if (partOf(type) != type && !reduce.empty() && reduce != "sum" &&
+      reduce != "avg")
+    refuse("complex numbers have sum and avg");
+  if (type != ScalarType::Bool)
+    return reduce;
+  // A byte that is a boolean is 0 or 1.
+  if (reduce == "avg")
+    refuse("convert it to a number");
+  return reduce == "sum" ? "or" : reduce == "prod" ? "and" : reduce;
 }
 
 static ScalarType typeNamed(std::string_view name) {
@@ -241,16 +289,19 @@ static void run(const char *op, const Tensor &input, const std::string &reduce,
                 int64_t root, const std::string &groupName, const Tensor &out) {
   Used &used = groupOf(input, groupName);
   Tensor in = dense(input);
+  ScalarType type = in.scalar_type(), part = partOf(type);
+  std::string reduction = reductionFor(type, reduce);
+  int64_t parts = part == type ? 1 : 2;
   commsir_collective call = {};
   call.op = op;
-  call.reduction = reduce.c_str();
-  call.type = typeName(in.scalar_type());
-  call.type_name = givenName(in.scalar_type());
+  call.reduction = reduction.c_str();
+  call.type = typeName(part);
+  call.type_name = givenName(type);
   call.root = root;
   call.input = in.data_ptr();
-  call.input_elements = in.numel();
+  call.input_elements = in.numel() * parts;
   call.output = out.data_ptr();
-  call.output_elements = out.numel();
+  call.output_elements = out.numel() * parts;
   std::lock_guard<std::mutex> lock(used.mutex);
   check(commsir_group_collective(used.group, &call, streamOf(in)));
 }
@@ -390,9 +441,11 @@ static void fusedOut(std::string op, Tensor input, std::vector<Tensor> args,
     outputs.push_back(operand(out));
     outputs.back().per_row = 1;
   }
+  std::string reduction =
+      op == "all_gather" ? reduce : reductionFor(in.scalar_type(), reduce);
   commsir_fused call = {};
   call.op = op.c_str();
-  call.reduction = reduce.c_str();
+  call.reduction = reduction.c_str();
   call.type = typeName(in.scalar_type());
   call.rows = rowsOf(in);
   call.columns = columnsOf(in);

@@ -102,6 +102,44 @@ def gradients(rank: int, size: int) -> None:
     torch.testing.assert_close(x.grad, sum(weights) if rank == root else torch.zeros_like(x))
 
 
+    x.grad = None
+    _differentiate((ops.all_reduce(x, "avg") * weights[rank]).sum())
+    torch.testing.assert_close(x.grad, sum(weights) / size)
+    x.grad = None
+    _differentiate((ops.reduce_scatter(x, "avg") * weights[rank][:2]).sum())
+    torch.testing.assert_close(x.grad, torch.cat([w[:2] for w in weights]) / size)
+
+
+def other_types(rank: int, size: int) -> None:
+    """Booleans stay 0 or 1, complex numbers are pairs; of integers without a sign there is what bits alone decide."""
+    odd = torch.tensor([True, rank == 0, False, rank != 0], device=DEVICE)
+    for op, want in (
+        ("sum", [1, 1, 0, 1]),
+        ("max", [1, 1, 0, 1]),
+        ("or", [1, 1, 0, 1]),
+        ("prod", [1, 0, 0, 0]),
+        ("min", [1, 0, 0, 0]),
+        ("and", [1, 0, 0, 0]),
+    ):
+        assert ops.all_reduce(odd, op).view(torch.uint8).tolist() == want, op
+    assert ops.reduce_scatter(odd[:1].repeat(size)).view(torch.uint8).item() == 1
+    _fails('no "avg" of Bool', lambda: ops.all_reduce(odd, "avg"))
+    byte = torch.tensor([200 + rank], dtype=torch.uint8, device=DEVICE)
+    assert ops.all_reduce(byte).item() == sum(200 + r for r in range(size)) % 256
+    for op in ("min", "max", "avg"):
+        _fails(f'no "{op}" of Byte', lambda op=op: ops.all_reduce(byte, op))
+    for dtype in (torch.complex64, torch.complex128):
+        x = torch.full((size, 3), complex(rank, 1), dtype=dtype, device=DEVICE)
+        total = torch.full((size, 3), complex(sum(range(size)), size), dtype=dtype, device=DEVICE)
+        torch.testing.assert_close(ops.all_reduce(x), total)
+        torch.testing.assert_close(ops.all_reduce(x.conj(), "avg"), (total / size).conj().resolve_conj())
+        torch.testing.assert_close(ops.reduce_scatter(x), total[:1])
+        assert [z.real for z in ops.all_gather(x[:1])[:, 0].tolist()] == list(range(size))
+        assert ops.all_to_all(x)[1, 0].item() == complex(1, 1) and ops.broadcast(x, 1)[0, 0].item() == complex(1, 1)
+        _fails("complex numbers have sum and avg", lambda x=x: ops.all_reduce(x, "max"))
+    _fails("no element type", lambda: ops.all_reduce(byte.to(torch.float8_e4m3fnuz)))
+
+
 def subgroups(rank: int, size: int) -> None:
     """Two halves, at work at the same time."""
     halves = [dist.new_group([0, 1]), dist.new_group(list(range(2, size)))]
@@ -138,7 +176,6 @@ def mistakes(rank: int, size: int) -> None:
     """Calls that make no sense say why, and the group goes on."""
     x = torch.ones(size * 2 + 1, 4, device=DEVICE)
     _fails("cannot be shared out", lambda: ops.reduce_scatter(x))
-    _fails("no element type ComplexFloat", lambda: ops.all_reduce(x.to(torch.complex64)))
     _fails("harmonic", lambda: ops.all_reduce(x, "harmonic"))
     _fails("nonsense", lambda: ops.all_reduce(x, "sum", "nonsense"))
     _fails(

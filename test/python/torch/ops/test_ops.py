@@ -24,6 +24,10 @@ def test_gradients(world: World) -> None:
     world.run(ops_checks.gradients, "gloo")
 
 
+def test_other_types(world: World) -> None:
+    world.run(ops_checks.other_types, "gloo")
+
+
 def test_subgroups(world: World) -> None:
     world.run(ops_checks.subgroups, "gloo")
 
