@@ -147,78 +147,105 @@ static GroupError take(Rank &me, llvm::Error error, const char *what) {
   return *taken;
 }
 
-/// Rank `number` comes late. Another aborts the group from a thread while its
-/// launch waits; the rest hear of it and do likewise. Their waits end at once,
-/// which the late one's does in its time limit; then all go on together.
-std::string processes::runAbort(Rank &me, bool graph) {
-  int64_t late = me.number, first = (late + 1) % me.options.ranks;
-  me.join();
-  Sum sum = me.makeSum(anySum(4096), 4096);
-  me.sumOnce(sum, 0, me.streams[0]);
-  CUgraphExec replay = me.capture({&sum}, 20);
-  me.fill(sum, 1, me.streams[0]);
-  me.meet();
-  auto begin = [&] {
-    if (!graph)
-      return me.launch(sum, me.streams[0]);
-    return me.driver().check(me.driver().GraphLaunch(replay, me.streams[0]),
-                             "replaying");
-  };
-  double aborted = 0, ended = 0;
-  if (me.options.rank == late) {
+namespace {
+
+/// A sum for which one rank comes late, and which others abort.
+class Abort {
+public:
+  Abort(Rank &me, bool graph) : me(me), graph(graph) {
+    sum = me.makeSum(anySum(4096), 4096);
+    me.sumOnce(sum, 0, me.streams[0]);
+    replay = me.capture({&sum}, 20);
+    me.fill(sum, 1, me.streams[0]);
+    me.meet();
+  }
+
+  void comeLate() {
     // Its data would end the waits of those who have not heard of it yet.
-    for (int64_t peer : me.others(late))
-      me.take(me.store->get(llvm::formatv("aborted {0}", peer).str(),
-                            Rank::seconds(60)));
+    for (int64_t peer : me.others(me.number))
+      awaitAbort(peer);
     me.check(me.group->setTimeout(Rank::seconds(1)));
-    llvm::Error error = begin();
-    if (!error)
-      error = me.wait(me.streams[0]);
+    llvm::Error error = runOnce();
     // Data that have come are as good as those of ranks that stay.
     if (!error)
-      me.compare(sum, 1, me.streams[0]);
-    else if (auto kind = take(me, std::move(error), "").getKind();
-             kind != GroupError::Kind::Peer &&
-             kind != GroupError::Kind::Disagree)
+      return me.compare(sum, 1, me.streams[0]);
+    auto kind = take(me, std::move(error), "").getKind();
+    if (kind != GroupError::Kind::Peer && kind != GroupError::Kind::Disagree)
       me.fail("the late rank's error is of another kind");
-  } else {
+  }
+
+  /// Seconds from the abort to the end of the wait, which a thread aborts: on
+  /// rank `first` by itself, elsewhere when that has been heard of.
+  double abort(int64_t first) {
+    double aborted = 0;
     std::thread other([&] {
       if (me.options.rank == first)
         usleep(100000); // The launch waits by then.
       else
-        me.take(me.store->get(llvm::formatv("aborted {0}", first).str(),
-                              Rank::seconds(60)));
+        awaitAbort(first);
       aborted = now();
       me.group->abort("a test");
-      me.check(me.store->set(
-          llvm::formatv("aborted {0}", me.options.rank).str(), "yes"));
+      me.check(me.store->set(key(me.options.rank), "yes"));
     });
-    llvm::Error error = begin();
-    if (!error)
-      error = me.wait(me.streams[0]);
-    ended = now();
+    llvm::Error error = runOnce();
+    double ended = now();
     other.join();
-    GroupError said = take(me, std::move(error), "the group was aborted");
-    me.expect(said.getMessage(), "the group was aborted: a test");
-    if (said.getKind() != GroupError::Kind::Aborted)
-      me.fail("the error of an abort is of another kind");
+    expectAborted(std::move(error), "the group was aborted");
     // Of 20 s that it would have waited.
     if (ended - aborted > Rank::seconds(2))
       me.fail(
           llvm::formatv("it ended {0:f1} s after the abort", ended - aborted)
               .str());
-    GroupError next =
-        take(me, me.launch(sum, me.streams[0]), "the group had been aborted");
-    if (next.getKind() != GroupError::Kind::Aborted)
-      me.fail("a launch after an abort fails as another kind");
+    expectAborted(me.launch(sum, me.streams[0]), "the group had been aborted");
+    return ended - aborted;
   }
+
+private:
+  static std::string key(int64_t rank) {
+    return llvm::formatv("aborted {0}", rank).str();
+  }
+  void awaitAbort(int64_t rank) {
+    me.take(me.store->get(key(rank), Rank::seconds(60)));
+  }
+  llvm::Error runOnce() {
+    llvm::Error error =
+        graph ? me.driver().check(
+                    me.driver().GraphLaunch(replay, me.streams[0]), "replaying")
+              : me.launch(sum, me.streams[0]);
+    return error ? std::move(error) : me.wait(me.streams[0]);
+  }
+  void expectAborted(llvm::Error error, const char *where) {
+    GroupError said = take(me, std::move(error), where);
+    me.expect(said.getMessage(), "the group was aborted: a test");
+    if (said.getKind() != GroupError::Kind::Aborted)
+      me.fail(llvm::Twine("the error is of another kind where ") + where);
+  }
+
+  Rank &me;
+  bool graph;
+  Sum sum;
+  CUgraphExec replay = nullptr;
+};
+
+} // namespace
+
+/// Rank `number` comes late. Another aborts the group from a thread while its
+/// launch waits; the rest hear of it and do likewise. Their waits end at once,
+/// which the late one's does in its time limit; then all go on together.
+std::string processes::runAbort(Rank &me, bool graph) {
+  int64_t late = me.number;
+  me.join();
+  Abort scenario(me, graph);
+  std::string said = "came late";
+  if (me.options.rank == late)
+    scenario.comeLate();
+  else
+    said = llvm::formatv("ended {0:f1} ms after the abort",
+                         scenario.abort((late + 1) % me.options.ranks) * 1e3)
+               .str();
   me.shrink(me.others());
   sumAgain(me);
-  if (me.options.rank == late)
-    return "came late";
-  return llvm::formatv("ended {0:f1} ms after the abort",
-                       (ended - aborted) * 1e3)
-      .str();
+  return said;
 }
 
 /// One captured graph, instantiated twice and replayed twice at once.
@@ -247,7 +274,7 @@ std::string processes::runBusy(Rank &me) {
 std::string processes::runLimit(Rank &me) {
   me.options.timeout = 60;
   me.join();
-  Sum sum = me.makeSum(Rank::request(4096), 4096);
+  Sum sum = me.makeSum(anySum(4096), 4096);
   CUgraphExec replay = me.capture({&sum}, 5);
   me.fill(sum, 1, me.streams[0]);
   me.check(me.driver().GraphLaunch(replay, me.streams[0]), "replaying");
@@ -256,8 +283,8 @@ std::string processes::runLimit(Rank &me) {
   me.check(me.group->setTimeout(1));
   me.meet();
   if (me.options.rank + 1 == me.options.ranks) {
-    sleep(5); // Longer than the others wait.
-    return "";
+    me.meetInStore("reported ");
+    return "stayed away";
   }
   double start = now();
   me.check(me.driver().GraphLaunch(replay, me.streams[0]), "replaying");
@@ -266,7 +293,8 @@ std::string processes::runLimit(Rank &me) {
   if (!error)
     me.fail("no error where a rank stayed away");
   std::string said = llvm::toString(std::move(error));
-  if (seconds < 0.9 || seconds > 4)
+  me.meetInStore("reported ");
+  if (seconds < 0.9 || seconds > Rank::seconds(4))
     me.fail(llvm::formatv("it took {0:f1} s where the limit is 1: {1}", seconds,
                           said)
                 .str());
