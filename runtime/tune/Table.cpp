@@ -19,6 +19,8 @@
 #include "llvm/Support/Path.h"
 
 #include <cmath>
+#include <list>
+#include <mutex>
 #include <optional>
 #include <set>
 
@@ -425,35 +427,89 @@ static llvm::Error readPath(llvm::StringRef path, std::vector<Table> &all) {
   return llvm::Error::success();
 }
 
-Tables Tables::load(llvm::StringRef path) {
-  Tables tables;
-  if (!path.empty())
-    if (llvm::Error error = readPath(path, tables.all))
-      tables.problem = llvm::toString(std::move(error));
-  tables.own = tables.all.size();
-  auto add = [&](const unsigned char *bytes, size_t size,
-                 llvm::StringRef name) {
-    llvm::StringRef text(reinterpret_cast<const char *>(bytes), size);
-    tables.all.push_back(llvm::cantFail(parseTable(text, name)));
-  };
-  (void)add; // There may be none.
+/// What a table is of: its text up to what was measured, with nothing else.
+static Table readHead(llvm::StringRef text, llvm::StringRef name) {
+  size_t end = text.find("\"recipes\"");
+  std::string head = text.take_front(end).rtrim().rtrim(',').str();
+  if (end != llvm::StringRef::npos)
+    head += "}";
+  return llvm::cantFail(parseTable(head, name));
+}
+
+namespace {
+/// A table that is part of the library. Reading one takes a millisecond or two,
+/// and most processes ask for one alone.
+class BuiltIn {
+public:
+  BuiltIn(llvm::StringRef text, llvm::StringRef name)
+      : text(text), name(name), head(readHead(text, name)) {}
+  const Table &getHead() const { return head; }
+  const Table &get() const {
+    std::call_once(once,
+                   [&] { whole = llvm::cantFail(parseTable(text, name)); });
+    return whole;
+  }
+
+private:
+  llvm::StringRef text, name;
+  Table head;
+  mutable std::once_flag once;
+  mutable Table whole;
+};
+} // namespace
+
+static const std::list<BuiltIn> &listBuiltIn() {
+  static const std::list<BuiltIn> tables = [] {
+    std::list<BuiltIn> all;
+    auto add = [&](const unsigned char *bytes, size_t size,
+                   llvm::StringRef name) {
+      all.emplace_back(
+          llvm::StringRef(reinterpret_cast<const char *>(bytes), size), name);
+    };
+    (void)add; // There may be none.
 #define COMMSIR_TABLE(symbol, name)                                            \
   add(commsir::embedded::symbol, commsir::embedded::symbol##Size, name);
 #include "runtime/tune/EmbeddedTables.inc"
 #undef COMMSIR_TABLE
+    return all;
+  }();
+  return tables;
+}
+
+std::vector<const Table *> commsir::tune::readBuiltIn() {
+  std::vector<const Table *> tables;
+  for (const BuiltIn &table : listBuiltIn())
+    tables.push_back(&table.get());
+  return tables;
+}
+
+Tables Tables::load(llvm::StringRef path) {
+  Tables tables;
+  tables.builtIn = true;
+  if (!path.empty())
+    if (llvm::Error error = readPath(path, tables.own))
+      tables.problem = llvm::toString(std::move(error));
   return tables;
 }
 
 std::vector<const Table *> Tables::find(const Question &question) const {
   std::vector<const Table *> found;
-  for (bool sameDevice : {true, false})
-    for (const Table &table : all) {
+  for (bool sameDevice : {true, false}) {
+    auto fits = [&](const Table &table) {
       bool same = question.device.empty() || table.device.empty() ||
                   table.device == question.device;
-      if (table.chip == question.chip && table.ranks == question.ranks &&
-          same == sameDevice)
+      return table.chip == question.chip && table.ranks == question.ranks &&
+             same == sameDevice;
+    };
+    for (const Table &table : own)
+      if (fits(table))
         found.push_back(&table);
-    }
+    if (!builtIn)
+      continue;
+    for (const BuiltIn &table : listBuiltIn())
+      if (fits(table.getHead()))
+        found.push_back(&table.get());
+  }
   return found;
 }
 

@@ -58,11 +58,15 @@ void prune(Table &table, double factor = 1.3);
 std::vector<Way> weigh(const Table &table, const Question &question,
                        std::string &where);
 
+/// The tables that are part of the library.
+std::vector<const Table *> readBuiltIn();
+
 /// The tables in order of precedence: the user's, then those that are built in.
 struct Tables {
-  std::vector<Table> all;
-  /// How many of them are the user's.
-  size_t own = 0;
+  /// The user's.
+  std::vector<Table> own;
+  /// Ask those that are built in; each is read when it is first asked for.
+  bool builtIn = false;
   /// What could not be read of the user's, in words.
   std::string problem;
 

@@ -61,7 +61,7 @@ static constexpr const char *kTable = R"({"format": "commsir-table-1",
 
 static Tables tablesOf(const char *text) {
   Tables tables;
-  tables.all.push_back(llvm::cantFail(parseTable(text, "made/up-4.json")));
+  tables.own.push_back(llvm::cantFail(parseTable(text, "made/up-4.json")));
   return tables;
 }
 
@@ -284,12 +284,28 @@ TEST(Tables, TheUsersComeFirstAndFaultsAreTold) {
   for (std::string where : {path, folder.str().str()}) {
     Tables tables = Tables::load(where);
     EXPECT_EQ(tables.problem, "");
-    ASSERT_FALSE(tables.all.empty());
-    EXPECT_EQ(tables.all.front().name, "mine");
+    ASSERT_FALSE(tables.own.empty());
+    EXPECT_EQ(tables.own.front().name, "mine");
   }
   EXPECT_NE(Tables::load("/no/such.json").problem.find("cannot read"),
             std::string::npos);
   llvm::sys::fs::remove_directories(folder);
+}
+
+TEST(Tables, BuiltInOnesAreFoundByWhatTheyAreOf) {
+  Tables tables = Tables::load("");
+  ASSERT_FALSE(readBuiltIn().empty());
+  for (const Table *table : readBuiltIn()) {
+    EXPECT_FALSE(table->sections.empty()) << table->name;
+    Question question;
+    question.ranks = table->ranks;
+    question.chip = table->chip;
+    question.device = table->device;
+    EXPECT_TRUE(llvm::is_contained(tables.find(question), table))
+        << table->name;
+    question.ranks = 77;
+    EXPECT_TRUE(tables.find(question).empty());
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -215,7 +215,7 @@ static constexpr const char *kLamportFirst =
 
 TEST(ChannelMemory, ExplainNamesWhatWasLeftOut) {
   Tables tables;
-  tables.all.push_back(
+  tables.own.push_back(
       llvm::cantFail(parseTable(kLamportFirst, "made-8.json")));
   Question question = ask("all_reduce", 8, int64_t(256) << 20);
   Answer answer = chooseFrom(tables, question);
@@ -244,7 +244,7 @@ TEST(ChannelMemory, WhereNothingFitsTheFastestIsNamed) {
 
 TEST(ChannelMemory, TablesAndTheModelAreAskedInTurn) {
   Tables tables;
-  tables.all.push_back(llvm::cantFail(parseTable(
+  tables.own.push_back(llvm::cantFail(parseTable(
       R"({"format": "commsir-table-1", "device": "NVIDIA H200",
  "chip": "sm_90", "ranks": 8, "date": "2026-01-02",
  "recipes": [["permutation", "lamport", 1024, 1, 8, 128]],
