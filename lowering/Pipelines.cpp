@@ -25,7 +25,7 @@ static void addCleanup(OpPassManager &kernels) {
   kernels.addPass(createCSEPass());
 }
 
-/// Collectives become channels, and the program is proven on them.
+/// Collectives become channels.
 static void addChannelFloor(OpPassManager &kernels,
                             const TargetOptions &options, int64_t threads = 0,
                             int64_t cluster = 1) {
@@ -39,6 +39,10 @@ static void addChannelFloor(OpPassManager &kernels,
   expand.cluster = cluster;
   kernels.addPass(createExpandCollectives(expand));
   addCleanup(kernels);
+}
+
+/// The program is proven on channels.
+static void addProof(OpPassManager &kernels, const TargetOptions &options) {
   if (!options.check)
     return;
   CheckSyncOptions check;
@@ -64,6 +68,7 @@ void mlir::comms::buildCommsToCPU(OpPassManager &manager,
                                   const CommsToCPUOptions &options) {
   OpPassManager &kernels = manager.nest<KernelOp>();
   addChannelFloor(kernels, options);
+  addProof(kernels, options);
   addMemoryFloor(kernels, options, options.instrument);
   kernels.addPass(createDistributeTiles());
   kernels.addPass(createPinArithmetic());
@@ -71,10 +76,20 @@ void mlir::comms::buildCommsToCPU(OpPassManager &manager,
   manager.addPass(createConvertCommsToCPU());
 }
 
-void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
-                                   const NVVMPipelineOptions &options) {
+void mlir::comms::buildCommsToChannels(OpPassManager &manager,
+                                       const NVVMPipelineOptions &options) {
+  addChannelFloor(manager.nest<KernelOp>(), options, options.threads,
+                  options.cluster);
+}
+
+void mlir::comms::buildProof(OpPassManager &manager,
+                             const TargetOptions &options) {
+  addProof(manager.nest<KernelOp>(), options);
+}
+
+void mlir::comms::buildChannelsToNVVM(OpPassManager &manager,
+                                      const NVVMPipelineOptions &options) {
   OpPassManager &kernels = manager.nest<KernelOp>();
-  addChannelFloor(kernels, options, options.threads, options.cluster);
   addMemoryFloor(kernels, options);
   kernels.addPass(createUnrollRanks());
   addCleanup(kernels);
@@ -99,6 +114,13 @@ void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
   convert.cluster = options.cluster;
   convert.chip = options.chip;
   manager.addPass(createConvertCommsToNVVM(convert));
+}
+
+void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
+                                   const NVVMPipelineOptions &options) {
+  buildCommsToChannels(manager, options);
+  buildProof(manager, options);
+  buildChannelsToNVVM(manager, options);
 }
 
 std::string TargetOptions::findMistake() const {

@@ -102,6 +102,15 @@ struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions>,
 void buildCommsToNVVM(OpPassManager &manager,
                       const NVVMPipelineOptions &options);
 
+/// The three parts of `buildCommsToNVVM`, in this order. The second changes
+/// nothing, and appends nothing where `check` is off: it may run beside what
+/// follows, on a copy.
+void buildCommsToChannels(OpPassManager &manager,
+                          const NVVMPipelineOptions &options);
+void buildProof(OpPassManager &manager, const TargetOptions &options);
+void buildChannelsToNVVM(OpPassManager &manager,
+                         const NVVMPipelineOptions &options);
+
 /// Registers the pipelines by name.
 void registerPipelines();
 

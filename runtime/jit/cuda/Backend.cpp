@@ -17,8 +17,8 @@ using namespace commsir;
 using namespace commsir::jit;
 namespace comms = mlir::comms;
 
-static Error lower(mlir::ModuleOp module, const CudaOptions &options) {
-  comms::NVVMPipelineOptions pipeline;
+static void describePipeline(const CudaOptions &options,
+                             comms::NVVMPipelineOptions &pipeline) {
   pipeline.ranks = options.ranks;
   pipeline.blocks = options.blocks;
   // Else the pipeline's own choice.
@@ -34,8 +34,34 @@ static Error lower(mlir::ModuleOp module, const CudaOptions &options) {
   pipeline.check = options.check;
   pipeline.checkEvents = options.checkEvents;
   pipeline.assertBounds = options.assertBounds;
-  return runPipeline(module, [&](mlir::OpPassManager &manager) {
-    comms::buildCommsToNVVM(manager, pipeline);
+}
+
+/// Runs one part of the pipeline.
+template <typename Build>
+static Error lower(mlir::ModuleOp module, const CudaOptions &options,
+                   Build build) {
+  comms::NVVMPipelineOptions pipeline;
+  describePipeline(options, pipeline);
+  return runPipeline(
+      module, [&](mlir::OpPassManager &manager) { build(manager, pipeline); });
+}
+
+/// Whether the checker follows so few blocks that a copy of the kernel would
+/// take longer.
+static bool isProvenQuickly(mlir::ModuleOp module) {
+  constexpr uint64_t kFew = 128;
+  return all_of(module.getOps<comms::KernelOp>(), [](comms::KernelOp kernel) {
+    return kernel.getRanks().value_or(1) * kernel.getBlocks().value_or(1) <=
+           kFew;
+  });
+}
+
+static Expected<std::unique_ptr<Proof>> startProof(mlir::ModuleOp module,
+                                                   const CudaOptions &options) {
+  return Proof::start(module, [options](mlir::OpPassManager &manager) {
+    comms::NVVMPipelineOptions pipeline;
+    describePipeline(options, pipeline);
+    comms::buildProof(manager, pipeline);
   });
 }
 
@@ -99,9 +125,11 @@ static Expected<DeviceCode> findFunctions(StringRef name,
   return code;
 }
 
-Expected<PtxKernel> commsir::jit::makePtx(mlir::ModuleOp module, StringRef name,
-                                          const CudaOptions &options) {
-  if (Error error = lower(module, options))
+/// PTX of a kernel on channels.
+static Expected<PtxKernel> makePtxOfChannels(mlir::ModuleOp module,
+                                             StringRef name,
+                                             const CudaOptions &options) {
+  if (Error error = lower(module, options, comms::buildChannelsToNVVM))
     return std::move(error);
   mlir::LLVM::LLVMFuncOp function;
   module.walk([&](mlir::LLVM::LLVMFuncOp candidate) {
@@ -141,4 +169,29 @@ Expected<PtxKernel> commsir::jit::makePtx(mlir::ModuleOp module, StringRef name,
                                options.chip);
   kernel.ptx = std::move(*ptx);
   return kernel;
+}
+
+Expected<PtxKernel> commsir::jit::makePtx(mlir::ModuleOp module, StringRef name,
+                                          const CudaOptions &options) {
+  if (Error error = lower(module, options, comms::buildCommsToChannels))
+    return std::move(error);
+  if (!options.check || isProvenQuickly(module)) {
+    if (Error error = lower(module, options, comms::buildProof))
+      return std::move(error);
+    return makePtxOfChannels(module, name, options);
+  }
+  Expected<std::unique_ptr<Proof>> proof = startProof(module, options);
+  if (!proof)
+    return proof.takeError();
+  Expected<PtxKernel> kernel = makePtxOfChannels(module, name, options);
+  if (kernel) {
+    kernel->proof = std::move(*proof);
+    return kernel;
+  }
+  // Of a kernel that is refused as well, the refusal is told alone.
+  Error refusal = (*proof)->settle();
+  if (!refusal)
+    return kernel;
+  consumeError(kernel.takeError());
+  return std::move(refusal);
 }

@@ -14,6 +14,7 @@
 
 #include "runtime/jit/Cache.h"
 #include "runtime/jit/Prepare.h"
+#include "runtime/jit/Proof.h"
 #include "runtime/jit/cuda/Compile.h"
 #include "runtime/jit/cuda/Link.h"
 
@@ -28,10 +29,12 @@ struct PtxKernel {
   std::optional<NcclNeeds> nccl;
   /// PTX of functions that `ptx` calls; empty: none.
   std::string library;
+  /// To be settled before anybody gets the code; null: none was asked for.
+  std::unique_ptr<Proof> proof;
 };
 
 /// Lowers the one kernel of `module` by the pipeline comms-to-nvvm and makes
-/// PTX of it.
+/// PTX of it. The checker may still be at work then: see `proof`.
 llvm::Expected<PtxKernel> makePtx(mlir::ModuleOp module, llvm::StringRef name,
                                   const CudaOptions &options);
 

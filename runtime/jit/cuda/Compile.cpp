@@ -7,6 +7,7 @@
 
 #include "runtime/jit/cuda/Compile.h"
 
+#include "runtime/jit/Threads.h"
 #include "runtime/jit/cuda/Backend.h"
 #include "runtime/jit/cuda/DeviceLibrary.h"
 
@@ -15,7 +16,6 @@
 #include "llvm/Support/TimeProfiler.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <system_error>
 #include <thread>
 
 using namespace llvm;
@@ -176,16 +176,6 @@ static Expected<std::string> makeBytecode(mlir::ModuleOp module) {
 // Compiling
 //===----------------------------------------------------------------------===//
 
-/// A thread that runs `work`, or none where the system gives none.
-template <typename Work>
-static std::thread startThread(Work work) {
-  try {
-    return std::thread(work);
-  } catch (const std::system_error &) {
-    return std::thread();
-  }
-}
-
 /// Machine code of a prepared module, as an entry of the cache.
 static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
                                          const CudaOptions &options,
@@ -200,9 +190,17 @@ static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
   }
   if (!ptx)
     return ptx.takeError();
+  if (ptx->proof && ptx->proof->isRefused())
+    return ptx->proof->settle();
   Expected<Linked> linked =
       linkPtx(ptx->ptx, ptx->entry, options.chip, options.optLevel,
               options.linker, ptx->library);
+  if (ptx->proof)
+    if (Error refusal = ptx->proof->settle()) {
+      if (!linked)
+        consumeError(linked.takeError());
+      return std::move(refusal);
+    }
   if (!linked)
     return failCompilation(CompileError::Stage::CodeGeneration,
                            "no machine code could be made of kernel @" + name +
