@@ -115,8 +115,9 @@ COMMSIR_API void commsir_set_interrupt(int (*check)(void));
 COMMSIR_API commsir_status commsir_group_poll(commsir_group *);
 /* Why the group can no longer be used, as the first failure has it, to be
  * freed; null: it can. On the CPU so it is, too, after a collective in which
- * ranks disagreed and that has failed on all of them: in the next call they
- * meet again. */
+ * ranks disagreed and that has failed on all of them: in the next collective
+ * call they meet again. Until then commsir_group_poll and one-sided access say
+ * what has failed (COMMSIR_DISAGREE); commsir_window_adopt works. */
 COMMSIR_API char *commsir_group_ended(commsir_group *);
 /* Waits until what was put into `stream` has ended, then as
  * commsir_group_poll. CPU: calls have ended when they return. */

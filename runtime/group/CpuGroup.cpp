@@ -913,8 +913,9 @@ llvm::Error CpuGroup::release(void *base) {
 
 llvm::Error CpuGroup::adopt(void *own, size_t bytes,
                             llvm::ArrayRef<uint64_t> parts) {
-  if (llvm::Error error = check())
-    return error;
+  // Ranks that have to meet again do so in the next step, and this is none.
+  if (isForked() || ended())
+    return check();
   if (parts.size() != static_cast<size_t>(settings.ranks))
     return makeError(Kind::Usage,
                      "a window has one part a rank: " + number(settings.ranks) +

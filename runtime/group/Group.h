@@ -244,7 +244,7 @@ public:
 
   /// The first failure that a launch has reported since (timeout, absent peer,
   /// mismatch), as an error that says who waits for whom; success: none.
-  /// Does not wait.
+  /// Does not wait, nor `mend`.
   virtual llvm::Error poll() = 0;
 
   /// Why the group can no longer be used: the first failure. None: it can, if

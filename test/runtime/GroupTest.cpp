@@ -469,6 +469,33 @@ TEST(GroupTest, RanksThatDisagreedOnArithmeticGoOn) {
   });
 }
 
+TEST(GroupTest, WhatIsNoStepIsToldOfADisagreementOrNeedNotKnow) {
+  runRanks(2, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    auto window = member.group->allocate(64);
+    if (!window)
+      return member.complain(llvm::toString(window.takeError()));
+    int64_t other = 1 - member.rank;
+    std::vector<float> x(member.rank ? 65 : 64), y(x.size());
+    member.expect(collectives.run(sumOf(x, y), nullptr), Kind::Disagree,
+                  {"ranks disagree"});
+    for (int time = 0; time < 2; ++time)
+      member.expect(member.group->poll(), Kind::Disagree, {"ranks disagree"});
+    member.expect(member.group->checkPeer(other), Kind::Disagree,
+                  {"ranks disagree"});
+    char own[32];
+    uint64_t parts[2] = {reinterpret_cast<uintptr_t>(own),
+                         reinterpret_cast<uintptr_t>(own)};
+    if (!member.good(member.group->adopt(own, sizeof own, parts)) ||
+        !member.group->isSymmetric(own, sizeof own))
+      member.complain("nothing was adopted");
+    if (member.group->timesMended())
+      member.complain("ranks have met already");
+    if (reduceOnes(member, collectives, 64, 2))
+      member.good(member.group->poll());
+  });
+}
+
 /// Those that had no part in the disagreement have kernels that go with it.
 TEST(GroupTest, OthersOnTheGroupGoOnAfterADisagreement) {
   runRanks(3, [&](Member &member) {
