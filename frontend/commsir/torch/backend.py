@@ -22,7 +22,7 @@ import torch
 import torch.distributed
 
 from commsir.torch._release import name_of
-from commsir.torch.meeting import Meeting, Met
+from commsir.torch.meeting import STORE_ERRORS, Meeting, Met
 
 dist: Any = torch.distributed
 
@@ -53,7 +53,12 @@ class Settings:
         """`store` on a connection of its own, which a group's thread may block while the program uses the other."""
         with _making:
             if self._own is None:
-                self._own = self.store.clone()
+                try:
+                    self._own = self.store.clone()
+                except STORE_ERRORS as error:
+                    raise dist.DistStoreError(
+                        f"commsir: process group {self.name} gets no connection of its own to the store: {error}"
+                    ) from error
         return self._own
 
     def meet(

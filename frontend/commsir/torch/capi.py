@@ -190,32 +190,39 @@ def _device(ordinal: int) -> torch.device:
     return torch.device("cpu") if ordinal < 0 else torch.device("cuda", ordinal)
 
 
-def _callbacks(store: Any) -> tuple[Any, Any]:
-    malloc = ctypes.CDLL(None).malloc
-    malloc.restype = ctypes.c_void_p
-    malloc.argtypes = [ctypes.c_size_t]
+class _Callbacks:
+    """A store as the C API asks for it; `raised` is what it has raised last. ctypes would drop that, of Ctrl-C, too,
+    and answer 0, which means that all is well."""
 
-    def put(_: Any, key: bytes, data: int, size: int) -> int:
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.raised: BaseException | None = None
+        self._malloc = ctypes.CDLL(None).malloc
+        self._malloc.restype = ctypes.c_void_p
+        self._malloc.argtypes = [ctypes.c_size_t]
+        self.face = (_SET(self._put), _GET(self._get))
+
+    def _put(self, _: Any, key: bytes, data: int, size: int) -> int:
         try:
-            store.set(key.decode(), ctypes.string_at(data, size).hex())
-        except Exception:
+            self._store.set(key.decode(), ctypes.string_at(data, size).hex())
+        except BaseException as error:
+            self.raised = error
             return 1
         return 0
 
-    def get(_: Any, key: bytes, timeout: float, data: Any, size: Any) -> int:
+    def _get(self, _: Any, key: bytes, timeout: float, data: Any, size: Any) -> int:
         try:
-            found = look(store, key.decode(), timeout)
+            found = look(self._store, key.decode(), timeout)
             if found is None:
                 return 1
             value = bytes.fromhex(found.decode())
-        except Exception:
+            data[0] = self._malloc(max(len(value), 1))
+            ctypes.memmove(data[0], value, len(value))
+            size[0] = len(value)
+        except BaseException as error:
+            self.raised = error
             return 1
-        data[0] = malloc(max(len(value), 1))
-        ctypes.memmove(data[0], value, len(value))
-        size[0] = len(value)
         return 0
-
-    return _SET(put), _GET(get)
 
 
 class GroupKernel(Signature):
@@ -274,12 +281,20 @@ class Group:
         self.library = load(path)
         self.rank, self.size, self.device = rank, size, _device(device)
         self.handle = ctypes.c_void_p()
-        put, get = _callbacks(store)
+        callbacks = _Callbacks(store)
+        put, get = callbacks.face
         options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None)
         face = _Store(None, ctypes.cast(put, ctypes.c_void_p), ctypes.cast(get, ctypes.c_void_p))
-        self._check(
-            self.library.commsir_group_create(ctypes.byref(options), ctypes.byref(face), ctypes.byref(self.handle))
-        )
+        status = self.library.commsir_group_create(ctypes.byref(options), ctypes.byref(face), ctypes.byref(self.handle))
+        try:
+            self._check(status)
+        except CommsIRError as error:
+            raised = callbacks.raised
+            if raised is None:
+                raise
+            if not isinstance(raised, Exception):
+                raise raised from None
+            raise CommsIRError(f"{error} (the store: {raised})", status) from raised
 
     @classmethod
     def borrowed(cls, path: str, handle: int, rank: int, size: int, *, device: int = -1) -> Group:

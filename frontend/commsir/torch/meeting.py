@@ -17,7 +17,10 @@ import torch.distributed
 
 dist: Any = torch.distributed
 
-__all__ = ["Meeting", "Met", "look", "store_of"]
+__all__ = ["STORE_ERRORS", "Meeting", "Met", "look", "store_of"]
+
+#: What torch's stores raise where they do not answer: files and sockets of theirs raise as the system does.
+STORE_ERRORS = (dist.DistError, RuntimeError, OSError)
 
 _SHORT = 0.02
 #: Rank 0 tells at its deadline, which may be a little later.
@@ -79,6 +82,8 @@ class Meeting:
         self._number = secrets.token_hex(8)
         self._pause = _SHORT
         self._broken = False
+        #: What the store has said last where it did not answer.
+        self._why = ""
 
     def hold(self, says: str = "") -> Met:
         """Collective. `says` is for all ranks to read."""
@@ -94,7 +99,7 @@ class Meeting:
         if self._stopped():
             return Met(failure="it was interrupted while it waited in the store", stopped=True)
         if self._broken:
-            return Met(failure="the store does not answer")
+            return Met(failure=self._silent())
         return Met(failure=why) if time.monotonic() > self._end else None
 
     def _ask(self, key: str) -> str | None:
@@ -103,15 +108,19 @@ class Meeting:
         try:
             found = look(self._store, key, seconds)
             return None if found is None else found.decode()
-        except (dist.DistError, RuntimeError):
+        except STORE_ERRORS as error:
+            self._why = str(error)
             self._broken = self._broken or time.monotonic() - begun < 0.5 * seconds - 0.01
             return None
 
     def _tell(self, key: str, value: str) -> None:
         try:
             self._store.set(key, value)
-        except (dist.DistError, RuntimeError):
-            self._broken = True
+        except STORE_ERRORS as error:
+            self._why, self._broken = str(error), True
+
+    def _silent(self) -> str:
+        return "the store does not answer" + (f" (the store: {self._why})" if self._why else "")
 
     def _greet(self, other: int, guest: _Guest) -> None:
         here = self._ask(f"here/{other}")
@@ -194,5 +203,5 @@ class Meeting:
 
     def _finish(self, epoch: str, guests: list[_Guest]) -> Met:
         if self._broken:
-            return Met(failure="the store does not answer")
+            return Met(failure=self._silent())
         return Met(epoch, said=[guest.says for guest in guests])

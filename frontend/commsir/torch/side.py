@@ -17,7 +17,7 @@ import torch.distributed
 
 from commsir.torch import backend, capi
 from commsir.torch.call import Call
-from commsir.torch.meeting import look
+from commsir.torch.meeting import STORE_ERRORS, look
 
 dist: Any = torch.distributed
 
@@ -138,7 +138,17 @@ class Side:
             )
         except capi.CommsIRError as error:
             why = f"no group: {error}"
-        why = self._agree(why, timeout)
+        try:
+            why = self._agree(why, timeout)
+        except STORE_ERRORS as error:
+            # Others may have agreed, and go on: there is no second time.
+            self.failed = True
+            if made:
+                made.destroy()
+            raise dist.DistBackendError(
+                f"commsir: rank {self._settings.rank}: process group {self._settings.name}: ranks have not told each "
+                f"other whether they have a group: {error}"
+            ) from error
         if why and made:
             made.destroy()
         return why or made or ""
@@ -202,7 +212,7 @@ class Side:
                 heard = look(store, f"{call.number}/{rank}", left, self._stopped)
                 if heard is not None and heard.decode() != own:
                     lines.append(f"\n  rank {rank} called {heard.decode()}")
-        except (dist.DistError, RuntimeError) as error:
+        except STORE_ERRORS as error:
             return f"\n  (the store no longer answers: {error})"
         if not lines:
             return ""

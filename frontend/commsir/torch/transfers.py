@@ -11,6 +11,7 @@ import contextlib
 import os
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,12 +21,16 @@ from typing import Any
 import torch
 import torch.distributed
 
+from commsir.torch.meeting import STORE_ERRORS
+
 dist: Any = torch.distributed
 
 __all__ = ["Transfer", "Transfers"]
 
 #: Seconds that a side waits before it tells, and after which it looks again.
 _PATIENCE, _PERIOD = 1.0, 0.5
+#: Seconds that a look that is under way may take at the program's end.
+_LAST_LOOK = 2.0
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ class TransferWork:
                 raise failed[0]
             if self._told:
                 # What was said is of no use any more.
-                with contextlib.suppress(dist.DistError, RuntimeError):
+                with contextlib.suppress(*STORE_ERRORS):
                     self._store.delete_key(self._key(self._transfer.sends))
         return True
 
@@ -156,7 +161,14 @@ class _Watcher:
             thread = self._thread
         self._over.set()
         if thread is not None:
-            thread.join(_PATIENCE)
+            thread.join(_LAST_LOOK)
+        if thread is not None and thread.is_alive():
+            # It is left to the process's end: a store whose server is gone may answer after minutes.
+            warnings.warn(
+                "commsir: the store of a process group does not answer at the program's end, where sends or receives "
+                "were under way that nobody has waited for",
+                stacklevel=2,
+            )
 
     def _run(self) -> None:
         while not self._over.wait(_PERIOD):
@@ -167,7 +179,7 @@ class _Watcher:
                 late = [one for one in self._opened if time.monotonic() - one.begun >= _PATIENCE]
             for one in late:
                 # A store that does not answer says nothing of the transfer.
-                with contextlib.suppress(dist.DistError, RuntimeError):
+                with contextlib.suppress(*STORE_ERRORS):
                     one.look()
         with self._lock:
             self._thread = None

@@ -18,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 /// How long a side waits before it tells, and how often it looks from then on.
 static constexpr std::chrono::milliseconds kPatience{1000}, kPeriod{500};
+/// How long a look that is under way may take at the program's end.
+static constexpr std::chrono::seconds kLastLook{2};
 
 //===----------------------------------------------------------------------===//
 // Tags
@@ -123,9 +125,17 @@ public:
     std::lock_guard<std::mutex> lock(mutex);
     opened.erase(one);
   }
-  /// Returns when nobody looks any more.
+  /// Returns when nobody looks any more, or who does is left to the process's
+  /// end: a store whose server is gone may answer after minutes.
   void clear() {
-    std::lock_guard<std::mutex> looking(looks), lock(mutex);
+    std::unique_lock<std::timed_mutex> looking(looks, kLastLook);
+    if (!looking) {
+      over = true;
+      TORCH_WARN("commsir: the store of a process group does not answer at the "
+                 "program's end, where sends or receives were under way that "
+                 "nobody has waited for");
+    }
+    std::lock_guard<std::mutex> lock(mutex);
     opened.clear();
   }
 
@@ -142,7 +152,7 @@ private:
   }
 
   void lookAtAll() {
-    std::lock_guard<std::mutex> looking(looks);
+    std::lock_guard<std::timed_mutex> looking(looks);
     std::vector<std::shared_ptr<Open>> late;
     {
       std::lock_guard<std::mutex> lock(mutex);
@@ -152,13 +162,21 @@ private:
     }
     for (const auto &one : late)
       try {
-        one->look();
+        if (!over)
+          one->look();
       } catch (const std::exception &) {
         // A store that does not answer says nothing of the transfer.
       }
+    // To drop the last holder of a store or a tensor could be to call Python,
+    // which has ended.
+    if (over)
+      (void)new std::vector<std::shared_ptr<Open>>(std::move(late));
   }
 
-  std::mutex mutex, looks;
+  std::mutex mutex;
+  std::timed_mutex looks;
+  /// The program has ended while a look was under way.
+  std::atomic<bool> over{false};
   std::condition_variable changed;
   std::set<std::shared_ptr<Open>> opened;
   const uint64_t forks = forksSoFar();

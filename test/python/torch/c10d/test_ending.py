@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import ending
@@ -29,3 +31,64 @@ def test_programs_end_well(tmp_path: Path, pytestconfig: pytest.Config) -> None:
 
 def test_a_call_that_nobody_joins_does_not_hold_up_the_end(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     assert failures(str(pytestconfig.getoption("--backend")), tmp_path, 1, "alone") == []
+
+
+HELD_UP = """
+import commsir.torch, torch, torch.distributed as dist, sys
+commsir.torch.register()
+rank = int(sys.argv[2])
+dist.init_process_group("commsir", store=dist.FileStore(sys.argv[1], 2), rank=rank, world_size=2)
+sent = dist.isend(torch.ones(2), 1 - rank)
+dist.recv(torch.ones(2), 1 - rank)
+sent.wait()
+print("ready", flush=True)
+input()
+work = dist.irecv(torch.empty(2), 1 - rank)
+input()
+"""
+
+
+def _waiters(inode: int) -> int:
+    """Those who wait for a lock on a file."""
+    lines = Path("/proc/locks").read_text().splitlines()
+    return sum("->" in line and f":{inode} " in line for line in lines)
+
+
+def test_a_store_that_does_not_answer_does_not_hold_up_the_end(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """Somebody looks for what the other side of a receive sends, in a store that is held up."""
+    if not Path("/proc/locks").is_file():
+        pytest.skip("the system does not tell who waits for a lock")
+    path = tmp_path / "store"
+    environment = {**os.environ, "COMMSIR_TORCH_BACKEND": str(pytestconfig.getoption("--backend"))}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", HELD_UP, str(path), str(rank)],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        for rank in ranks:
+            assert rank.stdin and rank.stdout and rank.stdout.readline() == "ready\n"
+        with path.open() as store:
+            fcntl.flock(store, fcntl.LOCK_EX)
+            for rank in ranks:
+                assert rank.stdin
+                rank.stdin.write("\n")
+                rank.stdin.flush()
+            inode, deadline = os.fstat(store.fileno()).st_ino, time.monotonic() + 60
+            while _waiters(inode) < 2 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert _waiters(inode) == 2
+            # The end of torch's own store waits for nobody where the file is gone.
+            path.unlink()
+            for rank in ranks:
+                _, said = rank.communicate("\n", timeout=60)
+                assert rank.returncode == 0 and "does not answer at the program's end" in said, said
+    finally:
+        for rank in ranks:
+            rank.kill()
