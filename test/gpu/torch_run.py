@@ -485,38 +485,36 @@ def speed(report: dict[str, Any]) -> None:
 
 
 def host_costs(report: dict[str, Any]) -> None:
-    """What calls cost their caller, against what calls of that kind cost at the least."""
-    import commsir.torch.ops as ops
-    import torch.testing._internal.distributed.fake_pg  # noqa: F401  (registers the backend)
+    """What calls cost their caller, which has a processor of its own, beside those of others."""
+    import host_calls
     from commsir.torch import bench
 
     name = dist.distributed_c10d._get_default_group().group_name
-    x = torch.randn(512, device="cuda").bfloat16()
-    y = torch.empty_like(x)
-    fake, ours = dist.new_group(backend="fake"), bench._ours()
-    nothing: Any = torch.ops.commsir._nothing
-    ways = {
-        "empty op": lambda: nothing(x, "sum", name),
-        "empty op and a launch": lambda: (nothing(x, "sum", name), y.zero_()),
-        "a launch (zero_)": lambda: y.zero_(),
-        "torch.ops, out": lambda: torch.ops.commsir.all_reduce.out(x, "sum", name, out=y),
-        "torch.ops": lambda: torch.ops.commsir.all_reduce(x, "sum", name),
-        "commsir.torch.ops": lambda: ops.all_reduce(x, "sum", name),
-        "dist.all_reduce, fake": lambda: dist.all_reduce(x, group=fake),
-        "dist.all_reduce, fake, async": lambda: dist.all_reduce(x, group=fake, async_op=True).wait(),
-        "dist.all_reduce, commsir": lambda: dist.all_reduce(x, group=ours),
-        "dist.all_reduce, commsir, async": lambda: dist.all_reduce(x, group=ours, async_op=True).wait(),
-        "dist.all_reduce, nccl": lambda: dist.all_reduce(x),
-    }
-    samples: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
-    for _ in range(ROUNDS):
-        for way, call in ways.items():
-            samples[way].append((bench.caller_us(call), bench.eager_us(call, 400)))
-    report["host"] = {}
-    for way, taken in samples.items():
-        single, mean = (bench.median([one[kind] for one in taken]) for kind in (0, 1))
-        report["host"][way] = single
-        say(f"host, {way:32} {single:6.2f} us  (mean {mean:.2f}, least {min(one for _, one in taken):.2f})")
+    x = torch.zeros(512, device="cuda", dtype=torch.bfloat16)
+    called = host_calls.ways(name, bench._ours())
+    called["dist.all_reduce, nccl"] = lambda: dist.all_reduce(x)
+    try:
+        called["torch.ops, symm_mem one-shot"] = bench._symmetric(512, torch.bfloat16, name)[0].call
+    except Exception as error:
+        say(f"host, symm_mem is missing: {error}")
+
+    def meet() -> None:
+        dist.barrier()
+        torch.cuda.synchronize()
+
+    allowed = os.sched_getaffinity(0)
+    cpu = host_calls.pin(int(os.environ["LOCAL_RANK"]), int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size())))
+    try:
+        own = host_calls.measure(called, host_calls.ROUNDS, meet)
+    finally:
+        os.sched_setaffinity(0, allowed)
+    said: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(said, (cpu, own))
+    figures = host_calls.slowest([one for _, one in said])
+    for line in host_calls.table(figures):
+        say(line)
+    say(f"host, on the processors {[one for one, _ in said]}")
+    report["host"] = {way: {"least": least, "median": median} for way, (least, median) in figures.items()}
 
 
 def main() -> int:

@@ -91,24 +91,6 @@ def eager_us(call: Callable[[], Any], calls: int = 50) -> float:
     return _slowest(spent) * 1e6
 
 
-def caller_us(call: Callable[[], Any], calls: int = 400) -> float:
-    """Microseconds of the caller for one call, the median of many that are timed one by one.
-
-    Unlike the mean of `eager_us` it leaves out calls in which the host did something else: ranks wait for each other,
-    so whatever stops one process for a moment would be in the mean of all.
-    """
-    _settle()
-    dist.barrier()
-    _settle()
-    taken: list[float] = []
-    for _ in range(calls):
-        begin = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - begin)
-    _settle()
-    return _slowest(median(taken)) * 1e6
-
-
 def stream_us(call: Callable[[], Any], calls: int = 50) -> float:
     """Microseconds of the current stream for one eager call.
 
