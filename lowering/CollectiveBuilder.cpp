@@ -324,7 +324,8 @@ Tiles CollectiveBuilder::finish(ValueRange accumulators) {
 Tiles CollectiveBuilder::round(ValueRange accumulators) {
   Tiles results(accumulators);
   for (auto [tile, wire] : llvm::zip_equal(results, theProblem.wires))
-    tile = convertTile(b, loc(), tile, getPartialType(wire.elementType));
+    tile = convertTile(b, loc(), tile,
+                       theProblem.getPartialType(wire.elementType));
   return results;
 }
 
@@ -357,7 +358,7 @@ Tiles CollectiveBuilder::zeros(function_ref<Type(Type)> type) {
 
 Tiles CollectiveBuilder::zeros(Payload payload) {
   return zeros([&](Type type) {
-    return payload == Payload::Wire ? type : getPartialType(type);
+    return payload == Payload::Wire ? type : theProblem.getPartialType(type);
   });
 }
 
@@ -375,7 +376,7 @@ Channels CollectiveBuilder::channels(ChannelPattern pattern, int64_t slots,
   for (const WireTile &wire : theProblem.wires) {
     Type elementType = payload == Payload::Wire
                            ? wire.elementType
-                           : getPartialType(wire.elementType);
+                           : theProblem.getPartialType(wire.elementType);
     auto type = ChannelType::get(b.getContext(), b.getStringAttr(protocol),
                                  wire.length, elementType);
     results.push_back(ChannelOp::create(b, loc(), type, theProblem.team,

@@ -116,9 +116,15 @@ Type mlir::comms::getAccumulatorType(Type elementType) {
   return elementType;
 }
 
-Type mlir::comms::getPartialType(Type elementType) {
-  return isa<FloatType>(elementType) ? elementType
-                                     : getAccumulatorType(elementType);
+Type Problem::getPartialType(Type elementType) const {
+  if (isa<FloatType>(elementType))
+    return elementType;
+  bool narrow = !consume && reduction != ReductionKind::Avg &&
+                llvm::all_of(outputs, [&](const TileArray &output) {
+                  return output.elementType.getIntOrFloatBitWidth() <=
+                         elementType.getIntOrFloatBitWidth();
+                });
+  return narrow ? elementType : getAccumulatorType(elementType);
 }
 
 bool mlir::comms::canConvert(Type from, Type to) {

@@ -137,6 +137,12 @@ struct Problem {
   /// Whether every rank can write the outputs of the others, and knows what to
   /// write: they are windows, and no argument of the receiver takes part.
   bool storesToPeers() const;
+  /// The type in which partial results of wire tiles of `elementType` travel:
+  /// their own for floats. The accumulator's for narrower integers where
+  /// somebody sees all of its bits (a region, an average, a wider output);
+  /// else their own, too: integer arithmetic wraps, so the low bits of a
+  /// result are those of its narrowed parts.
+  Type getPartialType(Type elementType) const;
   /// Parts that an input, or an output, holds.
   int64_t inputParts() const;
   int64_t outputParts() const;
@@ -183,10 +189,6 @@ int64_t getTileSizeFor(const Problem &problem, int64_t threads, int64_t pieces);
 /// The type in which values of `elementType` are accumulated: f32 for narrower
 /// floats, i32 for i8, else the type itself.
 Type getAccumulatorType(Type elementType);
-
-/// The type in which partial results travel: that of the wire for floats, the
-/// accumulator for integers, so that they stay exact.
-Type getPartialType(Type elementType);
 
 /// Whether values of type `from` become `to` without a region that says how.
 bool canConvert(Type from, Type to);

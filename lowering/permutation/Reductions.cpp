@@ -53,11 +53,12 @@ static void gatherRound(Exchange &e, const Channels &channels,
 /// Whether outputs hold what travels, so that it can be sent from there.
 static bool outputsHoldSums(const Problem &problem) {
   return !problem.consume &&
-         llvm::all_of(
-             llvm::zip_equal(problem.outputs, problem.wires), [](auto pair) {
-               auto &[output, wire] = pair;
-               return output.elementType == getPartialType(wire.elementType);
-             });
+         llvm::all_of(llvm::zip_equal(problem.outputs, problem.wires),
+                      [&](auto pair) {
+                        auto &[output, wire] = pair;
+                        return output.elementType ==
+                               problem.getPartialType(wire.elementType);
+                      });
 }
 
 static bool gathersLate(Exchange &e) {

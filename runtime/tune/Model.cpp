@@ -175,7 +175,7 @@ static bool canTravel(const comms::Protocol &protocol,
   return llvm::all_of(problem.wires, [&](const comms::WireTile &wire) {
     bool reducing = problem.reduction.has_value();
     return protocol.supports(wire.elementType, reducing, why) &&
-           protocol.supports(comms::getPartialType(wire.elementType), reducing,
+           protocol.supports(problem.getPartialType(wire.elementType), reducing,
                              why) &&
            (problem.flat ||
             wire.length % protocol.getTileStep(wire.elementType) == 0);

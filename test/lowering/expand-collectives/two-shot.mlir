@@ -35,13 +35,48 @@ comms.kernel @all_reduce(%x: memref<96xbf16>, %y: memref<96xf32>) attributes {ra
 
 // -----
 
-// Sums of i8 travel as i32: no algorithm loses bits of an integer.
+// Sums of i8 travel as i32 where somebody sees all of their bits, a wider output …
 // CHECK-LABEL: comms.kernel @integers
 // CHECK: comms.channel 0 pairwise over %{{.*}} : <pull, 16xi8>
 // CHECK: comms.channel 1 multicast over %{{.*}} : <pull, 16xi32>
 comms.kernel @integers(%x: memref<16xi8>, %y: memref<16xi32>) attributes {ranks = 4 : i64} {
   %team = comms.team world
   comms.all_reduce sum %team ins(%x : memref<16xi8>) outs(%y : memref<16xi32>)
+  comms.return
+}
+
+// -----
+
+// … or the division of an average …
+// CHECK-LABEL: comms.kernel @average_of_integers
+// CHECK: comms.channel 1 multicast over %{{.*}} : <pull, 16xi32>
+comms.kernel @average_of_integers(%x: memref<16xi8>, %y: memref<16xi8>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_reduce avg %team ins(%x : memref<16xi8>) outs(%y : memref<16xi8>)
+  comms.return
+}
+
+// -----
+
+// … or a region; else as i8, for integers wrap.
+// CHECK-LABEL: comms.kernel @region_of_integers
+// CHECK: comms.channel 1 multicast over %{{.*}} : <pull, 16xi32>
+// CHECK-LABEL: comms.kernel @narrow_integers
+// CHECK: comms.channel 1 multicast over %{{.*}} : <pull, 16xi8>
+comms.kernel @region_of_integers(%x: memref<16xi8>, %y: memref<16xi8>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<16xi8>) outs(%y : memref<16xi8>)
+    consume(%sum: tensor<16xi32>) {
+      %two = arith.constant dense<2> : tensor<16xi32>
+      %less = arith.shrsi %sum, %two : tensor<16xi32>
+      %narrow = arith.trunci %less : tensor<16xi32> to tensor<16xi8>
+      comms.yield %narrow : tensor<16xi8>
+    }
+  comms.return
+}
+comms.kernel @narrow_integers(%x: memref<16xi8>, %y: memref<16xi8>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<16xi8>) outs(%y : memref<16xi8>)
   comms.return
 }
 
