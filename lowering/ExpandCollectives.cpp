@@ -100,7 +100,8 @@ select(Operation *op, StringRef what, StringRef name, ArrayRef<const T *> all) {
 static int64_t getTileStep(const Protocol &protocol, const Problem &problem) {
   int64_t step = 1;
   for (const WireTile &wire : problem.wires)
-    for (Type type : {wire.elementType, getPartialType(wire.elementType)})
+    for (Type type :
+         {wire.elementType, problem.getPartialType(wire.elementType)})
       step = std::max(step, protocol.getTileStep(type));
   return step;
 }
@@ -109,7 +110,8 @@ static int64_t getTileStep(const Protocol &protocol, const Problem &problem) {
 static bool canTravel(const Protocol &protocol, const Problem &problem,
                       std::string &why) {
   for (const WireTile &wire : problem.wires)
-    for (Type type : {wire.elementType, getPartialType(wire.elementType)}) {
+    for (Type type :
+         {wire.elementType, problem.getPartialType(wire.elementType)}) {
       if (!protocol.supports(type, problem.reduction.has_value(), why))
         return false;
       int64_t step = protocol.getTileStep(type);
