@@ -125,12 +125,9 @@ static Expected<DeviceCode> findFunctions(StringRef name,
   return code;
 }
 
-/// PTX of a kernel on channels.
-static Expected<PtxKernel> makePtxOfChannels(mlir::ModuleOp module,
-                                             StringRef name,
-                                             const CudaOptions &options) {
-  if (Error error = lower(module, options, comms::buildChannelsToNVVM))
-    return std::move(error);
+/// PTX of a kernel that has been lowered.
+static Expected<PtxKernel> emitPtx(mlir::ModuleOp module, StringRef name,
+                                   const CudaOptions &options) {
   mlir::LLVM::LLVMFuncOp function;
   module.walk([&](mlir::LLVM::LLVMFuncOp candidate) {
     if (candidate.getName() == name &&
@@ -171,19 +168,20 @@ static Expected<PtxKernel> makePtxOfChannels(mlir::ModuleOp module,
   return kernel;
 }
 
-Expected<PtxKernel> commsir::jit::makePtx(mlir::ModuleOp module, StringRef name,
-                                          const CudaOptions &options) {
+/// While the checker judges the kernel on channels.
+static Expected<PtxKernel> makePtxBeside(mlir::ModuleOp module, StringRef name,
+                                         const CudaOptions &options) {
   if (Error error = lower(module, options, comms::buildCommsToChannels))
     return std::move(error);
-  if (!options.check || isProvenQuickly(module)) {
-    if (Error error = lower(module, options, comms::buildProof))
-      return std::move(error);
-    return makePtxOfChannels(module, name, options);
-  }
   Expected<std::unique_ptr<Proof>> proof = startProof(module, options);
   if (!proof)
     return proof.takeError();
-  Expected<PtxKernel> kernel = makePtxOfChannels(module, name, options);
+  auto make = [&]() -> Expected<PtxKernel> {
+    if (Error error = lower(module, options, comms::buildChannelsToNVVM))
+      return std::move(error);
+    return emitPtx(module, name, options);
+  };
+  Expected<PtxKernel> kernel = make();
   if (kernel) {
     kernel->proof = std::move(*proof);
     return kernel;
@@ -194,4 +192,13 @@ Expected<PtxKernel> commsir::jit::makePtx(mlir::ModuleOp module, StringRef name,
     return kernel;
   consumeError(kernel.takeError());
   return std::move(refusal);
+}
+
+Expected<PtxKernel> commsir::jit::makePtx(mlir::ModuleOp module, StringRef name,
+                                          const CudaOptions &options) {
+  if (options.check && !isProvenQuickly(module))
+    return makePtxBeside(module, name, options);
+  if (Error error = lower(module, options, comms::buildCommsToNVVM))
+    return std::move(error);
+  return emitPtx(module, name, options);
 }
