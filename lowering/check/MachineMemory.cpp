@@ -34,6 +34,7 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
     int64_t begin = std::clamp<int64_t>(*offset, 0, limit);
     int64_t most = count                  ? std::max<int64_t>(*count, 0)
                    : range.fixedCount > 0 ? range.fixedCount
+                   : range.most > 0       ? range.most
                                           : limit;
     return Bounds{begin, begin + std::min(most, limit - begin)};
   }

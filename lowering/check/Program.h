@@ -147,6 +147,8 @@ struct RangePlan {
   Register count = noRegister;
   /// The number; with a register, the most that it can be (0: not bounded).
   int64_t fixedCount = 0;
+  /// The most that a count which is not known turns out to be (0: not bounded).
+  int64_t most = 0;
   bool write = false;
   bool used = false;
 };

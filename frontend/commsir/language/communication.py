@@ -64,7 +64,8 @@ def put(
 ) -> None:
     """Writes this rank's memory to a peer's part of a window: `put(x[0:32], inbox[o:o + 32], peer)`.
 
-    Both have one type; `count` elements travel, or as many as both parts have. It may end before anything has moved:
+    Both have one type; `count` elements travel (a part that is a slice or a row has room for them, or the run ends with
+    a BoundsError), or as many as both parts have. It may end before anything has moved:
     the source stays as it is until a `flush`, a barrier, or a wait for the counter `counted`, and the peer reads only
     behind a signal or barrier that follows.
     """

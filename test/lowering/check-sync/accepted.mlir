@@ -239,3 +239,31 @@ comms.kernel @index_dialect(%s: !comms.signal<1>) attributes {ranks = 4 : i64, b
   comms.barrier %team block
   comms.return
 }
+
+// -----
+
+// Counts come from data, and are at most a row: by how they are calculated, and by a check before.
+comms.kernel @rows_of_data(%x: memref<8xf32>, %n: memref<2xi64>, %w: !comms.window<4x8xf32>)
+    attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %none = arith.constant 0 : i64
+  %row = arith.constant 8 : i64
+  %team = comms.team world
+  %me = comms.rank %team
+  %mine = arith.muli %me, %c8 : index
+  %first = memref.load %n[%c0] : memref<2xi64>
+  %low = arith.maxsi %first, %none : i64
+  %held = arith.minsi %low, %row : i64
+  %some = arith.index_cast %held : i64 to index
+  comms.put %x[%c0] to %w[%mine] count %some at %c0 of %team : memref<8xf32>, !comms.window<4x8xf32>
+  %second = memref.load %n[%c1] : memref<2xi64>
+  %others = arith.index_cast %second : i64 to index
+  comms.check_bounds "a row" %c0, %others in %c8
+  %there = arith.addi %mine, %c16 : index
+  comms.put %x[%c0] to %w[%there] count %others at %c1 of %team : memref<8xf32>, !comms.window<4x8xf32>
+  comms.barrier %team block
+  comms.return
+}

@@ -71,6 +71,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "no-cell": ("signal(x, 1)", 1, "the window 'x', where a cell of a signal is needed"),
     "no-window": ("put(x, y, 1)", 1, "the array 'y', where a window is needed.*Window"),
     "other-types": ("put(q, x, 1)", 1, "'q' has i32, the window 'x' has f32"),
+    "count-of-part": ("put(y[0, 0:8], x[0], 1, count=9)", 1, "9 elements of a part of 8.*begin"),
     "two-changes": ("signal(s[0], 1, set=1, add=2)", 1, "either sets its cell or adds"),
     "no-value": ("wait_signal(s[0])", 1, "a wait has one value.*ge=value"),
     "no-token": ("a = x.load(0, 64, after=n)", 1, "'after' is a scalar i64.*token"),

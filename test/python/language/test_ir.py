@@ -65,7 +65,8 @@ CASES = {
         "put(y[1], x[rank()], 1, counted=c[1])",
         ["comms.put %y[%c64] to %x[%", "count %c64 at %c1 of %world counted %c[%c1] : !comms.counter<2>"],
     ),
-    "put-count": ("put(y[0, 0:64], x[i, 0:64], 1, count=n)", ["arith.index_cast %n", "comms.put %y[%c0] to %x[%"]),
+    "put-count": ("put(y[0, 0:64], x[i, 0:64], 1, count=n)", ["arith.index_cast %n", 'check_bounds "the count of a part of memory" %c0, %', "comms.put %y[%c0] to %x[%"]),
+    "put-count-from": ("put(y[0, 0], x[i, 0], 1, count=100)", ["comms.put %y[%c0] to %x[%", "count %c100 at %c1"]),
     "put-signal": ("put_signal(y, x, 1, s[2], add=n)", ["comms.put_signal", "then add %s[%c2] value %n"]),
     "get": ("get(x[0], y[1], 1)", ["comms.get %x[%c0] to %y[%c64] count %c64 at %c1 of %world"]),
     "signal": (

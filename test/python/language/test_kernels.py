@@ -244,6 +244,25 @@ def test_stores_out_of_bounds(at: tuple[int, int]) -> None:
 
 
 @commsir.kernel
+def gathers_some(x: f32[Array, n], count: i64[Array, 1], w: f32[Window, 4, n], sizes: i64[Window, 4]) -> None:
+    me = rank()
+    for p in range(size()):
+        put(x[0:n], w[me], p, count=count[0])
+        put(count, sizes[me : me + 1], p)
+    barrier()
+
+
+def test_counts_from_data_stay_within_the_part() -> None:
+    """The checker knows by it that rows of several ranks do not meet, and a longer one does not reach the next."""
+    x = [np.full(8, r + 1, np.float32) for r in range(4)]
+    report = gathers_some.simulate(4, {"x": x, "count": [[0], [8], [3], [5]]}, fuzz=5, launches=2)
+    assert [np.count_nonzero(row) for row in report["w"][2]] == [0, 8, 3, 5]
+    with pytest.raises(commsir.BoundsError, match="the count of a part of memory") as caught:
+        gathers_some.simulate(4, {"x": x, "count": [[0], [8], [9], [5]]})
+    assert caught.value.line
+
+
+@commsir.kernel
 def backwards(order: i64[Array, 8], y: i64[Array, n]) -> None:
     at = 0
     for p in reversed(for_peers()):

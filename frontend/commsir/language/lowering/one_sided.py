@@ -39,7 +39,7 @@ def _transfer(c: Compiler, source: Value, window: Value, peer: Value, team: Valu
     target = a_window(c, whole, "the destination")
     same_elements(c, base, target)
     own = c.memory(base)
-    n = count_of(c, count, there, room)
+    n = count_of(c, count, (source, window), (there, room))
     to = at_peer(c, peer, a_team(c, team))
     return f"{own.name}[{offset.name}] to {target.name}[{at.name}] count {n.name} {to}", f"{own.type}, {target.type}"
 
@@ -69,7 +69,7 @@ def _get(c: Compiler, window: Value, dest: Value, peer: Value, team: Value, coun
     source = a_window(c, whole, "the source")
     base, at, room = a_part(c, dest, "the destination")
     same_elements(c, source, base)
-    own, n = c.memory(base), count_of(c, count, there, room)
+    own, n = c.memory(base), count_of(c, count, (window, dest), (there, room))
     to = at_peer(c, peer, a_team(c, team))
     text = f"{source.name}[{offset.name}] to {own.name}[{at.name}] count {n.name} {to}{gin_clause(c, gin)}"
     c.emit(f"comms.get {text} : {source.type}, {own.type}")
@@ -86,7 +86,7 @@ def _bulk_copy(c: Compiler, source: Value, dest: Value, count: Value) -> Value:
     base, offset, there = a_part(c, source, "the source")
     target, at, room = a_part(c, dest, "the destination")
     same_elements(c, base, target)
-    a, b, n = c.memory(base), c.memory(target), count_of(c, count, there, room)
+    a, b, n = c.memory(base), c.memory(target), count_of(c, count, (source, dest), (there, room))
     return Token(
         c.result(f"comms.bulk_copy {a.name}[{offset.name}] to {b.name}[{at.name}] count {n.name} : {a.type}, {b.type}")
     )

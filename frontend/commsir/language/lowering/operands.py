@@ -145,15 +145,39 @@ def a_part(c: Compiler, value: Value, what: str) -> tuple[Memory | Window, Scala
     )
 
 
-def count_of(c: Compiler, count: Value, source: Value, dest: Value) -> Scalar:
-    if count != Const(None):
-        return c.index(count, "the count")
-    if isinstance(source, Const) and isinstance(dest, Const) and source.py != dest.py:
+def _room(part: Value) -> int | None:
+    """The elements of a part that subscripts name; an element's begin one, and whole memory has a check of its own."""
+    if isinstance(part, View) and not part.indices and isinstance(part.count, Const):
+        return int(part.count.py)
+    return None
+
+
+def given_count(c: Compiler, count: Value, *parts: Value) -> Scalar:
+    """A count that is given, which is at most what the parts have."""
+    n = c.index(count, "the count")
+    rooms = [room for part in parts if (room := _room(part)) is not None]
+    if not rooms or (isinstance(count, Const) and count.py <= min(rooms)):
+        return n
+    if isinstance(count, Const):
         c.fail(
-            f"{source.py} elements to a place of {dest.py}",
+            f"{count.py} elements of a part of {min(rooms)}",
+            "name a part that has them, such as x[0:64], or the element where they begin, such as x[0]",
+        )
+    c.check_bounds("the count of a part of memory", c.constant(0, INDEX), n, c.constant(min(rooms), INDEX))
+    return n
+
+
+def count_of(c: Compiler, count: Value, parts: tuple[Value, Value], has: tuple[Value, Value]) -> Scalar:
+    """How many elements travel from one part to another, of which each `has` so many."""
+    if count != Const(None):
+        return given_count(c, count, *parts)
+    there, room = has
+    if isinstance(there, Const) and isinstance(room, Const) and there.py != room.py:
+        c.fail(
+            f"{there.py} elements to a place of {room.py}",
             "give both as parts of one length, such as x[0:32], or count=…",
         )
-    return c.index(source if isinstance(source, Const) or not isinstance(dest, Const) else dest, "the count")
+    return c.index(there if isinstance(there, Const) or not isinstance(room, Const) else room, "the count")
 
 
 def same_elements(c: Compiler, a: Memory | Window, b: Memory | Window) -> None:

@@ -226,3 +226,32 @@ comms.kernel @select_memref(%x: !comms.window<64xf32>, %out: memref<64xf32>)
   comms.barrier %team grid
   comms.return
 }
+
+// -----
+
+// Counts come from data and may be two rows long: a check that comes later, of
+// another number or of a part of the paths, says nothing.
+
+comms.kernel @two_rows_of_data(%x: memref<16xf32>, %n: memref<1xi64>, %w: !comms.window<4x8xf32>)
+    attributes {ranks = 2, blocks = 1} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %team = comms.team world
+  %me = comms.rank %team
+  %mine = arith.muli %me, %c8 : index
+  %data = memref.load %n[%c0] : memref<1xi64>
+  %some = arith.index_cast %data : i64 to index
+  comms.check_bounds "two rows" %c0, %some in %c16
+  %sure = arith.cmpi eq, %some, %c8 : index
+  scf.if %sure {
+    comms.check_bounds "a row" %c0, %some in %c8
+  }
+  // expected-error @below {{'comms.put' op writes [8, 16) of 'w' at rank 0 on rank 1 block 0 in launch 1, with no order between it and the write by rank 0 block 0 in launch 1}}
+  // expected-note @below {{the write}}
+  // expected-note @below {{order them: a signal that releases and a wait that acquires, or a barrier}}
+  comms.put %x[%c0] to %w[%mine] count %some at %c0 of %team : memref<16xf32>, !comms.window<4x8xf32>
+  comms.check_bounds "a row" %c0, %some in %c8
+  comms.barrier %team block
+  comms.return
+}
