@@ -24,21 +24,46 @@ static constexpr milliseconds gossip{3000};
 // torch's store as CommsIR's
 //===----------------------------------------------------------------------===//
 
-static int setKey(void *self, const char *key, const void *data, size_t bytes) {
-  try {
-    auto *begin = static_cast<const uint8_t *>(data);
-    static_cast<c10d::Store *>(self)->set(
-        key, std::vector<uint8_t>(begin, begin + bytes));
-    return 0;
-  } catch (const std::exception &) {
-    return 1;
+/// Without the backtrace that torch's have.
+static std::string textOf(const std::exception &error) {
+  auto *ofTorch = dynamic_cast<const c10::Error *>(&error);
+  return ofTorch ? ofTorch->what_without_backtrace() : error.what();
+}
+
+namespace {
+/// A store, and what it has said last where it did not answer.
+struct Answers {
+  StorePtr store;
+  std::string why;
+
+  bool set(const std::string &key, const void *data, size_t bytes) {
+    why.clear();
+    try {
+      auto *begin = static_cast<const uint8_t *>(data);
+      store->set(key, std::vector<uint8_t>(begin, begin + bytes));
+      return true;
+    } catch (const std::exception &error) {
+      why = textOf(error);
+      return false;
+    }
   }
+  std::optional<std::string> get(const std::string &key, double seconds);
+  /// Appends that to the text of what has failed.
+  std::string explain(const std::string &text) const {
+    return why.empty() ? text : text + " (the store: " + why + ")";
+  }
+};
+} // namespace
+
+static int setKey(void *self, const char *key, const void *data, size_t bytes) {
+  return static_cast<Answers *>(self)->set(key, data, bytes) ? 0 : 1;
 }
 
 /// Looks for a key for some time. Waits of torch's stores warn of each one that
-/// has come to nothing.
+/// has come to nothing. Where it does not answer, `why` says why.
 static std::optional<std::string> look(c10d::Store &store,
-                                       const std::string &key, double seconds) {
+                                       const std::string &key, double seconds,
+                                       std::string *why = nullptr) {
   auto end =
       std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   auto pause = std::chrono::microseconds(200);
@@ -50,14 +75,22 @@ static std::optional<std::string> look(c10d::Store &store,
       pause = std::min(2 * pause, std::chrono::microseconds(10000));
     }
     return store.get_to_str(key);
-  } catch (const std::exception &) {
+  } catch (const std::exception &error) {
+    if (why)
+      *why = textOf(error);
     return std::nullopt;
   }
 }
 
+std::optional<std::string> Answers::get(const std::string &key,
+                                        double seconds) {
+  why.clear();
+  return look(*store, key, seconds, &why);
+}
+
 static int getKey(void *self, const char *key, double timeout, void **data,
                   size_t *bytes) {
-  auto value = look(*static_cast<c10d::Store *>(self), key, timeout);
+  auto value = static_cast<Answers *>(self)->get(key, timeout);
   if (!value)
     return 1;
   *data = std::malloc(value->size() + 1);
@@ -79,9 +112,16 @@ StorePtr Settings::ownStore() {
   // Of all groups: making one is rare.
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
-  if (!cloned)
-    cloned = store->clone();
-  return cloned;
+  if (cloned)
+    return cloned;
+  try {
+    return cloned = store->clone();
+  } catch (const std::exception &error) {
+    C10_THROW_ERROR(DistStoreError,
+                    c10::str("commsir: process group ", name,
+                             " gets no connection of its own to the store: ",
+                             textOf(error)));
+  }
 }
 
 Settings Settings::part(const StorePtr &store, int rank, int size) const {
@@ -102,23 +142,19 @@ Settings Settings::part(const StorePtr &store, int rank, int size) const {
 commsir::group::Met Settings::meet(
     const std::string &prefix, milliseconds timeout, const std::string &says,
     std::function<std::string(const std::vector<int64_t> &)> complain) {
-  auto store = c10::make_intrusive<c10d::PrefixStore>(prefix, ownStore());
+  Answers store{c10::make_intrusive<c10d::PrefixStore>(prefix, ownStore()), ""};
   commsir::group::MeetingStore keys = {
       [&](const std::string &key, const std::string &value) {
-        try {
-          store->set(key, std::vector<uint8_t>(value.begin(), value.end()));
-          return true;
-        } catch (const std::exception &) {
-          return false;
-        }
+        return store.set(key, value.data(), value.size());
       },
-      [&](const std::string &key, double time) {
-        return look(*store, key, time);
-      },
+      [&](const std::string &key, double time) { return store.get(key, time); },
       [&] { return shared->aborted || isInterrupted(); }, std::move(complain)};
   double seconds = static_cast<double>(timeout.count()) / 1000;
-  return commsir::group::Meeting(std::move(keys), rank, size, seconds)
-      .hold(says);
+  commsir::group::Met met =
+      commsir::group::Meeting(std::move(keys), rank, size, seconds).hold(says);
+  if (met.epoch.empty() && !met.stopped)
+    met.failure = store.explain(met.failure);
+  return met;
 }
 
 /// Ranks agree on an epoch, and on whether all have the library: one that has
@@ -170,7 +206,7 @@ std::string Side::makeGroup(milliseconds timeout) {
   meet(timeout);
   if (!withoutLibrary.empty())
     return withoutLibrary;
-  StorePtr store = place("group");
+  Answers store{place("group"), ""};
   std::string name = settings.name + (device.is_cpu() ? ".cpu" : ".cuda");
   commsir_group_options options = {};
   options.name = name.c_str();
@@ -178,13 +214,27 @@ std::string Side::makeGroup(milliseconds timeout) {
   options.ranks = settings.size;
   options.device = device.is_cpu() ? -1 : device.index();
   options.timeout = static_cast<double>(timeout.count()) / 1000;
-  commsir_store face = {store.get(), setKey, getKey};
+  commsir_store face = {&store, setKey, getKey};
   std::string why;
   commsir_status status =
       library->commsir_group_create(&options, &face, &group);
   if (status != COMMSIR_OK)
-    why = "no group: " + library->lastError();
-  why = agree(why, timeout);
+    why = store.explain("no group: " + library->lastError());
+  try {
+    why = agree(why, timeout);
+  } catch (const std::exception &error) {
+    // Others may have agreed, and go on: there is no second time.
+    failed = true;
+    if (group)
+      library->commsir_group_destroy(group);
+    group = nullptr;
+    C10_THROW_ERROR(DistBackendError,
+                    c10::str("commsir: rank ", settings.rank,
+                             ": process group ", settings.name,
+                             ": ranks have not told each other whether they "
+                             "have a group: ",
+                             textOf(error)));
+  }
   if (!why.empty() && group) {
     library->commsir_group_destroy(group);
     group = nullptr;

@@ -1,0 +1,48 @@
+"""Stores that do not answer: what they say themselves is told, with the backend in C++ and in Python."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import store_checks
+from commsir.torch import backend, capi
+from harness import World
+
+
+def test_why_a_store_does_not_answer_is_told(world: World, tmp_path: Path) -> None:
+    silent, lost = world.run(store_checks.silent, backend="", folder=str(tmp_path))[0]
+    assert "the store does not answer (the store: " in silent, silent
+    assert "no connection of its own to the store: " in lost, lost
+    for said in (silent, lost):
+        assert "Not a directory" in said and "frame #" not in said, said
+
+
+class Raising:
+    """A store in Python that raises."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def check(self, keys: list[str]) -> bool:
+        return False
+
+    def set(self, key: str, value: str) -> None:
+        raise self.error
+
+
+def make(store: Raising) -> capi.Group:
+    return capi.Group(backend.library(), store, 1, 2, name="g", timeout=timedelta(seconds=20))
+
+
+def test_what_a_store_in_python_raises_is_told() -> None:
+    with pytest.raises(capi.CommsIRError, match=r"\(the store: it is closed\)") as told:
+        make(Raising(RuntimeError("it is closed")))
+    assert isinstance(told.value.__cause__, RuntimeError)
+
+
+def test_ctrl_c_in_a_store_in_python_is_raised() -> None:
+    """ctypes would drop it, and take the call for a success."""
+    with pytest.raises(KeyboardInterrupt):
+        make(Raising(KeyboardInterrupt()))
