@@ -863,8 +863,10 @@ std::optional<llvm::Error> Collectives::repeat(const CollectiveTexts &call,
 
 void Collectives::remember(const CollectiveTexts &call,
                            const CollectiveCall &made) {
+  if (!impl->group.onGpu())
+    return;
   auto known = impl->plain.find(keyOf(made).str());
-  if (impl->group.onGpu() && known != impl->plain.end())
+  if (known != impl->plain.end())
     impl->recentOf(call).set(call, known->second);
 }
 
