@@ -197,11 +197,11 @@ static bool isCanonicalized(Value value) {
 
 static void canonicalizeOperand(Operation *op, unsigned position) {
   Value value = op->getOperand(position);
-  if (isCanonicalized(value))
+  if (isCanonicalized(value) || !tiles::isComputedAnywhere(value))
     return;
   OpBuilder builder(op);
   op->setOperand(position,
-                 tiles::canonicalizeNaN(builder, op->getLoc(), value, value));
+                 tiles::emitCanonicalNaN(builder, op->getLoc(), value));
 }
 
 /// Places other than tile stores where the bits of a NaN show.

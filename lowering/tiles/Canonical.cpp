@@ -84,12 +84,18 @@ static SmallVector<Value, 2> getCarriedValues(Value value) {
   return {};
 }
 
-/// Whether control flow carries `tile`, and it is nowhere computed.
-static bool isCarriedOnly(Value tile) {
+/// Whether control flow carries `value`, and it is nowhere computed.
+static bool isCarriedOnly(Value value) {
   llvm::SmallSetVector<Value, 8> seen;
-  seen.insert(tile);
+  seen.insert(value);
   bool isCarried = false;
   for (size_t next = 0; next < seen.size(); ++next) {
+    // A scalar seen as a tile is only moved.
+    Operation *op = seen[next].getDefiningOp();
+    if (isa_and_nonnull<SplatOp, BroadcastRowOp>(op)) {
+      seen.insert(op->getOperand(0));
+      continue;
+    }
     SmallVector<Value, 2> values = getCarriedValues(seen[next]);
     isCarried |= !values.empty();
     if (values.empty() && isComputedFloat(seen[next]))
@@ -97,6 +103,10 @@ static bool isCarriedOnly(Value tile) {
     seen.insert_range(values);
   }
   return isCarried;
+}
+
+bool tiles::isComputedAnywhere(Value value) {
+  return isComputedFloat(value) && !isCarriedOnly(value);
 }
 
 void tiles::markMovedTiles(Operation *kernel) {

@@ -22,6 +22,10 @@ namespace mlir::comms::tiles {
 /// from arithmetic, or through control flow that is not known to move it only.
 bool isComputedFloat(Value value);
 
+/// The same, where `scf.for` and `scf.if` are as they will be: what they carry
+/// is looked through.
+bool isComputedAnywhere(Value value);
+
 /// Marks what writes tiles that `scf.for` and `scf.if` carry from where they
 /// were loaded. Distribution takes loops apart: later nobody could tell.
 void markMovedTiles(Operation *kernel);
