@@ -103,8 +103,12 @@ class Work(dist.Work):  # type: ignore[misc]
         """The tensors are on the CPU, or the call has been put into the current stream."""
 
     def is_completed(self) -> bool:
-        """Whether it is over, also where it has failed."""
-        return bool(self._future.done()) and all(work.is_completed() for work in self._inner)
+        """Whether it is over, also where it has failed; on a GPU, once what it put into its stream is."""
+        if not self._future.done():
+            return False
+        if self.end is not None and not self.end.query():
+            return False
+        return all(work.is_completed() for work in self._inner)
 
     def is_success(self) -> bool:
         """Whether it is over and has not failed."""

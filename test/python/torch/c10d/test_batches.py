@@ -127,6 +127,26 @@ def test_a_lone_send_is_a_call_of_the_group(monkeypatch: pytest.MonkeyPatch, log
     assert log == ["send 4 to 3 of g"]
 
 
+class Event:
+    """One of a GPU."""
+
+    def __init__(self, over: bool) -> None:
+        self.over = over
+
+    def query(self) -> bool:
+        return self.over
+
+
+def test_work_is_completed_when_the_gpu_is_done_with_it() -> None:
+    work = Work([], timedelta(seconds=10), "all_reduce", lambda reason: None)
+    work.end = event = Event(over=False)
+    assert not work.is_completed()
+    work.complete()
+    assert not work.is_completed()
+    event.over = True
+    assert work.is_completed() and work.is_success()
+
+
 def test_a_batch_ends_also_where_a_part_fails(monkeypatch: pytest.MonkeyPatch, log: list[str]) -> None:
     group = group_of(monkeypatch, log, 0)
     work = batch(group, ("recv", 1, torch.empty(0)), ("send", 1, torch.empty(2)))
