@@ -279,3 +279,55 @@ def test_loops_backwards() -> None:
     report = backwards.simulate(3, {"y": np.zeros(4, int)})
     assert report["order"][0][:2].tolist() == [2, 1]
     assert report["y"][0].tolist() == [10, 4, 3, 2]
+
+
+@commsir.kernel
+def sees_the_kernel(
+    x: f32[Window, rows, n], s: f32, k: i32, b: f32[Array, n], y: f32[Array, rows, n], z: f32[Array, rows, n]
+) -> None:
+    me = rank()
+    row = b[:] * 2.0
+    pair = (s, k)
+
+    def both(total):
+        def scaled(t):
+            return t * pair[0]
+
+        return scaled(total) + f32(pair[1]) + row + f32(me), total / size() + s
+
+    all_reduce(x, outs=(y, z), consume=both)
+
+
+@pytest.mark.parametrize("algorithm", ["one_shot", "two_shot"])
+@pytest.mark.parametrize("count", [1, 6, 8])
+def test_consume_sees_numbers_and_tiles_of_the_kernel(count: int, algorithm: str) -> None:
+    """Also where there are as many rows as a tile has elements."""
+    x = [np.full((count, 8), r + 1, np.float32) for r in range(3)]
+    inputs = {"x": x, "s": 2.5, "k": 3, "b": np.arange(8, dtype=np.float32)}
+    report = sees_the_kernel.simulate(3, inputs, blocks=2, algorithm=algorithm, launches=2, fuzz=3)
+    for rank in range(3):
+        np.testing.assert_array_equal(report["y"][rank], np.tile(6 * 2.5 + 3 + 2 * np.arange(8) + rank, (count, 1)))
+        np.testing.assert_allclose(report["z"][rank], np.full((count, 8), 4.5), rtol=1e-6)
+
+
+@commsir.kernel
+def produces_scaled(x: f32[Window, rows, n], s: f32, y: f32[Array, rows, n]) -> None:
+    all_reduce(x, outs=y, produce=lambda row: row * s)
+
+
+@commsir.kernel
+def consumes_by_flag(x: f32[Window, rows, n], s: f32, y: f32[Array, rows, n]) -> None:
+    up = s > 1
+    all_reduce(x, outs=y, consume=lambda total: where(up, total, -total))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (produces_scaled, "produce uses a scalar f32 of the kernel around it.*in consume"),
+        (consumes_by_flag, "'up' is a bool of the kernel around.*i32"),
+    ],
+)
+def test_what_regions_do_not_see(kernel: commsir.Kernel, words: str) -> None:
+    with pytest.raises(commsir.CompileError, match=f"(?s){words}"):
+        kernel.simulate(2, {"x": np.ones((2, 8), np.float32), "s": 2.0})

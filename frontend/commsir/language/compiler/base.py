@@ -10,7 +10,7 @@ from .. import diagnostics
 from ..source import Place
 from .emitter import Emitter
 from .scope import Frame
-from .values import Value
+from .values import Scalar, Tile, Value
 
 
 class Translation:
@@ -28,6 +28,8 @@ class Translation:
         self.calls: list[tuple[str, Place]] = []
         # In the function of a collective, which sees nothing but its tiles and constants.
         self.in_region = False
+        # What that function uses of the kernel around it: the value, and the tile that the function gets of it.
+        self.captures: dict[str, tuple[Scalar | Tile, Tile]] = {}
         # Channels so far, which the runtime tells apart by number.
         self.channels = 0
 

@@ -156,7 +156,8 @@ class Calls(Expressions):
             )
         variables = self._parameters(callee, args, keywords)
         body = analysis.body_of(callee.node)
-        frame = Frame(variables, callee.scope, callee.file, analysis.Liveness(body), analysis.assigned(body))
+        live, own = analysis.Liveness(body), analysis.assigned(body)
+        frame = Frame(variables, callee.scope, callee.file, live, own, self.in_region)
         with self._inside(callee, frame):
             self.block(body)
             return self._returned(callee, frame)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from .. import diagnostics
+from ..dtypes import BOOL, I64, INDEX
 from . import hints, registry
 from .scope import MISSING
 from .subscripts import Subscripts
@@ -44,7 +45,28 @@ class Expressions(Subscripts):
         if found is MISSING:
             known = [*self.frame.variables, *registry.names()]
             self.fail(f"'{node.id}' has no value", diagnostics.did_you_mean(node.id, known), node)
+        if self.in_region and isinstance(found, Value) and not self.frame.comes_from_region(node.id):
+            found = self.captured(found, node)
         return self.python(found, node)
+
+    def captured(self, value: Value, node: ast.Name) -> Value:
+        """What the function of a collective gets of a number of the kernel around it: a tile, as of arrays in args."""
+        if isinstance(value, Seq):
+            return Seq(tuple(self.captured(item, node) for item in value.items))
+        if not isinstance(value, Scalar | Tile):
+            return value
+        if value.dtype is BOOL:
+            self.fail(
+                f"'{node.id}' is {value.describe()} of the kernel around the function of a collective",
+                f"pass it as a number: flag = i32({node.id}) before, and {node.id} = flag != 0 in the function",
+                node,
+            )
+        if value.name not in self.captures:
+            length = value.length if isinstance(value, Tile) else 1
+            made = Tile(self.emitter.fresh(), I64 if value.dtype is INDEX else value.dtype, length)
+            self.emitter.hint(made.name, node.id)
+            self.captures[value.name] = value, made
+        return self.captures[value.name][1]
 
     def visit_Tuple(self, node: ast.Tuple | ast.List) -> Value:
         return Seq(tuple(self.elements(node.elts, self.snapshot)))

@@ -43,6 +43,8 @@ class Frame:
     live: Liveness
     # The names that the function assigns: they are its own, before it has done so too.
     own: set[str]
+    # Of the function of a collective, or of what that calls.
+    in_region: bool = False
     # Of each loop around, the innermost last, the flag that says whether it was left.
     loops: list[str] = field(default_factory=list)
 
@@ -53,3 +55,9 @@ class Frame:
         if name in self.own:
             return Undefined(f"'{name}' has no value yet: it is a variable of this function, which assigns it later")
         return MISSING if self.outer is None else self.outer.find(name)
+
+    def comes_from_region(self, name: str) -> bool:
+        """Whether a variable belongs to the function of a collective, not to what is around that."""
+        if name in self.variables:
+            return self.in_region
+        return isinstance(self.outer, Frame) and self.outer.comes_from_region(name)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .. import collectives as f
 from ..compiler import Compiler
 from ..compiler.emitter import Line, quote
 from ..compiler.registry import lowers
-from ..compiler.values import Const, Memory, Seq, Tile, Value, View, Window
+from ..compiler.values import Const, Memory, Scalar, Seq, Tile, Value, View, Window
 from ..dtypes import F32, I32, DType
 from .operands import KINDS, a_team
 
@@ -111,6 +111,7 @@ def _region(
     wanted: list[tuple[DType, int | None, str]] | None,
 ) -> tuple[list[Line], list[Tile]]:
     place, lines = c.place, list[Line]()
+    c.captures = {}
     with c.emitter.region(), c.emitter.into(lines, 1):
         result = c.region_of(function, list(arguments))
         c.place = place
@@ -127,6 +128,13 @@ def _region(
         operands = ", ".join(t.name for t in tiles), ", ".join(t.type for t in tiles)
         c.emitter.emit(f"comms.yield {operands[0]} : {operands[1]}", place)
     c.in_region = False
+    if c.captures and keyword == "produce":
+        used = next(iter(c.captures.values()))[0]
+        c.fail(
+            f"the function for produce uses {used.describe()} of the kernel around it, but gets the inputs' rows alone",
+            "use it in consume, or in a loop over the rows before",
+        )
+    arguments = [*arguments, *(tile for _, tile in c.captures.values())]
     parameters = ", ".join(f"{t.name}: {t.type}" for t in arguments)
     head = Line(f"{keyword} ({parameters}) {{", c.emitter.depth, None)
     return [head, *lines], tiles
@@ -191,6 +199,7 @@ def _emit(
         if not wire:
             _last(c, next(a for a in e.inputs if None in a.shape))
         regions.append(_consumed(c, e, consume, wire))
+        e.args.extend(_kept(c, value, tile) for value, tile in c.captures.values())
     elif e.args:
         c.fail(f"{e.name} has args but no function that reads them", "pass consume=lambda tile, …: …")
     text = f"comms.{e.name} {lead}{group.name} ins({_list(e.inputs)}) outs({_list(e.outs)})"
@@ -205,6 +214,14 @@ def _emit(
         c.emitter.splice(region)
         last = i + 1 == len(regions)
         c.emitter.emit("}" + (tail if last else ""), place if last else None)
+
+
+def _kept(c: Compiler, value: Scalar | Tile, tile: Tile) -> Memory:
+    """A number of the kernel as a row that all rows share: regions see memory alone."""
+    memory = Memory("", (1, tile.length), tile.dtype, "kept")
+    memory = replace(memory, name=c.result(f"comms.scratch : {memory.type}"))
+    c.store_tile(memory, Const(0), c.tile(value, tile.length, tile.dtype))
+    return memory
 
 
 def _attributes(c: Compiler, **attributes: Value) -> str:
