@@ -15,12 +15,14 @@ def _uneven(rank: int, size: int, dtype: torch.dtype) -> str:
     """Each rank sends rank + 1 elements to each other."""
     sent = [torch.ones(rank + 1, dtype=dtype) for _ in range(size)]
     got = [torch.zeros(peer + 1, dtype=dtype) for peer in range(size)]
-    return error_of(lambda: dist.all_to_all(got, sent))
+    said: str = error_of(lambda: dist.all_to_all(got, sent))
+    return said
 
 
 def _lists(rank: int, size: int) -> str:
     parts = [torch.empty(peer + 1) for peer in range(size)]
-    return error_of(lambda: dist.all_gather(parts, torch.ones(rank + 1)))
+    said: str = error_of(lambda: dist.all_gather(parts, torch.ones(rank + 1)))
+    return said
 
 
 def sizes(rank: int, size: int) -> list[str]:
@@ -29,14 +31,15 @@ def sizes(rank: int, size: int) -> list[str]:
 
     def gathers(elements: int) -> str:
         whole = torch.empty(elements * size, dtype=torch.int64)
-        return error_of(lambda: dist.all_gather_into_tensor(whole, torch.ones(elements, dtype=torch.int64)))
+        said: str = error_of(lambda: dist.all_gather_into_tensor(whole, torch.ones(elements, dtype=torch.int64)))
+        return said
 
-    said = [
+    told = [
         gathers(2 * size) if other else _uneven(rank, size, torch.float32),
         gathers(size) if other else _lists(rank, size),
     ]
     assert _uneven(rank, size, torch.float32) == ""
-    return said
+    return told
 
 
 def second_step(rank: int, size: int) -> str:
