@@ -5,6 +5,8 @@
 // CHECK-NOT: comms.check_bounds
 
 // A tail: the offset cancels in offset + (1000 - offset).
+// CHECK: comms.kernel @tail(
+// CHECK-NOT: comms.check_bounds
 comms.kernel @tail(%x: memref<1000xf32>) {
   %c4 = arith.constant 4 : index
   %c256 = arith.constant 256 : index
@@ -22,6 +24,8 @@ comms.kernel @tail(%x: memref<1000xf32>) {
 }
 
 // The same in a part that a rank found at run time owns.
+// CHECK: comms.kernel @tail_of_part(
+// CHECK-NOT: comms.check_bounds
 comms.kernel @tail_of_part(%x: memref<8x1000xf32>) attributes {ranks = 8 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -48,6 +52,8 @@ comms.kernel @tail_of_part(%x: memref<8x1000xf32>) attributes {ranks = 8 : i64} 
 }
 
 // Counters are multiples of their step.
+// CHECK: comms.kernel @strided(
+// CHECK-NOT: comms.check_bounds
 comms.kernel @strided(%x: memref<1024xf32>) {
   %c0 = arith.constant 0 : index
   %c256 = arith.constant 256 : index
@@ -62,6 +68,8 @@ comms.kernel @strided(%x: memref<1024xf32>) {
 }
 
 // A condition around the access.
+// CHECK: comms.kernel @guarded(
+// CHECK-NOT: comms.check_bounds
 comms.kernel @guarded(%x: memref<100xf32>, %i: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -92,6 +100,8 @@ comms.kernel @guarded(%x: memref<100xf32>, %i: index) {
 }
 
 // A loop whose bound is the extent of a tile.
+// CHECK: comms.kernel @nested(
+// CHECK-NOT: comms.check_bounds
 comms.kernel @nested(%x: memref<1000xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -112,6 +122,8 @@ comms.kernel @nested(%x: memref<1000xf32>) {
 }
 
 // Slots of channels, for every protocol and pattern, and a signal of each peer.
+// CHECK: comms.kernel @channels(
+// CHECK-NOT: comms.check_bounds
 comms.kernel @channels(%x: memref<500xf32>, %s: !comms.signal<8>) attributes {ranks = 8 : i64, lsa_size = 4 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -29,7 +29,7 @@ comms.kernel @multicast(%x: memref<512xbf16>, %y: memref<512xbf16>) attributes {
     // CHECK-NEXT: comms.tile_store %[[TILE]], %[[OWN]][%[[AT]]]
     comms.send %tile on %ch[%t] : tensor<64xbf16>, !comms.channel<pull, 64xbf16>
   }
-  // CHECK: comms.barrier %[[TEAM]] block
+  // CHECK: comms.barrier %[[TEAM]] block{{$}}
   comms.channel_barrier %ch : !comms.channel<pull, 64xbf16>
   // CHECK: scf.for
   scf.for %t = %b to %c8 step %n {
@@ -77,7 +77,7 @@ comms.kernel @subteam(%x: memref<8xi32>) attributes {ranks = 8 : i64, lsa_size =
   %team = comms.team_split %lsa outer 2
   // CHECK: comms.rank %[[TEAM]]
   %ch = comms.channel 0 pairwise over %team slots 3 : !comms.channel<pull, 8xi32>
-  // CHECK: comms.barrier %[[TEAM]] block
+  // CHECK: comms.barrier %[[TEAM]] block{{$}}
   comms.channel_barrier %ch : !comms.channel<pull, 8xi32>
   // CHECK: comms.peer %{{.*}} at %{{.*}} of %[[TEAM]]
   %got = comms.recv %ch[%c0] from %c0 : !comms.channel<pull, 8xi32> -> tensor<8xi32>

@@ -30,7 +30,7 @@ comms.kernel @multicast(%x: memref<512xbf16>, %y: memref<512xbf16>) attributes {
     // CHECK: comms.tile_store %[[TILE]], %[[PART]][%[[AT]]]
     comms.send %tile on %ch[%t] : tensor<64xbf16>, !comms.channel<push, 64xbf16>
   }
-  // CHECK: comms.barrier %[[TEAM]] block
+  // CHECK: comms.barrier %[[TEAM]] block{{$}}
   comms.channel_barrier %ch : !comms.channel<push, 64xbf16>
   // CHECK: scf.for
   scf.for %t = %b to %c8 step %n {
@@ -75,7 +75,7 @@ comms.kernel @pairs(%x: memref<64xf32>) attributes {ranks = 4 : i64} {
   %tile = comms.tile_load %x[%c0] : memref<64xf32> -> tensor<64xf32>
   // CHECK: comms.peer %{{.*}} at %c0 of %[[PAIR]]
   comms.send %tile on %ch[%c0] to %c0 : tensor<64xf32>, !comms.channel<push, 64xf32>
-  // CHECK: comms.barrier %[[PAIR]] block
+  // CHECK: comms.barrier %[[PAIR]] block{{$}}
   comms.channel_barrier %ch : !comms.channel<push, 64xf32>
   comms.return
 }
