@@ -109,6 +109,24 @@ def _ask(name: str, *arguments: Any) -> Any:
     return answer[1] if len(answer) == 2 else tuple(answer)[1:]
 
 
+def _number(value: Any, kind: str, what: str) -> np.ndarray[Any, Any]:
+    """A number of a kernel, which keeps its value: 3.5 is no i32, and 300 no i8."""
+    import numpy as np
+
+    whole = kind.startswith("i")
+    try:
+        exact: int | float = float(value)
+        if whole:
+            exact = int(value) if exact.is_integer() and not hasattr(value, "__index__") else operator.index(value)
+    except (TypeError, ValueError, OverflowError):
+        wanted = "whole number" if whole else "number"
+        raise errors.UsageError(f"{what} is {value!r}, where a {wanted} ({kind}) is wanted") from None
+    try:
+        return np.array(exact, numpy_type(kind))
+    except OverflowError:
+        raise errors.UsageError(f"{what} is {value!r}, which does not fit {kind}") from None
+
+
 class GroupKernel(Signature):
     """A kernel that a group has compiled. Called with its arguments, in order or by name."""
 
@@ -122,9 +140,7 @@ class GroupKernel(Signature):
         if kind in ("signal", "counter"):
             return None
         if kind == "scalar":
-            import numpy as np
-
-            return view(np.array(value, dtype=numpy_type(self.number_type(argument))), what)
+            return view(_number(value, self.number_type(argument), what), what)
         seen = self._group._view(value, what, written=True)
         self.check(argument, "i8" if seen.type == "i1" else seen.type, seen.shape)
         return seen

@@ -14,7 +14,9 @@ using namespace commsir::driver;
 
 /// What did not change is not written: the caller may not be allowed to.
 void Session::copyToHost(World &world) {
-  if (!host)
+  // What depends on the schedule is no result: the arrays stay what the run was
+  // given, which a saved run begins with.
+  if (!host || report.exitCode == ExitWrongResult)
     return;
   for (const HostArray &array : host->arrays) {
     llvm::ArrayRef<char> memory =

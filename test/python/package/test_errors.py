@@ -83,6 +83,38 @@ def test_a_saved_run_has_the_inputs(tmp_path: pathlib.Path) -> None:
         commsir.replay(path)
 
 
+RACE = """
+comms.kernel @race(%x: !comms.window<4xf32>, %y: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant dense<1.0> : tensor<4xf32>
+  %team = comms.team world
+  %me = comms.rank %team
+  %peer = arith.subi %c1, %me : index
+  %own = comms.local %x : !comms.window<4xf32> -> memref<4xf32>
+  %old = comms.tile_load %own[%c0] : memref<4xf32> -> tensor<4xf32>
+  %new = arith.addf %old, %one : tensor<4xf32>
+  comms.tile_store %new, %own[%c0] : tensor<4xf32>, memref<4xf32>
+  %there = comms.peer %x at %peer of %team : !comms.window<4xf32> -> memref<4xf32>
+  %seen = comms.tile_load %there[%c0] : memref<4xf32> -> tensor<4xf32>
+  comms.tile_store %seen, %y[%c0] : tensor<4xf32>, memref<4xf32>
+  comms.return
+}
+"""
+
+
+def test_a_saved_race_begins_with_the_inputs(tmp_path: pathlib.Path) -> None:
+    """The kernel writes its input in place."""
+    x = [np.zeros(4, np.float32) for _ in range(2)]
+    y = [np.zeros(4, np.float32) for _ in range(2)]
+    with pytest.raises(commsir.MismatchError) as caught:
+        commsir.simulate(RACE, ranks=2, arrays={"x": x, "y": y}, check=False, seed=1, fuzz=30)
+    assert not np.any(x), "what depends on the schedule is no result"
+    with pytest.raises(commsir.MismatchError) as again:
+        commsir.replay(caught.value.save(tmp_path / "run.commsir"))
+    assert str(again.value) == str(caught.value)
+
+
 def test_files_that_are_no_runs(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "run.commsir"
     with pytest.raises(commsir.UsageError, match="no saved run"):

@@ -331,6 +331,17 @@ def test_kernels_of_all_kinds(tmp_path: pathlib.Path) -> None:
         x, mask = np.zeros(8, np.float32), np.zeros(8, np.bool_)
         group.kernel(PUT)(x, mask, at=3, n=2.5)
         assert x.tolist() == [0, 0, 0, 2.5, 0, 0, 0, 0]
+        group.kernel(PUT)(x, mask, at=np.float64(4.0), n=np.int8(7))
+        assert x[4] == 7
+        for wrong, words in (
+            ({"at": 3.5}, "3.5, where a whole number"),
+            ({"at": "a"}, "'a', where"),
+            ({"n": [1]}, "where"),
+        ):
+            with pytest.raises(commsir.UsageError, match=words):
+                group.kernel(PUT)(x, mask, **{"at": 3, "n": 1.0} | wrong)
+        with pytest.raises(commsir.UsageError, match="does not fit i64"):
+            group.kernel(PUT)(x, mask, at=1 << 70, n=1.0)
 
 
 CONCURRENT = """
