@@ -115,9 +115,10 @@ def _number(value: Any, kind: str, what: str) -> np.ndarray[Any, Any]:
 
     whole = kind.startswith("i")
     try:
-        exact: int | float = float(value)
+        near = float(value)
+        exact: int | float = near
         if whole:
-            exact = int(value) if exact.is_integer() and not hasattr(value, "__index__") else operator.index(value)
+            exact = int(near) if near.is_integer() and not hasattr(value, "__index__") else operator.index(value)
     except (TypeError, ValueError, OverflowError):
         wanted = "whole number" if whole else "number"
         raise errors.UsageError(f"{what} is {value!r}, where a {wanted} ({kind}) is wanted") from None
