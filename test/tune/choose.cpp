@@ -253,6 +253,30 @@ TEST(Table, OtherMachines) {
   EXPECT_EQ(chooseFrom(tables, ask("broadcast", 1024)).source, "cost model");
 }
 
+TEST(Table, TypesThatTheSameProtocolsCarryTellOfEachOther) {
+  Tables tables = tablesOf(R"({"format": "commsir-table-1",
+ "device": "NVIDIA H200", "chip": "sm_90", "ranks": 4, "date": "2026-01-02",
+ "recipes": [["one_shot", "lamport", 64, 1, 1, 1056],
+             ["ring", "ll", 128, 1, 1, 64],
+             ["one_shot", "ll128", 128, 1, 1, 64]],
+ "sections": [
+  {"op": "all_reduce", "type": "bf16", "points": [[1024, 0, 2, 1, 3]]},
+  {"op": "all_reduce", "type": "i32", "points": [[1024, 1, 5, 2, 4]]},
+  {"op": "broadcast", "type": "bf16", "points": [[1024, 2, 3]]}]})");
+  auto way = [&](const char *op, const char *type) {
+    Way best = chooseFrom(tables, ask(op, 1024, type)).way;
+    return best.algorithm + "/" + best.protocol;
+  };
+  EXPECT_EQ(way("all_reduce", "bf16"), "one_shot/lamport");
+  EXPECT_EQ(way("all_reduce", "f32"), "one_shot/lamport");
+  EXPECT_EQ(way("all_reduce", "i32"), "one_shot/ll128");
+  // They have no bits to spare for poison.
+  EXPECT_EQ(way("all_reduce", "i8"), "one_shot/ll128");
+  EXPECT_EQ(way("all_reduce", "f8E4M3FN"), "one_shot/ll128");
+  // Nothing fits: bytes are bytes.
+  EXPECT_EQ(way("broadcast", "i8"), "one_shot/ll128");
+}
+
 TEST(Table, PruningKeepsWhatIsNeededBetweenSizes) {
   Table table = llvm::cantFail(parseTable(kTable, "t.json"));
   prune(table, 1.3);
