@@ -324,6 +324,14 @@ static group::CollectiveCall callOf(const commsir_collective &call,
   return made;
 }
 
+static std::vector<group::Array> listOf(const commsir_part *parts,
+                                        size_t count) {
+  std::vector<group::Array> made;
+  for (size_t i = 0; parts && i < count; ++i)
+    made.push_back({parts[i].data, parts[i].elements});
+  return made;
+}
+
 static group::CollectiveTexts textsOf(const commsir_collective &call) {
   return {call.op,
           call.reduction,
@@ -352,6 +360,21 @@ commsir_status commsir_group_collective(commsir_group *group,
     if (!error && !call->send_counts)
       group->collectives.remember(texts, made);
     return report(std::move(error));
+  });
+}
+
+commsir_status commsir_group_collective_parts(commsir_group *group,
+                                              const commsir_collective *call,
+                                              const commsir_parts *parts,
+                                              void *stream) {
+  return guard([&] {
+    if (!group || !call || !parts)
+      return isNull("an argument of commsir_group_collective_parts");
+    group::CollectiveCall made = callOf(*call, group->group->options().ranks);
+    made.inputParts = listOf(parts->inputs, parts->input_count);
+    made.outputParts = listOf(parts->outputs, parts->output_count);
+    made.partElements = parts->elements;
+    return report(group->collectives.run(made, stream));
   });
 }
 

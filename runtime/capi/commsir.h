@@ -221,6 +221,24 @@ typedef struct {
 COMMSIR_API commsir_status commsir_group_collective(commsir_group *,
                                                     const commsir_collective *,
                                                     void *stream);
+/* A collective on arrays whose parts lie by themselves, in place of `input` or
+ * `output` of the call: `inputs`, `outputs` are one a rank, or one where the
+ * array is one part; null: that array is whole. A part may have less than
+ * `elements`, which is the most that any has, and the same on all ranks. */
+typedef struct {
+  void *data;
+  int64_t elements;
+} commsir_part;
+typedef struct {
+  const commsir_part *inputs;
+  size_t input_count;
+  const commsir_part *outputs;
+  size_t output_count;
+  int64_t elements;
+} commsir_parts;
+COMMSIR_API commsir_status commsir_group_collective_parts(
+    commsir_group *, const commsir_collective *, const commsir_parts *,
+    void *stream);
 /* Null: CommsIR compiles this call; else the reason why not, to be freed. */
 COMMSIR_API char *commsir_group_why_not(commsir_group *,
                                         const commsir_collective *);

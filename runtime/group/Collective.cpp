@@ -140,7 +140,7 @@ private:
 
 /// Memory for arrays that a kernel cannot take where they lie.
 struct Scratch {
-  enum Use { Packed, Unpacked, Sizes, Sent, Received, kUses };
+  enum Use { Packed, Unpacked, Sizes, kUses };
   char *memory = nullptr;
   size_t bytes = 0;
   /// That it is part of; 0: none.
@@ -171,7 +171,9 @@ static Key keyOf(const CollectiveCall &call) {
   Key key;
   key << call.op << call.reduction << call.elementType << call.typeName
       << call.root << call.peer << call.input.elements << call.output.elements
-      << call.algorithm << call.protocol;
+      << call.algorithm << call.protocol << call.partElements
+      << static_cast<int64_t>(call.inputParts.size())
+      << static_cast<int64_t>(call.outputParts.size());
   return key;
 }
 
@@ -220,6 +222,10 @@ struct Collectives::Impl {
   llvm::Expected<bool> runDirectly(const Shape &shape);
   llvm::Error runPiece(PlainPlan &plan, int64_t first, int64_t count,
                        uint64_t capture, void *stream);
+  llvm::Error runParts(const Shape &shape, int64_t first, int64_t elements);
+  llvm::Error copyParts(llvm::ArrayRef<Array> list, const Shape &shape,
+                        int64_t first, int64_t count, size_t pitch,
+                        char *scratch, bool in, void *stream);
   llvm::Error runWhole(PlainPlan &plan, void *stream);
   llvm::Error runPlan(PlainPlan &plan, bool isDirect, void *stream);
   llvm::Error launch(const Shape &shape, int64_t elements, GroupKernel &kernel,
@@ -431,7 +437,7 @@ llvm::Error Collectives::Impl::launch(const Shape &shape, int64_t elements,
 /// and what one rank sent may be in the output before what goes to the next has
 /// left. Other operations write where nothing is read any more.
 static bool writesOverInput(const Shape &shape) {
-  if (shape.op != "all_to_all")
+  if (shape.op != "all_to_all" || !shape.input || !shape.output)
     return false;
   size_t part = shape.elements * shape.elementBytes;
   std::less<const char *> isBefore;
@@ -450,15 +456,19 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
   if ((group.onGpu() || count < shape.chunk) &&
       !deservesOwn(shape, count, capture))
     elements = sizeClass(count);
+  if (shape.takesParts(elements))
+    return runParts(shape, first, elements);
   size_t width = shape.elementBytes, bytes = count * width;
   size_t whole = shape.elements * width, padded = elements * width;
   bool cuts = count != shape.elements;
   char *from = shape.input ? shape.input + first * width : nullptr;
   char *to = shape.output ? shape.output + first * width : nullptr;
-  bool pack = from && (elements != count || (cuts && shape.inputParts > 1) ||
-                       !isAligned(from) || writesOverInput(shape));
-  bool unpack = to && (elements != count || (cuts && shape.outputParts > 1) ||
-                       !isAligned(to));
+  bool pack = !shape.inputList.empty() ||
+              (from && (elements != count || (cuts && shape.inputParts > 1) ||
+                        !isAligned(from) || writesOverInput(shape)));
+  bool unpack = !shape.outputList.empty() ||
+                (to && (elements != count || (cuts && shape.outputParts > 1) ||
+                        !isAligned(to)));
   Shelf &shelf = shelfOf(shape.members);
   std::string key = shape.key() + " " + std::to_string(elements);
   auto kept = find(shelf, key, shape.members, shape.text, stream,
@@ -473,8 +483,12 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
     auto buffer = take(Scratch::Packed, padded * shape.inputParts, capture);
     if (!buffer)
       return buffer.takeError();
-    if (llvm::Error error = group.copy(*buffer, padded, from, whole, bytes,
-                                       shape.inputParts, stream))
+    llvm::Error error =
+        from ? group.copy(*buffer, padded, from, whole, bytes, shape.inputParts,
+                          stream)
+             : copyParts(shape.inputList, shape, first, count, padded, *buffer,
+                         /*in=*/true, stream);
+    if (error)
       return error;
     from = *buffer;
   }
@@ -486,15 +500,129 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
   }
   staged |= pack || unpack;
   // In a capture a size is not counted.
-  if (elements == count && !cuts && !capture)
+  if (elements == count && !cuts && !capture && shape.inputList.empty() &&
+      shape.outputList.empty())
     keep(plan, shelf, **kept);
   if (llvm::Error error =
           launch(shape, elements, *(*kept)->kernel, from, result, stream))
     return error;
   if (!unpack)
     return llvm::Error::success();
+  if (!to)
+    return copyParts(shape.outputList, shape, first, count, padded, result,
+                     /*in=*/false, stream);
   return group.copy(to, whole, result, padded, bytes, shape.outputParts,
                     stream);
+}
+
+namespace {
+/// What is left of a part, as much as a kernel takes at the most.
+struct PartPiece {
+  /// In the array, and where the kernel takes it.
+  char *place, *used;
+  size_t bytes;
+};
+} // namespace
+
+/// The pieces of an array from element `first` on. Those of less than
+/// `elements`, or all that are to be `apart`, are taken in scratch memory.
+static llvm::SmallVector<PartPiece, 16> piecesOf(const Shape &shape,
+                                                 bool isInput, int64_t first,
+                                                 int64_t elements,
+                                                 char *scratch, bool apart) {
+  size_t width = shape.elementBytes, most = elements * width;
+  char *whole = isInput ? shape.input : shape.output;
+  llvm::ArrayRef<Array> list = isInput ? shape.inputList : shape.outputList;
+  int64_t count = isInput ? shape.inputParts : shape.outputParts;
+  bool isThere = isInput ? shape.hasInput : shape.hasOutput;
+  llvm::SmallVector<PartPiece, 16> pieces;
+  for (int64_t part = 0; part < count; ++part, scratch += most) {
+    PartPiece piece = {nullptr, scratch, 0};
+    if (isThere) {
+      bool isWhole = list.empty();
+      int64_t has = (isWhole ? shape.elements : list[part].elements) - first;
+      piece.bytes = std::clamp<int64_t>(has, 0, elements) * width;
+      piece.place = (isWhole ? whole + part * shape.elements * width
+                             : static_cast<char *>(list[part].data)) +
+                    first * width;
+      if (piece.bytes == most && !apart)
+        piece.used = piece.place;
+    }
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+/// Up to `elements` of each part, by a kernel that takes them where they lie:
+/// so each is copied twice on its way, to a channel and from there.
+llvm::Error Collectives::Impl::runParts(const Shape &shape, int64_t first,
+                                        int64_t elements) {
+  size_t bytes = elements * shape.elementBytes;
+  std::string key = "parts " + shape.key() + " " + std::to_string(elements);
+  auto kept = find(shelfOf({}), key, {}, shape.text, nullptr,
+                   [&] { return shape.writeParts(elements); });
+  if (!kept)
+    return kept.takeError();
+  auto packed = take(Scratch::Packed, bytes * shape.inputParts, 0);
+  if (!packed)
+    return packed.takeError();
+  auto unpacked = take(Scratch::Unpacked, bytes * shape.outputParts, 0);
+  if (!unpacked)
+    return unpacked.takeError();
+  auto in =
+      piecesOf(shape, true, first, elements, *packed, writesOverInput(shape));
+  auto out =
+      piecesOf(shape, false, first, elements, *unpacked, /*apart=*/false);
+  auto copy = [&](char *to, const char *from, size_t count) {
+    if (to == from || !count)
+      return;
+    staged = true;
+    std::memmove(to, from, count);
+  };
+  llvm::SmallVector<Argument, 32> arguments;
+  for (const PartPiece &piece : in) {
+    copy(piece.used, piece.place, piece.bytes);
+    arguments.push_back({piece.used, bytes});
+  }
+  for (const PartPiece &piece : out)
+    arguments.push_back({piece.used, bytes});
+  if (llvm::Error error =
+          group.launch(*(*kept)->kernel, arguments, /*stream=*/nullptr))
+    return error;
+  if (!shape.hasOutput)
+    return llvm::Error::success();
+  int64_t own = group.options().rank;
+  for (auto [i, piece] : llvm::enumerate(out)) {
+    const PartPiece &source = in[in.size() == 1 ? 0 : own];
+    bool isOwn = shape.hasInput && (out.size() == 1 || int64_t(i) == own);
+    if (isOwn && piece.place != source.place)
+      std::memmove(piece.place, source.used,
+                   std::min(piece.bytes, source.bytes));
+    else if (!isOwn)
+      copy(piece.place, piece.used, piece.bytes);
+  }
+  return llvm::Error::success();
+}
+
+/// Elements [first, first + count) of each part that has them, into scratch
+/// memory (`in`) or from there.
+llvm::Error Collectives::Impl::copyParts(llvm::ArrayRef<Array> list,
+                                         const Shape &shape, int64_t first,
+                                         int64_t count, size_t pitch,
+                                         char *scratch, bool in, void *stream) {
+  size_t width = shape.elementBytes;
+  for (const Array &part : list) {
+    int64_t has = std::clamp<int64_t>(part.elements - first, 0, count);
+    size_t bytes = has * width;
+    char *at = static_cast<char *>(part.data) + first * width;
+    if (bytes)
+      if (llvm::Error error =
+              group.copy(in ? scratch : at, bytes, in ? at : scratch, bytes,
+                         bytes, 1, stream))
+        return error;
+    scratch += pitch;
+  }
+  return llvm::Error::success();
 }
 
 /// Whether a size is used so often that it gets a kernel of its own, and is
@@ -565,6 +693,7 @@ llvm::Expected<bool> Collectives::Impl::agreeOnWindow(Collectives &collectives,
   bool isApart = shape.input + part * shape.inputParts <= shape.output ||
                  shape.output + bytes <= shape.input ||
                  (shape.op == "all_gather" && shape.input == gathered);
+  isApart &= shape.input && shape.output;
   uint64_t place = isApart ? group.symmetricPlace(shape.output, bytes) : 0;
   auto own = static_cast<int64_t>(place);
   // The most of both is their own only when all are equal.
@@ -607,7 +736,8 @@ llvm::Expected<bool> Collectives::Impl::runDirectly(const Shape &shape) {
 /// Whether it takes the arrays where they lie, by a kernel that is its own.
 bool Collectives::Impl::isPlain(const PlainPlan &plan) const {
   const Shape &shape = plan.shape;
-  return isCurrent(plan) && shape.elements && isAligned(shape.input) &&
+  return isCurrent(plan) && shape.elements && shape.inputList.empty() &&
+         shape.outputList.empty() && isAligned(shape.input) &&
          isAligned(shape.output) && !writesOverInput(shape);
 }
 
@@ -657,6 +787,7 @@ bool Collectives::Impl::point(Shape &shape, const Array &input,
                               const Array &output) {
   shape.input = shape.hasInput ? static_cast<char *>(input.data) : nullptr;
   shape.output = shape.hasOutput ? static_cast<char *>(output.data) : nullptr;
+  shape.inputList = shape.outputList = {};
   return bool(shape.input) == shape.hasInput &&
          bool(shape.output) == shape.hasOutput;
 }
@@ -666,10 +797,8 @@ llvm::Expected<PlainPlan *>
 Collectives::Impl::planOf(const CollectiveCall &call) {
   Key key = keyOf(call);
   auto known = plain.find(key.str());
-  if (known != plain.end()) {
-    if (point(known->second.shape, call.input, call.output))
-      return &known->second;
-  }
+  if (known != plain.end() && pointAt(known->second.shape, call))
+    return &known->second;
   auto shape = resolveShape(call, group);
   if (!shape)
     return shape.takeError();
@@ -717,48 +846,38 @@ llvm::Error Collectives::Impl::runVarying(Collectives &collectives,
   auto largest = exchangeSizes(collectives, call.sendCounts, heard, stream);
   if (!largest)
     return largest.takeError();
-  size_t width = *elementBytesOf(call.elementType);
-  // A size that has a kernel.
-  int64_t part = *largest ? sizeClass(*largest) : 0;
-  size_t pitch = part * width;
-  auto in = take(Scratch::Sent, pitch * ranks, 0);
-  if (!in)
-    return in.takeError();
-  auto out = take(Scratch::Received, pitch * ranks, 0);
-  if (!out)
-    return out.takeError();
-  auto copy = [&](char *to, const char *from, size_t bytes) {
-    return bytes ? group.copy(to, bytes, from, bytes, bytes, 1, stream)
-                 : llvm::Error::success();
-  };
-  auto *from = static_cast<const char *>(call.input.data);
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    size_t bytes = call.sendCounts[rank] * width;
-    if (llvm::Error error = copy(*in + rank * pitch, from, bytes))
-      return error;
-    from += bytes;
-  }
   CollectiveCall exchange;
   exchange.op = "all_to_all";
   exchange.elementType = call.elementType;
   exchange.typeName = call.typeName;
-  exchange.input = {*in, part * ranks};
-  exchange.output = {*out, part * ranks};
-  if (llvm::Error error = collectives.run(exchange, stream))
-    return error;
-  auto *to = static_cast<char *>(call.output.data);
-  for (int64_t rank = 0; rank < ranks; ++rank) {
+  // On a GPU in one launch, of a size that has a kernel.
+  exchange.partElements =
+      group.onGpu() && *largest ? sizeClass(*largest) : *largest;
+  size_t width = *elementBytesOf(call.elementType);
+  auto cut = [&](const Array &array, llvm::ArrayRef<int64_t> counts,
+                 std::vector<Array> &parts) {
+    auto *at = static_cast<char *>(array.data);
+    for (int64_t count : counts) {
+      parts.push_back({at, count});
+      at += count * width;
+    }
+  };
+  cut(call.input, call.sendCounts, exchange.inputParts);
+  cut(call.output, call.recvCounts, exchange.outputParts);
+  // What is not as expected is not written.
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    if (heard[rank] != call.recvCounts[rank])
+      exchange.outputParts[rank].elements = 0;
+  if (*largest)
+    if (llvm::Error error = collectives.run(exchange, stream))
+      return error;
+  for (int64_t rank = 0; rank < ranks; ++rank)
     if (heard[rank] != call.recvCounts[rank])
       return refuse(Kind::Disagree,
                     "rank " + llvm::Twine(rank) + " sends " +
                         llvm::Twine(heard[rank]) + " elements to rank " +
                         llvm::Twine(group.options().rank) + ", which expects " +
                         llvm::Twine(call.recvCounts[rank]));
-    size_t bytes = heard[rank] * width;
-    if (llvm::Error error = copy(to, *out + rank * pitch, bytes))
-      return error;
-    to += bytes;
-  }
   return llvm::Error::success();
 }
 

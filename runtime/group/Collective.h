@@ -48,10 +48,17 @@ struct CollectiveCall {
   /// all_to_all_v: elements to and from each rank; they lie one after the other
   /// in input and output, those of rank 0 first.
   std::vector<int64_t> sendCounts, recvCounts;
+  /// Where each part of the input, or of the output, lies when it is by itself,
+  /// in place of `input` or `output`: one a rank, or one where the array is one
+  /// part. A part may have less than `partElements`, which is the most of any
+  /// and the same on all ranks, also on those whose arrays are whole; 0: all
+  /// arrays are whole.
+  std::vector<Array> inputParts, outputParts;
+  int64_t partElements = 0;
 };
 
-/// The same, but for all_to_all_v, with texts that are the caller's during the
-/// call, as C has them; null is empty.
+/// The same, but for all_to_all_v and arrays in parts, with texts that are the
+/// caller's during the call, as C has them; null is empty.
 struct CollectiveTexts {
   const char *op = nullptr, *reduction = nullptr, *elementType = nullptr;
   const char *typeName = nullptr, *algorithm = nullptr, *protocol = nullptr;

@@ -15,6 +15,7 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace commsir;
 using namespace commsir::group;
@@ -135,8 +136,16 @@ static llvm::Error measure(const CollectiveCall &call, const Operation &kind,
   bool hasOutput = shape.hasOutput =
       call.op != "send" && (isRoot || !kind.rootReceives);
   int64_t in = call.input.elements, out = call.output.elements;
-  if (in < 0 || out < 0)
+  if (in < 0 || out < 0 || call.partElements < 0)
     return refuse(call, "an array has a negative number of elements");
+  bool isLarge = false;
+  auto count = [&](const std::vector<Array> &list, int64_t parts,
+                   int64_t &elements) {
+    if (!list.empty())
+      isLarge |= __builtin_mul_overflow(call.partElements, parts, &elements);
+  };
+  count(call.inputParts, shape.inputParts, in);
+  count(call.outputParts, shape.outputParts, out);
   if (hasInput && in % shape.inputParts)
     return refuse(call, "the input has " + llvm::Twine(in) +
                             " elements, which cannot be cut into one part for "
@@ -154,22 +163,62 @@ static llvm::Error measure(const CollectiveCall &call, const Operation &kind,
   // An array of the other ranks' may be as large as this one's times the ranks;
   // sizes that kernels are made for are a quarter larger at most.
   int64_t bytes = 0;
-  if (__builtin_mul_overflow(std::max(in, out),
-                             2 * shape.ranks * int64_t(shape.elementBytes),
-                             &bytes))
+  if (isLarge || __builtin_mul_overflow(
+                     std::max(in, out),
+                     2 * shape.ranks * int64_t(shape.elementBytes), &bytes))
     return refuse(call, "arrays of " + llvm::Twine(std::max(in, out)) +
                             " elements on each of " + llvm::Twine(shape.ranks) +
                             " ranks are larger than any memory");
   shape.elements = hasInput ? in / shape.inputParts : out / shape.outputParts;
-  if (hasInput)
-    shape.input = static_cast<char *>(call.input.data);
-  if (hasOutput)
-    shape.output = static_cast<char *>(call.output.data);
-  bool missing = shape.elements &&
-                 ((hasInput && !shape.input) || (hasOutput && !shape.output));
-  if (missing)
-    return refuse(call, "an array is a null pointer");
+  if (call.partElements && call.partElements != shape.elements)
+    return refuse(call, "the parts of an array have " +
+                            llvm::Twine(shape.elements) + " elements, not " +
+                            llvm::Twine(call.partElements));
+  if (!pointAt(shape, call) && shape.elements)
+    return refuse(call, call.partElements
+                            ? "there is one array for each part, none with "
+                              "more elements than are said to be the most, and "
+                              "none is a null pointer"
+                            : "an array is a null pointer");
   return llvm::Error::success();
+}
+
+/// Parts that lie one after the other are an array. False: they are not as
+/// `shape` wants them.
+static bool pointAt(const Shape &shape, const Array &whole,
+                    llvm::ArrayRef<Array> list, int64_t parts, char *&data,
+                    llvm::ArrayRef<Array> &apart) {
+  apart = {};
+  data = static_cast<char *>(whole.data);
+  if (list.empty())
+    return data != nullptr;
+  data = static_cast<char *>(list.front().data);
+  bool isWhole = data, fits = static_cast<int64_t>(list.size()) == parts;
+  char *next = data;
+  for (const Array &part : list) {
+    fits &= part.elements >= 0 && part.elements <= shape.elements &&
+            (part.data || !part.elements);
+    isWhole &= part.data == next && part.elements == shape.elements;
+    next += shape.elements * shape.elementBytes;
+  }
+  if (!isWhole) {
+    data = nullptr;
+    apart = list;
+  }
+  return fits;
+}
+
+bool commsir::group::pointAt(Shape &shape, const CollectiveCall &call) {
+  bool fits = true;
+  shape.input = shape.output = nullptr;
+  shape.inputList = shape.outputList = {};
+  if (shape.hasInput)
+    fits &= ::pointAt(shape, call.input, call.inputParts, shape.inputParts,
+                      shape.input, shape.inputList);
+  if (shape.hasOutput)
+    fits &= ::pointAt(shape, call.output, call.outputParts, shape.outputParts,
+                      shape.output, shape.outputList);
+  return fits;
 }
 
 /// Bytes of the arrays of all ranks in one launch on the CPU, and of one rank
@@ -183,17 +232,22 @@ static constexpr int64_t kLaunchBytes = 8 << 20, kLeastChunkBytes = 512 << 10,
 /// KiB; with a core each, that every rank reads all counts for more.
 static constexpr int64_t kOneShotBytes = 512 << 10;
 
+/// Elements of a tile of kernels on parts, which chunks are multiples of.
+static constexpr int64_t kPartTile = 2048;
+
 /// On the CPU all channels are read where their senders wrote them.
 static void chooseForCpu(Shape &shape) {
   shape.isChosen = shape.algorithm.empty() && shape.protocol.empty();
   int64_t parts = std::max(shape.inputParts, shape.outputParts);
-  int64_t chunk = std::clamp(kLaunchBytes / shape.ranks, kLeastChunkBytes,
-                             kMostChunkBytes);
+  int64_t chunk =
+      std::clamp(kLaunchBytes / shape.ranks, kLeastChunkBytes, kMostChunkBytes);
   // A pair has less memory for channels.
   if (!shape.members.empty())
     chunk = kLeastChunkBytes;
   shape.chunk =
       std::max<int64_t>(chunk / parts / int64_t(shape.elementBytes), 16);
+  if (shape.chunk > kPartTile)
+    shape.chunk -= shape.chunk % kPartTile;
   int64_t bytes = shape.elements * int64_t(shape.elementBytes);
   bool twoShot =
       shape.op == "all_reduce" && bytes * shape.ranks > kOneShotBytes;
@@ -318,6 +372,151 @@ KernelRequest Shape::write(int64_t elements, bool direct) const {
   request.protocol = protocol;
   request.blocks = onGpu ? 0 : 1;
   request.label = onGpu ? typeName : std::string();
+  return request;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels on parts
+//===----------------------------------------------------------------------===//
+
+/// Ranks for whose parts a kernel has an argument each.
+static constexpr int64_t kPartRanks = 16;
+
+/// Bytes of a part below which parts are packed: that takes no time.
+static constexpr int64_t kLeastPartBytes = 32 << 10;
+
+bool Shape::takesParts(int64_t elements) const {
+  return !onGpu && isChosen && ranks > 1 && ranks <= kPartRanks &&
+         elements % kPartTile == 0 &&
+         elements * int64_t(elementBytes) >= kLeastPartBytes &&
+         (op == "all_to_all" || op == "all_gather" || op == "gather" ||
+          op == "scatter");
+}
+
+namespace {
+/// Writes a kernel that moves each part by itself: a collective of the dialect
+/// is on arrays in which parts lie one after the other.
+class PartsKernel {
+public:
+  PartsKernel(const Shape &shape, int64_t elements)
+      : shape(shape), slots(elements / kPartTile),
+        array("memref<" + std::to_string(elements) + "x" + shape.elementType +
+              ">"),
+        tile("tensor<" + std::to_string(kPartTile) + "x" + shape.elementType +
+             ">"),
+        channel("!comms.channel<pull, " + std::to_string(kPartTile) + "x" +
+                shape.elementType + ">") {}
+  std::string write();
+
+private:
+  void open();
+  /// `body` on the rank of that number, or on all others.
+  void on(int64_t rank, bool isThat, llvm::function_ref<void()> body);
+  void loop(llvm::function_ref<void()> body);
+  void send(int64_t part, int64_t to);
+  void receive(int64_t part, int64_t from);
+  bool gathersAll() const { return shape.op == "all_gather"; }
+
+  const Shape &shape;
+  const int64_t slots;
+  const std::string array, tile, channel;
+  std::string text;
+  llvm::raw_string_ostream os{text};
+  unsigned conditions = 0;
+};
+} // namespace
+
+void PartsKernel::open() {
+  os << "comms.kernel @" << shape.op << "(";
+  for (int64_t i = 0; i < shape.inputParts; ++i)
+    os << (i ? ", " : "") << "%x" << i << ": " << array;
+  for (int64_t i = 0; i < shape.outputParts; ++i)
+    os << ", %y" << i << ": " << array;
+  os << ") {\n  %team = comms.team world\n  %own = comms.rank %team\n";
+  for (int64_t rank = 0; rank < shape.ranks; ++rank)
+    os << "  %r" << rank << " = arith.constant " << rank << " : index\n";
+  os << "  %slots = arith.constant " << slots << " : index\n"
+     << "  %tile = arith.constant " << kPartTile << " : index\n"
+     << "  %channel = comms.channel 0 "
+     << (gathersAll() ? "multicast" : "pairwise") << " over %team slots "
+     << slots << " : " << channel << "\n";
+}
+
+void PartsKernel::on(int64_t rank, bool isThat,
+                     llvm::function_ref<void()> body) {
+  unsigned number = conditions++;
+  os << "  %c" << number << " = arith.cmpi " << (isThat ? "eq" : "ne")
+     << ", %own, %r" << rank << " : index\n  scf.if %c" << number << " {\n";
+  body();
+  os << "  }\n";
+}
+
+void PartsKernel::loop(llvm::function_ref<void()> body) {
+  os << "  scf.for %t = %r0 to %slots step %r1 {\n"
+        "    %at = arith.muli %t, %tile : index\n";
+  body();
+  os << "  }\n";
+}
+
+void PartsKernel::send(int64_t part, int64_t to) {
+  loop([&] {
+    os << "    %v = comms.tile_load %x" << part << "[%at] : " << array << " -> "
+       << tile << "\n    comms.send %v on %channel[%t] ";
+    if (!gathersAll())
+      os << "to %r" << to << " ";
+    os << ": " << tile << ", " << channel << "\n";
+  });
+}
+
+void PartsKernel::receive(int64_t part, int64_t from) {
+  loop([&] {
+    os << "    %v = comms.recv %channel[%t] from %r" << from << " : " << channel
+       << " -> " << tile << "\n    comms.tile_store %v, %y" << part
+       << "[%at] : " << tile << ", " << array << "\n";
+  });
+}
+
+std::string PartsKernel::write() {
+  bool gathers = shape.op == "gather", scatters = shape.op == "scatter";
+  auto forOthers = [&](llvm::function_ref<void(int64_t)> body) {
+    for (int64_t rank = 0; rank < shape.ranks; ++rank)
+      if (rank != shape.root)
+        body(rank);
+  };
+  auto forAll = [&](llvm::function_ref<void(int64_t)> body) {
+    for (int64_t rank = 0; rank < shape.ranks; ++rank)
+      on(rank, false, [&] { body(rank); });
+  };
+  open();
+  if (gathers)
+    on(shape.root, false, [&] { send(0, shape.root); });
+  else if (scatters)
+    on(shape.root, true,
+       [&] { forOthers([&](int64_t rank) { send(rank, rank); }); });
+  else if (gathersAll())
+    send(0, 0);
+  else
+    forAll([&](int64_t rank) { send(rank, rank); });
+  os << "  comms.channel_barrier %channel : " << channel << "\n";
+  if (gathers)
+    on(shape.root, true,
+       [&] { forOthers([&](int64_t rank) { receive(rank, rank); }); });
+  else if (scatters)
+    on(shape.root, false, [&] { receive(0, shape.root); });
+  else
+    forAll([&](int64_t rank) { receive(rank, rank); });
+  // Who only sends hears nothing back.
+  if (gathers || scatters)
+    os << "  comms.barrier %team block\n";
+  os << "  comms.return\n}\n";
+  return text;
+}
+
+KernelRequest Shape::writeParts(int64_t elements) const {
+  KernelRequest request;
+  request.source = PartsKernel(*this, elements).write();
+  request.name = op;
+  request.blocks = 1;
   return request;
 }
 

@@ -29,6 +29,9 @@ struct Shape {
   /// Null where this rank has none.
   bool hasInput = false, hasOutput = false;
   char *input = nullptr, *output = nullptr;
+  /// Parts that lie by themselves, of the call that the shape is used for; the
+  /// pointer above is null then.
+  llvm::ArrayRef<Array> inputList, outputList;
   /// Elements of a part that one launch takes; all, on GPUs.
   int64_t chunk = 0;
   std::string algorithm, protocol;
@@ -44,7 +47,17 @@ struct Shape {
   /// A kernel for parts of `elements` elements; `direct`: that writes into the
   /// outputs of peers, which are windows.
   KernelRequest write(int64_t elements, bool direct = false) const;
+  /// Whether so many elements of each part are moved by a kernel that takes the
+  /// parts where they lie.
+  bool takesParts(int64_t elements) const;
+  /// That kernel: its arguments are the parts of the input, then those of the
+  /// output. What a rank has for itself it does not move.
+  KernelRequest writeParts(int64_t elements) const;
 };
+
+/// Gives the shape the arrays of such a call; false: the call has not what the
+/// shape needs.
+bool pointAt(Shape &shape, const CollectiveCall &call);
 
 llvm::Expected<Shape> resolveShape(const CollectiveCall &call,
                                    const Group &group);

@@ -238,28 +238,144 @@ TEST(GroupCollectiveTest, LargeAndOddSizes) {
 /// sent: the input goes through scratch memory, in the first call and later.
 TEST(GroupCollectiveTest, PartsAreExchangedInPlace) {
   runRanks(4, [&](Member &member) {
-    group::Collectives collectives(*member.group);
-    constexpr int64_t part = 64;
-    alignas(64) std::array<float, 4 * part> x, y;
-    group::CollectiveCall call;
-    call.op = "all_to_all";
-    call.elementType = "f32";
-    call.input = call.output = {x.data(), int64_t(x.size())};
-    for (int turn = 0; turn < 4; ++turn) {
-      bool inPlace = turn % 2;
-      call.output.data = inPlace ? x.data() : y.data();
-      for (int64_t i = 0; i < 4 * part; ++i)
-        x[i] = float(1000 * member.rank + i);
-      if (llvm::Error error = collectives.run(call, nullptr))
-        return member.complain(llvm::toString(std::move(error)));
-      for (int64_t i = 0; i < 4 * part; ++i)
-        if ((inPlace ? x : y)[i] !=
-            float(1000 * (i / part) + part * member.rank + i % part))
-          return member.complain("element " + std::to_string(i) + " differs");
+    for (int64_t part : {64, 16384}) {
+      group::Collectives collectives(*member.group);
+      std::vector<float> x(4 * part), y(4 * part);
+      group::CollectiveCall call;
+      call.op = "all_to_all";
+      call.elementType = "f32";
+      call.input = call.output = {x.data(), int64_t(x.size())};
+      for (int turn = 0; turn < 4; ++turn) {
+        bool inPlace = turn % 2;
+        call.output.data = inPlace ? x.data() : y.data();
+        for (int64_t i = 0; i < 4 * part; ++i)
+          x[i] = float(100000 * member.rank + i);
+        if (llvm::Error error = collectives.run(call, nullptr))
+          return member.complain(llvm::toString(std::move(error)));
+        for (int64_t i = 0; i < 4 * part; ++i)
+          if ((inPlace ? x : y)[i] !=
+              float(100000 * (i / part) + part * member.rank + i % part))
+            return member.complain("element " + std::to_string(i) + " differs");
+      }
+      group::StagingCounts counts = collectives.counts();
+      if (counts.staged != 2 || counts.inPlace != 2)
+        member.complain(std::to_string(counts.staged) + " calls were staged");
     }
-    group::StagingCounts counts = collectives.counts();
-    if (counts.staged != 2 || counts.inPlace != 2)
-      member.complain(std::to_string(counts.staged) + " calls were staged");
+  });
+}
+
+namespace {
+/// An array whose parts lie apart, in an order of their own, or one after the
+/// other.
+struct Apart {
+  std::vector<std::vector<int32_t>> memory;
+  std::vector<group::Array> parts;
+
+  Apart(llvm::ArrayRef<int64_t> sizes, bool together) {
+    int64_t total = 0;
+    for (int64_t size : sizes)
+      total += size;
+    if (together)
+      memory.emplace_back(total + 1, -1);
+    int32_t *next = together ? memory.front().data() : nullptr;
+    for (int64_t size : sizes) {
+      if (!together)
+        next = memory.emplace_back(size + 1, -1).data();
+      parts.push_back({next, size});
+      next += size;
+    }
+  }
+  int32_t *at(int64_t part) const {
+    return static_cast<int32_t *>(parts[part].data);
+  }
+};
+
+int32_t partValue(int64_t from, int64_t to, int64_t i) {
+  return static_cast<int32_t>(from * 10000000 + to * 1000000 + i);
+}
+} // namespace
+
+/// Parts of several sizes, that lie apart on some ranks, in several launches:
+/// what a part has is moved, and nothing is written behind it.
+static void moveParts(Member &member, group::Collectives &collectives,
+                      llvm::StringRef op, int64_t most, bool ragged,
+                      bool together) {
+  int64_t ranks = 4, own = member.rank, root = 1;
+  // As much from a to b as from b to a; of gathers the same for all.
+  auto sizeOf = [&](int64_t from, int64_t to) {
+    if (!ragged)
+      return most;
+    return most - (op == "all_to_all" ? (from + to) % 4 : from) * (most / 4);
+  };
+  bool sends = op != "scatter" || own == root;
+  bool hears = op != "gather" || own == root;
+  bool sendsMany = op == "all_to_all" || op == "scatter";
+  bool hearsMany = op != "scatter";
+  std::vector<int64_t> in, out;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    if (sends && (sendsMany || rank == own))
+      in.push_back(sizeOf(op == "scatter" ? rank : own, rank));
+    if (hears && (hearsMany || rank == own))
+      out.push_back(sizeOf(op == "scatter" ? own : rank, own));
+  }
+  Apart x(in, together), y(out, together);
+  for (auto [i, part] : llvm::enumerate(x.parts))
+    for (int64_t k = 0; k < part.elements; ++k)
+      x.at(i)[k] = partValue(own, sendsMany ? i : 0, k);
+  group::CollectiveCall call;
+  call.op = op.str();
+  call.elementType = "i32";
+  call.root = root;
+  call.inputParts = x.parts;
+  call.outputParts = y.parts;
+  call.partElements = most;
+  if (!member.good(collectives.run(call, nullptr)))
+    return;
+  for (auto [i, part] : llvm::enumerate(y.parts)) {
+    int64_t from = hearsMany ? i : root;
+    for (int64_t k = 0; k < part.elements; ++k)
+      if (y.at(i)[k] != partValue(from, sendsMany ? own : 0, k))
+        return member.complain(op.str() + ": element " + std::to_string(k) +
+                               " from rank " + std::to_string(from));
+  }
+  for (const auto &memory : y.memory)
+    if (memory.back() != -1)
+      return member.complain(op.str() + ": there is something behind a part");
+}
+
+TEST(GroupCollectiveTest, PartsThatLieApart) {
+  runRanks(4, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    for (llvm::StringRef op : {"all_gather", "all_to_all", "gather", "scatter"})
+      for (int64_t most : {1, 100, 16384, 131073, 300000})
+        for (bool ragged : {false, true})
+          moveParts(member, collectives, op, most, ragged,
+                    /*together=*/member.rank % 2 && !ragged);
+  });
+}
+
+TEST(GroupCollectiveTest, PartsThatDoNotFitAreRefused) {
+  runRanks(2, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    std::vector<int32_t> x(8), y(8);
+    group::CollectiveCall call;
+    call.op = "all_gather";
+    call.elementType = "i32";
+    call.input = {x.data(), 4};
+    call.partElements = 4;
+    auto refuses = [&](std::vector<group::Array> parts) {
+      call.outputParts = std::move(parts);
+      member.expect(collectives.run(call, nullptr),
+                    group::GroupError::Kind::Usage, {"all_gather"});
+    };
+    refuses({{y.data(), 4}});
+    refuses({{y.data(), 4}, {y.data() + 4, 5}});
+    refuses({{y.data(), 4}, {nullptr, 4}});
+    call.partElements = 3;
+    refuses({{y.data(), 3}, {y.data() + 4, 3}});
+    call.partElements = 4;
+    call.outputParts = {{y.data() + 4, 4}, {y.data(), 4}};
+    member.good(collectives.run(call, nullptr));
   });
 }
 

@@ -411,6 +411,8 @@ void commsir::torch_c10d::Backend::runOwn(Call &call, void *stream) {
   };
   if (call.own)
     return call.own(launch);
+  if (call.compare)
+    call.compare(launch);
   for (auto &copy : call.pack)
     copy();
   for (const Step &step : call.steps)

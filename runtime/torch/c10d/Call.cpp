@@ -123,6 +123,35 @@ void Call::copyStep(const char *op, const at::Tensor &in, const at::Tensor &out,
                    words(in), address(out), words(out), nameOf(known)});
 }
 
+/// Words are those of copyStep; reductions take types that are one word.
+std::shared_ptr<const Parts> Call::partsOf(const std::vector<at::Tensor> &in,
+                                           const std::vector<at::Tensor> &out,
+                                           int64_t each) {
+  auto parts = std::make_shared<Parts>();
+  const at::Tensor &known = in.empty() ? out.front() : in.front();
+  parts->elements = each * known.element_size() / width(known);
+  for (bool isInput : {true, false})
+    for (const at::Tensor &tensor : isInput ? in : out) {
+      at::Tensor used =
+          kept.emplace_back(dense(tensor, /*in=*/isInput, /*out=*/!isInput));
+      (isInput ? parts->inputs : parts->outputs)
+          .push_back({used.data_ptr(), words(used)});
+    }
+  return parts;
+}
+
+void Call::copyPartsStep(const char *op, const std::vector<at::Tensor> &in,
+                         const std::vector<at::Tensor> &out, int64_t each,
+                         int64_t root) {
+  const at::Tensor &known = in.empty() ? out.front() : in.front();
+  std::shared_ptr<const Parts> parts = partsOf(in, out, each);
+  auto count = [&](const std::vector<at::Tensor> &list) {
+    return parts->elements * static_cast<int64_t>(list.size());
+  };
+  steps.push_back({op, "", widthType(width(known)), root, nullptr, count(in),
+                   nullptr, count(out), nameOf(known), parts});
+}
+
 const char *Call::nameOf(const at::Tensor &tensor) {
   auto isSame = [&](const at::Tensor &one) {
     return one.scalar_type() == tensor.scalar_type();
@@ -307,16 +336,34 @@ void Call::reduceStep(const char *op, const ReduceOp &reduceOp, at::Tensor in,
                    address(out), out.defined() ? out.numel() : 0, named});
 }
 
-bool PlainCall::reduces(const char *op, const ReduceOp &reduceOp) {
-  auto type = input.scalar_type();
-  // What reduceStep puts something around, or refuses.
+/// Not what reduceStep puts something around, or refuses.
+static bool isPlain(const ReduceOp &reduceOp, at::ScalarType type) {
   bool isPlain = reduceOp == ReduceOp::SUM || reduceOp == ReduceOp::PRODUCT ||
                  (reduceOp == ReduceOp::AVG && c10::isFloatingType(type)) ||
                  ((reduceOp == ReduceOp::MIN || reduceOp == ReduceOp::MAX) &&
                   !isUnsigned(type));
-  const char *element = reducedType(type);
-  if (!isPlain || !*element || type == at::kBool || !liesPlainly())
+  return isPlain && *reducedType(type) && type != at::kBool;
+}
+
+bool Call::reducePartsStep(const char *op, const ReduceOp &reduceOp,
+                           const std::vector<at::Tensor> &in,
+                           const at::Tensor &out, int64_t each) {
+  auto type = out.scalar_type();
+  if (!isPlain(reduceOp, type))
     return false;
+  reduction = reductionName(reduceOp, /*isBool=*/false);
+  std::shared_ptr<const Parts> parts = partsOf(in, {out}, each);
+  steps.push_back({op, reduction, reducedType(type), 0, nullptr,
+                   each * static_cast<int64_t>(in.size()), nullptr, each,
+                   namedType(type), parts});
+  return true;
+}
+
+bool PlainCall::reduces(const char *op, const ReduceOp &reduceOp) {
+  auto type = input.scalar_type();
+  if (!isPlain(reduceOp, type) || !liesPlainly())
+    return false;
+  const char *element = reducedType(type);
   step = {op,
           reductionName(reduceOp, /*isBool=*/false),
           element,
@@ -335,6 +382,7 @@ void Call::drop() {
   for (auto *copies : {&before, &after, &pack, &unpack})
     copies->clear();
   own = nullptr;
+  compare = nullptr;
   delegated = nullptr;
   transfer = nullptr;
 }

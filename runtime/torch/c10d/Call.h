@@ -14,6 +14,7 @@
 #ifndef COMMSIR_RUNTIME_TORCH_C10D_CALL_H
 #define COMMSIR_RUNTIME_TORCH_C10D_CALL_H
 
+#include "runtime/capi/commsir.h"
 #include "runtime/torch/c10d/Counters.h"
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -27,6 +28,12 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 /// Letters of "commsir:", by which titles begin.
 inline constexpr size_t kTitlePrefix = 8;
 
+/// Arrays of which each part lies by itself, as commsir_parts has them.
+struct Parts {
+  std::vector<commsir_part> inputs, outputs;
+  int64_t elements = 0;
+};
+
 /// One collective of CommsIR on flat memory.
 struct Step {
   const char *op = "";
@@ -38,6 +45,8 @@ struct Step {
   int64_t outputElements = 0;
   /// What torch takes the elements for, in MLIR's words.
   const char *named = "";
+  /// In place of arrays: their parts.
+  std::shared_ptr<const Parts> parts = nullptr;
 };
 using Launch = std::function<void(const Step &)>;
 
@@ -131,6 +140,8 @@ struct Call {
   /// Copies around the call, and around the steps alone.
   std::vector<std::function<void()>> before, after, pack, unpack;
   std::vector<Step> steps;
+  /// What ranks do before the steps: they compare what kernels do not see.
+  std::function<void(const Launch &)> compare;
   /// Names of types that are no constants.
   std::deque<std::string> names;
   /// In place of running the steps, which then only say what will be asked.
@@ -170,15 +181,28 @@ struct Call {
   /// A step that moves bytes: root, and tensors (undefined: none).
   void copyStep(const char *op, const at::Tensor &in, const at::Tensor &out,
                 int64_t root = 0);
+  /// The same on CPU tensors that are parts of arrays, one or one a rank, and
+  /// have at most `each` elements; a list may be empty.
+  void copyPartsStep(const char *op, const std::vector<at::Tensor> &in,
+                     const std::vector<at::Tensor> &out, int64_t each,
+                     int64_t root = 0);
   /// A step that reduces, with what c10d's reductions need around it. `result`:
   /// whether this rank gets one.
   void reduceStep(const char *op, const c10d::ReduceOp &reduceOp, at::Tensor in,
                   at::Tensor out, int64_t ranks, int64_t root = 0,
                   bool result = true);
+  /// reduce_scatter of CPU tensors as they lie; false: there is more to do.
+  bool reducePartsStep(const char *op, const c10d::ReduceOp &reduceOp,
+                       const std::vector<at::Tensor> &in, const at::Tensor &out,
+                       int64_t each);
 
   /// What the elements of a step's array are taken for: it may hold tensors of
   /// several types, as words.
   const char *nameOf(const at::Tensor &tensor);
+
+  std::shared_ptr<const Parts> partsOf(const std::vector<at::Tensor> &in,
+                                       const std::vector<at::Tensor> &out,
+                                       int64_t each);
 
   /// Lets go of tensors, and of copies and calls that hold them.
   void drop();

@@ -32,6 +32,7 @@ namespace commsir::torch_c10d {
   X(commsir_group_poll)                                                        \
   X(commsir_group_stats)                                                       \
   X(commsir_group_collective)                                                  \
+  X(commsir_group_collective_parts)                                            \
   X(commsir_group_ended)                                                       \
   X(commsir_group_why_not)
 

@@ -73,9 +73,23 @@ static at::Tensor unpacked(Call &call, const Tensors &tensors, int64_t each) {
   return flat;
 }
 
-/// `tensor` in `each` elements, filled up.
-static at::Tensor padded(Call &call, const at::Tensor &tensor, int64_t each) {
-  return tensor.numel() == each ? tensor : packed(call, {tensor}, each);
+/// A step on lists, of at most `each` elements a tensor. On the CPU they are
+/// taken where they lie; on GPUs they are packed, into one array.
+static void copyLists(Call &call, const char *op, const Tensors &in,
+                      const Tensors &out, int64_t each, int64_t root = 0) {
+  const at::Tensor &known = in.empty() ? out.front() : in.front();
+  auto isWhole = [&](const Tensors &list) {
+    return list.size() == 1 && list.front().numel() == each &&
+           list.front().is_contiguous();
+  };
+  if (known.is_cpu() && std::max(in.size(), out.size()) > 1)
+    return call.copyPartsStep(op, in, out, each, root);
+  at::Tensor from, to;
+  if (!in.empty())
+    from = isWhole(in) ? in.front() : packed(call, in, each);
+  if (!out.empty())
+    to = isWhole(out) ? out.front() : unpacked(call, out, each);
+  call.copyStep(op, from, to, root);
 }
 
 static bool areAlike(const Tensors &list) {
@@ -96,10 +110,9 @@ static void compareSizes(Call &call, const Tensors &list) {
   auto ranks = static_cast<int64_t>(sizes.size());
   at::Tensor own = call.kept.emplace_back(at::tensor(sizes, at::kLong));
   at::Tensor all = call.scratch(ranks * ranks, own.options());
-  call.steps.insert(call.steps.begin(),
-                    {"all_gather", "", "i64", 0, own.data_ptr(), ranks,
-                     all.data_ptr(), ranks * ranks, kSizes});
-  call.unpack.insert(call.unpack.begin(), [=, name = call.name] {
+  call.compare = [=, name = call.name](const Launch &launch) {
+    launch({"all_gather", "", "i64", 0, own.data_ptr(), ranks, all.data_ptr(),
+            ranks * ranks, kSizes});
     const int64_t *first = all.data_ptr<int64_t>();
     for (int64_t rank = 1; rank < ranks; ++rank)
       if (!std::equal(first, first + ranks, first + rank * ranks))
@@ -109,7 +122,7 @@ static void compareSizes(Call &call, const Tensors &list) {
                      at::IntArrayRef(first, ranks), " elements, rank ", rank,
                      " of ", at::IntArrayRef(first + rank * ranks, ranks),
                      "; give lists that are alike on all ranks"));
-  });
+  };
 }
 
 static at::Tensor bytesOf(const at::Tensor &tensor) {
@@ -270,8 +283,7 @@ WorkPtr Self::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
               input.numel(), " elements into a tensor of ",
               list[rank_].numel());
   int64_t each = mostElements(list);
-  at::Tensor part = padded(*call, input, each);
-  call->copyStep("all_gather", part, unpacked(*call, list, each));
+  copyLists(*call, "all_gather", {input}, list, each);
   compareSizes(*call, list);
   call->delegated = [=](c10d::Backend &other) {
     std::vector<Tensors> lists{list};
@@ -416,7 +428,7 @@ WorkPtr Self::gather(std::vector<Tensors> &outputs, Tensors &inputs,
       newCall(OpType::GATHER, "commsir:gather", opts.timeout, opts.asyncOp);
   checkRoot(call->name, opts.rootRank, size_);
   call->root = opts.rootRank;
-  at::Tensor input = call->input(single(call->name, inputs)), all;
+  at::Tensor input = call->input(single(call->name, inputs));
   std::vector<Tensors> lists = outputs;
   if (rank_ == opts.rootRank) {
     TORCH_CHECK(lists.size() == 1, "commsir: gather: the root gives one list");
@@ -427,12 +439,13 @@ WorkPtr Self::gather(std::vector<Tensors> &outputs, Tensors &inputs,
                   input.numel(), " elements into a tensor of ", output.numel());
       call->outputs.push_back(output);
     }
-    all = unpacked(*call, lists.front(), input.numel());
   } else {
     TORCH_CHECK(lists.empty() || lists.front().empty(),
                 "commsir: gather: outputs are given on the root alone");
   }
-  call->copyStep("gather", input, all, opts.rootRank);
+  copyLists(*call, "gather", {input},
+            rank_ == opts.rootRank ? lists.front() : Tensors(), input.numel(),
+            opts.rootRank);
   call->delegated = [=](c10d::Backend &other) mutable {
     Tensors one{input};
     return other.gather(lists, one, opts);
@@ -472,7 +485,7 @@ WorkPtr Self::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
       newCall(OpType::SCATTER, "commsir:scatter", opts.timeout, opts.asyncOp);
   checkRoot(call->name, opts.rootRank, size_);
   call->root = opts.rootRank;
-  at::Tensor output = call->output(single(call->name, outputs)), all;
+  at::Tensor output = call->output(single(call->name, outputs));
   std::vector<Tensors> lists = inputs;
   if (rank_ == opts.rootRank) {
     TORCH_CHECK(lists.size() == 1, "commsir: scatter: the root gives one list");
@@ -483,12 +496,13 @@ WorkPtr Self::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                   input.numel(), " elements into a tensor of ", output.numel());
       call->inputs.push_back(input);
     }
-    all = packed(*call, lists.front(), output.numel());
   } else {
     TORCH_CHECK(lists.empty() || lists.front().empty(),
                 "commsir: scatter: inputs are given on the root alone");
   }
-  call->copyStep("scatter", all, output, opts.rootRank);
+  copyLists(*call, "scatter",
+            rank_ == opts.rootRank ? lists.front() : Tensors(), {output},
+            output.numel(), opts.rootRank);
   call->delegated = [=](c10d::Backend &other) mutable {
     Tensors one{output};
     return other.scatter(one, lists, opts);
@@ -516,10 +530,14 @@ WorkPtr Self::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
               "commsir: reduce_scatter of ", list[rank_].numel(),
               " elements into a tensor of ", output.numel());
   int64_t each = mostElements(list);
-  // What ranks have not compared yet is not written.
-  at::Tensor part = areAlike(list) ? output : unpacked(*call, {output}, each);
-  call->reduceStep("reduce_scatter", opts.reduceOp, packed(*call, list, each),
-                   part, size_);
+  if (!output.is_cpu() || size_ == 1 ||
+      !call->reducePartsStep("reduce_scatter", opts.reduceOp, list, output,
+                             each)) {
+    at::Tensor part =
+        output.numel() == each ? output : unpacked(*call, {output}, each);
+    call->reduceStep("reduce_scatter", opts.reduceOp, packed(*call, list, each),
+                     part, size_);
+  }
   compareSizes(*call, list);
   call->delegated = [=](c10d::Backend &other) {
     std::vector<Tensors> lists{list};
@@ -640,17 +658,14 @@ static void exchangeUneven(const char *name, const Launch &launch,
   launch({"all_gather", "", "i64", 0, own.data_ptr(), own.numel(),
           all.data_ptr(), all.numel(), kSizes});
   checkSizes(name, all, ranks);
-  // A power of two: few kernels for many sizes.
-  int64_t each = 1;
-  while (each < all.max().item<int64_t>())
-    each *= 2;
-  Call copies;
-  at::Tensor in = packed(copies, inputs, each);
-  at::Tensor out = unpacked(copies, outputs, each);
-  copies.copyStep("all_to_all", in, out);
-  copies.pack.front()();
-  launch(copies.steps.front());
-  copies.unpack.front()();
+  Call exchange;
+  exchange.name = name;
+  copyLists(exchange, "all_to_all", inputs, outputs, all.max().item<int64_t>());
+  for (auto &copy : exchange.before)
+    copy();
+  launch(exchange.steps.front());
+  for (auto &copy : exchange.after)
+    copy();
 }
 
 static Tensors pieces(const at::Tensor &tensor,

@@ -296,6 +296,13 @@ commsir_status Side::tryLaunch(const Step &step, milliseconds timeout,
   commsir_collective request = asked(step);
   library->commsir_group_set_timeout(
       group, static_cast<double>(timeout.count()) / 1000);
+  if (const Parts *parts = step.parts.get()) {
+    commsir_parts list = {parts->inputs.data(), parts->inputs.size(),
+                          parts->outputs.data(), parts->outputs.size(),
+                          parts->elements};
+    return library->commsir_group_collective_parts(group, &request, &list,
+                                                   stream);
+  }
   return library->commsir_group_collective(group, &request, stream);
 }
 
