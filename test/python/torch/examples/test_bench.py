@@ -7,8 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+import torch
+import torch.distributed as dist
 from commsir.torch import bench
+from commsir.torch.bench_calls import CALLS, SIZELESS, pattern, tensors
 
 
 def test_beside_gloo(tmp_path: Path) -> None:
@@ -21,7 +26,7 @@ def test_beside_gloo(tmp_path: Path) -> None:
         "-m",
         "commsir.bench",
     ]
-    command += ["--device", "cpu", "--op", *bench.OPS, "--sizes", "1K", "40K", "--rounds", "2"]
+    command += ["--device", "cpu", "--op", "all", "--sizes", "1K", "40K", "--rounds", "2"]
     command += ["--json", str(tmp_path / "run.json"), "--plot", str(tmp_path / "run.png")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
@@ -29,10 +34,13 @@ def test_beside_gloo(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "run.json").read_text())
     results = report["results"]
     assert report["header"]["ranks"] == 2
-    assert {e["contender"] for e in results} == {"commsir op", "commsir backend", "gloo"}
-    assert {(e["op"], e["bytes"]) for e in results} == {(op, size) for op in bench.OPS for size in (1024, 40960)}
+    made = {(op, size) for op in CALLS for size in ((1024,) if op in SIZELESS else (1024, 40960))}
+    for contender, ops in (("commsir op", bench.OPS), ("commsir backend", tuple(CALLS)), ("gloo", tuple(CALLS))):
+        found = {(e["op"], e["bytes"]) for e in results if e["contender"] == contender}
+        assert found == {(op, size) for op, size in made if op in ops}, contender
     assert all(e["status"] == "ok" and len(e["samples_us"]["call"]) == 2 and e["us"]["call"] > 0 for e in results)
-    assert done.stdout.count("\n|") == 2 + 2 * len(bench.OPS), done.stdout
+    assert all(e["ratio"] > 0 for e in results if e["contender"] == "gloo")
+    assert done.stdout.count("\n|") == 2 + len(made), done.stdout
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -58,3 +66,26 @@ def test_the_table_leaves_out_what_failed() -> None:
         "| all_reduce |    64 |     2.00 |      1.50 |          |",
         "| all_reduce |   128 |          |           |     3.00 |",
     ]
+
+
+def test_the_baseline_is_compared_turn_by_turn() -> None:
+    def entry(name: str, samples: list[float]) -> dict[str, Any]:
+        made = {"op": "gather", "bytes": 64, "contender": name, "status": "ok", "us": {"call": samples[0]}}
+        return {**made, "samples_us": {"call": samples}}
+
+    entries = [entry("commsir backend", [10.0, 20.0, 40.0]), entry("gloo", [20.0, 60.0, 40.0])]
+    bench.compare(entries)
+    assert "ratio" not in entries[0] and entries[1]["ratio"] == 2.0
+    assert bench.table(entries).splitlines() == [
+        "|     op | bytes | commsir backend |       gloo | gloo / ours |",
+        "|-------:|------:|----------------:|-----------:|------------:|",
+        "| gather |    64 |      10 [10 40] | 20 [20 60] |        2.00 |",
+    ]
+
+
+def test_a_wrong_result_is_told() -> None:
+    x, y = torch.zeros(4), torch.zeros(4)
+    with mock.patch.object(dist, "get_rank", return_value=3):
+        right = tensors(lambda: y.copy_(x), [x], [y], lambda: pattern(3, 4))
+        assert right.wrong() == ""
+        assert tensors(lambda: None, [x], [y.zero_()], lambda: pattern(3, 4)).wrong() == "is off by up to 6.0"
