@@ -30,6 +30,23 @@ static std::unique_ptr<mlir::MLIRContext> makeContext() {
   return context;
 }
 
+/// "file.py:3:5", as in other messages.
+static std::string placeOf(mlir::Location location) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  mlir::FileLineColLoc place;
+  location->walk([&](mlir::Location part) {
+    place = mlir::dyn_cast<mlir::FileLineColLoc>(part);
+    return place ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+  });
+  if (place)
+    os << place.getFilename().getValue() << ":" << place.getLine() << ":"
+       << place.getColumn();
+  else
+    os << location;
+  return text;
+}
+
 /// The error with what the compiler said; it keeps its stage.
 static llvm::Error explain(llvm::Error error, llvm::StringRef said) {
   if (said.empty())
@@ -53,9 +70,10 @@ makeBytes(llvm::StringRef source, llvm::StringRef name,
       context.get(), [&](mlir::Diagnostic &diagnostic) {
         if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error) {
           llvm::raw_string_ostream os(said);
-          os << "\n" << diagnostic.getLocation() << ": " << diagnostic;
+          os << "\n"
+             << placeOf(diagnostic.getLocation()) << ": error: " << diagnostic;
           for (mlir::Diagnostic &note : diagnostic.getNotes())
-            os << "\n  " << note.getLocation() << ": " << note;
+            os << "\n  " << placeOf(note.getLocation()) << ": note: " << note;
         }
         return mlir::success();
       });

@@ -291,6 +291,22 @@ comms.kernel @put(%x: memref<8xf32>, %mask: memref<8xi8>, %at: index, %n: f32) {
 """
 
 
+@commsir.kernel
+def waits_in_vain(s: commsir.i64[commsir.Signal, 1]) -> None:
+    commsir.wait_signal(s[0], ge=1)
+
+
+def test_errors_name_the_line_in_python(tmp_path: pathlib.Path) -> None:
+    line = waits_in_vain.__commsir_function__.__code__.co_firstlineno + 2
+    with commsir.Group(0, 1, folder=tmp_path, timeout=0.5) as group:
+        with pytest.raises(commsir.CompileError, match=rf"\n *test_group.py:{line}:5: error: .*waits for ever"):
+            group.kernel(waits_in_vain)
+        kernel = group.kernel(waits_in_vain, check=False)
+        with pytest.raises(commsir.DeadlockError) as caught:
+            kernel()
+        assert [wait.location for wait in caught.value.waiting] == [f"test_group.py:{line}:5"]
+
+
 def test_windows_are_tensors_of_torch_too(tmp_path: pathlib.Path) -> None:
     torch = pytest.importorskip("torch")
     with commsir.Group(0, 1, folder=tmp_path) as group:
