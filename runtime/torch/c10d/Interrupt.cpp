@@ -57,7 +57,7 @@ public:
     std::unique_lock<std::mutex> lock(mutex);
     given = work;
     timeout = limit;
-    changed.notify_all();
+    tell(lock);
     auto forever = std::chrono::steady_clock::time_point::max();
     if (!waitAsking(changed, lock, forever, [&] { return !given; })) {
       left = true;
@@ -69,6 +69,13 @@ public:
   }
 
 private:
+  /// Who is woken finds the lock free.
+  void tell(std::unique_lock<std::mutex> &lock) {
+    lock.unlock();
+    changed.notify_all();
+    lock.lock();
+  }
+
   /// Nobody waits any more. To drop the work could be to drop a tensor of
   /// Python's, here, where the interpreter may be gone by then: it stays.
   void leave(c10::intrusive_ptr<c10d::Work> work) {
@@ -95,7 +102,7 @@ private:
       work.reset();
       error = raised;
       given.reset();
-      changed.notify_all();
+      tell(lock);
     }
   }
 

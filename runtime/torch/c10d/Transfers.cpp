@@ -117,9 +117,10 @@ public:
 
   void add(std::shared_ptr<Open> one) {
     std::lock_guard<std::mutex> lock(mutex);
-    if (opened.empty())
-      changed.notify_all();
     opened.insert(std::move(one));
+    // Mostly it is between two looks, and need not be woken.
+    if (std::exchange(isIdle, false))
+      changed.notify_all();
   }
   void remove(const std::shared_ptr<Open> &one) {
     std::lock_guard<std::mutex> lock(mutex);
@@ -143,9 +144,10 @@ private:
   void run() {
     std::unique_lock<std::mutex> lock(mutex);
     while (true) {
+      isIdle = opened.empty();
       changed.wait(lock, [&] { return !opened.empty(); });
-      changed.wait_for(lock, kPeriod, [] { return false; });
       lock.unlock();
+      std::this_thread::sleep_for(kPeriod);
       lookAtAll();
       lock.lock();
     }
@@ -179,6 +181,7 @@ private:
   std::atomic<bool> over{false};
   std::condition_variable changed;
   std::set<std::shared_ptr<Open>> opened;
+  bool isIdle = false;
   const uint64_t forks = forksSoFar();
 };
 
