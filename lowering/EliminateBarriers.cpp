@@ -16,7 +16,11 @@
 //     block barrier those are the same blocks of other ranks: parts of windows
 //     count, memory of this rank does not. For a grid barrier the other blocks
 //     of this rank count too, and so does memory of this rank;
-//   - no op between them is unknown.
+//   - no op between them is unknown;
+//   - all barriers of the kernel are reached alike on every rank: their control
+//     flow depends on no rank and on no data. Else the barrier that one rank
+//     passes here may be another op on another rank, which stays: barriers are
+//     matched by how many a block has passed.
 // The barrier that stays takes the order of both. The last barrier of a kernel
 // stays even if the next launch begins with one: launches may differ.
 //
@@ -25,6 +29,9 @@
 #include "lowering/Accesses.h"
 #include "lowering/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace mlir::comms {
@@ -55,6 +62,90 @@ static bool isSameTeam(Value a, Value b) {
   }
   auto first = a.getDefiningOp<TeamOp>(), second = b.getDefiningOp<TeamOp>();
   return first && second && first.getKind() == second.getKind();
+}
+
+namespace {
+/// What is the same for all blocks that meet at barriers: the same blocks of
+/// all ranks, or (`allBlocks`) all blocks of all ranks.
+class Likeness {
+public:
+  explicit Likeness(bool allBlocks) : allBlocks(allBlocks) {}
+
+  /// Whether control reaches `op` equally often and in the same order.
+  bool reaches(Operation *op) {
+    for (Operation *parent = op->getParentOp(); !isa<KernelOp>(parent);
+         parent = parent->getParentOp())
+      if (!isAlike(parent))
+        return false;
+    return true;
+  }
+
+private:
+  bool isAlike(Operation *parent) {
+    if (!parent->getRegion(0).hasOneBlock())
+      return false;
+    if (isa<RoleOp>(parent))
+      return !allBlocks;
+    if (isa<ForPeersOp>(parent))
+      return true;
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      return holds(loop.getLowerBound()) && holds(loop.getUpperBound()) &&
+             holds(loop.getStep());
+    auto branch = dyn_cast<scf::IfOp>(parent);
+    return branch && holds(branch.getCondition());
+  }
+
+  /// Whether a number is the same, wherever control is.
+  bool holds(Value value) {
+    auto [it, isNew] = known.try_emplace(value, false);
+    if (!isNew)
+      return it->second;
+    bool result = find(value);
+    known[value] = result;
+    return result;
+  }
+
+  bool find(Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+      return loop && argument == loop.getInductionVar() && isAlike(loop);
+    }
+    Operation *op = value.getDefiningOp();
+    if (isa<BlockIdOp>(op))
+      return !allBlocks;
+    if (isa<SizeOp, NumBlocksOp, EpochOp>(op))
+      return true;
+    return isa_and_nonnull<arith::ArithDialect, index::IndexDialect>(
+               op->getDialect()) &&
+           op->getNumRegions() == 0 &&
+           llvm::all_of(op->getOperands(),
+                        [&](Value operand) { return holds(operand); });
+  }
+
+  bool allBlocks;
+  llvm::DenseMap<Value, bool> known;
+};
+} // namespace
+
+/// Whether the barriers of `kernel` are the same ops on all ranks, one after
+/// the other.
+static bool meetAlike(KernelOp kernel) {
+  if (!kernel.getBody().hasOneBlock())
+    return false;
+  Likeness block(/*allBlocks=*/false), grid(/*allBlocks=*/true);
+  WalkResult result = kernel.getBody().walk([&](Operation *op) {
+    std::optional<BarrierExtent> extent;
+    if (auto barrier = dyn_cast<BarrierOp>(op))
+      extent = barrier.getExtent();
+    if (auto arrival = dyn_cast<BarrierArriveOp>(op))
+      extent = arrival.getExtent();
+    if (!extent)
+      return WalkResult::advance();
+    Likeness &likeness = extent == BarrierExtent::Grid ? grid : block;
+    return likeness.reaches(op) ? WalkResult::advance()
+                                : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
 }
 
 /// The order that gives what both give.
@@ -102,7 +193,8 @@ namespace {
 struct EliminateBarriers
     : mlir::comms::impl::EliminateBarriersBase<EliminateBarriers> {
   void runOnOperation() override {
-    getOperation().walk([&](Block *block) { visit(*block); });
+    if (meetAlike(getOperation()))
+      getOperation().walk([&](Block *block) { visit(*block); });
   }
 
   /// Removes barriers of one block, in order, against the last one that stayed.

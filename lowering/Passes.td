@@ -190,7 +190,9 @@ def EliminateBarriers : Pass<"comms-eliminate-barriers", "::mlir::comms::KernelO
     happens between them: no other synchronisation, and no access to memory
     that whoever meets there can see (parts of windows; for a grid barrier the
     rank's memory too). What stays has the order of both. The last barrier of a
-    kernel stays, whatever the next launch begins with.
+    kernel stays, whatever the next launch begins with. Where a rank or data
+    decide whether a barrier is reached, none is removed: what meets there may
+    be another op on another rank.
 
     Before:
 

@@ -159,3 +159,58 @@ comms.kernel @last() attributes {ranks = 2 : i64} {
   comms.barrier %team block
   comms.return
 }
+
+// -----
+
+// Rank 0 passes four barriers here, the others two here and two behind: what meets is counted.
+// CHECK-LABEL: @ranks_apart
+// CHECK-COUNT-8: comms.barrier
+comms.kernel @ranks_apart(%w: !comms.window<8xf32>, %t: memref<8xf32>) attributes {ranks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %team = comms.team world
+  %me = comms.rank %team
+  %first = arith.cmpi eq, %me, %c0 : index
+  %m = comms.local %w : !comms.window<8xf32> -> memref<8xf32>
+  scf.if %first {
+    comms.barrier %team block
+    comms.barrier %team block
+    comms.barrier %team block
+    comms.barrier %team block
+  } else {
+    comms.barrier %team block
+    comms.barrier %team block
+    %x = comms.tile_load %m[%c0] : memref<8xf32> -> tensor<8xf32>
+    comms.tile_store %x, %t[%c0] : tensor<8xf32>, memref<8xf32>
+    comms.barrier %team block
+    comms.barrier %team block
+  }
+  comms.return
+}
+
+// -----
+
+// Both ranks pass the two in the middle, and one more in a place of its own: they meet in different ones.
+// CHECK-LABEL: @shifted
+// CHECK-COUNT-4: comms.barrier
+comms.kernel @shifted(%w: !comms.window<8xf32>, %t: memref<8xf32>) attributes {ranks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %team = comms.team world
+  %me = comms.rank %team
+  %first = arith.cmpi eq, %me, %c0 : index
+  %m = comms.local %w : !comms.window<8xf32> -> memref<8xf32>
+  scf.if %first {
+    comms.barrier %team block
+    %x = comms.tile_load %t[%c0] : memref<8xf32> -> tensor<8xf32>
+    comms.tile_store %x, %m[%c0] : tensor<8xf32>, memref<8xf32>
+  }
+  comms.barrier %team block
+  comms.barrier %team block
+  scf.if %first {
+  } else {
+    %part = comms.peer %w at %c0 of %team : !comms.window<8xf32> -> memref<8xf32>
+    %y = comms.tile_load %part[%c0] : memref<8xf32> -> tensor<8xf32>
+    comms.tile_store %y, %t[%c0] : tensor<8xf32>, memref<8xf32>
+    comms.barrier %team block
+  }
+  comms.return
+}

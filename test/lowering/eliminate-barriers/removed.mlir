@@ -94,3 +94,31 @@ comms.kernel @in_one_loop() attributes {ranks = 2 : i64} {
   }
   comms.return
 }
+
+// -----
+
+// The blocks of one number do the same on all ranks, also in a loop over what is the block's share, or in a launch of some kind.
+// CHECK-LABEL: @shares
+// CHECK-COUNT-2: comms.barrier
+// CHECK-NOT: comms.barrier
+// CHECK: comms.return
+comms.kernel @shares(%w: !comms.window<8xf32>) attributes {ranks = 2 : i64, blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %team = comms.team world
+  %block = comms.block_id
+  %blocks = comms.num_blocks
+  %epoch = comms.epoch
+  %turn = arith.remui %epoch, %c2 : index
+  %odd = arith.cmpi ne, %turn, %c0 : index
+  scf.for %i = %block to %c8 step %blocks {
+    comms.barrier %team block
+    comms.barrier %team block
+  }
+  scf.if %odd {
+    comms.barrier %team grid
+    comms.barrier %team grid
+  }
+  comms.return
+}

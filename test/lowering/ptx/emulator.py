@@ -456,6 +456,8 @@ class Translator:
         if parts[-2] == "f32" and head in ("add", "sub"):  # A half and an f32.
             of = "from_f16" if kind == "f16" else "from_bf16"
             return f"b32(f32({of}({s[0]})) {'+' if head == 'add' else '-'} f32({s[1]}))"
+        if kind in ("s16x2", "u16x2") and head == "add":
+            return f"({s[0]} + {s[1]} & 0xffff) | ({s[0]} >> 16) + ({s[1]} >> 16) << 16"
         if kind in ("s16x2", "u16x2") and head in ("min", "max"):
             cut = "signed({}, 16)" if kind[0] == "s" else "({} & 0xffff)"
             low = f"{head}({cut.format(s[0])}, {cut.format(s[1])}) & 0xffff"

@@ -6,7 +6,7 @@ Takes right programs of signals, packets, barriers, fences and puts, written for
 and changes a few of their ops: deletes, doubles, swaps, weakens, or points them elsewhere. A model of
 the memory model that shares nothing with the checker runs each under random schedules, launch
 after launch, with the clocks of what was really read, and looks for deadlocks and for races. What the
-checker accepts must pass all of them. With --alarms, prints what it refuses though no schedule fails.
+checker accepts must pass all of them, and be accepted when redundant barriers have been taken away. With --alarms, prints what it refuses though no schedule fails.
 """
 
 import argparse
@@ -646,12 +646,20 @@ class Writer:
         return head + "\n".join(self.lines) + "\n    comms.return\n}\n"
 
 
-def verdicts(texts: list[str], opt: str) -> list[str]:
-    """The first error of each kernel, or ''."""
+def doubled(random_: random.Random, program: Program) -> Program:
+    """Some barriers twice, of which the compiler takes one away."""
+    ops = {
+        thread: [op for op in mine for _ in range(1 + (op.kind == "barrier" and random_.random() < 0.6))]
+        for thread, mine in program.ops.items()
+    }
+    return dataclasses.replace(program, ops=ops)
+
+
+def verdicts(texts: list[str], opt: str, *passes: str) -> list[str]:
+    """The first error of each kernel after some passes, or ''."""
     source = "// -----\n".join(texts)
-    done = subprocess.run(
-        [opt, "-split-input-file", "-comms-check-sync", "-o", "/dev/null"], input=source, capture_output=True, text=True
-    )
+    command = [opt, "-split-input-file", *passes, "-comms-check-sync", "-o", "/dev/null"]
+    done = subprocess.run(command, input=source, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         sys.exit(f"comms-opt ended with {done.returncode}\n{done.stderr}")
     starts, line = [], 1
@@ -702,7 +710,15 @@ def main() -> int:
                 change(random_, program)
             programs.append(program)
         texts = [Writer(f"k{first + i}", program).text() for i, program in enumerate(programs)]
-        for i, verdict in enumerate(verdicts(texts, options.comms_opt)):
+        # What is right has to stay so when barriers are taken away.
+        twice = [doubled(random.Random(options.seed + i), program) for i, program in enumerate(programs)]
+        more = texts + [Writer(f"k{first + i}", program).text() for i, program in enumerate(twice)]
+        before, behind = (verdicts(more, options.comms_opt, *p) for p in ((), ("-comms-eliminate-barriers",)))
+        for text, was, now in zip(more, before, behind, strict=True):
+            if not was and now:
+                print(f"accepted, but not without barriers that are taken away: {now}\n{text}")
+                return 1
+        for i, verdict in enumerate(before[: len(texts)]):
             seed = options.seed + first + i
             wrong = "" if verdict and not options.alarms else fault(programs[i], random.Random(seed), options.schedules)
             accepted, refused = accepted + (not verdict), refused + bool(verdict)
