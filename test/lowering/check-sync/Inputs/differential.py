@@ -6,7 +6,8 @@ Takes right programs of signals, packets, barriers, fences and puts, written for
 and changes a few of their ops: deletes, doubles, swaps, weakens, or points them elsewhere. A model of
 the memory model that shares nothing with the checker runs each under random schedules, launch
 after launch, with the clocks of what was really read, and looks for deadlocks and for races. What the
-checker accepts must pass all of them, and be accepted when redundant barriers have been taken away. With --alarms, prints what it refuses though no schedule fails.
+checker accepts must pass all of them, and be accepted when redundant barriers have been taken
+away. With --alarms, prints what it refuses though no schedule fails.
 """
 
 import argparse
