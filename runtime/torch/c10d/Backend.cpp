@@ -23,6 +23,8 @@ using std::chrono::milliseconds;
 static constexpr const char *kInterrupted = "it was interrupted in a call";
 /// What calls under way get at the end of a program, and once they are aborted.
 static constexpr std::chrono::seconds kLastCalls{5}, kLastWaits{2};
+/// How often a call on a GPU is looked for that a hook is to hear of.
+static constexpr std::chrono::microseconds kLook{100};
 
 commsir::torch_c10d::Backend::Backend(Settings given)
     : c10d::Backend(given.rank, given.size), settings(std::move(given)) {
@@ -55,6 +57,7 @@ commsir::torch_c10d::Backend::make(Settings settings) {
 commsir::torch_c10d::Backend::~Backend() {
   if (forks == forksSoFar()) {
     queue.stop();
+    hasEnded = true;
     return;
   }
   for (auto &[type, side] : sides) {
@@ -268,7 +271,7 @@ void commsir::torch_c10d::Backend::runOnCpu(const CallPtr &call,
   call->drop();
   call->work->complete(error);
   if (hasHooks())
-    tell(*call, begun);
+    tell(call->type, call->sequence, begun);
 }
 
 /// The group's own stream. With `plainMutex` held.
@@ -297,6 +300,7 @@ void commsir::torch_c10d::Backend::runOnGpu(const CallPtr &call,
                                             const std::vector<CallPtr> &calls) {
   c10::impl::VirtualGuardImpl device(call->device.type());
   c10::Stream current = device.getStream(call->device), used = current;
+  auto begun = std::chrono::steady_clock::now();
   if (call->async)
     used = forkStream(current);
   try {
@@ -305,9 +309,13 @@ void commsir::torch_c10d::Backend::runOnGpu(const CallPtr &call,
     runAll(call, calls, used.native_handle());
     call->work->recordEnd(used, call->hostWaits, /*later=*/!call->async);
     call->work->complete();
+    if (hasHooks())
+      tellAtEnd(*call, used, begun);
   } catch (...) {
     endWith(side(call->device));
     call->work->complete(std::current_exception());
+    if (hasHooks())
+      tell(call->type, call->sequence, begun);
   }
   if (!call->async)
     return;
@@ -537,6 +545,7 @@ void commsir::torch_c10d::Backend::shutdown() {
   if (forks != forksSoFar())
     return;
   queue.stop();
+  endings.drainBy(std::chrono::steady_clock::now() + kLastWaits);
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (!ended.empty())
@@ -546,6 +555,7 @@ void commsir::torch_c10d::Backend::shutdown() {
     for (auto &[type, side] : sides)
       side->drainDelegate();
   }
+  endings.stop();
   dropGloo();
 }
 
@@ -572,6 +582,9 @@ bool commsir::torch_c10d::Backend::end(
       return false;
   }
   queue.stop();
+  if (!endings.drainBy(deadline))
+    hasEnded = true;
+  endings.stop();
   dropGloo();
   return true;
 }
@@ -610,13 +623,43 @@ void commsir::torch_c10d::Backend::registerOnCompletionHook(
 
 /// Tells the hook of a call that has ended.
 void commsir::torch_c10d::Backend::tell(
-    const Call &call, std::chrono::steady_clock::time_point begun) {
-  auto ended = std::chrono::steady_clock::now();
-  onCompletionHook_(std::make_shared<c10d::WorkInfo>(
-      call.type, call.sequence, begun, ended, ended - begun));
+    c10d::OpType type, uint64_t number,
+    std::chrono::steady_clock::time_point begun) {
+  auto end = std::chrono::steady_clock::now();
+  onCompletionHook_(
+      std::make_shared<c10d::WorkInfo>(type, number, begun, end, end - begun));
 }
 
-void commsir::torch_c10d::Backend::waitForPendingWorks() { queue.drain(); }
+/// The same when `used` has come to where it is now and, for sends and
+/// receives, those have ended. Of a call that a graph records nothing is told,
+/// and of one whose end nobody waits for any more.
+void commsir::torch_c10d::Backend::tellAtEnd(
+    const Call &call, const c10::Stream &used,
+    std::chrono::steady_clock::time_point begun) {
+  if (isCapturing(used.device_type()))
+    return;
+  auto end = std::make_shared<c10::Event>(Events::get().record(used));
+  auto work = call.pointToPoint ? call.work : nullptr;
+  endings.push(
+      [this, end, work, type = call.type, number = call.sequence, begun] {
+        try {
+          while (!end->query() || (work && !work->isCompleted())) {
+            if (hasEnded)
+              return;
+            std::this_thread::sleep_for(kLook);
+          }
+          Events::get().give(std::move(*end));
+        } catch (const c10::Error &) {
+          // The GPU has failed, which whoever waits for the call is told.
+        }
+        tell(type, number, begun);
+      });
+}
+
+void commsir::torch_c10d::Backend::waitForPendingWorks() {
+  queue.drain();
+  endings.drain();
+}
 
 std::shared_ptr<c10::Allocator>
 commsir::torch_c10d::Backend::getMemAllocator() {

@@ -172,13 +172,18 @@ private:
   void endWith(Side &side);
   void dropGloo();
   bool end(std::chrono::steady_clock::time_point deadline);
-  void tell(const Call &call, std::chrono::steady_clock::time_point begun);
+  void tell(c10d::OpType type, uint64_t number,
+            std::chrono::steady_clock::time_point begun);
+  void tellAtEnd(const Call &call, const c10::Stream &used,
+                 std::chrono::steady_clock::time_point begun);
   BackendPtr makePart(const StorePtr &store, const std::vector<int> &ranks,
                       const std::string &name,
                       const c10::intrusive_ptr<Options> &opts);
 
   Settings settings;
   Queue queue;
+  /// Waits for calls on a GPU that the hook is to hear of.
+  Queue endings;
   std::map<c10::DeviceType, std::unique_ptr<Side>> sides;
   Transfers transfersOnCpu;
   std::optional<c10::Stream> ownStream;

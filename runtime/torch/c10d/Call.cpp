@@ -476,10 +476,9 @@ static c10::Stream currentOn(c10::DeviceType type) {
   return guard.getStream(guard.getDevice());
 }
 
-/// Whether what this thread puts into its stream is only recorded in a graph:
-/// nothing of that runs, and to ask for its end would break the capture. torch
-/// before 2.12 says it of CUDA in libraries that this module is not linked to.
-static bool isCapturing(c10::DeviceType type) {
+/// torch before 2.12 says it of CUDA in libraries that this module is not
+/// linked to.
+bool commsir::torch_c10d::isCapturing(c10::DeviceType type) {
   using Ask = int (*)(void *stream, int *status);
   static const auto ask = [] {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);

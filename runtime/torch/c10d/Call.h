@@ -66,6 +66,10 @@ private:
   std::vector<c10::Event> idle;
 };
 
+/// Whether what this thread puts into its stream is only recorded in a graph:
+/// nothing of that runs, and to ask for its end would break the capture.
+bool isCapturing(c10::DeviceType type);
+
 /// The Work that a program holds. It is done when its call is, and, for sends
 /// and receives, when those are: they only begin in issue order.
 class CallWork : public c10d::Work {

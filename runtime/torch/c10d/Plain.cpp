@@ -24,7 +24,7 @@ using namespace commsir::torch_c10d;
 /// Profilers are shown what a Work shows them.
 bool commsir::torch_c10d::Backend::mayBePlain(const at::Tensor &input) {
   const Side *side = plainSide;
-  return side && !coalesced && !at::hasCallbacks() &&
+  return side && !coalesced && !hasHooks() && !at::hasCallbacks() &&
          input.device() == side->of();
 }
 

@@ -243,6 +243,32 @@ def ctrl_c_ends_a_wait_for_the_gpu(size: int) -> None:
         raise AssertionError("the group goes on")
 
 
+def a_hook_hears_of_a_call_when_its_stream_has_come_to_its_end(size: int) -> None:
+    group = dist.new_group(backend="commsir")
+    (x,) = _tensors(64)
+    dist.all_reduce(x, group=group)
+    heard: list[Any] = []
+    group._register_on_completion_hook(heard.append)
+    os.environ["COMMSIR_FAKE_BUSY"] = "1"
+    try:
+        dist.all_reduce(x, group=group)
+        work = dist.broadcast(x, 0, group=group, async_op=True)
+        time.sleep(0.05)
+        assert not heard
+    finally:
+        del os.environ["COMMSIR_FAKE_BUSY"]
+    work.wait()
+    group._wait_for_pending_works()
+    assert [(str(info.op_type).split(".")[-1], info.seq) for info in heard] == [("ALLREDUCE", 2), ("BROADCAST", 3)]
+    assert all(info.active_duration >= timedelta(milliseconds=40) for info in heard)
+    # What is only recorded in a graph has no end.
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        dist.all_reduce(x, group=group)
+    group._wait_for_pending_works()
+    assert len(heard) == 2
+
+
 def a_call_is_recorded(size: int) -> None:
     (x,) = _tensors(24)
     for _ in range(3):
@@ -412,6 +438,7 @@ CHECKS = [
     a_call_is_captured,
     who_waits_in_a_capture_asks_for_no_event,
     ctrl_c_ends_a_wait_for_the_gpu,
+    a_hook_hears_of_a_call_when_its_stream_has_come_to_its_end,
     a_call_is_recorded,
     calls_are_counted,
     a_profiler_is_shown_the_call,

@@ -114,7 +114,6 @@ def test_torchs_wrapper_for_debugging(world: World) -> None:
         assert "mismatch" in said or "differs between ranks" in said, said
 
 
-@pytest.mark.cpu_alone("the hook hears of calls on CPU tensors; Torch.md says so")
 def test_hooks_on_completion(world: World) -> None:
     for heard in world.run(checks.hooked, backend=""):
         if isinstance(heard, str):
