@@ -293,7 +293,7 @@ def sees_the_kernel(
         def scaled(t):
             return t * pair[0]
 
-        return scaled(total) + cast(pair[1], f32) + row + cast(me, f32), total / size() + s  # type: ignore[operator]
+        return scaled(total) + cast(pair[1], f32) + row + cast(me, f32), total / size() + s
 
     all_reduce(x, outs=(y, z), consume=both)
 
