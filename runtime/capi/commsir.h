@@ -236,9 +236,9 @@ typedef struct {
   size_t output_count;
   int64_t elements;
 } commsir_parts;
-COMMSIR_API commsir_status commsir_group_collective_parts(
-    commsir_group *, const commsir_collective *, const commsir_parts *,
-    void *stream);
+COMMSIR_API commsir_status
+commsir_group_collective_parts(commsir_group *, const commsir_collective *,
+                               const commsir_parts *, void *stream);
 /* Null: CommsIR compiles this call; else the reason why not, to be freed. */
 COMMSIR_API char *commsir_group_why_not(commsir_group *,
                                         const commsir_collective *);

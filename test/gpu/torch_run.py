@@ -494,7 +494,7 @@ def host_costs(report: dict[str, Any]) -> None:
     called = host_calls.ways(name, bench._ours())
     called["dist.all_reduce, nccl"] = lambda: dist.all_reduce(x)
     try:
-        called["torch.ops, symm_mem one-shot"] = bench._symmetric(512, torch.bfloat16, name)[0].call
+        called["torch.ops, symm_mem one-shot"] = bench._symmetric(512, torch.bfloat16, name)[0].made.call
     except Exception as error:
         say(f"host, symm_mem is missing: {error}")
 

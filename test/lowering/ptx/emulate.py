@@ -81,13 +81,13 @@ class World:
 
     def place(self, argument: dict[str, Any], given: list[Any] | None, rank: int) -> int:
         size = argument["bytes"] * int(np.prod(argument["shape"], dtype=np.int64))
-        address = self.memory.take(size)
+        address: int = self.memory.take(size)
         data = given[rank].tobytes() if given else b"\xfa\xff" * (size // 2) if argument["poisoned"] else b""
         self.memory.parts[address >> emulator.SLOT][: len(data)] = data
         return address
 
     def pack(self, rank: int) -> int:
-        address = self.memory.take(self.kernel["bytes"])
+        address: int = self.memory.take(self.kernel["bytes"])
         self.write(address, 4, [rank, self.ranks, self.ranks, 0])
         self.write(address + 16, 8, [self.states[rank]])
         at = address + ARGUMENTS_OFFSET

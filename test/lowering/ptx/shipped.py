@@ -137,7 +137,9 @@ def tables(assembler: Assembler) -> str:
     differing: dict[tuple[str, ...], tuple[str, int, tuple[str, ...]]] = {}
     for ranks in (2, 4, 8):
         rows = explain(ranks, "--op all --sizes 1K..256M*2")
-        rows += explain(ranks, "--op all_reduce_rmsnorm --rows 1,2,8,16,32,64,128,256,512 --hidden 4096,5120,6144,7168,8192")
+        rows += explain(
+            ranks, "--op all_reduce_rmsnorm --rows 1,2,8,16,32,64,128,256,512 --hidden 4096,5120,6144,7168,8192"
+        )
         for row in rows:
             operation, _, _, row_count, columns, algorithm, protocol, shape = row
             without_blocks = re.sub(r"\bb\d+ ", "", shape)

@@ -311,7 +311,9 @@ def callbacks(rank: int, size: int) -> None:
         (total,) = future.value()
         dist.all_reduce(total)
         # As torch's PowerSGD hook has it.
-        return total + dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()[0]
+        (ones,) = dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
+        both: torch.Tensor = total + ones
+        return both
 
     sizes = [4, 5, 6]
     totals = [dist.all_reduce(torch.ones(n), async_op=True).get_future().then(twice) for n in sizes]

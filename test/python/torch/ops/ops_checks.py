@@ -101,7 +101,6 @@ def gradients(rank: int, size: int) -> None:
     _differentiate((ops.broadcast(x, root) * weights[rank]).sum())
     torch.testing.assert_close(x.grad, sum(weights) if rank == root else torch.zeros_like(x))
 
-
     x.grad = None
     _differentiate((ops.all_reduce(x, "avg") * weights[rank]).sum())
     torch.testing.assert_close(x.grad, sum(weights) / size)
@@ -127,7 +126,7 @@ def other_types(rank: int, size: int) -> None:
     byte = torch.tensor([200 + rank], dtype=torch.uint8, device=DEVICE)
     assert ops.all_reduce(byte).item() == sum(200 + r for r in range(size)) % 256
     for op in ("min", "max", "avg"):
-        _fails(f'no "{op}" of Byte', lambda op=op: ops.all_reduce(byte, op))
+        _fails(f'no "{op}" of Byte', partial(ops.all_reduce, byte, op))
     for dtype in (torch.complex64, torch.complex128):
         x = torch.full((size, 3), complex(rank, 1), dtype=dtype, device=DEVICE)
         total = torch.full((size, 3), complex(sum(range(size)), size), dtype=dtype, device=DEVICE)
@@ -136,7 +135,7 @@ def other_types(rank: int, size: int) -> None:
         torch.testing.assert_close(ops.reduce_scatter(x), total[:1])
         assert [z.real for z in ops.all_gather(x[:1])[:, 0].tolist()] == list(range(size))
         assert ops.all_to_all(x)[1, 0].item() == complex(1, 1) and ops.broadcast(x, 1)[0, 0].item() == complex(1, 1)
-        _fails("complex numbers have sum and avg", lambda x=x: ops.all_reduce(x, "max"))
+        _fails("complex numbers have sum and avg", partial(ops.all_reduce, x, "max"))
     _fails("no element type", lambda: ops.all_reduce(byte.to(torch.float8_e4m3fnuz)))
 
 
