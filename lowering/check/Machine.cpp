@@ -382,7 +382,7 @@ bool Machine::act(Thread &thread, int32_t index) {
     complete(thread, [&](const Pending &pending) {
       const Action &transfer = program.actions[pending.action];
       return transfer.gin == action.gin &&
-             reaches(thread, action.team, pending.peer) &&
+             reaches(thread, action.team, pending) &&
              (transfer.deferral == Deferral::Get ||
               (transfer.deferral == Deferral::Put && !pending.write));
     });

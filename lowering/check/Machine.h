@@ -286,8 +286,9 @@ private:
   bool isAlike(const ArgumentPlan &argument) const {
     return !program.tellsBlocksApart && !argument.shared;
   }
-  /// Whether what `thread` transfers to `peer` goes within a team.
-  bool reaches(const Thread &thread, int32_t team, int64_t peer) const;
+  /// Whether a transfer goes to a member of a team, wherever that is.
+  bool reaches(const Thread &thread, int32_t team,
+               const Pending &pending) const;
   void checkPending(Thread &thread, int32_t index, int64_t place, bool write,
                     Bounds bounds);
   void defer(Thread &thread, int32_t index, const RangePlan &range,

@@ -119,12 +119,24 @@ void Machine::forParts(const Thread &thread, const MemoryPlan &memory,
     visitMember(rank);
 }
 
-bool Machine::reaches(const Thread &thread, int32_t team, int64_t peer) const {
+bool Machine::reaches(const Thread &thread, int32_t team,
+                      const Pending &pending) const {
   const TeamView &to = view(thread, team);
-  int64_t distance = peer - to.first;
-  return to.size == shape.ranks ||
-         (peer >= to.first && distance % to.stride == 0 &&
-          distance / to.stride < to.size);
+  if (to.size == shape.ranks)
+    return true;
+  auto holds = [&](int64_t rank) {
+    int64_t distance = rank - to.first;
+    return distance >= 0 && distance % to.stride == 0 &&
+           distance / to.stride < to.size;
+  };
+  if (pending.peer >= 0)
+    return holds(pending.peer);
+  // It may be any of the transfer's team.
+  const TeamView &from = view(thread, program.actions[pending.action].team);
+  for (int64_t rank = 0; rank < from.size; ++rank)
+    if (!holds(from.world(rank)))
+      return false;
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -243,13 +255,23 @@ void Machine::fenceTransfer(Thread &thread, Pending &pending) {
               pending.write, pending.bounds);
 }
 
-/// Whether a block reads what it has written itself in this launch, as the
-/// other blocks of its rank do or will do.
-static bool isOwnValue(const Touch &read, const Shadow::Piece &piece) {
-  return llvm::any_of(piece.reads, [&](const Touch &old) {
-    return old.access == Touch::Alike && old.launch == read.launch &&
-           old.stamp.thread == read.stamp.thread && !read.writes;
-  });
+/// How often a block has written there in its launch, with what it does now. A
+/// transfer is touched twice, and counts once.
+static int32_t countWrites(const Shadow::Piece &piece, const Touch &now,
+                           bool transfers) {
+  for (const Touch &old : piece.reads)
+    if (old.access == Touch::Alike && old.launch == now.launch &&
+        old.stamp.thread == now.stamp.thread)
+      return old.version +
+             (now.writes && !(transfers && old.action == now.action));
+  return now.writes;
+}
+
+/// Whether a block reads what it has written itself in this launch, and another
+/// writes that once more. What a block writes there later is not the same.
+static bool isOwnValue(const Touch &read, const Touch &write) {
+  return !read.writes && write.access == Touch::Alike && read.version > 0 &&
+         read.launch == write.launch && read.version == write.version;
 }
 
 void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
@@ -292,9 +314,8 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
     diag->attachNote()
         << (isAlike(program.arguments[argument])
                 ? "every block of the rank does this, and may find what "
-                  "another "
-                  "has written: share the elements out by comms.block_id, or "
-                  "give the kernel one block"
+                  "another has written: share the elements out by "
+                  "comms.block_id, or give the kernel one block"
             : reuse
                 ? "let the earlier launch end in a barrier or a signal that "
                   "orders them, or alternate two buffers by comms.epoch"
@@ -305,13 +326,16 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
   shadows[part].access(
       bounds.begin, bounds.end, [&](int64_t begin, Shadow::Piece &piece) {
         steps += 2 + piece.reads.size();
+        if (isAlike(program.arguments[argument]))
+          now.version =
+              countWrites(piece, now, action.deferral != Deferral::None);
         if (!clocks.visible(thread.id, piece.write.stamp) &&
             !now.isApartByData(piece.write))
           clash(piece.write, true, begin, piece.end);
         for (const Touch &old : piece.reads) {
           bool apart =
               (write || old.writes) && !now.isApartByData(old) &&
-              !isOwnValue(write ? old : now, piece) &&
+              !isOwnValue(write ? old : now, write ? now : old) &&
               (old.access == Touch::Plain || old.access != now.access ||
                old.access == Touch::Scattered);
           if (apart && !clocks.visible(thread.id, old.stamp))

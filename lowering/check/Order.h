@@ -126,6 +126,8 @@ struct Touch {
     Alike
   } access = Plain;
   bool writes = false;
+  /// How often its block had written there in its launch, alike.
+  int32_t version = 0;
 
   bool isApartByData(const Touch &other) const {
     return writes && other.writes && action >= 0 && other.action >= 0 &&

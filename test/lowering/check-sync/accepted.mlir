@@ -267,3 +267,24 @@ comms.kernel @rows_of_data(%x: memref<8xf32>, %n: memref<2xi64>, %w: !comms.wind
   comms.barrier %team block
   comms.return
 }
+
+// -----
+
+// Data say which of a pair is put to: the flush is of both.
+comms.kernel @flush_of_all_that_it_may_be(%n: memref<1xi64>, %data: !comms.window<4x32xf32>, %mine: memref<32xf32>)
+    attributes {ranks = 4 : i64, blocks = 1 : i64} {
+  %world = comms.team world
+  %pair = comms.team_split %world inner 2
+  %me = comms.rank %world
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %row = arith.muli %me, %c32 : index
+  %zero = arith.constant dense<0.0> : tensor<32xf32>
+  %number = memref.load %n[%c0] : memref<1xi64>
+  %peer = arith.index_cast %number : i64 to index
+  comms.put %mine[%c0] to %data[%row] count %c32 at %peer of %pair : memref<32xf32>, !comms.window<4x32xf32>
+  comms.flush %pair
+  comms.tile_store %zero, %mine[%c0] : tensor<32xf32>, memref<32xf32>
+  comms.barrier %world block
+  comms.return
+}

@@ -210,3 +210,28 @@ comms.kernel @flush_of_pairs(%data: !comms.window<2x32xf32>, %mine: memref<32xf3
   comms.barrier %world block
   comms.return
 }
+
+// -----
+
+// Data say which rank is put to: the flush is of some of them.
+
+comms.kernel @flush_of_some(%n: memref<1xi64>, %data: !comms.window<4x32xf32>, %mine: memref<32xf32>)
+    attributes {ranks = 4, blocks = 1} {
+  %world = comms.team world
+  %pair = comms.team_split %world inner 2
+  %me = comms.rank %world
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %row = arith.muli %me, %c32 : index
+  %zero = arith.constant dense<0.0> : tensor<32xf32>
+  %number = memref.load %n[%c0] : memref<1xi64>
+  %peer = arith.index_cast %number : i64 to index
+  // expected-note @below {{the transfer}}
+  comms.put %mine[%c0] to %data[%row] count %c32 at %peer of %world : memref<32xf32>, !comms.window<4x32xf32>
+  comms.flush %pair
+  // expected-error @below {{'comms.tile_store' op writes [0, 32) of 'mine' at rank 0 on rank 0 block 0 in launch 1, which a transfer before it may still read}}
+  // expected-note @below {{let comms.flush come between, of a team that the peer belongs to, or a barrier}}
+  comms.tile_store %zero, %mine[%c0] : tensor<32xf32>, memref<32xf32>
+  comms.barrier %world block
+  comms.return
+}
