@@ -661,11 +661,13 @@ static void exchangeUneven(const char *name, const Launch &launch,
   Call exchange;
   exchange.name = name;
   copyLists(exchange, "all_to_all", inputs, outputs, all.max().item<int64_t>());
-  for (auto &copy : exchange.before)
-    copy();
+  for (const auto *copies : {&exchange.before, &exchange.pack})
+    for (const auto &copy : *copies)
+      copy();
   launch(exchange.steps.front());
-  for (auto &copy : exchange.after)
-    copy();
+  for (const auto *copies : {&exchange.unpack, &exchange.after})
+    for (const auto &copy : *copies)
+      copy();
 }
 
 static Tensors pieces(const at::Tensor &tensor,
