@@ -419,6 +419,10 @@ def one_rank(rank: int, size: int) -> None:
     parts = [torch.empty(7)]
     dist.all_gather(parts, tensor, group=alone)
     close(parts[0], tensor)
+    # Not contiguous: by way of copies.
+    turned, got = data(rank, (3, 4), torch.float32).t(), torch.zeros(3, 4).t()
+    dist.all_to_all([got], [turned], group=alone)
+    close(got, turned)
     dist.barrier(group=alone)
 
 
