@@ -131,7 +131,8 @@ class Call:
         """`tensor`, or a contiguous stand-in that is filled before the call and copied back after it."""
         if tensor.layout != torch.strided:
             raise ValueError(f"commsir: {self.name} takes dense tensors; call .to_dense() first")
-        if tensor.is_contiguous():
+        # Memory of a view that negates, such as the imaginary part of a conjugate, is not what it holds.
+        if tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj():
             return tensor
         stand = torch.empty_like(tensor, memory_format=torch.contiguous_format)
         if read:

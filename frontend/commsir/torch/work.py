@@ -106,6 +106,11 @@ class Work(dist.Work):  # type: ignore[misc]
         """Whether it is over, also where it has failed; on a GPU, once what it put into its stream is."""
         if not self._future.done():
             return False
+        if any(tensor.is_cuda for tensor in self._tensors) and torch.cuda.is_current_stream_capturing():
+            raise RuntimeError(
+                f"commsir: {self._what}: nothing is completed while a graph is captured; wait() for it, which is "
+                "recorded, too"
+            )
         if self.end is not None and not self.end.query():
             return False
         return all(work.is_completed() for work in self._inner)

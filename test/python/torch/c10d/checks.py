@@ -138,6 +138,10 @@ def not_contiguous(rank: int, size: int) -> None:
     dist.all_gather(parts, data(rank, (4, 3), torch.float32).t())
     for r, part in enumerate(parts):
         close(part, data(r, (4, 3), torch.float32).t())
+    # One element lies as a contiguous tensor does, and is the negative of what is in memory.
+    ones = [torch.zeros(1) for _ in range(size)]
+    dist.all_gather(ones, torch.tensor([complex(0, rank + 1)]).conj().imag)
+    assert [int(one) for one in ones] == [-r - 1 for r in range(size)]
 
 
 def moves(rank: int, size: int, dtypes: list[torch.dtype]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -145,6 +146,19 @@ def test_work_is_completed_when_the_gpu_is_done_with_it() -> None:
     assert not work.is_completed()
     event.over = True
     assert work.is_completed() and work.is_success()
+
+
+def test_nothing_is_completed_in_a_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in C++; to ask an event would break the capture."""
+    capturing = mock.Mock(return_value=False)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", capturing)
+    x = mock.Mock(spec=torch.Tensor, is_cuda=True)
+    work = Work([x], timedelta(seconds=10), "all_reduce", lambda reason: None)
+    work.complete()
+    assert work.is_completed()
+    capturing.return_value = True
+    with pytest.raises(RuntimeError, match="all_reduce: nothing is completed while a graph is captured"):
+        work.is_completed()
 
 
 def test_a_batch_ends_also_where_a_part_fails(monkeypatch: pytest.MonkeyPatch, log: list[str]) -> None:
