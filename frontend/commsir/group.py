@@ -123,9 +123,13 @@ def _number(value: Any, kind: str, what: str) -> np.ndarray[Any, Any]:
         wanted = "whole number" if whole else "number"
         raise errors.UsageError(f"{what} is {value!r}, where a {wanted} ({kind}) is wanted") from None
     try:
-        return np.array(exact, numpy_type(kind))
+        with np.errstate(over="ignore"):
+            made = np.array(exact, numpy_type(kind))
+        if np.isfinite(made) or not math.isfinite(near):
+            return made
     except OverflowError:
-        raise errors.UsageError(f"{what} is {value!r}, which does not fit {kind}") from None
+        pass
+    raise errors.UsageError(f"{what} is {value!r}, which does not fit {kind}")
 
 
 class GroupKernel(Signature):

@@ -358,6 +358,8 @@ def test_kernels_of_all_kinds(tmp_path: pathlib.Path) -> None:
                 group.kernel(PUT)(x, mask, **{"at": 3, "n": 1.0} | wrong)
         with pytest.raises(commsir.UsageError, match="does not fit i64"):
             group.kernel(PUT)(x, mask, at=1 << 70, n=1.0)
+        with pytest.raises(commsir.UsageError, match="1e\\+39, which does not fit f32"):
+            group.kernel(PUT)(x, mask, at=3, n=1e39)
 
 
 CONCURRENT = """
