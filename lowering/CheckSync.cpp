@@ -42,10 +42,8 @@ constexpr int64_t defaultBlocks = 2;
 constexpr uint64_t defaultEvents = 2'000'000;
 constexpr int64_t maxRanks = int64_t(1) << 20;
 constexpr int64_t maxLaunches = 64;
-/// Reuse shows at the second launch, that of two buffers at the third; of more
-/// than so many buffers launches are not followed unless asked for.
+/// Reuse shows at the second launch, that of two buffers at the third.
 constexpr int64_t defaultLaunches = 3;
-constexpr int64_t mostBuffers = 16;
 /// Clocks are quadratic in the threads: this many take 32 MiB.
 constexpr int64_t maxThreads = 2048;
 /// Registers of all threads: 144 MiB.
@@ -110,6 +108,7 @@ struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
   using CheckSyncBase::CheckSyncBase;
 
   FailureOr<WorldShape> chooseWorld(const Program &program);
+  Verdict followAll(const Program &program, WorldShape shape);
   Verdict followFewer(const Program &program, const WorldShape &full);
   void runOnOperation() override;
 };
@@ -131,10 +130,8 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
                      ? 1
                      : std::max(defaultBlocks, program.roleBlocks);
   // What is in one of several buffers is overwritten when all have been used.
-  shape.launches = launches
-                       ? int64_t(launches)
-                       : std::max(defaultLaunches,
-                                  std::min(program.buffers, mostBuffers) + 1);
+  shape.launches = launches ? int64_t(launches)
+                            : std::max(defaultLaunches, program.buffers + 1);
   shape.budget = maxEvents ? uint64_t(int64_t(maxEvents)) : defaultEvents;
   auto bad = [&](llvm::StringRef what, int64_t value,
                  int64_t most) -> LogicalResult {
@@ -227,6 +224,18 @@ Verdict CheckSync::followFewer(const Program &program, const WorldShape &full) {
   return {};
 }
 
+/// All ranks, unless that is seen to take too long.
+Verdict CheckSync::followAll(const Program &program, WorldShape shape) {
+  bool small = shape.ranks * shape.blocks <= maxThreads;
+  // A large world is not begun in vain.
+  if (small && shape.ranks > 16 && canSample(program))
+    small = affordableRanks(program, shape) == shape.ranks;
+  if (!small)
+    return {};
+  shape.followed = firstRanks(shape.ranks);
+  return follow(program, shape);
+}
+
 void CheckSync::runOnOperation() {
   KernelOp kernel = getOperation();
   markAllAnalysesPreserved();
@@ -239,14 +248,20 @@ void CheckSync::runOnOperation() {
     return signalPassFailure();
   if (program->actions.empty() && program->guards.empty())
     return;
-  Verdict verdict;
-  bool small = shape->ranks * shape->blocks <= maxThreads;
-  // A large world is not begun in vain.
-  if (small && shape->ranks > 16 && canSample(*program))
-    small = affordableRanks(*program, *shape) == shape->ranks;
-  if (small) {
-    shape->followed = firstRanks(shape->ranks);
-    verdict = follow(*program, *shape);
+  Verdict verdict = followAll(*program, *shape);
+  bool isTooLong = verdict.outcome == Outcome::OverBudget && !verdict.refused;
+  if (isTooLong && !launches && shape->launches > defaultLaunches) {
+    // All ranks say more than all buffers.
+    WorldShape fewer = *shape;
+    fewer.launches = defaultLaunches;
+    verdict = followAll(*program, fewer);
+    if (verdict.outcome != Outcome::OverBudget && !verdict.refused)
+      kernel.emitRemark()
+          << "comms-check-sync followed " << defaultLaunches
+          << " launches, in which what comms.epoch chooses between is not all "
+             "used again: "
+          << shape->launches << " take more than " << shape->budget
+          << " events (option max-events; comms-run: --check-events)";
   }
   if (verdict.outcome == Outcome::OverBudget && !verdict.refused)
     verdict = followFewer(*program, *shape);

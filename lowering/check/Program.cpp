@@ -207,8 +207,10 @@ void ProgramBuilder::needResult(OpResult result) {
 }
 
 /// Between how many buffers `op` chooses by the number of the launch: the
-/// constant divisor of a remainder, or a mask of low bits; 1: it does not.
+/// constant divisor of a remainder, or a mask of low bits; 1: it does not, or
+/// between more than one can follow the launches of (often it is a flag).
 static int64_t countBuffers(Operation *op) {
+  constexpr int64_t most = 16;
   if (!isa<arith::RemUIOp, arith::RemSIOp, arith::AndIOp, index::RemUOp,
            index::RemSOp, index::AndOp>(op))
     return 1;
@@ -220,7 +222,8 @@ static int64_t countBuffers(Operation *op) {
   while (Operation *from = launch.getDefiningOp()) {
     if (isa<EpochOp>(from)) {
       auto value = static_cast<int64_t>(number.getZExtValue());
-      return isa<arith::AndIOp, index::AndOp>(op) ? value + 1 : value;
+      value += isa<arith::AndIOp, index::AndOp>(op);
+      return value <= most ? value : 1;
     }
     bool isShift =
         isa<arith::AddIOp, arith::SubIOp, index::AddOp, index::SubOp>(from) &&

@@ -134,3 +134,62 @@ comms.kernel @reads_in_time(%w: !comms.window<64xf32>, %y: memref<64xf32>) attri
   comms.barrier %world block
   comms.return
 }
+
+// -----
+
+// Sixteen buffers take too many launches for all ranks, which are followed in fewer.
+// expected-remark @below {{comms-check-sync followed 3 launches, in which what comms.epoch chooses between is not all used again: 17 take more than 20000 events (option max-events; comms-run: --check-events)}}
+comms.kernel @sixteen_buffers(%w: !comms.window<2048xf32>, %y: memref<1xi64>) attributes {ranks = 4 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c15 = arith.constant 15 : index
+  %c256 = arith.constant 256 : index
+  %c512 = arith.constant 512 : index
+  %world = comms.team world
+  %me = comms.rank %world
+  %epoch = comms.epoch
+  %low = arith.andi %epoch, %c15 : index
+  %number = arith.index_cast %low : index to i64
+  %tile = comms.splat %number : i64 -> tensor<1xi64>
+  comms.tile_store %tile, %y[%c0] : tensor<1xi64>, memref<1xi64>
+  %zero = arith.constant dense<0.0> : tensor<8xf32>
+  %base = arith.muli %me, %c512 : index
+  comms.for_peers %world as %p {
+    %part = comms.peer %w at %p of %world : !comms.window<2048xf32> -> memref<2048xf32>
+    scf.for %i = %c0 to %c256 step %c8 {
+      %at = arith.addi %base, %i : index
+      comms.tile_store %zero, %part[%at] : tensor<8xf32>, memref<2048xf32>
+    }
+  }
+  comms.barrier %world block
+  comms.return
+}
+
+// -----
+
+// So many buffers there are not: it is a flag.
+comms.kernel @flag(%w: !comms.window<2048xf32>, %y: memref<1xi64>) attributes {ranks = 4 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c255 = arith.constant 255 : index
+  %c256 = arith.constant 256 : index
+  %c512 = arith.constant 512 : index
+  %world = comms.team world
+  %me = comms.rank %world
+  %epoch = comms.epoch
+  %low = arith.andi %epoch, %c255 : index
+  %number = arith.index_cast %low : index to i64
+  %tile = comms.splat %number : i64 -> tensor<1xi64>
+  comms.tile_store %tile, %y[%c0] : tensor<1xi64>, memref<1xi64>
+  %zero = arith.constant dense<0.0> : tensor<8xf32>
+  %base = arith.muli %me, %c512 : index
+  comms.for_peers %world as %p {
+    %part = comms.peer %w at %p of %world : !comms.window<2048xf32> -> memref<2048xf32>
+    scf.for %i = %c0 to %c256 step %c8 {
+      %at = arith.addi %base, %i : index
+      comms.tile_store %zero, %part[%at] : tensor<8xf32>, memref<2048xf32>
+    }
+  }
+  comms.barrier %world block
+  comms.return
+}
