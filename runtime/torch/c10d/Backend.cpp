@@ -308,9 +308,9 @@ void commsir::torch_c10d::Backend::runOnGpu(const CallPtr &call,
     side(call->device).poll();
     runAll(call, calls, used.native_handle());
     call->work->recordEnd(used, call->hostWaits, /*later=*/!call->async);
-    call->work->complete();
     if (hasHooks())
       tellAtEnd(*call, used, begun);
+    call->work->complete();
   } catch (...) {
     endWith(side(call->device));
     call->work->complete(std::current_exception());
@@ -626,8 +626,16 @@ void commsir::torch_c10d::Backend::tell(
     c10d::OpType type, uint64_t number,
     std::chrono::steady_clock::time_point begun) {
   auto end = std::chrono::steady_clock::now();
-  onCompletionHook_(
-      std::make_shared<c10d::WorkInfo>(type, number, begun, end, end - begun));
+  try {
+    onCompletionHook_(std::make_shared<c10d::WorkInfo>(type, number, begun, end,
+                                                       end - begun));
+  } catch (const std::exception &error) {
+    // Nobody could catch it: the call has ended, on a thread of the group.
+    TORCH_WARN("commsir: process group ", settings.name,
+               ": its hook on completion has raised an exception for ",
+               c10d::opTypeToString(type), " number ", number,
+               ", which has ended; catch it in the hook: ", error.what());
+  }
 }
 
 /// The same when `used` has come to where it is now and, for sends and
@@ -643,6 +651,7 @@ void commsir::torch_c10d::Backend::tellAtEnd(
   endings.push(
       [this, end, work, type = call.type, number = call.sequence, begun] {
         try {
+          BesideCaptures scope;
           while (!end->query() || (work && !work->isCompleted())) {
             if (hasEnded)
               return;

@@ -266,11 +266,16 @@ def wrapped(rank: int, size: int, store: Any) -> str:
 
 
 def hooked(rank: int, size: int, store: Any) -> Any:
-    """A hook on completion hears of each call."""
+    """A hook on completion hears of each call; what it raises is a warning, and ends neither call nor program."""
     _begin(rank, size, store)
     group = dist.distributed_c10d._get_default_group()
     heard: list[Any] = []
-    refused = error_of(lambda: group._register_on_completion_hook(heard.append))
+
+    def hear(info: Any) -> None:
+        heard.append(info)
+        raise RuntimeError("of the hook")
+
+    refused = error_of(lambda: group._register_on_completion_hook(hear))
     if refused:
         return refused
     assert group._has_hooks()
