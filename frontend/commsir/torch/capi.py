@@ -202,7 +202,13 @@ class _Callbacks:
         self._malloc.argtypes = [ctypes.c_size_t]
         self.face = (_SET(self._put), _GET(self._get))
 
+    def interrupt(self) -> BaseException | None:
+        """Ctrl-C and the like: nobody is asked after it."""
+        return None if isinstance(self.raised, Exception) else self.raised
+
     def _put(self, _: Any, key: bytes, data: int, size: int) -> int:
+        if self.interrupt():
+            return 1
         try:
             self._store.set(key.decode(), ctypes.string_at(data, size).hex())
         except BaseException as error:
@@ -211,6 +217,8 @@ class _Callbacks:
         return 0
 
     def _get(self, _: Any, key: bytes, timeout: float, data: Any, size: Any) -> int:
+        if self.interrupt():
+            return 1
         try:
             found = look(self._store, key.decode(), timeout)
             if found is None:
@@ -286,14 +294,15 @@ class Group:
         options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None)
         face = _Store(None, ctypes.cast(put, ctypes.c_void_p), ctypes.cast(get, ctypes.c_void_p))
         status = self.library.commsir_group_create(ctypes.byref(options), ctypes.byref(face), ctypes.byref(self.handle))
+        if interrupt := callbacks.interrupt():
+            self.destroy()
+            raise interrupt
         try:
             self._check(status)
         except CommsIRError as error:
             raised = callbacks.raised
             if raised is None:
                 raise
-            if not isinstance(raised, Exception):
-                raise raised from None
             raise CommsIRError(f"{error} (the store: {raised})", status) from raised
 
     @classmethod

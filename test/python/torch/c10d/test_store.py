@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -46,3 +48,43 @@ def test_ctrl_c_in_a_store_in_python_is_raised() -> None:
     """ctypes would drop it, and take the call for a success."""
     with pytest.raises(KeyboardInterrupt):
         make(Raising(KeyboardInterrupt()))
+
+
+class Interrupted:
+    """A store in a dictionary, in which Ctrl-C comes with the first look."""
+
+    def __init__(self, values: dict[str, bytes], comes: bool) -> None:
+        self.values, self.comes = values, comes
+
+    def check(self, keys: list[str]) -> bool:
+        if self.comes:
+            self.comes = False
+            raise KeyboardInterrupt
+        return all(key in self.values for key in keys)
+
+    def set(self, key: str, value: str) -> None:
+        self.values[key] = value.encode()
+
+    def get(self, key: str) -> bytes:
+        return self.values[key]
+
+
+def test_ctrl_c_is_raised_where_the_group_could_have_been_made() -> None:
+    """The library asks a store again that has not answered once."""
+    values: dict[str, bytes] = {}
+
+    def make_one(rank: int) -> None:
+        store = Interrupted(values, comes=rank == 1)
+        capi.Group(backend.library(), store, rank, 2, name="late", timeout=timedelta(seconds=3)).destroy()
+
+    def other() -> None:
+        with contextlib.suppress(capi.CommsIRError):
+            make_one(0)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            make_one(1)
+    finally:
+        thread.join()
