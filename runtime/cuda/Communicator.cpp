@@ -463,6 +463,8 @@ public:
     nccl.CommDestroy(comm);
   }
 
+  bool endsTogether() const override { return comm && owned; }
+
   /// NCCL's own threads and sockets end; its memory is lost. Not waited for,
   /// because that may be for a peer that is gone.
   void abandon() override {

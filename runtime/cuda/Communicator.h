@@ -79,6 +79,8 @@ Agreement makeAgreement(std::shared_ptr<Exchange> meeting, int rank);
 class Communicator {
 public:
   virtual ~Communicator() = default;
+  /// Whether its end waits for that of the other ranks, for ever if need be.
+  virtual bool endsTogether() const { return false; }
 
   /// Rank `rank` of the `ranks` that share `id` (ncclGetUniqueId of one of
   /// them). Collective: all succeed or fail. `device` must outlive it.

@@ -24,6 +24,8 @@ using group::GroupOptions;
 static constexpr size_t kFirstChannels = size_t(32) << 20;
 /// What the host writes into abort words; a kernel writes 1.
 static constexpr uint64_t kAbortedByHost = 2;
+/// Seconds that a rank waits for others that end the group, too.
+static constexpr double kEndPatience = 5;
 
 //===----------------------------------------------------------------------===//
 // Starting
@@ -264,6 +266,17 @@ CudaGroup::~CudaGroup() {
   // Nothing is given back that a kernel may still use, here or at a peer that
   // has not ended.
   bool idle = !isStopped && cu.CtxSynchronize() == CUDA_SUCCESS;
+  // Nor is NCCL's communicator ended, which waits for all ranks, unless all are
+  // at it: a collector of garbage may end this group at a time of its own.
+  // Twice: who gives up waiting for another has told that one that it is here,
+  // but does not come again.
+  if (idle && communicator && communicator->endsTogether())
+    for (int meeting = 0; meeting < 2 && !leaving; ++meeting) {
+      auto met = mesh->all("ending the group", "", kEndPatience);
+      leaving = !met;
+      if (!met)
+        llvm::consumeError(met.takeError());
+    }
   // A peer that has ended its own group is no failure, but NCCL would wait.
   if (!idle || leaving) {
     if (pool)

@@ -217,8 +217,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *made, int ranks,
                                : refuse("a peer has not come", ncclRemoteError);
 }
 
-ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  note(comm, "destroy");
+static ncclResult_t end(ncclComm_t comm, const char *how) {
+  note(comm, how);
   std::lock_guard lock(mutex);
   if (!comms.erase(comm))
     return ncclInvalidArgument;
@@ -226,7 +226,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommAbort(ncclComm_t comm) { return ncclCommDestroy(comm); }
+ncclResult_t ncclCommDestroy(ncclComm_t comm) { return end(comm, "destroy"); }
+ncclResult_t ncclCommAbort(ncclComm_t comm) { return end(comm, "abort"); }
 ncclResult_t ncclCommCount(const ncclComm_t comm, int *count) {
   *count = comm->ranks;
   return ncclSuccess;

@@ -349,6 +349,38 @@ TEST_F(NcclTest, GroupsLaunchSuchKernels) {
             "no window\ndestroy\n");
 }
 
+/// NCCL would wait for the other ranks, which may be elsewhere.
+TEST_F(NcclTest, WhoEndsItsGroupAloneAborts) {
+  EXPECT_EQ(run([] {
+              llvm::SmallString<128> folder;
+              if (llvm::sys::fs::createUniqueDirectory("commsir-end", folder))
+                return std::string("no folder");
+              test::Together together(2);
+              auto end = [&](int rank) {
+                auto store = llvm::cantFail(group::createFileStore(folder));
+                group::GroupOptions options;
+                options.rank = options.device = rank;
+                options.ranks = 2;
+                options.timeout = 20;
+                auto group =
+                    llvm::cantFail(group::createCudaGroup(options, *store));
+                together.wait();
+                if (rank == 0)
+                  group.reset();
+                together.wait();
+              };
+              std::thread other(end, 1);
+              end(0);
+              other.join();
+              // The abort is on its way in a thread of its own.
+              for (int i = 0; i < 100 && log() == "init\nwindow\n"; ++i)
+                std::this_thread::sleep_for(std::chrono::milliseconds(20));
+              llvm::sys::fs::remove_directories(folder);
+              return log();
+            }),
+            "init\nwindow\nabort\n");
+}
+
 TEST_F(NcclTest, MemoryThatNcclDoesNotKnowIsRefused) {
   std::string said = run([] {
     return asRanks([](group::Group &group, int rank) -> std::string {

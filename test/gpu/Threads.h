@@ -92,8 +92,10 @@ inline std::vector<std::string> asThreads(
   std::vector<std::thread> threads;
   Together together(ranks);
   // Who frees its part while a peer is gone leaves it; so rank 0 goes first.
-  std::promise<void> gone;
-  std::shared_future<void> isGone = gone.get_future();
+  // Over NCCL it then waits for the others.
+  std::promise<void> going, gone;
+  std::shared_future<void> isGoing = going.get_future(),
+                           isGone = gone.get_future();
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       auto store = llvm::cantFail(group::createFileStore(folder));
@@ -107,8 +109,12 @@ inline std::vector<std::string> asThreads(
       said[rank] = group ? work(**group, rank, together)
                          : llvm::toString(group.takeError());
       together.leave();
-      if (rank != 0)
-        return isGone.wait();
+      if (rank != 0) {
+        isGoing.wait();
+        (void)isGone.wait_for(std::chrono::seconds(1));
+        return;
+      }
+      going.set_value();
       if (group)
         group->reset();
       gone.set_value();

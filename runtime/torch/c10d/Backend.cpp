@@ -556,6 +556,8 @@ void commsir::torch_c10d::Backend::shutdown() {
       side->drainDelegate();
   }
   endings.stop();
+  for (auto &[type, side] : sides)
+    side->endGroup();
   dropGloo();
 }
 

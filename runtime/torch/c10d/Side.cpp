@@ -489,14 +489,28 @@ void Side::abort(const std::string &reason) {
 }
 
 std::string Side::counts() {
+  std::lock_guard<std::mutex> lock(endMutex);
   if (!group)
-    return "";
+    return lastCounts;
   char *text = library->commsir_group_stats(group);
   if (!text)
     return "";
   std::string result = text;
   library->commsir_free(text);
   return result;
+}
+
+void Side::endGroup() {
+  if (device.is_cpu() || !group)
+    return;
+  std::string last = counts();
+  commsir_group *ended;
+  {
+    std::lock_guard<std::mutex> lock(endMutex);
+    lastCounts = std::move(last);
+    ended = std::exchange(group, nullptr);
+  }
+  library->commsir_group_destroy(ended);
 }
 
 void Side::leak() {

@@ -114,6 +114,10 @@ public:
   void dropGloo(bool leave);
   /// {"launches": …} of the group; empty: there is none.
   std::string counts();
+  /// Ends the group on a GPU, as all ranks do when the process group is
+  /// destroyed. Whoever drops the last reference, Python's collector perhaps,
+  /// would wait for the other ranks at a time that is not theirs.
+  void endGroup();
   /// In a child of fork(): nothing of the parent's may be touched.
   void leak();
   void setTimeout(std::chrono::milliseconds timeout);
@@ -129,6 +133,8 @@ private:
   c10::Device device;
   const Library *library = nullptr;
   commsir_group *group = nullptr;
+  /// Of a group that has ended.
+  std::string lastCounts;
   BackendPtr other;
   std::map<int, BackendPtr> pairs;
   /// Names what this group alone has in the store; empty: ranks have not met.
