@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
@@ -70,12 +71,24 @@ def _shrinkable(original: Any) -> Any:
     return _validate_shrink_backend_requirements
 
 
+def _serve_all(group: Any, made: Any, config: str) -> None:
+    """Has the backend serve the devices that it served before; torch gives it one, the CPU where no GPU is bound."""
+    types = dist.ProcessGroup.BackendType
+    known = {device.type for device in group._device_types}
+    for device, name in (part.split(":") for part in config.split(",")):
+        if name == "commsir" and device not in known:
+            group._register_backend(torch.device(device), types.NCCL if "cuda" in known else types.GLOO, made)
+
+
 def _shrunk(original: Any) -> Any:
     @functools.wraps(original)
     def _create_shrunk_process_group(made: Any, ranks: Any, metadata: Any, is_default_group: bool) -> Any:
         # A group in Python is its own backend.
         if not isinstance(made, dist.ProcessGroup):
-            return original(made, ranks, metadata, is_default_group)
+            group = original(made, ranks, metadata, is_default_group)
+            if made.name() == "commsir":
+                _serve_all(group, made, str(metadata["backend_config"]))
+            return group
         made._set_group_name(metadata["new_group_name"])
         old = metadata["original_group_name"]
         made._set_group_desc("default:shrunken" if is_default_group else f"{old}:shrunk")

@@ -374,6 +374,35 @@ def an_aborted_group_is_no_more(size: int) -> None:
         raise AssertionError("nothing was said")
 
 
+def a_group_that_has_shrunk_serves_gpus(size: int) -> None:
+    group = dist.new_group(backend="commsir")
+    (x,) = _tensors(64)
+    dist.all_reduce(x, group=group)
+    if dist.get_rank() == 0:
+        left = dist.shrink_group(list(range(1, size)), group=group, shrink_flags=1)
+        assert {device.type for device in left._device_types} >= {"cpu", "cuda"}, left._device_types
+        dist.all_reduce(x, group=left)
+        dist.all_reduce(x.cpu(), group=left)
+
+
+def a_destroyed_group_is_no_more(size: int) -> None:
+    """All ranks end NCCL's communicator then, and no rank by itself when its last reference goes."""
+    group = dist.new_group(backend="commsir")
+    (x,) = _tensors(64)
+    dist.all_reduce(x, group=group)
+    work = dist.all_reduce(x, group=group, async_op=True)
+    before = commsir.torch.stats(group)
+    group.shutdown()
+    assert commsir.torch.stats(group) == before
+    assert work.wait() and work.is_completed()
+    try:
+        dist.all_reduce(x, group=group)
+    except RuntimeError as error:
+        assert "can no longer be used: it was destroyed" in str(error), error
+    else:
+        raise AssertionError("nothing was said")
+
+
 def another_gpu_is_refused(size: int) -> None:
     """A group works on one GPU of each rank: tensors on another are no part of it."""
     (x,) = _tensors(64)
@@ -446,6 +475,8 @@ CHECKS = [
     a_failure_is_told,
     who_waits_on_the_host_is_told,
     an_aborted_group_is_no_more,
+    a_group_that_has_shrunk_serves_gpus,
+    a_destroyed_group_is_no_more,
     *cost_checks.CHECKS,
 ]
 

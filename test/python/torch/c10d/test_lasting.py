@@ -26,6 +26,7 @@ def test_a_store_that_others_have_used(world: World) -> None:
         assert "can no longer be used" in over and "init_process_group" in over, over
 
 
+@pytest.mark.cpu_alone("a call on a GPU returns once it is launched: what ends by its time is told by the next one")
 def test_a_timeout_that_is_set_later(world: World) -> None:
     zero, waits, waited = world.run(checks.other_timeout, backend="")[0]
     assert "more than 0" in zero
@@ -41,6 +42,7 @@ def test_survivors_shrink_and_all_begin_anew(world: World) -> None:
             assert description == "default:shrunken"
 
 
+@pytest.mark.cpu_alone("a call on a GPU does not wait; test_gpu.py has who waits on the host for one")
 def test_ctrl_c_ends_waits(world: World) -> None:
     seconds, later = world.run(checks.interrupted, backend="")[0]
     # A second is what is wanted; the machine may be busy.
