@@ -9,6 +9,8 @@
 
 #include "runtime/torch/c10d/Interrupt.h"
 
+#include <bit>
+
 using namespace commsir::torch_c10d;
 using c10d::OpType;
 using Self = commsir::torch_c10d::Backend;
@@ -648,6 +650,15 @@ static void checkSizes(const char *name, const at::Tensor &all, int64_t ranks) {
                      ". Nothing was exchanged; give sizes that agree"));
 }
 
+/// One of four sizes in each power of two: there is a kernel for each, so that
+/// programs whose sizes always vary do not compile for ever.
+static int64_t sizeClass(int64_t size) {
+  auto below = static_cast<int64_t>(
+      std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(size - 1, 1))));
+  int64_t step = std::max<int64_t>(below / 4, 1);
+  return (size + step - 1) / step * step;
+}
+
 /// Sizes that differ by peer: the ranks tell each other all of them, and
 /// exchange pieces of the greatest.
 static void exchangeUneven(const char *name, const Launch &launch,
@@ -660,7 +671,8 @@ static void exchangeUneven(const char *name, const Launch &launch,
   checkSizes(name, all, ranks);
   Call exchange;
   exchange.name = name;
-  copyLists(exchange, "all_to_all", inputs, outputs, all.max().item<int64_t>());
+  copyLists(exchange, "all_to_all", inputs, outputs,
+            sizeClass(all.max().item<int64_t>()));
   for (const auto *copies : {&exchange.before, &exchange.pack})
     for (const auto &copy : *copies)
       copy();
