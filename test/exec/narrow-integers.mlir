@@ -4,7 +4,7 @@
 // RUN:   'total = sum(x.astype(np.int64) for x in xs)' \
 // RUN:   'sums = total.astype(np.int8)' \
 // RUN:   'wide = total.astype(np.int32)' \
-// RUN:   'avg = np.trunc(total / 5).astype(np.int8)' \
+// RUN:   'avg = np.trunc(total / n).astype(np.int8)' \
 // RUN:   'least = np.min(xs, axis=0)' \
 // RUN:   'prod = np.prod([x.astype(np.int64) for x in xs], axis=0).astype(np.int8)'
 // RUN: %python %S/sweep.py --algorithms two_shot,ring,permutation --protocols push,ll --blocks 1,3 \
