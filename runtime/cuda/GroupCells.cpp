@@ -23,7 +23,7 @@ llvm::Error CudaGroup::checkPeer(int64_t peer) {
     return stopped();
   if (peer == settings.rank)
     return llvm::Error::success();
-  std::string why = mesh->whyAbsent(int(peer));
+  std::string why = mesh->whySilent(int(peer));
   if (why.empty())
     return llvm::Error::success();
   return makeError(Kind::Peer,
@@ -89,7 +89,7 @@ llvm::Error CudaGroup::waitOnHost(const CellWait &wait) {
     for (int64_t peer = 0; peer < settings.ranks; ++peer) {
       if (peer == settings.rank || (wait.source >= 0 && peer != wait.source))
         continue;
-      std::string why = mesh->whyAbsent(int(peer));
+      std::string why = mesh->whySilent(int(peer));
       if (!why.empty())
         return llvm::formatv("rank {0} is gone: {1}", peer, why).str();
     }

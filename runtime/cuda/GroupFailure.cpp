@@ -229,7 +229,7 @@ void CudaGroup::stop(llvm::StringRef reason, Kind kind) {
     }
     isStopped = true;
   }
-  mesh->cancel();
+  mesh->giveUp(reason);
   Current current(cu, device->context());
   OutsideCapture outside(cu);
   std::lock_guard lock(controlMutex);

@@ -40,6 +40,8 @@ struct Header {
   uint32_t magic, sequence, whatBytes, textBytes;
 };
 constexpr uint32_t kMagic = 0x43495231;
+/// In place of the first: a rank gives up, for the reason in `text`.
+constexpr uint32_t kGivesUp = 0x43495258;
 
 /// What a rank says of itself when it connects.
 struct Hello {
@@ -225,14 +227,16 @@ llvm::Error Mesh::open(group::Store &store, llvm::StringRef name,
     while (missing < getRanks() - 1 && peers[missing].socket)
       ++missing;
     std::string whom = "rank " + std::to_string(missing) + " to come";
-    if (auto error = waitFor(listener.get(), POLLIN, until, whom))
+    llvm::SmallVector<pollfd, 2> files = {{listener.get(), POLLIN, 0}};
+    if (auto error = waitFor(files, until, whom))
       return error;
     File socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     ucred credentials{};
     if (!socket || !getCredentials(socket.get(), credentials) ||
         credentials.uid != geteuid())
       continue; // Nobody of ours.
-    if (auto error = waitFor(socket.get(), POLLIN, until, whom))
+    files = {{socket.get(), POLLIN, 0}};
+    if (auto error = waitFor(files, until, whom))
       return error;
     Hello said{};
     if (recv(socket.get(), &said, sizeof(said), 0) != ssize_t(sizeof(said)) ||
@@ -260,20 +264,20 @@ llvm::Error Mesh::open(group::Store &store, llvm::StringRef name,
 // Messages
 //===----------------------------------------------------------------------===//
 
-/// Waits until `descriptor` has one of `events`.
-llvm::Error Mesh::waitFor(int descriptor, short events, double until,
+llvm::Error Mesh::waitFor(llvm::SmallVectorImpl<pollfd> &files, double until,
                           const llvm::Twine &whom) {
+  files.push_back({cancelled.get(), POLLIN, 0});
   while (true) {
-    pollfd files[] = {{descriptor, events, 0}, {cancelled.get(), POLLIN, 0}};
     double left = until - now();
-    int found = poll(files, 2, std::max(0, int(std::min(left, 1e6) * 1e3)));
+    int found = poll(files.data(), files.size(),
+                     std::max(0, int(std::min(left, 1e6) * 1e3)));
     if (found < 0 && errno != EINTR)
       return failSystem("waiting for " + whom);
-    if (files[1].revents)
+    if (found > 0 && files.back().revents)
       return fail("rank " + llvm::Twine(rank) + " was told to stop waiting " +
                       "for " + whom,
                   Kind::Aborted);
-    if (found > 0 && files[0].revents)
+    if (found > 0)
       return llvm::Error::success();
     if (now() > until)
       return fail("rank " + llvm::Twine(rank) + " waits for " + whom +
@@ -320,13 +324,8 @@ llvm::Error Mesh::send(int peer, llvm::StringRef what, llvm::StringRef text,
   return llvm::Error::success();
 }
 
-llvm::Expected<std::pair<std::string, File>>
-Mesh::receive(int peer, llvm::StringRef what, double until) {
+llvm::Expected<Mesh::Message> Mesh::receive(int peer, llvm::StringRef what) {
   what = what.take_front(kMaxWhat);
-  if (auto error =
-          waitFor(peers[peer].socket.get(), POLLIN, until,
-                  "rank " + llvm::Twine(peer) + " to come to '" + what + "'"))
-    return std::move(error);
   std::string buffer(kMaxMessage, 0);
   iovec part{buffer.data(), buffer.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -353,6 +352,8 @@ Mesh::receive(int peer, llvm::StringRef what, double until) {
     std::memcpy(&header, buffer.data(), sizeof(header));
   llvm::StringRef rest = llvm::StringRef(buffer).take_front(bytes).drop_front(
       std::min(size_t(bytes), sizeof(header)));
+  if (header.magic == kGivesUp)
+    return fail("rank " + llvm::Twine(peer) + " has given up: " + rest);
   if (header.magic != kMagic ||
       rest.size() != size_t(header.whatBytes) + header.textBytes)
     return fail("rank " + llvm::Twine(peer) + " sent what is no message");
@@ -366,6 +367,38 @@ Mesh::receive(int peer, llvm::StringRef what, double until) {
                     .str(),
                 Kind::Disagree);
   return std::pair(rest.drop_front(header.whatBytes).str(), std::move(file));
+}
+
+llvm::Expected<std::vector<Mesh::Message>>
+Mesh::receiveAll(llvm::StringRef what, double until) {
+  std::vector<Message> result(getRanks());
+  llvm::SmallVector<int, 8> missing;
+  for (int peer = 0; peer < getRanks(); ++peer)
+    if (peer != rank)
+      missing.push_back(peer);
+  while (!missing.empty()) {
+    llvm::SmallVector<pollfd, 9> files;
+    for (int peer : missing)
+      files.push_back({peers[peer].socket.get(), POLLIN, 0});
+    if (auto error =
+            waitFor(files, until,
+                    "rank " + llvm::Twine(missing.front()) + " to come to '" +
+                        what.take_front(kMaxWhat) + "'"))
+      return std::move(error);
+    llvm::SmallVector<int, 8> late;
+    for (auto [peer, file] : llvm::zip_first(missing, files)) {
+      if (!file.revents) {
+        late.push_back(peer);
+        continue;
+      }
+      auto message = receive(peer, what);
+      if (!message)
+        return message.takeError();
+      result[peer] = std::move(*message);
+    }
+    missing = std::move(late);
+  }
+  return result;
 }
 
 /// Messages that were not read would be taken for the next ones.
@@ -398,17 +431,13 @@ Mesh::all(llvm::StringRef what, llvm::StringRef mine, double timeout) {
     if (peer != rank)
       if (auto error = send(peer, what, mine, -1))
         return lose(std::move(error));
+  auto messages = receiveAll(what, until);
+  if (!messages)
+    return lose(messages.takeError());
   std::vector<std::string> result(getRanks());
-  for (int peer = 0; peer < getRanks(); ++peer) {
-    if (peer == rank) {
-      result[peer] = mine.str();
-      continue;
-    }
-    auto theirs = receive(peer, what, until);
-    if (!theirs)
-      return lose(theirs.takeError());
-    result[peer] = std::move(theirs->first);
-  }
+  for (auto [text, message] : llvm::zip(result, *messages))
+    text = std::move(message.first);
+  result[rank] = mine.str();
   return result;
 }
 
@@ -434,24 +463,49 @@ Mesh::exchange(llvm::StringRef what, const File &file, double timeout) {
     if (peer != rank)
       if (auto error = send(peer, what, "", file.get()))
         return lose(std::move(error));
+  auto messages = receiveAll(what, until);
+  if (!messages)
+    return lose(messages.takeError());
   std::vector<File> result(getRanks());
   for (int peer = 0; peer < getRanks(); ++peer) {
-    if (peer == rank)
-      continue;
-    auto theirs = receive(peer, what, until);
-    if (!theirs)
-      return lose(theirs.takeError());
-    if (!theirs->second)
+    result[peer] = std::move((*messages)[peer].second);
+    if (peer != rank && !result[peer])
       return lose(fail("rank " + llvm::Twine(peer) + " sent no file"));
-    result[peer] = std::move(theirs->second);
   }
   return result;
 }
 
-void Mesh::cancel() {
+void Mesh::giveUp(llvm::StringRef reason) {
   uint64_t one = 1;
-  ssize_t written = write(cancelled.get(), &one, sizeof(one));
-  (void)written; // A counter that is full is readable too.
+  ssize_t done = write(cancelled.get(), &one, sizeof(one));
+  (void)done; // A counter that is full is readable too.
+  if (hasTold.exchange(true))
+    return;
+  Header header{kGivesUp, 0, 0, 0};
+  std::string message(reinterpret_cast<char *>(&header), sizeof(header));
+  message += reason.take_front(kMaxText);
+  // Whole, whatever the thread is sending that the mesh belongs to. A peer that
+  // reads nothing finds out by its time limit.
+  for (const Peer &peer : peers)
+    if (peer.socket)
+      done = ::send(peer.socket.get(), message.data(), message.size(),
+                    MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+std::string Mesh::whySilent(int peer) const {
+  if (std::string why = whyAbsent(peer); !why.empty() || !peers[peer].socket)
+    return why;
+  char text[sizeof(Header) + kMaxWhat];
+  ssize_t bytes = recv(peers[peer].socket.get(), text, sizeof(text),
+                       MSG_PEEK | MSG_DONTWAIT);
+  Header header{};
+  if (bytes < ssize_t(sizeof(header)))
+    return "";
+  std::memcpy(&header, text, sizeof(header));
+  if (header.magic != kGivesUp)
+    return "";
+  return "it has given up: " +
+         std::string(text + sizeof(header), size_t(bytes) - sizeof(header));
 }
 
 std::string Mesh::whyAbsent(int peer) const {

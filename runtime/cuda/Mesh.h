@@ -17,8 +17,12 @@
 
 #include "runtime/group/Group.h"
 
+#include "llvm/ADT/SmallVector.h"
+
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <poll.h>
 #include <string>
 #include <vector>
 
@@ -38,8 +42,8 @@ private:
   int descriptor;
 };
 
-/// One rank's connections. Belongs to one thread, but for `cancel`, `whyLost`
-/// and `whyAbsent`.
+/// One rank's connections. Belongs to one thread, but for `giveUp`, `whyLost`,
+/// `whyAbsent` and `whySilent`.
 class Mesh {
 public:
   /// Finds the peers through `store`, below keys that begin with `name`.
@@ -67,8 +71,9 @@ public:
   llvm::Expected<std::vector<File>> exchange(llvm::StringRef what,
                                              const File &file, double timeout);
 
-  /// Ends the waits of this rank, in flight and to come.
-  void cancel();
+  /// Ends the waits of this rank, in flight and to come, and of its peers for
+  /// it, who are told `reason` (the first counts).
+  void giveUp(llvm::StringRef reason);
 
   /// Why ranks can exchange nothing any more; "": they can.
   std::string whyLost() const;
@@ -76,6 +81,9 @@ public:
   /// "" while `peer` is there; else "its process (pid 7) has ended" or the
   /// like.
   std::string whyAbsent(int peer) const;
+  /// The same, and "has given up: …" where it did so and has said nothing else
+  /// since it was last heard.
+  std::string whySilent(int peer) const;
 
 private:
   struct Peer {
@@ -86,10 +94,16 @@ private:
   llvm::Error open(group::Store &store, llvm::StringRef name, double timeout);
   llvm::Error send(int peer, llvm::StringRef what, llvm::StringRef text,
                    int descriptor);
-  /// Text and file of the next message of `peer`.
-  llvm::Expected<std::pair<std::string, File>>
-  receive(int peer, llvm::StringRef what, double until);
-  llvm::Error waitFor(int descriptor, short events, double until,
+  /// Text and file.
+  using Message = std::pair<std::string, File>;
+  /// The next message of `peer`, which is there.
+  llvm::Expected<Message> receive(int peer, llvm::StringRef what);
+  /// Those of all peers, by rank, in the order in which they come: what one has
+  /// to say is heard while another is late.
+  llvm::Expected<std::vector<Message>> receiveAll(llvm::StringRef what,
+                                                  double until);
+  /// Waits until one of `files` is readable.
+  llvm::Error waitFor(llvm::SmallVectorImpl<pollfd> &files, double until,
                       const llvm::Twine &whom);
   llvm::Error absent(int peer, llvm::StringRef what) const;
   llvm::Error checkLost() const;
@@ -100,8 +114,9 @@ private:
   mutable std::mutex lostMutex;
   std::string lost;
   std::vector<Peer> peers;
-  /// Readable once `cancel` was called.
+  /// Readable once `giveUp` was called.
   File cancelled;
+  std::atomic<bool> hasTold{false};
 };
 
 } // namespace commsir::cuda

@@ -891,4 +891,42 @@ TEST_F(GroupTest, AbortEndsWaits) {
       << ended[0].said;
 }
 
+TEST_F(GroupTest, PeersHearOfAnAbort) {
+  auto ended = run(3, [](Rank &me) -> std::string {
+    me.options.timeout = 60;
+    me.start();
+    if (me.rank == 2) {
+      me.group->abort("the test says so");
+      // Still there: it is not its end that they hear of.
+      me.take(me.store->get("heard 0", 60));
+      me.take(me.store->get("heard 1", 60));
+      return "";
+    }
+    auto begun = std::chrono::steady_clock::now();
+    std::string said;
+    if (me.rank == 0) {
+      auto window = me.group->allocate(kBytes);
+      said = window ? "a window" : llvm::toString(window.takeError());
+    } else {
+      // One that waits in no meeting.
+      while (said.empty() && std::chrono::steady_clock::now() - begun <
+                                 std::chrono::seconds(30))
+        if (llvm::Error error = me.group->checkPeer(2))
+          said = llvm::toString(std::move(error));
+    }
+    std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - begun;
+    me.leaveIf(me.store->set("heard " + std::to_string(me.rank), "yes"));
+    // Nor that of one of them.
+    me.take(me.store->get("heard " + std::to_string(1 - me.rank), 60));
+    return took.count() < 20 ? said : "late: " + said;
+  });
+  const char *reason =
+      " given up: rank 2: the group was aborted: the test says so";
+  EXPECT_TRUE(has(ended[0].said, reason) && has(ended[0].said, "rank 2 has"))
+      << ended[0].said;
+  EXPECT_TRUE(has(ended[1].said, reason) && !has(ended[1].said, "late"))
+      << ended[1].said;
+}
+
 } // namespace

@@ -107,6 +107,19 @@ def test_a_twin_without_the_sizes_is_told(
     assert "the twin measured nothing at 4194304 bytes: was it built from older sources?" in capsys.readouterr().err
 
 
+def test_what_is_known_is_told_before_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    programs(tmp_path, ALL, **{"twin-allreduce": {"one_shot_lamport/t64": 1.0}})
+    (tmp_path / "twin-rmsnorm").write_text("#!/bin/sh\nexit 3\n")
+    report = tmp_path / "table.json"
+    assert main(monkeypatch, tmp_path, "--json", str(report)) == 2
+    told = capsys.readouterr()
+    assert "all-reduce: round 5 of 5" in told.err and "rows: round 1 of 5" in told.err
+    assert "1 KiB: 1.900 of the twin's time" in told.err and "exit status 3" in told.err
+    assert "4 MiB  one_shot_lamport" in told.out and len(json.loads(report.read_text())["rows"]) == 6
+
+
 def test_noise_decides_nothing() -> None:
     def wrong(ours: list[float], twin: list[float], first: float | None = None) -> list[str]:
         mistakes: list[str] = twins.judge("1 KiB", twins.Times(ours, twin), 3, first)[1]

@@ -32,7 +32,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any
@@ -104,6 +105,14 @@ def run(command: list[Any], timeout: float, allowed: tuple[int, ...] = (0,)) -> 
         raise TwinError(f"{' '.join(words)}: {error}") from error
     if made.returncode not in allowed:
         raise TwinError(f"{' '.join(words)}: exit status {made.returncode}\n{made.stdout[-2000:]}{made.stderr[-2000:]}")
+
+
+def rounds(what: str, count: int) -> Iterator[int]:
+    """Counts them, and says to stderr how far it is and what they take."""
+    start = time.monotonic()
+    for done in range(count):
+        print(f"{what}: round {done + 1} of {count}, {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+        yield done
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -184,7 +193,7 @@ def compare_flat(
 ) -> list[Times]:
     sizes = [size * KIB for size in SIZES[options.level]]
     all_times = {size: Times() for size in sizes}
-    for _ in range(options.rounds):
+    for _ in rounds("all-reduce", options.rounds):
         listed = ",".join(map(str, sizes))
         run([twin, "--ranks", options.ranks, "--sizes", listed, "--json", out], 600)
         measured = read_twin(out, "bytes", sizes)
@@ -210,7 +219,7 @@ def compare_rows(
 ) -> list[Times]:
     all_times = {rows: Times() for rows in ROWS}
     op = ["--op", "all_reduce_rmsnorm" + ("_fp8" if fp8 else ""), "--hidden", 8192]
-    for _ in range(options.rounds):
+    for _ in rounds("rows in fp8" if fp8 else "rows", options.rounds):
         run([twin, "--ranks", options.ranks, "--hidden", 8192, "--fp8", int(fp8), "--json", out], 300)
         measured = read_twin(out, "rows", ROWS)
         for rows, times in all_times.items():
@@ -279,35 +288,47 @@ def show(rows: list[dict[str, Any]]) -> None:
         first, chosen = (f"{row[key]:.2f}" if key in row else "" for key in ("first_us", "chosen_us"))
         print(
             f"{row['what']:>16}  {row['algorithm']:16}  {row['generated_us']:12.2f}  {row['twin_us']:7.2f}"
-            f"  {row['ratio']:5.3f}  {row['ratio_low']:8.3f}  {first:>8}  {chosen:>9}"
+            f"  {row['ratio']:5.3f}  {row['ratio_low']:8.3f}  {first:>8}  {chosen:>9}",
+            flush=True,
         )
 
 
-def compare(options: argparse.Namespace, twins: dict[str, pathlib.Path], folder: pathlib.Path) -> list[str]:
+Labelled = list[tuple[str, Times, float | None]]
+
+
+def comparisons(
+    options: argparse.Namespace, twins: dict[str, pathlib.Path], folder: pathlib.Path
+) -> Iterator[Labelled]:
+    """Each comparison as soon as it is measured: what it is of, its times, and those of first kernels."""
     bench, out = options.bin / "comms-bench", folder / "report.json"
-    table: list[dict[str, Any]] = []
-    wrong: list[str] = []
-
-    def add(label: str, times: Times, first: float | None = None) -> None:
-        row, mistakes = judge(label, times, options.limit, first)
-        table.append(row)
-        wrong.extend(mistakes)
-
     if "allreduce" in twins:
-        for size, times in zip(
-            SIZES[options.level], compare_flat(twins["allreduce"], bench, options, out), strict=True
-        ):
-            label = f"{size} KiB" if size < KIB else f"{size // KIB} MiB"
-            add(label, times, FIRST.get(options.ranks, {}).get(size))
-    if "rmsnorm" in twins:
-        for fp8 in (False, True):
-            made = compare_rows(twins["rmsnorm"], bench, options, out, fp8)
-            for rows, times in zip(ROWS, made, strict=True):
-                add(f"{rows} rows{', fp8' if fp8 else ''}", times)
-    show(table)
-    if options.json:
-        options.json.write_text(json.dumps({"ranks": options.ranks, "rows": table}, indent=1) + "\n")
-    return wrong
+        sizes = SIZES[options.level]
+        labels = [f"{size} KiB" if size < KIB else f"{size // KIB} MiB" for size in sizes]
+        firsts = [FIRST.get(options.ranks, {}).get(size) for size in sizes]
+        yield list(zip(labels, compare_flat(twins["allreduce"], bench, options, out), firsts, strict=True))
+    for fp8 in (False, True) if "rmsnorm" in twins else ():
+        made = compare_rows(twins["rmsnorm"], bench, options, out, fp8)
+        yield [(f"{rows} rows{', fp8' if fp8 else ''}", times, None) for rows, times in zip(ROWS, made, strict=True)]
+
+
+def compare(options: argparse.Namespace, twins: dict[str, pathlib.Path], folder: pathlib.Path) -> bool:
+    """Tells all that it finds at once, for the next comparison may not end; true: both things hold."""
+    table: list[dict[str, Any]] = []
+    holds = True
+    for measured in comparisons(options, twins, folder):
+        judged = [judge(label, times, options.limit, first) for label, times, first in measured]
+        show([row for row, _ in judged])
+        table += [row for row, _ in judged]
+        for mistake in [mistake for _, mistakes in judged for mistake in mistakes]:
+            say(mistake)
+            holds = False
+        if options.json:
+            options.json.write_text(json.dumps({"ranks": options.ranks, "rows": table}, indent=1) + "\n")
+    return holds
+
+
+def say(text: object) -> None:
+    print(f"twins.py: {text}", file=sys.stderr, flush=True)
 
 
 def main() -> int:
@@ -323,10 +344,7 @@ def main() -> int:
     gpus = count_gpus()
     possible = [ranks for ranks in (2, 4, 8) if ranks <= gpus]
     if not possible or options.ranks and options.ranks not in possible:
-        print(
-            f"twins.py: error: here are {gpus} GPUs; the twins run on 2, 4 or 8. nvidia-smi -L lists what there is",
-            file=sys.stderr,
-        )
+        say(f"error: here are {gpus} GPUs; the twins run on 2, 4 or 8. nvidia-smi -L lists what there is")
         return 2
     options.ranks = options.ranks or possible[-1]
     with tempfile.TemporaryDirectory(prefix="commsir-twins-") as name:
@@ -336,15 +354,13 @@ def main() -> int:
             if not twins:
                 print(NO_TWINS.format(options.twins or options.bin), file=sys.stderr)
                 return 0
-            wrong = compare(options, twins, folder)
+            return 0 if compare(options, twins, folder) else 1
         except TwinError as error:
-            print(f"twins.py: error: {error}", file=sys.stderr)
+            say(f"error: {error}")
             return 2
         except WrongError as error:
-            wrong = [str(error)]
-    for mistake in wrong:
-        print(f"twins.py: {mistake}", file=sys.stderr)
-    return 1 if wrong else 0
+            say(error)
+            return 1
 
 
 if __name__ == "__main__":

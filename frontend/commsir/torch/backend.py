@@ -68,10 +68,12 @@ class Settings:
         stopped: Callable[[], bool],
         says: str = "",
         complain: Callable[[list[int]], str] | None = None,
+        members: Sequence[int] = (),
     ) -> Met:
-        """Collective: all ranks meet below `prefix` and read what each one says."""
+        """Collective: all ranks, or `members`, meet below `prefix` and read what each one says."""
         store = dist.PrefixStore(prefix, self.own_store())
-        return Meeting(store, self.rank, self.size, timeout, stopped, complain).hold(says)
+        rank, size = (members.index(self.rank), len(members)) if members else (self.rank, self.size)
+        return Meeting(store, rank, size, timeout, stopped, complain).hold(says)
 
     def global_rank(self, member: int) -> int:
         """A member's number in the world."""

@@ -53,14 +53,15 @@ class Call:
         self.steps: list[capi.Collective] = []
         #: In place of running the steps, which then only say what will be asked.
         self.run: Callable[[], None] | None = None
+        #: By a backend for all ranks; a send or a receive on a GPU by one for this rank and its peer.
         self.delegated: Callable[[Any], Any] | None = None
-        #: A send or a receive by a backend in which the peer has that rank.
-        self.transfer: Callable[[Any, int], Any] | None = None
         #: Why CommsIR has nothing for the call; empty: it is asked.
         self.reason = ""
         self.sends = False
-        #: One of several sends and receives on a GPU that begin together.
-        self.batched = False
+        #: Where a call without tensors runs.
+        self.place = torch.device("cpu")
+        #: Who waits for it waits for the GPU.
+        self.host_waits = False
         self.timeout: timedelta | None = getattr(opts, "timeout", None)
         if self.timeout is not None and self.timeout.total_seconds() <= 0:
             self.timeout = None
@@ -72,7 +73,7 @@ class Call:
         """Lets go of tensors, and of copies and calls that hold them."""
         self.inputs, self.outputs, self.kept = [], [], []
         self.before, self.after, self.pack, self.unpack = [], [], [], []
-        self.run = self.delegated = self.transfer = None
+        self.run = self.delegated = None
 
     # Checks.
 
@@ -120,7 +121,7 @@ class Call:
         if len(devices) > 1:
             names = " and ".join(sorted(map(str, devices)))
             raise RuntimeError(f"commsir: {self.name} got tensors on {names}; move them to one device")
-        device = devices.pop() if devices else torch.device("cpu")
+        device = devices.pop() if devices else self.place
         if device.type not in ("cpu", "cuda"):
             raise RuntimeError(f"commsir: {self.name} got a tensor on {device}; move it to the CPU or a CUDA device")
         return device.type

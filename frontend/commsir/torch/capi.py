@@ -21,7 +21,31 @@ from commsir.torch.meeting import look
 if TYPE_CHECKING:
     from commsir._kernel import Kernel
 
-__all__ = ["Collective", "CommsIRError", "Group", "GroupKernel", "element_type", "load", "named_type", "width"]
+__all__ = [
+    "Collective",
+    "CommsIRError",
+    "Group",
+    "GroupKernel",
+    "element_type",
+    "load",
+    "memory",
+    "named_type",
+    "width",
+]
+
+
+class _OnGpu:
+    """Bytes of a GPU as torch wants to be shown them."""
+
+    def __init__(self, data: int, size: int) -> None:
+        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (data, False), "version": 3}
+
+
+def memory(address: int, size: int, device: torch.device) -> torch.Tensor:
+    """`size` bytes, more than none, that somebody else owns, on the CPU or on this GPU, as a tensor of bytes."""
+    if device.type == "cuda":
+        return torch.as_tensor(_OnGpu(address, size), device=device)
+    return torch.frombuffer((ctypes.c_char * size).from_address(address), dtype=torch.uint8)
 
 
 class _Store(ctypes.Structure):

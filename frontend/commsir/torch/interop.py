@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import weakref
 from datetime import timedelta
 from math import prod
@@ -192,8 +191,7 @@ def window_tensor(
     on the CPU. The memory lives as long as the group.
     """
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    on_gpu = group.device.type == "cuda"
-    if on_gpu and rank >= 0:
+    if group.device.type == "cuda" and rank >= 0:
         raise RuntimeError("commsir: on GPUs peers' copies are reached by commsir.torch.window(…).peer(rank)")
     size = prod(sizes) * dtype.itemsize
     address = base or group.allocate(max(size, 1))
@@ -203,9 +201,4 @@ def window_tensor(
             raise ValueError(f"commsir: {own:#x} lies in no window, or rank {rank} is out of reach")
     if not size:
         return torch.empty(sizes, dtype=dtype, device=group.device)
-    if on_gpu:
-        from commsir.torch import ops
-
-        return torch.as_tensor(ops._Memory(address, size), device=group.device).view(dtype).view(sizes)
-    memory = (ctypes.c_char * size).from_address(address)
-    return torch.frombuffer(memory, dtype=dtype, count=prod(sizes)).view(sizes)
+    return capi.memory(address, size, group.device).view(dtype).view(sizes)

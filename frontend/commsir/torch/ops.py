@@ -100,19 +100,12 @@ def _size(name: bytes) -> int:
     return int(_C10D._resolve_process_group(name.decode()).size())
 
 
-class _Memory:
-    """Bytes of a GPU as torch wants to be shown them."""
-
-    def __init__(self, data: int, size: int) -> None:
-        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (data, False), "version": 3}
-
-
 def _symmetric(name: str, device: int, data: int, size: int) -> list[int]:
     """Where each rank's copy of symmetric memory of torch lies. Collective."""
     import torch.distributed._symmetric_memory as symm_mem
 
     rendezvous: Any = symm_mem.rendezvous
-    handle = rendezvous(torch.as_tensor(_Memory(data, size), device=f"cuda:{device}"), name)
+    handle = rendezvous(capi.memory(data, size, torch.device("cuda", device)), name)
     if handle is None:
         raise RuntimeError(f"the memory at {data:#x} is not symmetric memory of torch")
     offset = data - handle.buffer_ptrs[handle.rank]

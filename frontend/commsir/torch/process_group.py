@@ -55,7 +55,8 @@ def _compare_sizes(call: Call, listed: Tensors) -> None:
     sizes = [t.numel() for t in listed]
     if listed[0].is_cuda or len(set(sizes)) == 1:
         return
-    own, every = torch.tensor(sizes), torch.empty(len(sizes), len(sizes), dtype=torch.int64)
+    own = torch.tensor(sizes, device="cpu")
+    every = torch.empty(len(sizes), len(sizes), dtype=torch.int64, device="cpu")
     call.kept += [own, every]
     call.steps.insert(0, _gathering(own, every))
 
@@ -189,9 +190,19 @@ class ProcessGroup(Running):
         call.delegated = lambda other: other.reduce([tensor], opts)
         return self._submit(call)
 
+    def _place_of(self, opts: Any) -> torch.device:
+        """Where a barrier runs: as its options have it, the CPU where they say nothing."""
+        if (device := getattr(opts, "device", None)) is not None:
+            return torch.device(device)
+        if numbers := getattr(opts, "device_ids", None):
+            return torch.device("cuda", numbers[0])
+        return getattr(self, "bound_device_id", None) or torch.device("cpu")
+
     def barrier(self, opts: Any = None) -> Work:
         call = self._call("barrier", opts)
-        token = torch.zeros(1, dtype=torch.int32)
+        call.place = self._place_of(opts)
+        call.host_waits = True
+        token = torch.zeros(1, dtype=torch.int32, device=call.place)
         call.kept.append(token)
         call.reduce_step("all_reduce", dist.ReduceOp.SUM, token, token)
         call.delegated = lambda other: other.barrier(opts) if opts else other.barrier()
@@ -412,14 +423,17 @@ class ProcessGroup(Running):
         call.check_count(outputs)
         call.check_count(inputs)
         call.check_types([*inputs, *outputs])
-        call.inputs, call.outputs = list(inputs), list(outputs)
+        # NCCL takes contiguous tensors alone; ours and Gloo copy parts of any.
+        on_gpu = inputs[0].is_cuda
+        call.inputs = [call.dense(t, True, False) if on_gpu else t for t in inputs]
+        call.outputs = [call.dense(t, False, True) if on_gpu else t for t in outputs]
         self._uneven(call, call.outputs, call.inputs)
 
         def delegated(other: Any) -> Any:
-            if call.inputs[0].is_cuda:
+            if on_gpu:
                 return other.alltoall(call.outputs, call.inputs, opts or dist.AllToAllOptions())
             sizes = [t.numel() for t in call.outputs]
-            flat = torch.empty(sum(sizes), dtype=call.inputs[0].dtype)
+            flat = torch.empty(sum(sizes), dtype=call.inputs[0].dtype, device="cpu")
             joined = torch.cat([t.reshape(-1) for t in call.inputs])
             other.alltoall_base(flat, joined, sizes, [t.numel() for t in call.inputs], dist.AllToAllOptions()).wait()
             for part, tensor in zip(torch.split(flat, sizes), call.outputs, strict=True):
@@ -443,8 +457,8 @@ class ProcessGroup(Running):
             call.reason = "sizes that differ by peer"
             return
         ranks = self.settings.size
-        own = torch.tensor([[t.numel() for t in inputs], [t.numel() for t in outputs]])
-        every = torch.empty(ranks, 2, ranks, dtype=torch.int64)
+        own = torch.tensor([[t.numel() for t in inputs], [t.numel() for t in outputs]], device="cpu")
+        every = torch.empty(ranks, 2, ranks, dtype=torch.int64, device="cpu")
         call.kept += [own, every]
         call.steps.append(_gathering(own, every))
         probe = call.scratch(ranks, inputs[0])
@@ -503,8 +517,8 @@ class ProcessGroup(Running):
         tensor = call.input(given) if sends else call.output(given)
         call.sends, call.root = True, peer
         call.reason = "point to point" if given.is_cuda else "tags and any source are matched by Gloo"
-        call.transfer = lambda other, rank: transfer(other, [tensor], rank, tag)
-        call.delegated = lambda other: transfer(other, [tensor], peer, tag)
+        # Of two the lower one is 0.
+        call.delegated = lambda pair: transfer(pair, [tensor], int(self.settings.rank < peer), tag)
         if given.device.type == "cpu":
             side = Transfer.of(sends, self.settings.rank, peer, tag, tensor)
             call.delegated = lambda gloo: self._transfers.watch(
@@ -528,6 +542,10 @@ class ProcessGroup(Running):
         )
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
+        if tensors[0].is_cuda:
+            raise RuntimeError(
+                "commsir: recv on a GPU has to be told who sends (src=…): NCCL has no receive from any rank"
+            )
         return self._transfer(
             "recvAnySource", tensors, -1, tag, lambda other, listed, _, used: other.recv_anysource(listed, used)
         )

@@ -152,7 +152,7 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._run("all_gather", "", input, output, lambda s, t: self.gloo._allgather_base(t, s))
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Done:
-        whole = torch.empty((len(outputs[0]), inputs[0].numel()), dtype=inputs[0].dtype)
+        whole = torch.empty((len(outputs[0]), inputs[0].numel()), dtype=inputs[0].dtype, device=inputs[0].device)
         self._allgather_base(whole, inputs[0])
         for tensor, row in zip(outputs[0], whole, strict=True):
             tensor.copy_(row.view(tensor.shape))
@@ -183,7 +183,7 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._run("broadcast", "", tensor, tensor, by_gloo, opts.rootRank)
 
     def barrier(self, opts: Any = None) -> _Done:
-        return self.allreduce([torch.zeros(1, dtype=torch.int32)])
+        return self.allreduce([torch.zeros(1, dtype=torch.int32, device="cpu")])
 
     # The rest is Gloo's.
 

@@ -101,7 +101,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         self._check_usable(call.name)
         device = call.device()
         if device == "cuda":
-            self._side(device).check_gpu(call.name, (call.inputs + call.outputs)[0].get_device())
+            self._side(device).check_gpu(call.name, [*call.inputs, *call.outputs, *call.kept][0].get_device())
         if call.sends:
             self._transfer_number += 1
             call.number = self._transfer_number
@@ -112,6 +112,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         call.record = call.recorded()
         self._recent.append(call.record)
         work = Work(list(call.outputs or call.inputs), call.timeout, call.name, self.abort_because)
+        work.host_waits = call.host_waits
         call.work = work
         if self._coalesced is not None:
             self._coalesced.append(call)
@@ -146,8 +147,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         try:
             with torch._C._AutoDispatchBelowADInplaceOrView():
                 self._run(call, device)
-            on_gpu = any(tensor.is_cuda for tensor in call.inputs + call.outputs)
-            if on_gpu and not torch.cuda.is_current_stream_capturing():
+            if device == "cuda" and not torch.cuda.is_current_stream_capturing():
                 call.work.end = torch.cuda.current_stream().record_event()
             call.record.mark("done")
         except BaseException as error:
@@ -203,13 +203,11 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
 
     def _run_delegated(self, call: Call, device: str, reason: str) -> None:
         side = self._side(device)
-        if call.batched:
-            assert call.transfer
-            work = call.transfer(side.pair_with(call.root), int(self.settings.rank < call.root))
-        elif call.delegated:
-            work = call.delegated(side.delegate(call.timeout or self.settings.timeout))
-        else:
+        timeout = call.timeout or self.settings.timeout
+        if not call.delegated:
             raise RuntimeError(f"commsir: {call.name} is not CommsIR's ({reason}), and no other backend has it")
+        of_two = call.sends and device == "cuda"
+        work = call.delegated(side.pair_with(call.root, timeout) if of_two else side.delegate(timeout))
         if call.sends:
             assert call.work
             call.work.begun(work, call.after)
@@ -264,17 +262,11 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         for call in calls:
             low, high = sorted((self.settings.rank, call.root))
             by_pair.setdefault((low, high), []).append(call)
-        for (low, _), parts in sorted(by_pair.items()):
-            if low < 0:  # Of any rank: NCCL says that it has no such thing.
-                self._carry_out(parts[0], "cuda")
-                assert parts[0].work
-                every.begun(parts[0].work, ())
-                return
-            pair = self._side("cuda").pair_with(parts[0].root)
+        for _, parts in sorted(by_pair.items()):
+            pair = self._side("cuda").pair_with(parts[0].root, parts[0].timeout or self.settings.timeout)
             pair._start_coalescing()
             try:
                 for part in parts:
-                    part.batched = True
                     self._carry_out(part, "cuda")
             finally:
                 every.begun(pair._end_coalescing(), ())

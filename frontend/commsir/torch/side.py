@@ -17,7 +17,7 @@ import torch.distributed
 
 from commsir.torch import backend, capi
 from commsir.torch.call import Call
-from commsir.torch.meeting import STORE_ERRORS, look
+from commsir.torch.meeting import STORE_ERRORS, Met, look
 
 dist: Any = torch.distributed
 
@@ -70,16 +70,16 @@ class Side:
 
     def store(self, what: str) -> Any:
         """A place in the store where nothing of earlier groups is; ranks have met."""
-        return self._place(what)
+        return self._place(self._epoch, what)
 
     def _gpu(self) -> int:
         return torch.cuda.current_device() if self._ordinal is None else self._ordinal
 
     # Meeting.
 
-    def _place(self, what: str) -> Any:
+    def _place(self, epoch: str, what: str) -> Any:
         """A place in the store where nothing of earlier groups is."""
-        return dist.PrefixStore(f"commsir/{self._device}/{self._epoch}/{what}", self._settings.own_store())
+        return dist.PrefixStore(f"commsir/{self._device}/{epoch}/{what}", self._settings.own_store())
 
     def _meet(self, timeout: timedelta) -> None:
         """Ranks agree on an epoch, and on whether all have the library."""
@@ -87,20 +87,23 @@ class Side:
             return
         says = "" if backend.library() else "libcommsir.so was not found"
         met = self._settings.meet(f"commsir/{self._device}/meeting", timeout, self._stopped, says)
-        if not met.epoch:
-            self.failed = True
-            late = "" if met.stopped else f"Timed out waiting {round(timeout.total_seconds() * 1000)}ms for "
-            raise dist.DistBackendError(
-                f"commsir: rank {self._settings.rank}: {late}the first meeting of process group "
-                f"{self._settings.name}: {met.failure}"
-            )
-        self._epoch = met.epoch
+        self.failed = not met.epoch
+        self._epoch = self._epoch_of(met, timeout, "the first meeting")
         lacking = next(((rank, why) for rank, why in enumerate(met.said) if why), None)
         self._without_library = f"{lacking[1]} (rank {lacking[0]})" if lacking else ""
 
+    def _epoch_of(self, met: Met, timeout: timedelta, what: str) -> str:
+        """Of those who have met; raises where they have not, which `what` names."""
+        if met.epoch:
+            return met.epoch
+        late = "" if met.stopped else f"Timed out waiting {round(timeout.total_seconds() * 1000)}ms for "
+        raise dist.DistBackendError(
+            f"commsir: rank {self._settings.rank}: {late}{what} of process group {self._settings.name}: {met.failure}"
+        )
+
     def _agree(self, why: str, timeout: timedelta) -> str:
         """The first rank's reason, if any has one: all take the same path."""
-        store = self._place("agree")
+        store = self.store("agree")
         store.set(f"{self._settings.rank}", f"no {why}" if why else "yes")
         for rank in range(self._settings.size):
             store.wait([f"{rank}"], timeout)
@@ -129,7 +132,7 @@ class Side:
         try:
             made = capi.Group(
                 backend.library(),
-                self._place("group"),
+                self.store("group"),
                 self._settings.rank,
                 self._settings.size,
                 name=f"{self._settings.name}.{self._device}",
@@ -170,7 +173,7 @@ class Side:
     def launch(self, call: Call, step: capi.Collective, timeout: timedelta) -> None:
         """Carries out a step; raises with what all ranks were calling when they disagree."""
         if self._settings.size == 1:
-            _copy(step, self._device)
+            _copy(step, torch.device(self._device if self._device == "cpu" else f"cuda:{self._gpu()}"))
             return
         group = self._group
         assert isinstance(group, capi.Group)
@@ -204,7 +207,7 @@ class Side:
         """
         own, lines, end = call.describe(), [], time.monotonic() + _GOSSIP
         try:
-            store = self._place("failed")
+            store = self.store("failed")
             store.set(f"{call.number}/{self._settings.rank}", own)
             for rank in range(self._settings.size):
                 # No wait in torch's store: at the program's end this thread must be done soon after an abort.
@@ -226,33 +229,38 @@ class Side:
     # Other backends.
 
     def delegate(self, timeout: timedelta) -> Any:
-        """Gloo or NCCL over all ranks."""
+        """Gloo or NCCL over all ranks. Collective when it is new."""
         with self._lock:
             if self._other is None:
                 if self._dropped:
                     raise RuntimeError(
                         f"commsir: process group {self._settings.name} delegates no more calls: its program is ending"
                     )
-                # Pairs of ranks make communicators of NCCL while the others are in no call: they cannot meet.
-                if self._device == "cpu":
-                    self._meet(timeout)
-                    store = self._place("delegate")
-                else:
-                    store = dist.PrefixStore(f"commsir/{self._device}/delegate", self._settings.own_store())
+                self._meet(timeout)
                 ranks = list(range(self._settings.size))
-                self._other = self._delegate(store, ranks, self._settings.global_ranks, self._settings.name)
+                self._other = self._delegate(
+                    self.store("delegate"), ranks, self._settings.global_ranks, self._settings.name
+                )
             return self._other
 
-    def pair_with(self, peer: int) -> Any:
-        """NCCL for this rank and `peer` alone (which may be this rank): a batch of sends and receives is no call of
-        the ranks that have none in it."""
+    def pair_with(self, peer: int, timeout: timedelta) -> Any:
+        """NCCL for this rank and `peer` alone (which may be this rank): sends and receives are no calls of the ranks
+        that have none. Waits for `peer` when it is new."""
         with self._lock:
             if peer not in self._pairs:
                 members = sorted({self._settings.rank, peer})
                 name = f"pair/{members[0]}-{members[-1]}"
-                store = dist.PrefixStore(f"commsir/{self._device}/{name}", self._settings.own_store())
+                # They meet by themselves: NCCL would take the keys of an earlier group over the same store for those of
+                # its peer.
+                prefix = f"commsir/{self._device}/{name}/meeting"
+                met = self._settings.meet(prefix, timeout, self._stopped, members=members)
+                between = f"the first send or receive between ranks {members[0]} and {members[-1]}"
+                store = self._place(self._epoch_of(met, timeout, between), name)
                 ranks = [self._settings.global_rank(member) for member in members]
-                self._pairs[peer] = self._delegate(store, members, ranks, f"{self._settings.name}/{name}")
+                made = self._delegate(store, members, ranks, f"{self._settings.name}/{name}")
+                # One communicator for batches and for what is sent alone.
+                made.eager_connect_single_device(torch.device("cuda", self._gpu()))
+                self._pairs[peer] = made
             return self._pairs[peer]
 
     def _delegate(self, store: Any, members: list[int], global_ranks: list[int], name: str) -> Any:
@@ -312,13 +320,10 @@ def _advice(what: str, late: bool) -> str:
     return "\nGo on with the ranks that are left by torch.distributed.shrink_group, or start the job again."
 
 
-def _copy(step: capi.Collective, device: str) -> None:
+def _copy(step: capi.Collective, device: torch.device) -> None:
     """A collective of one rank."""
-    if not step.input or not step.output or step.input == step.output:
-        return
     size = step.output_elements * capi.width(step.type.decode())
-    if device == "cpu":
-        ctypes.memmove(step.output, step.input, size)
+    if not step.input or not step.output or step.input == step.output or not size:
         return
-    runtime: Any = torch.cuda
-    runtime.cudart().cudaMemcpy(step.output, step.input, size, 3)
+    target, source = (capi.memory(address, size, device) for address in (step.output, step.input))
+    target.copy_(source)

@@ -37,6 +37,8 @@ class Work(dist.Work):  # type: ignore[misc]
         self._after: list[Callable[[], Any]] = []
         #: Where the call ends in its stream; None on the CPU.
         self.end: Any = None
+        #: Who waits for it waits until then, and not only in the stream.
+        self.host_waits = False
 
     def complete(self, error: BaseException | None = None) -> None:
         """The group has carried out the call, or begun it (sends and receives)."""
@@ -82,7 +84,7 @@ class Work(dist.Work):  # type: ignore[misc]
         while self._after:
             self._after.pop(0)()
         # As NCCL has it: who names a time waits here, and not only in the stream. In a capture there is that alone.
-        if given and self.end is not None and not torch.cuda.is_current_stream_capturing():
+        if (given or self.host_waits) and self.end is not None and not torch.cuda.is_current_stream_capturing():
             self._wait_for_end(limit)
         return True
 

@@ -434,13 +434,10 @@ void commsir::torch_c10d::Backend::runDelegated(Call &call, CallWork &work,
   TORCH_CHECK(call.delegated, "commsir: ", call.name, " is not CommsIR's (",
               reason, "), and no other backend has it");
   Side &used = side(call.device);
-  WorkPtr inner;
-  if (call.batched) {
-    auto peer = static_cast<int>(call.root);
-    inner = call.transfer(used.pairWith(peer), rank_ < peer ? 1 : 0);
-  } else {
-    inner = call.delegated(used.delegate(call.timeout));
-  }
+  bool isOfTwo = call.pointToPoint && !call.device.is_cpu();
+  WorkPtr inner = call.delegated(
+      isOfTwo ? used.pairWith(static_cast<int>(call.root), call.timeout)
+              : used.delegate(call.timeout));
   // In a batch there may be no work of its own, and still copies to make.
   if (call.pointToPoint)
     return work.begun(inner, std::move(call.after));
@@ -466,16 +463,14 @@ void commsir::torch_c10d::Backend::runSends(const std::vector<CallPtr> &calls,
   for (const CallPtr &part : calls)
     byPair[std::minmax<int64_t>(rank_, part->root)].push_back(part);
   for (const auto &[members, parts] : byPair) {
-    if (members.first < 0) // Of any rank: NCCL says that it has no such thing.
-      return run(*parts.front(), work, nullptr);
-    auto peer = static_cast<int>(parts.front()->root);
-    c10d::Backend &pair = side(parts.front()->device).pairWith(peer);
+    const Call &first = *parts.front();
+    c10d::Backend &pair =
+        side(first.device)
+            .pairWith(static_cast<int>(first.root), first.timeout);
     pair.startCoalescing();
     try {
-      for (const CallPtr &part : parts) {
-        part->batched = true;
+      for (const CallPtr &part : parts)
         run(*part, work, nullptr);
-      }
     } catch (...) {
       // What has begun is ended, or no later call of this thread would begin.
       try {

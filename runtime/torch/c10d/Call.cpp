@@ -384,7 +384,6 @@ void Call::drop() {
   own = nullptr;
   compare = nullptr;
   delegated = nullptr;
-  transfer = nullptr;
 }
 
 void Call::write(CallRecord &record) const {

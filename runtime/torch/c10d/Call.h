@@ -165,15 +165,13 @@ struct Call {
   std::deque<std::string> names;
   /// In place of running the steps, which then only say what will be asked.
   std::function<void(const Launch &)> own;
+  /// By a backend for all ranks; a send or a receive on a GPU by one for this
+  /// rank and its peer.
   std::function<WorkPtr(c10d::Backend &)> delegated;
-  /// A send or a receive by a backend in which the peer has that rank.
-  std::function<WorkPtr(c10d::Backend &, int)> transfer;
   /// Why CommsIR has nothing for the call; empty: it is asked.
   std::string notOwn;
   /// `hostWaits`: who waits for the work waits for the GPU.
   bool pointToPoint = false, async = true, hostWaits = false;
-  /// One of several sends and receives on a GPU that begin together.
-  bool batched = false;
   uint64_t sequence = 0;
   /// Of the group's recorder.
   size_t ticket = 0;

@@ -778,13 +778,22 @@ WorkPtr Self::alltoall(Tensors &outputs, Tensors &inputs,
   for (const Tensors *list : {&outputs, &inputs})
     for (const at::Tensor &tensor : *list)
       checkType(call->name, inputs.front(), tensor);
-  call->inputs = inputs;
-  call->outputs = outputs;
+  bool isOnCpu = inputs.front().is_cpu();
+  // NCCL takes contiguous tensors alone; ours and Gloo copy parts of any.
+  if (isOnCpu) {
+    call->inputs = inputs;
+    call->outputs = outputs;
+  } else {
+    for (const at::Tensor &tensor : inputs)
+      call->input(tensor);
+    for (const at::Tensor &tensor : outputs)
+      call->output(tensor);
+  }
   uneven(*call, outputs, inputs);
-  call->delegated = [=, ins = inputs,
-                     outs = outputs](c10d::Backend &other) mutable {
-    return ins.front().is_cpu() ? exchangeByGloo(other, outs, ins, opts)
-                                : other.alltoall(outs, ins, opts);
+  call->delegated = [=, ins = call->inputs,
+                     outs = call->outputs](c10d::Backend &other) mutable {
+    return isOnCpu ? exchangeByGloo(other, outs, ins, opts)
+                   : other.alltoall(outs, ins, opts);
   };
   return submit(call);
 }
@@ -804,12 +813,10 @@ WorkPtr Self::transfer(
   call->root = peer;
   call->notOwn = given.is_cpu() ? "tags and any source are matched by Gloo"
                                 : "point to point";
-  call->transfer = [=](c10d::Backend &other, int with) {
+  // Of two the lower one is 0.
+  call->delegated = [=, peer = rank_ < peer ? 1 : 0](c10d::Backend &pair) {
     Tensors list{tensor};
-    return carry(other, list, with, tag);
-  };
-  call->delegated = [transfer = call->transfer, peer](c10d::Backend &other) {
-    return transfer(other, peer);
+    return carry(pair, list, peer, tag);
   };
   if (!given.is_cpu())
     return submit(call);
@@ -846,6 +853,9 @@ WorkPtr Self::recv(Tensors &tensors, int from, int tag) {
 }
 
 WorkPtr Self::recvAnysource(Tensors &tensors, int tag) {
+  TORCH_CHECK(single("recvAnySource", tensors).is_cpu(),
+              "commsir: recv on a GPU has to be told who sends (src=…): NCCL "
+              "has no receive from any rank");
   return transfer(OpType::RECVANYSOURCE, "commsir:recvAnySource", tensors, -1,
                   tag, [](c10d::Backend &other, Tensors &list, int, int used) {
                     return other.recvAnysource(list, used);

@@ -101,7 +101,7 @@ static int getKey(void *self, const char *key, double timeout, void **data,
   return 0;
 }
 
-StorePtr Side::place(const char *what) {
+StorePtr Side::place(const std::string &epoch, const std::string &what) {
   return c10::make_intrusive<c10d::PrefixStore>(
       c10::str("commsir/", device.is_cpu() ? "cpu/" : "cuda/", epoch, "/",
                what),
@@ -139,8 +139,9 @@ Settings Settings::part(const StorePtr &store, int rank, int size) const {
 // Meeting
 //===----------------------------------------------------------------------===//
 
-commsir::group::Met Settings::meet(
-    const std::string &prefix, milliseconds timeout, const std::string &says,
+commsir::group::Met Settings::meetAs(
+    int rank, int size, const std::string &prefix, milliseconds timeout,
+    const std::string &says,
     std::function<std::string(const std::vector<int64_t> &)> complain) {
   Answers store{c10::make_intrusive<c10d::PrefixStore>(prefix, ownStore()), ""};
   commsir::group::MeetingStore keys = {
@@ -157,6 +158,18 @@ commsir::group::Met Settings::meet(
   return met;
 }
 
+std::string Side::epochOf(const commsir::group::Met &met, milliseconds timeout,
+                          const std::string &what) const {
+  if (!met.epoch.empty())
+    return met.epoch;
+  C10_THROW_ERROR(
+      DistBackendError,
+      c10::str("commsir: rank ", settings.rank, ": ",
+               met.stopped ? "" : "Timed out waiting ",
+               met.stopped ? "" : c10::str(timeout.count(), "ms for "), what,
+               " of process group ", settings.name, ": ", met.failure));
+}
+
 /// Ranks agree on an epoch, and on whether all have the library: one that has
 /// not says so before the others wait for it.
 void Side::meet(milliseconds timeout) {
@@ -167,17 +180,8 @@ void Side::meet(milliseconds timeout) {
   commsir::group::Met met = settings.meet(
       device.is_cpu() ? "commsir/cpu/meeting" : "commsir/cuda/meeting", timeout,
       why);
-  if (met.epoch.empty()) {
-    failed = true;
-    C10_THROW_ERROR(
-        DistBackendError,
-        c10::str("commsir: rank ", settings.rank, ": ",
-                 met.stopped ? "" : "Timed out waiting ",
-                 met.stopped ? "" : c10::str(timeout.count(), "ms for "),
-                 "the first meeting of process group ", settings.name, ": ",
-                 met.failure));
-  }
-  epoch = met.epoch;
+  failed = met.epoch.empty();
+  epoch = epochOf(met, timeout, "the first meeting");
   for (int rank = 0; rank < settings.size && withoutLibrary.empty(); ++rank)
     if (!met.said[rank].empty())
       withoutLibrary = c10::str(met.said[rank], " (rank ", rank, ")");
@@ -412,23 +416,16 @@ c10d::Backend &Side::delegate(milliseconds timeout) {
     return *other;
   TORCH_CHECK(!dropped, "commsir: process group ", settings.name,
               " delegates no more calls: its program is ending");
-  // Pairs of ranks make communicators of NCCL while the others are in no call:
-  // they cannot meet.
-  if (device.is_cpu())
-    meet(timeout);
-  StorePtr store = c10::make_intrusive<c10d::PrefixStore>(
-      "commsir/cuda/delegate", settings.ownStore());
-  if (device.is_cpu())
-    store = place("delegate");
-  other =
-      settings.delegate(store, device.is_cpu() ? "cpu" : "cuda", settings.rank,
-                        settings.size, settings.globalRanks, settings.name);
+  meet(timeout);
+  other = settings.delegate(place("delegate"), device.is_cpu() ? "cpu" : "cuda",
+                            settings.rank, settings.size, settings.globalRanks,
+                            settings.name);
   other->setTimeout(settings.timeout());
   delegated = true;
   return *other;
 }
 
-c10d::Backend &Side::pairWith(int peer) {
+c10d::Backend &Side::pairWith(int peer, milliseconds timeout) {
   std::lock_guard<std::mutex> lock(mutex);
   BackendPtr &made = pairs[peer];
   if (made)
@@ -438,12 +435,20 @@ c10d::Backend &Side::pairWith(int peer) {
   std::vector<uint64_t> ranks{settings.globalRank(low)};
   if (high != low)
     ranks.push_back(settings.globalRank(high));
-  made = settings.delegate(c10::make_intrusive<c10d::PrefixStore>(
-                               "commsir/cuda/" + name, settings.ownStore()),
-                           "cuda", settings.rank == low ? 0 : 1,
-                           static_cast<int>(ranks.size()), ranks,
+  int rank = settings.rank == low ? 0 : 1,
+      size = static_cast<int>(ranks.size());
+  // They meet by themselves: NCCL would take the keys of an earlier group over
+  // the same store for those of its peer.
+  commsir::group::Met met =
+      settings.meetAs(rank, size, "commsir/cuda/" + name + "/meeting", timeout);
+  std::string between =
+      c10::str("the first send or receive between ranks ", low, " and ", high);
+  StorePtr store = place(epochOf(met, timeout, between), name);
+  made = settings.delegate(store, "cuda", rank, size, ranks,
                            c10::str(settings.name, "/", name));
   made->setTimeout(settings.timeout());
+  // One communicator for batches and for what is sent alone.
+  made->eagerConnectSingleDevice(device);
   return *made;
 }
 

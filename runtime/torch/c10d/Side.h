@@ -61,7 +61,14 @@ struct Settings {
   group::Met
   meet(const std::string &prefix, std::chrono::milliseconds timeout,
        const std::string &says = "",
-       std::function<std::string(const std::vector<int64_t> &)> complain = {});
+       std::function<std::string(const std::vector<int64_t> &)> complain = {}) {
+    return meetAs(rank, size, prefix, timeout, says, std::move(complain));
+  }
+  /// The same of `size` ranks, of which this one is `rank`.
+  group::Met meetAs(
+      int rank, int size, const std::string &prefix,
+      std::chrono::milliseconds timeout, const std::string &says = "",
+      std::function<std::string(const std::vector<int64_t> &)> complain = {});
   /// Makes the backend for what CommsIR does not compile: a store, "cpu" or
   /// "cuda", rank and size, the ranks' numbers in the world, a name.
   std::function<BackendPtr(const StorePtr &, const std::string &, int, int,
@@ -92,13 +99,15 @@ public:
   [[noreturn]] void fail(const CallRecord &call, commsir_status status);
   /// Throws what launches have reported since.
   void poll();
+  /// Gloo or NCCL for all ranks. Collective when it is new.
   c10d::Backend &delegate(std::chrono::milliseconds timeout);
-  /// NCCL for this rank and `peer` alone (which may be this rank): a batch of
-  /// sends and receives is no call of the ranks that have none in it.
-  c10d::Backend &pairWith(int peer);
+  /// NCCL for this rank and `peer` alone (which may be this rank): sends and
+  /// receives are no calls of the ranks that have none. Waits for `peer` when
+  /// it is new.
+  c10d::Backend &pairWith(int peer, std::chrono::milliseconds timeout);
   bool hasDelegate() const { return delegated; }
   /// A place in the store where nothing of earlier groups is; ranks have met.
-  StorePtr place(const char *what);
+  StorePtr place(const char *what) { return place(epoch, what); }
   /// Whose group, if it has one, is for that device.
   const c10::Device &of() const { return device; }
   /// Ranks have tried to meet, in vain.
@@ -124,6 +133,11 @@ public:
 
 private:
   void meet(std::chrono::milliseconds timeout);
+  /// The epoch of those who have met; throws where they have not, which `what`
+  /// names.
+  std::string epochOf(const group::Met &met, std::chrono::milliseconds timeout,
+                      const std::string &what) const;
+  StorePtr place(const std::string &epoch, const std::string &what);
   std::string makeGroup(std::chrono::milliseconds timeout);
   std::string agree(const std::string &why, std::chrono::milliseconds timeout);
   std::string disagreement(const CallRecord &call);

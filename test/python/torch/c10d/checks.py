@@ -319,14 +319,16 @@ def callbacks(rank: int, size: int) -> None:
         both: torch.Tensor = total + ones
         return both
 
+    tensor = torch.ones(3000)
     sizes = [4, 5, 6]
     totals = [dist.all_reduce(torch.ones(n), async_op=True).get_future().then(twice) for n in sizes]
     for n, total in zip(sizes, totals, strict=True):
         close(total.wait(), torch.full((n,), float(size**2 + size)))
     for _ in range(50):
-        work = dist.all_reduce(torch.ones(3000), async_op=True)
+        work = dist.all_reduce(tensor.fill_(1), async_op=True)
         future = work.get_future()
-        ended = future.then(lambda _, work=work: work.wait() and work.is_completed())
+        # On a GPU callbacks run once the call is queued, as NCCL has it.
+        ended = future.then(lambda _, work=work: work.wait() and (work.is_completed() or tensor.is_cuda))
         work.wait()
         close(future.value()[0], torch.full((3000,), float(size)))
         assert ended.wait()
@@ -676,10 +678,16 @@ def windows(rank: int, size: int) -> None:
     assert float(own.abs().sum()) == 0
     dist.barrier()
     right = (rank + 1) % size
-    theirs = interop.window_tensor(group, (4, 8), base=own.data_ptr(), rank=right)
-    theirs.fill_(rank + 1)
-    dist.barrier()
-    assert torch.equal(own, torch.full((4, 8), float((rank - 1) % size + 1)))
+
+    def peers() -> torch.Tensor:
+        return interop.window_tensor(group, (4, 8), base=own.data_ptr(), rank=right)
+
+    if own.is_cuda:
+        assert "commsir.torch.window(…).peer(rank)" in error_of(peers)
+    else:
+        peers().fill_(rank + 1)
+        dist.barrier()
+        assert torch.equal(own, torch.full((4, 8), float((rank - 1) % size + 1)))
     assert group.contains(own.data_ptr(), own.nbytes)
     assert not group.contains(own.data_ptr(), 1 << 40)
     dist.barrier()

@@ -34,7 +34,7 @@ class Fp8Group(commsir.torch.ProcessGroup):
         (tensor,) = tensors
 
         def run() -> None:
-            gathered = torch.empty(self.settings.size, tensor.numel())
+            gathered = torch.empty(self.settings.size, tensor.numel(), device=tensor.device)
             kernel = self.group.kernel(fp8_gather, parts=self.settings.size, n=tensor.numel())
             kernel(tensor.view(1, -1), gathered)
             tensor.copy_(gathered.sum(0).view(tensor.shape))
