@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -111,6 +112,14 @@ def library() -> str:
     return ""
 
 
+@functools.cache
+def _tell_nccl_the_rank(rank: int) -> None:
+    """torch's NCCL takes the first rank that a process has in a group of it for its rank in the world: it guesses GPUs
+    by that, and names files. In the first of ours it may be a pair's."""
+    first = dist.ProcessGroupNCCL(dist.HashStore(), rank, rank + 1, dist.ProcessGroupNCCL.Options())
+    first.shutdown()
+
+
 def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int], str], Any]:
     """Makes the backend that takes what CommsIR does not compile, for a group or for a pair of its ranks."""
 
@@ -126,6 +135,7 @@ def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int],
             return gloo
         if not dist.is_nccl_available():
             raise RuntimeError("commsir: this call is delegated to NCCL, which this torch was built without")
+        _tell_nccl_the_rank(global_ranks[rank] if global_ranks else rank)
         options = dist.ProcessGroupNCCL.Options()
         options._timeout = timeout
         options.global_ranks_in_group = list(global_ranks)

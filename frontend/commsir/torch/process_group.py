@@ -202,6 +202,8 @@ class ProcessGroup(Running):
         call = self._call("barrier", opts)
         call.place = self._place_of(opts)
         call.host_waits = True
+        if call.place.type == "cpu":
+            self._begin_after_gpu(call)
         token = torch.zeros(1, dtype=torch.int32, device=call.place)
         call.kept.append(token)
         call.reduce_step("all_reduce", dist.ReduceOp.SUM, token, token)
@@ -423,10 +425,11 @@ class ProcessGroup(Running):
         call.check_count(outputs)
         call.check_count(inputs)
         call.check_types([*inputs, *outputs])
-        # NCCL takes contiguous tensors alone; ours and Gloo copy parts of any.
+        # NCCL, and a copy of memory, take contiguous tensors alone; exchanges on the CPU copy parts of any.
         on_gpu = inputs[0].is_cuda
-        call.inputs = [call.dense(t, True, False) if on_gpu else t for t in inputs]
-        call.outputs = [call.dense(t, False, True) if on_gpu else t for t in outputs]
+        dense = on_gpu or self.settings.size == 1
+        call.inputs = [call.dense(t, True, False) if dense else t for t in inputs]
+        call.outputs = [call.dense(t, False, True) if dense else t for t in outputs]
         self._uneven(call, call.outputs, call.inputs)
 
         def delegated(other: Any) -> Any:
@@ -453,6 +456,11 @@ class ProcessGroup(Running):
 
     def _uneven(self, call: Call, outputs: Tensors, inputs: Tensors) -> None:
         """The ranks tell each other all sizes, and exchange pieces of the greatest."""
+        if len(inputs) == 1:
+            if inputs[0].numel() != outputs[0].numel():
+                raise RuntimeError(f"commsir: {call.name} of {inputs[0].numel()} elements into {outputs[0].numel()}")
+            call.copy_step("all_to_all", inputs[0], outputs[0])
+            return
         if inputs[0].is_cuda:
             call.reason = "sizes that differ by peer"
             return

@@ -214,6 +214,27 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         elif work:
             work.wait()
 
+    def _begin_after_gpu(self, call: Call) -> None:
+        """As NCCL's barrier has it: what the current stream of the group's GPU has been given by now is done before
+        the call begins."""
+        side = self._sides.get("cuda")
+        if side is None or torch.cuda.is_current_stream_capturing():
+            return
+        end = torch.cuda.current_stream(side.gpu()).record_event()
+
+        def wait() -> None:
+            assert call.timeout
+            deadline = time.monotonic() + call.timeout.total_seconds()
+            while not end.query() and not self._ended:
+                if time.monotonic() > deadline:
+                    raise dist.DistBackendError(
+                        f"commsir: Timed out waiting {round(call.timeout.total_seconds() * 1000)}ms for {call.name}: "
+                        "its GPU still runs what was queued before it"
+                    )
+                time.sleep(1e-4)
+
+        call.before.append(wait)
+
     # Batches.
 
     def _start_coalescing(self, device: torch.device) -> None:

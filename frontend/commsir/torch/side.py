@@ -72,7 +72,8 @@ class Side:
         """A place in the store where nothing of earlier groups is; ranks have met."""
         return self._place(self._epoch, what)
 
-    def _gpu(self) -> int:
+    def gpu(self) -> int:
+        """Its number: that of the first call, before it the current one."""
         return torch.cuda.current_device() if self._ordinal is None else self._ordinal
 
     # Meeting.
@@ -128,7 +129,7 @@ class Side:
         made: capi.Group | None = None
         why = ""
         if self._device != "cpu":
-            self._ordinal = self._gpu()  # From now on, whichever is current.
+            self._ordinal = self.gpu()  # From now on, whichever is current.
         try:
             made = capi.Group(
                 backend.library(),
@@ -137,7 +138,7 @@ class Side:
                 self._settings.size,
                 name=f"{self._settings.name}.{self._device}",
                 timeout=timeout,
-                device=-1 if self._device == "cpu" else self._gpu(),
+                device=-1 if self._device == "cpu" else self.gpu(),
             )
         except capi.CommsIRError as error:
             why = f"no group: {error}"
@@ -173,11 +174,11 @@ class Side:
     def launch(self, call: Call, step: capi.Collective, timeout: timedelta) -> None:
         """Carries out a step; raises with what all ranks were calling when they disagree."""
         if self._settings.size == 1:
-            _copy(step, torch.device(self._device if self._device == "cpu" else f"cuda:{self._gpu()}"))
+            _copy(step, torch.device(self._device if self._device == "cpu" else f"cuda:{self.gpu()}"))
             return
         group = self._group
         assert isinstance(group, capi.Group)
-        stream = torch.cuda.current_stream(self._gpu()).cuda_stream if self._device == "cuda" else 0
+        stream = torch.cuda.current_stream(self.gpu()).cuda_stream if self._device == "cuda" else 0
         group.set_timeout(timeout)
         try:
             group.collective(step, stream)
@@ -259,7 +260,7 @@ class Side:
                 ranks = [self._settings.global_rank(member) for member in members]
                 made = self._delegate(store, members, ranks, f"{self._settings.name}/{name}")
                 # One communicator for batches and for what is sent alone.
-                made.eager_connect_single_device(torch.device("cuda", self._gpu()))
+                made.eager_connect_single_device(torch.device("cuda", self.gpu()))
                 self._pairs[peer] = made
             return self._pairs[peer]
 

@@ -390,14 +390,51 @@ void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
   }
 }
 
+/// As NCCL's barrier has it: what the current stream of the group's GPU has
+/// been given by now is done before the call begins.
+void commsir::torch_c10d::Backend::beginAfterGpu(Call &call) {
+  std::optional<c10::Device> gpu;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = sides.find(c10::DeviceType::CUDA);
+    if (found != sides.end())
+      gpu = found->second->of();
+  }
+  if (!gpu || isCapturing(gpu->type()))
+    return;
+  c10::impl::VirtualGuardImpl guard(gpu->type());
+  auto end =
+      std::make_shared<c10::Event>(Events::get().record(guard.getStream(*gpu)));
+  call.before.push_back([this, end, timeout = call.timeout, name = call.name] {
+    BesideCaptures scope;
+    auto begun = std::chrono::steady_clock::now();
+    while (!end->query()) {
+      if (hasEnded || isInterrupted())
+        return;
+      TORCH_CHECK_WITH(
+          DistBackendError, std::chrono::steady_clock::now() - begun < timeout,
+          "commsir: Timed out waiting ", timeout.count(), "ms for ", name,
+          ": its GPU still runs what was queued "
+          "before it");
+      std::this_thread::sleep_for(kLook);
+    }
+    Events::get().give(std::move(*end));
+  });
+}
+
 /// A collective of one rank.
 static void copyStep(const Step &step, const c10::Device &device,
                      int64_t bytes) {
   if (!step.input || !step.output || step.input == step.output || !bytes)
     return;
-  auto options = at::TensorOptions().dtype(at::kByte).device(device);
-  at::from_blob(step.output, {bytes}, options)
-      .copy_(at::from_blob(const_cast<void *>(step.input), {bytes}, options));
+  // Torch is told where it is, and asks no driver.
+  auto memory = [&](void *data) {
+    return at::for_blob(data, {bytes})
+        .options(at::TensorOptions().dtype(at::kByte).device(device))
+        .target_device(device)
+        .make_tensor();
+  };
+  memory(step.output).copy_(memory(const_cast<void *>(step.input)));
 }
 
 static int64_t bytesOf(const Step &step) {

@@ -169,6 +169,7 @@ private:
   Side &side(const c10::Device &device);
   /// Throws what launches there have reported, which ends the group.
   void poll(const c10::Device &device);
+  void beginAfterGpu(Call &call);
   void endWith(Side &side);
   void dropGloo();
   bool end(std::chrono::steady_clock::time_point deadline);

@@ -259,6 +259,8 @@ WorkPtr Self::barrier(const c10d::BarrierOptions &opts) {
   at::Tensor token = at::zeros({1}, at::TensorOptions(at::kInt).device(device));
   call->kept.push_back(token);
   call->device = token.device();
+  if (device.is_cpu())
+    beginAfterGpu(*call);
   call->hostWaits = true;
   call->reduceStep("all_reduce", c10d::ReduceOp::SUM, token, token, size_);
   call->delegated = [=](c10d::Backend &other) { return other.barrier(opts); };
@@ -695,6 +697,12 @@ static Tensors pieces(const at::Tensor &tensor,
 }
 
 static void uneven(Call &call, Tensors outputs, Tensors inputs) {
+  if (inputs.size() == 1) {
+    TORCH_CHECK(inputs.front().numel() == outputs.front().numel(),
+                "commsir: ", call.name, " of ", inputs.front().numel(),
+                " elements into ", outputs.front().numel());
+    return call.copyStep("all_to_all", inputs.front(), outputs.front());
+  }
   if (!inputs.front().is_cpu())
     call.notOwn = "sizes that differ by peer";
   int64_t ranks = static_cast<int64_t>(inputs.size());
@@ -779,8 +787,9 @@ WorkPtr Self::alltoall(Tensors &outputs, Tensors &inputs,
     for (const at::Tensor &tensor : *list)
       checkType(call->name, inputs.front(), tensor);
   bool isOnCpu = inputs.front().is_cpu();
-  // NCCL takes contiguous tensors alone; ours and Gloo copy parts of any.
-  if (isOnCpu) {
+  // NCCL, and a copy of memory, take contiguous tensors alone; exchanges on the
+  // CPU copy parts of any.
+  if (isOnCpu && size_ > 1) {
     call->inputs = inputs;
     call->outputs = outputs;
   } else {
@@ -789,7 +798,7 @@ WorkPtr Self::alltoall(Tensors &outputs, Tensors &inputs,
     for (const at::Tensor &tensor : outputs)
       call->output(tensor);
   }
-  uneven(*call, outputs, inputs);
+  uneven(*call, call->outputs, call->inputs);
   call->delegated = [=, ins = call->inputs,
                      outs = call->outputs](c10d::Backend &other) mutable {
     return isOnCpu ? exchangeByGloo(other, outs, ins, opts)

@@ -453,7 +453,71 @@ def an_op_writes_where_its_input_is(size: int) -> None:
             raise AssertionError(says)
 
 
+def _in_default_place(call: Callable[[], Any]) -> None:
+    """Where what says nothing of its device is on the GPU."""
+    with torch.device("cuda"):
+        call()
+
+
+def a_barrier_is_of_its_gpu(size: int) -> None:
+    """A launch, whatever the default device is; without a GPU's number it is the CPU's, after what the stream has."""
+
+    def asked(call: Callable[[], Any]) -> Calls:
+        before = _counted()
+        call()
+        return {name: count - before.get(name, 0) for name, count in _counted().items() if count != before.get(name, 0)}
+
+    (x,) = _tensors(64)
+    dist.all_reduce(x)
+    here = cuda.current_device()
+    for barrier in (dist.barrier, partial(_in_default_place, dist.barrier)):
+        assert "LaunchKernelEx" not in asked(barrier), barrier
+    for barrier in (
+        lambda: dist.barrier(device_ids=[here]),
+        lambda: _in_default_place(lambda: dist.barrier(device_ids=[here])),
+    ):
+        assert asked(barrier)["LaunchKernelEx"] == 1
+    assert asked(dist.barrier)["EventRecord"] == 1
+
+
+def lists_on_the_cpu_stay_there(size: int) -> None:
+    """Ranks compare sizes in memory of the CPU, whatever torch's default device is."""
+    rank = dist.get_rank()
+    parts = [torch.zeros(n + 1) for n in range(size)]
+
+    def exchange() -> None:
+        dist.all_gather(parts, torch.full((rank + 1,), float(rank), device="cpu"))
+        dist.all_to_all([torch.zeros(rank + 1, device="cpu") for _ in range(size)], parts)
+
+    _in_default_place(exchange)
+    assert [part.tolist() for part in parts] == [[float(r)] * (r + 1) for r in range(size)]
+
+
+def a_group_of_one_copies(size: int) -> None:
+    """In the stream, without a kernel of ours."""
+    alone = [dist.new_group([rank]) for rank in range(size)][dist.get_rank()]
+    given = torch.arange(12, dtype=torch.float32).view(3, 4).cuda()
+    asked: dict[str, Callable[[], torch.Tensor]] = {
+        "all_gather": lambda: _received(lambda got: dist.all_gather([got], given, group=alone), given),
+        "all_to_all": lambda: _received(lambda got: dist.all_to_all([got], [given], group=alone), given),
+        "all_to_all_single": lambda: _received(lambda got: dist.all_to_all_single(got, given, group=alone), given),
+    }
+    for name, call in asked.items():
+        before = _counted().get("LaunchKernelEx", 0)
+        assert call().cpu().tolist() == given.cpu().tolist(), name
+        assert _counted().get("LaunchKernelEx", 0) == before, name
+
+
+def _received(call: Callable[[torch.Tensor], Any], like: torch.Tensor) -> torch.Tensor:
+    got = torch.empty_like(like)
+    call(got)
+    return got
+
+
+#: What both implementations of the backend are asked.
+OF_BOTH = [a_barrier_is_of_its_gpu, lists_on_the_cpu_stay_there, a_group_of_one_copies]
 CHECKS = [
+    *OF_BOTH,
     another_gpu_is_refused,
     windows_of_other_sizes_are_none,
     an_op_writes_where_its_input_is,
@@ -487,7 +551,7 @@ def main(folder: str, rank: int, size: int) -> None:
     commsir.torch.register()
     dist.init_process_group("commsir", init_method=f"file://{folder}/store", rank=rank, world_size=size)
     outcomes = {}
-    for check in CHECKS:
+    for check in CHECKS if os.environ["COMMSIR_TORCH_BACKEND"] == "cpp" else OF_BOTH:
         try:
             check(size)
             outcomes[check.__name__] = ""

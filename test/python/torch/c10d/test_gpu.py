@@ -29,15 +29,13 @@ def _environment() -> dict[str, str]:
         "COMMSIR_FAKE_KERNEL": "",
         # Windows by CUDA's memory: torch's NCCL is the real one.
         "COMMSIR_NCCL_LIBRARY": "none",
-        "COMMSIR_TORCH_BACKEND": "cpp",
         "OMP_NUM_THREADS": "1",
     }
 
 
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
-    """Of each rank, by the names of the checks."""
-    environment, folder = _environment(), tmp_path_factory.mktemp("gpu")
+def _run(folder: Path, backend: str) -> list[dict[str, str]]:
+    """What the checks came to on each rank, by their names."""
+    environment = _environment() | {"COMMSIR_TORCH_BACKEND": backend}
     ranks = [
         subprocess.Popen(
             [sys.executable, str(gpu_checks.__file__), str(folder), str(rank), str(RANKS)],
@@ -55,6 +53,21 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
             rank.kill()
     assert [rank.returncode for rank in ranks] == [0] * RANKS, "\n".join(errors for _, errors in said)
     return [json.loads(text.splitlines()[-1]) for text, _ in said]
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    return _run(tmp_path_factory.mktemp("gpu"), "cpp")
+
+
+@pytest.fixture(scope="module")
+def outcomes_in_python(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    return _run(tmp_path_factory.mktemp("gpu"), "python")
+
+
+@pytest.mark.parametrize("check", [check.__name__ for check in gpu_checks.OF_BOTH])
+def test_gpu_in_python(outcomes_in_python: list[dict[str, str]], check: str) -> None:
+    test_gpu(outcomes_in_python, check)
 
 
 @pytest.mark.parametrize("check", [check.__name__ for check in gpu_checks.CHECKS])
