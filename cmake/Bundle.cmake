@@ -17,11 +17,15 @@ endif()
 
 set(folder "${PROJECT_BINARY_DIR}/bundle")
 set(programs)
-# gpu-processes is a test, for hosts with GPUs: linked likewise, but not packed.
-foreach(tool comms-run comms-opt comms-bench gpu-processes)
-  if(tool STREQUAL gpu-processes AND NOT (COMMSIR_BUILD_TESTS AND COMMSIR_CUDA))
-    continue()
+# A test and a benchmark for hosts with GPUs: linked likewise, but not packed.
+set(for_hosts)
+if(COMMSIR_BUILD_TESTS AND COMMSIR_CUDA)
+  list(APPEND for_hosts gpu-processes)
+  if(COMMSIR_BUILD_BENCHMARKS)
+    list(APPEND for_hosts bench-jit)
   endif()
+endif()
+foreach(tool comms-run comms-opt comms-bench ${for_hosts})
   # With what a glibc older than that of LLVM's archives lacks.
   add_executable(${tool}-static EXCLUDE_FROM_ALL $<TARGET_OBJECTS:${tool}>
     "${PROJECT_SOURCE_DIR}/runtime/capi/Glibc.c")
@@ -37,7 +41,7 @@ foreach(tool comms-run comms-opt comms-bench gpu-processes)
   add_dependencies(${tool}-static CommsIRRuntime CommsIRLowering CommsIRDialect)
   set_property(TARGET ${tool}-static APPEND PROPERTY LINK_DEPENDS
     $<TARGET_FILE:CommsIRRuntime> $<TARGET_FILE:CommsIRLowering> $<TARGET_FILE:CommsIRDialect>)
-  if(tool STREQUAL gpu-processes)
+  if(tool IN_LIST for_hosts)
     set_target_properties(${tool}-static PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${folder}/test")
     continue()
   endif()
