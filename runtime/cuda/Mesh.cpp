@@ -335,9 +335,13 @@ llvm::Expected<Mesh::Message> Mesh::receive(int peer, llvm::StringRef what) {
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
   ssize_t bytes;
+  // Of a peer that has closed without reading all, the first try says that
+  // alone, the next one what it had sent.
+  int resets = 0;
   do
     bytes = recvmsg(peers[peer].socket.get(), &message, MSG_CMSG_CLOEXEC);
-  while (bytes < 0 && errno == EINTR);
+  while (bytes < 0 &&
+         (errno == EINTR || (errno == ECONNRESET && resets++ == 0)));
   if (bytes <= 0)
     return absent(peer, what);
   File file;
@@ -493,17 +497,19 @@ void Mesh::giveUp(llvm::StringRef reason) {
 }
 
 std::string Mesh::whySilent(int peer) const {
-  if (std::string why = whyAbsent(peer); !why.empty() || !peers[peer].socket)
-    return why;
+  if (!peers[peer].socket)
+    return "";
   char text[sizeof(Header) + kMaxWhat];
-  ssize_t bytes = recv(peers[peer].socket.get(), text, sizeof(text),
-                       MSG_PEEK | MSG_DONTWAIT);
   Header header{};
-  if (bytes < ssize_t(sizeof(header)))
-    return "";
-  std::memcpy(&header, text, sizeof(header));
+  ssize_t bytes = -1;
+  // Twice, as above.
+  for (int tries = 0; tries < 2 && bytes < 0; ++tries)
+    bytes = recv(peers[peer].socket.get(), text, sizeof(text),
+                 MSG_PEEK | MSG_DONTWAIT);
+  if (bytes >= ssize_t(sizeof(header)))
+    std::memcpy(&header, text, sizeof(header));
   if (header.magic != kGivesUp)
-    return "";
+    return whyAbsent(peer);
   return "it has given up: " +
          std::string(text + sizeof(header), size_t(bytes) - sizeof(header));
 }

@@ -929,4 +929,23 @@ TEST_F(GroupTest, PeersHearOfAnAbort) {
       << ended[1].said;
 }
 
+TEST_F(GroupTest, WhyAPeerGaveUpIsHeardAfterItHasLeft) {
+  auto ended = run(2, [](Rank &me) -> std::string {
+    auto mesh =
+        me.take(cuda::Mesh::connect(*me.store, "world", me.rank, 2, 60));
+    if (me.rank == 1) {
+      me.take(me.store->get("sent", 60));
+      mesh->giveUp("enough");
+      mesh.reset(); // With a message that it has not read.
+      me.leaveIf(me.store->set("left", "yes"));
+      return "";
+    }
+    llvm::consumeError(mesh->all("asking", "", 0.05).takeError());
+    me.leaveIf(me.store->set("sent", "yes"));
+    me.take(me.store->get("left", 60));
+    return mesh->whySilent(1);
+  });
+  EXPECT_EQ(ended[0].said, "it has given up: enough");
+}
+
 } // namespace

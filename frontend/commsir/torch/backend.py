@@ -114,8 +114,9 @@ def library() -> str:
 
 @functools.cache
 def _tell_nccl_the_rank(rank: int) -> None:
-    """torch's NCCL takes the first rank that a process has in a group of it for its rank in the world: it guesses GPUs
-    by that, and names files. In the first of ours it may be a pair's."""
+    """torch's NCCL takes the first rank that a process has in a group of it for its rank in the world, guesses GPUs by
+    that, and names files; but this may be its rank in a pair. (It also takes the first group for the one whose flight
+    recorder hears of other ranks' dumps: in such a process there is none that does.)"""
     first = dist.ProcessGroupNCCL(dist.HashStore(), rank, rank + 1, dist.ProcessGroupNCCL.Options())
     first.shutdown()
 
@@ -135,7 +136,8 @@ def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int],
             return gloo
         if not dist.is_nccl_available():
             raise RuntimeError("commsir: this call is delegated to NCCL, which this torch was built without")
-        _tell_nccl_the_rank(global_ranks[rank] if global_ranks else rank)
+        if global_ranks and global_ranks[rank] != rank:
+            _tell_nccl_the_rank(global_ranks[rank])
         options = dist.ProcessGroupNCCL.Options()
         options._timeout = timeout
         options.global_ranks_in_group = list(global_ranks)

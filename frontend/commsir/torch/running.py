@@ -18,7 +18,7 @@ import torch.distributed
 from commsir.torch import backend, capi, counts, flight, transfers
 from commsir.torch.call import Call
 from commsir.torch.side import Side
-from commsir.torch.work import Work
+from commsir.torch.work import Work, has_ended
 
 dist: Any = torch.distributed
 
@@ -52,7 +52,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
     def _side(self, device: str) -> Side:
         with self._lock:
             if device not in self._sides:
-                self._sides[device] = Side(self.settings, device, lambda: bool(self._ended))
+                self._sides[device] = Side(self.settings, device, lambda: self._ended)
             return self._sides[device]
 
     @property
@@ -112,7 +112,8 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         call.record = call.recorded()
         self._recent.append(call.record)
         work = Work(list(call.outputs or call.inputs), call.timeout, call.name, self.abort_because)
-        work.host_waits = call.host_waits
+        work.on_gpu, work.host_waits = device == "cuda", call.host_waits
+        work.poll = self._poll
         call.work = work
         if self._coalesced is not None:
             self._coalesced.append(call)
@@ -145,6 +146,8 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         assert call.work and call.record
         failed: BaseException | None = None
         try:
+            if device == "cuda":
+                self._side(device).poll()
             with torch._C._AutoDispatchBelowADInplaceOrView():
                 self._run(call, device)
             if device == "cuda" and not torch.cuda.is_current_stream_capturing():
@@ -214,6 +217,16 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         elif work:
             work.wait()
 
+    def _poll(self) -> None:
+        """Raises what launches on the GPU have reported since; the group is over then."""
+        side = self._side("cuda")
+        try:
+            side.poll()
+        except BaseException:
+            if side.ended:
+                self.abort_because(side.ended)
+            raise
+
     def _begin_after_gpu(self, call: Call) -> None:
         """As NCCL's barrier has it: what the current stream of the group's GPU has been given by now is done before
         the call begins."""
@@ -225,12 +238,15 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         def wait() -> None:
             assert call.timeout
             deadline = time.monotonic() + call.timeout.total_seconds()
-            while not end.query() and not self._ended:
+            while not has_ended(end) and not self._ended:
                 if time.monotonic() > deadline:
-                    raise dist.DistBackendError(
+                    why = (
                         f"commsir: Timed out waiting {round(call.timeout.total_seconds() * 1000)}ms for {call.name}: "
                         "its GPU still runs what was queued before it"
                     )
+                    # Its peers are in the call: no other may be taken for it.
+                    self.abort_because(why)
+                    raise dist.DistBackendError(why)
                 time.sleep(1e-4)
 
         call.before.append(wait)
@@ -245,6 +261,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         calls, self._coalesced = self._coalesced or [], None
         every = Work([t for c in calls for t in c.outputs], self.settings.timeout, "coalesced", self.abort_because)
         where = calls[0].device() if calls else "cpu"
+        every.on_gpu, every.poll = where == "cuda", self._poll
         for call in calls:
             if call.device() != where:
                 raise RuntimeError(

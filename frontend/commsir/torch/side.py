@@ -28,9 +28,9 @@ _GOSSIP = 3.0
 
 
 class Side:
-    """`device` is "cpu" or "cuda"; `stopped` is asked, while ranks meet, whether to give up."""
+    """`device` is "cpu" or "cuda"; `stopped` is asked, while ranks meet, why to give up (empty: go on)."""
 
-    def __init__(self, settings: backend.Settings, device: str, stopped: Callable[[], bool]) -> None:
+    def __init__(self, settings: backend.Settings, device: str, stopped: Callable[[], str]) -> None:
         self._settings, self._device, self._stopped = settings, device, stopped
         self._make_delegate = backend.delegate(settings.timeout)
         self._lock = threading.RLock()
@@ -41,8 +41,10 @@ class Side:
         #: CommsIR's group, or why there is none; None: not made.
         self._group: capi.Group | str | None = None
         self._other: Any = None
-        #: NCCL for this rank and one peer.
+        #: NCCL for this rank and one peer. Who makes one, with the lock of that pair, waits for the peer, and keeps no
+        #: other call of the group waiting.
         self._pairs: dict[int, Any] = {}
+        self._making: dict[int, threading.Lock] = {}
         #: Gloo has been ended.
         self._dropped = False
         #: Op, reduction and type of what CommsIR has.
@@ -78,6 +80,9 @@ class Side:
 
     # Meeting.
 
+    def _has_stopped(self) -> bool:
+        return bool(self._stopped())
+
     def _place(self, epoch: str, what: str) -> Any:
         """A place in the store where nothing of earlier groups is."""
         return dist.PrefixStore(f"commsir/{self._device}/{epoch}/{what}", self._settings.own_store())
@@ -87,7 +92,7 @@ class Side:
         if self._epoch:
             return
         says = "" if backend.library() else "libcommsir.so was not found"
-        met = self._settings.meet(f"commsir/{self._device}/meeting", timeout, self._stopped, says)
+        met = self._settings.meet(f"commsir/{self._device}/meeting", timeout, self._has_stopped, says)
         self.failed = not met.epoch
         self._epoch = self._epoch_of(met, timeout, "the first meeting")
         lacking = next(((rank, why) for rank, why in enumerate(met.said) if why), None)
@@ -98,8 +103,9 @@ class Side:
         if met.epoch:
             return met.epoch
         late = "" if met.stopped else f"Timed out waiting {round(timeout.total_seconds() * 1000)}ms for "
+        why = (self._stopped() if met.stopped else "") or met.failure
         raise dist.DistBackendError(
-            f"commsir: rank {self._settings.rank}: {late}{what} of process group {self._settings.name}: {met.failure}"
+            f"commsir: rank {self._settings.rank}: {late}{what} of process group {self._settings.name}: {why}"
         )
 
     def _agree(self, why: str, timeout: timedelta) -> str:
@@ -185,11 +191,24 @@ class Side:
         except capi.CommsIRError as error:
             raise dist.DistBackendError(self._explain(call, group, error)) from None
 
+    def poll(self) -> None:
+        """Raises what launches have reported since."""
+        group = self._group
+        if not isinstance(group, capi.Group) or self._device == "cpu":
+            return
+        try:
+            group.poll()
+        except capi.CommsIRError as error:
+            self.ended = self.ended or group.ended()
+            raise dist.DistBackendError(f"commsir: {error}") from None
+
     def _explain(self, call: Call, group: capi.Group, error: capi.CommsIRError) -> str:
         what, before, over = str(error), self.ended, group.ended()
         if over and not before:
             self.ended = f"call number {call.number}, {call.describe()}, has failed: {over}"
-        late = error.status == capi.DEADLOCK and ("has waited" in what or "gave up waiting" in what)
+        # What another rank tells is its own story.
+        late = error.status == capi.DEADLOCK and "has given up" not in what
+        late = late and ("has waited" in what or "gave up waiting" in what)
         text = f"commsir: rank {self._settings.rank}: {call.describe()} failed: "
         text += "Timed out waiting: " + what if late else what
         if error.status == capi.DEADLOCK:
@@ -213,7 +232,7 @@ class Side:
             for rank in range(self._settings.size):
                 # No wait in torch's store: at the program's end this thread must be done soon after an abort.
                 left = max(0.0, end - time.monotonic())
-                heard = look(store, f"{call.number}/{rank}", left, self._stopped)
+                heard = look(store, f"{call.number}/{rank}", left, self._has_stopped)
                 if heard is not None and heard.decode() != own:
                     lines.append(f"\n  rank {rank} called {heard.decode()}")
         except STORE_ERRORS as error:
@@ -247,22 +266,32 @@ class Side:
     def pair_with(self, peer: int, timeout: timedelta) -> Any:
         """NCCL for this rank and `peer` alone (which may be this rank): sends and receives are no calls of the ranks
         that have none. Waits for `peer` when it is new."""
-        with self._lock:
-            if peer not in self._pairs:
-                members = sorted({self._settings.rank, peer})
-                name = f"pair/{members[0]}-{members[-1]}"
-                # They meet by themselves: NCCL would take the keys of an earlier group over the same store for those of
-                # its peer.
-                prefix = f"commsir/{self._device}/{name}/meeting"
-                met = self._settings.meet(prefix, timeout, self._stopped, members=members)
-                between = f"the first send or receive between ranks {members[0]} and {members[-1]}"
-                store = self._place(self._epoch_of(met, timeout, between), name)
-                ranks = [self._settings.global_rank(member) for member in members]
-                made = self._delegate(store, members, ranks, f"{self._settings.name}/{name}")
+        with self._making.setdefault(peer, threading.Lock()):
+            if peer in self._pairs:
+                return self._pairs[peer]
+            members = sorted({self._settings.rank, peer})
+            name = f"pair/{members[0]}-{members[-1]}"
+            # They meet by themselves: NCCL would take the keys of an earlier group over the same store for those of its
+            # peer.
+            prefix = f"commsir/{self._device}/{name}/meeting"
+            met = self._settings.meet(prefix, timeout, self._has_stopped, members=members)
+            between = f"the first send or receive between ranks {members[0]} and {members[-1]}"
+            store = self._place(self._epoch_of(met, timeout, between), name)
+            ranks = [self._settings.global_rank(member) for member in members]
+            made = self._delegate(store, members, ranks, f"{self._settings.name}/{name}")
+            # From now on an abort reaches it. One that came before does not.
+            self._pairs[peer] = made
+            try:
+                if why := self._stopped():
+                    raise dist.DistBackendError(f"commsir: {between} of process group {self._settings.name}: {why}")
                 # One communicator for batches and for what is sent alone.
                 made.eager_connect_single_device(torch.device("cuda", self.gpu()))
-                self._pairs[peer] = made
-            return self._pairs[peer]
+            except BaseException:
+                # The next call meets again.
+                del self._pairs[peer]
+                made.abort()
+                raise
+            return made
 
     def _delegate(self, store: Any, members: list[int], global_ranks: list[int], name: str) -> Any:
         rank = members.index(self._settings.rank)
@@ -316,7 +345,7 @@ def _advice(what: str, late: bool) -> str:
             "\nSee what the late rank does (commsir.torch.recent_calls() lists its calls). If it is only slow, give "
             "calls more time: init_process_group(…, timeout=…)."
         )
-    if not any(gone in what for gone in ("died", "is not there", "has left")):
+    if not any(gone in what for gone in ("died", "is not there", "has given up", "has left")):
         return ""
     return "\nGo on with the ranks that are left by torch.distributed.shrink_group, or start the job again."
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +15,7 @@ import torch.distributed
 
 dist: Any = torch.distributed
 
-__all__ = ["Work"]
+__all__ = ["Work", "has_ended"]
 
 
 #: Seconds that who waits for a call waits longer than the call.
@@ -39,6 +41,9 @@ class Work(dist.Work):  # type: ignore[misc]
         self.end: Any = None
         #: Who waits for it waits until then, and not only in the stream.
         self.host_waits = False
+        self.on_gpu = False
+        #: Raises what kernels have reported by now.
+        self.poll: Callable[[], None] = lambda: None
 
     def complete(self, error: BaseException | None = None) -> None:
         """The group has carried out the call, or begun it (sends and receives)."""
@@ -79,18 +84,20 @@ class Work(dist.Work):  # type: ignore[misc]
         for work in self._inner:
             if id(work) not in self._waited:
                 _wait_apart(work, timeout)
-                if not any(tensor.is_cuda for tensor in self._tensors):
+                if not self.on_gpu:
                     self._waited.add(id(work))
         while self._after:
             self._after.pop(0)()
         # As NCCL has it: who names a time waits here, and not only in the stream. In a capture there is that alone.
         if (given or self.host_waits) and self.end is not None and not torch.cuda.is_current_stream_capturing():
             self._wait_for_end(limit)
+            # A kernel that gave up has ended, too.
+            self.poll()
         return True
 
     def _wait_for_end(self, limit: timedelta) -> None:
         deadline = time.monotonic() + limit.total_seconds()
-        while not self.end.query():
+        while not has_ended(self.end):
             if time.monotonic() > deadline:
                 ms = round(limit.total_seconds() * 1000)
                 what = (
@@ -108,12 +115,12 @@ class Work(dist.Work):  # type: ignore[misc]
         """Whether it is over, also where it has failed; on a GPU, once what it put into its stream is."""
         if not self._future.done():
             return False
-        if any(tensor.is_cuda for tensor in self._tensors) and torch.cuda.is_current_stream_capturing():
+        if self.on_gpu and torch.cuda.is_current_stream_capturing():
             raise RuntimeError(
                 f"commsir: {self._what}: nothing is completed while a graph is captured; wait() for it, which is "
                 "recorded, too"
             )
-        if self.end is not None and not self.end.query():
+        if self.end is not None and not has_ended(self.end):
             return False
         return all(work.is_completed() for work in self._inner)
 
@@ -138,6 +145,23 @@ class Work(dist.Work):  # type: ignore[misc]
     def get_future(self) -> Any:
         """Done with the tensors when the call is."""
         return self._future
+
+
+@functools.cache
+def _exchange_capture_mode() -> Any:
+    return ctypes.CDLL("libcuda.so.1").cuThreadExchangeStreamCaptureMode
+
+
+def has_ended(event: Any) -> bool:
+    """Whether the stream has come to the event. To ask would end the capture of another thread, were this one not
+    told to be none of its business."""
+    mode = ctypes.c_int(2)  # CU_STREAM_CAPTURE_MODE_RELAXED
+    exchange = _exchange_capture_mode()
+    exchange(ctypes.byref(mode))
+    try:
+        return bool(event.query())
+    finally:
+        exchange(ctypes.byref(mode))
 
 
 def _wait_apart(work: Any, timeout: timedelta) -> None:

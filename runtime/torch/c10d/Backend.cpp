@@ -235,15 +235,16 @@ WorkPtr commsir::torch_c10d::Backend::enqueue(CallPtr call,
   call->work = newWork(call->type, at::hasCallbacks() ? call->title : nullptr,
                        call->inputs.empty() ? call->outputs : call->inputs,
                        call->outputs, call->sequence, call->timeout);
+  Interruptible scope;
   if (!call->device.is_cpu()) {
     runOnGpu(call, calls);
+    throwInterrupt();
     if (!call->async && !call->hostWaits)
       return outcome(*call->work);
     return call->work;
   }
   WorkPtr work = call->work;
   auto job = [this, call, calls = std::move(calls)] { runOnCpu(call, calls); };
-  Interruptible scope;
   // A send or receive that only begins holds nobody up.
   bool here = !call->async || queue.isHere() ||
               (call->pointToPoint && side(call->device).hasDelegate());
@@ -312,6 +313,8 @@ void commsir::torch_c10d::Backend::runOnGpu(const CallPtr &call,
       tellAtEnd(*call, used, begun);
     call->work->complete();
   } catch (...) {
+    if (isInterrupted())
+      abortBecause(kInterrupted);
     endWith(side(call->device));
     call->work->complete(std::current_exception());
     if (hasHooks())
@@ -390,8 +393,9 @@ void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
   }
 }
 
-/// As NCCL's barrier has it: what the current stream of the group's GPU has
-/// been given by now is done before the call begins.
+/// What the streams of the group's GPU have been given by now is done before
+/// the call begins: the current one, as NCCL's barrier has it, and the group's
+/// own.
 void commsir::torch_c10d::Backend::beginAfterGpu(Call &call) {
   std::optional<c10::Device> gpu;
   {
@@ -402,23 +406,33 @@ void commsir::torch_c10d::Backend::beginAfterGpu(Call &call) {
   }
   if (!gpu || isCapturing(gpu->type()))
     return;
+  auto ends = std::make_shared<std::vector<c10::Event>>();
   c10::impl::VirtualGuardImpl guard(gpu->type());
-  auto end =
-      std::make_shared<c10::Event>(Events::get().record(guard.getStream(*gpu)));
-  call.before.push_back([this, end, timeout = call.timeout, name = call.name] {
+  ends->push_back(Events::get().record(guard.getStream(*gpu)));
+  {
+    std::lock_guard<std::mutex> lock(plainMutex);
+    if (ownStream)
+      ends->push_back(Events::get().record(*ownStream));
+  }
+  call.before.push_back([this, ends, timeout = call.timeout, name = call.name] {
     BesideCaptures scope;
     auto begun = std::chrono::steady_clock::now();
-    while (!end->query()) {
-      if (hasEnded || isInterrupted())
-        return;
-      TORCH_CHECK_WITH(
-          DistBackendError, std::chrono::steady_clock::now() - begun < timeout,
-          "commsir: Timed out waiting ", timeout.count(), "ms for ", name,
-          ": its GPU still runs what was queued "
-          "before it");
-      std::this_thread::sleep_for(kLook);
+    for (c10::Event &end : *ends) {
+      while (!end.query()) {
+        if (hasEnded || isInterrupted())
+          return;
+        if (std::chrono::steady_clock::now() - begun >= timeout) {
+          // Its peers are in the call: no other may be taken for it.
+          std::string why = c10::str(
+              "commsir: Timed out waiting ", timeout.count(), "ms for ", name,
+              ": its GPU still runs what was queued before it");
+          abortBecause(why);
+          C10_THROW_ERROR(DistBackendError, why);
+        }
+        std::this_thread::sleep_for(kLook);
+      }
+      Events::get().give(std::move(end));
     }
-    Events::get().give(std::move(*end));
   });
 }
 
@@ -556,7 +570,7 @@ WorkPtr commsir::torch_c10d::Backend::endCoalescing() {
 //===----------------------------------------------------------------------===//
 
 void commsir::torch_c10d::Backend::abortBecause(const std::string &reason) {
-  settings.shared->aborted = true;
+  settings.shared->abort(reason);
   std::lock_guard<std::mutex> lock(mutex);
   if (ended.empty())
     ended = reason;

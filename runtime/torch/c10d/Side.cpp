@@ -167,7 +167,10 @@ std::string Side::epochOf(const commsir::group::Met &met, milliseconds timeout,
       c10::str("commsir: rank ", settings.rank, ": ",
                met.stopped ? "" : "Timed out waiting ",
                met.stopped ? "" : c10::str(timeout.count(), "ms for "), what,
-               " of process group ", settings.name, ": ", met.failure));
+               " of process group ", settings.name, ": ",
+               met.stopped && settings.shared->aborted
+                   ? settings.shared->whyAborted()
+                   : met.failure));
 }
 
 /// Ranks agree on an epoch, and on whether all have the library: one that has
@@ -340,6 +343,7 @@ static const char *adviceFor(const std::string &what, bool isLate) {
            "init_process_group(…, timeout=…).";
   if (what.find("died") == std::string::npos &&
       what.find("is not there") == std::string::npos &&
+      what.find("has given up") == std::string::npos &&
       what.find("has left") == std::string::npos)
     return "";
   return "\nGo on with the ranks that are left by "
@@ -354,7 +358,9 @@ void Side::fail(const CallRecord &call, commsir_status status) {
     ended = c10::str("call number ", call.sequence, ", ", call.describe(),
                      ", has failed: ", over);
   }
+  // What another rank tells is its own story.
   bool isLate = status == COMMSIR_DEADLOCK &&
+                what.find("has given up") == std::string::npos &&
                 (what.find("has waited") != std::string::npos ||
                  what.find("gave up waiting") != std::string::npos);
   std::string text =
@@ -417,19 +423,29 @@ c10d::Backend &Side::delegate(milliseconds timeout) {
   TORCH_CHECK(!dropped, "commsir: process group ", settings.name,
               " delegates no more calls: its program is ending");
   meet(timeout);
-  other = settings.delegate(place("delegate"), device.is_cpu() ? "cpu" : "cuda",
-                            settings.rank, settings.size, settings.globalRanks,
-                            settings.name);
-  other->setTimeout(settings.timeout());
+  BackendPtr one = settings.delegate(
+      place("delegate"), device.is_cpu() ? "cpu" : "cuda", settings.rank,
+      settings.size, settings.globalRanks, settings.name);
+  one->setTimeout(settings.timeout());
+  std::lock_guard<std::mutex> registering(delegatesMutex);
+  other = one;
   delegated = true;
   return *other;
 }
 
 c10d::Backend &Side::pairWith(int peer, milliseconds timeout) {
-  std::lock_guard<std::mutex> lock(mutex);
-  BackendPtr &made = pairs[peer];
-  if (made)
-    return *made;
+  auto at = [&]() -> Pair & {
+    std::lock_guard<std::mutex> lock(delegatesMutex);
+    return pairs[peer];
+  };
+  auto set = [&](Pair &pair, BackendPtr one) {
+    std::lock_guard<std::mutex> lock(delegatesMutex);
+    pair.made = std::move(one);
+  };
+  Pair &pair = at();
+  std::lock_guard<std::mutex> lock(pair.making);
+  if (pair.made)
+    return *pair.made;
   int low = std::min(settings.rank, peer), high = std::max(settings.rank, peer);
   std::string name = c10::str("pair/", low, "-", high);
   std::vector<uint64_t> ranks{settings.globalRank(low)};
@@ -444,21 +460,34 @@ c10d::Backend &Side::pairWith(int peer, milliseconds timeout) {
   std::string between =
       c10::str("the first send or receive between ranks ", low, " and ", high);
   StorePtr store = place(epochOf(met, timeout, between), name);
-  made = settings.delegate(store, "cuda", rank, size, ranks,
-                           c10::str(settings.name, "/", name));
+  BackendPtr made = settings.delegate(store, "cuda", rank, size, ranks,
+                                      c10::str(settings.name, "/", name));
   made->setTimeout(settings.timeout());
-  // One communicator for batches and for what is sent alone.
-  made->eagerConnectSingleDevice(device);
+  // From now on an abort reaches it. One that came before does not.
+  set(pair, made);
+  try {
+    TORCH_CHECK(!settings.shared->aborted, "commsir: ", between,
+                " of process group ", settings.name, ": ",
+                settings.shared->whyAborted());
+    // One communicator for batches and for what is sent alone.
+    made->eagerConnectSingleDevice(device);
+  } catch (...) {
+    // The next call meets again.
+    set(pair, nullptr);
+    made->abort();
+    throw;
+  }
   return *made;
 }
 
 std::vector<BackendPtr> Side::delegates() {
+  std::lock_guard<std::mutex> lock(delegatesMutex);
   std::vector<BackendPtr> result;
   if (other)
     result.push_back(other);
   for (auto &[peer, pair] : pairs)
-    if (pair)
-      result.push_back(pair);
+    if (pair.made)
+      result.push_back(pair.made);
   return result;
 }
 
@@ -473,6 +502,7 @@ void Side::dropGloo(bool leave) {
   BackendPtr gloo;
   {
     std::lock_guard<std::mutex> lock(mutex);
+    std::lock_guard<std::mutex> registering(delegatesMutex);
     gloo = std::move(other);
     dropped = true;
     delegated = false;
@@ -522,7 +552,7 @@ void Side::leak() {
   group = nullptr;
   other.release();
   for (auto &[peer, pair] : pairs)
-    pair.release();
+    (void)pair.made.release();
 }
 
 Side::~Side() {

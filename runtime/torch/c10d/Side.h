@@ -35,6 +35,21 @@ struct Shared {
   /// Of calls to come, in milliseconds.
   std::atomic<int64_t> timeout{0};
   std::atomic<bool> aborted{false};
+  /// The first reason counts.
+  void abort(const std::string &reason) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (why.empty())
+      why = reason;
+    aborted = true;
+  }
+  std::string whyAborted() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return why;
+  }
+
+private:
+  std::mutex mutex;
+  std::string why;
 };
 
 /// What a process group is made from.
@@ -149,8 +164,16 @@ private:
   commsir_group *group = nullptr;
   /// Of a group that has ended.
   std::string lastCounts;
+  /// Of `other` and `pairs`, for who ends them while a thread makes one.
+  std::mutex delegatesMutex;
   BackendPtr other;
-  std::map<int, BackendPtr> pairs;
+  /// With a peer. Who makes one waits for the peer, and keeps no other call of
+  /// the group waiting.
+  struct Pair {
+    std::mutex making;
+    BackendPtr made;
+  };
+  std::map<int, Pair> pairs;
   /// Names what this group alone has in the store; empty: ranks have not met.
   std::string epoch;
   /// The first rank's reason to have no library.

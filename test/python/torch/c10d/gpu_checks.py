@@ -24,6 +24,7 @@ import commsir.torch
 import cost_checks
 import torch
 import torch.distributed
+from checks import error_of
 from commsir.torch import backend
 
 dist: Any = torch.distributed
@@ -453,9 +454,9 @@ def an_op_writes_where_its_input_is(size: int) -> None:
             raise AssertionError(says)
 
 
-def _in_default_place(call: Callable[[], Any]) -> None:
-    """Where what says nothing of its device is on the GPU."""
-    with torch.device("cuda"):
+def _in_default_place(call: Callable[[], Any], place: str = "cuda") -> None:
+    """Where that is the device of what says nothing of its own."""
+    with torch.device(place):
         call()
 
 
@@ -483,14 +484,18 @@ def a_barrier_is_of_its_gpu(size: int) -> None:
 def lists_on_the_cpu_stay_there(size: int) -> None:
     """Ranks compare sizes in memory of the CPU, whatever torch's default device is."""
     rank = dist.get_rank()
-    parts = [torch.zeros(n + 1) for n in range(size)]
+    parts, got = ([torch.zeros(n + 1) for n in sizes] for sizes in (range(size), [rank] * size))
+    group, given = dist.group.WORLD, torch.full((rank + 1,), float(rank))
 
+    # Of the group itself: in functions of torch.distributed that are given tensors there is no default device.
     def exchange() -> None:
-        dist.all_gather(parts, torch.full((rank + 1,), float(rank), device="cpu"))
-        dist.all_to_all([torch.zeros(rank + 1, device="cpu") for _ in range(size)], parts)
+        group.allgather([parts], [given]).wait()
+        group.alltoall(got, parts).wait()
 
-    _in_default_place(exchange)
+    # The GPU's memory is the host's here, and would do.
+    _in_default_place(exchange, "meta")
     assert [part.tolist() for part in parts] == [[float(r)] * (r + 1) for r in range(size)]
+    assert all(part.tolist() == given.tolist() for part in got)
 
 
 def a_group_of_one_copies(size: int) -> None:
@@ -514,8 +519,102 @@ def _received(call: Callable[[torch.Tensor], Any], like: torch.Tensor) -> torch.
     return got
 
 
+def a_barrier_after_a_busy_gpu_is_told(size: int) -> None:
+    """The rank whose GPU does not come to an end says so; its group is over, and no later call is taken for it."""
+    group = dist.new_group(backend="commsir", timeout=timedelta(seconds=2))
+    (x,) = _tensors(64)
+    dist.all_reduce(x, group=group)
+    mine = dist.get_rank() == 0
+    if mine:
+        os.environ["COMMSIR_FAKE_BUSY"] = "1"
+    try:
+        said = error_of(lambda: dist.barrier(group=group))
+    finally:
+        os.environ.pop("COMMSIR_FAKE_BUSY", None)
+    if mine:
+        assert "Timed out waiting 2000ms for barrier: its GPU still runs" in said, said
+        assert "can no longer be used" in error_of(lambda: dist.barrier(group=group))
+    else:
+        assert "rank 0 has given up" in said or "has waited" in said, said
+
+
+def _sends_alone(stop: Callable[[Any], None]) -> str:
+    """What rank 0 is told that sends to a rank which does not receive, where `stop` ends that after 0.3 s."""
+    group = dist.new_group(backend="commsir", timeout=timedelta(seconds=3))
+    (x,) = _tensors(64)
+    said = ""
+    if dist.get_rank() == 0:
+        timer = threading.Timer(0.3, stop, (group,))
+        timer.start()
+        begun = time.monotonic()
+        try:
+            dist.send(x, 1, group=group)
+        except (Exception, KeyboardInterrupt) as error:
+            said = f"{type(error).__name__}: {error}"
+        timer.join()
+        assert time.monotonic() - begun < 4, said
+    dist.barrier()
+    return said
+
+
+def who_sends_to_nobody_is_told(size: int) -> None:
+    def never(group: Any) -> None:
+        pass
+
+    def interrupt(group: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        late, aborted, interrupted = (
+            _sends_alone(stop) for stop in (never, lambda group: commsir.torch.abort(group, "enough"), interrupt)
+        )
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if dist.get_rank() == 0:
+        assert "3000ms for the first send or receive between ranks 0 and 1" in late and "rank 1" in late, late
+        assert "between ranks 0 and 1" in aborted and "enough" in aborted, aborted
+        assert interrupted.startswith("KeyboardInterrupt"), interrupted
+
+
+def a_send_keeps_no_other_call_waiting(size: int) -> None:
+    """While it waits for its peer: what that does before it comes may need this rank."""
+    group = dist.new_group(backend="commsir", timeout=timedelta(seconds=6))
+    x, y = _tensors(64, 64)
+    dist.all_reduce(x, group=group)
+    said: list[str] = []
+
+    def send() -> None:
+        cuda.set_device(x.device)
+        said.append(error_of(lambda: dist.send(y, 1, group=group)))
+
+    thread = threading.Thread(target=send)
+    if dist.get_rank() == 0:
+        thread.start()
+        time.sleep(0.2)
+    begun = time.monotonic()
+    dist.all_reduce(x, group=group)
+    dist.all_reduce(x.double(), group=group)
+    took = time.monotonic() - begun
+    if dist.get_rank() == 0:
+        commsir.torch.abort(group, "the test is over")
+        thread.join()
+        assert "the test is over" in said[0], said
+    assert took < 5, took
+    dist.barrier()
+
+
 #: What both implementations of the backend are asked.
-OF_BOTH = [a_barrier_is_of_its_gpu, lists_on_the_cpu_stay_there, a_group_of_one_copies]
+OF_BOTH = [
+    a_barrier_is_of_its_gpu,
+    lists_on_the_cpu_stay_there,
+    a_group_of_one_copies,
+    a_barrier_after_a_busy_gpu_is_told,
+    who_sends_to_nobody_is_told,
+    a_send_keeps_no_other_call_waiting,
+    a_failure_is_told,
+    who_waits_on_the_host_is_told,
+]
 CHECKS = [
     *OF_BOTH,
     another_gpu_is_refused,
@@ -536,8 +635,6 @@ CHECKS = [
     calls_are_counted,
     a_profiler_is_shown_the_call,
     what_is_wrong_is_refused,
-    a_failure_is_told,
-    who_waits_on_the_host_is_told,
     an_aborted_group_is_no_more,
     a_group_that_has_shrunk_serves_gpus,
     a_destroyed_group_is_no_more,
