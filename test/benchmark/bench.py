@@ -101,7 +101,12 @@ class Jit:
             for path in pathlib.Path(sys.prefix).glob("lib/python*/site-packages/nvidia/cu*/lib/libnvJitLink*")
         ]
         paths = [str(fake), *map(str, linkers), os.environ.get("LD_LIBRARY_PATH", "")]
-        self.environment = os.environ | {"LD_LIBRARY_PATH": ":".join(paths), "COMMSIR_FAKE_GPUS": "8"}
+        # Cold is cold: where there is a driver, nvJitLink takes what it has linked before from CUDA's cache.
+        self.environment = os.environ | {
+            "LD_LIBRARY_PATH": ":".join(paths),
+            "COMMSIR_FAKE_GPUS": "8",
+            "CUDA_CACHE_DISABLE": "1",
+        }
 
     def run(self, cache: str, *arguments: str) -> dict[str, Any]:
         done = subprocess.run(
