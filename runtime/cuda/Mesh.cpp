@@ -286,7 +286,7 @@ llvm::Error Mesh::waitFor(llvm::SmallVectorImpl<pollfd> &files, double until,
 }
 
 llvm::Error Mesh::absent(int peer, llvm::StringRef what) const {
-  std::string why = whyAbsent(peer);
+  std::string why = whySilent(peer);
   return fail(llvm::formatv("rank {0} is at '{1}', but rank {2} is not there: "
                             "{3}",
                             rank, what, peer,

@@ -62,6 +62,10 @@ class Settings:
                     ) from error
         return self._own
 
+    def connect(self) -> Any:
+        """The store on a new connection: who waits in one keeps all of it waiting."""
+        return self.store.clone()
+
     def meet(
         self,
         prefix: str,

@@ -160,6 +160,10 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
             if self._side(device).ended:
                 self.abort_because(self._side(device).ended)
             failed = error
+            if device == "cuda" and isinstance(error, KeyboardInterrupt):
+                self.abort_because("it was interrupted in a call")
+                call.work.complete(error)
+                raise
         if device == "cpu":
             # Before anybody hears that it is over, and may end the program.
             call.drop()
@@ -240,16 +244,21 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
             deadline = time.monotonic() + call.timeout.total_seconds()
             while not has_ended(end) and not self._ended:
                 if time.monotonic() > deadline:
-                    why = (
+                    raise dist.DistBackendError(
                         f"commsir: Timed out waiting {round(call.timeout.total_seconds() * 1000)}ms for {call.name}: "
                         "its GPU still runs what was queued before it"
                     )
-                    # Its peers are in the call: no other may be taken for it.
-                    self.abort_because(why)
-                    raise dist.DistBackendError(why)
                 time.sleep(1e-4)
 
-        call.before.append(wait)
+        def wait_or_end() -> None:
+            try:
+                wait()
+            except BaseException as error:
+                # Its peers are in the call: no other may be taken for it.
+                self.abort_because(str(error))
+                raise
+
+        call.before.append(wait_or_end)
 
     # Batches.
 

@@ -72,7 +72,7 @@ class Side:
 
     def store(self, what: str) -> Any:
         """A place in the store where nothing of earlier groups is; ranks have met."""
-        return self._place(self._epoch, what)
+        return self._place(self._settings.own_store(), self._epoch, what)
 
     def gpu(self) -> int:
         """Its number: that of the first call, before it the current one."""
@@ -83,9 +83,9 @@ class Side:
     def _has_stopped(self) -> bool:
         return bool(self._stopped())
 
-    def _place(self, epoch: str, what: str) -> Any:
+    def _place(self, store: Any, epoch: str, what: str) -> Any:
         """A place in the store where nothing of earlier groups is."""
-        return dist.PrefixStore(f"commsir/{self._device}/{epoch}/{what}", self._settings.own_store())
+        return dist.PrefixStore(f"commsir/{self._device}/{epoch}/{what}", store)
 
     def _meet(self, timeout: timedelta) -> None:
         """Ranks agree on an epoch, and on whether all have the library."""
@@ -112,10 +112,15 @@ class Side:
         """The first rank's reason, if any has one: all take the same path."""
         store = self.store("agree")
         store.set(f"{self._settings.rank}", f"no {why}" if why else "yes")
+        end = time.monotonic() + timeout.total_seconds()
         for rank in range(self._settings.size):
-            store.wait([f"{rank}"], timeout)
-            said = store.get(f"{rank}").decode()
-            if said != "yes":
+            heard = look(store, f"{rank}", max(0.0, end - time.monotonic()), self._has_stopped)
+            if heard is None:
+                why = self._stopped()
+                raise dist.DistStoreError(
+                    f"rank {rank} has not come in {round(timeout.total_seconds() * 1000)}ms{f' ({why})' if why else ''}"
+                )
+            if (said := heard.decode()) != "yes":
                 return f"{said[3:]} (rank {rank})"
         return ""
 
@@ -261,6 +266,9 @@ class Side:
                 self._other = self._delegate(
                     self.store("delegate"), ranks, self._settings.global_ranks, self._settings.name
                 )
+                # From now on an abort reaches it. One that came before does not.
+                if self._stopped() and self._device == "cuda":
+                    self._other.abort()
             return self._other
 
     def pair_with(self, peer: int, timeout: timedelta) -> Any:
@@ -276,7 +284,9 @@ class Side:
             prefix = f"commsir/{self._device}/{name}/meeting"
             met = self._settings.meet(prefix, timeout, self._has_stopped, members=members)
             between = f"the first send or receive between ranks {members[0]} and {members[-1]}"
-            store = self._place(self._epoch_of(met, timeout, between), name)
+            epoch = self._epoch_of(met, timeout, between)
+            # NCCL waits in the store.
+            store = self._place(self._settings.connect(), epoch, name)
             ranks = [self._settings.global_rank(member) for member in members]
             made = self._delegate(store, members, ranks, f"{self._settings.name}/{name}")
             # From now on an abort reaches it. One that came before does not.

@@ -404,34 +404,42 @@ void commsir::torch_c10d::Backend::beginAfterGpu(Call &call) {
     if (found != sides.end())
       gpu = found->second->of();
   }
-  if (!gpu || isCapturing(gpu->type()))
+  if (!gpu)
     return;
   auto ends = std::make_shared<std::vector<c10::Event>>();
   c10::impl::VirtualGuardImpl guard(gpu->type());
-  ends->push_back(Events::get().record(guard.getStream(*gpu)));
+  std::vector<c10::Stream> streams = {guard.getStream(*gpu)};
   {
     std::lock_guard<std::mutex> lock(plainMutex);
     if (ownStream)
-      ends->push_back(Events::get().record(*ownStream));
+      streams.push_back(*ownStream);
+  }
+  for (const c10::Stream &stream : streams) {
+    // What is captured has no end.
+    c10::StreamGuard current(stream);
+    if (!isCapturing(gpu->type()))
+      ends->push_back(Events::get().record(stream));
   }
   call.before.push_back([this, ends, timeout = call.timeout, name = call.name] {
     BesideCaptures scope;
-    auto begun = std::chrono::steady_clock::now();
-    for (c10::Event &end : *ends) {
-      while (!end.query()) {
-        if (hasEnded || isInterrupted())
-          return;
-        if (std::chrono::steady_clock::now() - begun >= timeout) {
-          // Its peers are in the call: no other may be taken for it.
-          std::string why = c10::str(
+    auto end = std::chrono::steady_clock::now() + timeout;
+    try {
+      for (c10::Event &one : *ends) {
+        while (!one.query()) {
+          if (hasEnded || isInterrupted())
+            return;
+          TORCH_CHECK_WITH(
+              DistBackendError, std::chrono::steady_clock::now() < end,
               "commsir: Timed out waiting ", timeout.count(), "ms for ", name,
               ": its GPU still runs what was queued before it");
-          abortBecause(why);
-          C10_THROW_ERROR(DistBackendError, why);
+          std::this_thread::sleep_for(kLook);
         }
-        std::this_thread::sleep_for(kLook);
+        Events::get().give(std::move(one));
       }
-      Events::get().give(std::move(end));
+    } catch (const c10::Error &error) {
+      // Its peers are in the call: no other may be taken for it.
+      abortBecause(error.what_without_backtrace());
+      throw;
     }
   });
 }

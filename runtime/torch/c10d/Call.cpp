@@ -670,6 +670,8 @@ bool CallWork::wait(milliseconds given) {
     std::rethrow_exception(error);
   settle(given);
   synchronize();
+  // A handler may have raised while the call came to its end.
+  throwInterrupt();
   // As NCCL has it: who names a time waits here, and not only in the stream.
   // In a capture there is the stream alone.
   if (!used || !(isGiven || hostWaits) || isCapturing(used->device_type()))

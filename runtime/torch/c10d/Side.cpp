@@ -34,6 +34,7 @@ namespace {
 /// A store, and what it has said last where it did not answer.
 struct Answers {
   StorePtr store;
+  const Settings &settings;
   std::string why;
 
   bool set(const std::string &key, const void *data, size_t bytes) {
@@ -59,9 +60,11 @@ static int setKey(void *self, const char *key, const void *data, size_t bytes) {
   return static_cast<Answers *>(self)->set(key, data, bytes) ? 0 : 1;
 }
 
-/// Looks for a key for some time. Waits of torch's stores warn of each one that
-/// has come to nothing. Where it does not answer, `why` says why.
-static std::optional<std::string> look(c10d::Store &store,
+/// Looks for a key for some time, unless this rank is to stop. Waits of torch's
+/// stores warn of each one that has come to nothing. Where it does not answer,
+/// `why` says why.
+static std::optional<std::string> look(const Settings &settings,
+                                       c10d::Store &store,
                                        const std::string &key, double seconds,
                                        std::string *why = nullptr) {
   auto end =
@@ -71,6 +74,12 @@ static std::optional<std::string> look(c10d::Store &store,
     while (!store.check({key})) {
       if (std::chrono::steady_clock::now() >= end)
         return std::nullopt;
+      if (settings.hasStopped()) {
+        if (why)
+          *why = settings.shared->aborted ? settings.shared->whyAborted()
+                                          : "it was interrupted";
+        return std::nullopt;
+      }
       std::this_thread::sleep_for(pause);
       pause = std::min(2 * pause, std::chrono::microseconds(10000));
     }
@@ -85,7 +94,7 @@ static std::optional<std::string> look(c10d::Store &store,
 std::optional<std::string> Answers::get(const std::string &key,
                                         double seconds) {
   why.clear();
-  return look(*store, key, seconds, &why);
+  return look(settings, *store, key, seconds, &why);
 }
 
 static int getKey(void *self, const char *key, double timeout, void **data,
@@ -101,27 +110,34 @@ static int getKey(void *self, const char *key, double timeout, void **data,
   return 0;
 }
 
-StorePtr Side::place(const std::string &epoch, const std::string &what) {
+StorePtr Side::place(const StorePtr &store, const std::string &epoch,
+                     const std::string &what) const {
   return c10::make_intrusive<c10d::PrefixStore>(
       c10::str("commsir/", device.is_cpu() ? "cpu/" : "cuda/", epoch, "/",
                what),
-      settings.ownStore());
+      store);
 }
 
-StorePtr Settings::ownStore() {
-  // Of all groups: making one is rare.
-  static std::mutex mutex;
-  std::lock_guard<std::mutex> lock(mutex);
-  if (cloned)
-    return cloned;
+bool Settings::hasStopped() const { return shared->aborted || isInterrupted(); }
+
+StorePtr Settings::connect() const {
   try {
-    return cloned = store->clone();
+    return store->clone();
   } catch (const std::exception &error) {
     C10_THROW_ERROR(DistStoreError,
                     c10::str("commsir: process group ", name,
                              " gets no connection of its own to the store: ",
                              textOf(error)));
   }
+}
+
+StorePtr Settings::ownStore() {
+  // Of all groups: making one is rare.
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!cloned)
+    cloned = connect();
+  return cloned;
 }
 
 Settings Settings::part(const StorePtr &store, int rank, int size) const {
@@ -143,13 +159,14 @@ commsir::group::Met Settings::meetAs(
     int rank, int size, const std::string &prefix, milliseconds timeout,
     const std::string &says,
     std::function<std::string(const std::vector<int64_t> &)> complain) {
-  Answers store{c10::make_intrusive<c10d::PrefixStore>(prefix, ownStore()), ""};
+  Answers store{c10::make_intrusive<c10d::PrefixStore>(prefix, ownStore()),
+                *this, ""};
   commsir::group::MeetingStore keys = {
       [&](const std::string &key, const std::string &value) {
         return store.set(key, value.data(), value.size());
       },
       [&](const std::string &key, double time) { return store.get(key, time); },
-      [&] { return shared->aborted || isInterrupted(); }, std::move(complain)};
+      [&] { return hasStopped(); }, std::move(complain)};
   double seconds = static_cast<double>(timeout.count()) / 1000;
   commsir::group::Met met =
       commsir::group::Meeting(std::move(keys), rank, size, seconds).hold(says);
@@ -194,12 +211,17 @@ void Side::meet(milliseconds timeout) {
 std::string Side::agree(const std::string &why, milliseconds timeout) {
   StorePtr store = place("agree");
   store->set(c10::str(settings.rank), why.empty() ? "yes" : "no " + why);
+  auto end = std::chrono::steady_clock::now() + timeout;
   for (int rank = 0; rank < settings.size; ++rank) {
-    std::string key = c10::str(rank);
-    store->wait({key}, timeout);
-    std::string said = store->get_to_str(key);
-    if (said != "yes")
-      return c10::str(said.substr(3), " (rank ", rank, ")");
+    std::chrono::duration<double> left = end - std::chrono::steady_clock::now();
+    std::string missing;
+    auto said = look(settings, *store, c10::str(rank),
+                     std::max(left.count(), 0.0), &missing);
+    TORCH_CHECK_WITH(DistBackendError, said, "rank ", rank, " has not come in ",
+                     timeout.count(), "ms",
+                     missing.empty() ? "" : " (" + missing + ")");
+    if (*said != "yes")
+      return c10::str(said->substr(3), " (rank ", rank, ")");
   }
   return "";
 }
@@ -213,7 +235,7 @@ std::string Side::makeGroup(milliseconds timeout) {
   meet(timeout);
   if (!withoutLibrary.empty())
     return withoutLibrary;
-  Answers store{place("group"), ""};
+  Answers store{place("group"), settings, ""};
   std::string name = settings.name + (device.is_cpu() ? ".cpu" : ".cuda");
   commsir_group_options options = {};
   options.name = name.c_str();
@@ -394,7 +416,7 @@ std::string Side::disagreement(const CallRecord &call) {
     for (int rank = 0; rank < settings.size; ++rank) {
       std::chrono::duration<double> left =
           end - std::chrono::steady_clock::now();
-      auto theirs = look(*store, c10::str(call.sequence, "/", rank),
+      auto theirs = look(settings, *store, c10::str(call.sequence, "/", rank),
                          std::max(left.count(), 0.0));
       if (theirs && *theirs != own)
         text << "\n  rank " << rank << " called " << *theirs;
@@ -416,6 +438,14 @@ std::string Side::disagreement(const CallRecord &call) {
 // The other backend
 //===----------------------------------------------------------------------===//
 
+/// What it raises would hide why it is ended.
+static void end(c10d::Backend &other) {
+  try {
+    other.abort();
+  } catch (const std::exception &) {
+  }
+}
+
 c10d::Backend &Side::delegate(milliseconds timeout) {
   std::lock_guard<std::mutex> lock(mutex);
   if (other)
@@ -427,10 +457,15 @@ c10d::Backend &Side::delegate(milliseconds timeout) {
       place("delegate"), device.is_cpu() ? "cpu" : "cuda", settings.rank,
       settings.size, settings.globalRanks, settings.name);
   one->setTimeout(settings.timeout());
-  std::lock_guard<std::mutex> registering(delegatesMutex);
-  other = one;
+  {
+    std::lock_guard<std::mutex> registering(delegatesMutex);
+    other = one;
+  }
   delegated = true;
-  return *other;
+  // From now on an abort reaches it. One that came before does not.
+  if (settings.shared->aborted)
+    end(*one);
+  return *one;
 }
 
 c10d::Backend &Side::pairWith(int peer, milliseconds timeout) {
@@ -443,7 +478,11 @@ c10d::Backend &Side::pairWith(int peer, milliseconds timeout) {
     pair.made = std::move(one);
   };
   Pair &pair = at();
-  std::lock_guard<std::mutex> lock(pair.making);
+  std::unique_lock<std::timed_mutex> lock(pair.making, std::defer_lock);
+  while (!lock.try_lock_for(kAsk))
+    TORCH_CHECK_WITH(DistBackendError, !settings.hasStopped(), "commsir: rank ",
+                     settings.rank, ": process group ", settings.name, ": ",
+                     settings.shared->whyAborted());
   if (pair.made)
     return *pair.made;
   int low = std::min(settings.rank, peer), high = std::max(settings.rank, peer);
@@ -459,7 +498,9 @@ c10d::Backend &Side::pairWith(int peer, milliseconds timeout) {
       settings.meetAs(rank, size, "commsir/cuda/" + name + "/meeting", timeout);
   std::string between =
       c10::str("the first send or receive between ranks ", low, " and ", high);
-  StorePtr store = place(epochOf(met, timeout, between), name);
+  // NCCL waits in the store.
+  StorePtr store =
+      place(settings.connect(), epochOf(met, timeout, between), name);
   BackendPtr made = settings.delegate(store, "cuda", rank, size, ranks,
                                       c10::str(settings.name, "/", name));
   made->setTimeout(settings.timeout());
@@ -474,7 +515,7 @@ c10d::Backend &Side::pairWith(int peer, milliseconds timeout) {
   } catch (...) {
     // The next call meets again.
     set(pair, nullptr);
-    made->abort();
+    end(*made);
     throw;
   }
   return *made;
@@ -520,7 +561,7 @@ void Side::abort(const std::string &reason) {
   if (group)
     library->commsir_group_abort(group, reason.c_str());
   for (const BackendPtr &one : delegates())
-    one->abort();
+    end(*one);
 }
 
 std::string Side::counts() {

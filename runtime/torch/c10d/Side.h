@@ -72,6 +72,10 @@ struct Settings {
   /// `store` on a connection of its own, which the group's thread may block
   /// while the program uses the other; made at first use.
   StorePtr ownStore();
+  /// `store` on a new connection: who waits in one keeps all of it waiting.
+  StorePtr connect() const;
+  /// Whether waits of this thread are to end.
+  bool hasStopped() const;
   /// Collective: all ranks meet below `prefix` and read what each one says.
   group::Met
   meet(const std::string &prefix, std::chrono::milliseconds timeout,
@@ -122,7 +126,9 @@ public:
   c10d::Backend &pairWith(int peer, std::chrono::milliseconds timeout);
   bool hasDelegate() const { return delegated; }
   /// A place in the store where nothing of earlier groups is; ranks have met.
-  StorePtr place(const char *what) { return place(epoch, what); }
+  StorePtr place(const char *what) {
+    return place(settings.ownStore(), epoch, what);
+  }
   /// Whose group, if it has one, is for that device.
   const c10::Device &of() const { return device; }
   /// Ranks have tried to meet, in vain.
@@ -152,7 +158,8 @@ private:
   /// names.
   std::string epochOf(const group::Met &met, std::chrono::milliseconds timeout,
                       const std::string &what) const;
-  StorePtr place(const std::string &epoch, const std::string &what);
+  StorePtr place(const StorePtr &store, const std::string &epoch,
+                 const std::string &what) const;
   std::string makeGroup(std::chrono::milliseconds timeout);
   std::string agree(const std::string &why, std::chrono::milliseconds timeout);
   std::string disagreement(const CallRecord &call);
@@ -170,7 +177,7 @@ private:
   /// With a peer. Who makes one waits for the peer, and keeps no other call of
   /// the group waiting.
   struct Pair {
-    std::mutex making;
+    std::timed_mutex making;
     BackendPtr made;
   };
   std::map<int, Pair> pairs;
