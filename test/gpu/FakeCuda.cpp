@@ -114,6 +114,7 @@ unsigned long long captures = 0;
 /// A kernel of this process runs for ever.
 std::atomic<bool> runsForever{false};
 thread_local std::vector<CUcontext> contexts;
+thread_local CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 bool fails(const char *function) {
   std::string what = environment("COMMSIR_FAKE_FAIL");
@@ -744,11 +745,11 @@ END FAKE(StreamWriteValue64, CUstream stream, CUdeviceptr cell,
 END FAKE(StreamWaitValue64, CUstream stream, CUdeviceptr cell, cuuint64_t value,
          unsigned flags) operate(stream, [=] { await(cell, value, flags); });
 END FAKE(StreamWaitEvent, CUstream, CUevent, unsigned) END
-    FAKE(ThreadExchangeStreamCaptureMode, CUstreamCaptureMode *) END
-    FAKE(GraphInstantiate, CUgraphExec *exec, CUgraph graph,
+    FAKE(ThreadExchangeStreamCaptureMode,
+         CUstreamCaptureMode *mode) std::swap(*mode, captureMode);
+END FAKE(GraphInstantiate, CUgraphExec *exec, CUgraph graph,
          unsigned long long) *exec =
-        reinterpret_cast<CUgraphExec>(
-            new Graph(*reinterpret_cast<Graph *>(graph)));
+    reinterpret_cast<CUgraphExec>(new Graph(*reinterpret_cast<Graph *>(graph)));
 END FAKE(GraphLaunch, CUgraphExec exec,
          CUstream stream) for (const Launch &launch :
                                reinterpret_cast<Graph *>(exec)
@@ -782,6 +783,12 @@ END
 extern "C" void fakeCount(const char *function) {
   if (!isQuick)
     note(function);
+}
+
+/// Whether this thread has said that captures of others are none of its
+/// business.
+extern "C" int fakeMayAskInCaptures() {
+  return captureMode == CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
 /// "function count" lines of all that was called; the caller's until its next

@@ -25,6 +25,7 @@
 
 /// Of FakeCuda.cpp.
 extern "C" void fakeCount(const char *function);
+extern "C" int fakeMayAskInCaptures();
 
 namespace {
 
@@ -319,7 +320,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
 
 cudaError_t cudaEventQuery(cudaEvent_t) {
   fakeCount("EventQuery");
-  if (captures)
+  if (captures && !fakeMayAskInCaptures())
     return cudaErrorStreamCaptureUnsupported;
   return std::getenv("COMMSIR_FAKE_BUSY") ? cudaErrorNotReady : cudaSuccess;
 }

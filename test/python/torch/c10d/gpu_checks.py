@@ -540,6 +540,22 @@ def a_barrier_after_a_busy_gpu_is_told(size: int) -> None:
         assert "rank 0 has given up" in said or "has waited" in said, said
 
 
+def a_barrier_leaves_captures_alone(size: int) -> None:
+    """It looks for the end of its GPU's stream on a thread of its own, while another one captures."""
+    group = dist.new_group(backend="commsir")
+    (x,) = _tensors(64)
+    dist.all_reduce(x, group=group)
+    os.environ["COMMSIR_FAKE_BUSY"] = "1"
+    try:
+        work = dist.barrier(group=group, async_op=True)
+        with cuda.graph(cuda.CUDAGraph()):
+            dist.all_reduce(x)
+            time.sleep(0.05)
+    finally:
+        del os.environ["COMMSIR_FAKE_BUSY"]
+    work.wait()
+
+
 def _sends_alone(stop: Callable[[Any], None], timeout: float, limit: float) -> str:
     """What rank 0 is told, within `limit` seconds, that sends to a rank which does not receive; `stop` comes after
     0.3 s."""
@@ -613,6 +629,7 @@ OF_BOTH = [
     lists_on_the_cpu_stay_there,
     a_group_of_one_copies,
     a_barrier_after_a_busy_gpu_is_told,
+    a_barrier_leaves_captures_alone,
     who_sends_to_nobody_is_told,
     a_send_keeps_no_other_call_waiting,
     a_failure_is_told,
