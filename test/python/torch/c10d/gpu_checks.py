@@ -151,19 +151,12 @@ def who_names_a_time_waits_for_the_gpu(size: int) -> None:
     work = dist.all_reduce(x, group=group, async_op=True)
     os.environ["COMMSIR_FAKE_BUSY"] = "1"
     try:
-        work.wait(timedelta(milliseconds=20))
-    except RuntimeError as error:
-        assert "Timed out waiting 20ms for ALLREDUCE number 2: it is still running on the GPU" in str(error), error
-    else:
-        raise AssertionError("nothing was said")
+        said = error_of(lambda: work.wait(timedelta(milliseconds=20)))
+        assert "Timed out waiting 20ms for ALLREDUCE number 2: it is still running on the GPU" in said, said
     finally:
         del os.environ["COMMSIR_FAKE_BUSY"]
-    try:
-        dist.all_reduce(x, group=group)
-    except RuntimeError as error:
-        assert "can no longer be used" in str(error) and "Timed out waiting 20ms" in str(error), error
-    else:
-        raise AssertionError("the group goes on")
+    said = error_of(lambda: dist.all_reduce(x, group=group))
+    assert "can no longer be used" in said and "Timed out waiting 20ms" in said, said
 
 
 def a_stream_is_followed(size: int) -> None:
@@ -205,12 +198,8 @@ def who_waits_in_a_capture_asks_for_no_event(size: int) -> None:
         assert work.wait(timedelta(seconds=5)) and before.wait(timedelta(seconds=5))
         dist.barrier(device_ids=[x.get_device()])
         end = _counted()
-        try:
-            work.is_completed()
-        except RuntimeError as error:
-            assert "nothing is completed while a graph is captured; wait() for it" in str(error), error
-        else:
-            raise AssertionError("it says that it has ended")
+        said = error_of(work.is_completed)
+        assert "nothing is completed while a graph is captured; wait() for it" in said, said
     for name in ("EventQuery", "EventSynchronize"):
         assert end.get(name, 0) == start.get(name, 0), name
     graph.replay()
@@ -236,12 +225,8 @@ def ctrl_c_ends_a_wait_for_the_gpu(size: int) -> None:
         timer.join()
         del os.environ["COMMSIR_FAKE_BUSY"]
         signal.signal(signal.SIGINT, handler)
-    try:
-        dist.all_reduce(x, group=group)
-    except RuntimeError as error:
-        assert "it was interrupted while it waited for ALLREDUCE number 1" in str(error), error
-    else:
-        raise AssertionError("the group goes on")
+    said = error_of(lambda: dist.all_reduce(x, group=group))
+    assert "it was interrupted while it waited for ALLREDUCE number 1" in said, said
 
 
 def a_hook_hears_of_a_call_when_its_stream_has_come_to_its_end(size: int) -> None:
@@ -331,12 +316,8 @@ def a_failure_is_told(size: int) -> None:
     finally:
         os.environ["COMMSIR_FAKE_KERNEL"] = ""
     for _ in range(2):
-        try:
-            dist.all_reduce(x, group=group)
-        except RuntimeError as error:
-            assert "gave up waiting" in str(error), error
-        else:
-            raise AssertionError("nothing was said")
+        said = error_of(lambda: dist.all_reduce(x, group=group))
+        assert "gave up waiting" in said, said
     assert [one["state"] for one in _recorded(group, 3)] == ["done", "done", "failed"]
 
 
@@ -352,11 +333,8 @@ def who_waits_on_the_host_is_told(size: int) -> None:
         wait(group)
         os.environ["COMMSIR_FAKE_KERNEL"] = "timeout"
         try:
-            wait(group)
-        except RuntimeError as error:
-            assert "gave up waiting" in str(error), error
-        else:
-            raise AssertionError(f"{name} says nothing")
+            said = error_of(partial(wait, group))
+            assert "gave up waiting" in said, f"{name}: {said}"
         finally:
             os.environ["COMMSIR_FAKE_KERNEL"] = ""
 
@@ -367,12 +345,8 @@ def an_aborted_group_is_no_more(size: int) -> None:
     for _ in range(2):
         dist.all_reduce(x, group=group)
     group.abort()
-    try:
-        dist.all_reduce(x, group=group)
-    except RuntimeError as error:
-        assert "can no longer be used: it was aborted" in str(error), error
-    else:
-        raise AssertionError("nothing was said")
+    said = error_of(lambda: dist.all_reduce(x, group=group))
+    assert "can no longer be used: it was aborted" in said, said
 
 
 def a_group_that_has_shrunk_serves_gpus(size: int) -> None:
@@ -396,12 +370,8 @@ def a_destroyed_group_is_no_more(size: int) -> None:
     group.shutdown()
     assert commsir.torch.stats(group) == before
     assert work.wait() and work.is_completed()
-    try:
-        dist.all_reduce(x, group=group)
-    except RuntimeError as error:
-        assert "can no longer be used: it was destroyed" in str(error), error
-    else:
-        raise AssertionError("nothing was said")
+    said = error_of(lambda: dist.all_reduce(x, group=group))
+    assert "can no longer be used: it was destroyed" in said, said
 
 
 def another_gpu_is_refused(size: int) -> None:
@@ -415,12 +385,8 @@ def another_gpu_is_refused(size: int) -> None:
         lambda: dist.all_gather([other] * size, other),
     ]
     for call in calls:
-        try:
-            call()
-        except RuntimeError as error:
-            assert f"got tensors on {other.device}" in str(error) and f"works on {x.device}" in str(error), error
-        else:
-            raise AssertionError("the other GPU was taken")
+        said = error_of(call)
+        assert f"got tensors on {other.device}" in said and f"works on {x.device}" in said, said
     dist.all_reduce(x)
 
 
@@ -446,12 +412,8 @@ def an_op_writes_where_its_input_is(size: int) -> None:
     op, name = torch.ops.commsir.all_reduce, dist.group.WORLD.group_name
     other = torch.empty(64, device=f"cuda:{(x.get_device() + 1) % size}")
     for out, says in [(y.cpu(), "is on cpu"), (other, f"is on {other.device}"), (y.half(), "is Half")]:
-        try:
-            op.out(x, "sum", name, out=out)
-        except RuntimeError as error:
-            assert says in str(error), error
-        else:
-            raise AssertionError(says)
+        said = error_of(partial(op.out, x, "sum", name, out=out))
+        assert says in said, said
 
 
 def _in_default_place(call: Callable[[], Any], place: str = "cuda") -> None:
