@@ -126,6 +126,10 @@ class Call:
             raise RuntimeError(f"commsir: {self.name} got a tensor on {device}; move it to the CPU or a CUDA device")
         return device.type
 
+    def on_gpu(self) -> bool:
+        """Whether it has tensors there, its own included."""
+        return any(tensor.is_cuda for listed in (self.inputs, self.outputs, self.kept) for tensor in listed)
+
     # Tensors.
 
     def dense(self, tensor: torch.Tensor, read: bool, write: bool) -> torch.Tensor:

@@ -524,10 +524,11 @@ class ProcessGroup(Running):
         given, sends = call.single(tensors), name == "send"
         tensor = call.input(given) if sends else call.output(given)
         call.sends, call.root = True, peer
-        call.reason = "point to point" if given.is_cuda else "tags and any source are matched by Gloo"
+        on_cpu = call.device() == "cpu"
+        call.reason = "tags and any source are matched by Gloo" if on_cpu else "point to point"
         # Of two the lower one is 0.
         call.delegated = lambda pair: transfer(pair, [tensor], int(self.settings.rank < peer), tag)
-        if given.device.type == "cpu":
+        if on_cpu:
             side = Transfer.of(sends, self.settings.rank, peer, tag, tensor)
             call.delegated = lambda gloo: self._transfers.watch(
                 side,

@@ -112,7 +112,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         call.record = call.recorded()
         self._recent.append(call.record)
         work = Work(list(call.outputs or call.inputs), call.timeout, call.name, self.abort_because)
-        work.on_gpu, work.host_waits = device == "cuda", call.host_waits
+        work.on_gpu, work.host_waits = call.on_gpu(), call.host_waits
         work.poll = self._poll
         call.work = work
         if self._coalesced is not None:
@@ -150,7 +150,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
                 self._side(device).poll()
             with torch._C._AutoDispatchBelowADInplaceOrView():
                 self._run(call, device)
-            if device == "cuda" and not torch.cuda.is_current_stream_capturing():
+            if call.on_gpu() and not torch.cuda.is_current_stream_capturing():
                 call.work.end = torch.cuda.current_stream().record_event()
             call.record.mark("done")
         except BaseException as error:
@@ -270,7 +270,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         calls, self._coalesced = self._coalesced or [], None
         every = Work([t for c in calls for t in c.outputs], self.settings.timeout, "coalesced", self.abort_because)
         where = calls[0].device() if calls else "cpu"
-        every.on_gpu, every.poll = where == "cuda", self._poll
+        every.on_gpu, every.poll = any(call.on_gpu() for call in calls), self._poll
         for call in calls:
             if call.device() != where:
                 raise RuntimeError(

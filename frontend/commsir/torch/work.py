@@ -41,7 +41,7 @@ class Work(dist.Work):  # type: ignore[misc]
         self.end: Any = None
         #: Who waits for it waits until then, and not only in the stream.
         self.host_waits = False
-        self.on_gpu = False
+        self.on_gpu = any(tensor.is_cuda for tensor in tensors)
         #: Raises what kernels have reported by now.
         self.poll: Callable[[], None] = lambda: None
 
@@ -149,14 +149,20 @@ class Work(dist.Work):  # type: ignore[misc]
 
 @functools.cache
 def _exchange_capture_mode() -> Any:
-    return ctypes.CDLL("libcuda.so.1").cuThreadExchangeStreamCaptureMode
+    """None: this torch's GPUs are not NVIDIA's."""
+    try:
+        return ctypes.CDLL("libcuda.so.1").cuThreadExchangeStreamCaptureMode
+    except OSError:
+        return None
 
 
 def has_ended(event: Any) -> bool:
     """Whether the stream has come to the event. To ask would end the capture of another thread, were this one not
     told to be none of its business."""
-    mode = ctypes.c_int(2)  # CU_STREAM_CAPTURE_MODE_RELAXED
     exchange = _exchange_capture_mode()
+    if exchange is None:
+        return bool(event.query())
+    mode = ctypes.c_int(2)  # CU_STREAM_CAPTURE_MODE_RELAXED
     exchange(ctypes.byref(mode))
     try:
         return bool(event.query())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 from unittest import mock
 
 import pytest
@@ -11,7 +12,9 @@ import torch
 import torch.distributed
 from commsir.torch import backend
 from commsir.torch.call import Call
+from commsir.torch.meeting import Met
 from commsir.torch.process_group import ProcessGroup
+from commsir.torch.side import Side
 from commsir.torch.work import Work
 
 dist: Any = torch.distributed
@@ -34,8 +37,20 @@ class StandIn:
     def __init__(self, log: list[str], name: str, rank: int, size: int) -> None:
         self.log, self.name, self.rank, self.size = log, name, rank, size
 
+    #: Names of those that do not connect at the first try.
+    failing: ClassVar[set[str]] = set()
+
     def set_timeout(self, timeout: timedelta) -> None:
         pass
+
+    def eager_connect_single_device(self, device: torch.device) -> None:
+        assert device.type == "cuda"
+        if self.name in self.failing:
+            self.failing.remove(self.name)
+            raise RuntimeError(f"{self.name} has no communicator")
+
+    def abort(self) -> None:
+        self.log.append(f"abort {self.name}")
 
     def _start_coalescing(self) -> None:
         self.log.append(f"begin {self.name}, {self.rank} of {self.size}")
@@ -67,6 +82,13 @@ def group_of(monkeypatch: pytest.MonkeyPatch, log: list[str], rank: int, size: i
         return StandIn(log, name, own, ranks)
 
     monkeypatch.setattr(backend, "delegate", lambda timeout: make)
+
+    def meet(settings: backend.Settings, prefix: str, *rest: Any, members: Sequence[int] = (), **named: Any) -> Met:
+        assert rank in members and prefix == f"commsir/cuda/pair/{members[0]}-{members[-1]}/meeting"
+        return Met("an epoch")
+
+    monkeypatch.setattr(backend.Settings, "meet", meet)
+    monkeypatch.setattr(Side, "gpu", lambda side: 0)
     monkeypatch.setattr(Call, "device", lambda call: "cuda")
     settings = backend.Settings(dist.HashStore(), rank, size, timedelta(seconds=10), "g", list(range(size)))
     return ProcessGroup(settings)
@@ -122,10 +144,20 @@ def test_what_comes_is_copied_once_it_is_there(monkeypatch: pytest.MonkeyPatch, 
     assert torch.equal(whole, torch.full((3, 2), 7.0))
 
 
-def test_a_lone_send_is_a_call_of_the_group(monkeypatch: pytest.MonkeyPatch, log: list[str]) -> None:
+def test_a_lone_send_goes_by_its_pair(monkeypatch: pytest.MonkeyPatch, log: list[str]) -> None:
+    """The others have none, and may be in no call."""
     group = group_of(monkeypatch, log, 0)
     group.send([torch.empty(4)], 3).wait()
-    assert log == ["send 4 to 3 of g"]
+    assert log == ["send 4 to 1 of g/pair/0-3"]
+
+
+def test_a_pair_that_does_not_connect_is_made_anew(monkeypatch: pytest.MonkeyPatch, log: list[str]) -> None:
+    group = group_of(monkeypatch, log, 0)
+    monkeypatch.setattr(StandIn, "failing", {"g/pair/0-3"})
+    with pytest.raises(RuntimeError, match="g/pair/0-3 has no communicator"):
+        group.send([torch.empty(4)], 3).wait()
+    group.send([torch.empty(4)], 3).wait()
+    assert log == ["abort g/pair/0-3", "send 4 to 1 of g/pair/0-3"]
 
 
 class Event:
