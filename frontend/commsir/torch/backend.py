@@ -54,17 +54,17 @@ class Settings:
         """`store` on a connection of its own, which a group's thread may block while the program uses the other."""
         with _making:
             if self._own is None:
-                try:
-                    self._own = self.store.clone()
-                except STORE_ERRORS as error:
-                    raise dist.DistStoreError(
-                        f"commsir: process group {self.name} gets no connection of its own to the store: {error}"
-                    ) from error
+                self._own = self.connect()
         return self._own
 
     def connect(self) -> Any:
         """The store on a new connection: who waits in one keeps all of it waiting."""
-        return self.store.clone()
+        try:
+            return self.store.clone()
+        except STORE_ERRORS as error:
+            raise dist.DistStoreError(
+                f"commsir: process group {self.name} gets no connection of its own to the store: {error}"
+            ) from error
 
     def meet(
         self,
