@@ -267,13 +267,20 @@ class Group:
 
     def __del__(self) -> None:
         if getattr(self, "_handle", 0) and not sys.is_finalizing():
-            self.close()
+            self._let_go(waits=False)
 
     def close(self) -> None:
-        """Lets go of the group. Its memory stays for as long as an array of it does."""
+        """Lets go of the group. Its memory stays for as long as an array of it does.
+
+        On GPUs all ranks do so, and wait for each other for a few seconds. A group that is dropped instead waits for
+        nobody, and gives its memory back when all ranks have dropped it.
+        """
+        self._let_go(waits=True)
+
+    def _let_go(self, waits: bool) -> None:
         handle, self._handle = self._handle, 0
         if handle:
-            _native.call("group_close", handle)
+            _native.call("group_close", handle, waits)
 
     # --- memory ---
 

@@ -30,8 +30,10 @@ namespace {
 
 struct Held {
   explicit Held(commsir_group *group) : group(group) {}
-  ~Held() { commsir_group_destroy(group); }
+  ~Held() { end(group); }
   commsir_group *const group;
+  /// The last reference may be an array's, which garbage is collected of.
+  void (*end)(commsir_group *) = commsir_group_drop;
 };
 
 /// The groups that Python has open, by handle.
@@ -171,7 +173,8 @@ static Array<Any> groupShrink(int64_t handle, Array<int64_t> survivors,
   return hold(status, group);
 }
 
-static void groupClose(int64_t handle) {
+/// With `waits` the caller closes it as all ranks do, else it is garbage.
+static void groupClose(int64_t handle, bool waits) {
   std::shared_ptr<Held> last; // Destroyed without the lock.
   Registry &all = registry();
   std::lock_guard lock(all.mutex);
@@ -180,6 +183,8 @@ static void groupClose(int64_t handle) {
     return;
   last = std::move(found->second);
   all.groups.erase(found);
+  if (waits && last.use_count() == 1)
+    last->end = commsir_group_destroy;
 }
 
 static Array<Any> groupAbort(int64_t handle, String reason) {

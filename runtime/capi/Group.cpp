@@ -163,6 +163,17 @@ void commsir_group_destroy(commsir_group *group) {
   });
 }
 
+void commsir_group_drop(commsir_group *group) {
+  guard([&] {
+    if (!group)
+      return COMMSIR_OK;
+    std::unique_ptr<group::Group> rest = std::move(group->group);
+    delete group;
+    group::drop(std::move(rest));
+    return COMMSIR_OK;
+  });
+}
+
 commsir_status commsir_group_abort(commsir_group *group, const char *reason) {
   return guard([&] {
     if (!group)

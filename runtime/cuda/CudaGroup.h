@@ -184,6 +184,10 @@ public:
   llvm::Expected<std::unique_ptr<Group>>
   shrink(llvm::ArrayRef<int64_t> survivors, group::Store &store) override;
   group::GroupCounts counts() const override;
+  bool endsTogether() const override {
+    return communicator && communicator->endsTogether();
+  }
+  void awaitEnd() override;
   llvm::StringRef getWindowsNote() const { return windowsNote; }
   const Device &getDevice() const { return *device; }
 
@@ -265,6 +269,7 @@ private:
   llvm::Error waitOnHost(const group::CellWait &wait);
   void stop(llvm::StringRef reason, group::GroupError::Kind kind);
   llvm::Error stopped() const;
+  void meetAtEnd(double seconds);
 
   std::unique_ptr<Device> device;
   const Driver &cu;
@@ -297,6 +302,9 @@ private:
   group::GroupError::Kind stopKind = group::GroupError::Kind::Aborted;
   std::string stopReason;
   std::vector<cpu::Waiting> stopWaiting;
+  /// Whether nothing of the group runs here, where that has been found out.
+  std::optional<bool> isIdle;
+  /// Some peer has ended otherwise.
   bool leaving = false;
 };
 

@@ -26,6 +26,8 @@ static constexpr size_t kFirstChannels = size_t(32) << 20;
 static constexpr uint64_t kAbortedByHost = 2;
 /// Seconds that a rank waits for others that end the group, too.
 static constexpr double kEndPatience = 5;
+/// The same, where nobody waits for it.
+static constexpr double kForever = 1e9;
 
 //===----------------------------------------------------------------------===//
 // Starting
@@ -258,27 +260,37 @@ commsir::group::createCudaGroup(const GroupOptions &options, Store &store) {
 // Ending
 //===----------------------------------------------------------------------===//
 
-CudaGroup::~CudaGroup() {
+/// Whether what is here can be given back: `isIdle` and not `leaving`.
+void CudaGroup::meetAtEnd(double seconds) {
   Current current(cu, device->context());
+  OutsideCapture outside(cu);
   for (int64_t peer = 0; peer < settings.ranks && !isStopped; ++peer)
     if (!mesh->whyAbsent(int(peer)).empty())
       leaving = true;
   // Nothing is given back that a kernel may still use, here or at a peer that
   // has not ended.
-  bool idle = !isStopped && cu.CtxSynchronize() == CUDA_SUCCESS;
+  isIdle = !isStopped && cu.CtxSynchronize() == CUDA_SUCCESS;
   // Nor is NCCL's communicator ended, which waits for all ranks, unless all are
-  // at it: a collector of garbage may end this group at a time of its own.
-  // Twice: who gives up waiting for another has told that one that it is here,
-  // but does not come again.
-  if (idle && communicator && communicator->endsTogether())
-    for (int meeting = 0; meeting < 2 && !leaving; ++meeting) {
-      auto met = mesh->all("ending the group", "", kEndPatience);
-      leaving = !met;
-      if (!met)
-        llvm::consumeError(met.takeError());
-    }
+  // at it: one may give up. Twice: who gives up waiting for another has told
+  // that one that it is here, but does not come again.
+  for (int meeting = 0; meeting < 2 && *isIdle && !leaving && endsTogether();
+       ++meeting) {
+    auto met = mesh->all("ending the group", "", seconds);
+    leaving = !met;
+    if (!met)
+      llvm::consumeError(met.takeError());
+  }
+}
+
+void CudaGroup::awaitEnd() { meetAtEnd(kForever); }
+
+CudaGroup::~CudaGroup() {
+  if (!isIdle)
+    meetAtEnd(kEndPatience);
+  Current current(cu, device->context());
+  OutsideCapture outside(cu);
   // A peer that has ended its own group is no failure, but NCCL would wait.
-  if (!idle || leaving) {
+  if (!*isIdle || leaving) {
     if (pool)
       pool->abandon();
     for (auto &[base, range] : ranges) {

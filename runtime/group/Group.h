@@ -272,6 +272,13 @@ public:
 
   virtual GroupCounts counts() const = 0;
 
+  /// Whether the destructor waits for peers, a few seconds: GPU over NCCL,
+  /// which ends when all ranks do.
+  virtual bool endsTogether() const { return false; }
+  /// Waits instead of the destructor, until all ranks end the group or one is
+  /// gone; `abort` ends it.
+  virtual void awaitEnd() {}
+
 protected:
   explicit Group(GroupOptions options) : settings(std::move(options)) {}
   GroupOptions settings;
@@ -286,6 +293,11 @@ void setInterrupt(int (*check)());
 bool isInterrupted();
 /// Whether anybody would be asked.
 bool canBeInterrupted();
+
+/// Ends a group where nobody may wait for peers, as where garbage is collected:
+/// one that ends together does it in a thread, when its last rank lets go of it
+/// or the process ends.
+void drop(std::unique_ptr<Group> group);
 
 /// Collective. The store is used during the call alone.
 llvm::Expected<std::unique_ptr<Group>> createCpuGroup(const GroupOptions &,

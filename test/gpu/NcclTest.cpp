@@ -349,36 +349,93 @@ TEST_F(NcclTest, GroupsLaunchSuchKernels) {
             "no window\ndestroy\n");
 }
 
+/// Two ranks make a group, and rank 0 ends it by `first`; when it has, rank 1
+/// does by `second`.
+template <typename End>
+static void endInTurn(End first, End second) {
+  llvm::SmallString<128> folder;
+  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("commsir-end", folder));
+  test::Together together(2);
+  auto end = [&](int rank) {
+    auto store = llvm::cantFail(group::createFileStore(folder));
+    group::GroupOptions options;
+    options.rank = options.device = rank;
+    options.ranks = 2;
+    options.timeout = 20;
+    auto group = llvm::cantFail(group::createCudaGroup(options, *store));
+    together.wait();
+    if (rank == 0)
+      first(std::move(group));
+    together.wait();
+    if (rank == 1)
+      second(std::move(group));
+  };
+  std::thread other(end, 1);
+  end(0);
+  other.join();
+  llvm::sys::fs::remove_directories(folder);
+}
+
+static double secondsOf(llvm::function_ref<void()> work) {
+  auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+/// What NCCL has been asked for when that is as many lines: threads may be at
+/// it.
+static std::string logOf(size_t lines) {
+  for (int i = 0; i < 100 && llvm::count(log(), '\n') < ptrdiff_t(lines); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  return log();
+}
+
 /// NCCL would wait for the other ranks, which may be elsewhere.
 TEST_F(NcclTest, WhoEndsItsGroupAloneAborts) {
   EXPECT_EQ(run([] {
-              llvm::SmallString<128> folder;
-              if (llvm::sys::fs::createUniqueDirectory("commsir-end", folder))
-                return std::string("no folder");
-              test::Together together(2);
-              auto end = [&](int rank) {
-                auto store = llvm::cantFail(group::createFileStore(folder));
-                group::GroupOptions options;
-                options.rank = options.device = rank;
-                options.ranks = 2;
-                options.timeout = 20;
-                auto group =
-                    llvm::cantFail(group::createCudaGroup(options, *store));
-                together.wait();
-                if (rank == 0)
-                  group.reset();
-                together.wait();
-              };
-              std::thread other(end, 1);
-              end(0);
-              other.join();
-              // The abort is on its way in a thread of its own.
-              for (int i = 0; i < 100 && log() == "init\nwindow\n"; ++i)
-                std::this_thread::sleep_for(std::chrono::milliseconds(20));
-              llvm::sys::fs::remove_directories(folder);
-              return log();
+              auto end = [](std::unique_ptr<group::Group> group) {};
+              endInTurn(end, end);
+              return logOf(3);
             }),
             "init\nwindow\nabort\n");
+}
+
+/// What ranks drop at times of their own ends when the last has.
+TEST_F(NcclTest, WhoDropsItsGroupWaitsForNobody) {
+  EXPECT_EQ(run([] {
+              double waited = 0;
+              auto drop = [&](std::unique_ptr<group::Group> group) {
+                waited = std::max(
+                    waited, secondsOf([&] { group::drop(std::move(group)); }));
+              };
+              endInTurn(drop, drop);
+              std::string said = logOf(4);
+              return waited < 1 ? said : "waited " + std::to_string(waited);
+            }),
+            "init\nwindow\nno window\ndestroy\n");
+}
+
+/// Nor does its process, when it ends before the last rank has.
+TEST_F(NcclTest, ProcessesEndWithGroupsThatTheyDropped) {
+  EXPECT_EQ(run([] {
+              pid_t pid = fork();
+              if (pid == 0) {
+                auto drop = [](std::unique_ptr<group::Group> group) {
+                  group::drop(std::move(group));
+                };
+                auto leave = [](std::unique_ptr<group::Group> group) {
+                  std::exit(0);
+                };
+                endInTurn<void (*)(std::unique_ptr<group::Group>)>(drop, leave);
+              }
+              int status = 1;
+              double waited = secondsOf([&] { waitpid(pid, &status, 0); });
+              return status       ? "status " + std::to_string(status)
+                     : waited > 4 ? "waited " + std::to_string(waited)
+                                  : std::string("ended");
+            }),
+            "ended");
 }
 
 TEST_F(NcclTest, MemoryThatNcclDoesNotKnowIsRefused) {

@@ -11,10 +11,12 @@ check failed.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import pathlib
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from functools import partial
@@ -198,6 +200,7 @@ def check_windows(rank: int, size: int, failed: list[str]) -> None:
     attempt("arrays of a group", lambda: arrays(rank, size), failed)
     attempt("messages in pieces", lambda: pieces(rank, size), failed)
     attempt("tables loaded between calls", lambda: tables(rank, size), failed)
+    attempt("groups that are dropped", lambda: dropped(rank, size), failed)
 
 
 def arrays(rank: int, size: int) -> None:
@@ -267,6 +270,43 @@ def tables(rank: int, size: int) -> None:
             seen = made
             torch.cuda.synchronize()
             dist.barrier()
+
+
+def dropped(rank: int, size: int) -> None:
+    """Garbage waits for no rank, also while a graph is captured; its memory is there again when the last drops it."""
+    gc.collect()
+    torch.cuda.synchronize()
+    free, elements = torch.cuda.mem_get_info()[0], 64 << 20
+    group: Any = own_group(rank, size, "dropped")
+    window = group.allocate(elements, "f32", to=torch.utils.dlpack.from_dlpack)
+    total = torch.full((), -1.0, device="cuda")
+    group.all_reduce(window.fill_(rank), window)
+    torch.cuda.synchronize()
+    assert torch.cuda.mem_get_info()[0] < free - 4 * elements
+    dist.barrier()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        total.add_(1)
+        if rank == 0:
+            begin = time.monotonic()
+            del group, window
+            gc.collect()
+            took = time.monotonic() - begin
+            assert took < 1, f"rank 0 waited {took:.1f} s for nobody"
+            time.sleep(0.5)
+        total.add_(1)
+    for _ in range(3):
+        graph.replay()
+    assert float(total) == 5, float(total)
+    dist.barrier()
+    if rank != 0:
+        assert float(window[-1]) == size * (size - 1) / 2
+        del group, window
+    end = time.monotonic() + 10
+    while torch.cuda.mem_get_info()[0] < free - elements:
+        assert time.monotonic() < end, f"{(free - torch.cuda.mem_get_info()[0]) >> 20} MiB are lost"
+        gc.collect()
+        time.sleep(0.05)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -152,9 +153,9 @@ def load(path: str) -> ctypes.CDLL:
             getattr(library, name).restype = ctypes.c_void_p
         library.commsir_free.argtypes = [ctypes.c_void_p]
         library.commsir_window_peer.restype = ctypes.c_void_p
-        for name in ("destroy", "ended", "poll", "stats"):
+        for name in ("destroy", "drop", "ended", "poll", "stats"):
             getattr(library, f"commsir_group_{name}").argtypes = [ctypes.c_void_p]
-        library.commsir_group_destroy.restype = None
+        library.commsir_group_destroy.restype = library.commsir_group_drop.restype = None
         library.commsir_group_abort.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
         _libraries[path] = library
     return _libraries[path]
@@ -310,9 +311,9 @@ class Group:
         device: int = -1,
         nccl_comm: int = 0,
     ) -> None:
+        self.handle, self._process = ctypes.c_void_p(), os.getpid()
         self.library = load(path)
         self.rank, self.size, self.device = rank, size, _device(device)
-        self.handle = ctypes.c_void_p()
         callbacks = _Callbacks(store)
         put, get = callbacks.face
         options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None)
@@ -448,7 +449,19 @@ class Group:
         self.library.commsir_group_abort(self.handle, reason.encode())
 
     def destroy(self) -> None:
-        """Frees the group; may be called twice."""
-        if self.handle:
-            self.library.commsir_group_destroy(self.handle)
-            self.handle = ctypes.c_void_p()
+        """Ends the group, as all ranks do; may be called twice."""
+        self._end("destroy")
+
+    def drop(self) -> None:
+        """The same where other ranks may go on: waits for none."""
+        self._end("drop")
+
+    def __del__(self) -> None:
+        # In a child of fork it is the parent's; and who leaves the process has no time for this.
+        if os.getpid() == self._process and not sys.is_finalizing():
+            self.drop()
+
+    def _end(self, how: str) -> None:
+        handle, self.handle = self.handle, ctypes.c_void_p()
+        if handle:
+            getattr(self.library, f"commsir_group_{how}")(handle)

@@ -40,6 +40,9 @@ class Side:
         self._without_library = ""
         #: CommsIR's group, or why there is none; None: not made.
         self._group: capi.Group | str | None = None
+        #: Held while the group is used by threads that may come when it ends, and where it is taken away.
+        self._ending = threading.Lock()
+        self._last_counts: dict[str, Any] | None = None
         self._other: Any = None
         #: NCCL for this rank and one peer. Who makes one, with the lock of that pair, waits for the peer, and keeps no
         #: other call of the group waiting.
@@ -159,7 +162,7 @@ class Side:
             # Others may have agreed, and go on: there is no second time.
             self.failed = True
             if made:
-                made.destroy()
+                made.drop()
             raise dist.DistBackendError(
                 f"commsir: rank {self._settings.rank}: process group {self._settings.name}: ranks have not told each "
                 f"other whether they have a group: {error}"
@@ -319,8 +322,9 @@ class Side:
 
     def abort(self, reason: str) -> None:
         """Ends all waits of this rank. Any thread."""
-        if isinstance(self._group, capi.Group):
-            self._group.abort(reason)
+        with self._ending:
+            if isinstance(self._group, capi.Group):
+                self._group.abort(reason)
         for other in self._delegates():
             other.abort()
 
@@ -328,7 +332,16 @@ class Side:
         """No calls come any more."""
         for other in self._delegates():
             other.shutdown()
+        self._end_group()
         self.drop_gloo()
+
+    def _end_group(self) -> None:
+        """On a GPU, as all ranks do when the process group is destroyed: its memory is there for the next one."""
+        if self._device == "cpu" or not isinstance(self._group, capi.Group):
+            return
+        with self._ending:
+            ended, self._last_counts, self._group = self._group, self._group.counts(), "it was destroyed"
+        ended.destroy()
 
     def drop_gloo(self, leave: bool = False) -> None:
         """Ends Gloo and its threads, which keep tensors a little longer than the calls that were given them.
@@ -345,7 +358,8 @@ class Side:
 
     def counts(self) -> dict[str, Any] | None:
         """What CommsIR's group has counted; None: there is none."""
-        return self._group.counts() if isinstance(self._group, capi.Group) else None
+        with self._ending:
+            return self._group.counts() if isinstance(self._group, capi.Group) else self._last_counts
 
 
 def _advice(what: str, late: bool) -> str:

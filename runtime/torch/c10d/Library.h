@@ -26,6 +26,7 @@ namespace commsir::torch_c10d {
   X(commsir_free)                                                              \
   X(commsir_group_create)                                                      \
   X(commsir_group_destroy)                                                     \
+  X(commsir_group_drop)                                                        \
   X(commsir_group_abort)                                                       \
   X(commsir_group_set_timeout)                                                 \
   X(commsir_set_interrupt)                                                     \

@@ -255,7 +255,7 @@ std::string Side::makeGroup(milliseconds timeout) {
     // Others may have agreed, and go on: there is no second time.
     failed = true;
     if (group)
-      library->commsir_group_destroy(group);
+      library->commsir_group_drop(group);
     group = nullptr;
     C10_THROW_ERROR(DistBackendError,
                     c10::str("commsir: rank ", settings.rank,
@@ -558,8 +558,11 @@ void Side::setTimeout(milliseconds timeout) {
 }
 
 void Side::abort(const std::string &reason) {
-  if (group)
-    library->commsir_group_abort(group, reason.c_str());
+  {
+    std::lock_guard<std::mutex> lock(endMutex);
+    if (group)
+      library->commsir_group_abort(group, reason.c_str());
+  }
   for (const BackendPtr &one : delegates())
     end(*one);
 }
@@ -598,5 +601,5 @@ void Side::leak() {
 
 Side::~Side() {
   if (group)
-    library->commsir_group_destroy(group);
+    library->commsir_group_drop(group);
 }

@@ -145,8 +145,7 @@ public:
   /// {"launches": …} of the group; empty: there is none.
   std::string counts();
   /// Ends the group on a GPU, as all ranks do when the process group is
-  /// destroyed. Whoever drops the last reference, Python's collector perhaps,
-  /// would wait for the other ranks at a time that is not theirs.
+  /// destroyed: its memory is there for the next one.
   void endGroup();
   /// In a child of fork(): nothing of the parent's may be touched.
   void leak();
