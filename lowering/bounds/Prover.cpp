@@ -37,10 +37,41 @@ static scf::ForOp getLoop(Value value) {
   return counts ? loop : scf::ForOp();
 }
 
+/// How often the range of a result may grow before it is taken for unbounded.
+static constexpr unsigned kMaxGrowths = 16;
+
+namespace {
+/// MLIR's analysis, but it ends: that one takes what a loop itself yields for
+/// unbounded when it grows, and follows by ones, to the largest integer, what
+/// grows by way of a loop inside it.
+class EndingRangeAnalysis : public dataflow::IntegerRangeAnalysis {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EndingRangeAnalysis)
+  using IntegerRangeAnalysis::IntegerRangeAnalysis;
+  using Lattice = dataflow::IntegerValueRangeLattice;
+
+  LogicalResult visitOperation(Operation *op,
+                               ArrayRef<const Lattice *> operands,
+                               ArrayRef<Lattice *> results) override {
+    SmallVector<IntegerValueRange> before = llvm::map_to_vector(
+        results, [](Lattice *result) { return result->getValue(); });
+    if (failed(IntegerRangeAnalysis::visitOperation(op, operands, results)))
+      return failure();
+    for (auto [result, range] : llvm::zip_equal(results, before))
+      if (!(result->getValue() == range) && ++growths[result] > kMaxGrowths)
+        setToEntryState(result);
+    return success();
+  }
+
+private:
+  llvm::DenseMap<Lattice *, unsigned> growths;
+};
+} // namespace
+
 LogicalResult Prover::analyse(KernelOp kernel) {
   solver.load<dataflow::DeadCodeAnalysis>();
   solver.load<dataflow::SparseConstantPropagation>();
-  solver.load<dataflow::IntegerRangeAnalysis>();
+  solver.load<EndingRangeAnalysis>();
   return solver.initializeAndRun(kernel);
 }
 

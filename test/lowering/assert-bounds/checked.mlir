@@ -155,3 +155,23 @@ comms.kernel @wrapping(%x: memref<28xf32>, %n: index, %m: memref<28xf32>) {
   }
   comms.return
 }
+
+// Grows from turn to turn by way of the loop inside, which may have no turn: the analysis ends.
+// CHECK-LABEL: @grows
+comms.kernel @grows(%x: memref<100xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c8 = arith.constant 8 : index
+  %p = scf.for %i = %c0 to %c8 step %c1 iter_args(%p0 = %c0) -> (index) {
+    %p1 = arith.addi %p0, %c1 : index
+    %p2 = scf.for %j = %c0 to %c3 step %c1 iter_args(%q = %p1) -> (index) {
+      scf.yield %j : index
+    }
+    scf.yield %p2 : index
+  }
+  // CHECK: comms.check_bounds "read of x"
+  %a = comms.tile_load %x[%p] : memref<100xf32> -> tensor<10xf32>
+  comms.tile_store %a, %x[%c0] : tensor<10xf32>, memref<100xf32>
+  comms.return
+}

@@ -111,6 +111,7 @@ INTEGERS = {
     "while-true-left": "i = 0\nwhile True:\n    i += 1\n    if i > a:\n        break\nreturn i * 2",
     "left-two-deep": "for i in range(4):\n    for j in range(5):\n        if i * j == a:\n            return i * 10 + j\n"
     "        if j > b:\n            break\n    else:\n        if i == 2:\n            continue\n        a -= 1\nreturn a",
+    "grown-and-overwritten": "t = 0\nfor i in range(4):\n    t += 1\n    for j in range(a % 3):\n        t = j\nreturn t + b",
     "else-of-for": "t = 0\nfor i in range(6):\n    if i == a:\n        break\n    if i % 2:\n        continue\n    t += i\n"
     "else:\n    t += 100\nreturn t",
     "variable-changed": "t = 0\nfor i in range(5):\n    t += i\n    i = 100\nreturn t + a",
