@@ -357,7 +357,9 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
     Up to 16 trips are unrolled. What several stages need stays in registers where
     every trip is whole, else in memory of the thread (`memref.alloca`); only the
     last vector of a tail has a mask. Loads come first in a stage, then all polls
-    together. Tiles of one element are computed by all threads and stored by one.
+    together. Tiles of one element are computed by all threads and stored by one,
+    after the stores of longer tiles that may come before: the warp of that
+    thread would store its part late.
     Each warp gives one value of a row to the `#comms.space<shared>` memory of
     every CTA (by shuffles, and stores through `mapa`); after one barrier all
     threads combine these; in loops two halves of the memory alternate. Where

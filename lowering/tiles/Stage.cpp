@@ -185,9 +185,14 @@ private:
   bool needsOpenStage(Operation *op) const;
   bool isReducedInOpenStage(Value value) const;
   bool canMoveUp(Operation *op) const;
+  bool canPassDeferred(const Touch &touch) const;
 
   std::unique_ptr<Stage> stage;
   SmallVector<Touch> touches;
+  /// Stores of one element that come after the open stage, whose stores are
+  /// many threads' work: one thread alone would hold up its warp's.
+  SmallVector<Operation *> deferred;
+  SmallVector<Touch> deferredTouches;
   BlockPlan plan;
 };
 } // namespace
@@ -232,9 +237,11 @@ void Planner::visitLong(Operation *op, int64_t length) {
     return addItem(op);
   SmallVector<Touch, 2> mine = getTouches(op);
   bool joins = stage && stage->length == length && !needsOpenStage(op);
-  for (const Touch &second : mine)
+  for (const Touch &second : mine) {
+    joins = joins && canPassDeferred(second);
     for (const Touch &first : touches)
       joins = joins && canShareLoop(first, second);
+  }
   if (!joins)
     flush(op);
   Stage &target = open(length);
@@ -244,6 +251,11 @@ void Planner::visitLong(Operation *op, int64_t length) {
 }
 
 void Planner::visitShort(Operation *op) {
+  if (stage && isa<TileStoreOp>(op) && !needsOpenStage(op)) {
+    deferred.push_back(op);
+    deferredTouches.append(getTouches(op));
+    return;
+  }
   if (stage && (needsOpenStage(op) || !canMoveUp(op)))
     flush(op);
   if (touchesTiles(op))
@@ -258,11 +270,20 @@ bool Planner::canMoveUp(Operation *op) const {
   if (isa<RecordAccessOp>(op))
     return llvm::none_of(
         touches, [](const Touch &touch) { return touch.access.synchronises; });
-  for (const Touch &second : getTouches(op))
+  for (const Touch &second : getTouches(op)) {
+    if (!canPassDeferred(second))
+      return false;
     for (const Touch &first : touches)
       if (!canRunBefore(first, second))
         return false;
+  }
   return true;
+}
+
+bool Planner::canPassDeferred(const Touch &touch) const {
+  return llvm::all_of(deferredTouches, [&](const Touch &first) {
+    return !breaksOrder(first, touch) && canRunBefore(first, touch);
+  });
 }
 
 bool Planner::isReducedInOpenStage(Value value) const {
@@ -323,8 +344,15 @@ void Planner::flush(Operation *before) {
     return;
   for (Operation *op : stage->ops)
     plan.itemOf[op] = plan.items.size();
-  plan.items.push_back({before, std::move(stage)});
+  for (Operation *op : deferred)
+    op->moveBefore(before);
+  plan.items.push_back(
+      {deferred.empty() ? before : deferred.front(), std::move(stage)});
+  for (Operation *op : deferred)
+    addItem(op);
   touches.clear();
+  deferred.clear();
+  deferredTouches.clear();
 }
 
 BlockPlan tiles::planBlock(Block &block, ArrayRef<Copy> atEnd) {

@@ -97,7 +97,8 @@ bool areAlike(const Touch &a, const Touch &b);
 bool isElementwise(const Touch &a, const Touch &b);
 
 /// Plans `block`, whose last op is a terminator; `atEnd` are copies made before
-/// the terminator.
+/// the terminator. Stores of one element are moved behind the stage that is
+/// open where they stand.
 BlockPlan planBlock(Block &block, ArrayRef<Copy> atEnd);
 
 } // namespace mlir::comms::tiles
