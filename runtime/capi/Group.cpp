@@ -167,9 +167,7 @@ void commsir_group_drop(commsir_group *group) {
   guard([&] {
     if (!group)
       return COMMSIR_OK;
-    std::unique_ptr<group::Group> rest = std::move(group->group);
-    delete group;
-    group::drop(std::move(rest));
+    group::drop(*group->group, [group] { delete group; });
     return COMMSIR_OK;
   });
 }

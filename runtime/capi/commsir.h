@@ -93,12 +93,14 @@ COMMSIR_API commsir_status commsir_group_create(const commsir_group_options *,
 /* A store in a folder that all ranks see. */
 COMMSIR_API commsir_status commsir_group_create_in_folder(
     const commsir_group_options *, const char *folder, commsir_group **group);
-/* Ends the group. GPU over NCCL: that is for all ranks to do, and waits up to 5
-   s for those that are late; what they still use is lost to the process then. */
+/* Ends the group. GPU: waits for what runs there. Over NCCL that is for all
+   ranks to do, and waits up to 5 s for those that are late; what they still use
+   is lost to the process then. */
 COMMSIR_API void commsir_group_destroy(commsir_group *);
 /* The same for finalisers of garbage collectors, which run at times that differ
-   by rank: waits for no peer. What has to wait is left to a thread, which ends
-   with the last rank's group or with the process. */
+   by rank: waits for nothing. GPU: a thread ends the group when all ranks have
+   let go of it; one whose launches graphs have captured stays until the process
+   ends. */
 COMMSIR_API void commsir_group_drop(commsir_group *);
 COMMSIR_API commsir_status commsir_group_abort(commsir_group *,
                                                const char *reason);

@@ -61,7 +61,7 @@ llvm::Error ChannelPool::reserve(size_t bytes) {
   llvm::Error zeroed =
       cu.check(cu.MemsetD8((*window)->base(), 0, wanted), what);
   if (!zeroed)
-    zeroed = cu.check(cu.CtxSynchronize(), what);
+    zeroed = cu.check(cu.StreamSynchronize(nullptr), what);
   // All ranks have the window, or none.
   if (auto error = communicator.agree(what, std::move(zeroed)))
     return error;

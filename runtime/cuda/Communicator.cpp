@@ -94,7 +94,7 @@ public:
     if (auto error = cu.check(
             cu.LaunchKernelEx(&config, function, arguments, nullptr), what))
       return error;
-    return cu.check(cu.CtxSynchronize(), what);
+    return cu.check(cu.StreamSynchronize(nullptr), what);
   }
 
   CUfunction resolve = nullptr, probe = nullptr;
@@ -115,7 +115,7 @@ llvm::Error writeMark(const Device &device, CUdeviceptr base, size_t bytes,
           cu.MemcpyHtoD(base + bytes - kProbeBytes, &mark, sizeof(mark)),
           "writing to a new window"))
     return error;
-  return cu.check(cu.CtxSynchronize(), "writing to a new window");
+  return cu.check(cu.StreamSynchronize(nullptr), "writing to a new window");
 }
 
 /// Reads every peer's mark through `table`, which lies in device memory.
@@ -385,7 +385,7 @@ private:
     if (auto error =
             cu.check(cu.MemcpyHtoD(place, made.data(), made.size()), what))
       return error;
-    return cu.check(cu.CtxSynchronize(), what);
+    return cu.check(cu.StreamSynchronize(nullptr), what);
   }
 
   /// Whether device code finds in it what was asked for.

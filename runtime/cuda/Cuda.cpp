@@ -9,6 +9,7 @@
 
 #include "runtime/group/Error.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -16,6 +17,7 @@
 #include <cstring>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 using namespace commsir::cuda;
 using llvm::createStringError;
@@ -219,6 +221,96 @@ Device::~Device() {
     table->DevicePrimaryCtxRelease(device);
 }
 
+llvm::Error commsir::cuda::awaitWork(const Device &device) {
+  static constexpr char empty[] = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry commsir_nothing()
+{
+  ret;
+}
+)";
+  const Driver &cu = device.driver();
+  ContextGuard guard(cu, device.context());
+  CUmodule module = nullptr;
+  if (auto error =
+          cu.check(cu.ModuleLoadDataEx(&module, empty, 0, nullptr, nullptr),
+                   "loading an empty kernel"))
+    return error;
+  return cu.check(cu.ModuleUnload(module), "waiting for kernels");
+}
+
+namespace {
+/// Memory that threads have left, with the context that it is of.
+class LeftMemory {
+public:
+  static LeftMemory &get() {
+    static auto *made = new LeftMemory;
+    return *made;
+  }
+  void leave(const Device &device, CUdeviceptr pointer, void *host);
+  void free(const Device &device);
+
+private:
+  struct Piece {
+    CUdevice device;
+    CUdeviceptr pointer;
+    void *host;
+  };
+  std::mutex mutex;
+  std::vector<Piece> pieces;
+};
+
+thread_local bool freesLater = false;
+} // namespace
+
+static void freeNow(const Driver &cu, CUdeviceptr pointer, void *host) {
+  if (host)
+    cu.MemFreeHost(host);
+  else
+    cu.MemFree(pointer);
+}
+
+void LeftMemory::leave(const Device &device, CUdeviceptr pointer, void *host) {
+  // The context must not go: another may have the same addresses.
+  CUcontext context;
+  if (device.driver().DevicePrimaryCtxRetain(&context, device.handle()))
+    return;
+  std::lock_guard lock(mutex);
+  pieces.push_back({device.handle(), pointer, host});
+}
+
+void LeftMemory::free(const Device &device) {
+  std::vector<Piece> own;
+  {
+    std::lock_guard lock(mutex);
+    auto others = llvm::partition(pieces, [&](const Piece &piece) {
+      return piece.device != device.handle();
+    });
+    own.assign(others, pieces.end());
+    pieces.erase(others, pieces.end());
+  }
+  for (const Piece &piece : own) {
+    freeNow(device.driver(), piece.pointer, piece.host);
+    device.driver().DevicePrimaryCtxRelease(piece.device);
+  }
+}
+
+void commsir::cuda::freeLaterInThisThread() { freesLater = true; }
+
+void commsir::cuda::freeWhatWasLeft(const Device &device) {
+  ContextGuard guard(device.driver(), device.context());
+  LeftMemory::get().free(device);
+}
+
+void commsir::cuda::freeMemory(const Device &device, CUdeviceptr pointer,
+                               void *host) {
+  if (freesLater)
+    return LeftMemory::get().leave(device, pointer, host);
+  ContextGuard guard(device.driver(), device.context());
+  freeNow(device.driver(), pointer, host);
+}
+
 llvm::Expected<Memory> Memory::allocate(const Device &device, size_t bytes,
                                         Place place) {
   const Driver &cu = device.driver();
@@ -266,11 +358,6 @@ Memory::~Memory() { release(); }
 void Memory::release() {
   if (!pointer)
     return;
-  const Driver &cu = device->driver();
-  ContextGuard guard(cu, device->context());
-  if (hostPointer)
-    cu.MemFreeHost(hostPointer);
-  else
-    cu.MemFree(pointer);
+  freeMemory(*device, pointer, hostPointer);
   pointer = 0;
 }

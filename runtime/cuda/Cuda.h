@@ -87,6 +87,22 @@ llvm::Expected<std::string> getChip(int ordinal);
 /// ordinals.
 llvm::Expected<std::string> getUuid(int ordinal);
 
+/// Waits until all that the GPU has been given is done. Other than
+/// cuCtxSynchronize, which ends all captures in any mode, it leaves them alone
+/// in a thread whose mode is relaxed: to unload code waits for whoever may run
+/// it (measured, driver 580, as is what the functions below say of freeing).
+llvm::Error awaitWork(const Device &device);
+
+/// Frees what cuMemAlloc (`pointer`) or cuMemHostAlloc (`host`) has given.
+void freeMemory(const Device &device, CUdeviceptr pointer,
+                void *host = nullptr);
+/// To free memory waits for all work of a GPU, and other threads' launches wait
+/// meanwhile: a kernel may wait for a peer that waits for one of these. From
+/// now on this thread leaves it to `freeWhatWasLeft`.
+void freeLaterInThisThread();
+/// Frees what such threads have left, where that may wait.
+void freeWhatWasLeft(const Device &device);
+
 /// Device memory, or host memory that the device can reach; freed at the end.
 class Memory {
 public:

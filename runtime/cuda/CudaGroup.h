@@ -37,6 +37,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <unistd.h>
 
 namespace commsir::cuda {
 
@@ -44,7 +45,7 @@ namespace abi = mlir::comms::nvvm;
 
 /// Seconds that ranks wait at least for peers that open GPUs and start NCCL,
 /// and for those that compile, share memory or fill channels.
-constexpr double kOpeningSeconds = 60, kPreparingSeconds = 10;
+constexpr double kOpeningSeconds = 60, kPreparingSeconds = 10, kForever = 1e9;
 /// Bytes of pinned memory for reading the states of peers.
 constexpr size_t kStagingBytes = size_t(256) << 10;
 
@@ -184,10 +185,10 @@ public:
   llvm::Expected<std::unique_ptr<Group>>
   shrink(llvm::ArrayRef<int64_t> survivors, group::Store &store) override;
   group::GroupCounts counts() const override;
-  bool endsTogether() const override {
-    return communicator && communicator->endsTogether();
-  }
-  void awaitEnd() override;
+  bool endsSlowly() const override { return true; }
+  bool isKept() const override;
+  void awaitIdle() override;
+  void awaitPeers() override { meetAtEnd(kForever); }
   llvm::StringRef getWindowsNote() const { return windowsNote; }
   const Device &getDevice() const { return *device; }
 
@@ -269,8 +270,10 @@ private:
   llvm::Error waitOnHost(const group::CellWait &wait);
   void stop(llvm::StringRef reason, group::GroupError::Kind kind);
   llvm::Error stopped() const;
+  void noteIdle(llvm::function_ref<bool()> wait);
   void meetAtEnd(double seconds);
 
+  const pid_t process = getpid();
   std::unique_ptr<Device> device;
   const Driver &cu;
   std::unique_ptr<Mesh> mesh;

@@ -26,8 +26,6 @@ static constexpr size_t kFirstChannels = size_t(32) << 20;
 static constexpr uint64_t kAbortedByHost = 2;
 /// Seconds that a rank waits for others that end the group, too.
 static constexpr double kEndPatience = 5;
-/// The same, where nobody waits for it.
-static constexpr double kForever = 1e9;
 
 //===----------------------------------------------------------------------===//
 // Starting
@@ -234,10 +232,12 @@ commsir::group::createCudaGroup(const GroupOptions &options, Store &store) {
   // Peers are told what is wrong here, instead of waiting for this rank.
   std::unique_ptr<Device> device;
   llvm::Error opened = llvm::Error::success();
-  if (auto found = Device::open(options.device))
+  if (auto found = Device::open(options.device)) {
     device = std::make_unique<Device>(std::move(*found));
-  else
+    freeWhatWasLeft(*device);
+  } else {
     opened = asGroupError(found.takeError());
+  }
   double patience = std::max(options.timeout, kOpeningSeconds);
   auto mesh = Mesh::connect(store, options.name, int(options.rank),
                             int(options.ranks), patience);
@@ -260,33 +260,57 @@ commsir::group::createCudaGroup(const GroupOptions &options, Store &store) {
 // Ending
 //===----------------------------------------------------------------------===//
 
-/// Whether what is here can be given back: `isIdle` and not `leaving`.
-void CudaGroup::meetAtEnd(double seconds) {
+/// Whether what is here can be given back: nothing is that a kernel may still
+/// use, here or at a peer that has not ended.
+void CudaGroup::noteIdle(llvm::function_ref<bool()> wait) {
   Current current(cu, device->context());
   OutsideCapture outside(cu);
   for (int64_t peer = 0; peer < settings.ranks && !isStopped; ++peer)
     if (!mesh->whyAbsent(int(peer)).empty())
       leaving = true;
-  // Nothing is given back that a kernel may still use, here or at a peer that
-  // has not ended.
-  isIdle = !isStopped && cu.CtxSynchronize() == CUDA_SUCCESS;
-  // Nor is NCCL's communicator ended, which waits for all ranks, unless all are
-  // at it: one may give up. Twice: who gives up waiting for another has told
-  // that one that it is here, but does not come again.
-  for (int meeting = 0; meeting < 2 && *isIdle && !leaving && endsTogether();
-       ++meeting) {
-    auto met = mesh->all("ending the group", "", seconds);
+  isIdle = !isStopped && wait();
+}
+
+/// NCCL's communicator is not ended, which waits for all ranks, unless all are
+/// at it: one may give up. Twice: who gives up waiting for another has told
+/// that one that it is here, but does not come again.
+void CudaGroup::meetAtEnd(double seconds) {
+  if (!communicator || !communicator->endsTogether())
+    return;
+  for (int meeting = 0; meeting < 2 && *isIdle && !leaving; ++meeting) {
+    auto met = mesh->all(kEnding, "", seconds);
     leaving = !met;
     if (!met)
       llvm::consumeError(met.takeError());
   }
 }
 
-void CudaGroup::awaitEnd() { meetAtEnd(kForever); }
+bool CudaGroup::isKept() const {
+  return getpid() != process || llvm::any_of(kernels, [](const CudaGroupKernel &kernel) {
+    return llvm::any_of(kernel.sets,
+                        [](const ChannelSet &set) { return set.capture; });
+  });
+}
+
+void CudaGroup::awaitIdle() {
+  freeLaterInThisThread();
+  // For the rest of the group's end, too.
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  cu.ThreadExchangeStreamCaptureMode(&mode);
+  noteIdle([&] {
+    llvm::Error error = awaitWork(*device);
+    bool isDone = !error;
+    llvm::consumeError(std::move(error));
+    return isDone;
+  });
+}
 
 CudaGroup::~CudaGroup() {
-  if (!isIdle)
+  if (!isIdle) {
+    noteIdle([&] { return cu.CtxSynchronize() == CUDA_SUCCESS; });
     meetAtEnd(kEndPatience);
+    freeWhatWasLeft(*device);
+  }
   Current current(cu, device->context());
   OutsideCapture outside(cu);
   // A peer that has ended its own group is no failure, but NCCL would wait.

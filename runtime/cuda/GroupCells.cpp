@@ -23,7 +23,7 @@ llvm::Error CudaGroup::checkPeer(int64_t peer) {
     return stopped();
   if (peer == settings.rank)
     return llvm::Error::success();
-  std::string why = mesh->whySilent(int(peer));
+  std::string why = mesh->whySilent(int(peer), /*mayEnd=*/true);
   if (why.empty())
     return llvm::Error::success();
   return makeError(Kind::Peer,

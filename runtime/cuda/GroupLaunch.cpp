@@ -196,7 +196,7 @@ llvm::Expected<void *> CudaGroup::allocateOwn(size_t bytes) {
 void CudaGroup::releaseOwn(void *memory) {
   Current current(cu, device->context());
   OutsideCapture outside(cu);
-  cu.MemFree(reinterpret_cast<CUdeviceptr>(memory));
+  freeMemory(*device, reinterpret_cast<CUdeviceptr>(memory));
 }
 
 uint64_t CudaGroup::captureOf(void *stream) const {

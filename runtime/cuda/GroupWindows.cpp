@@ -70,7 +70,7 @@ llvm::Expected<void *> CudaGroup::allocate(size_t bytes) {
     filled = window.takeError();
   else if (!(filled = cu.check(cu.MemsetD8((*window)->base(), 0, bytes),
                                "zeroing a window")))
-    filled = cu.check(cu.CtxSynchronize(), "zeroing a window");
+    filled = cu.check(cu.StreamSynchronize(nullptr), "zeroing a window");
   // Peers may write to it from here on.
   if (auto error =
           mesh->agree(what, asGroupError(std::move(filled)), patience()))

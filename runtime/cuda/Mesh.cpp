@@ -496,7 +496,7 @@ void Mesh::giveUp(llvm::StringRef reason) {
                     MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-std::string Mesh::whySilent(int peer) const {
+std::string Mesh::whySilent(int peer, bool mayEnd) const {
   if (!peers[peer].socket)
     return "";
   char text[sizeof(Header) + kMaxWhat];
@@ -508,10 +508,13 @@ std::string Mesh::whySilent(int peer) const {
                  MSG_PEEK | MSG_DONTWAIT);
   if (bytes >= ssize_t(sizeof(header)))
     std::memcpy(&header, text, sizeof(header));
-  if (header.magic != kGivesUp)
+  if (header.magic != kGivesUp && header.magic != kMagic)
     return whyAbsent(peer);
-  return "it has given up: " +
-         std::string(text + sizeof(header), size_t(bytes) - sizeof(header));
+  llvm::StringRef rest(text + sizeof(header), size_t(bytes) - sizeof(header));
+  if (header.magic == kGivesUp)
+    return "it has given up: " + rest.str();
+  bool isEnding = rest.take_front(header.whatBytes) == kEnding;
+  return isEnding && !mayEnd ? "it has left the group" : whyAbsent(peer);
 }
 
 std::string Mesh::whyAbsent(int peer) const {

@@ -42,6 +42,9 @@ private:
   int descriptor;
 };
 
+/// What ranks are about that end their group.
+constexpr llvm::StringLiteral kEnding = "ending the group";
+
 /// One rank's connections. Belongs to one thread, but for `giveUp`, `whyLost`,
 /// `whyAbsent` and `whySilent`.
 class Mesh {
@@ -82,8 +85,9 @@ public:
   /// like.
   std::string whyAbsent(int peer) const;
   /// The same, and "has given up: …" where it did so and has said nothing else
-  /// since it was last heard.
-  std::string whySilent(int peer) const;
+  /// since it was last heard; unless it `mayEnd` its group, also where that is
+  /// what it waits for.
+  std::string whySilent(int peer, bool mayEnd = false) const;
 
 private:
   struct Peer {

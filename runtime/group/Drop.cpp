@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ranks collect garbage at times of their own. Who waited there for peers would
-// hold up what its rank does next, for which these wait in turn.
+// Ranks collect garbage at times of their own. Who waited there for peers, or
+// for a kernel that waits for peers, would hold up what its rank does next, for
+// which these wait in turn.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +16,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <list>
 #include <mutex>
 #include <thread>
 #include <unistd.h>
@@ -24,65 +24,78 @@ using namespace commsir::group;
 
 namespace {
 
-/// Seconds that the process's end waits for these threads.
+/// Seconds that the process's end waits for what threads have begun.
 constexpr std::chrono::seconds kLastWait{5};
 
-/// The groups that have been dropped, each in a thread that ends it.
-class Dropped {
+/// The threads that end groups.
+class Endings {
 public:
   /// Never destroyed: threads may use it to the last.
-  static Dropped &get() {
-    static auto *made = new Dropped;
+  static Endings &get() {
+    static auto *made = new Endings;
     return *made;
   }
-  void take(std::unique_ptr<Group> group);
+  void endLater(Group &group, std::function<void()> end);
 
 private:
-  Dropped() {
-    std::atexit([] { get().endAll(); });
+  Endings() {
+    std::atexit([] { get().leave(); });
   }
-  void endAll();
+  bool begin();
+  void finish();
+  void leave();
 
   const pid_t process = getpid();
   std::mutex mutex;
-  std::condition_variable ended;
-  /// Those that wait for peers.
-  std::list<Group *> waiting;
-  /// Threads.
-  unsigned running = 0;
+  std::condition_variable changed;
+  /// Threads that are at what uses other libraries.
+  unsigned busy = 0;
+  /// The process ends, and these libraries with it.
+  bool isOver = false;
 };
 
 } // namespace
 
-void Dropped::take(std::unique_ptr<Group> group) {
-  std::unique_lock lock(mutex);
-  auto place = waiting.insert(waiting.end(), group.get());
-  ++running;
-  lock.unlock();
-  std::thread([this, place, group = std::move(group)]() mutable {
-    group->awaitEnd();
-    std::unique_lock lock(mutex);
-    waiting.erase(place);
-    lock.unlock();
-    group.reset();
-    lock.lock();
-    --running;
-    ended.notify_all();
-  }).detach();
+/// False: it is too late for what the thread wants to do.
+bool Endings::begin() {
+  std::lock_guard lock(mutex);
+  busy += !isOver;
+  return !isOver;
 }
 
-/// At the process's end, before the libraries that groups stand on are gone.
-void Dropped::endAll() {
+void Endings::finish() {
+  std::lock_guard lock(mutex);
+  --busy;
+  changed.notify_all();
+}
+
+void Endings::leave() {
   // A child of fork has none of the threads.
   if (getpid() != process)
     return;
   std::unique_lock lock(mutex);
-  for (Group *group : waiting)
-    group->abort("its process ends");
-  ended.wait_for(lock, kLastWait, [this] { return running == 0; });
+  isOver = true;
+  changed.wait_for(lock, kLastWait, [this] { return busy == 0; });
 }
 
-void commsir::group::drop(std::unique_ptr<Group> group) {
-  if (group && group->endsTogether())
-    Dropped::get().take(std::move(group));
+void Endings::endLater(Group &group, std::function<void()> end) {
+  std::thread([this, &group, end = std::move(end)] {
+    if (!begin())
+      return;
+    group.awaitIdle();
+    finish();
+    // Peers see it when the process ends.
+    group.awaitPeers();
+    if (!begin())
+      return;
+    end();
+    finish();
+  }).detach();
+}
+
+void commsir::group::drop(Group &group, std::function<void()> end) {
+  if (!group.endsSlowly())
+    return end();
+  if (!group.isKept())
+    Endings::get().endLater(group, std::move(end));
 }

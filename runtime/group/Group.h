@@ -25,6 +25,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -272,12 +273,19 @@ public:
 
   virtual GroupCounts counts() const = 0;
 
-  /// Whether the destructor waits for peers, a few seconds: GPU over NCCL,
-  /// which ends when all ranks do.
-  virtual bool endsTogether() const { return false; }
-  /// Waits instead of the destructor, until all ranks end the group or one is
-  /// gone; `abort` ends it.
-  virtual void awaitEnd() {}
+  // What `drop` stands on.
+
+  /// Whether the end may wait for peers, or for what runs on a GPU, which may
+  /// wait for peers.
+  virtual bool endsSlowly() const { return false; }
+  /// Whether somebody may still use the group who does not tell: graphs that
+  /// have captured its launches; in a child of fork the parent.
+  virtual bool isKept() const { return false; }
+  /// In the thread that ends the group and nothing else: waits for this rank's
+  /// GPU, without disturbing what other threads do with it.
+  virtual void awaitIdle() {}
+  /// Then: waits until all ranks end the group, or one is gone.
+  virtual void awaitPeers() {}
 
 protected:
   explicit Group(GroupOptions options) : settings(std::move(options)) {}
@@ -294,10 +302,11 @@ bool isInterrupted();
 /// Whether anybody would be asked.
 bool canBeInterrupted();
 
-/// Ends a group where nobody may wait for peers, as where garbage is collected:
-/// one that ends together does it in a thread, when its last rank lets go of it
-/// or the process ends.
-void drop(std::unique_ptr<Group> group);
+/// Ends a group, by `end`, where nobody may wait, as where garbage is collected.
+/// On the CPU that is at once; on a GPU a thread does it when all ranks let go
+/// of the group, unless the process ends before. What graphs may launch is kept
+/// to the process's end.
+void drop(Group &group, std::function<void()> end);
 
 /// Collective. The store is used during the call alone.
 llvm::Expected<std::unique_ptr<Group>> createCpuGroup(const GroupOptions &,

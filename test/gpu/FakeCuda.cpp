@@ -79,6 +79,7 @@ struct Launch {
 struct Graph {
   unsigned long long id = 0;
   std::vector<Launch> launches;
+  bool isInvalid = false;
 };
 
 struct Stream {
@@ -111,6 +112,8 @@ std::map<char *, Allocation> allocated;
 std::map<char *, std::pair<size_t, int>> mappings;
 std::map<std::string, unsigned long, std::less<>> calls;
 unsigned long long captures = 0;
+/// Those that are under way.
+std::set<Graph *> capturing;
 /// A kernel of this process runs for ever.
 std::atomic<bool> runsForever{false};
 thread_local std::vector<CUcontext> contexts;
@@ -531,7 +534,12 @@ END FAKE(CtxGetCurrent, CUcontext *context) *context = contexts.empty()
                                                            ? nullptr
                                                            : contexts.back();
 END FAKE(CtxSetCurrent, CUcontext context) contexts.assign(1, context);
-END FAKE(CtxSynchronize)
+END FAKE(CtxSynchronize) std::lock_guard lock(mutex);
+// Whatever the thread's mode, as on an H200.
+for (Graph *graph : capturing)
+  graph->isInvalid = true;
+if (!capturing.empty())
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 END FAKE(CtxEnablePeerAccess, CUcontext, unsigned) END
     FAKE(ModuleLoadDataEx, CUmodule *module, const void *, unsigned,
          CUjit_option *, void **) *module = reinterpret_cast<CUmodule>(1);
@@ -719,11 +727,17 @@ if (s.forever || (s.running && !*s.running))
 END FAKE(StreamSynchronize, CUstream)
 END FAKE(StreamBeginCapture, CUstream stream,
          CUstreamCaptureMode) std::lock_guard lock(mutex);
-reinterpret_cast<Stream *>(stream)->capture = new Graph{++captures, {}};
-END FAKE(StreamEndCapture, CUstream stream, CUgraph *graph) *graph =
-    reinterpret_cast<CUgraph>(std::exchange(reinterpret_cast<Stream *>(stream)
-                                                -> capture,
-                                            nullptr));
+auto *graph = new Graph{++captures, {}};
+capturing.insert(graph);
+reinterpret_cast<Stream *>(stream)->capture = graph;
+END FAKE(StreamEndCapture, CUstream stream,
+         CUgraph *graph) std::lock_guard lock(mutex);
+auto *own =
+    std::exchange(reinterpret_cast<Stream *>(stream)->capture, nullptr);
+capturing.erase(own);
+if (own->isInvalid)
+  return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+*graph = reinterpret_cast<CUgraph>(own);
 END FAKE(StreamGetCaptureInfo, CUstream stream, CUstreamCaptureStatus *status,
          cuuint64_t *id, CUgraph *, const CUgraphNode **,
          const CUgraphEdgeData **,

@@ -26,6 +26,8 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <functional>
+#include <future>
+#include <memory>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -811,6 +813,69 @@ TEST_F(GroupTest, WhatGraphsLaunchIsKept) {
         return "in a graph: " + wrong;
     }
     return "";
+  });
+}
+
+/// Drops the group of a rank; whether its end came in that time.
+static bool dropped(Rank &me, std::chrono::milliseconds patience) {
+  auto ended = std::make_shared<std::promise<void>>();
+  std::future<void> comes = ended->get_future();
+  Group *group = me.group.release();
+  group::drop(*group, [group, ended] {
+    delete group;
+    ended->set_value();
+  });
+  return comes.wait_for(patience) == std::future_status::ready;
+}
+
+/// Nor does it wait, for a GPU that is busy, with a lock that launches need.
+TEST_F(GroupTest, GarbageLeavesCapturesAlone) {
+  expectWell(2, [](Rank &me) -> std::string {
+    me.start();
+    const cuda::Driver &cu = cuda::getDevice(*me.group).driver();
+    if (std::string wrong = me.sum(0); !wrong.empty())
+      return wrong;
+    me.done();
+    CUstream stream = me.makeStream();
+    if (cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL))
+      return "no capture";
+    unsigned long freed = countCalls("MemFree") + countCalls("MemFreeHost");
+    if (!dropped(me, std::chrono::seconds(20)))
+      return "the group has not ended";
+    if (countCalls("MemFree") + countCalls("MemFreeHost") != freed)
+      return "memory was freed beside a capture";
+    CUgraph graph = nullptr;
+    if (cu.StreamEndCapture(stream, &graph))
+      return "the capture was ended";
+    me.options.name = "next";
+    me.join();
+    if (countCalls("MemFree") + countCalls("MemFreeHost") == freed)
+      return "memory that was left has not been freed";
+    return "";
+  });
+}
+
+TEST_F(GroupTest, WhatGraphsMayLaunchIsNotDropped) {
+  expectWell(2, [](Rank &me) -> std::string {
+    me.start();
+    const cuda::Driver &cu = cuda::getDevice(*me.group).driver();
+    CUstream stream = me.makeStream();
+    if (cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL))
+      return "no capture";
+    me.leaveIf(me.launch(stream));
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    if (cu.StreamEndCapture(stream, &graph) ||
+        cu.GraphInstantiate(&exec, graph, 0))
+      return "no graph";
+    if (dropped(me, std::chrono::milliseconds(300)))
+      return "the group has ended";
+    me.fill(3);
+    if (cu.GraphLaunch(exec, stream))
+      return "no launch of the graph";
+    std::string wrong = me.check(3, 2, 3);
+    me.done();
+    return wrong;
   });
 }
 

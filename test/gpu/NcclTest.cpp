@@ -376,6 +376,11 @@ static void endInTurn(End first, End second) {
   llvm::sys::fs::remove_directories(folder);
 }
 
+static void dropGroup(std::unique_ptr<group::Group> group) {
+  group::Group *dropped = group.release();
+  group::drop(*dropped, [dropped] { delete dropped; });
+}
+
 static double secondsOf(llvm::function_ref<void()> work) {
   auto begin = std::chrono::steady_clock::now();
   work();
@@ -407,7 +412,7 @@ TEST_F(NcclTest, WhoDropsItsGroupWaitsForNobody) {
               double waited = 0;
               auto drop = [&](std::unique_ptr<group::Group> group) {
                 waited = std::max(
-                    waited, secondsOf([&] { group::drop(std::move(group)); }));
+                    waited, secondsOf([&] { dropGroup(std::move(group)); }));
               };
               endInTurn(drop, drop);
               std::string said = logOf(4);
@@ -422,7 +427,7 @@ TEST_F(NcclTest, ProcessesEndWithGroupsThatTheyDropped) {
               pid_t pid = fork();
               if (pid == 0) {
                 auto drop = [](std::unique_ptr<group::Group> group) {
-                  group::drop(std::move(group));
+                  dropGroup(std::move(group));
                 };
                 auto leave = [](std::unique_ptr<group::Group> group) {
                   std::exit(0);

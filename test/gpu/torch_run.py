@@ -281,6 +281,8 @@ def dropped(rank: int, size: int) -> None:
     window = group.allocate(elements, "f32", to=torch.utils.dlpack.from_dlpack)
     total = torch.full((), -1.0, device="cuda")
     group.all_reduce(window.fill_(rank), window)
+    x = torch.ones(1 << 16, device="cuda")
+    assert float(group.all_reduce(x, torch.empty_like(x))[-1]) == size  # By copies of its own.
     torch.cuda.synchronize()
     assert torch.cuda.mem_get_info()[0] < free - 4 * elements
     dist.barrier()

@@ -36,17 +36,23 @@ __all__ = [
 
 
 class _OnGpu:
-    """Bytes of a GPU as torch wants to be shown them."""
+    """Bytes of a GPU as torch wants to be shown them, and their owner."""
 
-    def __init__(self, data: int, size: int) -> None:
+    def __init__(self, data: int, size: int, owner: object) -> None:
+        self.owner = owner
         self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (data, False), "version": 3}
 
 
-def memory(address: int, size: int, device: torch.device) -> torch.Tensor:
-    """`size` bytes, more than none, that somebody else owns, on the CPU or on this GPU, as a tensor of bytes."""
+def memory(address: int, size: int, device: torch.device, owner: object = None) -> torch.Tensor:
+    """`size` bytes, more than none, that somebody else owns, on the CPU or on this GPU, as a tensor of bytes.
+
+    `owner` lives as long as the tensor's memory is used.
+    """
     if device.type == "cuda":
-        return torch.as_tensor(_OnGpu(address, size), device=device)
-    return torch.frombuffer((ctypes.c_char * size).from_address(address), dtype=torch.uint8)
+        return torch.as_tensor(_OnGpu(address, size, owner), device=device)
+    shown = (ctypes.c_char * size).from_address(address)
+    shown.owner = owner  # type: ignore[attr-defined]
+    return torch.frombuffer(shown, dtype=torch.uint8)
 
 
 class _Store(ctypes.Structure):
@@ -334,6 +340,7 @@ class Group:
     def borrowed(cls, path: str, handle: int, rank: int, size: int, *, device: int = -1) -> Group:
         """A commsir_group that is another's, as long as that lives."""
         made = cls.__new__(cls)
+        made._process = -1  # Nobody's to end here.
         made.device = _device(device)
         made.library, made.rank, made.size, made.handle = load(path), rank, size, ctypes.c_void_p(handle)
         return made

@@ -188,7 +188,7 @@ def window_tensor(
 
     Without `base` it is allocated, collectively. With `base`, an address in a window (`tensor.data_ptr()`), and
     `rank`, it is that rank's copy as this rank reaches it: what is written there, that rank reads; this is for groups
-    on the CPU. The memory lives as long as the group.
+    on the CPU. The memory lives until the group is destroyed, or nothing refers to it and its tensors any more.
     """
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if group.device.type == "cuda" and rank >= 0:
@@ -201,4 +201,4 @@ def window_tensor(
             raise ValueError(f"commsir: {own:#x} lies in no window, or rank {rank} is out of reach")
     if not size:
         return torch.empty(sizes, dtype=dtype, device=group.device)
-    return capi.memory(address, size, group.device).view(dtype).view(sizes)
+    return capi.memory(address, size, group.device, owner=group).view(dtype).view(sizes)

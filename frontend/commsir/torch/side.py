@@ -40,8 +40,9 @@ class Side:
         self._without_library = ""
         #: CommsIR's group, or why there is none; None: not made.
         self._group: capi.Group | str | None = None
-        #: Held while the group is used by threads that may come when it ends, and where it is taken away.
-        self._ending = threading.Lock()
+        #: Held while the group is used by threads that may come when it ends, and where it is taken away: by those that
+        #: are done at once, and by those that explain a failure, for which an abort does not wait.
+        self._ending, self._polling = threading.RLock(), threading.RLock()
         self._last_counts: dict[str, Any] | None = None
         self._other: Any = None
         #: NCCL for this rank and one peer. Who makes one, with the lock of that pair, waits for the peer, and keeps no
@@ -201,14 +202,15 @@ class Side:
 
     def poll(self) -> None:
         """Raises what launches have reported since."""
-        group = self._group
-        if not isinstance(group, capi.Group) or self._device == "cpu":
-            return
-        try:
-            group.poll()
-        except capi.CommsIRError as error:
-            self.ended = self.ended or group.ended()
-            raise dist.DistBackendError(f"commsir: {error}") from None
+        with self._polling:
+            group = self._group
+            if not isinstance(group, capi.Group) or self._device == "cpu":
+                return
+            try:
+                group.poll()
+            except capi.CommsIRError as error:
+                self.ended = self.ended or group.ended()
+                raise dist.DistBackendError(f"commsir: {error}") from None
 
     def _explain(self, call: Call, group: capi.Group, error: capi.CommsIRError) -> str:
         what, before, over = str(error), self.ended, group.ended()
@@ -339,7 +341,7 @@ class Side:
         """On a GPU, as all ranks do when the process group is destroyed: its memory is there for the next one."""
         if self._device == "cpu" or not isinstance(self._group, capi.Group):
             return
-        with self._ending:
+        with self._polling, self._ending:
             ended, self._last_counts, self._group = self._group, self._group.counts(), "it was destroyed"
         ended.destroy()
 

@@ -342,6 +342,7 @@ void Side::launch(const Call &call, const Step &step, void *stream) {
 }
 
 void Side::poll() {
+  std::lock_guard<std::mutex> polling(pollMutex);
   if (!group || library->commsir_group_poll(group) == COMMSIR_OK)
     return;
   if (char *over = library->commsir_group_ended(group)) {
@@ -585,6 +586,7 @@ void Side::endGroup() {
   std::string last = counts();
   commsir_group *ended;
   {
+    std::lock_guard<std::mutex> polling(pollMutex);
     std::lock_guard<std::mutex> lock(endMutex);
     lastCounts = std::move(last);
     ended = std::exchange(group, nullptr);

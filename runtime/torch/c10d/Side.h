@@ -195,6 +195,8 @@ private:
   std::mutex mutex;
   std::string ended;
   std::mutex endMutex;
+  /// Held while a failure is explained, for which an abort does not wait.
+  std::mutex pollMutex;
 };
 
 } // namespace commsir::torch_c10d
