@@ -13,10 +13,10 @@
 // down behind the polls.
 //
 // The wait for the start of a cluster's other CTAs moves down to where threads
-// meet first. A plain load may move up across what is sent through a channel,
-// whose memory no argument of the user shares, and, where peers cannot write
-// what it loads, across what is received: so that all of a block's loads are on
-// the way before it waits for the first.
+// meet first. A plain load of a window may move up across what is sent through a
+// channel, whose memory no argument of the user shares; one of what only this
+// rank uses moves, where it stands behind a wait for what is received, in front
+// of that, but no further: what is sent comes first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -145,29 +145,29 @@ static BlockArgument getLoaded(KernelOp kernel, Operation *op) {
 }
 
 namespace {
-/// What loads may be moved in front of.
+/// What loads may be moved in front of: the first ops, since something that
+/// stops loads, that touch a channel and that wait for what is received.
 struct Front {
-  /// The first op that touches a channel since something that stops loads.
-  Operation *first = nullptr;
-  /// Whether something has been received since.
-  bool received = false;
+  Operation *first = nullptr, *wait = nullptr;
   int64_t heldWords = 0;
 };
 } // namespace
 
 /// Notes that `op` is to be crossed; false: no load may cross it.
 static bool cross(KernelOp kernel, Operation *op, Front &front) {
-  bool crosses = true, touches = false;
+  bool crosses = true, touches = false, waits = false;
   op->walk([&](Operation *inner) {
     Value channel = getTouchedChannel(inner);
     touches |= bool(channel);
-    front.received |= isPoll(inner);
+    waits |= isPoll(inner);
     bool isControl = isa<scf::IfOp, scf::ForOp, scf::YieldOp>(inner);
     crosses &= channel ? isHidden(kernel, channel)
                        : isQuiet(inner) || isPlainLoad(inner) || isControl;
   });
   if (crosses && touches && !front.first)
     front.first = op;
+  if (crosses && waits && !front.wait)
+    front.wait = op;
   return crosses;
 }
 
@@ -196,20 +196,23 @@ static bool collectNeeded(Operation *op, Operation *first,
 }
 
 static void hoistLoad(Front &front, Operation *load, BlockArgument argument) {
+  // What is sent is loaded first; what only this rank uses need not be there
+  // before the first wait, and would take the way to memory from it.
   bool isPeers = isa<WindowType>(argument.getType());
   auto type = dyn_cast<VectorType>(load->getResult(0).getType());
-  if (!front.first || !type || (front.received && isPeers))
+  Operation *place = isPeers ? front.first : front.wait;
+  if (!place || !type || (front.wait && isPeers))
     return;
   int64_t words = llvm::divideCeil(
       type.getNumElements() * type.getElementTypeBitWidth(), 32);
   SmallVector<Operation *> needed;
   if (front.heldWords + words > maxHeldWords ||
-      !collectNeeded(load, front.first, needed))
+      !collectNeeded(load, place, needed))
     return;
   front.heldWords += words;
   for (Operation *op : needed)
-    op->moveBefore(front.first);
-  load->moveBefore(front.first);
+    op->moveBefore(place);
+  load->moveBefore(place);
 }
 
 static void hoistLoadsIn(KernelOp kernel, Block &block) {

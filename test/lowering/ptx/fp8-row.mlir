@@ -1,7 +1,8 @@
 // REQUIRES: ptxas
 // RUN: %python %S/sweep.py %ptxas %s --each "ranks=4 blocks=4 check=false" --each "threads=128 cluster=8|threads=128 cluster=8 count-arrivals=false|threads=128 cluster=8 chip=sm_100|threads=1024|threads=256 chip=sm_80" | FileCheck %s
 // RUN: comms-translate --comms-to-ptx %s --gpu="ranks=4 blocks=4 check=false algorithm=one_shot protocol=lamport threads=128 cluster=8" \
-// RUN:   | FileCheck %s --check-prefix=PTX
+// RUN:   | tee %t | FileCheck %s --check-prefix=PTX
+// RUN: FileCheck %s --check-prefix=ORDER < %t
 // CHECK: 5 variants assemble
 
 // RMSNorm with rows in fp8: neither reduction awaits the other, so that there is one exchange: one arrival, one
@@ -22,6 +23,20 @@
 // PTX:         div.rn.f32
 // PTX-COUNT-4: cvt.rn.satfinite.e4m3x2.f32
 // PTX:         barrier.cluster.arrive.relaxed.aligned
+
+// What is sent is loaded and sent before the weight is loaded, which comes while this rank waits; and one thread
+// computes and stores the scale after all have stored their parts of the row.
+// ORDER-LABEL: .entry rms(
+// ORDER:         ld.global.v4.b32
+// ORDER-NOT:     ld.global.v4.b32
+// ORDER-COUNT-4: st.relaxed.sys.global.v4.b32
+// ORDER-NOT:     ld.relaxed
+// ORDER:         ld.global.v4.b32
+// ORDER-COUNT-4: ld.relaxed.sys.global.v4.b32
+// ORDER:         st.global.v4.b16
+// ORDER:         div.rn.f32
+// ORDER:         rcp.rn.f32
+// ORDER:         st.global.b32
 
 comms.kernel @rms(%x: !comms.window<4x8192xbf16>, %weight: memref<8192xbf16>, %y: memref<4x8192xf8E4M3FN>,
                   %scale: memref<4x1xf32>) {
