@@ -182,7 +182,7 @@ bool Prover::isAtMostByBounds(const Sum &sum, int64_t limit, Value value,
 bool Prover::isAtMostByFacts(const Sum &sum, int64_t limit, Value value,
                              int64_t factor, int replacements) {
   return llvm::any_of(facts, [&](const Sum &fact) {
-    auto it = fact.terms.find(value);
+    const auto *it = fact.terms.find(value);
     if (it == fact.terms.end() ||
         factor == std::numeric_limits<int64_t>::min() ||
         (it->second > 0) == (factor > 0) || factor % it->second != 0)

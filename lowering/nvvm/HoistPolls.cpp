@@ -13,8 +13,8 @@
 // down behind the polls.
 //
 // The wait for the start of a cluster's other CTAs moves down to where threads
-// meet first. A plain load of a window may move up across what is sent through a
-// channel, whose memory no argument of the user shares; one of what only this
+// meet first. A plain load of a window may move up across what is sent through
+// a channel, whose memory no argument of the user shares; one of what only this
 // rank uses moves, where it stands behind a wait for what is received, in front
 // of that, but no further: what is sent comes first.
 //

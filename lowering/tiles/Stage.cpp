@@ -288,7 +288,7 @@ bool Planner::canPassDeferred(const Touch &touch) const {
 
 bool Planner::isReducedInOpenStage(Value value) const {
   Operation *op = value.getDefiningOp();
-  return op && isa<RowReduceOp>(op) && stage->members.contains(op);
+  return isa_and_nonnull<RowReduceOp>(op) && stage->members.contains(op);
 }
 
 bool Planner::needsOpenStage(Operation *op) const {
@@ -296,7 +296,7 @@ bool Planner::needsOpenStage(Operation *op) const {
     if (isReducedInOpenStage(operand))
       return true;
     Operation *source = operand.getDefiningOp();
-    if (source && isa<BroadcastRowOp>(source) &&
+    if (isa_and_nonnull<BroadcastRowOp>(source) &&
         isReducedInOpenStage(source->getOperand(0)))
       return true;
   }

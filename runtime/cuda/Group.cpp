@@ -286,10 +286,11 @@ void CudaGroup::meetAtEnd(double seconds) {
 }
 
 bool CudaGroup::isKept() const {
-  return getpid() != process || llvm::any_of(kernels, [](const CudaGroupKernel &kernel) {
-    return llvm::any_of(kernel.sets,
-                        [](const ChannelSet &set) { return set.capture; });
-  });
+  return getpid() != process ||
+         llvm::any_of(kernels, [](const CudaGroupKernel &kernel) {
+           return llvm::any_of(
+               kernel.sets, [](const ChannelSet &set) { return set.capture; });
+         });
 }
 
 void CudaGroup::awaitIdle() {

@@ -302,10 +302,10 @@ bool isInterrupted();
 /// Whether anybody would be asked.
 bool canBeInterrupted();
 
-/// Ends a group, by `end`, where nobody may wait, as where garbage is collected.
-/// On the CPU that is at once; on a GPU a thread does it when all ranks let go
-/// of the group, unless the process ends before. What graphs may launch is kept
-/// to the process's end.
+/// Ends a group, by `end`, where nobody may wait, as where garbage is
+/// collected. On the CPU that is at once; on a GPU a thread does it when all
+/// ranks let go of the group, unless the process ends before. What graphs may
+/// launch is kept to the process's end.
 void drop(Group &group, std::function<void()> end);
 
 /// Collective. The store is used during the call alone.

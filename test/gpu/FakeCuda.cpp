@@ -730,10 +730,9 @@ END FAKE(StreamBeginCapture, CUstream stream,
 auto *graph = new Graph{++captures, {}};
 capturing.insert(graph);
 reinterpret_cast<Stream *>(stream)->capture = graph;
-END FAKE(StreamEndCapture, CUstream stream,
-         CUgraph *graph) std::lock_guard lock(mutex);
-auto *own =
-    std::exchange(reinterpret_cast<Stream *>(stream)->capture, nullptr);
+END FAKE(StreamEndCapture, CUstream stream, CUgraph *graph) std::lock_guard
+    lock(mutex);
+auto *own = std::exchange(reinterpret_cast<Stream *>(stream)->capture, nullptr);
 capturing.erase(own);
 if (own->isInvalid)
   return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
