@@ -833,6 +833,10 @@ WorkPtr Self::transfer(
       c10::intrusive_ptr<c10d::Backend>::reclaim_copy(this));
   Transfer side(sends, rank_, peer, tag, tensor);
   call->delegated = [=, this](c10d::Backend &gloo) {
+    // Only now: torch leaves a batch open in which a call is refused.
+    TORCH_CHECK(peer != rank_, name, ": rank ", peer,
+                " is this one, and Gloo joins no rank with itself: copy the "
+                "tensor");
     Tensors list{tensor};
     WorkPtr begun = carry(gloo, list, peer, side.fitting());
     return transfersOnCpu.watch(

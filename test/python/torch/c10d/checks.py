@@ -544,6 +544,15 @@ def bad_arguments(rank: int, size: int) -> list[str]:
     ]
 
 
+def send_to_oneself(rank: int, size: int) -> str:
+    ones = torch.ones(4)
+    pair = [dist.P2POp(dist.isend, ones, rank), dist.P2POp(dist.irecv, torch.empty(4), rank)]
+    said = error_of(lambda: [work.wait() for work in dist.batch_isend_irecv(pair)])
+    dist.all_reduce(ones)
+    close(ones, torch.full((4,), float(size)))
+    return said
+
+
 def still_usable(rank: int, size: int) -> None:
     """A call that was refused leaves the group as it was."""
     bad_arguments(rank, size)

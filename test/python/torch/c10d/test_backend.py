@@ -83,6 +83,12 @@ def seconds(world: World) -> int:
     return 20 if world.tensors == "cpu" else 4
 
 
+@pytest.mark.cpu_alone("NCCL sends to oneself")
+def test_a_send_to_oneself_is_refused(world: World) -> None:
+    for rank, said in enumerate(world.run(checks.send_to_oneself)):
+        assert f"rank {rank} is this one" in said and "copy the tensor" in said, said
+
+
 def test_sizes_that_differ_are_named_on_every_rank(world: World) -> None:
     for rank, text in enumerate(world.run(checks.mismatched, timeout=seconds(world))):
         assert "9 x " in text and "8 x " in text and "rank 1" in text, f"rank {rank}: {text}"
