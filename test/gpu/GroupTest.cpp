@@ -137,6 +137,20 @@ public:
     return stream;
   }
 
+  /// A graph of one launch.
+  CUgraphExec captureLaunch(CUstream stream) {
+    const cuda::Driver &cu = cuda::getDevice(*group).driver();
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    if (cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL))
+      leave("no capture");
+    leaveIf(launch(stream));
+    if (cu.StreamEndCapture(stream, &graph) ||
+        cu.GraphInstantiate(&exec, graph, 0))
+      leave("no graph");
+    return exec;
+  }
+
   /// The error that the next launch ends in.
   std::string failure() {
     fill(99);
@@ -783,14 +797,7 @@ TEST_F(GroupTest, WhatGraphsLaunchIsKept) {
     const cuda::Driver &cu = cuda::getDevice(*me.group).driver();
     CUstream stream = me.makeStream();
     GroupKernel *captured = me.kernel;
-    if (cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL))
-      return "no capture";
-    me.leaveIf(me.launch(stream));
-    CUgraph graph = nullptr;
-    CUgraphExec exec = nullptr;
-    if (cu.StreamEndCapture(stream, &graph) ||
-        cu.GraphInstantiate(&exec, graph, 0))
-      return "no graph";
+    CUgraphExec exec = me.captureLaunch(stream);
     // Prepared twice: the first discard takes nothing away.
     me.prepare();
     me.leaveIf(me.group->discard(*captured));
@@ -860,14 +867,7 @@ TEST_F(GroupTest, WhatGraphsMayLaunchIsNotDropped) {
     me.start();
     const cuda::Driver &cu = cuda::getDevice(*me.group).driver();
     CUstream stream = me.makeStream();
-    if (cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL))
-      return "no capture";
-    me.leaveIf(me.launch(stream));
-    CUgraph graph = nullptr;
-    CUgraphExec exec = nullptr;
-    if (cu.StreamEndCapture(stream, &graph) ||
-        cu.GraphInstantiate(&exec, graph, 0))
-      return "no graph";
+    CUgraphExec exec = me.captureLaunch(stream);
     if (dropped(me, std::chrono::milliseconds(300)))
       return "the group has ended";
     me.fill(3);
