@@ -60,7 +60,8 @@ def group_of(name: str, device: int = -1) -> capi.Group:
     with _making.setdefault((name, device), threading.Lock()):
         known = _groups.get((name, device))
         if known is None or known[0] is not process_group:
-            _library.commsir_torch_forget(name.encode())
+            if known is not None:  # Of an earlier process group of that name.
+                _library.commsir_torch_forget(name.encode())
             known = _groups[(name, device)] = (process_group, _make_group(process_group, name, device))
         return known[1]
 
