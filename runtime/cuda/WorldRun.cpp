@@ -33,7 +33,8 @@ llvm::Error World::Impl::upload(WorldRank &rank) {
               return rank.kernel->launch(stream);
             }))
       return error;
-  return cu.check(cu.CtxSynchronize(), "copying to the GPU");
+  // Of the context it would end what a world of the same GPU captures.
+  return cu.check(cu.StreamSynchronize(nullptr), "copying to the GPU");
 }
 
 llvm::Error World::Impl::download(WorldRank &rank) {

@@ -80,6 +80,8 @@ struct Graph {
   unsigned long long id = 0;
   std::vector<Launch> launches;
   bool isInvalid = false;
+  /// Whose stream it is captured from.
+  CUcontext context = nullptr;
 };
 
 struct Stream {
@@ -88,6 +90,7 @@ struct Stream {
   /// State of a kernel that runs until it is aborted, or null.
   volatile uint64_t *running = nullptr;
   bool forever = false;
+  CUcontext context = nullptr;
 };
 
 struct Event {
@@ -119,6 +122,9 @@ std::atomic<bool> runsForever{false};
 thread_local std::vector<CUcontext> contexts;
 thread_local CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
+/// The thread's current context, or null.
+CUcontext current() { return contexts.empty() ? nullptr : contexts.back(); }
+
 bool fails(const char *function) {
   std::string what = environment("COMMSIR_FAKE_FAIL");
   size_t space = what.find(' ');
@@ -127,8 +133,7 @@ bool fails(const char *function) {
   if (space == std::string::npos)
     return true;
   uintptr_t device = std::strtoull(what.c_str() + space, nullptr, 10);
-  return !contexts.empty() &&
-         reinterpret_cast<uintptr_t>(contexts.back()) == device + 1;
+  return reinterpret_cast<uintptr_t>(current()) == device + 1;
 }
 
 /// Functions that work on the current context, or on something of it that they
@@ -530,15 +535,15 @@ END FAKE(CtxPopCurrent, CUcontext *context) if (
     contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
 *context = contexts.back();
 contexts.pop_back();
-END FAKE(CtxGetCurrent, CUcontext *context) *context = contexts.empty()
-                                                           ? nullptr
-                                                           : contexts.back();
+END FAKE(CtxGetCurrent, CUcontext *context) *context = current();
 END FAKE(CtxSetCurrent, CUcontext context) contexts.assign(1, context);
 END FAKE(CtxSynchronize) std::lock_guard lock(mutex);
-// Whatever the thread's mode, as on an H200.
+// Whatever the thread's mode, as on an H200; those of other GPUs go on.
+bool ended = false;
 for (Graph *graph : capturing)
-  graph->isInvalid = true;
-if (!capturing.empty())
+  if (graph->context == current())
+    ended = graph->isInvalid = true;
+if (ended)
   return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 END FAKE(CtxEnablePeerAccess, CUcontext, unsigned) END
     FAKE(ModuleLoadDataEx, CUmodule *module, const void *, unsigned,
@@ -718,6 +723,7 @@ if (mapped == MAP_FAILED)
 END FAKE(IpcCloseMemHandle, CUdeviceptr)
 END FAKE(StreamCreate, CUstream *stream,
          unsigned) *stream = reinterpret_cast<CUstream>(new Stream);
+reinterpret_cast<Stream *>(*stream)->context = current();
 END FAKE(StreamDestroy,
          CUstream stream) delete reinterpret_cast<Stream *>(stream);
 END FAKE(StreamQuery,
@@ -727,9 +733,9 @@ if (s.forever || (s.running && !*s.running))
 END FAKE(StreamSynchronize, CUstream)
 END FAKE(StreamBeginCapture, CUstream stream,
          CUstreamCaptureMode) std::lock_guard lock(mutex);
-auto *graph = new Graph{++captures, {}};
-capturing.insert(graph);
-reinterpret_cast<Stream *>(stream)->capture = graph;
+auto *own = reinterpret_cast<Stream *>(stream);
+own->capture = new Graph{++captures, {}, false, own->context};
+capturing.insert(own->capture);
 END FAKE(StreamEndCapture, CUstream stream, CUgraph *graph) std::lock_guard
     lock(mutex);
 auto *own = std::exchange(reinterpret_cast<Stream *>(stream)->capture, nullptr);
