@@ -81,34 +81,25 @@ void commsir_set_interrupt(int (*check)(void)) { group::setInterrupt(check); }
 // Making groups
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// A store that a caller has made.
-class CallerStore : public group::Store {
-public:
-  explicit CallerStore(const commsir_store &store) : store(store) {}
-  llvm::Error set(llvm::StringRef key, llvm::StringRef value) override {
-    if (store.set(store.self, key.str().c_str(), value.data(), value.size()))
-      return group::makeError(group::GroupError::Kind::Usage,
-                              "the store did not take key '" + key + "'");
-    return llvm::Error::success();
-  }
-  llvm::Expected<std::string> get(llvm::StringRef key,
-                                  double timeout) override {
-    void *data = nullptr;
-    size_t bytes = 0;
-    if (store.get(store.self, key.str().c_str(), timeout, &data, &bytes))
-      return group::makeError(group::GroupError::Kind::Peer,
-                              "the store did not give key '" + key +
-                                  "': is every rank running?");
-    std::string value(static_cast<const char *>(data), bytes);
-    std::free(data);
-    return value;
-  }
+llvm::Error capi::CallerStore::set(llvm::StringRef key, llvm::StringRef value) {
+  if (store.set(store.self, key.str().c_str(), value.data(), value.size()))
+    return group::makeError(group::GroupError::Kind::Usage,
+                            "the store did not take key '" + key + "'");
+  return llvm::Error::success();
+}
 
-private:
-  const commsir_store store;
-};
-} // namespace
+llvm::Expected<std::string> capi::CallerStore::get(llvm::StringRef key,
+                                                   double timeout) {
+  void *data = nullptr;
+  size_t bytes = 0;
+  if (store.get(store.self, key.str().c_str(), timeout, &data, &bytes))
+    return group::makeError(group::GroupError::Kind::Peer,
+                            "the store did not give key '" + key +
+                                "': is every rank running?");
+  std::string value(static_cast<const char *>(data), bytes);
+  std::free(data);
+  return value;
+}
 
 static commsir_status hand(llvm::Expected<std::unique_ptr<group::Group>> made,
                            commsir_group **out) {
@@ -138,7 +129,7 @@ commsir_status commsir_group_create(const commsir_group_options *options,
   return guard([&] {
     if (!options || !store || !store->get || !store->set || !group)
       return isNull("an argument of commsir_group_create");
-    CallerStore adapter(*store);
+    capi::CallerStore adapter(*store);
     return create(options, adapter, group);
   });
 }
@@ -198,7 +189,7 @@ commsir_status commsir_group_shrink(commsir_group *group,
   return guard([&] {
     if (!group || !survivors || !store || !store->get || !store->set || !out)
       return isNull("an argument of commsir_group_shrink");
-    CallerStore adapter(*store);
+    capi::CallerStore adapter(*store);
     return hand(group->group->shrink({survivors, count}, adapter), out);
   });
 }

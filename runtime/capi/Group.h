@@ -32,6 +32,17 @@ struct commsir_group {
 };
 
 namespace commsir::capi {
+/// A store that a caller has made.
+class CallerStore : public group::Store {
+public:
+  explicit CallerStore(const commsir_store &store) : store(store) {}
+  llvm::Error set(llvm::StringRef key, llvm::StringRef value) override;
+  llvm::Expected<std::string> get(llvm::StringRef key, double timeout) override;
+
+private:
+  const commsir_store store;
+};
+
 /// The status of a group's error, which it notes.
 commsir_status reportGroup(llvm::Error error);
 } // namespace commsir::capi

@@ -208,6 +208,65 @@ COMMSIR_API commsir_status commsir_read_signal(commsir_group *, int64_t cell,
 COMMSIR_API commsir_status commsir_reset_signal(commsir_group *, int64_t cell,
                                                 void *stream);
 
+/*===----------------------------------------------------------------------===*\
+|* Sends and receives between processes of one host, on the CPU
+|* (runtime/group/PointToPoint.h). Nothing is collective, and any thread may
+|* call.
+\*===----------------------------------------------------------------------===*/
+
+typedef struct commsir_p2p commsir_p2p;
+typedef struct commsir_transfer commsir_transfer;
+
+/* One rank of `ranks` that use the same `name`. `store` is used until
+ * commsir_p2p_destroy, from any thread; `get` with a timeout of 0 does not
+ * wait. */
+COMMSIR_API commsir_status commsir_p2p_create(const char *name, int64_t rank,
+                                              int64_t ranks,
+                                              const commsir_store *store,
+                                              commsir_p2p **p2p);
+/* What peers have not taken by now is lost, and all transfers are over, which
+ * may be freed later.
+ * COMMSIR_DEADLOCK: the store has been asked, and does not answer for seconds;
+ * it has to stay until the process ends. */
+COMMSIR_API commsir_status commsir_p2p_destroy(commsir_p2p *);
+/* Ends all transfers, also on the other side. */
+COMMSIR_API commsir_status commsir_p2p_abort(commsir_p2p *, const char *reason);
+/* The same in an orderly way, as at the end of a program; COMMSIR_DEADLOCK as
+ * of commsir_p2p_destroy. */
+COMMSIR_API commsir_status commsir_p2p_leave(commsir_p2p *);
+/* Whether `peer` (-1: every rank) can be sent to, the same on both sides. Waits
+ * at most `timeout` seconds until it has called commsir_p2p_create. */
+COMMSIR_API commsir_status commsir_p2p_reaches(commsir_p2p *, int64_t peer,
+                                               double timeout, int *reached);
+
+/* `what` says what the data is: the same on both sides, or both fail
+ * (COMMSIR_DISAGREE), as does what follows between them. */
+typedef struct {
+  /* Receive: -1 is any rank. */
+  int64_t peer, tag;
+  void *data;
+  size_t bytes;
+  const char *what;
+} commsir_message;
+/* Do not wait. The data stays where it is until the transfer is over. */
+COMMSIR_API commsir_status commsir_p2p_send(commsir_p2p *,
+                                            const commsir_message *,
+                                            commsir_transfer **);
+COMMSIR_API commsir_status commsir_p2p_receive(commsir_p2p *,
+                                               const commsir_message *,
+                                               commsir_transfer **);
+/* A send is done when its message has been taken. COMMSIR_DEADLOCK: the other
+ * side has not come within `timeout` seconds, and the transfer is given up, or
+ * it is gone. */
+COMMSIR_API commsir_status commsir_transfer_wait(commsir_transfer *,
+                                                 double timeout);
+/* Whether it is done, or has failed. */
+COMMSIR_API int commsir_transfer_is_over(commsir_transfer *);
+/* Who has sent what was received. */
+COMMSIR_API int64_t commsir_transfer_source(commsir_transfer *);
+/* The transfer goes on. */
+COMMSIR_API void commsir_transfer_free(commsir_transfer *);
+
 /* A plain collective; elements are counted as in runtime/group/Collective.h.
  * `type` is MLIR's name ("bf16"), `op` "all_reduce", `reduction` "sum" or "".
  * `stream`: a cudaStream_t, or null on the CPU. */

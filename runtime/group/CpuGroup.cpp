@@ -10,6 +10,7 @@
 #include "runtime/Version.h"
 #include "runtime/group/CpuKernel.h"
 #include "runtime/group/Meeting.h"
+#include "runtime/group/Process.h"
 #include "runtime/jit/Cache.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -155,18 +156,6 @@ void CpuGroup::layOut() {
   world.free[0] = world.arenaBytes;
 }
 
-/// What tells one host from another, and one container.
-static std::string describeHost() {
-  std::string text;
-  if (auto id = llvm::MemoryBuffer::getFile("/proc/sys/kernel/random/boot_id"))
-    text = (*id)->getBuffer().trim().str();
-  char link[64];
-  ssize_t length = ::readlink("/proc/self/ns/pid", link, sizeof link);
-  if (length > 0)
-    text += " " + std::string(link, length);
-  return text;
-}
-
 /// What a rank says of itself. Ranks each compile, or load, the kernels that
 /// they run together: of another build these may keep to another protocol, and
 /// wait for each other in vain.
@@ -216,7 +205,8 @@ static llvm::Expected<std::string> agreeOnKey(const GroupOptions &options,
                          note(value.takeError());
                          return std::nullopt;
                        },
-                       isInterrupted};
+                       isInterrupted,
+                       {}};
   Met met =
       Meeting(std::move(keys), options.rank, options.ranks, options.timeout)
           .hold(describeBuild());
@@ -290,17 +280,6 @@ llvm::Error CpuGroup::attach(Store &store) {
     return makeError(Kind::Usage, "the memory that rank 0 has announced is "
                                   "none of this group");
   return llvm::Error::success();
-}
-
-/// A file that can be read from once the process has ended, whether or not its
-/// parent knows.
-static int openProcess(int process) {
-  return static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
-}
-
-static bool hasEnded(int file) {
-  pollfd look = {file, POLLIN, 0};
-  return ::poll(&look, 1, 0) == 1;
 }
 
 llvm::Error CpuGroup::watchPeers() {
@@ -440,61 +419,20 @@ void CpuGroup::abort(llvm::StringRef reason) {
 
 /// Whether the process of `rank` has ended.
 bool CpuGroup::isGone(int64_t rank) const {
-  if (rank == settings.rank)
-    return false;
-  bool isWatched = static_cast<size_t>(rank) < processes.size();
-  if (isWatched && processes[rank] >= 0)
-    return hasEnded(processes[rank]);
   int process = seat(rank).process.load();
-  if (!process)
-    return false;
-  int file = openProcess(process);
-  if (file < 0) // Of kernels without such files a dead child lives on, unread.
-    return errno == ESRCH || (::kill(process, 0) != 0 && errno == ESRCH);
-  bool ended = hasEnded(file);
-  ::close(file);
-  return ended;
+  return rank != settings.rank && process &&
+         hasEnded(process, processFile(rank));
 }
 
-/// How a process has ended, as wait() has it; -1: that cannot be known any
-/// more.
-static int findStatus(int process, int file) {
-  // Who has not been waited for is still to be seen.
-  if (auto stat = llvm::MemoryBuffer::getFileAsStream(
-          "/proc/" + number(process) + "/stat")) {
-    llvm::StringRef text = (*stat)->getBuffer().trim();
-    llvm::StringRef rest = text.substr(text.rfind(')') + 1).ltrim();
-    int status = -1;
-    if ((rest.starts_with("Z") || rest.starts_with("X")) &&
-        !rest.rsplit(' ').second.getAsInteger(10, status))
-      return status;
-  }
-  // As linux/pidfd.h of 6.15 has it: PIDFD_GET_INFO, with PIDFD_INFO_EXIT.
-  struct {
-    uint64_t mask, cgroup;
-    uint32_t ids[11];
-    int32_t status;
-  } info = {1 << 3, 0, {}, 0};
-  static_assert(sizeof info == 64);
-  if (file >= 0 && ::ioctl(file, _IOWR(0xFF, 11, info), &info) == 0 &&
-      info.mask & (1 << 3))
-    return info.status;
-  return -1;
+/// By which the process of `rank` is watched, or -1.
+int CpuGroup::processFile(int64_t rank) const {
+  return static_cast<size_t>(rank) < processes.size() ? processes[rank] : -1;
 }
 
 /// Of a rank whose process has ended.
 std::string CpuGroup::whyDead(int64_t rank) const {
-  int process = seat(rank).process.load();
-  bool isWatched = static_cast<size_t>(rank) < processes.size();
-  int status = findStatus(process, isWatched ? processes[rank] : -1);
-  std::string how;
-  if (status >= 0 && WIFSIGNALED(status))
-    how = ", by signal " + number(WTERMSIG(status)) + " (" +
-          ::strsignal(WTERMSIG(status)) + ")";
-  else if (status >= 0)
-    how = ", with exit status " + number(WEXITSTATUS(status));
-  return "rank " + number(rank) + " (process " + number(process) +
-         ") has died" + how;
+  return "rank " + number(rank) + " " +
+         describeDeath(seat(rank).process.load(), processFile(rank));
 }
 
 /// The step of `place` of that number, if it is still remembered.
@@ -901,7 +839,8 @@ llvm::Error CpuGroup::release(void *base) {
   if (it == windows.end() || it->second.adopted)
     return makeError(Kind::Usage, "release of memory that is no window of "
                                   "this group, or was released before");
-  std::string text = "release " + std::to_string(it->second.bytes) + " bytes";
+  std::string text = "release window " + std::to_string(it->second.number) +
+                     " of " + std::to_string(it->second.bytes) + " bytes";
   if (llvm::Error error = begin(world, llvm::xxh3_64bits(text), text))
     return error;
   if (llvm::Error error = meet(world))

@@ -154,6 +154,7 @@ private:
   bool isForked() const;
   bool findTrouble(const Party &party);
   bool isGone(int64_t rank) const;
+  int processFile(int64_t rank) const;
   void breakUp(GroupError::Kind kind, std::string message,
                Life life = Life::Failed, uint64_t hurtIn = 0);
   void disagree(const Party &party, std::string message);

@@ -65,7 +65,6 @@ CpuKernel::CpuKernel(CpuGroup &group, Party &party,
   for (const jit::ArgInfo &info : code->args())
     if (!info.hidden)
       visible.push_back(info);
-  launchText = "launch of kernel @" + name().str();
 }
 
 llvm::Expected<std::unique_ptr<CpuKernel>>
@@ -230,21 +229,46 @@ llvm::Error CpuKernel::bind(llvm::ArrayRef<Argument> arguments) {
       continue;
     if (llvm::Error error = bindOne(i, argument))
       return error;
-    // All ranks take a window at the same place.
-    if (info.kind == jit::ArgKind::Window)
-      places = places * 31 +
-               (static_cast<char *>(argument.data) -
-                group.findWindow(argument.data, 0)->own) +
-               1;
+    // All ranks take the same window, at the same place.
+    if (info.kind == jit::ArgKind::Window) {
+      auto [window, from] = placeOf(argument);
+      places = (places * 31 + window) * 31 + from + 1;
+    }
   }
   return llvm::Error::success();
+}
+
+/// Number of an argument's window, and the offset in it.
+std::pair<uint64_t, uint64_t>
+CpuKernel::placeOf(const Argument &argument) const {
+  const CpuGroup::Window &window = *group.findWindow(argument.data, 0);
+  return {window.number, static_cast<char *>(argument.data) - window.own};
+}
+
+/// What peers are told of a launch. The text is made where that is new.
+const std::string &CpuKernel::describe(llvm::ArrayRef<Argument> arguments) {
+  if (!launchText.empty() && places == describedPlaces)
+    return launchText;
+  describedPlaces = places;
+  launchText = "launch of kernel @" + name().str();
+  const char *before = " with ";
+  for (auto [info, argument] : llvm::zip_equal(visible, arguments)) {
+    if (info.kind != jit::ArgKind::Window || isOurs(info))
+      continue;
+    auto [window, from] = placeOf(argument);
+    launchText += before + info.name + " in window " + number(window);
+    if (from)
+      launchText += " from byte " + number(from) + " on";
+    before = ", ";
+  }
+  return launchText;
 }
 
 llvm::Error CpuKernel::launch(llvm::ArrayRef<Argument> arguments) {
   if (llvm::Error error = bind(arguments))
     return error;
   if (!group.announced)
-    group.announcedText = launchText;
+    group.announcedText = describe(arguments);
   if (llvm::Error error = group.begin(party,
                                       group.announced * 0x9e3779b97f4a7c15 +
                                           uint64_t(offset) * 3 + places,

@@ -41,6 +41,8 @@ private:
   CpuKernel(CpuGroup &group, Party &party,
             std::unique_ptr<jit::Kernel> compiled, int64_t blocks);
   llvm::Error bind(llvm::ArrayRef<Argument> arguments);
+  std::pair<uint64_t, uint64_t> placeOf(const Argument &argument) const;
+  const std::string &describe(llvm::ArrayRef<Argument> arguments);
   llvm::Error bindOne(size_t number, const Argument &argument);
   uint64_t digest() const;
   uint64_t barrierBytes() const;
@@ -71,7 +73,7 @@ private:
   std::vector<std::array<char, 16>> scalars;
   int64_t epoch = 0;
   bool isKept = false;
-  uint64_t places = 0;
+  uint64_t places = 0, describedPlaces = 0;
   /// Of launches that the caller has announced as nothing else.
   std::string launchText;
 };

@@ -71,6 +71,17 @@ public:
       : store(std::move(store)), rank(rank), ranks(ranks), timeout(timeout),
         begun(Clock::now()), number(draw()) {}
 
+  /// A number that nobody has used before.
+  static std::string draw() {
+    static const char digits[] = "0123456789abcdef";
+    std::random_device random;
+    std::string text;
+    for (int word = 0; word < 2; ++word)
+      for (uint32_t bits = random(), i = 0; i < 8; ++i, bits >>= 4)
+        text += digits[bits & 15];
+    return text;
+  }
+
   /// Collective. `says` is for all ranks to read.
   Met hold(const std::string &says) {
     if (ranks == 1)
@@ -86,16 +97,6 @@ private:
     std::string greeted, number, says;
     bool here = false;
   };
-
-  static std::string draw() {
-    static const char digits[] = "0123456789abcdef";
-    std::random_device random;
-    std::string text;
-    for (int word = 0; word < 2; ++word)
-      for (uint32_t bits = random(), i = 0; i < 8; ++i, bits >>= 4)
-        text += digits[bits & 15];
-    return text;
-  }
 
   static std::string textOf(int64_t value) { return std::to_string(value); }
 

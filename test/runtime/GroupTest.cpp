@@ -116,6 +116,45 @@ TEST(GroupTest, KernelsUseWindowsSignalsAndBlocks) {
     });
 }
 
+/// All ranks have to take the same window, at the same place.
+TEST(GroupTest, OtherWindowsAreNamed) {
+  for (bool isOffset : {false, true})
+    runRanks(2, [&](Member &member) {
+      std::array<float *, 2> windows = {};
+      for (float *&window : windows)
+        window =
+            static_cast<float *>(llvm::cantFail(member.group->allocate(256)));
+      group::KernelRequest request;
+      request.source = ring;
+      auto kernel = member.group->prepare(request);
+      if (!kernel)
+        return member.complain(llvm::toString(kernel.takeError()));
+      std::vector<float> in(16);
+      float *used =
+          isOffset ? windows[0] + 4 * member.rank : windows[member.rank];
+      group::Argument arguments[] = {{used, 64}, {in.data(), 64}, {nullptr, 0}};
+      llvm::Error error = member.group->launch(**kernel, arguments, nullptr);
+      if (isOffset)
+        member.expect(std::move(error), Kind::Disagree,
+                      {"rank 0: launch of kernel @", "in window 1\n",
+                       "in window 1 from byte 16 on"});
+      else
+        member.expect(std::move(error), Kind::Disagree,
+                      {"in window 1", "in window 2"});
+    });
+}
+
+TEST(GroupTest, OtherWindowsAreNotReleased) {
+  runRanks(2, [&](Member &member) {
+    std::array<void *, 2> windows = {};
+    for (void *&window : windows)
+      window = llvm::cantFail(member.group->allocate(256));
+    member.expect(
+        member.group->release(windows[member.rank]), Kind::Disagree,
+        {"release window 1 of 256 bytes", "release window 2 of 256 bytes"});
+  });
+}
+
 TEST(GroupTest, ProcessesCompileOnce) {
   runRanks(4, [&](Member &member) {
     group::KernelRequest request;

@@ -41,7 +41,7 @@ NOT_RUN: list[NotRun] = [
     NotRun("README.md", " comms.all_reduce …", "figure"),
     NotRun("Python.md", "make wheel", "long", by="test/python/package/CMakeLists.txt", words=("wheel",)),
     NotRun("Python.md", "pip install", "install"),
-    NotRun("Torch.md", "commsir: rank 0: all_reduce", "quoted", by="runtime/group/CpuGroup.cpp", words=("has died",)),
+    NotRun("Torch.md", "commsir: rank 0: all_reduce", "quoted", by="runtime/group/Process.cpp", words=("has died",)),
     NotRun(
         "Torch.md",
         "torchrun --standalone",

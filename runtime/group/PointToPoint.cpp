@@ -1,0 +1,916 @@
+//===- PointToPoint.cpp - Sends and receives on the CPU -------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two ranks find each other by these keys of the store, below the name of the
+// group, where NUMBER is one that a rank draws:
+//
+//   here/RANK      "NUMBER HOST", once a rank has begun
+//   to/RANK/PEER   what PEER says to RANK: "NUMBER NUMBER PROCESS FILE BYTES",
+//                  its own number, RANK's as PEER has read it, its segment
+//
+// A store may hold what earlier groups of the name have left. Who is answered
+// with its own number is answered by its peer, and not by one of those.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/group/PointToPoint.h"
+
+#include "runtime/group/Meeting.h"
+#include "runtime/group/Process.h"
+#include "runtime/group/Shared.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cstring>
+
+#include <sched.h>
+#include <unistd.h>
+
+using namespace commsir;
+using namespace commsir::group;
+using Kind = GroupError::Kind;
+using std::chrono::microseconds;
+
+static constexpr uint64_t kMail = 0x6C69616D736D6F63;
+/// Of a ring, and of what is copied before the other side is told: both copy at
+/// the same time, in their caches.
+static constexpr uint64_t kRingBytes = uint64_t(1) << 20, kPiece = uint64_t(128)
+                                                                   << 10;
+static constexpr uint64_t kLine = 64;
+static constexpr size_t kWhatBytes = 48;
+/// As of waits of kernels (CpuGroup.cpp).
+static constexpr unsigned kLooks = 64, kYields = 3;
+/// How often a wait looks whether peers live, and asks whether to end.
+static constexpr std::chrono::milliseconds kPeriod(20);
+/// Pauses between looks into the store.
+static constexpr microseconds kShortest(100), kLongest(5000);
+/// How long the end waits for who looks into the store.
+static constexpr std::chrono::seconds kLastAnswer(2);
+/// How often the thread looks whether anybody waits in its place.
+static constexpr std::chrono::milliseconds kStandBy(2);
+
+/// Of a message, in the ring.
+struct group::Envelope {
+  uint64_t bytes;
+  int64_t tag;
+  char what[kWhatBytes];
+};
+static_assert(sizeof(Envelope) == kLine);
+
+/// At the start of a rank's segment.
+struct alignas(64) group::Office {
+  uint64_t magic;
+  char number[40];
+  std::atomic<Life> life;
+  char reason[kReasonBytes];
+  /// What sleepers of the rank wait at, and how many sleep.
+  alignas(64) std::atomic<uint32_t> bell;
+  std::atomic<uint32_t> sleepers;
+};
+
+/// From one rank; in bytes, from the beginning.
+struct alignas(64) group::Ring {
+  /// By the sender.
+  std::atomic<uint64_t> written;
+  /// By the receiver.
+  alignas(64) std::atomic<uint64_t> read;
+  /// Nothing goes between the two any more, for a reason that was written
+  /// before.
+  std::atomic<uint32_t> refused;
+  std::atomic<Kind> kind;
+  char why[kReasonBytes];
+};
+
+Office &PointToPoint::officeOf(const Segment &segment) const {
+  return *reinterpret_cast<Office *>(segment.data());
+}
+
+Ring &PointToPoint::ringOf(const Segment &segment, int64_t source) const {
+  return reinterpret_cast<Ring *>(segment.data() + sizeof(Office))[source];
+}
+
+static uint64_t ringsOf(int64_t ranks) {
+  return llvm::alignTo(sizeof(Office) + ranks * sizeof(Ring), 4096);
+}
+
+char *PointToPoint::bytesOf(const Segment &segment, int64_t source) const {
+  return segment.data() + ringsOf(ranks) + source * kRingBytes;
+}
+
+static std::string named(int64_t rank) {
+  return "rank " + std::to_string(rank);
+}
+
+//===----------------------------------------------------------------------===//
+// Beginning and end
+//===----------------------------------------------------------------------===//
+
+PointToPoint::PointToPoint(int64_t rank, int64_t ranks,
+                           std::unique_ptr<Store> store)
+    : rank(rank), ranks(ranks), store(std::move(store)), process(::getpid()),
+      peers(ranks) {}
+
+llvm::Expected<std::unique_ptr<PointToPoint>>
+PointToPoint::create(const std::string &name, int64_t rank, int64_t ranks,
+                     std::unique_ptr<Store> store) {
+  if (ranks < 1 || rank < 0 || rank >= ranks)
+    return makeError(Kind::Usage, llvm::formatv("{0} is not one of {1} ranks",
+                                                named(rank), ranks));
+  std::unique_ptr<PointToPoint> made(
+      new PointToPoint(rank, ranks, std::move(store)));
+  if (llvm::Error error = made->announce(name))
+    return std::move(error);
+  return std::move(made);
+}
+
+llvm::Error PointToPoint::announce(const std::string &name) {
+  prefix = "commsir/" + name + "/sends/";
+  number = Meeting::draw();
+  peers[rank].number = number;
+  peers[rank].host = describeHost();
+  return store->set(prefix + "here/" + std::to_string(rank),
+                    number + " " + peers[rank].host);
+}
+
+bool PointToPoint::isForked() const { return ::getpid() != process; }
+
+PointToPoint::~PointToPoint() {
+  if (isForked()) {
+    // The parent's thread is not there to be joined, or to leave its wait.
+    new (&attendant) std::thread();
+    new (&changed) std::condition_variable();
+    for (Peer &peer : peers)
+      if (peer.processFile >= 0)
+        ::close(peer.processFile);
+    return;
+  }
+  llvm::consumeError(leave());
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    over = true;
+    changed.notify_all();
+  }
+  wakeOwn();
+  if (attendant.joinable())
+    attendant.join();
+  for (Peer &peer : peers)
+    if (peer.processFile >= 0)
+      ::close(peer.processFile);
+}
+
+/// Ends all transfers. Only the first reason counts.
+void PointToPoint::stop(Life life, const std::string &reason) {
+  if (isForked())
+    return;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!stopped.empty())
+    return;
+  stopped = reason;
+  if (own.data()) {
+    putText(officeOf(own).reason, kReasonBytes, reason);
+    officeOf(own).life.store(life, std::memory_order_release);
+  }
+  for (int64_t peer = 0; peer < ranks; ++peer)
+    if (peer != rank)
+      breakOff(peer, stopped, Kind::Aborted);
+  failReceives(Kind::Aborted, stopped);
+  for (const Peer &peer : peers)
+    wakePeer(peer);
+  wakeOwn();
+}
+
+void PointToPoint::abort(llvm::StringRef reason) {
+  stop(Life::Aborted, named(rank) + " has given up: " +
+                          (reason.empty() ? "it was aborted" : reason.str()));
+}
+
+llvm::Error PointToPoint::leave() {
+  stop(Life::Left, named(rank) + " has left the group");
+  if (isForked())
+    return llvm::Error::success();
+  // Nobody asks it any more who has not begun to.
+  std::unique_lock<std::timed_mutex> asking(storeMutex, kLastAnswer);
+  if (asking)
+    return llvm::Error::success();
+  return makeError(Kind::Peer, "the store does not answer");
+}
+
+//===----------------------------------------------------------------------===//
+// Finding peers
+//===----------------------------------------------------------------------===//
+
+/// Whether a peer is to be found, and is not yet.
+bool PointToPoint::isLookedFor(int64_t other) const {
+  const Peer &peer = peers[other];
+  return other != rank && !peer.segment.data() && peer.broken.empty() &&
+         (!peer.sends.empty() || isWanted(other));
+}
+
+/// Looks into the store for peers, without the lock: a store may not answer for
+/// long. One thread does.
+void PointToPoint::findPeers() {
+  std::unique_lock<std::timed_mutex> asking(storeMutex, std::try_to_lock);
+  if (!asking)
+    return;
+  Clock::time_point now = Clock::now();
+  for (int64_t other = 0; other < ranks; ++other) {
+    std::string greeted;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      Peer &peer = peers[other];
+      if (!stopped.empty() || !isLookedFor(other) || now < peer.nextLook)
+        continue;
+      peer.nextLook = now + peer.pause;
+      peer.pause = std::min(2 * peer.pause, kLongest);
+      greeted = peer.number;
+    }
+    greet(other, greeted);
+    auto record = store->get(
+        llvm::formatv("{0}to/{1}/{2}", prefix, rank, other).str(), 0);
+    std::lock_guard<std::mutex> lock(mutex);
+    peers[other].number = greeted;
+    if (!record)
+      llvm::consumeError(record.takeError());
+    else if (peers[other].broken.empty())
+      attach(other, *record);
+  }
+}
+
+/// Reads who the peer is, and tells it who this rank is if it has not heard.
+void PointToPoint::greet(int64_t other, std::string &greeted) {
+  auto said = store->get(prefix + "here/" + std::to_string(other), 0);
+  if (!said)
+    return llvm::consumeError(said.takeError());
+  llvm::StringRef drawn = llvm::StringRef(*said).split(' ').first;
+  if (greeted == drawn)
+    return;
+  SegmentName name = own.name();
+  std::string record = llvm::formatv("{0} {1} {2} {3} {4}", number, drawn,
+                                     name.process, name.file, name.bytes);
+  llvm::Error error = store->set(
+      llvm::formatv("{0}to/{1}/{2}", prefix, other, rank).str(), record);
+  // Else it is said again at the next look.
+  if (!error)
+    greeted = drawn.str();
+  llvm::consumeError(std::move(error));
+}
+
+/// Opens the peer's segment, if the peer has answered.
+void PointToPoint::attach(int64_t other, llvm::StringRef record) {
+  Peer &peer = peers[other];
+  llvm::SmallVector<llvm::StringRef> parts;
+  record.split(parts, ' ');
+  SegmentName name;
+  if (parts.size() != 5 || parts[0] != peer.number || parts[1] != number ||
+      parts[2].getAsInteger(10, name.process) ||
+      parts[3].getAsInteger(10, name.file) ||
+      parts[4].getAsInteger(10, name.bytes))
+    return;
+  auto opened = Segment::open(name);
+  if (!opened) {
+    std::string why = llvm::toString(opened.takeError());
+    int pid = static_cast<int>(name.process);
+    bool isDead = hasEnded(pid, -1);
+    return breakOff(other,
+                    named(other) + (isDead ? " " + describeDeath(pid, -1)
+                                           : " is not there: " + why),
+                    Kind::Peer);
+  }
+  const Office &office = officeOf(*opened);
+  if (name.bytes != own.size() || office.magic != kMail ||
+      office.number != llvm::StringRef(peer.number))
+    return;
+  peer.segment = std::move(*opened);
+  peer.process = static_cast<int>(name.process);
+  peer.processFile = openProcess(peer.process);
+}
+
+/// Reads where a rank is; why not.
+std::string PointToPoint::readHost(int64_t other, std::string &host) {
+  std::lock_guard<std::timed_mutex> asking(storeMutex);
+  auto here = store->get(prefix + "here/" + std::to_string(other), 0);
+  if (!here)
+    return llvm::toString(here.takeError());
+  host = llvm::StringRef(*here).split(' ').second.str();
+  return "";
+}
+
+llvm::Expected<bool> PointToPoint::reaches(int64_t peer, double seconds) {
+  if (peer >= ranks || peer < -1)
+    return makeError(Kind::Usage, llvm::formatv("there is no {0} among {1}",
+                                                named(peer), ranks));
+  auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
+  bool reached = true;
+  for (int64_t one = peer < 0 ? 0 : peer; one < (peer < 0 ? ranks : peer + 1);
+       ++one) {
+    std::string host;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      host = peers[one].host;
+    }
+    auto pause = kShortest;
+    while (host.empty()) {
+      std::string said = readHost(one, host);
+      if (!host.empty())
+        break;
+      if (isInterrupted())
+        return makeError(Kind::Aborted, "interrupted while it waited for " +
+                                            named(one) + " to begin");
+      if (Clock::now() >= deadline)
+        return makeError(Kind::Peer,
+                         llvm::formatv("{0} has not begun in {1} s ({2})",
+                                       named(one), seconds, said));
+      std::this_thread::sleep_for(pause);
+      pause = std::min(2 * pause, kLongest);
+    }
+    std::lock_guard<std::mutex> lock(mutex);
+    if (peers[one].host.empty())
+      peers[one].host = host;
+    reached &= host == peers[rank].host;
+  }
+  return reached;
+}
+
+//===----------------------------------------------------------------------===//
+// Out
+//===----------------------------------------------------------------------===//
+
+/// Puts as much of the first message into the ring as fits.
+bool PointToPoint::pushFirst(int64_t other) {
+  Peer &peer = peers[other];
+  Transfer &first = *peer.sends.front();
+  Ring &ring = ringOf(peer.segment, rank);
+  const uint64_t before = peer.written;
+  char *bytes = bytesOf(peer.segment, rank);
+  auto room = [&] {
+    return kRingBytes -
+           (peer.written - ring.read.load(std::memory_order_acquire));
+  };
+  if (!peer.hasBegun) {
+    if (room() < kLine)
+      return false;
+    Envelope envelope = {first.message.bytes, first.message.tag, {}};
+    putText(envelope.what, kWhatBytes, first.message.what);
+    std::memcpy(bytes + peer.written % kRingBytes, &envelope, kLine);
+    peer.written += kLine;
+    peer.hasBegun = true;
+    peer.sentOfFirst = 0;
+  }
+  while (peer.sentOfFirst < first.message.bytes) {
+    uint64_t left = first.message.bytes - peer.sentOfFirst,
+             at = peer.written % kRingBytes,
+             most = std::min({left, room(), kPiece, kRingBytes - at});
+    if (!most)
+      break;
+    std::memcpy(
+        bytes + at,
+        static_cast<const char *>(first.message.data) + peer.sentOfFirst, most);
+    peer.sentOfFirst += most;
+    peer.written += llvm::alignTo(most, kLine);
+    ring.written.store(peer.written, std::memory_order_release);
+    wakePeer(peer);
+  }
+  if (peer.sentOfFirst < first.message.bytes)
+    return peer.written != before;
+  ring.written.store(peer.written, std::memory_order_release);
+  wakePeer(peer);
+  first.end = peer.written;
+  peer.untaken.push_back(std::move(peer.sends.front()));
+  peer.sends.pop_front();
+  peer.hasBegun = false;
+  return true;
+}
+
+bool PointToPoint::push(int64_t other) {
+  Peer &peer = peers[other];
+  bool moved = false;
+  while (!peer.sends.empty() && pushFirst(other))
+    moved = true;
+  uint64_t taken =
+      ringOf(peer.segment, rank).read.load(std::memory_order_acquire);
+  while (!peer.untaken.empty() && peer.untaken.front()->end <= taken) {
+    finish(*peer.untaken.front());
+    peer.untaken.pop_front();
+    moved = true;
+  }
+  return moved;
+}
+
+//===----------------------------------------------------------------------===//
+// In
+//===----------------------------------------------------------------------===//
+
+/// The first receive that a message is for; null: there is none.
+TransferPtr PointToPoint::match(int64_t source, int64_t tag) {
+  for (auto it = receives.begin(); it != receives.end(); ++it) {
+    const Message &message = (*it)->message;
+    if ((message.peer != source && message.peer != -1) || message.tag != tag)
+      continue;
+    TransferPtr found = std::move(*it);
+    receives.erase(it);
+    return found;
+  }
+  return nullptr;
+}
+
+/// Somebody looks for what that rank may send.
+bool PointToPoint::isWanted(int64_t source) const {
+  return llvm::any_of(receives, [&](const TransferPtr &receive) {
+    return receive->message.peer == source || receive->message.peer == -1;
+  });
+}
+
+/// Tells both sides why nothing goes between them any more.
+void PointToPoint::refuse(int64_t other, std::string why, Kind kind) {
+  if (peers[other].segment.data()) {
+    Ring &ring = ringOf(own, other);
+    putText(ring.why, kReasonBytes, why);
+    ring.kind.store(kind, std::memory_order_relaxed);
+    ring.refused.store(1, std::memory_order_release);
+    wakePeer(peers[other]);
+  }
+  breakOff(other, std::move(why), kind);
+}
+
+static bool fits(const Message &receive, llvm::StringRef what, uint64_t bytes) {
+  return receive.what == what && receive.bytes == bytes;
+}
+
+/// Begins to take the message whose envelope has come; false: it stays, or
+/// nothing comes any more.
+bool PointToPoint::open(int64_t source, const Envelope &envelope) {
+  Peer &peer = peers[source];
+  Incoming made;
+  made.what = envelope.what;
+  made.tag = envelope.tag;
+  made.bytes = made.left = envelope.bytes;
+  made.receive = match(source, envelope.tag);
+  if (!made.receive && !isWanted(source))
+    return false;
+  if (!made.receive) {
+    made.aside.resize(envelope.bytes);
+    made.to = made.aside.data();
+  } else if (fits(made.receive->message, made.what, made.bytes)) {
+    made.to = static_cast<char *>(made.receive->message.data);
+  } else {
+    std::string why = llvm::formatv(
+        "{0} sends {1} to {2}, which receives {3} (tag {4}). Send and receive "
+        "tensors of one type and size",
+        named(source), made.what, named(rank), made.receive->message.what,
+        made.tag);
+    fail(made.receive, Kind::Disagree, why);
+    refuse(source, std::move(why), Kind::Disagree);
+    return false;
+  }
+  peer.incoming = std::move(made);
+  peer.read += kLine;
+  return true;
+}
+
+/// A message is here whole.
+void PointToPoint::close(int64_t source) {
+  Incoming message = std::move(*peers[source].incoming);
+  peers[source].incoming.reset();
+  if (message.receive) {
+    message.receive->message.peer = source;
+    finish(*message.receive);
+    return;
+  }
+  message.receive = match(source, message.tag);
+  if (message.receive)
+    deliver(source, message, message.receive);
+  else
+    aside.push_back({source, std::move(message)});
+}
+
+/// Copies what was put aside. Its sender has gone on: this side alone fails
+/// where it is not what was asked for, and the sender with what follows.
+void PointToPoint::deliver(int64_t source, Incoming &message,
+                           const TransferPtr &receive) {
+  if (fits(receive->message, message.what, message.bytes)) {
+    std::memcpy(receive->message.data, message.aside.data(), message.bytes);
+    receive->message.peer = source;
+    finish(*receive);
+    return;
+  }
+  std::string why = llvm::formatv(
+      "{0} has sent {1} to {2}, which receives {3} (tag {4}). Send and receive "
+      "tensors of one type and size",
+      named(source), message.what, named(rank), receive->message.what,
+      message.tag);
+  fail(receive, Kind::Disagree, why);
+  refuse(source, std::move(why), Kind::Disagree);
+}
+
+/// Whether a message that was put aside is for this receive.
+bool PointToPoint::takeAside(const TransferPtr &receive) {
+  auto it = llvm::find_if(aside, [&](const Aside &one) {
+    return one.message.tag == receive->message.tag &&
+           (receive->message.peer == -1 || receive->message.peer == one.source);
+  });
+  if (it == aside.end())
+    return false;
+  Aside found = std::move(*it);
+  aside.erase(it);
+  deliver(found.source, found.message, receive);
+  return true;
+}
+
+bool PointToPoint::pull(int64_t source) {
+  Peer &peer = peers[source];
+  Ring &ring = ringOf(own, source);
+  const char *bytes = bytesOf(own, source);
+  bool moved = false;
+  while (peer.broken.empty()) {
+    uint64_t here = ring.written.load(std::memory_order_acquire) - peer.read;
+    if (!peer.incoming) {
+      Envelope envelope;
+      if (here < kLine)
+        break;
+      std::memcpy(&envelope, bytes + peer.read % kRingBytes, kLine);
+      if (!open(source, envelope))
+        break;
+      here -= kLine;
+    }
+    Incoming &message = *peer.incoming;
+    uint64_t at = peer.read % kRingBytes,
+             most = std::min({message.left, here, kPiece, kRingBytes - at});
+    if (most) {
+      std::memcpy(message.to + (message.bytes - message.left), bytes + at,
+                  most);
+      message.left -= most;
+      peer.read += llvm::alignTo(most, kLine);
+    } else if (message.left) {
+      break;
+    }
+    moved = true;
+    // The sender's end first: it may go on while this side does.
+    bool isWhole = !message.left;
+    ring.read.store(peer.read, std::memory_order_release);
+    wakePeer(peer);
+    if (isWhole)
+      close(source);
+  }
+  return moved;
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
+
+/// Moves what can be moved; whether anything was.
+bool PointToPoint::progress() {
+  bool moved = false;
+  for (int64_t other = 0; other < ranks && open_; ++other) {
+    Peer &peer = peers[other];
+    if (other == rank || !peer.broken.empty() || !peer.segment.data())
+      continue;
+    const Ring &theirs = ringOf(peer.segment, rank);
+    if (theirs.refused.load(std::memory_order_acquire)) {
+      breakOff(other, theirs.why, theirs.kind.load(std::memory_order_relaxed));
+      moved = true;
+      continue;
+    }
+    moved |= push(other);
+    moved |= pull(other);
+  }
+  if (std::exchange(hasFinished, false))
+    wakeOwn();
+  return moved;
+}
+
+void PointToPoint::end(Transfer &transfer, Transfer::State state) {
+  transfer.state.store(state, std::memory_order_release);
+  --open_;
+  hasFinished = true;
+}
+
+void PointToPoint::finish(Transfer &transfer) { end(transfer, Transfer::Done); }
+
+void PointToPoint::fail(const TransferPtr &transfer, Kind kind,
+                        llvm::StringRef why) {
+  if (transfer->isOver())
+    return;
+  transfer->kind = kind;
+  transfer->why = why.str();
+  end(*transfer, Transfer::Failed);
+}
+
+/// Those of any rank, too.
+void PointToPoint::failReceives(Kind kind, llvm::StringRef why) {
+  for (const TransferPtr &one : receives)
+    fail(one, kind, why);
+  receives.clear();
+}
+
+/// Ends all that goes between the two.
+void PointToPoint::breakOff(int64_t other, std::string why, Kind kind) {
+  Peer &peer = peers[other];
+  if (peer.broken.empty()) {
+    peer.broken = std::move(why);
+    peer.kind = kind;
+  }
+  auto lose = [&](const TransferPtr &one) {
+    fail(one, peer.kind, peer.broken);
+  };
+  llvm::for_each(peer.sends, lose);
+  llvm::for_each(peer.untaken, lose);
+  if (peer.incoming && peer.incoming->receive)
+    lose(peer.incoming->receive);
+  receives.remove_if([&](const TransferPtr &one) {
+    if (one->message.peer != other)
+      return false;
+    lose(one);
+    return true;
+  });
+  peer.sends.clear();
+  peer.untaken.clear();
+  peer.incoming.reset();
+  peer.hasBegun = false;
+  wakeOwn();
+}
+
+/// Whether peers are there: what has come from those that are not is taken
+/// before.
+void PointToPoint::examine() {
+  int64_t gone = 0;
+  std::string last;
+  for (int64_t other = 0; other < ranks; ++other) {
+    Peer &peer = peers[other];
+    if (other == rank)
+      continue;
+    if (!peer.broken.empty()) {
+      ++gone;
+      last = peer.broken;
+      continue;
+    }
+    if (!peer.segment.data())
+      continue;
+    const Office &office = officeOf(peer.segment);
+    Life life = office.life.load(std::memory_order_acquire);
+    std::string why;
+    if (life != Life::Member)
+      why = office.reason;
+    else if (hasEnded(peer.process, peer.processFile))
+      why = named(other) + " " + describeDeath(peer.process, peer.processFile);
+    if (why.empty())
+      continue;
+    progress();
+    if (life == Life::Aborted || !peer.sends.empty() || !peer.untaken.empty() ||
+        peer.incoming || llvm::any_of(receives, [&](const TransferPtr &one) {
+          return one->message.peer == other;
+        }))
+      breakOff(other, why, life == Life::Aborted ? Kind::Aborted : Kind::Peer);
+    ++gone;
+    last = why;
+  }
+  // Nobody is left for those of any rank.
+  if (gone + 1 < ranks)
+    return;
+  failReceives(Kind::Peer, last);
+}
+
+//===----------------------------------------------------------------------===//
+// Sleeping and waking
+//===----------------------------------------------------------------------===//
+
+static void ring(Office &office) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (office.sleepers.load(std::memory_order_relaxed) == 0)
+    return;
+  office.bell.fetch_add(1, std::memory_order_release);
+  wakeAt(office.bell, 1);
+}
+
+void PointToPoint::wakePeer(const Peer &peer) {
+  if (peer.segment.data())
+    ring(officeOf(peer.segment));
+}
+
+void PointToPoint::wakeOwn() {
+  if (own.data())
+    ring(officeOf(own));
+}
+
+bool PointToPoint::look(const Transfer &transfer) {
+  if (transfer.isOver())
+    return true;
+  std::lock_guard<std::mutex> lock(mutex);
+  progress();
+  return transfer.isOver();
+}
+
+/// Sleeps until somebody wakes this rank, unless there is something to move or
+/// `transfer` is over.
+void PointToPoint::doze(const Transfer *transfer, microseconds most) {
+  Office &office = officeOf(own);
+  office.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  uint32_t seen = office.bell.load(std::memory_order_acquire);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  bool awake = over;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    awake |= progress() || (transfer ? transfer->isOver() : !open_);
+    // Peers that are not found yet wake nobody.
+    for (int64_t other = 0; other < ranks; ++other)
+      if (isLookedFor(other))
+        most = std::min(most, peers[other].pause);
+  }
+  if (!awake)
+    sleepAt(office.bell, seen, 1, most.count());
+  office.sleepers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+/// Somebody else moves messages from now on, as long as nobody waits. It is not
+/// told of each one: mostly it is awake.
+void PointToPoint::attend() {
+  if (!attendant.joinable())
+    attendant = std::thread([this] { run(); });
+  else if (isIdle)
+    changed.notify_all();
+}
+
+void PointToPoint::run() {
+  std::unique_lock<std::mutex> lock(mutex);
+  Clock::time_point examined = Clock::now();
+  while (!over) {
+    isIdle = !open_;
+    if (isIdle)
+      changed.wait(lock, [&] { return over || open_; });
+    isIdle = false;
+    // Whoever has begun a transfer mostly waits for it next.
+    changed.wait_for(lock, kStandBy, [&] { return over.load(); });
+    while (open_ && !waiting && !over) {
+      lock.unlock();
+      findPeers();
+      doze(nullptr, kPeriod);
+      lock.lock();
+      if (Clock::now() - examined < kPeriod)
+        continue;
+      examined = Clock::now();
+      examine();
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+llvm::Error PointToPoint::check(const Message &message, bool sends) const {
+  if (isForked())
+    return makeError(Kind::Usage, "this process was forked after the group was "
+                                  "made: only the parent is a member");
+  if (message.peer == rank)
+    return makeError(Kind::Usage, named(rank) + " is this one: copy the data");
+  if (message.peer >= ranks || message.peer < (sends ? 0 : -1))
+    return makeError(Kind::Usage, llvm::formatv("there is no {0} among {1}",
+                                                named(message.peer), ranks));
+  if (message.what.size() >= kWhatBytes)
+    return makeError(Kind::Usage, "'" + message.what + "' is too long");
+  return llvm::Error::success();
+}
+
+llvm::Expected<TransferPtr> PointToPoint::begin(Message message, bool sends) {
+  if (llvm::Error error = check(message, sends))
+    return std::move(error);
+  TransferPtr made(new Transfer(std::move(message), sends));
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!stopped.empty())
+    return makeError(Kind::Aborted, stopped);
+  if (!own.data()) {
+    auto segment = Segment::create(ringsOf(ranks) + ranks * kRingBytes);
+    if (!segment)
+      return segment.takeError();
+    own = std::move(*segment);
+    officeOf(own).magic = kMail;
+    putText(officeOf(own).number, sizeof(Office::number), number);
+    officeOf(own).life.store(Life::Member, std::memory_order_release);
+  }
+  ++open_;
+  int64_t peer = made->message.peer;
+  if (!sends && takeAside(made))
+    return made;
+  if (peer >= 0 && !peers[peer].broken.empty()) {
+    fail(made, peers[peer].kind, peers[peer].broken);
+    return made;
+  }
+  if (sends)
+    peers[peer].sends.push_back(made);
+  else
+    receives.push_back(made);
+  progress();
+  if (!made->isOver())
+    attend();
+  return made;
+}
+
+llvm::Expected<TransferPtr> PointToPoint::send(Message message) {
+  return begin(std::move(message), /*sends=*/true);
+}
+
+llvm::Expected<TransferPtr> PointToPoint::receive(Message message) {
+  return begin(std::move(message), /*sends=*/false);
+}
+
+llvm::Error PointToPoint::outcome(const Transfer &transfer) const {
+  if (transfer.state.load(std::memory_order_acquire) == Transfer::Failed)
+    return makeError(transfer.kind, transfer.why);
+  return llvm::Error::success();
+}
+
+bool PointToPoint::test(const Transfer &transfer) {
+  return isForked() || look(transfer);
+}
+
+std::string PointToPoint::describe(const Transfer &transfer) const {
+  const Message &message = transfer.message;
+  return llvm::formatv(
+      "{0} of {1} {2} {3} (tag {4})", transfer.sends ? "send" : "receive",
+      message.what, transfer.sends ? "to" : "from",
+      message.peer < 0 ? std::string("any rank") : named(message.peer),
+      message.tag);
+}
+
+/// Takes a transfer back. In the middle of a message its other side is told.
+void PointToPoint::giveUp(Transfer &transfer) {
+  auto isIt = [&](const TransferPtr &one) { return one.get() == &transfer; };
+  TransferPtr kept;
+  auto take = [&](auto &list) {
+    if (auto it = llvm::find_if(list, isIt); it != list.end()) {
+      kept = *it;
+      list.erase(it);
+    }
+  };
+  take(receives);
+  for (int64_t other = 0; other < ranks && !kept; ++other) {
+    Peer &peer = peers[other];
+    bool isHalf =
+        (peer.incoming && isIt(peer.incoming->receive)) ||
+        (peer.hasBegun && !peer.sends.empty() && isIt(peer.sends.front()));
+    if (isHalf)
+      return refuse(other,
+                    named(rank) + " gave up in the middle of a " +
+                        describe(transfer),
+                    Kind::Peer);
+    take(peer.sends);
+    take(peer.untaken);
+  }
+  if (kept)
+    fail(kept, Kind::Peer, "it was given up");
+}
+
+llvm::Error PointToPoint::wait(Transfer &transfer, double seconds) {
+  if (isForked())
+    return makeError(Kind::Usage, "this process was forked after the group was "
+                                  "made: only the parent is a member");
+  struct Waiting {
+    explicit Waiting(std::atomic<int> &count) : count(count) { ++count; }
+    ~Waiting() { --count; }
+    std::atomic<int> &count;
+  } scope(waiting);
+  for (unsigned i = 0; i < kLooks + kYields; ++i) {
+    if (look(transfer))
+      return outcome(transfer);
+    if (i < kLooks)
+      __builtin_ia32_pause();
+    else
+      ::sched_yield();
+  }
+  Clock::time_point begun = Clock::now(), asked = begun;
+  while (!look(transfer)) {
+    Clock::time_point now = Clock::now();
+    double left = seconds - std::chrono::duration<double>(now - begun).count();
+    bool isInterruption = false;
+    if (now - asked >= kPeriod || left <= 0) {
+      asked = now;
+      isInterruption = isInterrupted();
+      std::lock_guard<std::mutex> lock(mutex);
+      examine();
+      if (transfer.isOver())
+        break;
+      std::string what = describe(transfer);
+      if (isInterruption || left <= 0)
+        giveUp(transfer);
+      if (isInterruption)
+        return makeError(Kind::Aborted, "interrupted in a " + what);
+      if (left <= 0)
+        return makeError(Kind::Peer,
+                         llvm::formatv("Timed out waiting {0:f1} s for a {1}: "
+                                       "the other side has not come",
+                                       seconds, what));
+    }
+    findPeers();
+    auto most = std::chrono::duration_cast<microseconds>(kPeriod);
+    doze(&transfer,
+         std::min(most, microseconds(static_cast<int64_t>(left * 1e6) + 1)));
+  }
+  return outcome(transfer);
+}

@@ -1,0 +1,226 @@
+//===- PointToPoint.h - Sends and receives on the CPU -----------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Messages between two ranks on one host, with tags, as MPI has them. Nothing
+// here is collective: two ranks find each other in the store when the one sends
+// and the other receives, whatever the rest does.
+//
+// Each rank has a segment, with a ring of bytes for each rank that sends to it.
+// A message is an envelope and its data, in pieces as they fit. Those of one
+// sender are received in the order in which they were sent, tag by tag; one
+// that nobody looks for stays in the ring, and is put aside when somebody looks
+// for another behind it. A send is done when its message has been taken.
+//
+// Both sides of a message say what it is ("4 x float32"). Where that is not the
+// same nothing is copied, and both sides fail, as does all that follows between
+// them: who got what would be a guess.
+//
+// Who waits moves all messages of its rank; a thread does while nobody waits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_GROUP_POINTTOPOINT_H
+#define COMMSIR_RUNTIME_GROUP_POINTTOPOINT_H
+
+#include "runtime/group/Error.h"
+#include "runtime/group/Group.h"
+#include "runtime/group/Segment.h"
+#include "runtime/group/Shared.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <thread>
+
+namespace commsir::group {
+
+struct Envelope;
+struct Office;
+struct Ring;
+
+/// One side of a message. The data stays where it is until the transfer is
+/// over.
+struct Message {
+  /// Receive: -1 is any rank.
+  int64_t peer = 0;
+  int64_t tag = 0;
+  void *data = nullptr;
+  uint64_t bytes = 0;
+  /// At most 47 bytes.
+  std::string what;
+};
+
+/// A send or a receive that has begun.
+class Transfer {
+public:
+  /// It is done or has failed: nobody touches its data any more.
+  bool isOver() const { return state.load(std::memory_order_acquire) != Open; }
+  /// Of a receive that is done: who has sent.
+  int64_t source() const { return message.peer; }
+
+private:
+  friend class PointToPoint;
+  enum State { Open, Done, Failed };
+  Transfer(Message message, bool sends)
+      : message(std::move(message)), sends(sends) {}
+  Message message;
+  const bool sends;
+  /// Send: where its message ends, once it is in the ring.
+  uint64_t end = 0;
+  std::atomic<State> state{Open};
+  /// Why it failed; written before `state`.
+  GroupError::Kind kind = GroupError::Kind::Usage;
+  std::string why;
+};
+using TransferPtr = std::shared_ptr<Transfer>;
+
+/// All functions may be called from any thread.
+class PointToPoint {
+public:
+  /// One rank of `ranks`, which use the same `name` and nobody else does. The
+  /// store is used as long as the result lives.
+  static llvm::Expected<std::unique_ptr<PointToPoint>>
+  create(const std::string &name, int64_t rank, int64_t ranks,
+         std::unique_ptr<Store> store);
+  ~PointToPoint();
+  PointToPoint(const PointToPoint &) = delete;
+  PointToPoint &operator=(const PointToPoint &) = delete;
+
+  /// Whether `peer` (-1: every rank) shares memory with this rank. Waits at
+  /// most `seconds` until it has called `create`; both sides are told the same.
+  llvm::Expected<bool> reaches(int64_t peer, double seconds);
+
+  /// Do not wait.
+  llvm::Expected<TransferPtr> send(Message message);
+  llvm::Expected<TransferPtr> receive(Message message);
+  /// Waits at most `seconds`, then gives the transfer up.
+  llvm::Error wait(Transfer &transfer, double seconds);
+  /// Whether it is over now.
+  bool test(const Transfer &transfer);
+
+  /// Ends all transfers, here and of peers with this rank.
+  void abort(llvm::StringRef reason);
+  /// The same in an orderly way, as at the end: peers still get what has been
+  /// put into their rings. Fails where the store is still asked, and does not
+  /// answer: it has to stay then, and so has this.
+  llvm::Error leave();
+
+private:
+  using Clock = std::chrono::steady_clock;
+  /// A message on its way in.
+  struct Incoming {
+    std::string what;
+    int64_t tag = 0;
+    uint64_t bytes = 0, left = 0;
+    char *to = nullptr;
+    /// Whose it is; null: it is put aside.
+    TransferPtr receive;
+    std::vector<char> aside;
+  };
+  struct Aside {
+    int64_t source = 0;
+    Incoming message;
+  };
+  struct Peer {
+    /// What tells its process group from others, and its host.
+    std::string number, host;
+    Segment segment;
+    int process = 0, processFile = -1;
+    Clock::time_point nextLook;
+    std::chrono::microseconds pause{100};
+    /// To be put into its ring, in order; the first may be there in part.
+    std::deque<TransferPtr> sends;
+    bool hasBegun = false;
+    uint64_t sentOfFirst = 0, written = 0;
+    /// In its ring, and not all taken.
+    std::deque<TransferPtr> untaken;
+    std::optional<Incoming> incoming;
+    uint64_t read = 0;
+    /// Nothing goes between the two any more; empty: it does.
+    std::string broken;
+    GroupError::Kind kind = GroupError::Kind::Usage;
+  };
+
+  PointToPoint(int64_t rank, int64_t ranks, std::unique_ptr<Store> store);
+  llvm::Error announce(const std::string &name);
+  llvm::Expected<TransferPtr> begin(Message message, bool sends);
+  llvm::Error check(const Message &message, bool sends) const;
+  bool isForked() const;
+  std::string readHost(int64_t other, std::string &host);
+
+  // Without the lock.
+  void findPeers();
+  void greet(int64_t rank, std::string &greeted);
+
+  // With the lock held.
+  bool progress();
+  bool isWanted(int64_t rank) const;
+  bool isLookedFor(int64_t rank) const;
+  void attach(int64_t rank, llvm::StringRef record);
+  bool push(int64_t rank);
+  bool pushFirst(int64_t rank);
+  bool pull(int64_t rank);
+  bool open(int64_t rank, const Envelope &envelope);
+  void close(int64_t rank);
+  TransferPtr match(int64_t source, int64_t tag);
+  bool takeAside(const TransferPtr &receive);
+  void deliver(int64_t source, Incoming &message, const TransferPtr &receive);
+  void refuse(int64_t rank, std::string why, GroupError::Kind kind);
+  void examine();
+  void breakOff(int64_t rank, std::string why, GroupError::Kind kind);
+  void end(Transfer &transfer, Transfer::State state);
+  void finish(Transfer &transfer);
+  void fail(const TransferPtr &transfer, GroupError::Kind kind,
+            llvm::StringRef why);
+  void failReceives(GroupError::Kind kind, llvm::StringRef why);
+  void giveUp(Transfer &transfer);
+  std::string describe(const Transfer &transfer) const;
+
+  llvm::Error outcome(const Transfer &transfer) const;
+  bool look(const Transfer &transfer);
+  void stop(Life life, const std::string &reason);
+  void doze(const Transfer *transfer, std::chrono::microseconds most);
+  void wakePeer(const Peer &peer);
+  void wakeOwn();
+  void attend();
+  void run();
+
+  Office &officeOf(const Segment &segment) const;
+  Ring &ringOf(const Segment &segment, int64_t source) const;
+  char *bytesOf(const Segment &segment, int64_t source) const;
+
+  const int64_t rank, ranks;
+  const std::unique_ptr<Store> store;
+  std::string prefix, number;
+  const int process;
+  Segment own;
+  /// Of the store; taken before the other.
+  std::timed_mutex storeMutex;
+  mutable std::mutex mutex;
+  std::vector<Peer> peers;
+  /// In the order in which they began.
+  std::list<TransferPtr> receives;
+  std::list<Aside> aside;
+  /// Transfers that are not over.
+  int64_t open_ = 0;
+  bool hasFinished = false;
+  /// Why nothing begins any more; empty: it does.
+  std::string stopped;
+
+  // Who moves messages while nobody waits.
+  std::atomic<int> waiting{0};
+  std::thread attendant;
+  std::condition_variable changed;
+  bool isIdle = false;
+  std::atomic<bool> over{false};
+};
+
+} // namespace commsir::group
+
+#endif // COMMSIR_RUNTIME_GROUP_POINTTOPOINT_H
