@@ -470,7 +470,8 @@ public:
   void abandon() override {
     if (!comm || !owned)
       return;
-    std::thread([abort = nccl.CommAbort, comm = comm] {
+    std::thread([abort = nccl.CommAbort, comm = comm, &cu = device->driver()] {
+      OutsideCapture outside(cu);
       abort(comm);
     }).detach();
     comm = nullptr;

@@ -264,11 +264,8 @@ private:
 thread_local bool freesLater = false;
 } // namespace
 
-static void freeNow(const Driver &cu, CUdeviceptr pointer, void *host) {
-  if (host)
-    cu.MemFreeHost(host);
-  else
-    cu.MemFree(pointer);
+static CUresult freeNow(const Driver &cu, CUdeviceptr pointer, void *host) {
+  return host ? cu.MemFreeHost(host) : cu.MemFree(pointer);
 }
 
 void LeftMemory::leave(const Device &device, CUdeviceptr pointer, void *host) {
@@ -291,7 +288,12 @@ void LeftMemory::free(const Device &device) {
     pieces.erase(others, pieces.end());
   }
   for (const Piece &piece : own) {
-    freeNow(device.driver(), piece.pointer, piece.host);
+    if (freeNow(device.driver(), piece.pointer, piece.host)) {
+      // The next one tries again.
+      std::lock_guard lock(mutex);
+      pieces.push_back(piece);
+      continue;
+    }
     device.driver().DevicePrimaryCtxRelease(piece.device);
   }
 }
@@ -300,6 +302,7 @@ void commsir::cuda::freeLaterInThisThread() { freesLater = true; }
 
 void commsir::cuda::freeWhatWasLeft(const Device &device) {
   ContextGuard guard(device.driver(), device.context());
+  OutsideCapture outside(device.driver());
   LeftMemory::get().free(device);
 }
 

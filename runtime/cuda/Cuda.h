@@ -77,6 +77,22 @@ private:
   std::string chip;
 };
 
+/// Lets this thread allocate and copy while some stream is being captured:
+/// what it does is no part of the graph.
+class OutsideCapture {
+public:
+  explicit OutsideCapture(const Driver &cu) : cu(cu) {
+    cu.ThreadExchangeStreamCaptureMode(&mode);
+  }
+  ~OutsideCapture() { cu.ThreadExchangeStreamCaptureMode(&mode); }
+  OutsideCapture(const OutsideCapture &) = delete;
+  OutsideCapture &operator=(const OutsideCapture &) = delete;
+
+private:
+  const Driver &cu;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 /// Number of GPUs of the machine.
 llvm::Expected<int> getDeviceCount();
 

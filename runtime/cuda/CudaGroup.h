@@ -83,22 +83,6 @@ private:
   bool pushed;
 };
 
-/// Lets this thread allocate and copy while some stream is being captured:
-/// what it does is no part of the graph.
-class OutsideCapture {
-public:
-  explicit OutsideCapture(const Driver &cu) : cu(cu) {
-    cu.ThreadExchangeStreamCaptureMode(&mode);
-  }
-  ~OutsideCapture() { cu.ThreadExchangeStreamCaptureMode(&mode); }
-  OutsideCapture(const OutsideCapture &) = delete;
-  OutsideCapture &operator=(const OutsideCapture &) = delete;
-
-private:
-  const Driver &cu;
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
 class CudaGroupKernel final : public group::GroupKernel {
 public:
   llvm::StringRef name() const override { return kernel->name(); }
@@ -309,6 +293,8 @@ private:
   std::optional<bool> isIdle;
   /// Some peer has ended otherwise.
   bool leaving = false;
+  /// Graphs hold one-sided access.
+  bool hasCaptured = false;
 };
 
 } // namespace commsir::cuda

@@ -286,7 +286,7 @@ void CudaGroup::meetAtEnd(double seconds) {
 }
 
 bool CudaGroup::isKept() const {
-  return getpid() != process ||
+  return getpid() != process || hasCaptured ||
          llvm::any_of(kernels, [](const CudaGroupKernel &kernel) {
            return llvm::any_of(
                kernel.sets, [](const ChannelSet &set) { return set.capture; });
@@ -295,6 +295,10 @@ bool CudaGroup::isKept() const {
 
 void CudaGroup::awaitIdle() {
   freeLaterInThisThread();
+  // Whose communicator it is may end it meanwhile, or be in a call of NCCL's:
+  // what hangs on it is lost to the process.
+  if (settings.ncclComm)
+    leaving = true;
   // For the rest of the group's end, too.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   cu.ThreadExchangeStreamCaptureMode(&mode);

@@ -35,6 +35,7 @@ llvm::Error CudaGroup::checkPeer(int64_t peer) {
 llvm::Error CudaGroup::move(void *to, const void *from, size_t bytes,
                             void *stream) {
   Current current(cu, device->context());
+  hasCaptured |= captureOf(stream) != 0;
   return asGroupError(
       cu.check(cu.MemcpyAsync(reinterpret_cast<CUdeviceptr>(to),
                               reinterpret_cast<CUdeviceptr>(from), bytes,
@@ -47,6 +48,7 @@ llvm::Error CudaGroup::signalCell(const CellSignal &signal,
   Current current(cu, device->context());
   auto cell = reinterpret_cast<CUdeviceptr>(signal.cell);
   auto stream = static_cast<CUstream>(streamPointer);
+  hasCaptured |= captureOf(stream) != 0;
   return asGroupError(signal.kind == SignalKind::Set
                           ? signals.set(cell, signal.value, stream)
                           : signals.add(cell, signal.value, stream));
@@ -58,6 +60,7 @@ llvm::Error CudaGroup::waitCell(const CellWait &wait, void *stream) {
   if (wait.timeout > 0)
     return waitOnHost(wait);
   Current current(cu, device->context());
+  hasCaptured |= captureOf(stream) != 0;
   return asGroupError(signals.wait(reinterpret_cast<CUdeviceptr>(wait.cell),
                                    wait.value, wait.kind == WaitKind::Equal,
                                    static_cast<CUstream>(stream)));
