@@ -383,9 +383,22 @@ def end() -> None:
             running.end_all()
 
 
+def timeout_of(group: Any, device: str) -> timedelta | None:
+    """How long calls of a process group wait for peers; None: its backend does not tell."""
+    if hasattr(group, "settings"):
+        return group.settings.timeout  # type: ignore[no-any-return]
+    for backend in ours(group):
+        return _loaded.timeout(backend)  # type: ignore[no-any-return]
+    used = group._get_backend(torch.device(device)) if hasattr(group, "_get_backend") else group
+    return getattr(getattr(used, "options", None), "_timeout", None)
+
+
 def abort(group: Any = None, reason: str = "it was aborted") -> None:
-    """Ends all waits of this rank in a group, which cannot be used afterwards."""
+    """Ends all waits of this rank in a group, which cannot be used afterwards; those of ops and of windows, too."""
     used = dist.distributed_c10d._get_default_group() if group is None else group
+    for name in ("commsir.torch.ops", "commsir.torch.windows"):
+        if module := sys.modules.get(name):
+            module.abort(used, reason)
     if hasattr(used, "abort_because"):
         used.abort_because(reason)
         return

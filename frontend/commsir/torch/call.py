@@ -55,6 +55,8 @@ class Call:
         self.run: Callable[[], None] | None = None
         #: By a backend for all ranks; a send or a receive on a GPU by one for this rank and its peer.
         self.delegated: Callable[[Any], Any] | None = None
+        #: A send or a receive on the CPU, by CommsIR.
+        self.begins: Callable[[], Any] | None = None
         #: Why CommsIR has nothing for the call; empty: it is asked.
         self.reason = ""
         self.sends = False
@@ -73,7 +75,7 @@ class Call:
         """Lets go of tensors, and of copies and calls that hold them."""
         self.inputs, self.outputs, self.kept = [], [], []
         self.before, self.after, self.pack, self.unpack = [], [], [], []
-        self.run = self.delegated = None
+        self.run = self.delegated = self.begins = None
 
     # Checks.
 
@@ -234,7 +236,7 @@ class Call:
         if kind == _R.AVG and not dtype.is_floating_point:
             self.reduction = "sum"
             if result is not None:
-                self.unpack.insert(0, lambda: result.div_(self.ranks, rounding_mode="trunc"))
+                self.unpack.insert(0, lambda: _divide(result, self.ranks))
         element = capi.element_type(dtype)
         if not element:
             self.reason = f"element type {dtype}"
@@ -271,6 +273,19 @@ class Call:
     def describe(self) -> str:
         """As errors name it."""
         return self.recorded().describe()
+
+
+def _divide(sums: torch.Tensor, by: int) -> None:
+    """Integers, rounded to zero. torch divides no unsigned ones of more than 8 bits."""
+    if sums.dtype not in _UNSIGNED or sums.dtype == torch.uint8:
+        sums.div_(by, rounding_mode="trunc")
+    elif sums.dtype != torch.uint64:
+        sums.copy_(sums.to(torch.int64).div(by, rounding_mode="trunc"))
+    else:
+        # The half of a number is no negative one. What is left is below 2 * by.
+        whole = sums.view(torch.int64)
+        most = ((whole >> 1) & torch.iinfo(torch.int64).max).div(by, rounding_mode="trunc") * 2
+        whole.copy_(most + (whole - most * by).div(by, rounding_mode="trunc"))
 
 
 def _turn_top_bit(target: torch.Tensor, source: torch.Tensor) -> None:

@@ -6,7 +6,7 @@ import ctypes
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from commsir._kernel import Kernel
 
 __all__ = [
+    "Callbacks",
     "Collective",
     "CommsIRError",
     "Group",
@@ -221,17 +222,26 @@ def _device(ordinal: int) -> torch.device:
     return torch.device("cpu") if ordinal < 0 else torch.device("cuda", ordinal)
 
 
-class _Callbacks:
+class Callbacks:
     """A store as the C API asks for it; `raised` is what it has raised last. ctypes would drop that, of Ctrl-C, too,
     and answer 0, which means that all is well."""
 
     def __init__(self, store: Any) -> None:
-        self._store = store
+        self.store = store
         self.raised: BaseException | None = None
         self._malloc = ctypes.CDLL(None).malloc
         self._malloc.restype = ctypes.c_void_p
         self._malloc.argtypes = [ctypes.c_size_t]
-        self.face = (_SET(self._put), _GET(self._get))
+        self._face = (_SET(self._put), _GET(self._get))
+
+    def as_store(self) -> ctypes.Structure:
+        """commsir_store, as long as this lives."""
+        put, get = self._face
+        return _Store(None, ctypes.cast(put, ctypes.c_void_p), ctypes.cast(get, ctypes.c_void_p))
+
+    def put(self, key: str, value: bytes) -> None:
+        """As C's `set` does it."""
+        self.store.set(key, value.hex())
 
     def interrupt(self) -> BaseException | None:
         """Ctrl-C and the like: nobody is asked after it."""
@@ -241,7 +251,7 @@ class _Callbacks:
         if self.interrupt():
             return 1
         try:
-            self._store.set(key.decode(), ctypes.string_at(data, size).hex())
+            self.put(key.decode(), ctypes.string_at(data, size))
         except BaseException as error:
             self.raised = error
             return 1
@@ -251,7 +261,7 @@ class _Callbacks:
         if self.interrupt():
             return 1
         try:
-            found = look(self._store, key.decode(), timeout)
+            found = look(self.store, key.decode(), timeout)
             if found is None:
                 return 1
             value = bytes.fromhex(found.decode())
@@ -320,10 +330,9 @@ class Group:
         self.handle, self._process = ctypes.c_void_p(), os.getpid()
         self.library = load(path)
         self.rank, self.size, self.device = rank, size, _device(device)
-        callbacks = _Callbacks(store)
-        put, get = callbacks.face
+        callbacks = Callbacks(store)
         options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None)
-        face = _Store(None, ctypes.cast(put, ctypes.c_void_p), ctypes.cast(get, ctypes.c_void_p))
+        face = callbacks.as_store()
         status = self.library.commsir_group_create(ctypes.byref(options), ctypes.byref(face), ctypes.byref(self.handle))
         if interrupt := callbacks.interrupt():
             self.destroy()
@@ -463,9 +472,12 @@ class Group:
         """The same where other ranks may go on: waits for none."""
         self._end("drop")
 
-    def __del__(self) -> None:
+    # Late at the interpreter's exit the globals of modules are None: it brings its own.
+    def __del__(
+        self, is_finalizing: Callable[[], bool] = sys.is_finalizing, getpid: Callable[[], int] = os.getpid
+    ) -> None:
         # In a child of fork it is the parent's; and who leaves the process has no time for this.
-        if os.getpid() == self._process and not sys.is_finalizing():
+        if not is_finalizing() and getpid() == self._process:
             self.drop()
 
     def _end(self, how: str) -> None:

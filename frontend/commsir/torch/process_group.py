@@ -525,22 +525,28 @@ class ProcessGroup(Running):
         tensor = call.input(given) if sends else call.output(given)
         call.sends, call.root = True, peer
         on_cpu = call.device() == "cpu"
-        call.reason = "tags and any source are matched by Gloo" if on_cpu else "point to point"
+        call.reason = "" if on_cpu else "point to point"
         # Of two the lower one is 0.
         call.delegated = lambda pair: transfer(pair, [tensor], int(self.settings.rank < peer), tag)
         if on_cpu:
             side = Transfer.of(sends, self.settings.rank, peer, tag, tensor)
 
-            def carry(gloo: Any) -> Any:
-                # Only now: torch leaves a batch open in which a call is refused.
+            def check() -> None:
+                # Only when it begins: torch leaves a batch open in which a call is refused.
                 if peer == self.settings.rank:
-                    raise RuntimeError(
-                        f"commsir:{name}: rank {peer} is this one, and Gloo joins no rank with itself: copy the tensor"
-                    )
+                    raise RuntimeError(f"commsir:{name}: rank {peer} is this one: copy the tensor")
+
+            def begin() -> Any:
+                check()
+                assert call.timeout
+                return self._messages.begin(side, tensor, call.timeout, self.abort_because)
+
+            def carry(gloo: Any) -> Any:
+                check()
                 begun = transfer(gloo, [tensor], peer, side.fitting())
                 return self._transfers.watch(side, begun, self._side("cpu").store("transfers"), self.abort_because)
 
-            call.delegated = carry
+            call.begins, call.delegated = begin, carry
         return self._submit(call)
 
     def send(self, tensors: Any, to: int, tag: int = 0) -> Work:

@@ -17,6 +17,7 @@ import torch.distributed
 
 from commsir.torch import backend, capi, counts, flight, transfers
 from commsir.torch.call import Call
+from commsir.torch.messages import Messages
 from commsir.torch.side import Side
 from commsir.torch.work import Work, has_ended
 
@@ -41,7 +42,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         self._coalesced: list[Call] | None = None
         self._recent: deque[flight.Record] = deque(maxlen=flight.limit())
         self._number = self._transfer_number = 0
-        self._transfers = transfers.Transfers()
+        self._messages, self._transfers = Messages(settings), transfers.Transfers()
         #: `device`: of the call that this thread carries out.
         self._carried = threading.local()
         #: Why the group can no longer be used; empty: it can.
@@ -172,7 +173,9 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
     def _run(self, call: Call, device: str) -> None:
         assert call.timeout
         reason = call.reason
-        if not reason and call.steps and self.settings.size > 1:
+        if call.begins:
+            reason = self._messages.why_not(call.root, call.timeout)
+        elif not reason and call.steps and self.settings.size > 1:
             reason = self._side(device).why_not(call, call.timeout)
         path = "commsir" if not reason else "gloo" if device == "cpu" else "nccl"
         counts.count(self.settings.name, call.name, path, reason)
@@ -180,7 +183,10 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         call.record.mark("begun")
         for copy in call.before:
             copy()
-        if not reason:
+        if not reason and call.begins:
+            assert call.work
+            call.work.begun(call.begins(), call.after)
+        elif not reason:
             self._run_own(call, device)
         else:
             self._run_delegated(call, device, reason)
@@ -363,6 +369,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
     def abort_because(self, reason: str) -> None:
         """Ends all waits of this rank."""
         self._ended = self._ended or reason
+        self._messages.abort(reason)
         for side in list(self._sides.values()):
             side.abort(reason)
 
@@ -378,6 +385,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         if self._ended:
             return
         self._ended = "it was destroyed"
+        self._messages.leave()
         for side in self._sides.values():
             side.shut_down()
 
@@ -403,6 +411,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
             # Where that ends no wait, the thread is left to the process's end.
             if not self._stop(_LAST_WAITS):
                 return
+        self._messages.leave()
         for side in self._sides.values():
             side.drop_gloo(leave=aborted)
 

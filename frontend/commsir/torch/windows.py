@@ -46,6 +46,12 @@ def _group(used: Any, device: Any, timeout: float) -> commsir.Group:
     return found
 
 
+def abort(process_group: Any, reason: str) -> None:
+    """Ends the waits of a process group's windows. Any thread."""
+    if found := _groups.get(process_group):
+        found.abort(reason)
+
+
 def window(
     shape: int | tuple[int, ...],
     dtype: torch.dtype | str = torch.float32,

@@ -27,7 +27,8 @@ static constexpr std::chrono::seconds kLastCalls{5}, kLastWaits{2};
 static constexpr std::chrono::microseconds kLook{100};
 
 commsir::torch_c10d::Backend::Backend(Settings given)
-    : c10d::Backend(given.rank, given.size), settings(std::move(given)) {
+    : c10d::Backend(given.rank, given.size), settings(std::move(given)),
+      messages(Messages::announce(settings)) {
   init();
 }
 
@@ -64,6 +65,7 @@ commsir::torch_c10d::Backend::~Backend() {
     side->leak();
     (void)side.release();
   }
+  messages->leak();
 }
 
 c10::intrusive_ptr<c10d::Backend::Options>
@@ -142,7 +144,10 @@ commsir::torch_c10d::Backend::newCall(c10d::OpType type, const char *title,
   call->name = title + sizeof("commsir:") - 1;
   call->timeout = timeout.count() > 0 ? timeout : settings.timeout();
   call->async = async;
-  checkUsable(call->name);
+  // torch leaves a batch open in which a call is refused, and takes all that
+  // come later for parts of it: its end says so.
+  if (!coalesced)
+    checkUsable(call->name);
   return call;
 }
 
@@ -246,8 +251,10 @@ WorkPtr commsir::torch_c10d::Backend::enqueue(CallPtr call,
   WorkPtr work = call->work;
   auto job = [this, call, calls = std::move(calls)] { runOnCpu(call, calls); };
   // A send or receive that only begins holds nobody up.
-  bool here = !call->async || queue.isHere() ||
-              (call->pointToPoint && side(call->device).hasDelegate());
+  bool here =
+      !call->async || queue.isHere() ||
+      (call->pointToPoint && (side(call->device).hasDelegate() ||
+                              messages->knows(static_cast<int>(call->root))));
   if (!here || !queue.runHere(job))
     queue.push(std::move(job));
   else if (isInterrupted()) {
@@ -370,13 +377,17 @@ void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
                                        void *stream) {
   try {
     std::string reason = call.notOwn;
-    if (reason.empty() && size_ > 1)
+    if (call.begins)
+      reason = messages->whyNot(static_cast<int>(call.root), call.timeout);
+    else if (reason.empty() && size_ > 1)
       reason = side(call.device).whyNot(call);
     count(call, reason);
     recorder.mark(call.ticket, "begun");
     for (auto &copy : call.before)
       copy();
-    if (reason.empty())
+    if (reason.empty() && call.begins)
+      work.begun(call.begins(), std::move(call.after));
+    else if (reason.empty())
       runOwn(call, stream);
     else
       runDelegated(call, work, reason);
@@ -547,16 +558,18 @@ void commsir::torch_c10d::Backend::runSends(const std::vector<CallPtr> &calls,
 //===----------------------------------------------------------------------===//
 
 void commsir::torch_c10d::Backend::startCoalescing() {
-  checkUsable("startCoalescing");
   TORCH_CHECK(!coalesced, "commsir: startCoalescing was called twice; call "
                           "endCoalescing first");
   coalesced.emplace();
+  refused = nullptr;
 }
 
 WorkPtr commsir::torch_c10d::Backend::endCoalescing() {
   TORCH_CHECK(coalesced, "commsir: endCoalescing without startCoalescing");
   std::vector<CallPtr> calls = std::move(*coalesced);
   coalesced.reset();
+  if (refused)
+    std::rethrow_exception(std::exchange(refused, nullptr));
   CallPtr all = newCall(c10d::OpType::COALESCED, "commsir:coalesced",
                         c10d::kUnsetTimeout, /*async=*/true);
   if (calls.empty())
@@ -583,6 +596,7 @@ void commsir::torch_c10d::Backend::abortBecause(const std::string &reason) {
   if (ended.empty())
     ended = reason;
   hasEnded = true;
+  messages->abort(reason);
   for (auto &[type, side] : sides)
     side->abort(reason);
 }
@@ -618,6 +632,10 @@ void commsir::torch_c10d::Backend::shutdown() {
 /// Gloo's threads may be in a wait that nothing ends where the group has been
 /// aborted.
 void commsir::torch_c10d::Backend::dropGloo() {
+  if (!messages->leave())
+    TORCH_WARN("commsir: the store of process group ", settings.name,
+               " does not answer at the program's end, where sends or receives "
+               "were under way that nobody has waited for");
   std::lock_guard<std::mutex> lock(mutex);
   for (auto &[type, side] : sides)
     side->dropGloo(/*leave=*/settings.shared->aborted);

@@ -15,6 +15,7 @@
 #define COMMSIR_RUNTIME_TORCH_C10D_BACKEND_H
 
 #include "runtime/torch/c10d/Counters.h"
+#include "runtime/torch/c10d/Messages.h"
 #include "runtime/torch/c10d/Queue.h"
 #include "runtime/torch/c10d/Side.h"
 #include "runtime/torch/c10d/Transfers.h"
@@ -161,6 +162,7 @@ private:
   void runOwn(Call &call, void *stream);
   void runDelegated(Call &call, CallWork &work, const std::string &reason);
   void runSends(const std::vector<CallPtr> &calls, CallWork &work);
+  WorkPtr refuse(const std::function<WorkPtr()> &call);
   WorkPtr transfer(c10d::OpType type, const char *name,
                    std::vector<at::Tensor> &tensors, int peer, int tag,
                    std::function<WorkPtr(c10d::Backend &,
@@ -186,6 +188,7 @@ private:
   /// Waits for calls on a GPU that the hook is to hear of.
   Queue endings;
   std::map<c10::DeviceType, std::unique_ptr<Side>> sides;
+  std::shared_ptr<Messages> messages;
   Transfers transfersOnCpu;
   std::optional<c10::Stream> ownStream;
   Recorder recorder;
@@ -206,6 +209,8 @@ private:
   /// Of the kinds, the streams and the group's own: threads may call at once.
   std::mutex plainMutex;
   std::optional<std::vector<CallPtr>> coalesced;
+  /// Why the first of their sends and receives that cannot be was refused.
+  std::exception_ptr refused;
   std::atomic<uint64_t> sequence{0}, transfers{0};
   uint64_t forks = forksSoFar();
   /// Why the group can no longer be used; empty: it can.

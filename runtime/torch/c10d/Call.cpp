@@ -264,6 +264,25 @@ static void turnTopBit(const at::Tensor &to, const at::Tensor &from) {
                       at::Scalar(static_cast<int64_t>(-top)));
 }
 
+/// Integers, rounded to zero. torch divides no unsigned ones of more than 8
+/// bits.
+static void divide(const at::Tensor &sums, int64_t by) {
+  auto type = sums.scalar_type();
+  if (!isUnsigned(type) || type == at::kByte) {
+    sums.div_(at::Scalar(by), "trunc");
+  } else if (type != at::kUInt64) {
+    sums.copy_(sums.to(at::kLong).div(at::Scalar(by), "trunc"));
+  } else {
+    // The half of a number is no negative one. What is left is below 2 * by.
+    at::Tensor whole = sums.view(at::kLong),
+               half = whole.bitwise_right_shift(at::Scalar(1))
+                          .bitwise_and(at::Scalar(INT64_MAX)),
+               most = half.div(at::Scalar(by), "trunc").mul(at::Scalar(2)),
+               left = whole.sub(most.mul(at::Scalar(by)));
+    whole.copy_(most.add(left.div(at::Scalar(by), "trunc")));
+  }
+}
+
 static void multiply(const at::Tensor &to, const at::Tensor &from,
                      const ReduceOp &op) {
   auto *factor =
@@ -325,8 +344,7 @@ void Call::reduceStep(const char *op, const ReduceOp &reduceOp, at::Tensor in,
   if (reduceOp == ReduceOp::AVG && c10::isIntegralType(type, false)) {
     kind = "sum";
     if (result)
-      unpack.insert(unpack.begin(),
-                    [=]() mutable { out.div_(at::Scalar(ranks), "trunc"); });
+      unpack.insert(unpack.begin(), [=] { divide(out, ranks); });
   }
   reduction = kind;
   const char *element = reducedType(type);
@@ -384,6 +402,7 @@ void Call::drop() {
   own = nullptr;
   compare = nullptr;
   delegated = nullptr;
+  begins = nullptr;
 }
 
 void Call::write(CallRecord &record) const {

@@ -168,6 +168,8 @@ struct Call {
   /// By a backend for all ranks; a send or a receive on a GPU by one for this
   /// rank and its peer.
   std::function<WorkPtr(c10d::Backend &)> delegated;
+  /// A send or a receive on the CPU, by CommsIR.
+  std::function<WorkPtr()> begins;
   /// Why CommsIR has nothing for the call; empty: it is asked.
   std::string notOwn;
   /// `hostWaits`: who waits for the work waits for the GPU.

@@ -119,7 +119,8 @@ void commsir::torch_c10d::waitInterruptibly(
     const c10::intrusive_ptr<c10d::Work> &work,
     std::chrono::milliseconds timeout, const std::function<void()> &stop) {
   const Interrupts &python = Interrupts::get();
-  if (!python.isMain || !python.isMain()) {
+  if (!python.isMain || !python.isMain() ||
+      dynamic_cast<const InterruptibleWork *>(work.get())) {
     work->wait(timeout);
     return;
   }

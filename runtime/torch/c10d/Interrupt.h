@@ -74,8 +74,11 @@ bool waitAsking(std::condition_variable &changed,
   return true;
 }
 
+/// Work whose wait hears of signals, and throws what a handler has raised.
+class InterruptibleWork : public c10d::Work {};
+
 /// Waits for work of another backend, which knows nothing of signals. When it
-/// is interrupted, calls `stop` and throws.
+/// is interrupted, calls `stop` and throws. Of InterruptibleWork, the wait.
 void waitInterruptibly(const c10::intrusive_ptr<c10d::Work> &work,
                        std::chrono::milliseconds timeout,
                        const std::function<void()> &stop);

@@ -35,7 +35,18 @@ namespace commsir::torch_c10d {
   X(commsir_group_collective)                                                  \
   X(commsir_group_collective_parts)                                            \
   X(commsir_group_ended)                                                       \
-  X(commsir_group_why_not)
+  X(commsir_group_why_not)                                                     \
+  X(commsir_p2p_create)                                                        \
+  X(commsir_p2p_destroy)                                                       \
+  X(commsir_p2p_abort)                                                         \
+  X(commsir_p2p_leave)                                                         \
+  X(commsir_p2p_reaches)                                                       \
+  X(commsir_p2p_send)                                                          \
+  X(commsir_p2p_receive)                                                       \
+  X(commsir_transfer_wait)                                                     \
+  X(commsir_transfer_is_over)                                                  \
+  X(commsir_transfer_source)                                                   \
+  X(commsir_transfer_free)
 
 struct Library {
 #define COMMSIR_C10D_MEMBER(NAME) decltype(&::NAME) NAME = nullptr;

@@ -197,6 +197,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
     py::gil_scoped_release unlock;
     Ours::endAll();
   });
+  module.def("timeout", [](const BackendPtr &backend) {
+    return ours(backend).getBackendOptions()->timeout;
+  });
   module.def("abort", [](const BackendPtr &backend, const std::string &reason) {
     py::gil_scoped_release unlock;
     ours(backend).abortBecause(reason);

@@ -820,49 +820,72 @@ WorkPtr Self::transfer(
   at::Tensor tensor = sends ? call->input(given) : call->output(given);
   call->pointToPoint = true;
   call->root = peer;
-  call->notOwn = given.is_cpu() ? "tags and any source are matched by Gloo"
-                                : "point to point";
   // Of two the lower one is 0.
   call->delegated = [=, peer = rank_ < peer ? 1 : 0](c10d::Backend &pair) {
     Tensors list{tensor};
     return carry(pair, list, peer, tag);
   };
-  if (!given.is_cpu())
+  if (!given.is_cpu()) {
+    call->notOwn = "point to point";
     return submit(call);
+  }
   c10::weak_intrusive_ptr<c10d::Backend> self(
       c10::intrusive_ptr<c10d::Backend>::reclaim_copy(this));
   Transfer side(sends, rank_, peer, tag, tensor);
-  call->delegated = [=, this](c10d::Backend &gloo) {
-    // Only now: torch leaves a batch open in which a call is refused.
+  auto fail = [self](const std::string &reason) {
+    if (auto backend = self.lock())
+      static_cast<Self &>(*backend).abortBecause(reason);
+  };
+  // Only when it begins: torch leaves a batch open in which a call is refused.
+  auto check = [=, this] {
     TORCH_CHECK(peer != rank_, name, ": rank ", peer,
-                " is this one, and Gloo joins no rank with itself: copy the "
-                "tensor");
+                " is this one: copy the tensor");
+  };
+  call->begins = [=, this, timeout = call->timeout] {
+    check();
+    return messages->begin(side, tensor, timeout, fail);
+  };
+  call->delegated = [=, this](c10d::Backend &gloo) {
+    check();
     Tensors list{tensor};
     WorkPtr begun = carry(gloo, list, peer, side.fitting());
-    return transfersOnCpu.watch(
-        side, std::move(begun), this->side(c10::kCPU).place("transfers"),
-        [self](const std::string &reason) {
-          if (auto backend = self.lock())
-            static_cast<Self &>(*backend).abortBecause(reason);
-        });
+    return transfersOnCpu.watch(side, std::move(begun),
+                                this->side(c10::kCPU).place("transfers"), fail);
   };
   return submit(call);
 }
 
+/// In a batch, the end says why a call was refused (see newCall).
+WorkPtr Self::refuse(const std::function<WorkPtr()> &call) {
+  try {
+    return call();
+  } catch (...) {
+    if (!coalesced)
+      throw;
+    if (!refused)
+      refused = std::current_exception();
+    return nullptr;
+  }
+}
+
 WorkPtr Self::send(Tensors &tensors, int to, int tag) {
-  checkRoot("send", to, size_);
-  return transfer(OpType::SEND, "commsir:send", tensors, to, tag,
-                  [](c10d::Backend &other, Tensors &list, int peer, int used) {
-                    return other.send(list, peer, used);
-                  });
+  auto carry = [](c10d::Backend &other, Tensors &list, int peer, int used) {
+    return other.send(list, peer, used);
+  };
+  return refuse([&] {
+    checkRoot("send", to, size_);
+    return transfer(OpType::SEND, "commsir:send", tensors, to, tag, carry);
+  });
 }
 
 WorkPtr Self::recv(Tensors &tensors, int from, int tag) {
-  checkRoot("recv", from, size_);
-  return transfer(OpType::RECV, "commsir:recv", tensors, from, tag,
-                  [](c10d::Backend &other, Tensors &list, int peer, int used) {
-                    return other.recv(list, peer, used);
-                  });
+  auto carry = [](c10d::Backend &other, Tensors &list, int peer, int used) {
+    return other.recv(list, peer, used);
+  };
+  return refuse([&] {
+    checkRoot("recv", from, size_);
+    return transfer(OpType::RECV, "commsir:recv", tensors, from, tag, carry);
+  });
 }
 
 WorkPtr Self::recvAnysource(Tensors &tensors, int tag) {

@@ -7,10 +7,10 @@
 
 #include "runtime/torch/c10d/Side.h"
 
+#include "runtime/torch/c10d/Answers.h"
 #include "runtime/torch/c10d/Interrupt.h"
+#include "runtime/torch/c10d/Messages.h"
 
-#include <cstdlib>
-#include <cstring>
 #include <sstream>
 #include <thread>
 
@@ -19,96 +19,6 @@ using std::chrono::milliseconds;
 
 /// How long a rank that has failed waits for what the others were calling.
 static constexpr milliseconds gossip{3000};
-
-//===----------------------------------------------------------------------===//
-// torch's store as CommsIR's
-//===----------------------------------------------------------------------===//
-
-/// Without the backtrace that torch's have.
-static std::string textOf(const std::exception &error) {
-  auto *ofTorch = dynamic_cast<const c10::Error *>(&error);
-  return ofTorch ? ofTorch->what_without_backtrace() : error.what();
-}
-
-namespace {
-/// A store, and what it has said last where it did not answer.
-struct Answers {
-  StorePtr store;
-  const Settings &settings;
-  std::string why;
-
-  bool set(const std::string &key, const void *data, size_t bytes) {
-    why.clear();
-    try {
-      auto *begin = static_cast<const uint8_t *>(data);
-      store->set(key, std::vector<uint8_t>(begin, begin + bytes));
-      return true;
-    } catch (const std::exception &error) {
-      why = textOf(error);
-      return false;
-    }
-  }
-  std::optional<std::string> get(const std::string &key, double seconds);
-  /// Appends that to the text of what has failed.
-  std::string explain(const std::string &text) const {
-    return why.empty() ? text : text + " (the store: " + why + ")";
-  }
-};
-} // namespace
-
-static int setKey(void *self, const char *key, const void *data, size_t bytes) {
-  return static_cast<Answers *>(self)->set(key, data, bytes) ? 0 : 1;
-}
-
-/// Looks for a key for some time, unless this rank is to stop. Waits of torch's
-/// stores warn of each one that has come to nothing. Where it does not answer,
-/// `why` says why.
-static std::optional<std::string> look(const Settings &settings,
-                                       c10d::Store &store,
-                                       const std::string &key, double seconds,
-                                       std::string *why = nullptr) {
-  auto end =
-      std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  auto pause = std::chrono::microseconds(200);
-  try {
-    while (!store.check({key})) {
-      if (std::chrono::steady_clock::now() >= end)
-        return std::nullopt;
-      if (settings.hasStopped()) {
-        if (why)
-          *why = settings.shared->aborted ? settings.shared->whyAborted()
-                                          : "it was interrupted";
-        return std::nullopt;
-      }
-      std::this_thread::sleep_for(pause);
-      pause = std::min(2 * pause, std::chrono::microseconds(10000));
-    }
-    return store.get_to_str(key);
-  } catch (const std::exception &error) {
-    if (why)
-      *why = textOf(error);
-    return std::nullopt;
-  }
-}
-
-std::optional<std::string> Answers::get(const std::string &key,
-                                        double seconds) {
-  why.clear();
-  return look(settings, *store, key, seconds, &why);
-}
-
-static int getKey(void *self, const char *key, double timeout, void **data,
-                  size_t *bytes) {
-  auto value = static_cast<Answers *>(self)->get(key, timeout);
-  if (!value)
-    return 1;
-  *data = std::malloc(value->size() + 1);
-  if (!*data)
-    return 1;
-  std::memcpy(*data, value->data(), value->size());
-  *bytes = value->size();
-  return 0;
-}
 
 StorePtr Side::place(const StorePtr &store, const std::string &epoch,
                      const std::string &what) const {
@@ -243,10 +153,11 @@ std::string Side::makeGroup(milliseconds timeout) {
   options.ranks = settings.size;
   options.device = device.is_cpu() ? -1 : device.index();
   options.timeout = static_cast<double>(timeout.count()) / 1000;
-  commsir_store face = {&store, setKey, getKey};
+  commsir_store face = store.face();
   std::string why;
-  commsir_status status =
-      library->commsir_group_create(&options, &face, &group);
+  // An abort may come at any time, and touches none that is not agreed on.
+  commsir_group *own = nullptr;
+  commsir_status status = library->commsir_group_create(&options, &face, &own);
   if (status != COMMSIR_OK)
     why = store.explain("no group: " + library->lastError());
   try {
@@ -254,9 +165,8 @@ std::string Side::makeGroup(milliseconds timeout) {
   } catch (const std::exception &error) {
     // Others may have agreed, and go on: there is no second time.
     failed = true;
-    if (group)
-      library->commsir_group_drop(group);
-    group = nullptr;
+    if (own)
+      library->commsir_group_drop(own);
     C10_THROW_ERROR(DistBackendError,
                     c10::str("commsir: rank ", settings.rank,
                              ": process group ", settings.name,
@@ -264,10 +174,14 @@ std::string Side::makeGroup(milliseconds timeout) {
                              "have a group: ",
                              textOf(error)));
   }
-  if (!why.empty() && group) {
-    library->commsir_group_destroy(group);
-    group = nullptr;
+  if (!why.empty() && own) {
+    library->commsir_group_destroy(own);
+    own = nullptr;
   }
+  std::lock_guard<std::mutex> lock(endMutex);
+  group = own;
+  if (group && settings.shared->aborted)
+    library->commsir_group_abort(group, settings.shared->whyAborted().c_str());
   made = true;
   return why;
 }

@@ -87,12 +87,12 @@ def paths() -> dict[tuple[str, str], str]:
 
 
 def assert_own(*ops: str) -> None:
-    """These ops, and all others but sends and receives, have run on CommsIR."""
+    """These ops, and all others but sends and receives on GPUs, have run on CommsIR."""
     seen = paths()
     for op in ops:
         assert (op, "commsir") in seen, f"{op} has not run on CommsIR: {seen}"
     others = {
-        key: why for key, why in seen.items() if key[1] != "commsir" and key[0] not in ("send", "recv", "recvAnySource")
+        key: why for key, why in seen.items() if key[1] != "commsir" and key not in {("send", "nccl"), ("recv", "nccl")}
     }
     assert not others, f"delegated: {others}"
 
@@ -228,6 +228,17 @@ def reductions(rank: int, size: int) -> None:
     assert_own("reduce", "reduce_scatter_tensor", "reduce_scatter")
 
 
+def unsigned_averages(rank: int, size: int) -> None:
+    """Of the types that torch does not divide."""
+    for dtype, top in ((torch.uint8, 8), (torch.uint16, 16), (torch.uint32, 32), (torch.uint64, 64)):
+        numbers = [[3, (1 << top) // size - 1, (1 << top) - 1 if r == 0 else 0, r + 5] for r in range(size)]
+        wanted = [sum(column) % (1 << top) // size for column in zip(*numbers, strict=True)]
+        tensor = torch.tensor(numbers[rank], dtype=dtype)
+        dist.all_reduce(tensor, op=R.AVG)
+        assert tensor.tolist() == wanted, (dtype, tensor, wanted)
+    assert_own("all_reduce")
+
+
 def singles(rank: int, size: int) -> bool:
     """By the names of torch 2.14 and newer. False: a backend in C++ is not reached by them before that."""
     group = dist.distributed_c10d._get_default_group()
@@ -335,6 +346,34 @@ def callbacks(rank: int, size: int) -> None:
 
 
 def sends(rank: int, size: int) -> None:
+    commsir.torch.clear_stats()
+    _sends(rank, size)
+    # Nobody holds the work (Gloo would lose the message), or waits before the other side has it.
+    large = torch.empty(3000000)
+    dist.isend(torch.full((3000000,), float(rank)), (rank + 1) % size, tag=3)
+    dist.recv(large, (rank - 1) % size, tag=3)
+    close(large, torch.full((3000000,), float((rank - 1) % size)))
+    assert_own("send", "recv")
+    assert rank or ("recvAnySource", "commsir") in paths()
+
+
+def sends_between_hosts(rank: int, size: int) -> None:
+    """Gloo takes them where ranks do not share memory."""
+    group = dist.group.WORLD
+    store = dist.PrefixStore("cpu/", dist.distributed_c10d._world.pg_map[group][1])
+    name = group.group_name
+    # Each rank says that it is elsewhere, as this one and as the other implementation have it.
+    key, said = f"commsir/{name}/sends/here/{rank}", store.get(f"commsir/{name}/sends/here/{rank}").decode()
+    elsewhere = f"0 host{rank}"
+    store.set(key, elsewhere if " " in said else elsewhere.encode().hex())
+    dist.barrier()
+    commsir.torch.clear_stats()
+    _sends(rank, size)
+    assert paths()["send", "gloo"] == "ranks do not share memory", paths()
+    assert ("send", "commsir") not in paths()
+
+
+def _sends(rank: int, size: int) -> None:
     right, left = (rank + 1) % size, (rank - 1) % size
     got = torch.empty(9)
     requests = dist.batch_isend_irecv(

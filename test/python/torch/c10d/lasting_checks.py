@@ -37,7 +37,7 @@ def _works(rank: int, size: int) -> None:
     tensor = data(rank, 33, torch.float32)
     dist.all_reduce(tensor)
     close(tensor, reduced(R.SUM, [data(r, 33, torch.float32) for r in range(size)]))
-    # By Gloo or NCCL, which have keys of their own in the store.
+    # They, and NCCL, have keys of their own in the store.
     close(_passed_on(torch.full((5,), float(rank)), rank, size), torch.full((5,), float((rank - 1) % size)))
     dist.monitored_barrier()
 
@@ -233,7 +233,7 @@ def asked_by_torch(rank: int, size: int, store: Any) -> Any:
 
 
 def a_pair_alone(rank: int, size: int, store: Any) -> None:
-    """One rank sends to another before anything else, while the others, if any, are in a collective."""
+    """One rank sends to another before anything else, while the others, if any, are in no call of the group."""
     _begin(rank, size, store)
     sender, receiver = (1 if size > 2 else 0), size - 1
     if rank == sender:
@@ -242,6 +242,9 @@ def a_pair_alone(rank: int, size: int, store: Any) -> None:
         got = torch.empty(4)
         dist.recv(got, sender)
         close(got, torch.full((4,), 7.0))
+        store.set("a pair alone", "done")
+    else:
+        store.wait(["a pair alone"])
     _works(rank, size)
 
 

@@ -1,0 +1,69 @@
+//===- Messages.h - Sends and receives on the CPU, by CommsIR ---*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a process group has for sends and receives between ranks of one host
+// (runtime/group/PointToPoint.h). Others are Gloo's (Transfers.h).
+// frontend/commsir/torch/messages.py does the same.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_TORCH_C10D_MESSAGES_H
+#define COMMSIR_RUNTIME_TORCH_C10D_MESSAGES_H
+
+#include "runtime/torch/c10d/Answers.h"
+#include "runtime/torch/c10d/Transfers.h"
+
+namespace commsir::torch_c10d {
+
+class Messages : public std::enable_shared_from_this<Messages> {
+public:
+  /// Tells the other ranks that this one is there, without waiting for any.
+  static std::shared_ptr<Messages> announce(const Settings &settings);
+  ~Messages();
+
+  /// Why a transfer with `peer` (-1: any rank) cannot be CommsIR's, on both
+  /// sides; empty: it can. Waits until the peer has made its process group.
+  std::string whyNot(int peer, std::chrono::milliseconds timeout);
+  /// That would not wait.
+  bool knows(int peer);
+  /// `fail` is called with the reason where the other side's is another.
+  WorkPtr begin(const Transfer &side, const at::Tensor &tensor,
+                std::chrono::milliseconds timeout,
+                std::function<void(const std::string &)> fail);
+  void abort(const std::string &reason);
+  /// The end: nothing is under way any more. False: the store does not answer
+  /// who has asked it.
+  bool leave();
+  /// In a child of fork(): nothing of the parent's may be touched.
+  void leak() { messages = nullptr; }
+
+private:
+  friend class MessageWork;
+  explicit Messages(const Settings &settings);
+  void keep(commsir_transfer *transfer, at::Tensor tensor);
+
+  /// The store, on a connection of its own from the first transfer on.
+  struct Place {
+    explicit Place(const Settings &given) : settings(given) {}
+    Settings settings;
+    Answers answers{nullptr, settings, ""};
+  };
+
+  std::unique_ptr<Place> place;
+  const Library *library = nullptr;
+  commsir_p2p *messages = nullptr;
+  std::string missing;
+  std::mutex mutex;
+  /// Of peers: why not.
+  std::map<int, std::string> known;
+  /// Under way, though nobody holds their Work.
+  std::vector<std::pair<commsir_transfer *, at::Tensor>> left;
+};
+
+} // namespace commsir::torch_c10d
+
+#endif // COMMSIR_RUNTIME_TORCH_C10D_MESSAGES_H
