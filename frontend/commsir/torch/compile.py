@@ -23,7 +23,7 @@ from torch.fx.node import map_arg
 
 import commsir.torch.ops  # noqa: F401  (registers torch.ops.commsir)
 from commsir.torch.capi import element_type
-from commsir.torch.regions import Region, Unsupported
+from commsir.torch.regions import Region, Unsupported, is_arithmetic
 
 __all__ = ["CollectivePass", "Fusion", "clear_fusions", "compile_options", "disable", "enable", "fusions"]
 
@@ -116,6 +116,8 @@ def _begin(anchor: _Anchor) -> Region:
     if value.dim() == 1 and anchor.op != "all_reduce":
         raise Unsupported("it has one dimension, and is cut along it")
     columns = int(value.shape[-1])
+    if columns < 2:
+        raise Unsupported(f"its rows have {columns} elements: {list(value.shape)}")
     arrives = "f32" if anchor.reduce_op else element_type(value.dtype)
     region = Region(columns, result.numel() // columns, [arrives])
     region.begin(anchor.wait, "%w0", arrives)
@@ -239,8 +241,16 @@ def _set_value(node: Node) -> None:
         node.meta["val"] = node.target(*arguments)
 
 
+def _sweep(graph: Graph) -> None:
+    """Takes out arithmetic without users, which Inductor leaves where it folds: a region of it has no results."""
+    for node in reversed(graph.nodes):
+        if not node.users and is_arithmetic(node):
+            graph.erase_node(node)
+
+
 def fuse_collectives(graph: Graph) -> int:
     """Fuses what it can; returns the number of kernels."""
+    _sweep(graph)
     count = 0
     for node in list(graph.nodes):
         anchor = _anchor(node)

@@ -66,6 +66,13 @@ def group_of(name: str, device: int = -1) -> capi.Group:
         return known[1]
 
 
+def abort(process_group: Any, reason: str) -> None:
+    """Ends the waits of ops in a process group's groups. Any thread."""
+    for known, made in list(_groups.values()):
+        if known is process_group:
+            made.abort(reason)
+
+
 def _make_group(process_group: Any, name: str, device: int) -> capi.Group:
     path = backend.library()
     if not path:
@@ -76,7 +83,7 @@ def _make_group(process_group: Any, name: str, device: int) -> capi.Group:
         process_group.rank(),
         process_group.size(),
         name=f"{name}.ops",
-        timeout=c10d.default_pg_timeout,
+        timeout=backend.timeout_of(process_group, "cpu" if device < 0 else "cuda") or c10d.default_pg_timeout,
         device=device,
     )
 

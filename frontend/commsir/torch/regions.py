@@ -1,6 +1,8 @@
 """Arithmetic of an FX graph as the `consume` region of a collective.
 
 A value of a region is a tile: one row of a tensor whose last dimension has `columns` elements, or one element a row.
+An element a row goes with the whole row only where the tensor's last dimension is 1: torch aligns shapes at their ends,
+so that a mean without keepdim goes along the columns.
 Everything is computed in f32, as Inductor does; a cast rounds where the program has one, and results are rounded where
 they are stored.
 """
@@ -18,10 +20,12 @@ from torch.fx import Node
 
 from commsir.torch.capi import element_type
 
-__all__ = ["Region", "Unsupported"]
+__all__ = ["Region", "Unsupported", "is_arithmetic"]
 
 aten = torch.ops.aten
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+#: The largest number that rounds to the largest of e4m3fn, 448: half of the way to what would be the next.
+_MOST_E4M3FN = 464.0
 
 
 class Unsupported(Exception):
@@ -103,10 +107,8 @@ class Region:
 
     def width_of(self, value: torch.Tensor) -> int:
         """How wide a tile of the tensor is: its elements are those of the rows, or one a row."""
-        if self.columns == 1:
-            raise Unsupported("rows have one element")
         count = value.numel()
-        if value.dim() and value.shape[-1] == self.columns and _same(count, self.rows * self.columns):
+        if value.dim() and _same(value.shape[-1], self.columns) and _same(count, self.rows * self.columns):
             return self.columns
         if _same(count, self.rows):
             return 1
@@ -124,18 +126,24 @@ class Region:
         kind = element_type(value.dtype)
         if value.dtype not in _FLOATS:
             raise Unsupported(f"{node} is of {value.dtype}")
-        shared = value.dim() == 1 and value.shape[0] in (1, self.columns)
-        if not shared and value.dim() < 2:
-            raise Unsupported(f"{node} has shape {list(value.shape)}: neither a row for all nor a row for each")
-        width = int(value.shape[0]) if shared else self.width_of(value)
-        if not shared and width == 1 and value.shape[-1] != 1:
-            raise Unsupported(f"{node} has an element for each row, but they are not its last dimension")
+        width = self._argument_width(node, value)
         if node not in self.arguments:
             self.arguments.append(node)
         number = self.arguments.index(node)
         tile = self.widen(Tile(f"%b{number}", width), kind)
         self.tiles[node] = tile
         return tile
+
+    def _argument_width(self, node: Node, value: torch.Tensor) -> int:
+        if value.dim() < 2:
+            width = next((one for one in (1, self.columns) if value.dim() and _same(value.shape[0], one)), None)
+            if width is None:
+                raise Unsupported(f"{node} has shape {list(value.shape)}: neither a row for all nor a row for each")
+            return width
+        width = self.width_of(value)
+        if not _same(value.shape[-1], width):
+            raise Unsupported(f"{node} has an element for each row, but they are not its last dimension")
+        return width
 
     def operand(self, value: Any, width: int = 1) -> Tile:
         """The tile of an operand: a node's, or a constant of that width."""
@@ -172,13 +180,35 @@ class Region:
         if rule is None:
             raise Unsupported(f"{node.target} is not among the operations that regions hold")
         value = node.meta.get("val")
-        for one in value if isinstance(value, (tuple, list)) else (value,):
+        results = value if isinstance(value, (tuple, list)) else (value,)
+        for one in results:
             if not isinstance(one, torch.Tensor) or not one.dtype.is_floating_point:
                 raise Unsupported(f"{node} is of {getattr(one, 'dtype', type(one).__name__)}")
             if one.dtype not in _FLOATS and node.target is not torch.ops.prims.convert_element_type.default:
                 raise Unsupported(f"{node} is of {one.dtype}")
-            self.width_of(one)
-        return rule(self, node)
+        widths = [self.width_of(one) for one in results]
+        made = rule(self, node)
+        if node.target not in _REDUCTIONS:
+            self._check_elements(node, whole=widths != [1])
+        if [tile.width for tile in (made if isinstance(made, tuple) else (made,))] != widths:
+            raise Unsupported(f"{node} cuts rows, or joins them")
+        return made
+
+    def _check_elements(self, node: Node, whole: bool) -> None:
+        """Raises where torch combines other elements for a row than the operands' tiles hold; `whole`: makes rows."""
+        for source in node.all_input_nodes:
+            if source not in self.tiles:
+                continue
+            value = source.meta["val"]
+            for_all = source in self.arguments and value.dim() < 2
+            ends = not value.dim() or _same(value.shape[-1], 1)
+            if not (
+                _same(value.numel(), 1)
+                or (whole and (for_all or ends))
+                # As many elements as the result has: each goes with its own.
+                or (not for_all and _same(value.numel(), node.meta["val"].numel()))
+            ):
+                raise Unsupported(f"{node} has the elements of {source} along other dimensions than rows")
 
     def text(self, yields: list[tuple[Node, str]]) -> str:
         """The region's text; `yields` are nodes, and the types that they are stored in."""
@@ -187,8 +217,7 @@ class Region:
         heads = [f"%w{i}: {self.tensor(self.columns, kind)}" for i, kind in enumerate(self.arrives)]
         for i, node in enumerate(self.arguments):
             value = node.meta["val"]
-            width = int(value.shape[-1])
-            heads.append(f"%b{i}: {self.tensor(width, element_type(value.dtype))}")
+            heads.append(f"%b{i}: {self.tensor(self.tiles[node].width, element_type(value.dtype))}")
         names = ", ".join(tile.name for tile, _ in stored)
         types = ", ".join(self.tensor(tile.width, kind) for tile, kind in stored)
         body = "".join(f"    {line}\n" for line in self.lines)
@@ -207,6 +236,13 @@ def _same(a: Any, b: Any) -> bool:
 
 _Rule = Callable[[Region, Node], Any]
 _RULES: dict[Any, _Rule] = {}
+#: The ones that do not work element by element.
+_REDUCTIONS: set[Any] = set()
+
+
+def is_arithmetic(node: Node) -> bool:
+    """Whether the node does nothing but make a value, of a kind that regions know."""
+    return node.target in _RULES or node.target is operator.getitem
 
 
 def _rule(*targets: Any) -> Callable[[_Rule], _Rule]:
@@ -216,6 +252,11 @@ def _rule(*targets: Any) -> Callable[[_Rule], _Rule]:
         return rule
 
     return enter
+
+
+def _reduction(*targets: Any) -> Callable[[_Rule], _Rule]:
+    _REDUCTIONS.update(targets)
+    return _rule(*targets)
 
 
 def _unary(op: str) -> _Rule:
@@ -321,7 +362,19 @@ def _convert(region: Region, node: Node) -> Tile:
     kind = element_type(node.meta["val"].dtype)
     if not kind.startswith(("f", "bf")) or kind == "f64":
         raise Unsupported(f"{node} casts to {node.meta['val'].dtype}")
+    if kind == "f8E4M3FN":
+        tile = _overflow(region, tile)
     return region.widen(region.narrow(tile, kind), kind)
+
+
+def _overflow(region: Region, tile: Tile) -> Tile:
+    """NaN in place of what rounds to more than e4m3fn holds: there torch makes NaN, but `arith.truncf` saturates."""
+    size, most = region.unary("math.absf", tile), region.constant(_MOST_E4M3FN, tile.width)
+    kind = region.tensor(tile.width)
+    over = region.emit(f"arith.cmpf ogt, {size.name}, {most.name} : {kind}", tile.width)
+    nan = region.emit(f"arith.constant dense<0x7FC00000> : {kind}", tile.width)
+    mask = region.tensor(tile.width, "i1")
+    return region.emit(f"arith.select {over.name}, {nan.name}, {tile.name} : {mask}, {kind}", tile.width)
 
 
 @_rule(
@@ -335,10 +388,7 @@ def _convert(region: Region, node: Node) -> Tile:
     aten.alias.default,
 )
 def _same_rows(region: Region, node: Node) -> Tile:
-    tile = region.operand(node.args[0])
-    if region.width_of(node.meta["val"]) != tile.width:
-        raise Unsupported(f"{node} cuts rows")
-    return tile
+    return region.operand(node.args[0])
 
 
 @_rule(aten.expand.default)
@@ -350,44 +400,44 @@ def _reduced(region: Region, node: Node) -> Tile:
     """The operand of a reduction over the last dimension."""
     source = node.args[0]
     assert isinstance(source, Node)
-    rank = source.meta["val"].dim()
-    dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", [])
-    if [d % rank for d in (dims if isinstance(dims, (list, tuple)) else [dims])] != [rank - 1]:
-        raise Unsupported(f"{node} reduces other dimensions than the last")
-    if node.kwargs.get("dtype") not in (None, torch.float32):
-        raise Unsupported(f"{node} reduces in {node.kwargs['dtype']}")
     tile = region.operand(source)
     if tile.width == 1:
         raise Unsupported(f"{node} reduces what has one element a row")
+    rank = source.meta["val"].dim()
+    dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+    if not isinstance(dims, (list, tuple)) or [d % rank for d in dims] != [rank - 1]:
+        raise Unsupported(f"{node} reduces other dimensions than the last")
+    if node.kwargs.get("dtype") not in (None, torch.float32):
+        raise Unsupported(f"{node} reduces in {node.kwargs['dtype']}")
     return tile
 
 
-@_rule(aten.sum.dim_IntList)
+@_reduction(aten.sum.dim_IntList)
 def _sum(region: Region, node: Node) -> Tile:
     return region.reduce("sum", _reduced(region, node))
 
 
-@_rule(aten.amax.default)
+@_reduction(aten.amax.default)
 def _amax(region: Region, node: Node) -> Tile:
     return region.reduce("max", _reduced(region, node))
 
 
-@_rule(aten.amin.default)
+@_reduction(aten.amin.default)
 def _amin(region: Region, node: Node) -> Tile:
     return region.reduce("min", _reduced(region, node))
 
 
 def _average(region: Region, tile: Tile, less: float = 0) -> Tile:
     total = region.reduce("sum", tile)
-    return region.binary("arith.divf", total, region.constant(tile.width - less, 1))
+    return region.binary("arith.divf", total, region.constant(max(tile.width - less, 0), 1))
 
 
-@_rule(aten.mean.dim)
+@_reduction(aten.mean.dim)
 def _mean(region: Region, node: Node) -> Tile:
     return _average(region, _reduced(region, node))
 
 
-@_rule(aten.var_mean.correction)
+@_reduction(aten.var_mean.correction)
 def _var_mean(region: Region, node: Node) -> tuple[Tile, Tile]:
     tile = _reduced(region, node)
     correction = node.kwargs.get("correction", 1)

@@ -102,17 +102,22 @@ FUSED: dict[str, Callable[..., Any]] = {
 }
 
 
-def fuses(rank: int, size: int, name: str, dtype: torch.dtype, dynamic: bool = False) -> list[str]:
-    """Compiled with the pass, a function gives what it gives without; returns what the pass says."""
-    function = FUSED[name]
+def _compiled(function: Callable[..., Any], leaves: bool) -> Callable[..., Any]:
+    """The function, compiled anew; `leaves`: something of it is left to Inductor."""
     # What comes out of Inductor's cache has not met the pass in this process.
     torch._inductor.config.force_disable_caches = True
     torch._inductor.config.cpp_cache_precompile_headers = False
     torch._dynamo.reset()
     fusing.clear_fusions()
     # What is left to Inductor runs as it is: a C++ compiler would take longer than all else.
-    left = {"fallback_by_default": True} if name == "late_argument" and DEVICE == "cpu" else {}
-    compiled = torch.compile(function, fullgraph=True, options={**fusing.compile_options(), **left})
+    left = {"fallback_by_default": True} if leaves and DEVICE == "cpu" else {}
+    return torch.compile(function, fullgraph=True, options={**fusing.compile_options(), **left})
+
+
+def fuses(rank: int, size: int, name: str, dtype: torch.dtype, dynamic: bool = False) -> list[str]:
+    """Compiled with the pass, a function gives what it gives without; returns what the pass says."""
+    function = FUSED[name]
+    compiled = _compiled(function, leaves=name == "late_argument")
     for rows in (size, 3 * size) if dynamic else (size,):
         shape = (rows, COLUMNS) if name in ("scattered", "gathered") else (2, rows, COLUMNS)
         x = _tensor(rank, *shape, dtype=dtype)
@@ -121,12 +126,152 @@ def fuses(rank: int, size: int, name: str, dtype: torch.dtype, dynamic: bool = F
         if dynamic:
             torch._dynamo.mark_dynamic(x, 1)
             torch._dynamo.mark_dynamic(r, 1)
-        want, got = function(x, r, w), compiled(x, r, w)
-        for a, b in zip(*((one if isinstance(one, tuple) else (one,)) for one in (want, got)), strict=True):
-            assert a.dtype == b.dtype and a.shape == b.shape
-            loose = 0.13 if a.dtype == torch.float8_e4m3fn else {torch.float32: 2e-5}.get(dtype, 4e-2)
-            torch.testing.assert_close(a.float(), b.float(), rtol=loose, atol=loose * a.float().abs().max().item())
+        _compare(function(x, r, w), compiled(x, r, w), {torch.float32: 2e-5}.get(dtype, 4e-2))
     return [str(one) for one in fusing.fusions()]
+
+
+def _compare(want: Any, got: Any, loose: float) -> None:
+    for a, b in zip(*((one if isinstance(one, tuple) else (one,)) for one in (want, got)), strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        most = 0.13 if a.dtype == torch.float8_e4m3fn else loose
+        scale = a.float().abs().max().item() if a.numel() else 0
+        torch.testing.assert_close(a.float(), b.float(), rtol=most, atol=most * scale)
+
+
+#: Of a collective: what was fused, and why not more.
+Said = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def _said() -> list[Said]:
+    """Without the shapes, whose symbols stay in the process."""
+    return [(one.fused, one.because) for one in fusing.fusions()]
+
+
+#: Columns of the checks of shapes, and rows of their squares.
+SQUARE = 16
+
+#: What has a statistic of the rows along the columns, as shapes without keepdim are aligned: no region holds it.
+ALONG_COLUMNS: dict[str, Callable[..., Any]] = {
+    "mean": lambda h, w: h - h.mean(-1),
+    "unsqueezed in front": lambda h, w: h * h.mean(-1).unsqueeze(0),
+    "viewed": lambda h, w: h * h.mean(-1).view(1, SQUARE),
+    "indexed": lambda h, w: h + h.amax(-1).reshape(-1)[None, :],
+    "expanded": lambda h, w: h.sum(-1).expand(SQUARE, SQUARE) * 2,
+    "variance": lambda h, w: h - torch.var_mean(h, -1)[1],
+    "with what all rows share": lambda h, w: h.mean(-1) * w,
+    "with what all rows share, and the rows": lambda h, w: (h * 2, h.mean(-1) + w),
+    "with itself": lambda h, w: h.mean(-1).view(1, -1) - h.mean(-1).view(-1, 1),
+}
+
+#: What has it along the rows, or as a result: a region holds all of it.
+ALONG_ROWS: dict[str, Callable[..., Any]] = {
+    "kept": lambda h, w: h - h.mean(-1, keepdim=True),
+    "unsqueezed": lambda h, w: h * (h.mean(-1).abs() + 1).unsqueeze(-1) * w,
+    "viewed": lambda h, w: h.view(-1, SQUARE) * h.mean(-1).view(-1, 1),
+    "indexed": lambda h, w: h + h.amax(-1)[..., None],
+    "expanded": lambda h, w: h.sum(-1, keepdim=True).expand(h.shape) * w,
+    "with what all rows share": lambda h, w: h.mean(-1, keepdim=True) * w,
+    "a result": lambda h, w: (h * 2, h.mean(-1) + h.amax(-1)),
+}
+
+
+def _after(collective: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def all_reduce(x: Any, w: Any) -> Any:
+        return function(funcol.all_reduce(x, "sum", dist.group.WORLD), w)
+
+    def all_gather(x: Any, w: Any) -> Any:
+        return function(funcol.all_gather_tensor(x, 0, dist.group.WORLD), w)
+
+    def reduce_scatter(x: Any, w: Any) -> Any:
+        return function(funcol.reduce_scatter_tensor(x, "sum", 0, dist.group.WORLD), w)
+
+    return {one.__name__: one for one in (all_reduce, all_gather, reduce_scatter)}[collective]
+
+
+def _aligns(
+    rank: int, size: int, collective: str, function: Callable[..., Any], shape: tuple[int, ...], dynamic: bool
+) -> list[Said]:
+    """What follows a collective whose result has that shape agrees with torch."""
+    function = _after(collective, function)
+    x = _tensor(rank, *shape, dtype=torch.float32)
+    w = _tensor(0, SQUARE, dtype=torch.float32, seed=6)
+    if collective == "all_gather":
+        x = x[: shape[0] // size].clone()
+    elif collective == "reduce_scatter":
+        x = x.repeat(size, *(1 for _ in shape[1:]))
+    compiled = _compiled(function, leaves=True)
+    if dynamic:
+        # Where torch makes it static after all, as a square has to be, it may.
+        torch._dynamo.maybe_mark_dynamic(x, 0)
+    _compare(function(x, w), compiled(x, w), 2e-5)
+    return _said()
+
+
+def aligns(rank: int, size: int, collective: str, name: str, along_rows: bool) -> list[Said]:
+    """A line of the tables: squares, where torch would take either dimension, and what else the line takes."""
+    function = (ALONG_ROWS if along_rows else ALONG_COLUMNS)[name]
+    shapes: list[tuple[int, ...]] = [(SQUARE, SQUARE), (1, SQUARE, SQUARE)]
+    if along_rows or name == "with itself":
+        shapes += [(8, SQUARE), (2, 4, SQUARE)]
+    said = []
+    for shape in shapes if collective == "all_reduce" else shapes[::2]:
+        for dynamic in (False, True):
+            said += _aligns(rank, size, collective, function, shape, dynamic)
+    return said
+
+
+def folded_away(rank: int, size: int) -> list[Said]:
+    """Inductor knows what 0 times something is, and leaves arithmetic that nobody uses."""
+
+    def function(x: Any, r: Any) -> Any:
+        h = funcol.all_reduce(x, "sum", dist.group.WORLD) + r
+        return r.sum() + (0 * h).sum()
+
+    x, r = (_tensor(rank, 4, SQUARE, dtype=torch.float32, seed=seed) for seed in range(2))
+    _compare(function(x, r), _compiled(function, leaves=True)(x, r), 2e-5)
+    return _said()
+
+
+def rows_that_may_lack(rank: int, size: int, rows: int) -> list[Said]:
+    """A mask chooses rows, or none."""
+
+    def function(x: Any, mask: Any) -> Any:
+        chosen = mask.nonzero().squeeze(1)
+        return funcol.all_reduce(x[chosen], "sum", dist.group.WORLD) * 2
+
+    x = _tensor(rank, 4, SQUARE, dtype=torch.float32)
+    mask = torch.arange(4, device=DEVICE) < rows
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        _compare(function(x, mask), _compiled(function, leaves=True)(x, mask), 2e-5)
+    return _said()
+
+
+def without_elements(rank: int, size: int, shape: tuple[int, ...]) -> list[Said]:
+    """There are no rows, or none worth a kernel, and arithmetic follows."""
+
+    def function(x: Any) -> Any:
+        return funcol.all_reduce(x, "sum", dist.group.WORLD) * 2
+
+    x = torch.ones(shape, device=DEVICE)
+    _compare(function(x), _compiled(function, leaves=True)(x), 0)
+    return _said()
+
+
+def overflows(rank: int, size: int, dtype: torch.dtype) -> list[Said]:
+    """A cast makes of what is too large what torch makes of it, to the bit."""
+
+    def function(x: Any) -> Any:
+        h = (funcol.all_reduce(x, "max", dist.group.WORLD) * 1.0).to(dtype)
+        return h, h.float() * 2
+
+    ends = [447.0, 448.0, 463.9, 464.0, 464.1, 479.0, 480.0, 5e4, 57344.0, 61439.0, 61441.0, 1e9, float("inf"), 0.0]
+    x = torch.tensor([*ends, *(-end for end in ends), float("nan"), 1e-4], device=DEVICE).repeat(2, 1)
+    for a, b in zip(function(x), _compiled(function, leaves=True)(x), strict=True):
+        assert a.dtype == b.dtype
+        torch.testing.assert_close(a.float(), b.float(), rtol=0, atol=0, equal_nan=True)
+        numbers = ~a.float().isnan()
+        assert torch.equal(a.float().signbit()[numbers], b.float().signbit()[numbers])
+    return _said()
 
 
 def traced(rank: int, size: int) -> None:

@@ -33,6 +33,48 @@ def test_dynamic_rows(pair: World) -> None:
     assert ": fused with " in said[0][0]
 
 
+_COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter"]
+
+
+@pytest.mark.parametrize("collective", _COLLECTIVES)
+@pytest.mark.parametrize("name", list(compile_checks.ALONG_COLUMNS))
+def test_statistics_along_columns(pair: World, collective: str, name: str) -> None:
+    for fused, because in pair.run(compile_checks.aligns, "gloo", collective=collective, name=name, along_rows=False)[
+        0
+    ]:
+        assert any("other" in why and "rows" in why for why in because), (fused, because)
+
+
+@pytest.mark.parametrize("collective", _COLLECTIVES)
+@pytest.mark.parametrize("name", list(compile_checks.ALONG_ROWS))
+def test_statistics_along_rows(pair: World, collective: str, name: str) -> None:
+    for fused, because in pair.run(compile_checks.aligns, "gloo", collective=collective, name=name, along_rows=True)[0]:
+        assert fused and not because, (fused, because)
+
+
+def test_arithmetic_that_is_folded_away(pair: World) -> None:
+    ((fused, _),) = pair.run(compile_checks.folded_away, "gloo")[0]
+    assert not fused
+
+
+@pytest.mark.parametrize("shape", [(0, 16), (2, 0, 16), (4, 0), (4, 1)])
+def test_without_elements(pair: World, shape: tuple[int, ...]) -> None:
+    ((fused, because),) = pair.run(compile_checks.without_elements, "gloo", shape=shape)[0]
+    assert bool(fused) == (shape[-1] > 1), because
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_rows_that_may_lack(pair: World, rows: int) -> None:
+    ((fused, because),) = pair.run(compile_checks.rows_that_may_lack, "gloo", rows=rows)[0]
+    assert fused, because
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_casts_overflow(pair: World, dtype: torch.dtype) -> None:
+    ((fused, because),) = pair.run(compile_checks.overflows, "gloo", dtype=dtype)[0]
+    assert fused and not because
+
+
 def test_traced(pair: World) -> None:
     pair.run(compile_checks.traced, "gloo")
 
