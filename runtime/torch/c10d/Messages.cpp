@@ -63,7 +63,10 @@ private:
 } // namespace commsir::torch_c10d
 
 Messages::Messages(const Settings &settings)
-    : place(std::make_unique<Place>(settings)) {}
+    : place(std::make_unique<Place>(settings)) {
+  // It is Python's, and may stay until after that has ended.
+  place->settings.delegate = nullptr;
+}
 
 std::shared_ptr<Messages> Messages::announce(const Settings &settings) {
   std::shared_ptr<Messages> made(new Messages(settings));
