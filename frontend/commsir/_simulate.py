@@ -50,6 +50,8 @@ def run(
         if blocks is None
         else kernel.specialise(ranks=count, blocks=blocks, **fixed)
     )
+    # The report may run it again, when the caller's arrays hold something else.
+    kept = {name: _copied(value) for name, value in inputs.items()}
     arrays = {n: given.get(n) or _zeros(made, n, p, count) for n, p in kernel.parameters.items() if _is_array(p)}
     values = {**kernel.defaults, **inputs}
     scalars = {n: values[n] for n, p in kernel.parameters.items() if p.kind == "scalar" and n in values}
@@ -80,10 +82,19 @@ def run(
             keep.unlink(missing_ok=True)
     outputs = {n: [widen(part, kernel.parameters[n].dtype) for part in parts] for n, parts in arrays.items()}
     again = {"seed": seed, "fuzz": 0, "blocks": blocks, "launches": launches, "target": target, **options}
-    report = Report(made, count, outputs, stats, (inputs, again), events)
+    report = Report(made, count, outputs, stats, (kept, again), events)
     if isinstance(trace, str | os.PathLike):
         report.trace(trace)
     return report
+
+
+def _copied(value: Any) -> Any:
+    """An array, or several, of any library."""
+    if isinstance(value, list | tuple):
+        return [_copied(one) for one in value]
+    if hasattr(value, "detach"):  # torch's
+        return value.detach().clone()
+    return value.copy() if hasattr(value, "shape") and hasattr(value, "copy") else value
 
 
 def _is_array(parameter: Parameter) -> bool:

@@ -10,6 +10,7 @@ import operator
 import os
 import sys
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast
@@ -161,13 +162,28 @@ class GroupKernel(Signature):
                 )
 
 
+def _whole(value: Any, what: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise errors.UsageError(f"{what} is {value!r}, which is no whole number") from None
+
+
+def _int64(value: Any, what: str) -> int:
+    """A whole number as the library takes it."""
+    number = _whole(value, what)
+    if not -(2**63) <= number < 2**63:
+        raise errors.UsageError(f"{what} is {number}, but has to be a number of 64 bits")
+    return number
+
+
 def _address(communicator: Any, ordinal: int) -> int:
     """Of an ncclComm_t; 0: there is none."""
     if communicator is None:
         return 0
     address = communicator if isinstance(communicator, int) else getattr(communicator, "ptr", None)
     # The first pages of memory are nobody's: NCCL would end the process.
-    if not isinstance(address, int) or address < 65536 or address % 8:
+    if not isinstance(address, int) or not 65536 <= address < 2**63 or address % 8:
         raise errors.UsageError(
             f"{communicator!r} is no NCCL communicator that can be used: give nccl4py's, initialised, the address of "
             "an ncclComm_t (commsir.torch.nccl_communicator() has torch's), or None for one of the group's own"
@@ -180,12 +196,18 @@ def _address(communicator: Any, ordinal: int) -> int:
 def _ordinal(device: Any) -> int:
     """The number of a GPU; -1: the CPU."""
     if hasattr(device, "__index__"):
-        return operator.index(device)
+        return _gpu(operator.index(device))
     name = str(device)
     number = name.removeprefix("cuda:")
     if name != "cpu" and not number.isdigit():
         raise errors.UsageError(f'there is no device \'{name}\': write "cpu", or a GPU by its number: 0 or "cuda:0"')
-    return -1 if name == "cpu" else int(number)
+    return -1 if name == "cpu" else _gpu(int(number))
+
+
+def _gpu(number: int) -> int:
+    if not -(2**31) <= number < 2**31:  # The library would take another for it.
+        raise errors.UsageError(f"there is no GPU {number}")
+    return number
 
 
 def _check_options(rank: Any, ranks: Any, folder: Any, store: Any, timeout: Any) -> None:
@@ -222,7 +244,7 @@ class Group:
     ) -> None:
         _check_options(rank, ranks, folder, store, timeout)
         ordinal = _ordinal(device)
-        rank, ranks = operator.index(rank), operator.index(ranks)
+        rank, ranks = _int64(rank, "the rank"), _int64(ranks, "the number of ranks")
         arguments = (name, rank, ranks, ordinal, float(timeout), _address(communicator, ordinal))
         handle = (
             _Meeting(store).ask("group_create", *arguments, "")
@@ -244,6 +266,8 @@ class Group:
     def _adopt(self, handle: int, rank: int, ranks: int, ordinal: int) -> None:
         self._handle, self.rank, self.ranks, self._ordinal = handle, rank, ranks, ordinal
         self._place = "cpu:0" if ordinal < 0 else f"cuda:{ordinal}"
+        #: By address: whoever releases the array of one ends it.
+        self._windows: weakref.WeakValueDictionary[int, GroupWindow] = weakref.WeakValueDictionary()
         library = _native.library()
         self._collective = library.get_function("group_collective")
         self._kernel_launch = library.get_function("kernel_launch")
@@ -265,8 +289,9 @@ class Group:
             self.abort(f"rank {self.rank} raised {type(value).__name__}: {value}")
         self.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_handle", 0) and not sys.is_finalizing():
+    # Late at the interpreter's exit the globals of modules are None: it brings its own.
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if getattr(self, "_handle", 0) and not is_finalizing():
             self._let_go(waits=False)
 
     def close(self) -> None:
@@ -301,8 +326,9 @@ class Group:
         if to is not None:
             made = to(tensor)
             if is_immutable(made):
-                del made
-                _ask("window_release", self._handle, int(tensor.data_ptr()))
+                base = int(tensor.data_ptr())
+                del made, tensor  # Nobody has what is released.
+                _ask("window_release", self._handle, base)
                 raise errors.UsageError("JAX's arrays never change, and peers write to windows: make one of torch")
             return made
         if self._ordinal >= 0:
@@ -324,25 +350,31 @@ class Group:
         """
         from commsir.window import GroupWindow
 
+        count = _int64(signals, "the number of signals")
         try:
             array = self.allocate(shape, dtype, to=to)
         except errors.DisagreementError as error:
             if str(error).count("allocat") < 2:  # Another rank calls something else.
                 raise
             raise errors.DisagreementError(
-                f"rank {self.rank} makes a window of {_sizes(shape)} {spelled(dtype)[0]}, another rank one of another "
-                f"size: {error}"
+                f"rank {self.rank} makes a window of {_sizes(shape)} {spelled(dtype)[0]}, another rank another: {error}"
             ) from None
         try:
-            first = int(_ask("signals_reserve", self._handle, signals))
+            first = int(_ask("signals_reserve", self._handle, count))
         except errors.CommsError:
             self.release(array)
             raise
-        return GroupWindow(self, array, first, signals, to)
+        return GroupWindow(self, array, first, count, to)
 
     def release(self, array: Array) -> None:
-        """Gives memory of `allocate` back: all ranks call this."""
-        _ask("window_release", self._handle, self._extent(array)[0])
+        """Gives memory of `allocate` back: all ranks call this.
+
+        On the CPU it goes with the last array of it; on a GPU at once, and arrays of it are nobody's to use.
+        """
+        base = self._extent(array)[0]
+        if self._handle and (window := self._windows.get(base)):
+            window._end()
+        _ask("window_release", self._handle, base)
 
     def share(self, array: Array) -> None:
         """Makes an array of this rank's GPU, whoever allocated it, a window: kernels then use it in place.
@@ -377,7 +409,7 @@ class Group:
 
     def _stream(self, stream: int | None) -> int:
         if stream is not None or self._ordinal < 0:
-            return stream or 0
+            return 0 if stream is None else _int64(stream, "the stream")
         torch = sys.modules.get("torch")
         if torch is None or torch.version.cuda is None:
             return 0
@@ -429,8 +461,8 @@ class Group:
             op,
             reduction,
             one.type if one.type[0] != "i" else _type_for(op, reduction, one),
-            root,
-            peer,
+            _int64(root, "the root"),
+            _int64(peer, "the peer"),
             source and source.tensor,
             target and target.tensor,
             algorithm,
@@ -540,7 +572,7 @@ class Group:
 
     def shrink(self, survivors: Sequence[int], store: Store) -> Group:
         """A new group of the ranks that are left; those call this, and this group is aborted."""
-        ranks = [int(rank) for rank in survivors]
+        ranks = [_int64(rank, "a survivor") for rank in survivors]
         if self.rank not in ranks:
             raise errors.UsageError(f"rank {self.rank} is not among the survivors {ranks}")
         handle = _Meeting(store).ask("group_shrink", self._handle, ranks)
@@ -568,9 +600,10 @@ def _type_for(op: str, reduction: str, seen: View) -> str:
 
 def _sizes(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
     try:
-        return tuple(operator.index(size) for size in ((shape,) if hasattr(shape, "__index__") else shape))
+        sizes = tuple(operator.index(size) for size in ((shape,) if hasattr(shape, "__index__") else shape))
     except TypeError:
         raise errors.UsageError(f"the shape is {shape!r}, but has to be a whole number or several") from None
+    return tuple(_int64(size, f"a size of the shape {sizes}") for size in sizes)
 
 
 def _shape(array: Array) -> tuple[int, ...]:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from commsir import _native, errors
 from commsir._arrays import Array, View, dlpack_name, empty
+from commsir.group import _int64, _numpy, _whole
 
 if TYPE_CHECKING:
+    import tvm_ffi
+
     from commsir.group import Group
 
 __all__ = ["Place", "GroupWindow"]
@@ -27,6 +30,14 @@ def _choose(choices: dict[str, int], name: str, what: str) -> int:
     return choices[name]
 
 
+def _signal_number(value: Any) -> int:
+    """What a cell of signals can hold."""
+    number = _whole(value, "the number of a signal")
+    if not 0 <= number < 2**63:
+        raise errors.UsageError(f"cells of signals hold numbers from 0 to 2^63 - 1, not {number}")
+    return number
+
+
 class GroupWindow:
     """An array on each rank, and cells of signals beside it. Made by all ranks together, by `Group.window`.
 
@@ -36,9 +47,11 @@ class GroupWindow:
 
     def __init__(self, group: Group, array: Array, first: int, signals: int, to: Any = None) -> None:
         seen = group._view(array)
-        self.group, self.array, self.signals = group, array, signals
+        self.group, self.signals = group, signals
         self.type, self.shape = seen.type, seen.shape
-        self._tensor, self._first, self._to = seen.tensor, first, to
+        self._first, self._to = first, to
+        #: None: released. Then nothing here keeps the memory, whose address may soon be another window's.
+        self._kept: tuple[Array, tvm_ffi.Tensor] | None = (array, seen.tensor)
         self._base = int(seen.tensor.data_ptr())
         self._itemsize = (int(seen.tensor.dtype.bits) + 7) // 8
         library = _native.library()
@@ -46,6 +59,12 @@ class GroupWindow:
         self._put_signal = library.get_function("window_put_signal")
         self._signal, self._wait = library.get_function("signal_send"), library.get_function("signal_wait")
         self._read = library.get_function("signal_read")
+        group._windows[self._base] = self
+
+    @property
+    def array(self) -> Array:
+        """This rank's part."""
+        return self._memory[0]
 
     @property
     def tensor(self) -> Array:
@@ -54,12 +73,37 @@ class GroupWindow:
 
     def __repr__(self) -> str:
         cells = f"cells {self._first} to {self._first + self.signals - 1} of the group"
+        if self._kept is None:
+            cells = "released"
         return f"<window {self.type} {self.shape} of rank {self.group.rank} of {self.group.ranks}, {cells}>"
 
     def release(self) -> None:
-        """Gives the memory and the cells back: all ranks call this."""
-        _check(_native.call("signals_release", self.group._handle, self._first))
-        _check(_native.call("window_release", self.group._handle, self._base))
+        """Gives the memory and the cells back: all ranks call this, and the window is of no use then.
+
+        On the CPU the memory goes with the last array of it; on a GPU at once, and arrays of it are nobody's to use.
+        """
+        handle = self._handle
+        if handle:  # Of a group that was closed arrays keep their memory.
+            self._end()
+        _check(_native.call("signals_release", handle, self._first))
+        _check(_native.call("window_release", handle, self._base))
+
+    def _end(self) -> None:
+        self._kept = None
+
+    @property
+    def _memory(self) -> tuple[Array, tvm_ffi.Tensor]:
+        if self._kept is None:
+            raise errors.UsageError(
+                f"the window {self.type} {self.shape} of rank {self.group.rank} was released: make a new one"
+            )
+        return self._kept
+
+    @property
+    def _handle(self) -> int:
+        """The group's, for a call that uses the window."""
+        _ = self._memory
+        return self.group._handle
 
     # --- data ---
 
@@ -68,35 +112,34 @@ class GroupWindow:
         made = _check(
             _native.call(
                 "window_peer",
-                self.group._handle,
+                self._handle,
                 self.group._ordinal,
                 self._base,
-                rank,
+                _int64(rank, "the peer"),
                 list(self.shape),
                 # Of integers with or without their sign, as `array`.
-                str(self._tensor.dtype) if self.type[0] == "i" else dlpack_name(self.type),
+                str(self._memory[1].dtype) if self.type[0] == "i" else dlpack_name(self.type),
             )
         )
         if self._to is not None:
             return self._to(made)
         if self.group._ordinal >= 0:
             return made
-        from commsir.group import _numpy
-
         return _numpy(made, self.shape, self.type).view(self.array.dtype)
 
     def put(self, array: Array, peer: int, *, at: Place = (), stream: int | None = None) -> None:
         """Copies `array` to the peer's, from index `at` on. On a GPU, in the stream (torch's current one)."""
         seen, own, size = self._sides(array, at, "put", written=False)
-        used = self._stream(stream)
-        _check(self._put(self.group._handle, peer, own, int(seen.tensor.data_ptr()), size, used))
+        number, used = _int64(peer, "the peer"), self._stream(stream)
+        _check(self._put(self._handle, number, own, int(seen.tensor.data_ptr()), size, used))
         self.group._done_with(seen, used)
 
     def get(self, peer: int, *, at: Place = (), out: Array | None = None, stream: int | None = None) -> Array:
         """Copies from the peer's array, from index `at` on, to `out`; without it, all of `array[at]` to a new one."""
         target = self._empty(at) if out is None else out
         seen, own, size = self._sides(target, at, "get", written=True)
-        _check(self._get(self.group._handle, peer, own, int(seen.tensor.data_ptr()), size, self._stream(stream)))
+        number, used = _int64(peer, "the peer"), self._stream(stream)
+        _check(self._get(self._handle, number, own, int(seen.tensor.data_ptr()), size, used))
         return target
 
     # --- signals ---
@@ -104,8 +147,8 @@ class GroupWindow:
     def signal(self, peer: int, value: int = 1, *, cell: int = 0, op: str = "set", stream: int | None = None) -> None:
         """Sets the peer's cell, or adds to it ("add"), after all that was put before."""
         kind = _choose(_SIGNALS, op, "op of a signal")
-        number = operator.index(value)
-        _check(self._signal(self.group._handle, peer, self._cell(cell), kind, number, self._stream(stream)))
+        to, number, used = _int64(peer, "the peer"), _signal_number(value), self._stream(stream)
+        _check(self._signal(self._handle, to, self._cell(cell), kind, number, used))
 
     def put_signal(
         self,
@@ -121,8 +164,9 @@ class GroupWindow:
         """Puts, then signals: who has waited for the signal sees the data."""
         kind = _choose(_SIGNALS, op, "op of a signal")
         seen, own, size = self._sides(array, at, "put_signal", written=False)
-        number, used, source = self._cell(cell), self._stream(stream), int(seen.tensor.data_ptr())
-        _check(self._put_signal(self.group._handle, peer, own, source, size, number, kind, operator.index(value), used))
+        to, number, used = _int64(peer, "the peer"), _signal_number(value), self._stream(stream)
+        source = int(seen.tensor.data_ptr())
+        _check(self._put_signal(self._handle, to, own, source, size, self._cell(cell), kind, number, used))
         self.group._done_with(seen, used)
 
     def wait(
@@ -142,28 +186,19 @@ class GroupWindow:
         timeout, this call does.
         """
         kind = _choose(_COMPARISONS, compare, "comparison")
-        if timeout is not None and not timeout > 0:
-            raise errors.UsageError(f"the timeout is {timeout} seconds, but must be more than 0")
-        number, used = self._cell(cell), self._stream(stream)
-        _check(
-            self._wait(
-                self.group._handle,
-                number,
-                kind,
-                operator.index(value),
-                -1 if source is None else source,
-                float(timeout or 0),
-                used,
-            )
-        )
+        if timeout is not None and not (hasattr(timeout, "__float__") and timeout > 0):
+            raise errors.UsageError(f"the timeout is {timeout!r} seconds, but must be a number of more than 0")
+        number, used = _signal_number(value), self._stream(stream)
+        rank = -1 if source is None else _int64(source, "the source")
+        _check(self._wait(self._handle, self._cell(cell), kind, number, rank, float(timeout or 0), used))
 
     def read_signal(self, cell: int = 0) -> int:
         """What a cell of this rank holds now."""
-        return int(_check(self._read(self.group._handle, self._cell(cell))))
+        return int(_check(self._read(self._handle, self._cell(cell))))
 
     def reset_signal(self, cell: int = 0, *, stream: int | None = None) -> None:
         """Makes a cell of this rank 0."""
-        _check(_native.call("signal_reset", self.group._handle, self._cell(cell), self._stream(stream)))
+        _check(_native.call("signal_reset", self._handle, self._cell(cell), self._stream(stream)))
 
     # --- arguments ---
 
@@ -171,11 +206,12 @@ class GroupWindow:
         return self.group._stream(stream)
 
     def _cell(self, cell: int) -> int:
-        if not 0 <= cell < self.signals:
+        number = _whole(cell, "the cell")
+        if not 0 <= number < self.signals:
             raise errors.UsageError(
-                f"the window has cells 0 to {self.signals - 1}, but not {cell}: make it with more `signals`"
+                f"the window has cells 0 to {self.signals - 1}, but not {number}: make it with more `signals`"
             )
-        return self._first + cell
+        return self._first + number
 
     def _offset(self, at: Place) -> int:
         """Elements before index `at`."""

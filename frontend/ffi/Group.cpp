@@ -217,17 +217,27 @@ static Array<Any> groupStats(int64_t handle) {
 namespace {
 /// A tensor over a window, and what keeps the window there.
 struct WindowTensor {
-  DLManagedTensor tensor;
+  WindowTensor(std::shared_ptr<Held> given, void *window)
+      : held(std::move(given)), window(window) {
+    commsir_window_keep(held->group, window);
+  }
+  ~WindowTensor() { commsir_window_drop(held->group, window); }
+  WindowTensor(const WindowTensor &) = delete;
+  WindowTensor &operator=(const WindowTensor &) = delete;
+
+  DLManagedTensor tensor = {};
   std::vector<int64_t> shape;
   std::shared_ptr<Held> held;
+  void *window;
 };
 } // namespace
 
-/// A tensor of `shape` at `base`, which keeps the group.
-static ffi::Tensor tensorOver(std::shared_ptr<Held> held, void *base,
-                              int64_t device, const Array<int64_t> &shape,
-                              DLDataType type) {
-  auto made = std::make_unique<WindowTensor>();
+/// A tensor of `shape` at `base`, which lies in some rank's part of `window`
+/// and keeps that and the group.
+static ffi::Tensor tensorOver(std::shared_ptr<Held> held, void *window,
+                              void *base, int64_t device,
+                              const Array<int64_t> &shape, DLDataType type) {
+  auto made = std::make_unique<WindowTensor>(std::move(held), window);
   made->shape.assign(shape.begin(), shape.end());
   DLTensor &tensor = made->tensor.dl_tensor;
   tensor = {};
@@ -237,7 +247,6 @@ static ffi::Tensor tensorOver(std::shared_ptr<Held> held, void *base,
   tensor.ndim = int32_t(made->shape.size());
   tensor.dtype = type;
   tensor.shape = made->shape.data();
-  made->held = std::move(held);
   made->tensor.manager_ctx = made.get();
   made->tensor.deleter = [](DLManagedTensor *self) {
     delete static_cast<WindowTensor *>(self->manager_ctx);
@@ -274,7 +283,7 @@ static Array<Any> windowAllocate(int64_t handle, int64_t device,
   if (status != COMMSIR_OK)
     return answer(status);
   return {int64_t(COMMSIR_OK),
-          tensorOver(std::move(held), base, device, shape, type)};
+          tensorOver(std::move(held), base, base, device, shape, type)};
 }
 
 static Array<Any> windowRelease(int64_t handle, int64_t address) {
@@ -320,7 +329,8 @@ static Array<Any> windowPeer(int64_t handle, int64_t device, int64_t address,
             String(R"({"message": "the window of that rank is out of this )"
                    R"(rank's reach, or there is no such rank"})")};
   return {int64_t(COMMSIR_OK),
-          tensorOver(std::move(held), base, device, shape, type)};
+          tensorOver(std::move(held), reinterpret_cast<void *>(address), base,
+                     device, shape, type)};
 }
 
 //===----------------------------------------------------------------------===//

@@ -285,6 +285,16 @@ void commsir_window_forget(commsir_group *group, void *own) {
     group->group->forget(own);
 }
 
+void commsir_window_keep(commsir_group *group, void *own) {
+  if (group)
+    group->group->keepView(own);
+}
+
+void commsir_window_drop(commsir_group *group, void *own) {
+  if (group)
+    group->group->dropView(own);
+}
+
 int commsir_window_contains(commsir_group *group, const void *data,
                             size_t bytes) {
   return group && group->group->isSymmetric(data, bytes);

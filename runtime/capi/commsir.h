@@ -137,6 +137,11 @@ COMMSIR_API char *commsir_group_stats(commsir_group *);
 COMMSIR_API commsir_status commsir_window_allocate(commsir_group *,
                                                    size_t bytes, void **base);
 COMMSIR_API commsir_status commsir_window_release(commsir_group *, void *base);
+/* This rank's view of the window that begins at `own` stays mapped when the
+ * window is released, until commsir_window_drop has been called as often. Any
+ * thread. On a GPU it does not. */
+COMMSIR_API void commsir_window_keep(commsir_group *, void *own);
+COMMSIR_API void commsir_window_drop(commsir_group *, void *own);
 /* Memory that others made symmetric: where this rank reaches each rank's part.
  * Not collective. */
 COMMSIR_API commsir_status commsir_window_adopt(commsir_group *, void *own,

@@ -846,8 +846,25 @@ llvm::Error CpuGroup::release(void *base) {
   if (llvm::Error error = meet(world))
     return error;
   counted.windowBytes -= it->second.bytes;
+  {
+    std::lock_guard<std::mutex> guard(viewsLock);
+    if (auto view = views.find(it->first); view != views.end())
+      view->second.segment = std::move(it->second.segment);
+  }
   windows.erase(it);
   return end(world);
+}
+
+void CpuGroup::keepView(void *own) {
+  std::lock_guard<std::mutex> guard(viewsLock);
+  ++views[reinterpret_cast<uintptr_t>(own)].keepers;
+}
+
+void CpuGroup::dropView(void *own) {
+  std::lock_guard<std::mutex> guard(viewsLock);
+  auto view = views.find(reinterpret_cast<uintptr_t>(own));
+  if (view != views.end() && --view->second.keepers == 0)
+    views.erase(view);
 }
 
 llvm::Error CpuGroup::adopt(void *own, size_t bytes,

@@ -91,6 +91,8 @@ public:
                     llvm::ArrayRef<uint64_t> parts) override;
   llvm::Error share(void *own, size_t bytes) override;
   void forget(void *own) override;
+  void keepView(void *own) override;
+  void dropView(void *own) override;
   bool isSymmetric(const void *data, size_t bytes) const override;
   uint64_t symmetricPlace(const void *data, size_t bytes) const override;
   void *peerAddress(const void *data, int64_t peer) const override;
@@ -190,6 +192,13 @@ private:
   /// To see peers end.
   std::vector<int> processes;
   std::map<uintptr_t, Window> windows;
+  /// Of windows, by where they begin; the segments of those that are released.
+  struct View {
+    int64_t keepers = 0;
+    Segment segment;
+  };
+  std::mutex viewsLock;
+  std::map<uintptr_t, View> views;
   std::map<std::string, std::unique_ptr<CpuKernel>> kernels;
   Waiter waiter{*this};
   GroupCounts counted;

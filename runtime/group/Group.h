@@ -175,6 +175,11 @@ public:
   virtual llvm::Error share(void *own, size_t bytes) = 0;
   /// Ends `adopt` or `share`, on this rank. GPU: waits for its kernels.
   virtual void forget(void *own) = 0;
+  /// This rank's view of the window that begins at `own`, all parts of it,
+  /// stays when it is released, until `dropView` has been called as often: for
+  /// who may still look there. Any thread. GPU: it does not.
+  virtual void keepView(void * /*own*/) {}
+  virtual void dropView(void * /*own*/) {}
   /// The whole range lies in one window of this group.
   virtual bool isSymmetric(const void *data, size_t bytes) const = 0;
   /// A name for the place of the range in symmetric memory, the same on all

@@ -445,7 +445,7 @@ static bool fits(const Message &receive, llvm::StringRef what, uint64_t bytes) {
 
 /// Begins to take the message whose envelope has come; false: it stays, or
 /// nothing comes any more.
-bool PointToPoint::open(int64_t source, const Envelope &envelope) {
+bool PointToPoint::beginMessage(int64_t source, const Envelope &envelope) {
   Peer &peer = peers[source];
   Incoming made;
   made.what = envelope.what;
@@ -475,7 +475,7 @@ bool PointToPoint::open(int64_t source, const Envelope &envelope) {
 }
 
 /// A message is here whole.
-void PointToPoint::close(int64_t source) {
+void PointToPoint::endMessage(int64_t source) {
   Incoming message = std::move(*peers[source].incoming);
   peers[source].incoming.reset();
   if (message.receive) {
@@ -535,7 +535,7 @@ bool PointToPoint::pull(int64_t source) {
       if (here < kLine)
         break;
       std::memcpy(&envelope, bytes + peer.read % kRingBytes, kLine);
-      if (!open(source, envelope))
+      if (!beginMessage(source, envelope))
         break;
       here -= kLine;
     }
@@ -556,7 +556,7 @@ bool PointToPoint::pull(int64_t source) {
     ring.read.store(peer.read, std::memory_order_release);
     wakePeer(peer);
     if (isWhole)
-      close(source);
+      endMessage(source);
   }
   return moved;
 }
@@ -568,7 +568,7 @@ bool PointToPoint::pull(int64_t source) {
 /// Moves what can be moved; whether anything was.
 bool PointToPoint::progress() {
   bool moved = false;
-  for (int64_t other = 0; other < ranks && open_; ++other) {
+  for (int64_t other = 0; other < ranks && underWay; ++other) {
     Peer &peer = peers[other];
     if (other == rank || !peer.broken.empty() || !peer.segment.data())
       continue;
@@ -588,7 +588,7 @@ bool PointToPoint::progress() {
 
 void PointToPoint::end(Transfer &transfer, Transfer::State state) {
   transfer.state.store(state, std::memory_order_release);
-  --open_;
+  --underWay;
   hasFinished = true;
 }
 
@@ -717,7 +717,7 @@ void PointToPoint::doze(const Transfer *transfer, microseconds most) {
   bool awake = over;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    awake |= progress() || (transfer ? transfer->isOver() : !open_);
+    awake |= progress() || (transfer ? transfer->isOver() : !underWay);
     // Peers that are not found yet wake nobody.
     for (int64_t other = 0; other < ranks; ++other)
       if (isLookedFor(other))
@@ -741,13 +741,13 @@ void PointToPoint::run() {
   std::unique_lock<std::mutex> lock(mutex);
   Clock::time_point examined = Clock::now();
   while (!over) {
-    isIdle = !open_;
+    isIdle = !underWay;
     if (isIdle)
-      changed.wait(lock, [&] { return over || open_; });
+      changed.wait(lock, [&] { return over || underWay; });
     isIdle = false;
     // Whoever has begun a transfer mostly waits for it next.
     changed.wait_for(lock, kStandBy, [&] { return over.load(); });
-    while (open_ && !waiting && !over) {
+    while (underWay && !waiting && !over) {
       lock.unlock();
       findPeers();
       doze(nullptr, kPeriod);
@@ -794,7 +794,7 @@ llvm::Expected<TransferPtr> PointToPoint::begin(Message message, bool sends) {
     putText(officeOf(own).number, sizeof(Office::number), number);
     officeOf(own).life.store(Life::Member, std::memory_order_release);
   }
-  ++open_;
+  ++underWay;
   int64_t peer = made->message.peer;
   if (!sends && takeAside(made))
     return made;

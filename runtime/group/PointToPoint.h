@@ -166,8 +166,8 @@ private:
   bool push(int64_t rank);
   bool pushFirst(int64_t rank);
   bool pull(int64_t rank);
-  bool open(int64_t rank, const Envelope &envelope);
-  void close(int64_t rank);
+  bool beginMessage(int64_t rank, const Envelope &envelope);
+  void endMessage(int64_t rank);
   TransferPtr match(int64_t source, int64_t tag);
   bool takeAside(const TransferPtr &receive);
   void deliver(int64_t source, Incoming &message, const TransferPtr &receive);
@@ -208,7 +208,7 @@ private:
   std::list<TransferPtr> receives;
   std::list<Aside> aside;
   /// Transfers that are not over.
-  int64_t open_ = 0;
+  int64_t underWay = 0;
   bool hasFinished = false;
   /// Why nothing begins any more; empty: it does.
   std::string stopped;

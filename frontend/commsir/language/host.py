@@ -40,7 +40,7 @@ def collective(name: str, arguments: dict[str, Any]) -> Any:
         [_alike_array(part, outs[key].dtype, like) for part in report.outputs[key]]
         for key, like in zip(outs, likes, strict=False)
     ]
-    if arguments.get("outs") is None and arguments.get("consume") is None:
+    if arguments.get("outs") is None:
         results = _as_unsigned(results, inputs)
     return results[0] if len(results) == 1 else [list(parts) for parts in zip(*results, strict=True)]
 
@@ -83,11 +83,13 @@ def _parameter(name: str, kind: str, parts: list[Any], ranks: int) -> Parameter:
 
 
 def _as_unsigned(results: list[list[Any]], inputs: list[list[Any]]) -> list[list[Any]]:
-    """Results as integers without a sign where the inputs are such, which kernels do not know."""
-    unsigned = [np.asarray(parts[0]).dtype for parts in inputs if isinstance(parts[0], np.ndarray)]
-    if len(unsigned) != len(results) or any(d.kind != "u" for d in unsigned):
+    """Results as integers without a sign where the inputs are such, which kernels do not know. Those that a function
+    has made of another width are as it made them."""
+    given = {parts[0].dtype if isinstance(parts[0], np.ndarray) else np.dtype(bool) for parts in inputs}
+    if any(dtype.kind != "u" for dtype in given):
         return results
-    return [[part.view(d) for part in parts] for parts, d in zip(results, unsigned, strict=True)]
+    unsigned = {np.dtype(f"i{dtype.itemsize}"): dtype for dtype in given}
+    return [[part.view(unsigned.get(part.dtype, part.dtype)) for part in parts] for parts in results]
 
 
 def _likes(outs: Any, inputs: list[Any]) -> list[Any]:

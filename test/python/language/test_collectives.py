@@ -311,6 +311,12 @@ def test_dlpack_is_enough() -> None:
 def test_unsigned_integers_keep_their_type() -> None:
     total = commsir.all_reduce([np.array([100, 3], np.uint8)] * 2)[0]
     assert total.dtype == np.uint8 and total.tolist() == [200, 6]
+    rows = [np.array([[20000, 3]], np.uint16)] * 2
+    for result in (
+        commsir.all_reduce(rows, consume=lambda t: t)[0],
+        commsir.all_gather(rows, consume=lambda t: t + t)[0][:1],
+    ):
+        assert result.dtype == np.uint16 and result.tolist() == [[40000, 6]]
 
 
 def test_rows_are_whole_numbers() -> None:

@@ -115,6 +115,24 @@ def test_trace(kernel: commsir.Kernel, tmp_path: Path) -> None:
     assert report.events
 
 
+def test_traces_are_of_the_run(load: Load, tmp_path: Path) -> None:
+    """Also where the caller's arrays hold something else by then."""
+    made = load(
+        """
+n = dims("n")
+@kernel
+def k(x: f32[Array, n], s: i64[Signal, 1]):
+    if x[0] > 0.0:
+        wait_signal(s[0], ge=1)
+"""
+    ).k
+    x, several = np.zeros(4, np.float32), [np.zeros(4, np.float32)]
+    reports = [made.simulate(1, {"x": given}, check=False) for given in (x, several)]
+    x[:] = several[0][:] = 1
+    for report in reports:
+        assert report.trace(tmp_path / "trace.json").exists()
+
+
 def test_plot(kernel: commsir.Kernel, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     figure = kernel.simulate(3, {"x": X, "factor": 1}, blocks=2).plot(tmp_path / "run.png")

@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import commsir
 import numpy as np
 import pytest
+from commsir.window import GroupWindow
 from conftest import ROOT
 from test_group import together
 
@@ -91,6 +93,202 @@ def _refused(rank: int, folder: str) -> None:
 
 def test_what_makes_no_sense_is_refused(tmp_path: pathlib.Path) -> None:
     together(_refused, tmp_path, 2)
+
+
+def _numbers(rank: int, folder: str) -> None:
+    """What does not fit the library's numbers is refused as a caller's mistake."""
+    data, most = np.zeros(4, np.float32), 2**63 - 1
+    with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
+        window = group.window(4)
+        for number in (-1, most + 1, 2**64, 2**70):
+            for call in (window.signal, lambda peer, value: window.put_signal(data, peer, value)):
+                with pytest.raises(commsir.UsageError, match=rf"hold numbers from 0 to 2\^63 - 1, not {number}$"):
+                    call(rank, number)
+            with pytest.raises(commsir.UsageError, match=rf"0 to 2\^63 - 1, not {number}$"):
+                window.wait(number, timeout=1)
+            for cell_call in (window.read_signal, window.reset_signal, lambda cell: window.signal(rank, cell=cell)):
+                with pytest.raises(commsir.UsageError, match=f"cells 0 to 7, but not {number}: "):
+                    cell_call(number)
+        for bad in (1.5, "1", None):
+            with pytest.raises(commsir.UsageError, match="the number of a signal is .*, which is no whole number"):
+                window.signal(rank, bad)  # type: ignore[arg-type]
+            with pytest.raises(commsir.UsageError, match="the cell is .*, which is no whole number"):
+                window.read_signal(bad)  # type: ignore[arg-type]
+        with pytest.raises(commsir.UsageError, match="timeout is '1' seconds, but must be a number"):
+            window.wait(timeout="1")  # type: ignore[arg-type]
+        far: list[tuple[str, Callable[[], object]]] = [
+            ("the peer", lambda: window.signal(2**64)),
+            ("the peer", lambda: window.put(data, 2**64)),
+            ("the peer", lambda: window.get(2**64)),
+            ("the peer", lambda: window.peer(2**64)),
+            ("the source", lambda: window.wait(source=2**64)),
+            ("the stream", lambda: window.signal(rank, stream=2**64)),
+            ("the root", lambda: group.broadcast(data, root=2**64)),
+            ("the number of signals", lambda: group.window(4, signals=2**64)),
+            ("a size of the shape", lambda: group.window(2**64)),
+            ("the rank", lambda: commsir.Group(2**64, 2, folder=folder)),
+        ]
+        for what, far_call in far:
+            with pytest.raises(commsir.UsageError, match=f"{what}.* is {2**64}, but has to be a number of 64 bits"):
+                far_call()
+        with pytest.raises(commsir.UsageError, match=f"there is no GPU {2**32}"):
+            commsir.Group(0, 1, folder=folder, device=2**32)
+        with pytest.raises(commsir.BoundsError, match="is none of a window"):
+            window.put(data, rank, at=2**64)
+        # The greatest of all, and the group is as it was.
+        window.signal(1 - rank, most)
+        window.wait(most, compare="eq", source=1 - rank)
+        assert window.read_signal() == most
+
+
+def test_numbers_have_bounds(tmp_path: pathlib.Path) -> None:
+    together(_numbers, tmp_path, 2)
+
+
+def _refuses_all(window: GroupWindow, peer: int) -> None:
+    """A window that was released."""
+    data = np.ones(4, np.float32)
+    calls: list[Callable[[], object]] = [
+        lambda: window.array,
+        lambda: window.tensor,
+        lambda: window.peer(peer),
+        lambda: window.put(data, peer),
+        lambda: window.get(peer),
+        lambda: window.get(peer, out=data),
+        lambda: window.signal(peer),
+        lambda: window.put_signal(data, peer),
+        lambda: window.wait(timeout=1),
+        window.read_signal,
+        window.reset_signal,
+        window.release,
+    ]
+    for call in calls:
+        with pytest.raises(commsir.UsageError, match=r"the window f32 \(4,\) of rank . was released: make a new one"):
+            call()
+    assert "released" in repr(window)
+
+
+def _released(rank: int, folder: str) -> None:
+    """A window that was released reaches nothing, whoever has its memory now."""
+    with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
+        old = group.window(4)
+        old.release()
+        _refuses_all(old, 1 - rank)
+        new = group.window(4)  # It may well lie where the old one did.
+        _refuses_all(old, 1 - rank)
+        group.release(new.array)
+        _refuses_all(new, 1 - rank)
+        last = group.window(4)
+        _refuses_all(old, 1 - rank)
+        _refuses_all(new, 1 - rank)
+        last.signal(1 - rank)
+        last.wait(source=1 - rank)
+        assert not last.array.any()
+        array = last.array
+        array[:] = 3
+    # An array keeps its memory when the group is closed.
+    with pytest.raises(commsir.AbortedError, match="the group is closed"):
+        last.release()
+    assert (array == 3).all() and last.array is array
+
+
+def test_a_released_window_reaches_nothing(tmp_path: pathlib.Path) -> None:
+    together(_released, tmp_path, 2)
+
+
+def _is_mapped(address: int) -> bool:
+    with open("/proc/self/maps") as maps:
+        parts = [[int(end, 16) for end in line.split()[0].split("-")] for line in maps]
+    return any(first <= address < last for first, last in parts)
+
+
+def _outlives(group: commsir.Group, window: GroupWindow, kept: object, address: int) -> None:
+    """Memory of a window that is released: it stays for `kept`, and no other window has it."""
+    window.release()
+    others = [group.window(1 << 16) for _ in range(3)]
+    for other in others:
+        other.array[:] = -1
+    total = float(kept.sum())  # type: ignore[attr-defined]
+    assert total == 1 << 17, total
+    kept[:8] = 5  # type: ignore[index]
+    assert all((other.array == -1).all() for other in others)
+    for other in others:
+        other.release()
+    assert _is_mapped(address)
+
+
+def _kept(rank: int, folder: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def made() -> tuple[GroupWindow, int]:
+        window = group.window(1 << 16)
+        window.array[:] = 2
+        window.signal(1 - rank)  # A peer's array is read, too.
+        window.wait(source=1 - rank)
+        return window, window.array.ctypes.data
+
+    ways: list[Callable[[GroupWindow], object]] = [
+        lambda window: window.array,
+        lambda window: window.array.reshape(2, -1).T.reshape(-1, order="F"),  # A view of a view.
+        lambda window: window.peer(1 - rank),
+        lambda window: torch.from_dlpack(window.array),
+    ]
+    with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
+        for take in ways:
+            window, address = made()
+            kept = take(window)
+            _outlives(group, window, kept, address)
+            del kept
+            assert not _is_mapped(address)  # And then it goes.
+        window = group.window(1 << 16, to=torch.utils.dlpack.from_dlpack)
+        window.tensor.fill_(2)
+        address = window.tensor.data_ptr()
+        tensor = window.tensor[:]
+        _outlives(group, window, tensor, address)
+        del tensor
+        assert not _is_mapped(address)
+        # Of one rank alone.
+        window, address = made()
+        kept = window.array if rank == 0 else None
+        window.release()
+        assert _is_mapped(address) == (rank == 0)
+        assert kept is None or float(kept.sum()) == 1 << 17
+        # What is given to `release` is somebody's all the more.
+        array = group.allocate(1 << 16)
+        array[:] = 2
+        group.release(array)
+        assert float(array.sum()) == 1 << 17
+
+
+def test_arrays_outlive_their_window(tmp_path: pathlib.Path) -> None:
+    together(_kept, tmp_path, 2)
+
+
+_KEPT_TO_THE_END = """
+import builtins, sys, commsir
+builtins.kept = group = commsir.Group(0, 1, folder=sys.argv[1])  # Outlives all modules.
+window = group.window(4)
+"""
+
+_TORCH_TO_THE_END = """
+import torch.distributed as dist, commsir.torch
+commsir.torch.register()
+dist.init_process_group({backend!r}, store=dist.HashStore(), rank=0, world_size=1)
+window = commsir.torch.window((2,))
+tensor = window.tensor
+"""
+
+
+@pytest.mark.parametrize("backend", ["", "commsir", "gloo"])
+def test_programs_end_without_a_word(tmp_path: pathlib.Path, backend: str) -> None:
+    """Whatever they have not closed."""
+    if backend:
+        pytest.importorskip("torch")
+    code = _TORCH_TO_THE_END.format(backend=backend) if backend else _KEPT_TO_THE_END
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "frontend")}
+    command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def _waits(rank: int, folder: str) -> None:
