@@ -265,6 +265,17 @@ static Array<Any> noArray(const Array<int64_t> &shape, int64_t size) {
                  "): " + why + R"("})")};
 }
 
+/// "float32 (2, 3)"
+static std::string describe(const Array<int64_t> &shape, DLDataType type) {
+  std::string text = ffi::DLDataTypeToString(type);
+  const char *before = " (";
+  for (int64_t one : shape) {
+    text += before + std::to_string(one);
+    before = ", ";
+  }
+  return text + (shape.empty() ? " ()" : ")");
+}
+
 /// [0, tensor]; the window is as long as the tensor.
 static Array<Any> windowAllocate(int64_t handle, int64_t device,
                                  Array<int64_t> shape, DLDataType type) {
@@ -278,8 +289,10 @@ static Array<Any> windowAllocate(int64_t handle, int64_t device,
         elements > INT64_MAX / 8)
       return noArray(shape, size);
   void *base = nullptr;
-  commsir_status status = commsir_window_allocate(
-      held->group, size_t(elements) * ((type.bits + 7) / 8), &base);
+  std::string purpose = describe(shape, type);
+  commsir_status status = commsir_window_allocate_for(
+      held->group, size_t(elements) * ((type.bits + 7) / 8), purpose.c_str(),
+      &base);
   if (status != COMMSIR_OK)
     return answer(status);
   return {int64_t(COMMSIR_OK),

@@ -242,10 +242,15 @@ char *commsir_group_stats(commsir_group *group) {
 
 commsir_status commsir_window_allocate(commsir_group *group, size_t bytes,
                                        void **base) {
+  return commsir_window_allocate_for(group, bytes, nullptr, base);
+}
+
+commsir_status commsir_window_allocate_for(commsir_group *group, size_t bytes,
+                                           const char *purpose, void **base) {
   return guard([&] {
     if (!group || !base)
       return isNull("an argument of commsir_window_allocate");
-    auto made = group->group->allocate(bytes);
+    auto made = group->group->allocate(bytes, textOf(purpose));
     if (!made)
       return report(made.takeError());
     *base = *made;

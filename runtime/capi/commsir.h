@@ -136,6 +136,13 @@ COMMSIR_API char *commsir_group_stats(commsir_group *);
 
 COMMSIR_API commsir_status commsir_window_allocate(commsir_group *,
                                                    size_t bytes, void **base);
+/* The same; `purpose` says what all ranks want it for ("f32 (2, 3)"): where
+ * that is not the same they fail (COMMSIR_DISAGREE), and the group can be used.
+ */
+COMMSIR_API commsir_status commsir_window_allocate_for(commsir_group *,
+                                                       size_t bytes,
+                                                       const char *purpose,
+                                                       void **base);
 COMMSIR_API commsir_status commsir_window_release(commsir_group *, void *base);
 /* This rank's view of the window that begins at `own` stays mapped when the
  * window is released, until commsir_window_drop has been called as often. Any

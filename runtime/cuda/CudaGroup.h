@@ -135,7 +135,8 @@ public:
   llvm::Error start();
 
   llvm::Error setTimeout(double seconds) override;
-  llvm::Expected<void *> allocate(size_t bytes) override;
+  llvm::Expected<void *> allocate(size_t bytes,
+                                  llvm::StringRef purpose = {}) override;
   llvm::Error release(void *base) override;
   llvm::Error adopt(void *own, size_t bytes,
                     llvm::ArrayRef<uint64_t> parts) override;

@@ -44,11 +44,14 @@ llvm::Error CudaGroup::checkRange(const void *own, size_t bytes) const {
   return llvm::Error::success();
 }
 
-llvm::Expected<void *> CudaGroup::allocate(size_t bytes) {
+llvm::Expected<void *> CudaGroup::allocate(size_t bytes,
+                                           llvm::StringRef purpose) {
   if (isStopped)
     return stopped();
   Current current(cu, device->context());
   std::string what = llvm::formatv("allocate {0} bytes", bytes);
+  if (!purpose.empty())
+    what += (" for " + purpose).str();
   // Where ranks differ in that alone, nothing is lost.
   auto texts = mesh->all("allocating a window", what, patience());
   if (!texts)

@@ -797,12 +797,15 @@ static int64_t strideOf(size_t bytes) {
   return stride % 4096 == 0 ? stride + 192 : stride;
 }
 
-llvm::Expected<void *> CpuGroup::allocate(size_t bytes) {
+llvm::Expected<void *> CpuGroup::allocate(size_t bytes,
+                                          llvm::StringRef purpose) {
   if (bytes > (size_t(1) << 46) / settings.ranks)
     return makeError(Kind::Usage, llvm::Twine(bytes) +
                                       " bytes on each rank are more than can "
                                       "be addressed");
   std::string text = "allocate " + std::to_string(bytes) + " bytes";
+  if (!purpose.empty())
+    text += (" for " + purpose).str();
   // Of any size: where ranks differ in that alone, nothing is broken.
   if (llvm::Error error = begin(world, llvm::xxh3_64bits("allocate"), text))
     return std::move(error);

@@ -159,7 +159,10 @@ public:
   }
 
   /// Symmetric memory: `bytes` on every rank, zeroed. Collective.
-  virtual llvm::Expected<void *> allocate(size_t bytes) = 0;
+  /// `purpose`: what all ranks want it for, as "f32 (2, 3)"; they are told
+  /// where that is not the same.
+  virtual llvm::Expected<void *> allocate(size_t bytes,
+                                          llvm::StringRef purpose = {}) = 0;
   /// Collective; `base` is what `allocate` returned.
   virtual llvm::Error release(void *base) = 0;
   /// Takes memory that was made symmetric by others as a window, for as long

@@ -117,6 +117,10 @@ def disagreeing(rank: int, size: int) -> None:
             lambda: commsir.torch.window(4, torch.float16 if rank == odd else torch.float32),
             [f"rank {odd}: allocate 8 bytes"],
         ),
+        (
+            lambda: commsir.torch.window((2, 2) if rank == odd else 4, torch.int32 if rank == odd else torch.float32),
+            [f"rank {odd}: allocate 16 bytes for int32 (2, 2)", "allocate 16 bytes for float32 (4)"],
+        ),
         (lambda: commsir.torch.window(4, signals=2 + rank), ["rank 1: allocate 192 bytes"]),
     ]
     for call, parts in calls:
