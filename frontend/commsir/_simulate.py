@@ -6,7 +6,7 @@ import html
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -258,7 +258,25 @@ class Report:
     _again: tuple[Mapping[str, Any], dict[str, Any]] = field(repr=False)
     _events: dict[str, Any] | None = field(default=None, repr=False)
 
+    def keys(self) -> list[str]:
+        """Names of the arrays, so that `dict(report)` has them."""
+        return list(self.outputs)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.outputs)
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+    def __bool__(self) -> bool:
+        return True  # Also of a kernel without arrays.
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.outputs
+
     def __getitem__(self, name: str) -> list[Bits]:
+        if not isinstance(name, str):
+            raise KeyError(f"arrays are found by name, not by {name!r}; there is {', '.join(self.outputs)}")
         if name not in self.outputs:
             hint = diagnostics.did_you_mean(name, self.outputs) or f"there is {', '.join(self.outputs)}"
             raise KeyError(f"no array '{name}'; {hint}")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
+import math
+import operator
 import os
 import statistics
 import sys
@@ -32,6 +35,13 @@ class Entry:
     refused: str = ""
 
 
+_TIMES = ("microseconds", "fastest", "slowest")
+
+
+def _read(key: str, value: Any) -> Any:
+    return math.inf if key in _TIMES and value is None else value
+
+
 @dataclass
 class Table:
     """What was measured for a kernel, the fastest way first."""
@@ -40,6 +50,8 @@ class Table:
     ranks: int
     target: str
     entries: list[Entry]
+    #: Of what was measured: the kernel with its sizes, and the ways.
+    digest: str = ""
 
     @property
     def best(self) -> dict[str, Any]:
@@ -54,14 +66,20 @@ class Table:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         path = Path(path)
-        path.write_text(json.dumps(asdict(self), indent=1))
+        fields = asdict(self)
+        for entry in fields["entries"]:
+            # JSON knows no infinity.
+            entry.update({key: None for key in _TIMES if math.isinf(entry[key])})
+        path.write_text(json.dumps(fields, indent=1))
         return path
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Table:
         try:
             fields = json.loads(Path(path).read_text())
-            return Table(fields["kernel"], fields["ranks"], fields["target"], [Entry(**e) for e in fields["entries"]])
+            kernel, ranks, target = (fields[name] for name in ("kernel", "ranks", "target"))
+            entries = [Entry(**{k: _read(k, v) for k, v in e.items()}) for e in fields["entries"]]
+            return Table(kernel, ranks, target, entries, fields.get("digest", ""))
         except KeyError as error:
             raise errors.UsageError(f"'{path}' is no table of commsir.tune: it has no {error}") from error
         except (OSError, ValueError, TypeError) as error:
@@ -88,9 +106,9 @@ def tune(
     ranks: int | None = None,
     inputs: Mapping[str, Any] | None = None,
     *,
-    algorithms: Sequence[str] | None = None,
-    protocols: Sequence[str] | None = None,
-    blocks: Iterable[int] = (1, 2, 4),
+    algorithms: str | Sequence[str] | None = None,
+    protocols: str | Sequence[str] | None = None,
+    blocks: int | Iterable[int] = (1, 2, 4),
     repetitions: int = 5,
     launches: int = 8,
     target: str = "",
@@ -102,14 +120,14 @@ def tune(
     """Measures a kernel in every way, in turn at each repetition, so that all ways see the same machine.
 
     All ranks run in one process and start together; a time is that of a launch over all ranks. Ways that the compiler
-    refuses stand at the end of the table with the reason. Without `algorithms` and `protocols` all are tried.
-    `progress` shows a line on the terminal (if it is one).
+    refuses, or that fail, stand at the end of the table with the reason. Without `algorithms` and `protocols` all are
+    tried. `progress` shows a line on the terminal (if it is one).
 
     Where there are processes, as ranks of a `commsir.Group` or of torch.distributed, all of them call this: rank 0
     measures, on all GPUs of the host with `target="cuda"`, the others sleep, and all have the same table, or raise the
     same error. `group` says which ranks; left out it is torch's default group, if there is one; False is this process
-    alone. A table in the file `path` is loaded if it is of this kernel, number of ranks and target; else what is
-    measured is saved there. Rank 0 does both.
+    alone. A table in the file `path` is loaded if it is of this kernel with these sizes, number of ranks, target and
+    ways; else what is measured is saved there. Rank 0 does both.
     """
     beside = _agree.ranks_of(group)
     if beside is not None:
@@ -120,16 +138,19 @@ def tune(
     def work() -> Table:
         if not isinstance(kernel, Kernel):
             raise errors.UsageError(f"tune takes a kernel of @commsir.kernel, not a {type(kernel).__name__}")
-        if repetitions < 1 or launches < 1:
+        if min(_number(repetitions, "repetitions"), _number(launches, "launches")) < 1:
             raise errors.UsageError("tune needs at least one repetition and one launch")
-        known = _load(path, kernel, ranks, target)
-        if known is not None:
+        run = _Run(kernel, ranks, inputs, launches, target, options)
+        ways = run.ways(_names(algorithms, "algorithms"), _names(protocols, "protocols"), _blocks(blocks))
+        digest = run.digest(ways)
+        if path is None:
+            return run.search(ways, digest, repetitions, progress)
+        known = Table.load(path) if Path(path).exists() else None
+        if known is not None and known.digest == digest:
             return known
-        table = _search(
-            kernel, ranks, inputs, algorithms, protocols, blocks, repetitions, launches, target, progress, options
-        )
-        if path is not None:
-            table.save(path)
+        _check_writable(path)
+        table = run.search(ways, digest, repetitions, progress)
+        table.save(path)
         return table
 
     table = _agree.once(beside, "tune", work)
@@ -138,80 +159,114 @@ def tune(
     return table
 
 
-def _load(path: str | os.PathLike[str] | None, kernel: Kernel, ranks: int | None, target: str) -> Table | None:
-    if path is None or not Path(path).exists():
-        return None
-    table = Table.load(path)
-    wanted = (kernel.__name__, table.ranks if ranks is None else ranks, target)
-    return table if (table.kernel, table.ranks, table.target) == wanted else None
-
-
-def _search(
-    kernel: Kernel,
-    ranks: int | None,
-    inputs: Mapping[str, Any] | None,
-    algorithms: Sequence[str] | None,
-    protocols: Sequence[str] | None,
-    blocks: Iterable[int],
-    repetitions: int,
-    launches: int,
-    target: str,
-    progress: bool | None,
-    options: Mapping[str, Any],
-) -> Table:
-    # Once as it comes: that what is given fits, and whether there is a collective to choose for.
-    first = kernel.simulate(ranks, inputs, target=target, **options)
-    collective = bool(first.stats.get("choices"))
-    known = _native.doctor() if collective and not (algorithms and protocols) else {}
-    choices = (algorithms or known["algorithms"], protocols or known["protocols"]) if collective else (("",), ("",))
-    ways = list(itertools.product(*choices, blocks))
-    times: dict[tuple[str, str, int], list[float]] = {way: [] for way in ways}
-    refused: dict[tuple[str, str, int], str] = {}
-    show = sys.stderr.isatty() if progress is None else progress
-    for repetition in range(repetitions):
-        for i, way in enumerate(ways):
-            if way in refused:
-                continue
-            if show:
-                done = repetition * len(ways) + i
-                percent, shown = 100 * done // (repetitions * len(ways)), "/".join(map(str, way))
-                print(f"\rtune {kernel.__name__}: {percent:3d} % {shown:<30}", end="", file=sys.stderr)
-            _measure(kernel, ranks, inputs, way, launches, target, options, times[way], refused)
-    if show:
-        print(f"\rtune {kernel.__name__}: 100 %{'':<40}", file=sys.stderr)
-    entries = [_entry(way, times[way], refused.get(way, "")) for way in ways]
-    entries.sort(key=lambda e: (bool(e.refused), e.microseconds))
-    if not entries or entries[0].refused:
-        why = "\n".join(f"  {'/'.join(map(str, way))}: {said}" for way, said in refused.items())
-        raise errors.UsageError(
-            f"{kernel.__name__} ran in none of the {len(ways)} ways that were to be measured"
-            + (f":\n{why}" if why else ": name an algorithm, a protocol and a number of blocks")
-        )
-    return Table(kernel.__name__, first.ranks, target, entries)
-
-
-def _measure(
-    kernel: Kernel,
-    ranks: int | None,
-    inputs: Mapping[str, Any] | None,
-    way: tuple[str, str, int],
-    launches: int,
-    target: str,
-    options: Mapping[str, Any],
-    times: list[float],
-    refused: dict[tuple[str, str, int], str],
-) -> None:
-    algorithm, protocol, blocks = way
-    chosen = {k: v for k, v in (("algorithm", algorithm), ("protocol", protocol)) if v}
+def _number(value: Any, what: str) -> int:
     try:
-        report = kernel.simulate(
-            ranks, inputs, blocks=blocks, launches=launches, target=target, check=not times, **{**options, **chosen}
-        )
-    except errors.CompileError as error:
-        said = error.diagnostics[0].message if error.diagnostics else error.message
-        refused[way] = said.splitlines()[0]
-        return
-    times.append(report.stats["microseconds"] / launches)
+        return operator.index(value)
+    except TypeError:
+        raise errors.UsageError(f"{what} is {value!r}, which is no whole number") from None
+
+
+def _names(given: str | Sequence[str] | None, what: str) -> list[str]:
+    """One, several, or none."""
+    names = [given] if isinstance(given, str) else given
+    if names is not None and (not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names)):
+        raise errors.UsageError(f'{what} is {given!r}: give names, as {what}=["…", "…"]')
+    return list(names or ())
+
+
+def _blocks(given: int | Iterable[int]) -> list[int]:
+    several = given if isinstance(given, Iterable) else [given]
+    return [_number(one, "a number of blocks") for one in several]
+
+
+def _check_writable(path: str | os.PathLike[str]) -> None:
+    """Before anything is measured."""
+    folder = Path(path).absolute().parent
+    if not folder.is_dir() or not os.access(path if Path(path).exists() else folder, os.W_OK) or Path(path).is_dir():
+        raise errors.UsageError(f"'{path}' cannot be written: give `path` as a file in a folder that is there")
+
+
+_Way = tuple[str, str, int]
+
+
+class _Run:
+    """What is measured, in one process."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        ranks: int | None,
+        inputs: Mapping[str, Any] | None,
+        launches: int,
+        target: str,
+        options: Mapping[str, Any],
+    ) -> None:
+        for name in ("algorithm", "protocol"):
+            if name in options:
+                raise errors.UsageError(f"tune chooses the {name}: write {name}s=[{options[name]!r}]")
+        self._kernel, self._inputs, self._launches, self._target = kernel, inputs, launches, target
+        self._options = dict(options)
+        # Once as it comes: that what is given fits, and whether there is a collective to choose for.
+        self._first = kernel.simulate(ranks, inputs, target=target, **options)
+        self._checks = bool(self._options.pop("check", True))
+        self._ranks = self._first.ranks
+        self._refused: dict[_Way, str] = {}
+
+    def ways(self, algorithms: list[str], protocols: list[str], blocks: list[int]) -> list[_Way]:
+        if not self._first.stats.get("choices"):
+            return list(itertools.product([""], [""], blocks))
+        known = _native.doctor() if not (algorithms and protocols) else {}
+        return list(itertools.product(algorithms or known["algorithms"], protocols or known["protocols"], blocks))
+
+    def digest(self, ways: list[_Way]) -> str:
+        options = sorted((name, repr(value)) for name, value in self._options.items())
+        text = json.dumps([self._first.kernel.text(), self._ranks, self._target, self._launches, ways, options])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def search(self, ways: list[_Way], digest: str, repetitions: int, progress: bool | None) -> Table:
+        times: dict[_Way, list[float]] = {way: [] for way in ways}
+        show, name = sys.stderr.isatty() if progress is None else progress, self._kernel.__name__
+        for repetition in range(repetitions):
+            for i, way in enumerate(ways):
+                if way in self._refused:
+                    continue
+                if show:
+                    percent = 100 * (repetition * len(ways) + i) // (repetitions * len(ways))
+                    print(f"\rtune {name}: {percent:3d} % {'/'.join(map(str, way)):<30}", end="", file=sys.stderr)
+                self._measure(way, times[way])
+        if show:
+            print(f"\rtune {name}: 100 %{'':<40}", file=sys.stderr)
+        entries = [_entry(way, times[way], self._refused.get(way, "")) for way in ways]
+        entries.sort(key=lambda e: (bool(e.refused), e.microseconds))
+        if not entries or entries[0].refused:
+            why = "\n".join(f"  {'/'.join(map(str, way))}: {said}" for way, said in self._refused.items())
+            raise errors.UsageError(
+                f"{name} ran in none of the {len(ways)} ways that were to be measured"
+                + (f":\n{why}" if why else ": name an algorithm, a protocol and a number of blocks")
+            )
+        return Table(name, self._ranks, self._target, entries, digest)
+
+    def _measure(self, way: _Way, times: list[float]) -> None:
+        algorithm, protocol, blocks = way
+        chosen = {k: v for k, v in (("algorithm", algorithm), ("protocol", protocol)) if v}
+        try:
+            report = self._kernel.simulate(
+                self._ranks,
+                self._inputs,
+                blocks=blocks,
+                launches=self._launches,
+                target=self._target,
+                check=self._checks and not times,
+                **{**self._options, **chosen},
+            )
+        except errors.AbortedError:
+            raise
+        except errors.CommsError as error:
+            # One way that cannot be, or fails, leaves the others.
+            said = error.diagnostics[0].message if error.diagnostics else error.message
+            self._refused[way] = said.splitlines()[0]
+            return
+        times.append(report.stats["microseconds"] / self._launches)
 
 
 def _entry(way: tuple[str, str, int], times: Sequence[float], refused: str) -> Entry:

@@ -169,6 +169,8 @@ def from_json(status: int, text: str) -> CommsError:
         file, line, column, what = found.groups()
         said = {"message": what, "file": file, "line": int(line), "column": int(column)}
         fields |= {"message": "a check of the kernel failed in the run", "diagnostics": [said]}
+    if "in the first schedule" in fields.get("message", "") and "seed" in fields:
+        fields["message"] += f"; simulate(…, seed={fields['seed']}) repeats it"
     return _BY_STATUS.get(status, CommsError)(
         fields.pop("message", "unknown error"),
         tuple(Diagnostic.read(said) for said in fields.pop("diagnostics", ())),

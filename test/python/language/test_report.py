@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import commsir
 import numpy as np
@@ -90,8 +91,13 @@ def test_schedules_that_differ(load: Load) -> None:
     k = load(RACE).k
     with pytest.raises(commsir.CheckError, match="no order between"):
         k.check(ranks=3)
-    with pytest.raises(commsir.MismatchError):
+    with pytest.raises(commsir.MismatchError, match=r"; simulate\(…, seed=(\d+)\) repeats it") as caught:
         k.simulate(3, fuzz=40, check=False)
+    name, rank, at, there, here = re.findall(
+        r"(\w+), rank (\d+), element \[(\d+)\]: (\S+) in the first schedule, (\S+) in this one", str(caught.value)
+    )[0]
+    again = k.simulate(3, check=False, seed=caught.value.details["seed"])
+    assert float(again[name][int(rank)].flat[int(at)]) == float(here) != float(there)
 
 
 def test_report_prints(kernel: commsir.Kernel) -> None:
@@ -99,6 +105,9 @@ def test_report_prints(kernel: commsir.Kernel) -> None:
     text = repr(report)
     assert text.startswith("k: 3 ranks, 1 block each\n  compiled in ")
     assert "y: f32 array [2, 8], rank 0: [48, 51, 54, …]" in text
+    assert "y" in report and "z" not in report and list(report) == list(dict(report)) and len(report) == 2
+    with pytest.raises(KeyError, match="found by name, not by 0"):
+        report[0]  # type: ignore[index]
     page = report._repr_html_()
     assert "<table>" in page and "48, 51, 54" in page and page.count("<table>") == page.count("</table>")
 
@@ -179,6 +188,43 @@ def test_tune(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert {e.protocol for e in every.entries} >= {"pull", "ll", "lamport"}
     with pytest.raises(commsir.UsageError, match="tune takes a kernel"):
         commsir.tune(3)  # type: ignore[arg-type]
+
+
+def test_what_tune_takes(load: Load, tmp_path: Path) -> None:
+    """One name or number, too; what cannot be is said before anything is measured."""
+    module = load(
+        """
+n = dims("n")
+@kernel
+def k(x: f32[Window, n], y: f32[Array, n]):
+    assert num_blocks() < 3
+    all_reduce(x, outs=y)
+"""
+    )
+    given: dict[str, Any] = {"algorithms": "one_shot", "protocols": "pull", "blocks": 1, "repetitions": 1}
+
+    def tuned(size: int = 64, **options: Any) -> commsir.Table:
+        return commsir.tune(module.k, 2, {"x": np.ones(size)}, **{**given, **options})
+
+    assert [e.blocks for e in tuned(check=False).entries] == [1]
+    failed = tuned(blocks=[4, 2]).entries
+    assert [e.blocks for e in failed] == [2, 4] and "num_blocks() < 3" in failed[1].refused
+    for wrong, said in (
+        ({"repetitions": "2"}, "repetitions is '2'"),
+        ({"blocks": "a"}, "a number of blocks is 'a'"),
+        ({"algorithms": 3}, "algorithms is 3: give names"),
+        ({"algorithm": "ring"}, r"write algorithms=\['ring'\]"),
+        ({"path": tmp_path / "none" / "table.json"}, "cannot be written"),
+    ):
+        with pytest.raises(commsir.UsageError, match=said):
+            tuned(**wrong)  # type: ignore[arg-type]
+    # A table is of its kernel, its sizes and its ways.
+    path = tmp_path / "table.json"
+    first = tuned(path=path, blocks=[1, 4])
+    assert "Infinity" not in path.read_text()
+    assert tuned(path=path, blocks=[1, 4]) == first
+    assert tuned(4096, path=path, blocks=[1, 4]).digest != first.digest
+    assert [e.blocks for e in tuned(4096, path=path).entries] == [1]
 
 
 @pytest.mark.parametrize("name", ["one_shot", "ring", "quantised", "largest", "pipeline", "deadlock"])

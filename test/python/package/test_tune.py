@@ -72,7 +72,7 @@ def _fails(rank: int, folder: str) -> None:
         # What only rank 0 meets.
         with pytest.raises(commsir.UsageError, match="at least one repetition"):
             _tune(group, repetitions=0 if rank == 0 else 2)
-        with pytest.raises(OSError, match="nowhere"):
+        with pytest.raises(commsir.UsageError, match="nowhere"):
             _tune(group, path="/nowhere/else.json")
         with pytest.raises(commsir.LimitError, match="limit of 1 steps") as told:
             _tune(group, max_steps=1)
