@@ -6,6 +6,7 @@ Nothing is loaded before the first call, so that `import commsir` is quick.
 from __future__ import annotations
 
 import json
+import operator
 import os
 import sys
 import threading
@@ -164,10 +165,22 @@ class CheckReport:
 def _request(source: str, options: Mapping[str, Any]) -> str:
     if not isinstance(source, str):
         raise errors.UsageError(f"the source is a {type(source).__name__}, not a text")
-    try:
-        return json.dumps({"source": source, **options}, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise errors.UsageError(f"an option cannot be passed on: {error}") from error
+    fields = []
+    for name, value in {"source": source, **options}.items():
+        try:
+            fields.append(f"{json.dumps(name)}: {json.dumps(value, allow_nan=False, default=_number)}")
+        except (TypeError, ValueError) as error:
+            raise errors.UsageError(f"the option '{name}' cannot be {value!r}: {error}") from error
+    return f"{{{', '.join(fields)}}}"
+
+
+def _number(value: Any) -> int | float:
+    """One of another library, as of NumPy."""
+    if hasattr(value, "__index__"):
+        return operator.index(value)
+    if hasattr(value, "__float__") and not hasattr(value, "__len__"):
+        return float(value)
+    raise TypeError(f"it is a {type(value).__name__}")
 
 
 def _report(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,7 +189,10 @@ def _report(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def compile(source: str, *, produce: str, ranks: int = 0, **options: Any) -> str:  # noqa: A001
     """The kernel as "ir", "lowered" (LLVM dialect), "llvm" (LLVM IR) or "ptx". Options are those of docs/CApi.md."""
-    return str(_report(source, {"produce": produce, "ranks": ranks, **options})["text"])
+    report = _report(source, {"produce": produce, "ranks": ranks, **options})
+    if "text" not in report:
+        raise errors.UsageError(f'produce="{produce}" gives a report and no text: call check or explain of a kernel')
+    return str(report["text"])
 
 
 def check(source: str, *, ranks: int = 0, **options: Any) -> CheckReport:

@@ -63,13 +63,15 @@ def _inputs(name: str, arguments: dict[str, Any]) -> list[list[Any]]:
 def _arrays(name: str, arguments: dict[str, Any], inputs: list[list[Any]]) -> dict[str, tuple[str, list[Any]]]:
     """The arrays that go into the kernel, by parameter: what it is, and an array a rank."""
     arrays: dict[str, tuple[str, list[Any]]] = {f"x{i}": ("window", a) for i, a in enumerate(inputs)}
-    args = arguments.get("args") or ()
+    args = arguments.get("args")
+    args = () if args is None else args
     for i, a in enumerate(args if isinstance(args, tuple | list) and not hasattr(args, "dtype") else (args,)):
         arrays[f"a{i}"] = ("array", list(a) if _is_ranks(a) else [a] * len(inputs[0]))
     for key in ("send_rows", "recv_rows"):
         if key in arguments:
-            numbers = [np.asarray(part) for part in arguments[key]]
-            if any(part.dtype.kind not in "iu" for part in numbers):
+            given = arguments[key]
+            numbers = [np.asarray(part) for part in given] if hasattr(given, "__iter__") else [np.asarray(given)]
+            if any(part.dtype.kind not in "iu" or part.ndim != 1 for part in numbers):
                 raise errors.UsageError(f"commsir.{name}: {key} are whole numbers: one for each rank, on each rank")
             arrays[key] = ("array", [part.astype(np.int32) for part in numbers])
     return arrays

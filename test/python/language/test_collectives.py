@@ -308,6 +308,16 @@ def test_dlpack_is_enough() -> None:
     assert y[1].array.tolist() == [2] * 4
 
 
+def test_arguments_of_functions() -> None:
+    """One array, too, and what is none."""
+    rows, weight = [np.ones((2, 4), np.float32)] * 2, np.full(4, 3, np.float32)
+    for args in (weight, [weight]):
+        assert (commsir.all_reduce(rows, args=args, consume=lambda t, w: t * w)[0] == 6).all()
+    for wrong in (1, [1, 2]):
+        with pytest.raises(commsir.UsageError, match="send_rows are whole numbers: one for each rank, on each rank"):
+            commsir.all_to_all_v(rows, send_rows=wrong, recv_rows=wrong)
+
+
 def test_unsigned_integers_keep_their_type() -> None:
     total = commsir.all_reduce([np.array([100, 3], np.uint8)] * 2)[0]
     assert total.dtype == np.uint8 and total.tolist() == [200, 6]

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -97,6 +98,9 @@ def test_the_program(tmp_path: pathlib.Path) -> None:
     command = [sys.executable, "-c", program, "spins.mlir", "--ranks", "1", "--no-check", "--time-limit", "30"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None and run.stdout.readline() == "here\n"
+        # The program's own handler is there soon after the library.
+        while "libcommsir.so" not in pathlib.Path(f"/proc/{run.pid}/maps").read_text():
+            time.sleep(0.05)
         timer = threading.Timer(1.5, run.send_signal, (signal.SIGINT,))
         timer.start()
         told = run.communicate(timeout=60)

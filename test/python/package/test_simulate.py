@@ -147,7 +147,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"fuzz": 1}, "at least 2 schedules"),
     ({"fast": True, "seed": 1}, "exclude each other"),
     ({"kernel": "summ"}, "did you mean 'sum'"),
-    ({"options": object()}, "cannot be passed on"),
+    ({"options": object()}, "the option 'options' cannot be"),
     ({"trace": "/nowhere/trace.json"}, "/nowhere"),
     ({"shapes": {"x": [-1]}}, "a shape is wanted"),
     ({"ranks": 10**9, "blocks": 10**9}, "more than"),
@@ -158,6 +158,20 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_bad_input_is_said(options: dict[str, Any], text: str) -> None:
     with pytest.raises(commsir.UsageError, match=text):
         commsir.simulate(SUM, **{"ranks": 2, **options})
+
+
+def test_numbers_of_numpy_are_options() -> None:
+    arrays = {name: [np.ones(8, np.float32) for _ in range(2)] for name in "xy"}
+    report = commsir.simulate(SUM, ranks=np.int64(2), seed=np.uint8(3), time_limit=np.float32(50), arrays=arrays)
+    assert report["ranks"] == 2 and (arrays["y"][0] == 2).all()
+
+
+def test_reports_are_no_text() -> None:
+    source = SUM.replace("?", "8")
+    assert "llvm.func" in commsir.compile_ir(source, produce="lowered", ranks=2)
+    for produce in ("check", "explain"):
+        with pytest.raises(commsir.UsageError, match="gives a report and no text"):
+            commsir.compile_ir(source, produce=produce, ranks=2)
 
 
 def test_ranks_are_asked_for() -> None:
