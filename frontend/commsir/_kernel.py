@@ -71,6 +71,12 @@ class Kernel:
         return self.__commsir_function__.__code__.co_filename
 
     @property
+    def _start(self) -> source.Place:
+        """Where the kernel begins: what is said of its parameters is shown there."""
+        found = source.find(self.__commsir_function__)
+        return (found.file, found.node.lineno, found.node.col_offset + 1)
+
+    @property
     def symbols(self) -> list[str]:
         """The names of dimensions that are not fixed yet."""
         names = [d for p in self.parameters.values() for d in p.shape if isinstance(d, str) and d != "?"]
@@ -183,9 +189,9 @@ class Kernel:
         """Calls the library; what it says of the source shows the lines of Python."""
         text = self.text()
         try:
-            return function(text, ranks=self.attributes.get("ranks", 0), file=self.file, **options)
+            return function(text, ranks=self.attributes.get("ranks", 0), file=diagnostics.GENERATED, **options)
         except errors.CommsError as error:
-            raise diagnostics.with_source(error) from None
+            raise diagnostics.with_source(error, self._start) from None
 
 
 def _parameters(function: FunctionType) -> dict[str, Parameter]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import operator
 import os
+import re
 import sys
 import threading
 import types
@@ -176,6 +177,8 @@ def _request(source: str, options: Mapping[str, Any]) -> str:
 
 def _number(value: Any) -> int | float:
     """One of another library, as of NumPy."""
+    if str(getattr(value, "dtype", "")) == "bool" and not getattr(value, "shape", ()):
+        return bool(value)
     if hasattr(value, "__index__"):
         return operator.index(value)
     if hasattr(value, "__float__") and not hasattr(value, "__len__"):
@@ -184,7 +187,17 @@ def _number(value: Any) -> int | float:
 
 
 def _report(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    _know_shapes(source, options.get("shapes"))
     return cast("dict[str, Any]", json.loads(ask("compile", _request(source, options))))
+
+
+def _know_shapes(source: str, shapes: Any) -> None:
+    """Refuses shapes of what the text does not name: the library passes over them."""
+    if not isinstance(source, str) or not isinstance(shapes, Mapping):
+        return  # The library says what is wanted.
+    for name in shapes:
+        if not re.search(rf'[%"]{re.escape(str(name))}(?![\w$.-])', source):
+            raise errors.UsageError(f"shapes has '{name}', but the kernel has no argument '{name}'")
 
 
 def compile(source: str, *, produce: str, ranks: int = 0, **options: Any) -> str:  # noqa: A001
@@ -224,8 +237,14 @@ def _views(arrays: Mapping[str, Sequence[Array]], ranks: int) -> dict[str, list[
     """All arrays as the library takes them; those of one argument are alike."""
     from commsir._arrays import view
 
+    if not isinstance(arrays, Mapping):
+        raise errors.UsageError(
+            f'arrays is a {type(arrays).__name__}; it is a dict by argument: {{"x": [one array a rank], …}}'
+        )
     made: dict[str, list[View]] = {}
     for name, parts in arrays.items():
+        if not hasattr(parts, "__len__") or isinstance(parts, str | bytes):
+            raise errors.UsageError(f"argument '{name}' is a {type(parts).__name__}, not a list of one array a rank")
         if ranks and len(parts) != ranks:
             raise errors.UsageError(
                 f"argument '{name}' has {len(parts)} arrays for {ranks} ranks: one a rank is wanted"
@@ -279,7 +298,7 @@ def simulate(
     schedule; `fuzz` runs so many schedules and compares their results; `trace` is a file for Perfetto. Of `options`,
     docs/CApi.md has the list: blocks, launches, algorithm, protocol, check, max_steps, time_limit, …
     """
-    views = _views(arrays or {}, ranks)
+    views = _views({} if arrays is None else arrays, ranks)
     request = {
         "ranks": ranks,
         "scalars": {name: _plain(value) for name, value in (scalars or {}).items()},

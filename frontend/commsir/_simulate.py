@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import operator
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +42,9 @@ def run(
     **options: Any,
 ) -> Report:
     """`Kernel.simulate`."""
+    path = trace if isinstance(trace, str | os.PathLike) else None
+    if path is not None:
+        check_writable(path)
     _know_names(kernel, inputs)
     count = _count_ranks(kernel, ranks, inputs)
     given = {n: _parts(n, p, inputs[n], count) for n, p in kernel.parameters.items() if n in inputs and _is_array(p)}
@@ -58,7 +62,7 @@ def run(
     text = made.text()
     keep = Path(tempfile.mkstemp(suffix=".json")[1]) if trace else None
     request: dict[str, Any] = {
-        "file": made.file,
+        "file": diagnostics.GENERATED,
         "ranks": count,
         "scalars": {n: _native._plain(v) for n, v in scalars.items()},
         "shapes": {n: list(parts[0].shape) for n, parts in arrays.items()},
@@ -76,16 +80,31 @@ def run(
         )
         events = json.loads(keep.read_text()) if keep else None
     except errors.CommsError as error:
-        raise diagnostics.with_source(error) from None
+        raise diagnostics.with_source(error, made._start) from None
     finally:
         if keep:
             keep.unlink(missing_ok=True)
     outputs = {n: [widen(part, kernel.parameters[n].dtype) for part in parts] for n, parts in arrays.items()}
     again = {"seed": seed, "fuzz": 0, "blocks": blocks, "launches": launches, "target": target, **options}
     report = Report(made, count, outputs, stats, (kept, again), events)
-    if isinstance(trace, str | os.PathLike):
-        report.trace(trace)
+    if path is not None:
+        report.trace(path)
     return report
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Before what takes long, whose result would be lost."""
+    file = Path(path).absolute()
+    if not file.parent.is_dir():
+        raise cannot_write(path, f"No such file or directory; create the folder '{Path(path).parent}' first")
+    if file.is_dir():
+        raise cannot_write(path, "Is a directory")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise cannot_write(path, "Permission denied")
+
+
+def cannot_write(path: str | os.PathLike[str], why: str) -> errors.UsageError:
+    return errors.UsageError(f"cannot write '{os.fspath(path)}': {why}")
 
 
 def _copied(value: Any) -> Any:
@@ -129,7 +148,8 @@ def _count_ranks(kernel: Kernel, ranks: int | None, inputs: Mapping[str, Any]) -
         raise errors.UsageError(f"ranks is {ranks!r}, not a number of ranks")
     if ranks is not None and ranks < 1:
         raise errors.UsageError(f"ranks is {ranks}, where a number of at least 1 is wanted")
-    count = ranks or kernel.attributes.get("ranks") or next(iter(lengths.values()), 0)
+    given = 0 if ranks is None else operator.index(ranks)  # NumPy's numbers are no JSON.
+    count = given or kernel.attributes.get("ranks") or next(iter(lengths.values()), 0)
     if count < 1:
         raise errors.UsageError(
             f"how many ranks? {kernel.__name__}.simulate(ranks=4, …), or inputs as lists of one array a rank"
@@ -294,14 +314,20 @@ class Report:
     def trace(self, path: str | os.PathLike[str] = "run.json") -> Path:
         """Writes the run as a file for ui.perfetto.dev; returns its path."""
         path = Path(path)
+        check_writable(path)
         _ = self.events
-        path.write_text(json.dumps(self._events))
+        try:
+            path.write_text(json.dumps(self._events))
+        except OSError as error:
+            raise cannot_write(path, error.strerror or str(error)) from error
         return path
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """The run as a timeline, one row a block; written to `path` if there is one."""
         from commsir._plot import timeline
 
+        if path is not None:
+            check_writable(path)
         figure = timeline(self.events, self._title())
         if path is not None:
             figure.savefig(path)

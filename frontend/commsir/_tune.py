@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from commsir import _agree, _native, errors
+from commsir import _agree, _native, _simulate, errors
 from commsir._kernel import Kernel
 
 __all__ = ["Entry", "Table", "tune"]
@@ -66,6 +66,7 @@ class Table:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         path = Path(path)
+        _simulate.check_writable(path)
         fields = asdict(self)
         for entry in fields["entries"]:
             # JSON knows no infinity.
@@ -148,7 +149,7 @@ def tune(
         known = Table.load(path) if Path(path).exists() else None
         if known is not None and known.digest == digest:
             return known
-        _check_writable(path)
+        _simulate.check_writable(path)
         table = run.search(ways, digest, repetitions, progress)
         table.save(path)
         return table
@@ -177,13 +178,6 @@ def _names(given: str | Sequence[str] | None, what: str) -> list[str]:
 def _blocks(given: int | Iterable[int]) -> list[int]:
     several = given if isinstance(given, Iterable) else [given]
     return [_number(one, "a number of blocks") for one in several]
-
-
-def _check_writable(path: str | os.PathLike[str]) -> None:
-    """Before anything is measured."""
-    folder = Path(path).absolute().parent
-    if not folder.is_dir() or not os.access(path if Path(path).exists() else folder, os.W_OK) or Path(path).is_dir():
-        raise errors.UsageError(f"'{path}' cannot be written: give `path` as a file in a folder that is there")
 
 
 _Way = tuple[str, str, int]

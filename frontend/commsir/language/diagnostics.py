@@ -11,6 +11,10 @@ from ..errors import CheckError, CommsError, CompileError, Diagnostic
 from . import source
 from .source import Place
 
+#: The text that a kernel is made into, as a file. Every op in it has its place in Python; what the library says of
+#: anything else, such as a parameter's type, has a line of this text.
+GENERATED = "<kernel>"
+
 # What the library says of a file that the dialect's verifier refuses; here it is the kernel's text.
 _INVALID = re.compile(r"(the source of )?'.*' is not valid", re.DOTALL)
 # What the checker says where a value that it has to know depends on data.
@@ -41,10 +45,22 @@ def compile_error(message: str, place: Place, hint: str = "", notes: Iterable[tu
     return CompileError("the kernel cannot be compiled", (said,))
 
 
-def with_source(error: CommsError) -> CommsError:
-    """The same error in the terms of Python, its diagnostics showing the lines that they are about."""
+def _placed(said: Diagnostic, start: Place | None) -> Diagnostic:
+    """What is said of the generated text, where the kernel begins instead, for the text's lines are not Python's."""
+    notes = tuple(_placed(note, start) for note in said.notes)
+    file, line, column = start or ("", 0, 0)
+    if said.file == GENERATED:
+        return dataclasses.replace(said, file=file, line=line, column=column, notes=notes)
+    return dataclasses.replace(said, notes=notes)
+
+
+def with_source(error: CommsError, start: Place | None = None) -> CommsError:
+    """The same error in the terms of Python, its diagnostics showing the lines that they are about.
+
+    `start` is where the kernel begins, if that is known.
+    """
     error.message = _INVALID.sub("the kernel is not valid", error.message)
-    said = list(error.diagnostics)
+    said = [_placed(one, start) for one in error.diagnostics]
     for place, waiting in {w.location: w for w in reversed(error.waiting)}.items():
         file, _, rest = place.rpartition(":")[0].rpartition(":")
         column = place.rpartition(":")[2]

@@ -40,8 +40,6 @@ def collective(name: str, arguments: dict[str, Any]) -> Any:
         [_alike_array(part, outs[key].dtype, like) for part in report.outputs[key]]
         for key, like in zip(outs, likes, strict=False)
     ]
-    if arguments.get("outs") is None:
-        results = _as_unsigned(results, inputs)
     return results[0] if len(results) == 1 else [list(parts) for parts in zip(*results, strict=True)]
 
 
@@ -84,16 +82,6 @@ def _parameter(name: str, kind: str, parts: list[Any], ranks: int) -> Parameter:
     return Parameter(kind, dtype, tuple(int(d) for d in np.shape(parts[0])) or (1,))
 
 
-def _as_unsigned(results: list[list[Any]], inputs: list[list[Any]]) -> list[list[Any]]:
-    """Results as integers without a sign where the inputs are such, which kernels do not know. Those that a function
-    has made of another width are as it made them."""
-    given = {parts[0].dtype if isinstance(parts[0], np.ndarray) else np.dtype(bool) for parts in inputs}
-    if any(dtype.kind != "u" for dtype in given):
-        return results
-    unsigned = {np.dtype(f"i{dtype.itemsize}"): dtype for dtype in given}
-    return [[part.view(unsigned.get(part.dtype, part.dtype)) for part in parts] for parts in results]
-
-
 def _likes(outs: Any, inputs: list[Any]) -> list[Any]:
     """An array for each output that says of which library and type it is to be; None: NumPy's."""
     if outs is None:
@@ -112,6 +100,8 @@ def _alike_array(values: np.ndarray[Any, Any], dtype: DType, like: Any) -> Any:
         return torch.from_numpy(bits).view(like.dtype).to(like.device)
     if dtype.value_dtype != dtype.numpy and isinstance(getattr(like, "dtype", None), np.dtype):
         return narrow(values, dtype).view(like.dtype)
+    if isinstance(like, np.ndarray) and like.dtype.kind == "u" and values.dtype == f"i{like.dtype.itemsize}":
+        return values.view(like.dtype)  # Kernels know no integers without a sign.
     return values
 
 
@@ -191,6 +181,10 @@ class _Collective(Kernel):
     @property
     def file(self) -> str:
         return self._place[0]
+
+    @property
+    def _start(self) -> Place:
+        return self._place
 
     def text(self, locations: bool = True) -> str:
         compiler = Compiler(self.attributes.get("ranks"))

@@ -327,6 +327,10 @@ def test_unsigned_integers_keep_their_type() -> None:
         commsir.all_gather(rows, consume=lambda t: t + t)[0][:1],
     ):
         assert result.dtype == np.uint16 and result.tolist() == [[40000, 6]]
+    wide = commsir.all_reduce(rows, consume=lambda t: t.astype("i32") * 2, outs=commsir.i32)[0]
+    assert wide.dtype == np.int32
+    for out, kind in ((rows[0], np.uint16), (commsir.i16, np.int16)):
+        assert commsir.all_reduce(rows, outs=out)[0].dtype == kind
 
 
 def test_rows_are_whole_numbers() -> None:

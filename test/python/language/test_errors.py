@@ -415,3 +415,20 @@ def test_what_assertions_say(load: Load) -> None:
     with pytest.raises(commsir.CommsError) as caught:
         kernel.simulate(1)
     assert "bad {x[0]} of {2}: x[0] > 3 does not hold" in str(caught.value)
+
+
+def test_sizes_that_no_memory_has(load: Load) -> None:
+    """What is said of the text that a kernel is made into is shown where the kernel begins."""
+    made = load('n = dims("n")\n# not here\n@kernel\ndef k(x: f32[Window, n]):\n    barrier()\n')
+    for size in (2**62, 2**80):
+        with pytest.raises(commsir.CompileError, match=r"def k\(x") as told:
+            made.k.specialise(n=size).check(ranks=2)
+        assert told.value.file == made.__file__ and told.value.line == 8
+
+
+def test_shapes_of_what_is_not_there(load: Load) -> None:
+    k = load("@kernel\ndef k(x: f32[Window, 8]):\n    barrier()\n").k
+    assert k.check(ranks=2, shapes={"x": [8]}).ranks == 2
+    for ask in (k.check, k.explain):
+        with pytest.raises(commsir.UsageError, match="no argument 'zz'"):
+            ask(ranks=2, shapes={"zz": [8]})

@@ -124,6 +124,27 @@ def test_trace(kernel: commsir.Kernel, tmp_path: Path) -> None:
     assert report.events
 
 
+def test_files_that_cannot_be_written(kernel: commsir.Kernel, tmp_path: Path) -> None:
+    """Before anything is run."""
+    report, far = kernel.simulate(3, {"x": X, "factor": 1}), tmp_path / "none" / "run.json"
+    for write in (
+        lambda: kernel.simulate(3, {"x": X, "factor": 1}, trace=far),
+        lambda: report.trace(far),
+        lambda: report.plot(far),
+        lambda: commsir.Table("k", 3, "cpu", []).save(far),
+    ):
+        with pytest.raises(commsir.UsageError, match=r"cannot write '.*run\.json': .*create the folder '.*none' first"):
+            write()
+    with pytest.raises(commsir.UsageError, match="Is a directory"):
+        report.trace(tmp_path)
+
+
+def test_numbers_of_numpy(kernel: commsir.Kernel) -> None:
+    numbers = {"seed": np.int64(3), "blocks": np.int64(1), "launches": np.int32(1), "check": np.bool_(False)}
+    report = kernel.simulate(np.int64(3), {"x": X, "factor": 1}, **numbers)  # type: ignore[arg-type]
+    assert repr(report).startswith("k: 3 ranks, 1 block each")
+
+
 def test_traces_are_of_the_run(load: Load, tmp_path: Path) -> None:
     """Also where the caller's arrays hold something else by then."""
     made = load(
@@ -214,7 +235,7 @@ def k(x: f32[Window, n], y: f32[Array, n]):
         ({"blocks": "a"}, "a number of blocks is 'a'"),
         ({"algorithms": 3}, "algorithms is 3: give names"),
         ({"algorithm": "ring"}, r"write algorithms=\['ring'\]"),
-        ({"path": tmp_path / "none" / "table.json"}, "cannot be written"),
+        ({"path": tmp_path / "none" / "table.json"}, "cannot write '.*table.json': .*create the folder"),
     ):
         with pytest.raises(commsir.UsageError, match=said):
             tuned(**wrong)  # type: ignore[arg-type]

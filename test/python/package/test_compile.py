@@ -43,6 +43,12 @@ def test_check_reports_what_was_chosen() -> None:
     assert "neither hangs nor races" in str(report)
 
 
+def test_shapes_are_of_arguments() -> None:
+    for ask in (commsir.check, commsir.explain, lambda *a, **k: commsir.compile_ir(*a, produce="ir", **k)):
+        with pytest.raises(commsir.UsageError, match="no argument 'zz'"):
+            ask(SUM, ranks=2, shapes={**SHAPES, "zz": [3]})
+
+
 def test_explain_says_why() -> None:
     report = commsir.explain(SUM, ranks=8, shapes=SHAPES)
     assert any("one_shot" in remark["message"] or "chos" in remark["message"] for remark in report["remarks"])

@@ -166,6 +166,12 @@ def test_numbers_of_numpy_are_options() -> None:
     assert report["ranks"] == 2 and (arrays["y"][0] == 2).all()
 
 
+@pytest.mark.parametrize("arrays", [[1, 2], [], {"x": None}, {"x": 5}])
+def test_arrays_are_a_dict_of_lists(arrays: Any) -> None:
+    with pytest.raises(commsir.UsageError, match="array a rank"):
+        commsir.simulate(SUM, ranks=2, arrays=arrays)
+
+
 def test_reports_are_no_text() -> None:
     source = SUM.replace("?", "8")
     assert "llvm.func" in commsir.compile_ir(source, produce="lowered", ranks=2)
