@@ -238,7 +238,7 @@ def k(x: f32[Window, n], y: f32[Array, n]):
         ({"path": tmp_path / "none" / "table.json"}, "cannot write '.*table.json': .*create the folder"),
     ):
         with pytest.raises(commsir.UsageError, match=said):
-            tuned(**wrong)  # type: ignore[arg-type]
+            tuned(**wrong)
     # A table is of its kernel, its sizes and its ways.
     path = tmp_path / "table.json"
     first = tuned(path=path, blocks=[1, 4])

@@ -162,7 +162,8 @@ def test_bad_input_is_said(options: dict[str, Any], text: str) -> None:
 
 def test_numbers_of_numpy_are_options() -> None:
     arrays = {name: [np.ones(8, np.float32) for _ in range(2)] for name in "xy"}
-    report = commsir.simulate(SUM, ranks=np.int64(2), seed=np.uint8(3), time_limit=np.float32(50), arrays=arrays)
+    options: dict[str, Any] = {"ranks": np.int64(2), "seed": np.uint8(3), "time_limit": np.float32(50)}
+    report = commsir.simulate(SUM, **options, arrays=arrays)
     assert report["ranks"] == 2 and (arrays["y"][0] == 2).all()
 
 
