@@ -120,6 +120,10 @@ def check_compile(rank: int, size: int, failed: list[str]) -> None:
     for name in compile_checks.FUSED:
         said = attempt(f"compile {name}", partial(compile_checks.fuses, rank, size, name, torch.bfloat16), failed)
         say("      ", said)
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        attempt(f"compile casts to {dtype}", partial(compile_checks.overflows, rank, size, dtype), failed)
+    for shape in ((0, 16), (4, 0), (4, 1)):
+        attempt(f"compile {shape}", partial(compile_checks.without_elements, rank, size, shape), failed)
     counts = attempt("profile", lambda: compile_checks.kernels(rank, size), failed)
     say("       ops and kernels of one call:", {k: v for k, v in (counts or {}).items() if v and "cuda" not in k})
 

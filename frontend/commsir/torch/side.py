@@ -27,6 +27,22 @@ __all__ = ["Side"]
 _GOSSIP = 3.0
 
 
+def _differing(said: list[str]) -> str:
+    """Which implementations ("C++ WHY") ranks have, where these differ; empty: all have one."""
+    ranks: dict[str, list[str]] = {}
+    for rank, text in enumerate(said):
+        one = text.partition(" ")[0]
+        # One that does not say what it is.
+        ranks.setdefault(one if one in ("C++", "Python") else "of another version", []).append(str(rank))
+    if len(ranks) <= 1:
+        return ""
+    texts = [f"{one} on rank{'s' * (len(ranks[one]) > 1)} {', '.join(ranks[one])}" for one in sorted(ranks)]
+    return (
+        f"the backend is {', '.join(texts)}, and these do not work together: install one version of CommsIR and torch "
+        "on all ranks, or set COMMSIR_TORCH_BACKEND=python on all of them"
+    )
+
+
 class Side:
     """`device` is "cpu" or "cuda"; `stopped` is asked, while ranks meet, why to give up (empty: go on)."""
 
@@ -92,14 +108,22 @@ class Side:
         return dist.PrefixStore(f"commsir/{self._device}/{epoch}/{what}", store)
 
     def _meet(self, timeout: timedelta) -> None:
-        """Ranks agree on an epoch, and on whether all have the library."""
+        """Ranks agree on an epoch, that their backends are of one implementation, and on whether all have the
+        library."""
         if self._epoch:
             return
-        says = "" if backend.library() else "libcommsir.so was not found"
+        says = "Python " + ("" if backend.library() else "libcommsir.so was not found")
         met = self._settings.meet(f"commsir/{self._device}/meeting", timeout, self._has_stopped, says)
         self.failed = not met.epoch
-        self._epoch = self._epoch_of(met, timeout, "the first meeting")
-        lacking = next(((rank, why) for rank, why in enumerate(met.said) if why), None)
+        epoch = self._epoch_of(met, timeout, "the first meeting")
+        if apart := _differing(met.said):
+            self.failed = True
+            raise dist.DistBackendError(
+                f"commsir: rank {self._settings.rank}: process group {self._settings.name}: {apart}"
+            )
+        self._epoch = epoch
+        reasons = [said.partition(" ")[2] for said in met.said]
+        lacking = next(((rank, why) for rank, why in enumerate(reasons) if why), None)
         self._without_library = f"{lacking[1]} (rank {lacking[0]})" if lacking else ""
 
     def _epoch_of(self, met: Met, timeout: timedelta, what: str) -> str:

@@ -11,6 +11,7 @@
 #include "runtime/torch/c10d/Interrupt.h"
 #include "runtime/torch/c10d/Messages.h"
 
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -100,8 +101,35 @@ std::string Side::epochOf(const commsir::group::Met &met, milliseconds timeout,
                    : met.failure));
 }
 
-/// Ranks agree on an epoch, and on whether all have the library: one that has
-/// not says so before the others wait for it.
+/// Takes the implementation off what each rank has said ("C++ WHY"). Where the
+/// ranks have different ones, says which; empty: they are of one.
+static std::string differing(std::vector<std::string> &said) {
+  std::map<std::string, std::vector<std::string>> ranks;
+  for (size_t rank = 0; rank < said.size(); ++rank) {
+    size_t space = said[rank].find(' ');
+    std::string implementation = said[rank].substr(0, space);
+    // One that does not say what it is.
+    if (implementation != "C++" && implementation != "Python")
+      implementation = "of another version";
+    ranks[implementation].push_back(std::to_string(rank));
+    said[rank].erase(0, space == std::string::npos ? space : space + 1);
+  }
+  if (ranks.size() <= 1)
+    return "";
+  std::vector<std::string> texts;
+  for (const auto &[implementation, those] : ranks)
+    texts.push_back(c10::str(implementation, " on rank",
+                             those.size() > 1 ? "s " : " ",
+                             c10::Join(", ", those)));
+  return c10::str("the backend is ", c10::Join(", ", texts),
+                  ", and these do not work together: install one version of "
+                  "CommsIR and torch on all ranks, or set "
+                  "COMMSIR_TORCH_BACKEND=python on all of them");
+}
+
+/// Ranks agree on an epoch, that their backends are of one implementation, and
+/// on whether all have the library: one that has not says so before the others
+/// wait for it.
 void Side::meet(milliseconds timeout) {
   if (!epoch.empty())
     return;
@@ -109,9 +137,16 @@ void Side::meet(milliseconds timeout) {
   library = Library::open(settings.library, why);
   commsir::group::Met met = settings.meet(
       device.is_cpu() ? "commsir/cpu/meeting" : "commsir/cuda/meeting", timeout,
-      why);
+      "C++ " + why);
   failed = met.epoch.empty();
-  epoch = epochOf(met, timeout, "the first meeting");
+  std::string agreed = epochOf(met, timeout, "the first meeting");
+  if (std::string apart = differing(met.said); !apart.empty()) {
+    failed = true;
+    C10_THROW_ERROR(DistBackendError,
+                    c10::str("commsir: rank ", settings.rank,
+                             ": process group ", settings.name, ": ", apart));
+  }
+  epoch = agreed;
   for (int rank = 0; rank < settings.size && withoutLibrary.empty(); ++rank)
     if (!met.said[rank].empty())
       withoutLibrary = c10::str(met.said[rank], " (rank ", rank, ")");

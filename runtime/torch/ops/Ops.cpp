@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/torch/ops/Groups.h"
+#include "runtime/torch/ops/Interrupt.h"
 
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
@@ -303,6 +304,7 @@ static void run(const char *op, const Tensor &input, const std::string &reduce,
   call.output = out.data_ptr();
   call.output_elements = out.numel() * parts;
   std::lock_guard<std::mutex> lock(used.mutex);
+  Interruptible scope;
   check(commsir_group_collective(used.group, &call, streamOf(in)));
 }
 
@@ -461,6 +463,7 @@ static void fusedOut(std::string op, Tensor input, std::vector<Tensor> args,
   std::lock_guard<std::mutex> lock(used.mutex);
   if (symmetric && input.is_contiguous())
     Groups::get().adopt(used, in.data_ptr(), in.numel() * in.element_size());
+  Interruptible scope;
   check(commsir_group_fused(used.group, &call, streamOf(in)));
 }
 

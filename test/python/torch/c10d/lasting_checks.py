@@ -14,7 +14,7 @@ import commsir.torch
 import harness
 import torch
 import torch.distributed
-from checks import R, close, data, error_of, halves_of, odd_one, reduced
+from checks import R, close, data, error_of, halves_of, odd_one, reduced, told
 
 dist: Any = torch.distributed
 PATIENCE = timedelta(seconds=harness.PATIENCE)
@@ -31,6 +31,18 @@ def _passed_on(tensor: torch.Tensor, rank: int, size: int, group: Any = None) ->
     for work in [call() for call in (reversed(calls) if rank % 2 else calls)]:
         work.wait()
     return got
+
+
+def of_two_kinds(rank: int, size: int, store: Any) -> list[str]:
+    """One rank has the backend in Python."""
+    before = os.environ["COMMSIR_TORCH_BACKEND"]
+    if rank == odd_one(size):
+        os.environ["COMMSIR_TORCH_BACKEND"] = "python"
+    try:
+        _begin(rank, size, store)
+    finally:
+        os.environ["COMMSIR_TORCH_BACKEND"] = before
+    return [told(lambda: dist.all_reduce(torch.ones(2))), error_of(lambda: dist.all_reduce(torch.ones(2)))]
 
 
 def _works(rank: int, size: int) -> None:

@@ -26,6 +26,17 @@ def test_a_store_that_others_have_used(world: World) -> None:
         assert "can no longer be used" in over and "init_process_group" in over, over
 
 
+def test_ranks_with_backends_of_two_kinds(world: World) -> None:
+    if world.implementation == "python":
+        pytest.skip("torch or the compiler may have none in C++ here")
+    odd = odd_one(world.size)
+    cpp = [str(rank) for rank in range(world.size) if rank != odd]
+    for first, later in world.run(checks.of_two_kinds, backend=""):
+        assert f"C++ on rank{'s' * (len(cpp) > 1)} {', '.join(cpp)}, Python on rank {odd}" in first, first
+        assert "COMMSIR_TORCH_BACKEND=python" in first, first
+        assert "can no longer be used" in later, later
+
+
 @pytest.mark.cpu_alone("a call on a GPU returns once it is launched: what ends by its time is told by the next one")
 def test_a_timeout_that_is_set_later(world: World) -> None:
     zero, waits, waited = world.run(checks.other_timeout, backend="")[0]

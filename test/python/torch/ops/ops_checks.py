@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -285,6 +288,34 @@ def not_symmetric(rank: int, size: int) -> None:
         assert [ops._adopt(name, -1, address, 64) for address in (4096, 8192)] == [1, 1]
     assert len(said) == 1 and "rank 1: no way to rank 0" in str(said[0].message), said
     assert ops.all_reduce(torch.ones(3, device=DEVICE))[0] == size
+
+
+def interrupted(rank: int, size: int) -> list[str]:
+    """Ctrl-C ends an op that waits for others, and is raised."""
+    store = dist.distributed_c10d._get_default_store()
+    x = torch.ones(3)
+    ops.all_reduce(x)
+    if rank != 0:
+        store.wait(["over"])
+        return []
+    said = []
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    try:
+        try:
+            ops.all_reduce(x)
+        except RuntimeError as error:
+            kept = error
+            while time.monotonic() < began + 20:
+                pass
+    except KeyboardInterrupt:
+        said += [str(kept), f"{time.monotonic() - began:.0f} s"]
+    try:
+        ops.all_reduce(x)
+    except RuntimeError as error:
+        said.append(str(error))
+    store.set("over", "")
+    return said
 
 
 _NORM = """(%w0: tensor<64xf32>, %b0: tensor<64xbf16>, %b1: tensor<64xbf16>) {

@@ -53,5 +53,13 @@ def test_memory_that_one_rank_does_not_reach(world: World) -> None:
     world.run(ops_checks.not_symmetric, "gloo")
 
 
+@pytest.mark.parametrize("backend", ["gloo", "commsir"])
+def test_ctrl_c(world: World, backend: str) -> None:
+    waiting, seconds, later = world.run(ops_checks.interrupted, backend)[0]
+    assert "interrupted while it waited" in waiting, waiting
+    assert float(seconds.split()[0]) < 10, seconds
+    assert "interrupted while it waited" in later, later
+
+
 def test_fused(world: World) -> None:
     world.run(ops_checks.fused, "gloo")

@@ -1,0 +1,98 @@
+//===- Interrupt.cpp - Ctrl-C during an op --------------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/torch/ops/Interrupt.h"
+
+#include "runtime/capi/commsir.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <utility>
+
+using namespace commsir::torch_ops;
+
+namespace {
+/// What is used of the Python of this process, all of it in the stable ABI of
+/// every Python from 3.10 on. Looked up, since the library serves them all.
+struct Python {
+  using Object = void *;
+  int (*ensure)() = nullptr;
+  void (*release)(int) = nullptr;
+  int (*checkSignals)() = nullptr;
+  void (*fetch)(Object *, Object *, Object *) = nullptr;
+  void (*restore)(Object, Object, Object) = nullptr;
+  int (*addPendingCall)(int (*)(void *), void *) = nullptr;
+  bool isThere = false;
+
+  Python() {
+    isThere = find(ensure, "PyGILState_Ensure") &&
+              find(release, "PyGILState_Release") &&
+              find(checkSignals, "PyErr_CheckSignals") &&
+              find(fetch, "PyErr_Fetch") && find(restore, "PyErr_Restore") &&
+              find(addPendingCall, "Py_AddPendingCall");
+  }
+
+  static const Python &get() {
+    static Python python;
+    return python;
+  }
+
+private:
+  template <typename Function>
+  static bool find(Function &function, const char *name) {
+    function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+    return function != nullptr;
+  }
+};
+
+/// What a handler has raised; of the main thread alone.
+struct Raised {
+  Python::Object type = nullptr, value = nullptr, traceback = nullptr;
+};
+} // namespace
+
+static thread_local int depth = 0;
+static thread_local bool raised = false;
+static Raised exception;
+
+/// What libcommsir asks while it waits.
+static int askInterrupted() {
+  if (raised || depth == 0 || ::getpid() != ::gettid())
+    return raised;
+  const Python &python = Python::get();
+  int state = python.ensure();
+  raised = python.checkSignals() != 0;
+  if (raised)
+    python.fetch(&exception.type, &exception.value, &exception.traceback);
+  python.release(state);
+  return raised;
+}
+
+/// Python calls it on its main thread, between two instructions.
+static int raiseAgain(void * /*unused*/) {
+  Raised own = std::exchange(exception, {});
+  if (!own.type)
+    return 0;
+  Python::get().restore(own.type, own.value, own.traceback);
+  return -1;
+}
+
+Interruptible::Interruptible() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (Python::get().isThere)
+      commsir_set_interrupt(askInterrupted);
+  });
+  ++depth;
+}
+
+Interruptible::~Interruptible() {
+  if (--depth == 0 && std::exchange(raised, false))
+    Python::get().addPendingCall(raiseAgain, nullptr);
+}
