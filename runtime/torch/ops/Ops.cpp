@@ -66,8 +66,17 @@ static const char *typeName(ScalarType type) {
         torch::headeronly::toString(type) +
         "; it has float64, float32, float16, bfloat16, float8_e4m3fn, "
         "float8_e5m2 and integers, and collectives without arithmetic "
-        "complex numbers as well");
+        "complex numbers as well; float8_e4m3fnuz, float8_e5m2fnuz, "
+        "float8_e8m0fnu and float4_e2m1fn_x2 are moved, not calculated with");
   }
+}
+
+/// Bytes that no kernel calculates with.
+static bool isOpaque(ScalarType type) {
+  return type == ScalarType::Float8_e4m3fnuz ||
+         type == ScalarType::Float8_e5m2fnuz ||
+         type == ScalarType::Float8_e8m0fnu ||
+         type == ScalarType::Float4_e2m1fn_x2;
 }
 
 /// What elements are taken for, where that is not how they are moved or
@@ -91,12 +100,15 @@ static const char *givenName(ScalarType type) {
   case ScalarType::ComplexDouble:
     return "complex<f64>";
   default:
-    return nullptr;
+    return isOpaque(type) ? torch::headeronly::toString(type) : nullptr;
   }
 }
 
-/// Of complex numbers, that of their halves.
-static ScalarType partOf(ScalarType type) {
+/// Of complex numbers, that of their halves; of bytes that are moved alone,
+/// bytes.
+static ScalarType partOf(ScalarType type, bool isMoved = false) {
+  if (isMoved && isOpaque(type))
+    return ScalarType::Char;
   switch (type) {
   case ScalarType::ComplexHalf:
     return ScalarType::Half;
@@ -290,9 +302,9 @@ static void run(const char *op, const Tensor &input, const std::string &reduce,
                 int64_t root, const std::string &groupName, const Tensor &out) {
   Used &used = groupOf(input, groupName);
   Tensor in = dense(input);
-  ScalarType type = in.scalar_type(), part = partOf(type);
+  ScalarType type = in.scalar_type(), part = partOf(type, reduce.empty());
   std::string reduction = reductionFor(type, reduce);
-  int64_t parts = part == type ? 1 : 2;
+  int64_t parts = partOf(type) == type ? 1 : 2;
   commsir_collective call = {};
   call.op = op;
   call.reduction = reduction.c_str();

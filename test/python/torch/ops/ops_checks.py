@@ -139,7 +139,16 @@ def other_types(rank: int, size: int) -> None:
         assert [z.real for z in ops.all_gather(x[:1])[:, 0].tolist()] == list(range(size))
         assert ops.all_to_all(x)[1, 0].item() == complex(1, 1) and ops.broadcast(x, 1)[0, 0].item() == complex(1, 1)
         _fails("complex numbers have sum and avg", partial(ops.all_reduce, x, "max"))
-    _fails("no element type", lambda: ops.all_reduce(byte.to(torch.float8_e4m3fnuz)))
+    for dtype in (torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu, torch.float4_e2m1fn_x2):
+        mine = torch.arange(size, dtype=torch.uint8, device=DEVICE) + 10 * rank
+        moved = mine.view(dtype)
+        gathered = ops.all_gather(moved[:1])
+        assert gathered.dtype == dtype and gathered.view(torch.uint8).tolist() == [10 * r for r in range(size)]
+        assert ops.all_to_all(moved).view(torch.uint8).tolist() == [10 * r + rank for r in range(size)]
+        assert ops.broadcast(moved, 1).view(torch.uint8).tolist() == [10 + i for i in range(size)]
+        _fails("are moved, not calculated with", partial(ops.all_reduce, moved))
+    mixed = mine.view(torch.float8_e8m0fnu if rank == 0 else torch.float8_e4m3fnuz)
+    _fails("Float8_e8m0fnu", partial(ops.all_gather, mixed))
 
 
 def subgroups(rank: int, size: int) -> None:
