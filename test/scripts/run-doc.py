@@ -11,6 +11,8 @@ backticks whose flags are not there. --with-torch takes the pages that import to
 from __future__ import annotations
 
 import argparse
+import contextlib
+import faulthandler
 import multiprocessing
 import os
 import pathlib
@@ -52,12 +54,25 @@ def environment_of(build: pathlib.Path, site: pathlib.Path) -> dict[str, str]:
 
 
 def follow(page: Page, tools: Tools, pipe: Any) -> None:
-    """In a process of its own: reads the page, and tells what came of it."""
+    """In a process of its own: reads the page, and tells what came of it. SIGUSR1 shows where it and its ranks are."""
     os.setpgid(0, 0)
+    faulthandler.register(signal.SIGUSR1, file=os.dup(2))
     with tempfile.TemporaryDirectory() as folder:
         reader = Reader(page, tools, pathlib.Path(folder).resolve())
         reader.read()
     pipe.send((reader.ran, reader.faults, reader.used))
+
+
+def show_where(group: int) -> None:
+    """Has every process of a group that was forked here say where its Python is, one after the other."""
+    for status in sorted(pathlib.Path("/proc").glob("[0-9]*/stat")):
+        with contextlib.suppress(OSError):
+            fields = status.read_text().rpartition(")")[2].split()
+            forked = "run-doc" in (status.parent / "cmdline").read_text()
+            if int(fields[2]) == group and forked:
+                print(f"-- process {status.parent.name}", file=sys.stderr, flush=True)
+                os.kill(int(status.parent.name), signal.SIGUSR1)
+                time.sleep(0.5)
 
 
 def follow_all(pages: list[Page], tools: Tools, jobs: int = 2) -> tuple[int, list[str], set[Any]]:
@@ -82,6 +97,7 @@ def follow_all(pages: list[Page], tools: Tools, jobs: int = 2) -> tuple[int, lis
             del running[name]
             try:
                 if late:
+                    show_where(process.pid)
                     os.killpg(process.pid, signal.SIGKILL)
                     raise EOFError
                 count, wrong, entries = pipe.recv()

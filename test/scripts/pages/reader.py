@@ -16,6 +16,7 @@ import pathlib
 import re
 import runpy
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -239,12 +240,13 @@ class Reader:
         options = get_args_parser().parse_args(arguments)
         ranks = int(options.nproc_per_node)
         distributed: Any = torch.distributed
-        store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        meeting = socket.create_server(("127.0.0.1", 0))
+        port = meeting.getsockname()[1]
         environment = self.environment | {
             "WORLD_SIZE": str(ranks),
             "LOCAL_WORLD_SIZE": str(ranks),
             "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(store.port),
+            "MASTER_PORT": str(port),
             "TORCHELASTIC_USE_AGENT_STORE": "True",
             "TORCHELASTIC_RESTART_COUNT": "0",
             "OMP_NUM_THREADS": "1",
@@ -266,8 +268,14 @@ class Reader:
             ]
             for process in processes:
                 process.start()
+            # Ranks that connect already wait. The store has a thread: a rank forked beside it could inherit a lock that
+            # this thread holds, and nobody would release it there.
+            store = distributed.TCPStore(
+                "127.0.0.1", port, is_master=True, wait_for_workers=False, master_listen_fd=meeting.detach()
+            )
             for process in processes:
                 process.join()
+            del store
             output.seek(0)
             printed = output.read().decode(errors="replace")
         return max(abs(process.exitcode or 0) for process in processes), printed
