@@ -25,6 +25,10 @@ static constexpr int64_t maxAlone = 32;
 /// Bytes of several rows' values that a thread reads at most: lanes share the
 /// rest, for one more step of shuffles costs less than to read as much again.
 static constexpr int64_t maxBytesAlone = 64;
+/// In a CTA of so many threads every lane takes one value: all of its warps
+/// read at once then, and wait for shared memory longer than for shuffles.
+/// Measured on H200: 0.3 to 0.4 µs of a kernel (docs/Benchmarks.md).
+static constexpr int64_t manyThreads = 1024;
 /// Words that one access of shared memory reads or writes.
 static constexpr int64_t wordsOfAccess = 4;
 
@@ -290,6 +294,8 @@ SmallVector<RowExchange::Values> RowExchange::read(OpBuilder &builder,
 }
 
 int64_t RowExchange::getAlone(int64_t count) const {
+  if (threads.getThreads() >= manyThreads)
+    return 1;
   if (rows.size() == 1)
     return count <= maxAlone ? count : 1;
   int64_t bytes = 0;
