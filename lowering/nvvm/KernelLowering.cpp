@@ -91,6 +91,11 @@ LogicalResult KernelLowering::checkShape() {
     return kernel.emitOpError("asks for clusters of ")
            << target.cluster << " CTAs, which sm_" << target.sm
            << " does not have: set cluster=1 or a chip from sm_90 on";
+  if (target.cluster > 1 && target.threads == 1)
+    return kernel.emitOpError("asks for clusters of ")
+           << target.cluster
+           << " CTAs of one thread, which would all do the whole block's work: "
+              "set cluster=1 or give 32 threads or more";
   return success();
 }
 

@@ -4,6 +4,8 @@
 // RUN: not comms-opt %s --convert-comms-to-nvvm="chip=gfx90" -split-input-file 2>&1 | FileCheck %s --check-prefix=CHIP
 // THREADS: has 48 threads a CTA: give a power of two from 1 to 1024
 // CLUSTER: asks for clusters of 2 CTAs, which sm_80 does not have
+// RUN: not comms-opt %s --convert-comms-to-nvvm="chip=sm_90 cluster=2 threads=1" -split-input-file 2>&1 | FileCheck %s --check-prefix=ALONE
+// ALONE: asks for clusters of 2 CTAs of one thread, which would all do the whole block's work: set cluster=1 or give 32 threads or more
 // CHIP: errors.mlir:[[#@LINE+3]]:1: error: no code can be made for the chip 'gfx90': give sm_80, sm_90, sm_100 or a later one
 
 // expected-error @+1 {{needs a known number of ranks: give the pipeline the option ranks=N}}

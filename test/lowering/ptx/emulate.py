@@ -1,6 +1,7 @@
 """Runs kernels in an emulator of PTX and compares every bit with the CPU world.
 
-emulate.py KERNEL.mlir --ranks N [--gpu "blocks=2 threads=64 …"] [--launches K] [--seed S] [--show]
+emulate.py KERNEL.mlir --ranks N [--gpu "blocks=2 threads=64 …"] [--launches K] [--seed S] [--weak]
+           [--continues] [--show]
 
 Both get the same random arrays. The arguments, channels and shape of the launch are what comms-to-nvvm says of the
 kernel, so that what runs is what a GPU would be given: its PTX, with its parameters.
@@ -16,11 +17,14 @@ import tempfile
 from typing import Any
 
 import emulator
+import memory
 import ml_dtypes
 import numpy as np
+import weak_memory
 
 KINDS: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
-KINDS |= {"bf16": ml_dtypes.bfloat16}
+KINDS |= {"bf16": ml_dtypes.bfloat16, "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2}
+KINDS |= {"index": np.dtype("int64")}
 KINDS |= {f"i{width}": np.dtype(f"int{width}") for width in (8, 16, 32, 64)}
 ARGUMENTS_OFFSET = 24
 STATE_BYTES, BLOCK_BYTES = 64, 32
@@ -46,7 +50,7 @@ def describe(path: str, options: str) -> dict[str, Any]:
         }
         found["bytes"] = int(m[1]) if (m := re.search(r"bytes = (\d+)", text)) else 8
         found["shape"] = tuple(int(n) for n in shape[1].split(",")) if shape and shape[1] else ()
-        found |= {key: bool(re.search(rf"\b{key}\b", text)) for key in ("hidden", "poisoned")}
+        found |= {key: bool(re.search(rf"\b{key}\b", text)) for key in ("hidden", "poisoned", "multimem")}
         arguments.append(found)
     launch = re.search(r"comms\.launch = \{([^}]*)\}", line)
     assert launch
@@ -59,7 +63,7 @@ def describe(path: str, options: str) -> dict[str, Any]:
 
 def make(argument: dict[str, Any], lots: np.random.Generator) -> Any:
     kind = KINDS[argument["element"]]
-    if argument["element"][-3:] in ("f16", "f32", "f64"):
+    if argument["element"][0] in "fb":
         return lots.uniform(-1, 1, argument["shape"]).astype(kind)
     return lots.integers(-100, 101, argument["shape"]).astype(kind)
 
@@ -67,23 +71,27 @@ def make(argument: dict[str, Any], lots: np.random.Generator) -> Any:
 class World:
     """Memory of all ranks, as the runtime makes it."""
 
-    def __init__(self, kernel: dict[str, Any], ranks: int, arrays: dict[str, list[Any]]) -> None:
-        self.kernel, self.ranks = kernel, ranks
-        self.memory = emulator.Memory()
+    def __init__(self, kernel: dict[str, Any], ranks: int, memory: memory.Memory) -> None:
+        self.kernel, self.ranks, self.memory = kernel, ranks, memory
         self.parts: dict[str, list[int]] = {}
         for argument in kernel["arguments"]:
-            self.parts[argument["name"]] = [self.place(argument, arrays.get(argument["name"]), r) for r in range(ranks)]
+            self.parts[argument["name"]] = [self.place(argument) for _ in range(ranks)]
+        self.multicast = {
+            argument["name"]: self.memory.take_multicast(self.parts[argument["name"]])
+            for argument in kernel["arguments"]
+            if argument["multimem"]
+        }
         blocks = kernel["launch"]["blocks"]
         self.states = [self.memory.take(STATE_BYTES + blocks * BLOCK_BYTES) for _ in range(ranks)]
         for state in self.states:
             self.memory.store(state + 16, 4, [1 << 30])  # Polls spin and look at no clock.
         self.params = [self.pack(rank) for rank in range(ranks)]
 
-    def place(self, argument: dict[str, Any], given: list[Any] | None, rank: int) -> int:
+    def place(self, argument: dict[str, Any]) -> int:
         size = argument["bytes"] * int(np.prod(argument["shape"], dtype=np.int64))
         address: int = self.memory.take(size)
-        data = given[rank].tobytes() if given else b"\xfa\xff" * (size // 2) if argument["poisoned"] else b""
-        self.memory.parts[address >> emulator.SLOT][: len(data)] = data
+        if argument["poisoned"]:
+            self.memory.parts[address >> memory.SLOT][:] = b"\xfa\xff" * (size // 2)
         return address
 
     def pack(self, rank: int) -> int:
@@ -101,6 +109,7 @@ class World:
                 at += 8
             else:
                 sys.exit(f"an argument of kind {argument['kind']} is not emulated")
+        self.write(at, 8, list(self.multicast.values()))
         return address
 
     def write(self, address: int, size: int, values: list[int]) -> None:
@@ -116,44 +125,72 @@ class World:
         run.run()
         for rank, state in enumerate(self.states):
             if self.memory.load(state, 8, 1) != [0]:
-                raise emulator.Fault(f"rank {rank} gave up")
+                raise memory.Fault(f"rank {rank} gave up")
 
     def read(self, argument: dict[str, Any], rank: int) -> bytes:
-        return bytes(self.memory.parts[self.parts[argument["name"]][rank] >> emulator.SLOT])
+        return bytes(self.memory.parts[self.parts[argument["name"]][rank] >> memory.SLOT])
 
 
-def compare(path: str, ranks: int, options: str, launches: int, seed: int, show: bool) -> None:
-    kernel = describe(path, f"ranks={ranks} {options}")
-    lots = np.random.default_rng(seed)
-    open_to_all = [a for a in kernel["arguments"] if not a["hidden"] and a["kind"] not in ("signal", "counter")]
-    arrays = {a["name"]: [make(a, lots) for _ in range(ranks)] for a in open_to_all}
-    ptx = tool("comms-translate", "--comms-to-ptx", path, f"--gpu=ranks={ranks} {options}")
-    module = emulator.parse(ptx)
-    if show:
-        print(module.sources[kernel["name"]])
-    world = World(kernel, ranks, arrays)
-    for launch in range(launches):
-        world.launch(module, seed + launch)
-    chosen = [part for part in options.split() if part.split("=")[0] in ("algorithm", "protocol", "blocks")]
-    flags = [f"--{part.split('=')[0]}={part.split('=')[1]}" for part in chosen]
-    with tempfile.TemporaryDirectory() as folder:
+class Comparison:
+    """A kernel in the emulator and on the CPU."""
+
+    def __init__(self, path: str, ranks: int, options: str, seed: int, weak: bool) -> None:
+        self.path, self.ranks, self.options, self.seed = path, ranks, options, seed
+        self.kernel = describe(path, f"ranks={ranks} {options}")
+        self.lots = np.random.default_rng(seed)
+        self.open = [a for a in self.kernel["arguments"] if not a["hidden"] and a["kind"] not in ("signal", "counter")]
+        self.ptx = tool("comms-translate", "--comms-to-ptx", path, f"--gpu=ranks={ranks} {options}")
+        self.memory = weak_memory.WeakMemory(seed, "protocol=ll128" in options) if weak else memory.Memory()
+        self.world = World(self.kernel, ranks, self.memory)
+
+    def fill(self) -> dict[str, list[Any]]:
+        """Gives new values to all arrays."""
+        arrays = {a["name"]: [make(a, self.lots) for _ in range(self.ranks)] for a in self.open}
         for name, parts in arrays.items():
             for rank, part in enumerate(parts):
-                np.save(pathlib.Path(folder) / f"in-{name}-{rank}.npy", part)
-            flags += ["--input", f"{name}={folder}/in-{name}-%r.npy", "--output", f"{name}={folder}/out-{name}-%r.npy"]
-        tool("comms-run", path, "--ranks", str(ranks), "--launches", str(launches), "--quiet", *flags)
-        for argument in open_to_all:
-            for rank in range(ranks):
-                wanted = np.load(pathlib.Path(folder) / f"out-{argument['name']}-{rank}.npy")
-                got = np.frombuffer(world.read(argument, rank), wanted.dtype).reshape(wanted.shape)
-                if got.tobytes() != wanted.tobytes():
-                    at = tuple(
-                        int(i[0]) for i in np.nonzero(got.view(f"u{got.itemsize}") != wanted.view(f"u{got.itemsize}"))
-                    )
-                    sys.exit(
-                        f"{path} [{options}], seed {seed}: {argument['name']}, rank {rank}, element {at}:"
-                        f" {got[at]} in PTX, {wanted[at]} on the CPU"
-                    )
+                self.memory.parts[self.world.parts[name][rank] >> memory.SLOT][:] = part.tobytes()
+        return arrays
+
+    def wanted(self, arrays: dict[str, list[Any]], launches: int) -> dict[str, list[Any]]:
+        """What the CPU makes of the arrays."""
+        chosen = [part.split("=") for part in self.options.split()]
+        flags = [f"--{name}={value}" for name, value in chosen if name in ("algorithm", "protocol", "blocks")]
+        with tempfile.TemporaryDirectory() as folder:
+            for name, parts in arrays.items():
+                for rank, part in enumerate(parts):
+                    np.save(pathlib.Path(folder) / f"in-{name}-{rank}.npy", part)
+                flags += ["--input", f"{name}={folder}/in-{name}-%r.npy"]
+                flags += ["--output", f"{name}={folder}/out-{name}-%r.npy"]
+            tool("comms-run", self.path, "--ranks", str(self.ranks), "--launches", str(launches), "--quiet", *flags)
+            return {
+                name: [np.load(pathlib.Path(folder) / f"out-{name}-{rank}.npy") for rank in range(self.ranks)]
+                for name in arrays
+            }
+
+    def check(self, wanted: dict[str, list[Any]], launch: int) -> None:
+        for argument in self.open:
+            for rank, want in enumerate(wanted[argument["name"]]):
+                got = np.frombuffer(self.world.read(argument, rank), want.dtype).reshape(want.shape)
+                if got.tobytes() == want.tobytes():
+                    continue
+                differs = got.view(f"u{got.itemsize}") != want.view(f"u{got.itemsize}")
+                at = tuple(int(i[0]) for i in np.nonzero(differs))
+                raise memory.Fault(
+                    f"seed {self.seed}, launch {launch}: {argument['name']}, rank {rank}, element {at}:"
+                    f" {got[at]} in PTX, {want[at]} on the CPU"
+                )
+
+    def run(self, module: emulator.Module, launches: int, continues: bool) -> None:
+        """Each launch has new arrays, or they are filled once and a launch continues with what the last one left."""
+        arrays = self.fill()
+        for launch in range(launches):
+            if launch and not continues:
+                arrays = self.fill()
+            self.world.launch(module, self.seed + launch)
+            if not continues:
+                self.check(self.wanted(arrays, 1), launch)
+        if continues:
+            self.check(self.wanted(arrays, launches), launches - 1)
 
 
 def main() -> None:
@@ -163,12 +200,18 @@ def main() -> None:
     parser.add_argument("--gpu", action="append", default=[], help="options of comms-to-nvvm")
     parser.add_argument("--launches", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--continues", action="store_true", help="arrays are filled before the first launch alone")
+    parser.add_argument("--weak", action="store_true", help="memory as late and out of order as PTX allows")
     parser.add_argument("--show", action="store_true", help="print what the PTX became")
     options = parser.parse_args()
     for gpu in options.gpu or ["blocks=1 threads=32 chip=sm_90"]:
         try:
-            compare(options.kernel, options.ranks, gpu, options.launches, options.seed, options.show)
-        except emulator.Fault as fault:
+            pair = Comparison(options.kernel, options.ranks, gpu, options.seed, options.weak)
+            module = emulator.parse(pair.ptx)
+            if options.show:
+                print(module.sources[pair.kernel["name"]])
+            pair.run(module, options.launches, options.continues)
+        except memory.Fault as fault:
             sys.exit(f"{options.kernel} [{gpu}], {options.ranks} ranks: {fault}")
         print(f"{options.kernel} [{gpu}], {options.ranks} ranks, {options.launches} launches: the same bits")
 

@@ -16,6 +16,7 @@ import tempfile
 
 import emulate
 import emulator
+import memory
 
 TYPES = ["f32", "f32", "f16", "bf16", "i32", "i8", "i64", "f64"]
 
@@ -92,6 +93,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--weak", action="store_true", help="memory as late and out of order as PTX allows")
     arguments = parser.parse_args()
     done, refused = 0, collections.Counter[str]()
     number = arguments.seed * 1_000_003
@@ -109,8 +111,9 @@ def main() -> int:
                     sys.exit(f"{text}{options}\n{tried.stderr}")
                 continue
             try:
-                emulate.compare(str(path), ranks, options, launches, number, False)
-            except (emulator.Fault, SystemExit, NotImplementedError) as fault:
+                pair = emulate.Comparison(str(path), ranks, options, number, arguments.weak)
+                pair.run(emulator.parse(pair.ptx), launches, False)
+            except (memory.Fault, SystemExit, NotImplementedError) as fault:
                 print(f"number {number}, {ranks} ranks, {options}, {launches} launches: {fault!r}\n{text}")
                 return 1
             done += 1

@@ -1,25 +1,27 @@
 """Runs the PTX of a kernel on N ranks, thread by thread, without a GPU.
 
 Every function of the text becomes a Python generator. What threads do together (barriers, shuffles, votes) and looks at
-memory that others write are points where the scheduler, which draws lots, may go on with another. Memory is exact: an
-access beyond an allocation, or one that is not aligned, ends the run. Stores are seen at once and in order, so that
-this is no test of fences; it is one of addresses, of indices and of who waits for what.
+memory that others write are points where the scheduler, which draws lots, may go on with another. An access beyond an
+allocation, or one that is not aligned, ends the run. When stores are seen is the memory's affair: at once and in order
+(memory.py), which tests addresses, indices and who waits for what, or as late as PTX allows (weak_memory.py), which
+tests fences and scopes, too.
 """
 
 import dataclasses
+import functools
 import math
+import operator
 import random
 import re
 import struct
 from collections.abc import Callable, Generator
 from typing import Any
 
-SLOT = 24  # Bits of an address within its allocation.
+import ml_dtypes
+import numpy as np
+from memory import LEVELS, ORDERED, RELAXED, SLOT, SYS, WEAK, Fault, Memory, Viewer
+
 Thread = Generator[tuple[Any, ...], Any, Any]
-
-
-class Fault(Exception):
-    """What a GPU would not survive, or never end."""
 
 
 # Numbers: registers hold bits ----------------------------------------------------------------------------------------
@@ -78,6 +80,24 @@ def from_bf16(bits: int) -> int:
     return (bits & 0xFFFF) << 16
 
 
+NARROW: dict[str, Any] = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
+
+
+def to_narrow(bits: int, kind: str) -> int:
+    """f32 to fp8, to nearest even; what is too large becomes the greatest finite number (.satfinite)."""
+    value, to = f32(bits), NARROW[kind]
+    if value != value:
+        return 0x7F
+    most = {"e4m3": 448.0, "e5m2": 57344.0}[kind]
+    return int(np.array(min(max(value, -most), most), np.float32).astype(to).view(np.uint8))
+
+
+def from_narrow(bits: int, kind: str) -> int:
+    """fp8 to f16, which has all of its numbers."""
+    value = float(np.array(bits & 0xFF, np.uint8).view(NARROW[kind]))
+    return f16(b32(value))
+
+
 def divide(a: float, b: float) -> float:
     if b == 0:
         return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
@@ -120,70 +140,7 @@ def to_integer(value: float, width: int, is_signed: bool) -> int:
     return min(max(int(value), low), high)
 
 
-# Memory --------------------------------------------------------------------------------------------------------------
-
-
-class Memory:
-    def __init__(self) -> None:
-        self.parts: dict[int, bytearray] = {}
-        self.barriers: dict[int, list[int]] = {}
-        self.next = 4096
-
-    def take(self, size: int, low: bool = False) -> int:
-        """Address of `size` bytes of zeros; a low one fits 32 bits."""
-        slots = max(1, -(-size // (1 << SLOT)))
-        if slots > 1:
-            raise Fault(f"{size} bytes are more than one allocation holds here")
-        if low:
-            number = next(n for n in range(1, 256) if n not in self.parts)
-        else:
-            number, self.next = self.next, self.next + 2
-        self.parts[number] = bytearray(size)
-        return number << SLOT
-
-    def part(self, address: int, size: int) -> tuple[bytearray, int]:
-        data, at = self.parts.get(address >> SLOT), address & (1 << SLOT) - 1
-        if data is None or at + size > len(data):
-            raise Fault(f"access of {size} bytes at {address:#x}: {'no memory' if data is None else f'of {len(data)}'}")
-        if at % size:
-            raise Fault(f"access of {size} bytes at {address:#x}, which is not aligned")
-        return data, at
-
-    def load(self, address: int, size: int, count: int) -> list[int]:
-        data, at = self.parts.get(address >> SLOT, b""), address & (1 << SLOT) - 1
-        if at < len(data) < at + size * count <= 16 * -(-len(data) // 16):
-            # ptxas is told (used_bytes_mask) that what lies behind the end, up to 16 bytes, is not used.
-            data = bytes(data[at:]) + b"\xee" * 16
-            return [int.from_bytes(data[i * size : (i + 1) * size], "little") for i in range(count)]
-        data, at = self.part(address, size * count)
-        return [int.from_bytes(data[at + i * size : at + (i + 1) * size], "little") for i in range(count)]
-
-    def store(self, address: int, size: int, values: list[int]) -> None:
-        data, at = self.part(address, size * len(values))
-        mask = (1 << 8 * size) - 1
-        data[at : at + size * len(values)] = b"".join((v & mask).to_bytes(size, "little") for v in values)
-
-    def atomic(self, address: int, size: int, what: Callable[[int], int]) -> int:
-        (old,) = self.load(address, size, 1)
-        self.store(address, size, [what(old)])
-        return old
-
-    # Barriers in shared memory, by address: arrivals that are expected and missing, bytes that are missing, the phase.
-    def open_barrier(self, address: int, count: int) -> None:
-        self.part(address, 8)
-        self.barriers[address] = [count, count, 0, 0]
-
-    def arrive(self, address: int, arrivals: int, size: int) -> None:
-        if address not in self.barriers:
-            raise Fault(f"nobody has made a barrier at {address:#x}")
-        state = self.barriers[address]
-        state[1] -= arrivals
-        state[2] += size
-        if state[1] == 0 and state[2] == 0:
-            state[1], state[3] = state[0], state[3] + 1
-
-    def has_passed(self, address: int, parity: int) -> bool:
-        return self.barriers[address][3] % 2 != parity
+# Functions of PTX as Python -------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -191,6 +148,7 @@ class Context:
     """One thread."""
 
     memory: Memory
+    who: Viewer
     params: int
     thread: int
     threads: int
@@ -216,6 +174,7 @@ def split_operands(text: str) -> list[str]:
 
 WIDTHS = {"b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16, "pred": 1}
 WIDTHS |= {f"{kind}{width}": width for kind in "busf" for width in (32, 64)}
+WIDTHS |= {f"{kind}x2": 16 for kind in NARROW}
 WIDTHS |= {"b128": 128, "f16x2": 32, "bf16x2": 32, "s16x2": 32, "u16x2": 32, "f32x2": 64}
 SPECIAL = {
     "%tid.x": "c.thread",
@@ -230,6 +189,14 @@ SPECIAL = {
     "%globaltimer_lo": "0",
     "%clock64": "0",
 }
+
+
+def meaning(parts: list[str]) -> str:
+    """Order and scope of an access, as the memory's functions take them."""
+    if "volatile" in parts:
+        return f"{RELAXED}, {SYS}"
+    order = ORDERED if {"acquire", "release", "acq_rel"} & set(parts) else RELAXED if "relaxed" in parts else WEAK
+    return f"{order}, {next((LEVELS.index(part) for part in parts if part in LEVELS), SYS)}"
 
 
 class Translator:
@@ -276,16 +243,20 @@ class Translator:
         parts = op.split(".")
         head, kind = parts[0], parts[-1]
         width = WIDTHS.get(kind, 0)
-        if head in ("griddepcontrol", "membar", "fence", "prefetch", "isspacep", "pragma"):
+        if head == "fence" and parts[1] == "acq_rel":
+            return [f"c.memory.fence(c.who, {LEVELS.index(parts[2])})"]
+        if head in ("griddepcontrol", "fence", "prefetch", "isspacep", "pragma"):
             return []
+        if head == "multimem":
+            return self.multimem(parts, operands)
         if head == "mbarrier":
             return self.shared_barrier(parts, operands)
         if head == "st" and "async" in parts:
             values, at = ", ".join(self.vector(operands[1])), self.address(operands[2])
             size = width // 8 * len(self.vector(operands[1]))
             return [
-                f"store({self.address(operands[0])}, {width // 8}, [{values}])",
-                f"c.memory.arrive({at}, 0, -{size})",
+                f"c.memory.store({self.address(operands[0])}, {width // 8}, [{values}])",
+                f"c.memory.expect(None, {at}, 0, -{size})",
             ]
         if head == "bar" or head == "barrier":
             return self.barrier(parts, operands)
@@ -303,14 +274,15 @@ class Translator:
             lines = ["yield ('look',)"] if {"relaxed", "acquire", "volatile"} & set(parts) else []
             targets = ", ".join(self.vector(operands[0]))
             lines.append(
-                f"{targets}{',' if count == 1 else ''} = load({self.address(operands[1])}, {width // 8}, {count})"
+                f"{targets}{',' if count == 1 else ''} = "
+                f"load(c.who, {self.address(operands[1])}, {width // 8}, {count}, {meaning(parts)})"
             )
             if kind[0] == "s" and width < 32:
                 lines.append(f"{targets} = signed({targets}, {width})")
             return lines
         if head == "st":
             values = ", ".join(self.vector(operands[1]))
-            return [f"store({self.address(operands[0])}, {width // 8}, [{values}])"]
+            return [f"store(c.who, {self.address(operands[0])}, {width // 8}, [{values}], {meaning(parts)})"]
         if head in ("atom", "red"):
             return self.atomic(head, parts, operands, width)
         if head == "shfl":
@@ -491,6 +463,10 @@ class Translator:
 
     def convert(self, parts: list[str], s: list[str]) -> str:
         to, of = parts[-2], parts[-1]
+        if to[:-2] in NARROW and of == "f32":
+            return f"to_narrow({s[0]}, {to[:-2]!r}) << 8 | to_narrow({s[1]}, {to[:-2]!r})"
+        if of[:-2] in NARROW and to == "f16x2":
+            return f"from_narrow({s[0]} >> 8, {of[:-2]!r}) << 16 | from_narrow({s[0]}, {of[:-2]!r})"
         if to in ("bf16x2", "f16x2"):
             name = to[:-2]
             return f"{name}({s[0]}) << 16 | {name}({s[1]})"
@@ -516,9 +492,9 @@ class Translator:
         if parts[1] == "init":
             return [f"c.memory.open_barrier({self.address(operands[0])}, {self.operand(operands[1])})"]
         if "expect_tx" in parts:
-            return [f"c.memory.arrive({self.address(operands[1])}, 1, {self.operand(operands[2])})"]
+            return [f"c.memory.expect(c.who, {self.address(operands[1])}, 1, {self.operand(operands[2])})"]
         if "try_wait" in parts:
-            passed = f"c.memory.has_passed({self.address(operands[1])}, {self.operand(operands[2])})"
+            passed = f"c.memory.has_passed(c.who, {self.address(operands[1])}, {self.operand(operands[2])})"
             return ["yield ('look',)", f"{self.operand(operands[0])} = {passed}"]
         raise NotImplementedError(".".join(parts))
 
@@ -526,7 +502,9 @@ class Translator:
         if "warp" in parts:
             return [f"yield ('warp', {self.operand(operands[0])})"]
         if "cluster" in parts:
-            return ["yield ('arrive',)"] if "arrive" in parts else ["yield ('cluster',)"]
+            if "arrive" in parts:
+                return [f"c.memory.arrive(c.who, {'relaxed' not in parts})", "yield ('arrive',)"]
+            return ["yield ('cluster',)"]
         return [f"yield ('bar', {self.operand(operands[0])})"]
 
     def atomic(self, head: str, parts: list[str], operands: list[str], width: int) -> list[str]:
@@ -535,8 +513,25 @@ class Translator:
         value = self.operand(operands[1])
         new = {"add": f"old + {value}", "exch": value, "or": f"old | {value}", "and": f"old & {value}"}
         new["cas"] = f"{self.operand(operands[2])} if old == {value} else old" if len(operands) > 2 else ""
-        call = f"atomic({self.address(operands[0])}, {width // 8}, lambda old: {new[what]})"
+        releases = "release" in parts or "acq_rel" in parts
+        call = f"atomic(c.who, {self.address(operands[0])}, {width // 8}, lambda old: {new[what]}, "
+        call += f"{meaning(parts)}, {releases})"
         return ["yield ('look',)", result + call]
+
+    def multimem(self, parts: list[str], operands: list[str]) -> list[str]:
+        """Each instruction is those of all ranks, in their order; sums of halves are rounded once (.acc::f32)."""
+        kind = parts[-1]
+        if parts[1] == "ld_reduce":
+            what = next(part for part in parts if part in ("add", "min", "max", "and", "or", "xor"))
+            targets = ", ".join(self.vector(operands[0]))
+            count = len(self.vector(operands[0]))
+            read = f"multimem_read(c, {self.address(operands[1])}, {what!r}, {kind!r}, {count})"
+            return ["yield ('look',)", f"{targets}{',' if count == 1 else ''} = {read}"]
+        values, at = ", ".join(self.vector(operands[1])), self.address(operands[0])
+        if parts[1] == "st":
+            return [f"multimem_write(c, {at}, {WIDTHS[kind] // 8}, [{values}])"]
+        what = next(part for part in parts if part in ("add", "min", "max", "and", "or", "xor"))
+        return ["yield ('look',)", f"multimem_update(c, {at}, {what!r}, {kind!r}, [{values}])"]
 
     def shuffle(self, parts: list[str], operands: list[str]) -> list[str]:
         targets = operands[0].split("|")
@@ -573,7 +568,7 @@ class Translator:
         # What is read before it is written is anything.
         registers = sorted({name for line in body for name in re.findall(r"%(\w+\d)", line)})
         text += [f"  {' = '.join(registers)} = 0xBADBADBADBADBAD"] if registers else []
-        text += ["  load, store, atomic = c.memory.load, c.memory.store, c.memory.atomic", "  pc = 0", "  while True:"]
+        text += ["  load, store, atomic = c.memory.read, c.memory.write, c.memory.update", "  pc = 0", "  while True:"]
         for number, block in enumerate(blocks):
             text.append(f"    if pc == {number}:")
             for line in block:
@@ -636,6 +631,50 @@ def minimum(a: int, b: int, nan: bool, of: Callable[[int], float], to: Callable[
 
 def maximum(a: int, b: int, nan: bool, of: Callable[[int], float], to: Callable[[float], int]) -> int:
     return _extreme(a, b, nan, of, to, False)
+
+
+COMBINE: dict[str, Callable[[int, int], int]] = {"add": operator.add, "min": min, "max": max}
+COMBINE |= {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
+
+
+def combined(what: str, kind: str, values: list[int]) -> int:
+    """One word of all ranks."""
+    if kind in ("f16x2", "bf16x2"):
+        low, high = ([value >> by & 0xFFFF for value in values] for by in (0, 16))
+        return combined(what, kind[:-2], low) | combined(what, kind[:-2], high) << 16
+    if kind in ("f16", "bf16", "f32", "f64"):
+        of: Callable[[int], int] = {"f16": from_f16, "bf16": from_bf16}.get(kind, int)
+        wide, to = (f64, b64) if kind == "f64" else (f32, b32)
+        total = of(values[0])
+        for value in values[1:]:
+            one = of(value)
+            total = (
+                to(wide(total) + wide(one)) if what == "add" else _extreme(total, one, False, wide, to, what == "min")
+            )
+        return {"f16": f16, "bf16": bf16}.get(kind, int)(total)
+    width = WIDTHS[kind]
+    numbers = [signed(value, width) if kind[0] == "s" else value & (1 << width) - 1 for value in values]
+    total = functools.reduce(COMBINE[what], numbers)
+    return total & (1 << width) - 1
+
+
+def multimem_read(c: Context, address: int, what: str, kind: str, count: int) -> list[int]:
+    size = WIDTHS[kind] // 8
+    parts = [c.memory.read(c.who, at, size, count, RELAXED, SYS) for at in c.memory.everywhere(address)]
+    return [combined(what, kind, list(values)) for values in zip(*parts, strict=True)]
+
+
+def multimem_write(c: Context, address: int, size: int, values: list[int]) -> None:
+    for at in c.memory.everywhere(address):
+        c.memory.write(c.who, at, size, values, RELAXED, SYS)
+
+
+def multimem_update(c: Context, address: int, what: str, kind: str, values: list[int]) -> None:
+    size = WIDTHS[kind] // 8
+    for base in c.memory.everywhere(address):
+        for number, value in enumerate(values):
+            add = functools.partial(lambda value, old: combined(what, kind, [old, value]), value)
+            c.memory.update(c.who, base + number * size, size, add, RELAXED, SYS, False)
 
 
 @dataclasses.dataclass
@@ -722,7 +761,8 @@ class Run:
             cta = Cta(rank, number, shared)
             for thread in range(threads):
                 symbols = shared | {n: self.memory.take(s) for n, s in self.module.local[self.name].items()}
-                context = Context(self.memory, params, thread, threads, number, ctas, cluster, symbols)
+                who = self.memory.viewer(rank, number, cluster, thread)
+                context = Context(self.memory, who, params, thread, threads, number, ctas, cluster, symbols)
                 body = self.module.functions[self.name](context, self.module.functions)
                 cta.fibers.append(Fiber(context, body, cta))
             self.ctas.append(cta)
@@ -740,6 +780,7 @@ class Run:
             self.random.shuffle(order)
             moved = False
             for cta in order:
+                self.memory.turn()
                 looks = self.random.choice((1, 2, 8))
                 for fiber in cta.fibers:
                     if not fiber.over and fiber.waits is None:
@@ -751,6 +792,7 @@ class Run:
             if idle > limit:
                 waiting = {(c.rank, c.number): f.waits for c in self.ctas for f in c.fibers if not f.over}
                 raise Fault(f"nobody gets on: {waiting}")
+        self.memory.settle()
         for cta in self.ctas:
             for address in cta.shared.values():
                 del self.memory.parts[address >> SLOT]
@@ -795,16 +837,19 @@ class Run:
         if alive and all(f.waits and f.waits[0] == "bar" for f in alive):
             if len({f.waits[1] for f in alive if f.waits}) > 1:
                 raise Fault("threads wait at different barriers")
-            moved |= self.free(alive)
+            moved |= self.free(alive, "cta")
         if alive and all(f.waits and f.waits[0] == "cluster" for f in alive):
             everybody = [f for f in self.group(cta, alive[0].context.cluster) if not f.over]
             if all(f.waits and f.waits[0] == "cluster" for f in everybody):
-                moved |= self.free(everybody)
+                moved |= self.free(everybody, "cluster")
         for first in range(0, len(cta.fibers), 32):
             moved |= self.warp(cta.fibers[first : first + 32])
         return moved
 
-    def free(self, fibers: list[Fiber]) -> bool:
+    def free(self, fibers: list[Fiber], level: str = "") -> bool:
+        """They go on; a barrier lets them see what the others of that level have stored."""
+        if level:
+            self.memory.meet([fiber.context.who for fiber in fibers], LEVELS.index(level))
         for fiber in fibers:
             fiber.waits = None
         return True
@@ -830,7 +875,7 @@ class Run:
             values = {i: f.waits for i, f in mine}
             for i, fiber in mine:
                 fiber.answer = self.shuffled(i, values)
-        return self.free([fiber for _, fiber in mine])
+        return self.free([fiber for _, fiber in mine], "warp" if first.waits[0] == "warp" else "")
 
     def shuffled(self, lane: int, values: dict[int, Any]) -> tuple[int, bool]:
         _, mode, own, by, control, _ = values[lane]
