@@ -36,7 +36,9 @@ class Kernel:
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
-        self.attributes = {k: v for k, v in attributes.items() if v}
+        for name, value in attributes.items():
+            _know_count(name, value, 0)  # 0: as nothing said.
+        self.attributes = {k: operator.index(v) for k, v in attributes.items() if v}
         self.dims: dict[str, int] = {}
         self._parameters: dict[str, Parameter] | None = None
 
@@ -92,8 +94,7 @@ class Kernel:
                 hint = diagnostics.did_you_mean(name, known) or f"there is {', '.join(known)}"
                 raise errors.UsageError(f"{self.__name__} has no dimension '{name}'; {hint}")
             chosen, least = (made.attributes, 1) if name in _ATTRIBUTES else (made.dims, 0)
-            if not hasattr(value, "__index__") or isinstance(value, bool) or value < least:
-                raise errors.UsageError(f"{name} is {value!r}, where a whole number of at least {least} is wanted")
+            _know_count(name, value, least)
             chosen[name] = operator.index(value)
         return made
 
@@ -194,6 +195,11 @@ class Kernel:
             raise diagnostics.with_source(error, self._start) from None
 
 
+def _know_count(name: str, value: Any, least: int) -> None:
+    if not hasattr(value, "__index__") or isinstance(value, bool) or value < least:
+        raise errors.UsageError(f"{name} is {value!r}, where a whole number of at least {least} is wanted")
+
+
 def _parameters(function: FunctionType) -> dict[str, Parameter]:
     result: dict[str, Parameter] = {}
     code = function.__code__
@@ -223,6 +229,10 @@ def _parameters(function: FunctionType) -> dict[str, Parameter]:
                 f"the parameter '{name}' {what}",
                 place,
                 'write f32[Window, "rows", 64], f32[Array, 8, 64], Signal[4], Counter[1], or f32, i64, … for a scalar',
+            )
+        if taken := {dim for dim in found.shape if dim in _ATTRIBUTES}:
+            raise diagnostics.compile_error(
+                f"a dimension of '{name}' has the name '{min(taken)}', which is the kernel's own", place, "rename it"
             )
         result[name] = found
     return result

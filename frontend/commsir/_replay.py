@@ -36,15 +36,19 @@ class Run:
         parts = {
             name: [ctypes.string_at(one.tensor.data_ptr(), _bytes(one)) for one in some] for name, some in views.items()
         }
-        return Run(source, dict(request), parts)
+        # A replay writes no files of its own.
+        return Run(source, {**request, "trace": None}, parts)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a ZIP file of kernel.mlir, run.json and the arrays' bytes."""
         path = Path(path)
         counts = {name: len(parts) for name, parts in self.arrays.items()}
         head = {"format": _FORMAT, "request": self.request, "arrays": counts}
+        from commsir._native import _number
+
+        written = json.dumps(head, indent=1, default=_number)
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-            file.writestr("run.json", json.dumps(head, indent=1))
+            file.writestr("run.json", written)
             file.writestr("kernel.mlir", self.source)
             for name, parts in self.arrays.items():
                 for rank, part in enumerate(parts):

@@ -60,7 +60,9 @@ def run(
     values = {**kernel.defaults, **inputs}
     scalars = {n: values[n] for n, p in kernel.parameters.items() if p.kind == "scalar" and n in values}
     text = made.text()
-    keep = Path(tempfile.mkstemp(suffix=".json")[1]) if trace else None
+    for name, value in scalars.items():
+        _know_fits(name, kernel.parameters[name].dtype, value)
+    keep = _temporary() if trace else None
     request: dict[str, Any] = {
         "file": diagnostics.GENERATED,
         "ranks": count,
@@ -90,6 +92,20 @@ def run(
     if path is not None:
         report.trace(path)
     return report
+
+
+def _temporary() -> Path:
+    handle, name = tempfile.mkstemp(suffix=".json")
+    os.close(handle)
+    return Path(name)
+
+
+def _know_fits(name: str, dtype: DType, value: Any) -> None:
+    """Integers of kernels have a sign; what fits without one alone would become another number."""
+    if dtype.is_integer and isinstance(value, int | np.integer) and not isinstance(value, bool):
+        limits = np.iinfo(dtype.numpy)
+        if not limits.min <= value <= limits.max:
+            raise errors.UsageError(f"'{name}' is {value}, which does not fit {dtype.name}")
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -149,7 +165,12 @@ def _count_ranks(kernel: Kernel, ranks: int | None, inputs: Mapping[str, Any]) -
     if ranks is not None and ranks < 1:
         raise errors.UsageError(f"ranks is {ranks}, where a number of at least 1 is wanted")
     given = 0 if ranks is None else operator.index(ranks)  # NumPy's numbers are no JSON.
-    count = given or kernel.attributes.get("ranks") or next(iter(lengths.values()), 0)
+    fixed = kernel.attributes.get("ranks")
+    if given and fixed and given != fixed:
+        raise errors.UsageError(
+            f"{kernel.__name__} is of {fixed} ranks (ranks={fixed} in its decorator or in specialise), not of {given}"
+        )
+    count = given or fixed or next(iter(lengths.values()), 0)
     if count < 1:
         raise errors.UsageError(
             f"how many ranks? {kernel.__name__}.simulate(ranks=4, …), or inputs as lists of one array a rank"
@@ -184,6 +205,7 @@ def _bits(what: str, dtype: DType, value: Any) -> Bits:
     try:
         name = _arrays.element_type(value) if hasattr(value, "dtype") else ""
         raw = _host(value, name)
+        raw = raw if raw.dtype.isnative else raw.astype(raw.dtype.newbyteorder("="))
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
         raise errors.UsageError(f"{what}: {error}") from error
     source = BY_NAME.get(name)
@@ -219,11 +241,9 @@ def _host(value: Any, name: str) -> Bits:
     """NumPy's view of an array on the host; elements that NumPy lacks as unsigned integers."""
     value = value.detach() if hasattr(value, "detach") else value
     if hasattr(value, "dtype") and name in _arrays._RAW:
-        return (
-            np.asarray(_arrays._raw(value, name))
-            if not hasattr(value, "__jax_array__")
-            else np.asarray(value).view(BY_NAME[name].numpy)
-        )
+        raw = np.asarray(_arrays._raw(value, name))
+        # Of JAX, and of a scalar, NumPy's own type for it is left.
+        return raw if raw.dtype.kind in "iu" else raw.view(BY_NAME[name].numpy)
     if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
         return np.asarray(value)
     try:

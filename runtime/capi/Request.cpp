@@ -94,9 +94,11 @@ static Reader flag(bool &into) {
 
 /// A whole number so that nothing of it is lost, another with all its digits.
 static std::optional<std::string> renderNumber(const Value &value) {
-  if (auto integer = value.getAsInteger())
+  auto real = value.getAsNumber();
+  bool isMinusZero = real && *real == 0 && std::signbit(*real);
+  if (auto integer = value.getAsInteger(); integer && !isMinusZero)
     return std::to_string(*integer);
-  if (auto real = value.getAsNumber())
+  if (real)
     return llvm::formatv("{0:e17}", *real).str();
   if (auto boolean = value.getAsBoolean())
     return *boolean ? "1" : "0";

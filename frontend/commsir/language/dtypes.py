@@ -23,6 +23,10 @@ class DType:
     def __repr__(self) -> str:
         return self.name
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # There is one of each: they are compared by identity.
+        return _by_name, (self.name,)
+
     def __getitem__(self, items: Any) -> Any:
         from .parameters import make_parameter
 
@@ -122,6 +126,10 @@ def promote(a: DType, b: DType) -> DType:
         return F32 if a.width == b.width else max(a, b, key=lambda d: d.width)
     order = (BOOL, I8, I16, I32, I64, INDEX)
     return max(a, b, key=order.index)
+
+
+def _by_name(name: str) -> DType:
+    return BY_NAME[name]
 
 
 def narrow(values: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:

@@ -27,6 +27,7 @@ _SCALE = {"all_gather": "N", "gather": "N", "reduce_scatter": "1/N", "scatter": 
 def collective(name: str, arguments: dict[str, Any]) -> Any:
     """Runs one collective over arrays; returns a list of what each rank gets (of lists, for several outputs)."""
     inputs = _inputs(name, arguments)
+    _know_signs(name, arguments, inputs)
     arrays = _arrays(name, arguments, inputs)
     parameters = {key: _parameter(name, kind, parts, len(inputs[0])) for key, (kind, parts) in arrays.items()}
     outs = _outputs(name, arguments, parameters, len(inputs[0]), len(inputs))
@@ -58,6 +59,25 @@ def _inputs(name: str, arguments: dict[str, Any]) -> list[list[Any]]:
     return [_alike(name, list(a)) for a in (x if _is_ranks(x[0]) else [x])]
 
 
+def _know_signs(name: str, arguments: dict[str, Any], inputs: list[list[Any]]) -> None:
+    """Without a sign integers are exchanged and summed as their bits; a function of tiles would see other numbers."""
+    kinds = [getattr(one[0], "dtype", None) for one in inputs]
+    unsigned = [kind for kind in kinds if isinstance(kind, np.dtype) and kind.kind == "u"]
+    if unsigned and (arguments.get("consume") or arguments.get("produce")):
+        raise errors.UsageError(
+            f"commsir.{name}: consume and produce work on integers with a sign, but the arrays are of {unsigned[0]}: "
+            "convert them to a wider type that has one, such as int32"
+        )
+    outs = arguments.get("outs")
+    for item in outs if isinstance(outs, tuple | list) else (outs,):
+        kind = getattr(item, "dtype", None)
+        if not unsigned and isinstance(kind, np.dtype) and kind.kind == "u":
+            raise errors.UsageError(
+                f"commsir.{name}: kernels write integers with a sign, but outs are of {kind}: "
+                "give a wider type that has one, such as int32"
+            )
+
+
 def _arrays(name: str, arguments: dict[str, Any], inputs: list[list[Any]]) -> dict[str, tuple[str, list[Any]]]:
     """The arrays that go into the kernel, by parameter: what it is, and an array a rank."""
     arrays: dict[str, tuple[str, list[Any]]] = {f"x{i}": ("window", a) for i, a in enumerate(inputs)}
@@ -87,7 +107,10 @@ def _likes(outs: Any, inputs: list[Any]) -> list[Any]:
     if outs is None:
         return inputs
     items = outs if isinstance(outs, tuple | list) else (outs,)
-    return [item if hasattr(item, "dtype") and hasattr(item, "shape") else None for item in items]
+    return [
+        item if hasattr(item, "dtype") and hasattr(item, "shape") and not isinstance(item, type) else None
+        for item in items
+    ]
 
 
 def _alike_array(values: np.ndarray[Any, Any], dtype: DType, like: Any) -> Any:
@@ -100,8 +123,9 @@ def _alike_array(values: np.ndarray[Any, Any], dtype: DType, like: Any) -> Any:
         return torch.from_numpy(bits).view(like.dtype).to(like.device)
     if dtype.value_dtype != dtype.numpy and isinstance(getattr(like, "dtype", None), np.dtype):
         return narrow(values, dtype).view(like.dtype)
-    if isinstance(like, np.ndarray) and like.dtype.kind == "u" and values.dtype == f"i{like.dtype.itemsize}":
-        return values.view(like.dtype)  # Kernels know no integers without a sign.
+    kind = getattr(like, "dtype", None)
+    if isinstance(kind, np.dtype) and kind.kind == "u" and values.dtype == f"i{kind.itemsize}":
+        return values.view(kind.newbyteorder("="))  # Kernels know no integers without a sign.
     return values
 
 
@@ -160,7 +184,7 @@ def _output(name: str, item: Any, shape: tuple[Any, ...]) -> Parameter:
     dtype = as_dtype(item)
     if dtype is not None:
         return Parameter("array", dtype, shape)
-    if hasattr(item, "dtype") and hasattr(item, "shape"):
+    if hasattr(item, "dtype") and hasattr(item, "shape") and not isinstance(item, type):
         return Parameter("array", _known_type(element_type(item)), tuple(int(d) for d in item.shape))
     raise errors.UsageError(
         f"outs of commsir.{name} outside a kernel are types (f32, bf16) or arrays of the shape wanted, not {item!r}"

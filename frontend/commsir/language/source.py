@@ -49,6 +49,11 @@ def find(function: FunctionType) -> Source:
             "put them on lines of their own, or give them names with def"
         )
     node = found[0]
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise errors.CompileError(
+            f"{code.co_filename}, line {code.co_firstlineno}: '{node.name}' is an async def; "
+            "a kernel is a plain def, whose ranks wait by themselves"
+        )
     assert isinstance(node, ast.FunctionDef | ast.Lambda)
     return Source(code.co_filename, node, function)
 
@@ -79,7 +84,7 @@ def _typed(function: FunctionType) -> list[str]:
 def _matches(node: ast.AST, code: CodeType) -> bool:
     if isinstance(node, ast.Lambda):
         return code.co_name == "<lambda>" and node.lineno == code.co_firstlineno and _parameters(node) == _names(code)
-    if isinstance(node, ast.FunctionDef):
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         first = min([node.lineno] + [d.lineno for d in node.decorator_list])
         return node.name == code.co_name and first == code.co_firstlineno
     return False
@@ -111,8 +116,13 @@ def _does(node: ast.Lambda) -> list[tuple[str, Any]]:
 
 def _steps(code: CodeType) -> list[tuple[str, Any]]:
     """What a code does; names of outer functions and of modules are alike, since a lambda alone has no outer one."""
-    steps = [(i.opname, i.argval) for i in dis.get_instructions(code) if i.opname not in _ENTRY]
+    steps = [(i.opname, _exact(i.argval)) for i in dis.get_instructions(code) if i.opname not in _ENTRY]
     return [("LOAD" if name in ("LOAD_GLOBAL", "LOAD_DEREF") else name, value) for name, value in steps]
+
+
+def _exact(value: Any) -> Any:
+    """A constant that 1, 1.0 and True, or 0.0 and -0.0, are not the same of."""
+    return (type(value).__name__, repr(value)) if isinstance(value, int | float | complex | tuple) else value
 
 
 _ENTRY = ("COPY_FREE_VARS", "RESUME", "PUSH_NULL")

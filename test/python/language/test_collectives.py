@@ -322,13 +322,8 @@ def test_unsigned_integers_keep_their_type() -> None:
     total = commsir.all_reduce([np.array([100, 3], np.uint8)] * 2)[0]
     assert total.dtype == np.uint8 and total.tolist() == [200, 6]
     rows = [np.array([[20000, 3]], np.uint16)] * 2
-    for result in (
-        commsir.all_reduce(rows, consume=lambda t: t)[0],
-        commsir.all_gather(rows, consume=lambda t: t + t)[0][:1],
-    ):
-        assert result.dtype == np.uint16 and result.tolist() == [[40000, 6]]
-    wide = commsir.all_reduce(rows, consume=lambda t: t.astype("i32") * 2, outs=commsir.i32)[0]
-    assert wide.dtype == np.int32
+    for result, wanted in ((commsir.all_reduce(rows)[0], [40000, 6]), (commsir.all_gather(rows)[0][1:], [20000, 3])):
+        assert result.dtype == np.uint16 and result.tolist() == [wanted]
     for out, kind in ((rows[0], np.uint16), (commsir.i16, np.int16)):
         assert commsir.all_reduce(rows, outs=out)[0].dtype == kind
 
