@@ -14,7 +14,7 @@ import commsir
 import ml_dtypes
 import numpy as np
 import pytest
-from commsir import bf16, f32
+from commsir import bf16
 from commsir.language import source
 
 Load = Callable[[str], ModuleType]
@@ -143,7 +143,3 @@ def test_saved_runs_replay_elsewhere(load: Load, tmp_path: Path) -> None:
     saved = caught.value.save(tmp_path / "run.zip")
     with pytest.raises(type(caught.value)):
         commsir.replay(saved)
-
-
-def test_types_convert() -> None:
-    assert f32(1) == 1 and bf16(1.5) == 1.5
