@@ -33,6 +33,7 @@ class Kernel:
         if not isinstance(function, FunctionType):
             raise errors.UsageError(f"@commsir.kernel takes a function, not a {type(function).__name__}")
         self.__commsir_function__ = function
+        source.remember(function)
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.__wrapped__ = function

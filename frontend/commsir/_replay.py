@@ -41,7 +41,10 @@ class Run:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a ZIP file of kernel.mlir, run.json and the arrays' bytes."""
+        from commsir._simulate import check_writable
+
         path = Path(path)
+        check_writable(path)
         counts = {name: len(parts) for name, parts in self.arrays.items()}
         head = {"format": _FORMAT, "request": self.request, "arrays": counts}
         from commsir._native import _number

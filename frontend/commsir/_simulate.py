@@ -143,7 +143,7 @@ def _know_names(kernel: Kernel, inputs: Mapping[str, Any]) -> None:
     for name in inputs:
         spec = kernel.parameters.get(name)
         if spec is None:
-            hint = diagnostics.did_you_mean(name, kernel.parameters) or f"it has {', '.join(kernel.parameters)}"
+            hint = diagnostics.did_you_mean(str(name), kernel.parameters) or f"it has {', '.join(kernel.parameters)}"
             raise errors.UsageError(f"{kernel.__name__} has no parameter '{name}'; {hint}")
         if spec.kind in ("signal", "counter"):
             raise errors.UsageError(f"'{name}' is a {spec.kind}: its cells begin at 0 and take no input")

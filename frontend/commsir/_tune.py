@@ -83,7 +83,7 @@ class Table:
             return Table(kernel, ranks, target, entries, fields.get("digest", ""))
         except KeyError as error:
             raise errors.UsageError(f"'{path}' is no table of commsir.tune: it has no {error}") from error
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, AttributeError) as error:
             raise errors.UsageError(f"'{path}' is no table of commsir.tune: {error}") from error
 
     def __repr__(self) -> str:

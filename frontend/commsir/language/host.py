@@ -84,6 +84,11 @@ def _arrays(name: str, arguments: dict[str, Any], inputs: list[list[Any]]) -> di
     args = arguments.get("args")
     args = () if args is None else args
     for i, a in enumerate(args if isinstance(args, tuple | list) and not hasattr(args, "dtype") else (args,)):
+        if isinstance(a, int | float) or hasattr(a, "dtype") and not np.shape(a):
+            raise errors.UsageError(
+                f"commsir.{name}: args are arrays, one or a tuple of them, but {a!r} is a number; "
+                "write it in the function, or pass numpy.array([…], numpy.float32)"
+            )
         arrays[f"a{i}"] = ("array", list(a) if _is_ranks(a) else [a] * len(inputs[0]))
     for key in ("send_rows", "recv_rows"):
         if key in arguments:

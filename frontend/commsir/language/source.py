@@ -25,6 +25,7 @@ class Source:
 
 
 _trees: dict[str, tuple[str, ast.Module]] = {}
+_texts: dict[str, str] = {}
 
 
 def find(function: FunctionType) -> Source:
@@ -58,10 +59,21 @@ def find(function: FunctionType) -> Source:
     return Source(code.co_filename, node, function)
 
 
+def remember(function: FunctionType) -> None:
+    """Keeps the text of the function's file as it is when the function is made: the file may change after that."""
+    file = function.__code__.co_filename
+    if text := _read(file):
+        _texts[file] = text
+
+
+def _read(file: str) -> str:
+    linecache.checkcache(file)
+    return "".join(linecache.getlines(file))
+
+
 def _tree(function: FunctionType) -> ast.Module:
     file = function.__code__.co_filename
-    linecache.checkcache(file)
-    text = "".join(linecache.getlines(file) or _typed(function))
+    text = _texts.get(file) or _read(file) or "".join(_typed(function))
     if not text:
         raise errors.CompileError(
             f"the source of '{function.__name__}' is not available: it was defined in {file}, which is no file "
@@ -133,5 +145,5 @@ def _end(node: Any) -> tuple[int, int]:
 
 
 def line_of(file: str, line: int) -> str:
-    lines = linecache.getlines(file) or _trees.get(file, ("",))[0].splitlines()
+    lines = (_texts.get(file) or "".join(linecache.getlines(file)) or _trees.get(file, ("",))[0]).splitlines()
     return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""

@@ -143,3 +143,24 @@ def test_saved_runs_replay_elsewhere(load: Load, tmp_path: Path) -> None:
     saved = caught.value.save(tmp_path / "run.zip")
     with pytest.raises(type(caught.value)):
         commsir.replay(saved)
+
+
+def test_files_that_change_after_their_import(load: Load) -> None:
+    module = load(COPY)
+    file = Path(module.__file__ or "")
+    file.write_text(file.read_text().replace("y[:] = x[:]", "y[:] = x[:] * 30"))
+    assert list(module.copy.simulate(1, {"x": [1.0]})["y"][0]) == [1]
+
+
+def test_arguments_that_are_numbers() -> None:
+    for args in ((2.0,), 2.0, np.float32(2)):
+        with pytest.raises(commsir.UsageError, match="args are arrays, one or a tuple of them"):
+            commsir.all_reduce([np.ones(2, np.float32)] * 2, consume=lambda s, a: s * a, args=args)
+
+
+def test_errors_are_saved_where_there_is_a_folder(load: Load, tmp_path: Path) -> None:
+    module = load("@commsir.kernel\ndef hangs(s: Signal[1]) -> None:\n    wait_signal(s[0], ge=1)\n")
+    with pytest.raises(commsir.CommsError) as caught:
+        module.hangs.simulate(2)
+    with pytest.raises(commsir.UsageError, match="create the folder"):
+        caught.value.save(tmp_path / "none" / "run.zip")
