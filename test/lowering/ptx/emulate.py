@@ -3,8 +3,9 @@
 emulate.py KERNEL.mlir --ranks N [--gpu "blocks=2 threads=64 …"] [--launches K] [--seed S] [--weak]
            [--continues] [--show]
 
-Both get the same random arrays. The arguments, channels and shape of the launch are what comms-to-nvvm says of the
-kernel, so that what runs is what a GPU would be given: its PTX, with its parameters.
+Both get the same random arrays, with infinities, NaN and the like in some. The arguments, channels and shape of the
+launch are what comms-to-nvvm says of the kernel, so that what runs is what a GPU would be given: its PTX, with its
+parameters.
 """
 
 import argparse
@@ -62,10 +63,19 @@ def describe(path: str, options: str) -> dict[str, Any]:
 
 
 def make(argument: dict[str, Any], lots: np.random.Generator) -> Any:
+    """Numbers of small size; where lots say so, some of an array are what floats have beside numbers."""
     kind = KINDS[argument["element"]]
-    if argument["element"][0] in "fb":
-        return lots.uniform(-1, 1, argument["shape"]).astype(kind)
-    return lots.integers(-100, 101, argument["shape"]).astype(kind)
+    if argument["element"][0] not in "fb":
+        return lots.integers(-100, 101, argument["shape"]).astype(kind)
+    made = lots.uniform(-1, 1, argument["shape"]).astype(kind)
+    if made.itemsize > 1 and lots.random() < 0.3:
+        # NaN with payloads, infinities, zeros, the least, and the pattern that stands for "nothing here".
+        bits = made.view(f"u{made.itemsize}")
+        some = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0], kind).view(bits.dtype)
+        patterns = [int("FFFA" * (made.itemsize // 2), 16), 1, (1 << 8 * made.itemsize) - 2]
+        at = lots.random(made.shape) < 0.1
+        bits[at] = lots.choice(np.array([*some, *patterns], bits.dtype), made.shape)[at]
+    return made
 
 
 class World:
