@@ -266,6 +266,8 @@ private:
   std::unique_ptr<ChannelPool> pool;
   Records records;
   std::string windowsNote;
+  /// Of two ranks or more (see mayShareGpus).
+  bool gpuIsShared = false;
   /// For what is not the caller's: copies, fills, abort words.
   CUstream control = nullptr;
   /// Serialises the use of `control` and `staging`, which `abort` shares.

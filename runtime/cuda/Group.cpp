@@ -8,11 +8,14 @@
 #include "runtime/cuda/Group.h"
 
 #include "runtime/cuda/CudaGroup.h"
+#include "runtime/cuda/Machine.h"
 #include "runtime/tune/ChannelMemory.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include <unistd.h>
 
 using namespace commsir;
 using namespace commsir::cuda;
@@ -37,6 +40,8 @@ llvm::Expected<bool> CudaGroup::agreeOnNccl(std::string &why) {
   std::string mine;
   if (settings.windows == "plain" && !settings.ncclComm) {
     mine = "as asked for";
+  } else if (gpuIsShared) {
+    mine = "ranks share a GPU, which NCCL refuses";
   } else if (auto nccl = Nccl::get()) {
     if (llvm::Error mismatch = checkDeviceLibrary(**nccl))
       mine = llvm::toString(std::move(mismatch));
@@ -54,8 +59,27 @@ llvm::Expected<bool> CudaGroup::agreeOnNccl(std::string &why) {
   return true;
 }
 
-/// Ranks must have GPUs of their own: a GPU that is two ranks would wait for
-/// itself.
+namespace {
+
+/// Which GPU a rank has, and where.
+struct RankPlace {
+  std::string uuid;
+  int64_t pid = 0;
+
+  std::string write() const { return std::to_string(pid) + ' ' + uuid; }
+  static RankPlace read(llvm::StringRef text) {
+    RankPlace place;
+    auto [pid, uuid] = text.split(' ');
+    (void)pid.getAsInteger(10, place.pid);
+    place.uuid = uuid.str();
+    return place;
+  }
+};
+
+} // namespace
+
+/// Ranks must have GPUs of their own, or be processes that may share one: in
+/// one process, what loads code would wait for a kernel that waits for it.
 llvm::Error CudaGroup::identifyPeers() {
   auto uuid = getUuid(device->getOrdinal());
   if (auto error = mesh->agree(
@@ -63,19 +87,27 @@ llvm::Error CudaGroup::identifyPeers() {
           asGroupError(uuid ? llvm::Error::success() : uuid.takeError()),
           opening()))
     return error;
-  auto all = mesh->all("naming GPUs", *uuid, opening());
+  auto all =
+      mesh->all("naming GPUs", RankPlace{*uuid, getpid()}.write(), opening());
   if (!all)
     return all.takeError();
-  for (size_t a = 0; a < all->size(); ++a)
-    for (size_t b = a + 1; b < all->size(); ++b)
-      if ((*all)[a] == (*all)[b])
+  std::vector<RankPlace> places;
+  for (llvm::StringRef text : *all)
+    places.push_back(RankPlace::read(text));
+  for (size_t a = 0; a < places.size(); ++a)
+    for (size_t b = a + 1; b < places.size(); ++b) {
+      if (places[a].uuid != places[b].uuid)
+        continue;
+      gpuIsShared = true;
+      bool processes = places[a].pid != places[b].pid;
+      if (!processes || !mayShareGpus())
         return usage(
-            llvm::formatv("ranks {0} and {1} have the same GPU ({2}): a GPU "
-                          "cannot be two ranks, because their kernels wait for "
-                          "each other. Give each rank a GPU of its own (by "
-                          "its local rank)",
-                          a, b, llvm::toHex((*all)[a], /*LowerCase=*/true))
+            llvm::formatv("ranks {0} and {1} have the same GPU ({2}): {3}. "
+                          "Give each rank a GPU of its own (by its local rank)",
+                          a, b, llvm::toHex(places[a].uuid, /*LowerCase=*/true),
+                          explainOneGpu(processes))
                 .str());
+    }
   return llvm::Error::success();
 }
 

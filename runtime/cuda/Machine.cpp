@@ -15,6 +15,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <atomic>
+#include <cstdlib>
 
 using namespace commsir;
 using namespace commsir::cuda;
@@ -29,8 +30,35 @@ static llvm::Error fail(const char *format, Values &&...values) {
       llvm::formatv(format, std::forward<Values>(values)...).str());
 }
 
+bool commsir::cuda::mayShareGpus() {
+  const char *value = std::getenv("COMMSIR_SHARE_GPU");
+  return value && *value && llvm::StringRef(value) != "0";
+}
+
+int commsir::cuda::getDeviceOf(int64_t rank, llvm::ArrayRef<int> devices) {
+  if (size_t(rank) < devices.size())
+    return devices[rank];
+  if (!mayShareGpus())
+    return int(rank);
+  auto count = getDeviceCount();
+  if (!count)
+    llvm::consumeError(count.takeError());
+  return count && *count > 0 ? int(rank % *count) : int(rank);
+}
+
+std::string commsir::cuda::explainOneGpu(bool canShare) {
+  std::string text =
+      "a GPU cannot be two ranks, because their kernels wait for each other";
+  if (!canShare)
+    return text;
+  return text +
+         " (COMMSIR_SHARE_GPU=1 lets processes take turns on it, for tests: "
+         "their results are right, their speed is not)";
+}
+
 /// Whether there are as many GPUs as ranks.
-static llvm::Error checkCount(int64_t ranks, llvm::ArrayRef<int> devices) {
+static llvm::Error checkCount(int64_t ranks, llvm::ArrayRef<int> devices,
+                              bool canShare) {
   auto count = getDeviceCount();
   if (!count)
     return count.takeError();
@@ -44,12 +72,10 @@ static llvm::Error checkCount(int64_t ranks, llvm::ArrayRef<int> devices) {
                     ? "1 GPU is named"
                     : llvm::formatv("{0} GPUs are named", devices.size()).str(),
                 ranks, ranks == 1 ? "rank" : "ranks");
-  if (devices.empty() && ranks > *count)
-    return fail("{0} ranks need {0} GPUs, and this machine shows {1}: a GPU "
-                "cannot be two ranks, because their kernels wait for each "
-                "other. Take --ranks {1}, or run on the CPU world (--target "
-                "cpu)",
-                ranks, *count);
+  if (devices.empty() && ranks > *count && !(canShare && mayShareGpus()))
+    return fail("{0} ranks need {0} GPUs, and this machine shows {1}: {2}. "
+                "Take --ranks {1}, or run on the CPU world (--target cpu)",
+                ranks, *count, explainOneGpu(canShare));
   return llvm::Error::success();
 }
 
@@ -58,10 +84,13 @@ namespace {
 /// Takes GPU after GPU, and refuses those that cannot be ranks of one run.
 class Gpus {
 public:
+  explicit Gpus(bool canShare) : canShare(canShare) {}
   llvm::Error add(int ordinal);
   std::string chip;
 
 private:
+  bool mayShare() const { return canShare && mayShareGpus(); }
+  bool canShare;
   llvm::SmallVector<int> taken;
   /// By what names the GPU itself.
   llvm::StringMap<int> ordinals;
@@ -70,10 +99,12 @@ private:
 } // namespace
 
 llvm::Error Gpus::add(int ordinal) {
-  if (llvm::is_contained(taken, ordinal))
-    return fail("GPU {0} is named twice: a GPU cannot be two ranks, because "
-                "their kernels wait for each other",
-                ordinal);
+  if (llvm::is_contained(taken, ordinal)) {
+    if (mayShare())
+      return llvm::Error::success();
+    return fail("GPU {0} is named twice: {1}", ordinal,
+                explainOneGpu(canShare));
+  }
   taken.push_back(ordinal);
   auto found = getChip(ordinal);
   if (!found)
@@ -82,11 +113,11 @@ llvm::Error Gpus::add(int ordinal) {
   if (!uuid)
     return uuid.takeError();
   auto [known, isNew] = ordinals.try_emplace(*uuid, ordinal);
-  if (!isNew)
-    return fail("GPUs {0} and {1} are one GPU ({2}): a GPU cannot be two "
-                "ranks, because their kernels wait for each other. Show each "
-                "GPU once (CUDA_VISIBLE_DEVICES), or take fewer ranks",
-                known->second, ordinal, llvm::toHex(*uuid, /*LowerCase=*/true));
+  if (!isNew && !mayShare())
+    return fail("GPUs {0} and {1} are one GPU ({2}): {3}. Show each GPU once "
+                "(CUDA_VISIBLE_DEVICES), or take fewer ranks",
+                known->second, ordinal, llvm::toHex(*uuid, /*LowerCase=*/true),
+                explainOneGpu(canShare));
   if (!chip.empty() && chip != *found)
     return fail("the GPUs are of different kinds ({0} and {1}); name GPUs of "
                 "one kind with --devices",
@@ -96,12 +127,13 @@ llvm::Error Gpus::add(int ordinal) {
 }
 
 llvm::Expected<std::string>
-commsir::cuda::checkMachine(int64_t ranks, llvm::ArrayRef<int> devices) {
-  if (auto error = checkCount(ranks, devices))
+commsir::cuda::checkMachine(int64_t ranks, llvm::ArrayRef<int> devices,
+                            bool canShare) {
+  if (auto error = checkCount(ranks, devices, canShare))
     return std::move(error);
-  Gpus gpus;
+  Gpus gpus(canShare);
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    int ordinal = devices.empty() ? int(rank) : devices[rank];
+    int ordinal = getDeviceOf(rank, devices);
     if (auto error = gpus.add(ordinal))
       return std::move(error);
     if (!keepOpen)

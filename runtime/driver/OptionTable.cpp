@@ -245,7 +245,7 @@ static const Option kTarget[] = {
     {"--devices", "A,B,...", "GPU of each rank [0,1,...]", readDevices},
     {"--one-process", "",
      "ranks on GPUs are threads of this process, and not a process each [the "
-     "lines of --batch are run so]",
+     "lines of --batch are run so, except with COMMSIR_SHARE_GPU]",
      setFlag<&Options::oneProcess>},
     {"--rendezvous", "FOLDER",
      "be one rank of a job that others have started (torchrun, mpirun, srun): "

@@ -123,7 +123,8 @@ static int runBatch(llvm::StringRef path) {
                  << "': " << buffer.getError().message() << "\n";
     return ExitUsage;
   }
-  keepMachineOpen();
+  if (!mayShareMachine())
+    keepMachineOpen();
   int code = ExitOk;
   for (llvm::line_iterator line(**buffer, /*SkipBlanks=*/true, '#');
        !line.is_at_eof() && !mustLeaveAtOnce(); ++line) {
@@ -154,8 +155,9 @@ int commsir::driver::runMain(int argc, char **argv) {
       llvm::outs() << "comms-run " << getVersion() << "\n";
     return flushOutput(ExitOk);
   }
-  // The lines of a batch share what is open in this process.
-  if (options->batch.empty())
+  // The lines of a batch share what is open in this process, unless ranks share
+  // GPUs, which only processes can.
+  if (options->batch.empty() || mayShareMachine())
     allowProcesses();
   return leave(options->batch.empty() ? runSession(*options)
                                       : runBatch(options->batch));

@@ -161,6 +161,14 @@ void commsir::driver::keepMachineOpen() {
 #endif
 }
 
+bool commsir::driver::mayShareMachine() {
+#ifdef COMMSIR_CUDA
+  return cuda::mayShareGpus();
+#else
+  return false;
+#endif
+}
+
 #ifndef COMMSIR_CUDA
 void commsir::driver::allowProcesses() {}
 #endif

@@ -121,6 +121,9 @@ bool mustLeaveAtOnce();
 /// rank. A library cannot: its ranks are threads.
 void allowProcesses();
 
+/// Whether ranks may share GPUs, as processes.
+bool mayShareMachine();
+
 /// Keeps GPUs open from run to run, where opening them takes long.
 void keepMachineOpen();
 

@@ -17,6 +17,9 @@ from typing import IO, Any
 
 from cases import Case
 
+# Ranks are processes that take turns on GPUs.
+SHARES = os.environ.get("COMMSIR_SHARE_GPU", "0") not in ("", "0")
+
 
 @dataclasses.dataclass(frozen=True)
 class Job:
@@ -194,7 +197,8 @@ class Runner:
         for ranks in sorted({case.ranks for case in cases}):
             mine = [case for case in cases if case.ranks == ranks]
             lanes = max(1, self.gpus // max(ranks, 1))
-            if any(case.group == "failures" for case in mine) or lanes == 1:
+            needs_all = not SHARES and any(case.group == "failures" for case in mine)
+            if needs_all or lanes == 1:
                 self.gpu_share(mine, None)
                 continue
             with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
@@ -204,7 +208,7 @@ class Runner:
 
     def gpu_share(self, cases: list[Case], visible: str | None) -> None:
         env = environment()
-        if visible is not None and "CUDA_VISIBLE_DEVICES" not in env:
+        if visible is not None and not SHARES and "CUDA_VISIBLE_DEVICES" not in env:
             env["CUDA_VISIBLE_DEVICES"] = visible
         jobs = [
             Job(case, "cuda", is_second)

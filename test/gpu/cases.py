@@ -692,7 +692,7 @@ class Cases:
                     )
 
     def failures(self, gpus: int) -> None:
-        """What has to fail, with which status and words."""
+        """What has to fail, with which status and words; gpus 0: where ranks share one."""
         ranks = self.ranks[0]
         stuck = self.source(
             "comms.kernel @stuck(%x: !comms.window<8xf32>, %s: !comms.signal<2>) {\n"
@@ -711,11 +711,11 @@ class Cases:
             cpu=False,
         )
         plain = self.source(kernel([Operand("all_reduce", "f32", 64)], 2))
-        for name, ranks, flags, says in (
-            ("more ranks than GPUs", gpus + 1, [], "cannot be two ranks"),
-            ("a GPU named twice", 2, ["--devices", "0,0"], "named twice"),
-            ("a GPU that is not there", 2, ["--devices", "0,999"], "999"),
-        ):
+        wrong: list[tuple[str, int, list[str], str]] = [("a GPU that is not there", 2, ["--devices", "0,999"], "999")]
+        if gpus:
+            wrong.append(("more ranks than GPUs", gpus + 1, [], "cannot be two ranks"))
+            wrong.append(("a GPU named twice", 2, ["--devices", "0,0"], "named twice"))
+        for name, ranks, flags, says in wrong:
             self.add(
                 name=name,
                 group="failures",

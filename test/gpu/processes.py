@@ -4,6 +4,9 @@ Usage: processes.py [--bin FOLDER] [--ranks 2,4,8] [--level quick|full] [--only 
 
 Every case is one run of gpu-processes (test/gpu/Processes.cpp), which forks a process for each rank and
 checks results itself, or of comms-run. Every run has a time limit: nothing that hangs hangs this program.
+With COMMSIR_SHARE_GPU=1 the ranks take turns on the GPUs, so that one is enough for any number of them; what needs
+NCCL's windows or ranks of one process is left out, and there are fewer launches.
+
 Prints a line for each case and every failure, and ends with status 1 if any case failed, with 2 if there is
 nothing to run them on or with.
 """
@@ -58,15 +61,19 @@ class Case:
 class Cases:
     """What is run; `full` takes the numbers that the project's targets name."""
 
-    def __init__(self, folder: pathlib.Path, programs: pathlib.Path, ranks: list[int], full: bool) -> None:
+    def __init__(
+        self, folder: pathlib.Path, programs: pathlib.Path, ranks: list[int], full: bool, shares: bool = False
+    ) -> None:
         self.all: list[Case] = []
-        self.folder, self.full, self.ranks = folder, full, ranks
+        self.folder, self.full, self.ranks, self.shares = folder, full, ranks, shares
         self.run_program = str(programs / "comms-run")
         # Where it was built, or beside the programs of a bundle.
         found = [programs / "gpu-processes", programs.parent / "test/gpu-processes"]
         self.program = str(next((path for path in found if path.is_file()), found[0]))
 
     def scenario(self, name: str, ranks: int, number: int = 0, limit: float = 60, windows: str = "plain") -> None:
+        if self.shares and windows == "nccl":
+            return
         env = {"COMMSIR_TEST_WINDOWS": windows}
         command = [self.program, name, str(ranks), str(number)]
         label = f"{name} {number}, {ranks} ranks, {windows}"
@@ -87,8 +94,10 @@ class Cases:
             self.scenario("stragglers", ranks, 2000 if self.full else 100, 120)
             self.scenario("pauses", ranks, 500 if self.full else 20, 400)
             self.scenario("order", ranks, 1000 if self.full else 50, 120)
-            self.scenario("many", ranks, 1_000_000 if self.full else 20_000, 400)
-            self.scenario("checked", ranks, 1_000_000 if self.full else 20_000, 600)
+            # A turn on a GPU takes milliseconds.
+            many = 1_000_000 if self.full else 20_000
+            self.scenario("many", ranks, many // 50 if self.shares else many, 400)
+            self.scenario("checked", ranks, many // 50 if self.shares else many, 600)
             self.scenario("adopted", ranks, 0, 60, "nccl")
             for number in (0, 1):
                 self.scenario("device-library", ranks, number, 60, "nccl")
@@ -116,7 +125,7 @@ class Cases:
         """With each rank late in turn; not full: the last, and the first."""
         if not self.full:
             self.scenario("abort", ranks, ranks - 1)
-            self.scenario("abort-replay", ranks, 0, 60, "nccl")
+            self.scenario("abort-replay", ranks, 0, 60, "plain" if self.shares else "nccl")
             return
         for late in range(ranks):
             for windows in ("plain", "nccl"):
@@ -136,9 +145,12 @@ class Cases:
         cuda = self.reference()
         for windows in ("plain", "nccl"):
             for flags in ([], ["--graph"], ["--one-process"]):
+                if self.shares and (windows == "nccl" or "--one-process" in flags):
+                    continue
                 name = " ".join(["comms-run", windows, *flags])
                 self.all.append(Case(name, [*cuda, "--windows", windows, "--launches", "20", *flags], 90))
-        self.all.append(Case("comms-run, one GPU twice", [*cuda, "--devices", "0,0"], 60, 2, ["named twice"]))
+        if not self.shares:
+            self.all.append(Case("comms-run, one GPU twice", [*cuda, "--devices", "0,0"], 60, 2, ["named twice"]))
 
     def sanitizer(self, tool: str) -> None:
         """Few launches: they are slower by orders of magnitude, and so are given more time."""
@@ -158,6 +170,8 @@ class Cases:
             watched += ["--report-api-errors", "no"]
             for name, command in programs.items():
                 nccl = "NCCL" in name
+                if self.shares and (nccl or "--one-process" in name):
+                    continue
                 if check != "memcheck" and (nccl or command[0] == self.run_program):
                     continue
                 env = {"COMMSIR_TEST_WINDOWS": "nccl" if nccl else "plain", "COMMSIR_TEST_PATIENCE": "10"}
@@ -208,17 +222,18 @@ def main() -> int:
         print(f"processes.py: error: {NO_SANITIZER}", file=sys.stderr)
         return 2
     gpus = batches.count_gpus()
-    ranks = [int(text) for text in options.ranks.split(",") if int(text) <= gpus]
+    ranks = [int(text) for text in options.ranks.split(",") if int(text) <= gpus or (batches.SHARES and gpus)]
     if not ranks:
         print(
             f"processes.py: error: {gpus} GPUs are too few for any of --ranks {options.ranks}; nvidia-smi -L lists"
-            " what there is, and without any `make test` runs everything on the CPU world",
+            f" what there is, with COMMSIR_SHARE_GPU=1 ranks share {'it' if gpus == 1 else 'them'}, and without any"
+            " `make test` runs everything on the CPU world",
             file=sys.stderr,
         )
         return 2
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="commsir-processes-") as folder:
-        made = Cases(pathlib.Path(folder), pathlib.Path(options.bin), ranks, options.level == "full")
+        made = Cases(pathlib.Path(folder), pathlib.Path(options.bin), ranks, options.level == "full", batches.SHARES)
         if options.sanitizer:
             made.sanitizer(tool)
         else:

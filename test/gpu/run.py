@@ -9,6 +9,9 @@ Cases run in batches (comms-run --batch), so that GPUs are opened once; each cas
 dies or hangs costs one case. What the compiler refuses has to be refused on both targets, and for the reason that the
 case gives: any other refusal fails, as do crashes, deadlocks and time-outs of the CPU world.
 
+With COMMSIR_SHARE_GPU=1 the ranks are processes that take turns on the GPUs, so that one is enough for any number of
+them; what needs NCCL's windows or ranks of one process is left out.
+
 Prints a table and every failure, writes JSON, and ends with status 1 if any case failed. Needs NumPy; without ml_dtypes
 some kernels of test/exec that handle bf16 or fp8, none of them a ring, get random inputs, and have the CPU world alone
 as a reference.
@@ -22,7 +25,7 @@ import sys
 import tempfile
 import time
 
-from batches import Runner, count_gpus
+from batches import SHARES, Runner, count_gpus
 from cases import ROOT, Case, Cases
 from shipped import add_shipped
 
@@ -51,14 +54,16 @@ def has(cases: list[Case], state: str) -> bool:
 
 
 def make_cases(folder: pathlib.Path, options: argparse.Namespace, ranks: list[int], gpus: int) -> Cases:
+    """All cases; gpus 0: ranks share what GPUs there are."""
     made = Cases(folder, options.level, ranks)
     if options.gin:
         os.environ["NCCL_LSA_TEAM_SIZE"] = str(options.gin)
         made.gin(options.gin)
         return made
-    made.windows()
     made.many_launches()
-    made.nccl()
+    if gpus:
+        made.windows()
+        made.nccl()
     add_shipped(made)
     made.specials()
     made.permutations()
@@ -101,23 +106,29 @@ def main() -> int:
     options = parser.parse_args()
     program = str(pathlib.Path(options.bin) / "comms-run")
     gpus = 8 if options.cpu_only else count_gpus()
-    ranks = [int(text) for text in options.ranks.split(",") if int(text) <= gpus]
+    shares = SHARES and not options.cpu_only
+    ranks = [int(text) for text in options.ranks.split(",") if int(text) <= gpus or (shares and gpus)]
     if not ranks:
         print(
             f"run.py: error: {gpus} GPUs are too few for any of --ranks {options.ranks}; nvidia-smi -L lists"
-            " what there is, and without any `make test` runs everything on the CPU world",
+            f" what there is, with COMMSIR_SHARE_GPU=1 ranks share {'it' if gpus == 1 else 'them'}, and without any"
+            " `make test` runs everything on the CPU world",
             file=sys.stderr,
         )
         return 2
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="commsir-gpu-") as folder:
-        made = make_cases(pathlib.Path(folder), options, ranks, gpus)
-        cases = [case for case in made.all if options.only in case.name][:: options.sample]
+        made = make_cases(pathlib.Path(folder), options, ranks, 0 if shares else gpus)
+        cases = [case for case in made.all if options.only in case.name]
+        if shares:
+            cases = [case for case in cases if "--one-process" not in case.cuda]
+        cases = cases[:: options.sample]
         if not cases:
             print(f"run.py: error: no case has '{options.only}' in its name", file=sys.stderr)
             return 2
         print(f"{len(cases)} cases on {gpus} GPUs", file=sys.stderr, flush=True)
-        runner = Runner(program, gpus, options.limit)
+        # Eight ranks that take turns are slow enough.
+        runner = Runner(program, 8 if shares else gpus, options.limit)
         runner.cpu([case for case in cases if case.cpu])
         referenced = time.monotonic()
         print(f"references took {referenced - start:.0f} s", file=sys.stderr, flush=True)

@@ -72,7 +72,8 @@ public:
     if (!limit)
       return limit.takeError();
     channelLimit = *limit;
-    auto found = cuda::checkMachine(place ? 1 : ranks, devices);
+    auto found =
+        cuda::checkMachine(place ? 1 : ranks, devices, ranksAreProcesses());
     if (!found)
       return found.takeError();
     chip = *found;
@@ -172,9 +173,7 @@ private:
     return place || (processesAllowed && !options.oneProcess);
   }
   int ownDevice() const {
-    return size_t(place->local) < options.devices.size()
-               ? options.devices[place->local]
-               : place->local;
+    return cuda::getDeviceOf(place->local, options.devices);
   }
 
   /// What the ranks are going to do, once the kernel is settled.

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/cuda/Machine.h"
 #include "runtime/cuda/Seconds.h"
 #include "runtime/driver/cuda/RankProcess.h"
 #include "runtime/driver/cuda/RanksWorld.h"
@@ -99,8 +100,8 @@ llvm::Error ProcessWorld::create() {
 llvm::Error ProcessWorld::start() {
   children.assign(size_t(ranks()), Child());
   for (auto [rank, child] : llvm::enumerate(children)) {
-    int device = devices.empty() ? int(rank) : devices[rank];
-    auto pid = startRank(shared.getFile(), int64_t(rank), device);
+    auto pid = startRank(shared.getFile(), int64_t(rank),
+                         cuda::getDeviceOf(int64_t(rank), devices));
     if (!pid)
       return pid.takeError();
     child.pid = *pid;

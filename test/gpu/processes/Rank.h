@@ -14,6 +14,7 @@
 #define COMMSIR_TEST_GPU_PROCESSES_RANK_H
 
 #include "runtime/cuda/Group.h"
+#include "runtime/cuda/Machine.h"
 #include "runtime/cuda/Nccl.h"
 #include "runtime/group/Error.h"
 
@@ -57,7 +58,7 @@ public:
       : number(number) {
     options.rank = rank;
     options.ranks = ranks;
-    options.device = int(rank);
+    options.device = cuda::getDeviceOf(rank, {});
     options.timeout = seconds(20);
     if (const char *windows = std::getenv("COMMSIR_TEST_WINDOWS"))
       options.windows = windows;
