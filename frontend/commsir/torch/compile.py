@@ -104,6 +104,9 @@ def _begin(anchor: _Anchor) -> Region:
     """The region that holds what arrives and nothing else."""
     source = anchor.node.args[0]
     assert isinstance(source, Node)
+    config: Any = torch._inductor.config
+    if config.cpp_wrapper:
+        raise Unsupported("cpp_wrapper is on, whose code cannot call the fused operation")
     if not isinstance(anchor.group, str):
         raise Unsupported("its group has no name in the graph (torch.compiler.config.compile_on_one_rank)")
     value, result = source.meta["val"], anchor.wait.meta["val"]
@@ -124,7 +127,57 @@ def _begin(anchor: _Anchor) -> Region:
     return region
 
 
-def _grow(graph: Graph, anchor: _Anchor, region: Region) -> tuple[list[Node], list[str]]:
+#: Operations that ranks meet in.
+_COMMUNICATION = ("_c10d_functional", "_c10d_functional_autograd", "c10d", "commsir", "symm_mem")
+
+
+def _keeps_its_place(node: Node) -> bool:
+    """Whether it begins what other ranks wait for, or does more than give a value."""
+    namespace = getattr(node.target, "namespace", "")
+    return node.op == "call_function" and (namespace in _COMMUNICATION or node.is_impure())
+
+
+class _Before:
+    """The nodes that are there before a collective begins, or can be moved there. The kernel has to be where that is:
+    all ranks begin collectives in one order, but may wait for them, and use their results, in different ones."""
+
+    def __init__(self, graph: Graph, start: Node) -> None:
+        self._start = start
+        self._places = {node: place for place, node in enumerate(graph.nodes)}
+        self._known = {start: False}
+
+    def _is_later(self, node: Node) -> bool:
+        return self._places[node] >= self._places[self._start]
+
+    def __contains__(self, node: Node) -> bool:
+        waiting = [node]
+        while waiting:
+            sources = [one for one in waiting[-1].all_input_nodes if self._is_later(one)]
+            unknown = [one for one in sources if one not in self._known]
+            if unknown and waiting[-1] not in self._known:
+                waiting += unknown
+                continue
+            last = waiting.pop()
+            if last not in self._known:
+                # To wait earlier than it is written changes nothing.
+                moves = last.target is _functional.wait_tensor.default or not _keeps_its_place(last)
+                self._known[last] = not self._is_later(last) or moves and all(self._known[one] for one in sources)
+        return self._known[node]
+
+    def move(self, nodes: list[Node]) -> None:
+        """Puts what is needed for `nodes` before the collective."""
+        needed: set[Node] = set()
+        waiting = list(nodes)
+        while waiting:
+            node = waiting.pop()
+            if self._is_later(node) and node not in needed:
+                needed.add(node)
+                waiting += node.all_input_nodes
+        for node in sorted(needed, key=self._places.__getitem__):
+            self._start.prepend(node)
+
+
+def _grow(graph: Graph, anchor: _Anchor, region: Region, before: _Before) -> tuple[list[Node], list[str]]:
     """Adds nodes to the region for as long as it can hold them. Also why it could not hold others."""
     inside: dict[Node, None] = {anchor.wait: None}
     # Nodes that stay outside but need something from inside: what they make cannot be an argument.
@@ -136,9 +189,12 @@ def _grow(graph: Graph, anchor: _Anchor, region: Region) -> tuple[list[Node], li
         if node.op == "output":
             continue
         late = [source for source in node.all_input_nodes if source in after]
+        later = [source for source in node.all_input_nodes if source not in inside and source not in before]
         try:
             if late:
                 raise Unsupported(f"{node} needs {late[0]}, which comes after the kernel")
+            if later:
+                raise Unsupported(f"{node} needs {later[0]}, which is there once a later collective has begun")
             region.add(node)
             inside[node] = None
         except Unsupported as why:
@@ -188,7 +244,7 @@ def _stored(node: Node) -> str:
     return kind
 
 
-def _replace(graph: Graph, anchor: _Anchor, region: Region, inside: list[Node]) -> None:
+def _replace(graph: Graph, anchor: _Anchor, region: Region, inside: list[Node], before: _Before) -> None:
     results = _outputs(inside)
     if len(results) > _MOST_OUTPUTS:
         raise Unsupported(f"{len(results)} of its values are needed elsewhere; a kernel writes {_MOST_OUTPUTS}")
@@ -196,7 +252,8 @@ def _replace(graph: Graph, anchor: _Anchor, region: Region, inside: list[Node]) 
     consume = region.text(list(zip(results, kinds, strict=True)))
     widths = [region.tiles[node].width for node in results]
     source = anchor.node.args[0]
-    with graph.inserting_before(next(iter(anchor.wait.users))):
+    before.move(region.arguments)
+    with graph.inserting_before(anchor.node):
         fused = graph.call_function(
             torch.ops.commsir.fused_collective.default,
             (
@@ -260,21 +317,19 @@ def fuse_collectives(graph: Graph) -> int:
         shape = tuple(anchor.wait.meta["val"].shape)
         try:
             region = _begin(anchor)
-            inside, because = _grow(graph, anchor, region)
+            before = _Before(graph, anchor.node)
+            inside, because = _grow(graph, anchor, region, before)
             inside = _prune(inside)
             if len(inside) == 1:
                 raise Unsupported("; ".join(because) or "no arithmetic follows")
             names = tuple(str(one.target).removesuffix(".default") for one in inside[1:])
-            _replace(graph, anchor, region, inside)
+            _replace(graph, anchor, region, inside, before)
             done, count = names, count + 1
         except Unsupported as why:
             because = [str(why)]
         _fusions.append(Fusion(anchor.op, str(anchor.group), shape, done, tuple(dict.fromkeys(because))))
         _log.info("%s", _fusions[-1])
     if count:
-        from torch._inductor.pattern_matcher import stable_topological_sort
-
-        stable_topological_sort(graph)
         lint: Any = graph.lint
         lint()
     return count
@@ -313,7 +368,7 @@ def _lower() -> None:
     if _lowered:
         return
     _lowered = True
-    from torch._inductor import comm_lowering, ir
+    from torch._inductor import comm_lowering, ir, virtualized
     from torch._inductor.lowering import add_layout_constraint, constrain_to_fx_strides, register_lowering
     from torch.utils import _pytree as pytree
 
@@ -345,10 +400,23 @@ def _lower() -> None:
         if symmetric(x, group):
             comm_lowering.realize_as_comm_buffer(x, ir.CommBufferType.SYMM_MEM, group)
             in_place = True
-        return pytree.tree_map(
-            ir.TensorBox.create,
-            ir.FallbackKernel.create(op, name, x, args, reduce_op, consume, out_types, out_columns, in_place, group),
-        )
+        graph: Any = virtualized.V.graph
+        there = len(graph.operations)
+        made = ir.FallbackKernel.create(op, name, x, args, reduce_op, consume, out_types, out_columns, in_place, group)
+        if graph.current_node.target is op:  # else its effect, of a call in the program, is seen to
+            _keep_order(graph, graph.operations[there:])
+        return pytree.tree_map(ir.TensorBox.create, made)
+
+
+def _keep_order(graph: Any, operations: list[Any]) -> None:
+    """The scheduler, too, keeps the order of what ranks meet in: as it does for operations with effects."""
+    effect = torch._library.effects.EffectType.ORDERED
+    last = graph.effectful_ops.get(effect)
+    for operation in operations:
+        operation.has_side_effects = lambda: True
+        if last is not None:
+            graph.additional_star_deps[operation.get_name()].add(last.get_name())
+        graph.effectful_ops[effect] = operation
 
 
 #: Passes that torch calls with more than the graph; () where it has no such kind, or takes one pass alone.

@@ -230,6 +230,7 @@ def _fake_reduce_scatter(input: torch.Tensor, reduce_op: str, group_name: str) -
 
 
 def _fake_all_to_all(input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
+    _rows(input, 1, _size(group_name.encode()))
     return _like(input)
 
 
@@ -337,6 +338,9 @@ for _name, _fake in _FAKES.items():
     _LIBRARY.register_fake(f"commsir::{_name}.out", _fake_out(_fake))
 _LIBRARY.register_fake("commsir::fused_collective", _fake_fused_collective)
 _LIBRARY.register_fake("commsir::fused_collective.out", _fake_fused_collective_out)
+for _name in (*_FAKES, "fused_collective"):
+    # Compiled code keeps the order of calls, and those whose results nobody reads: other ranks wait for them.
+    _LIBRARY._register_effectful_op(f"commsir::{_name}", torch._library.effects.EffectType.ORDERED)
 
 
 def _linear(name: str, op: str) -> None:
@@ -367,7 +371,10 @@ def _broadcast_backward(grad: torch.Tensor, root: int, group: str) -> torch.Tens
     # The root's input reaches every rank: its derivative is the sum of theirs.
     total = cast(torch.Tensor, _OPS.commsir.all_reduce(grad.contiguous(), "sum", group))
     rank = _C10D._resolve_process_group(group).rank()
-    return total if rank == root else torch.zeros_like(total)
+    if rank == root:
+        return total
+    # Zeros that depend on the sum: a second derivative needs every rank in the collective again.
+    return torch.where(torch.ones((), dtype=torch.bool, device=total.device), torch.zeros_like(total), total)
 
 
 _implementations = _LIBRARY.Library("commsir", "FRAGMENT")

@@ -211,16 +211,20 @@ static void requireContiguous(const Tensor &out) {
     throw std::runtime_error("commsir: an output has to be contiguous");
 }
 
+static void requireShares(int64_t rows, int64_t ranks) {
+  if (rows % ranks)
+    throw std::runtime_error("commsir: " + std::to_string(rows) +
+                             " rows cannot be shared out to " +
+                             std::to_string(ranks) + " ranks");
+}
+
 /// The shape of `input` with `numerator / denominator` times the rows.
 static std::vector<int64_t> shapeOfRows(const Tensor &input, int64_t numerator,
                                         int64_t denominator) {
   std::vector<int64_t> shape(input.sizes().begin(), input.sizes().end());
   if (shape.empty())
     shape.push_back(1);
-  if (shape[0] % denominator)
-    throw std::runtime_error("commsir: " + std::to_string(shape[0]) +
-                             " rows cannot be shared out to " +
-                             std::to_string(denominator) + " ranks");
+  requireShares(shape[0], denominator);
   shape[0] = shape[0] / denominator * numerator;
   return shape;
 }
@@ -382,11 +386,17 @@ static Tensor reduceScatter(Tensor input, std::string reduce,
   run("reduce_scatter", input, reduce, 0, group, out);
   return out;
 }
+/// Parts are rows: none is cut.
+static void requireParts(const Tensor &input, const std::string &group) {
+  requireShares(input.dim() ? input.size(0) : 1, groupOf(input, group).ranks);
+}
 static void allToAllOut(Tensor input, std::string group, Tensor out) {
+  requireParts(input, group);
   requireResult(out, input, 1, 1);
   run("all_to_all", input, "", 0, group, out);
 }
 static Tensor allToAll(Tensor input, std::string group) {
+  requireParts(input, group);
   Tensor out = empty(input);
   run("all_to_all", input, "", 0, group, out);
   return out;
@@ -437,6 +447,26 @@ static commsir_operand operand(const Tensor &tensor) {
   return made;
 }
 
+/// A kernel reads an argument's row before it writes the same row of an output
+/// in its place, and knows no more.
+static void requireApart(const Tensor &out, const Tensor &arg) {
+  auto first = [](const Tensor &tensor) {
+    return static_cast<const char *>(tensor.data_ptr());
+  };
+  auto end = [&](const Tensor &tensor) {
+    return first(tensor) + tensor.numel() * tensor.element_size();
+  };
+  auto rowBytes = [](const Tensor &tensor) {
+    return columnsOf(tensor) * int64_t(tensor.element_size());
+  };
+  bool apart = end(out) <= first(arg) || end(arg) <= first(out);
+  bool same = first(out) == first(arg) && rowBytes(out) == rowBytes(arg) &&
+              arg.dim() > 1;
+  if (!apart && !same)
+    throw std::runtime_error("commsir: an output overlaps an argument whose "
+                             "rows are not its own; give it memory of its own");
+}
+
 static void fusedOut(std::string op, Tensor input, std::vector<Tensor> args,
                      std::string reduce, std::string consume, bool symmetric,
                      std::string group, std::vector<Tensor> outs) {
@@ -452,11 +482,14 @@ static void fusedOut(std::string op, Tensor input, std::vector<Tensor> args,
     // Types and sizes are the library's to compare with the arithmetic's.
     requireDevice("an output", out, input);
     requireContiguous(out);
+    for (const Tensor &arg : kept)
+      requireApart(out, arg);
     outputs.push_back(operand(out));
     outputs.back().per_row = 1;
   }
+  bool reduces = op == "all_reduce" || op == "reduce_scatter" || op == "reduce";
   std::string reduction =
-      op == "all_gather" ? reduce : reductionFor(in.scalar_type(), reduce);
+      reduces ? reductionFor(in.scalar_type(), reduce) : std::string();
   // Of all ranks, so nobody waits.
   if (rowsOf(in) == 0)
     return;
@@ -485,10 +518,7 @@ static int64_t resultRows(const std::string &op, int64_t rows, int64_t ranks) {
     return rows * ranks;
   if (op != "reduce_scatter")
     return rows;
-  if (rows % ranks)
-    throw std::runtime_error("commsir: " + std::to_string(rows) +
-                             " rows cannot be shared out to " +
-                             std::to_string(ranks) + " ranks");
+  requireShares(rows, ranks);
   return rows / ranks;
 }
 

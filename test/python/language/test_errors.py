@@ -104,6 +104,14 @@ CASES: dict[str, tuple[str, int, str]] = {
     "role-numbers": ("with role('a', 0, n):\n    pass", 1, "two numbers of blocks that are known"),
     "role-returns": ("with role('a', 0, 1):\n    return", 1, "a role cannot return"),
     "too-big": ("q[0] = 2**40", 1, "does not fit i32"),
+    "literal": ("y[0, 0] = f32(i8(n) < 200)", 1, "200 does not fit i8.*convert what it meets to a wider type, or write -56"),
+    "literal-converted": ("y[0, 0] = f32(i8(200))", 1, "200 does not fit i8"),
+    "spin": ("while q[0] == 0:\n    pass", 1, "this loop waits for memory to change.*wait_signal"),
+    "spin-assigned": ("while (t := q[0]) == 0:\n    pass", 1, "this loop waits for memory to change"),
+    "spin-left": ("while True:\n    if q[0] > 0:\n        break", 1, "this loop waits for memory to change"),
+    "list-grows": ("a = [1, 2]\na += [3]", 2, r"lists do not change.*a = a \+"),
+    "list-element": ("a = [1, 2]\na[0] = 5", 2, "a list of 2 does not change in a kernel"),
+    "returned-types": ("y[0, 0] = f32((lambda t: 1.5 if t > 1 else t)(n))", 1, "f32 .*i64"),
     "step-zero": ("for k in range(0, n, 0):\n    pass", 1, "the step of range is 0"),
     "not-a-number": ("a = x + 1", 1, "the window 'x', which is no number.*load it first"),
     "uncalled-method": ("y[0] = x[0].sum", 1, "the method 'sum' of a tile.*call it"),
@@ -432,3 +440,17 @@ def test_shapes_of_what_is_not_there(load: Load) -> None:
     for ask in (k.check, k.explain):
         with pytest.raises(commsir.UsageError, match="no argument 'zz'"):
             ask(ranks=2, shapes={"zz": [8]})
+
+
+@pytest.mark.parametrize(
+    "access", ["y[0] = a[1, j]", "y[0] = w[1, j]", "a[1, j] = 1", "a[0, j:j + 2] = 1", "y[0:2] = w[1, j:j + 2]"]
+)
+@pytest.mark.parametrize("place", [-1, 4])
+def test_a_row_ends(load: Load, access: str, place: int) -> None:
+    """Beyond it there is memory, of the next row: reads and slices are checked as stores are."""
+    kernel = load(
+        f"@kernel\ndef k(a: i64[Array, 3, 4], w: i64[Window, 3, 4], y: i64[Array, 2], j: index):\n    {access}\n"
+    ).k
+    with pytest.raises(commsir.BoundsError, match=r"dimension 1 of [aw] covers \[(-1|4), "):
+        kernel.simulate(1, {"j": place})
+    kernel.simulate(1, {"j": 2})

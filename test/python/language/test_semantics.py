@@ -116,6 +116,14 @@ INTEGERS = {
     "else:\n    t += 100\nreturn t",
     "variable-changed": "t = 0\nfor i in range(5):\n    t += i\n    i = 100\nreturn t + a",
     "backwards": "t = 0\nfor i in range(a, b, -2):\n    t = t * 3 + i\nreturn t",
+    # What the test of a loop assigns changes from round to round, whatever its `else` does.
+    "assigned-in-a-test-else-returns": "w, n = a, 0\nwhile (w := w - 1) > 0 and n < 100:\n    n += 1\nelse:\n    return n * 10\nreturn -1",
+    "assigned-in-a-test-left": "w, n = a, 0\nwhile (w := w - 1) > 0:\n    n += w\n    if n > b:\n        break\nelse:\n    return n * 10 + w\nreturn -n",
+    "assigned-in-the-second-test": "i, s = 0, 0\nwhile i < 8 and (v := i * a) < 30:\n    s += v\n    i += 1\n    if s > 90:\n        break\nelse:\n    s += 1000\nreturn s",
+    "else-continues-outside": "t = 0\nfor k in range(5):\n    i = a % 3\n    while (i := i + 1) < k:\n        if i == b % 4:\n            break\n"
+    "    else:\n        if k == 3:\n            continue\n        t += 1\n        continue\n    t += 10 * i\nreturn t",
+    # Lists and what they are made of.
+    "lists-added": "x = [1, 2]\ny = x\nx = x + [a]\nreturn len(x) * 10 + len(y) + x[2]",
     # Annotations of variables are never computed.
     "annotations": "x: int | None = a\ny: Unknown[int] = b\nz: 'Unknown' = 1\nreturn x + y + z",
     "annotation-converts": "x: i32 = a\ny: commsir.i64 = b\nz: 'i8' = 3\nreturn x + y + z",
@@ -127,6 +135,8 @@ FLOATS = {
     "mixed-loop": "x = 0\nfor i in range(3):\n    x = x + 0.5\nreturn x + a",
     "modulo": "return a % 3.0 + a % -3.0 + a // 2.0",
     "power": "return a ** 0 + (a * a + 1) ** 0.5",
+    "power-of-either-sign": "return a ** 3.0 + (a * a + 1) ** -3",
+    "modulo-either-sign": "return a % (b * 0.3 + 0.05) + a // (b * 0.3 + 0.05)",
 }
 
 
@@ -150,6 +160,56 @@ def test_integers(load: Load, name: str) -> None:
 @pytest.mark.parametrize("name", FLOATS)
 def test_floats(load: Load, name: str) -> None:
     _check(load, FLOATS[name], np.float64, "f64")
+
+
+def test_operands_are_what_they_were(load: Load) -> None:
+    """Also where a later one changes the memory that they come from."""
+    module = load(
+        "@kernel\ndef k(x: i64[Array, 1], y: i64[Array, 4]):\n"
+        "    def bump():\n        x[0] += 1\n        return x[0]\n"
+        "    y[0] = x[0] + bump()\n    y[1] = (lambda a, b: a * 10 + b)(x[0], bump())\n"
+        "    y[2] = (lambda a, b: a * 10 + b)(a=x[0], b=bump())\n    y[3] = x[0] < bump()\n"
+    )
+    np.testing.assert_array_equal(module.k.simulate(1, {"x": np.array([5])})["y"][0], [11, 67, 78, 1])
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, -3.0, 2.5, 1e10, -1e30, 1e-30, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
+def test_floats_divide_as_numpys(load: Load) -> None:
+    """`//`, `%` and `**` of tiles: special values to the bit but for `**`, which is approximated."""
+    pairs = np.array([(a, b) for a in SPECIAL for b in SPECIAL], np.float32)
+    random = np.random.default_rng(1)
+    scales = 10.0 ** random.integers(-30, 30, (2048, 2))
+    pairs = np.concatenate([pairs, (random.normal(size=(2048, 2)) * scales).astype(np.float32)])
+    count = len(pairs)
+    module = load(
+        f"@kernel\ndef k(x: f32[Array, {count}], d: f32[Array, {count}], m: f32[Array, {count}], q: f32[Array, {count}], p: f32[Array, {count}]):\n"
+        "    m[:], q[:], p[:] = x[:] % d[:], x[:] // d[:], x[:] ** d[:]\n"
+    )
+    x, d = pairs.T.copy()
+    got = module.k.simulate(1, {"x": x, "d": d})
+    special = slice(0, len(SPECIAL) ** 2)
+    for name, want in (("m", np.mod(x, d)), ("q", np.floor_divide(x, d))):
+        mine = got[name][0]
+        np.testing.assert_array_equal(mine[special], want[special])
+        numbers = ~np.isnan(want[special])
+        np.testing.assert_array_equal(np.signbit(mine[special])[numbers], np.signbit(want[special])[numbers])
+    np.testing.assert_array_equal(got["m"][0], np.mod(x, d))
+    # NumPy rounds on the way, where the quotient has more digits than f32.
+    np.testing.assert_allclose(got["q"][0], np.floor_divide(x, d), rtol=3e-7)
+    np.testing.assert_allclose(got["p"][0][special], np.power(x, d)[special], rtol=2e-5, atol=1e-37)
+
+
+def test_numbers_that_wrap_are_divided_with_their_sign(load: Load) -> None:
+    module = load(
+        "@kernel\ndef k(y: i64[Array, 6]):\n    h = i32((rank() + 1) * 3000000000)\n    y[0], y[1] = h % 10, h // 10\n"
+        "    a = i8(rank() + 200)\n    y[2], y[3] = a // 3, a % 7\n    b = i8(rank() == 0) * 100\n    y[4] = (b + b) // 3\n"
+        "    g = (rank() + 1) * 6364136223846793005\n    y[5] = (g * 3) % 10\n"
+    )
+    h, g = 3000000000 - 2**32, 6364136223846793005 * 3 - 2**64
+    np.testing.assert_array_equal(module.k.simulate(1)["y"][0], [h % 10, h // 10, -56 // 3, -56 % 7, -56 // 3, g % 10])
 
 
 def test_masks_are_counted(load: Load) -> None:

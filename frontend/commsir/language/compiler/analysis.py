@@ -33,7 +33,10 @@ def straighten(body: list[ast.stmt]) -> list[ast.stmt]:
             else:
                 whole.body = statement.body + rest
             return [*result, _straightened(whole)]
-        result.append(_straightened(statement))
+        if isinstance(statement, ast.While) and assigned([statement.test]):
+            result += straighten(_tested_inside(statement))
+        else:
+            result.append(_straightened(statement))
         if isinstance(statement, _LEAVING):
             break
     return result
@@ -44,20 +47,38 @@ def _straightened(statement: ast.stmt) -> ast.stmt:
     if not isinstance(statement, ast.If | ast.For | ast.While | ast.With):
         return statement
     made = copy.copy(statement)
-    if isinstance(made, ast.While) and assigned([made.test]) and not leaves_loop(made.orelse, _LEAVING):
-        _test_inside(made)
     made.body = straighten(made.body)
     if not isinstance(made, ast.With):
         made.orelse = straighten(made.orelse)
     return made
 
 
-def _test_inside(loop: ast.While) -> None:
-    """`while (n := f()): …` as `while True: if not (n := f()): break; …`, for the body reads what the test assigns."""
-    test, leave = loop.test, ast.copy_location(ast.Break(), loop.test)
-    stop = ast.If(ast.copy_location(ast.UnaryOp(ast.Not(), test), test), [*loop.orelse, leave], [])
-    loop.test = ast.copy_location(ast.Constant(True), test)
-    loop.body, loop.orelse = [ast.copy_location(stop, test), *loop.body], []
+def _tested_inside(loop: ast.While) -> list[ast.stmt]:
+    """`while (n := f()): …` as `while True: if not (n := f()): break; …`, for the body reads what is assigned. Each
+    operand of an `and` is a test of its own. The `else` comes before that break, or behind the loop, if no `break` of
+    the body has ended it: where it leaves the loop around, or would be there for each operand."""
+    test, inside, behind = loop.test, loop.orelse, list[ast.stmt]()
+    operands = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    if len(operands) > 1 or leaves_loop(inside, (ast.Break, ast.Continue)):
+        inside, behind = [], loop.orelse
+    made, before = copy.copy(loop), list[ast.stmt]()
+    made.test, made.orelse = ast.copy_location(ast.Constant(True), test), []
+    if behind and leaves_loop(loop.body, ast.Break):
+        name = f"$ended {test.lineno} {test.col_offset}"
+        ended, ending = (ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)) for value in (False, True))
+        before, inside = [_placed(ended, test)], [_placed(ending, test)]
+        behind = [_placed(ast.If(ast.Name(name, ast.Load()), behind, []), test)]
+    stops = [_placed(ast.If(ast.UnaryOp(ast.Not(), test), [*inside, ast.Break()], []), test) for test in operands]
+    made.body = [*stops, *loop.body]
+    return [*before, made, *behind]
+
+
+def _placed(made: ast.stmt, at: ast.AST) -> ast.stmt:
+    """The statement with the place of `at` wherever it has none."""
+    for node in ast.walk(made):
+        if "lineno" in node._attributes and not hasattr(node, "lineno"):
+            ast.copy_location(node, at)
+    return made
 
 
 def body_of(node: ast.FunctionDef | ast.Lambda) -> list[ast.stmt]:
@@ -75,6 +96,11 @@ def reads(node: ast.AST | None) -> set[str]:
     if node is None:
         return set()
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def calls(node: ast.AST) -> bool:
+    """Whether a function is called, which may do more than give a value."""
+    return any(isinstance(n, ast.Call) for n in ast.walk(node))
 
 
 def assigned(nodes: Iterable[ast.AST]) -> set[str]:

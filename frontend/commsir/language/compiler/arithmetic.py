@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..dtypes import BOOL, F32, I32, INDEX
+from ..dtypes import BOOL, F8, F8E5M2, F16, F32, F64, I32, INDEX, DType
 from .numbers import SYMBOLS, Numbers
 from .values import Const, Number, Scalar, Seq, Tile, Value
 
@@ -27,6 +28,9 @@ _PYTHON: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.BitXor: operator.xor,
 }
 _PLAIN = {ast.Add: ("addi", "addf"), ast.Sub: ("subi", "subf"), ast.Mult: ("muli", "mulf")}
+# Steps that reduce any quotient of two numbers of a type to less than 1 (see _float_rest). Of f64, two leave what is
+# exact where it is less than 2^53.
+_REST_STEPS = {F64: 2, F16: 1, F8: 1, F8E5M2: 1}
 _BITS = {ast.BitAnd: "andi", ast.BitOr: "ori", ast.BitXor: "xori", ast.LShift: "shli", ast.RShift: "shrsi"}
 
 
@@ -55,6 +59,9 @@ class Arithmetic(Numbers):
             return kept
         if kind in (ast.FloorDiv, ast.Mod) and isinstance(b, Const) and b.is_number and b.py == 0:
             self.fail(f"'{symbol}' by zero")
+        if kind in _BITS:
+            a, b = self.load_view(a), self.load_view(b)
+            a, b = self._pattern(a, b), self._pattern(b, a)
         x, y = self.both(a, b, symbol)
         if x.dtype is BOOL and kind not in (ast.BitAnd, ast.BitOr, ast.BitXor):
             x, y = self.both(x, y, symbol, INDEX if isinstance(x, Scalar) else I32)
@@ -62,7 +69,8 @@ class Arithmetic(Numbers):
             y = self._shift(x, b, kind)
         nonneg = x.nonneg and y.nonneg
         if kind in _PLAIN:
-            return self._apply("arith." + _PLAIN[kind][x.dtype.is_float], x, y, nonneg and kind is not ast.Sub)
+            stays = nonneg and self._stays_nonnegative(kind, x.dtype, a, b)
+            return self._apply("arith." + _PLAIN[kind][x.dtype.is_float], x, y, stays)
         if kind is ast.FloorDiv:
             return self._floor_divide(x, y, nonneg)
         if kind is ast.Mod:
@@ -72,6 +80,24 @@ class Arithmetic(Numbers):
                 f"'{symbol}' of {x.dtype.name}", "bits are those of integers: convert with int(…) or .astype(i32)"
             )
         return self._apply("arith." + _BITS[kind], x, y, nonneg and kind is not ast.LShift)
+
+    @staticmethod
+    def _pattern(value: Value, meets: Value) -> Value:
+        """A number that stands for bits, as in `x & 0xFFFFFFFF`: the integer of those bits."""
+        if not isinstance(value, Const) or type(value.py) is not int or not isinstance(meets, Scalar | Tile):
+            return value
+        bits = meets.dtype.width
+        above = meets.dtype.is_integer and 2 ** (bits - 1) <= value.py < 2**bits
+        return Const(value.py - 2**bits) if above else value
+
+    @staticmethod
+    def _stays_nonnegative(kind: type[ast.operator], dtype: DType, a: Value, b: Value) -> bool:
+        """Whether the result of numbers that are not negative is not, either: none that wraps around is known to be.
+        Numbers of elements and ranks, and small multiples of them, do not."""
+        if kind is ast.Sub or dtype.width < 64:
+            return False
+        most = 2**62 if kind is ast.Add else 2**24
+        return all(not isinstance(v, Const) or v.py <= most for v in (a, b)) and (dtype is INDEX or kind is ast.Add)
 
     def add(self, a: Value, b: Value) -> Value:
         return self.binary(ast.Add(), a, b)
@@ -86,10 +112,10 @@ class Arithmetic(Numbers):
     def _sequence(kind: type[ast.operator], a: Value, b: Value) -> Value | None:
         """Tuples that are put together, or repeated."""
         if isinstance(a, Seq) and isinstance(b, Seq) and kind is ast.Add:
-            return Seq(a.items + b.items)
+            return dataclasses.replace(a, items=a.items + b.items)
         for items, times in ((a, b), (b, a)):
             if kind is ast.Mult and isinstance(items, Seq) and isinstance(times, Const) and isinstance(times.py, int):
-                return Seq(items.items * times.py)
+                return dataclasses.replace(items, items=items.items * times.py)
         return None
 
     def _shift(self, x: Number, by: Const, kind: type[ast.operator]) -> Number:
@@ -132,14 +158,13 @@ class Arithmetic(Numbers):
 
     def _floor_divide(self, x: Number, y: Number, nonneg: bool) -> Value:
         if x.dtype.is_float:
-            return self.unary_math("floor", self._apply("arith.divf", x, y))
+            return self._float_divide(x, y)[0]
         return self._apply("arith.divui" if nonneg else "arith.floordivsi", x, y, nonneg)
 
     def _modulo(self, x: Number, y: Number, nonneg: bool) -> Value:
         """Python's and NumPy's: the sign is the divisor's."""
         if x.dtype.is_float:
-            quotient = self.unary_math("floor", self._apply("arith.divf", x, y))
-            return self.subtract(x, self.multiply(quotient, y))
+            return self._float_divide(x, y)[1]
         if nonneg:
             return self._apply("arith.remui", x, y, True)
         rest = self._apply("arith.remsi", x, y)
@@ -152,17 +177,78 @@ class Arithmetic(Numbers):
         chosen = self.select(wrong, self.add(rest, y), rest)
         return dataclasses.replace(chosen, nonneg=y.nonneg) if isinstance(chosen, Scalar) else chosen
 
+    def _float_divide(self, x: Number, y: Number) -> tuple[Value, Value]:
+        """`//` and `%` of floats, as Python and NumPy define them."""
+        dtype = x.dtype
+        x, y = self.convert(x, F64), self.convert(y, F64)
+        rest = self._float_rest(x, y, _REST_STEPS.get(dtype, 6))
+        zero, below = Const(0.0), ast.Lt()
+        signs_differ = self.binary(ast.BitXor(), self.compare(below, rest, zero), self.compare(below, y, zero))
+        wrong = self.logical(True, self.compare(ast.NotEq(), rest, zero), signs_differ)
+        modulo = self.select(wrong, self.add(rest, y), rest)
+        modulo = self.select(self.compare(ast.Eq(), modulo, zero), self.binary_math("copysign", zero, y), modulo)
+        exact = self._divide(self.subtract(x, rest), y)
+        exact = self.select(wrong, self.subtract(exact, Const(1.0)), exact)
+        floor = self.unary_math("floor", exact)
+        rounded = self.compare(ast.Gt(), self.subtract(exact, floor), Const(0.5))
+        quotient = self.select(rounded, self.add(floor, Const(1.0)), floor)
+        ratio = self._divide(x, y)
+        none = self.compare(ast.Eq(), quotient, zero)
+        quotient = self.select(none, self.binary_math("copysign", zero, ratio), quotient)
+        quotient = self.select(self.compare(ast.Eq(), y, zero), ratio, quotient)
+        return self.convert(quotient, dtype), self.convert(modulo, dtype)
+
+    def _float_rest(self, x: Number, y: Number, steps: int) -> Number:
+        """What the division of two f64 leaves, with the sign of x, or y less than that where the quotient was rounded
+        up. Each step takes 52 bits off the quotient, and its fma is exact."""
+        rest: Number = x
+        for _ in range(steps):
+            quotient = self.unary_math("trunc", self._apply("arith.divf", rest, y))
+            n = self.number(self.negate(quotient))
+            rest = self.like(x, f"math.fma {n.name}, {y.name}, {rest.name} : {x.type}", x.dtype)  # type: ignore[union-attr]
+        return self.select(self.logical(True, self._is_finite(x), self._is_infinite(y)), x, rest)
+
+    def _is_infinite(self, x: Number) -> Value:
+        return self.compare(ast.Eq(), self.absolute(x), Const(math.inf))
+
+    def _is_finite(self, x: Number) -> Value:
+        return self.compare(ast.Lt(), self.absolute(x), Const(math.inf))
+
     def _power(self, a: Value, b: Value) -> Value:
-        if isinstance(b, Const) and isinstance(b.py, int) and 0 <= b.py <= 64:
-            return self._repeat(self.number(a), b.py)
-        if isinstance(b, Const) and b.py == 0.5:
-            return self.unary_math("sqrt", a)
-        if isinstance(b, Const) and b.py in (-0.5, -1):
-            return self.unary_math("rsqrt", a) if b.py == -0.5 else self._divide(Const(1.0), a)
-        x, y = self.both(a, b, "**")
+        base = self.number(a, "the left side of '**'")
+        exponent = b.py if isinstance(b, Const) else None
+        if isinstance(exponent, int) and 0 <= exponent <= 64:
+            return self._repeat(base, exponent)
+        if exponent in (0.5, -0.5):
+            return self.unary_math("sqrt" if exponent == 0.5 else "rsqrt", base)
+        if exponent == -1:
+            return self._divide(Const(1.0), base)
+        x, y = self.both(base, b, "**")
         if not x.dtype.is_float:
             self.fail("'**' of integers needs an exponent that is known, from 0 to 64", "convert to float first")
-        return self.binary_math("powf", x, y)
+        if isinstance(exponent, int | float) and exponent == int(exponent) and abs(exponent) <= 64:
+            power = self._repeat(x, abs(int(exponent)))
+            return power if exponent >= 0 else self._divide(Const(1.0), power)
+        if isinstance(base, Const) and base.py > 0:
+            return self.binary_math("powf", x, y)
+        dtype = x.dtype
+        if dtype.width < 16:  # f8 has no infinities
+            x, y = self.convert(x, F32), self.convert(y, F32)
+        return self.convert(self._signed_power(x, y), dtype)
+
+    def _signed_power(self, x: Number, y: Number) -> Number:
+        """C's pow: math.powf, which is exp(y * log(x)), knows numbers above 0 alone."""
+        zero, one, size = Const(0.0), Const(1.0), self.absolute(x)
+        trivial = self.logical(False, self.compare(ast.Eq(), size, one), self.compare(ast.Eq(), y, zero))
+        power: Value = self.select(trivial, one, self.binary_math("powf", size, y))
+        half = self.multiply(y, Const(0.5))
+        whole = self.compare(ast.Eq(), self.unary_math("floor", y), y)
+        odd = self.logical(True, whole, self.compare(ast.NotEq(), self.unary_math("floor", half), half))
+        below = self.compare(ast.Lt(), self.binary_math("copysign", one, x), zero)
+        power = self.select(self.logical(True, below, odd), self.negate(power), power)
+        undefined = self.logical(True, self.compare(ast.Lt(), x, zero), self.invert(whole))
+        undefined = self.logical(True, undefined, self._is_finite(x))
+        return self.select(undefined, Const(math.nan), power)
 
     def _repeat(self, base: Const | Number, exponent: int) -> Value:
         """Square and multiply."""
@@ -265,4 +351,9 @@ class Arithmetic(Numbers):
 
     def predicate(self, name: str, value: Value) -> Value:
         n = self._float(value, f"the argument of {name}")
-        return self.like(n, f"math.{name} {n.name} : {n.type}", BOOL)
+        if n.dtype is not F64:
+            return self.like(n, f"math.{name} {n.name} : {n.type}", BOOL)
+        # MLIR lowers these of f32 and less.
+        if name == "isnan":
+            return self.compare(ast.NotEq(), n, n)
+        return self._is_finite(n) if name == "isfinite" else self._is_infinite(n)

@@ -18,6 +18,7 @@ from .carried import (
     forget_returned,
     is_carried,
     is_defined,
+    label_of,
     leaf_text,
     parts,
     rebuild,
@@ -242,7 +243,7 @@ class Branches(Known):
                 + ("let a number such as -1 stand for None" if Const(None) in (a, b) else "use each in its own branch")
             )
         if not same_structure(a, b):
-            self.fail(f"'{name}' is {a.describe()} in one branch and {b.describe()} in the other")
+            self.fail(f"{label_of(name)} is {a.describe()} in one branch and {b.describe()} in the other")
         return [self._join(name, x, y) for x, y in zip(flatten(a), flatten(b), strict=True)]
 
     def _of_one_side(self, name: str, a: Value | None, b: Value | None) -> list[Leaf] | Undefined:
@@ -280,8 +281,8 @@ class Branches(Known):
         if self.guessing:
             return wider(x, y)
         self.fail(
-            f"'{name}' is {describe_leaf(x)} in one branch and {describe_leaf(y)} in the other: "
-            "a variable has one type",
+            f"{label_of(name)} is {describe_leaf(x)} in one branch and {describe_leaf(y)} in the other: "
+            + ("it has one type" if name == RESULT else "a variable has one type"),
             "convert one of them, as with f32(…) or .astype(f32), or use two variables",
         )
 

@@ -48,10 +48,17 @@ class Calls(Expressions):
         callee = self.expression(node.func)
         if isinstance(callee, Const):
             self._refuse_builtin(callee.py)
-        args = self.elements(node.args)
+        # What a function inlined is given is what it was before a later argument stores there.
+        kept = self.snapshot if self._is_inlined(callee) else lambda value: value
+        args = self.elements(node.args, kept)
         if any(k.arg is None for k in node.keywords):
             self.fail("** in a call cannot be compiled", "write the keywords out", node)
-        return self.call(callee, args, {str(k.arg): self.expression(k.value) for k in node.keywords})
+        return self.call(callee, args, {str(k.arg): kept(self.expression(k.value)) for k in node.keywords})
+
+    @staticmethod
+    def _is_inlined(callee: Value) -> bool:
+        function = _python_function(callee.py) if isinstance(callee, Const) else None
+        return isinstance(callee, Function) or isinstance(function, FunctionType) and not registry.function(function)
 
     def call(self, callee: Value, args: list[Value], keywords: dict[str, Value]) -> Value:
         if isinstance(callee, Method):

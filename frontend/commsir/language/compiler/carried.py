@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from ..dtypes import DType, promote
@@ -18,6 +19,11 @@ _FLAGS = (RETURN, BREAK, CONTINUE)
 
 # What a variable is where nothing that may follow reads it.
 NEVER_READ = Undefined("it has no value here")
+
+
+def label_of(name: str) -> str:
+    """What errors call a variable."""
+    return "what is returned" if name == RESULT else f"'{name}'"
 
 
 @dataclass
@@ -57,7 +63,7 @@ def flatten(value: Value) -> list[Value]:
 def rebuild(like: Value, leaves: list[Value]) -> Value:
     """`like` with its leaves replaced, in order; they are taken out of the list."""
     if isinstance(like, Seq):
-        return Seq(tuple(rebuild(item, leaves) for item in like.items))
+        return dataclasses.replace(like, items=tuple(rebuild(item, leaves) for item in like.items))
     return leaves.pop(0)
 
 

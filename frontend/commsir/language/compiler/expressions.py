@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import diagnostics
 from ..dtypes import BOOL, I64, INDEX
-from . import hints, registry
+from . import analysis, hints, registry
 from .scope import MISSING
 from .subscripts import Subscripts
 from .values import Const, Function, Memory, Method, Scalar, Seq, Tile, Undefined, Value, Window, whole_tile
@@ -68,10 +68,11 @@ class Expressions(Subscripts):
             self.captures[value.name] = value, made
         return self.captures[value.name][1]
 
-    def visit_Tuple(self, node: ast.Tuple | ast.List) -> Value:
+    def visit_Tuple(self, node: ast.Tuple) -> Value:
         return Seq(tuple(self.elements(node.elts, self.snapshot)))
 
-    visit_List = visit_Tuple
+    def visit_List(self, node: ast.List) -> Value:
+        return Seq(tuple(self.elements(node.elts, self.snapshot)), is_list=True)
 
     def elements(self, nodes: Sequence[ast.expr], kept: Callable[[Value], Value] = lambda value: value) -> list[Value]:
         """The values of a tuple or of arguments, each as it is `kept` before the next is computed; `*v` are several."""
@@ -89,8 +90,10 @@ class Expressions(Subscripts):
         return self.frame.variables[node.target.id]
 
     def visit_BinOp(self, node: ast.BinOp) -> Value:
-        a, b = self.expression(node.left), self.expression(node.right)
-        return self.binary(node.op, a, b)
+        a = self.expression(node.left)
+        if analysis.calls(node.right):  # which may store to what has been named
+            a = self.snapshot(a)
+        return self.binary(node.op, a, self.expression(node.right))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Value:
         if isinstance(node.op, ast.Not):

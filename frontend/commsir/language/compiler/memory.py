@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -73,6 +74,12 @@ class MemoryAccess(Teams):
         text = f"comms.check_bounds {quote(what)} {offset.name}, {count.name} in {limit.name}"
         self.emit(text)
 
+    def check_axis(self, base: Memory | Window, axis: int, start: Value, count: Value) -> None:
+        """Loads and stores check where memory ends; a subscript of a row has to stay in that row, too."""
+        if axis > 0 and not (isinstance(start, Const) and isinstance(count, Const)):
+            numbers = (self.index(v, "a subscript") for v in (start, count, self.extent(base, axis)))
+            self.check_bounds(f"dimension {axis} of {base.label}", *numbers)
+
     def at_offset(self, memory: Memory, offset: Value) -> str:
         return f"{memory.name}[{self.index(offset, 'the offset').name}]"
 
@@ -96,7 +103,7 @@ class MemoryAccess(Teams):
     def snapshot(self, value: Value) -> Value:
         """A value that stores which follow do not change: parts of arrays are loaded, if their length is known."""
         if isinstance(value, Seq):
-            return Seq(tuple(map(self.snapshot, value.items)))
+            return dataclasses.replace(value, items=tuple(map(self.snapshot, value.items)))
         return self.load_view(value) if isinstance(value, View) and not isinstance(value.count, Scalar) else value
 
     def _refuse_length(self, view: View, instead: str) -> NoReturn:
@@ -146,11 +153,6 @@ class MemoryAccess(Teams):
 
     def _store_element(self, memory: Memory, place: View, value: Scalar) -> None:
         # A block is many threads on a GPU, of which one stores a tile of one element.
-        for axis, index in enumerate(place.indices[1:], 1):
-            if not isinstance(index, Const):
-                what = f"dimension {axis} of {memory.label}"
-                limit = self.index(self.extent(memory, axis), "the limit")
-                self.check_bounds(what, self.index(index, "a subscript"), self.constant(1, INDEX), limit)
         self.store_tile(memory, self.offset(memory, place.indices), self.tile(value, 1))
 
     def store_tile(self, memory: Memory, offset: Value, tile: Tile, valid: Value | None = None) -> None:

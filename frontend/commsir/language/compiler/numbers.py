@@ -72,6 +72,12 @@ def literal(value: Any, dtype: DType) -> str:
     return f"0x{bits:0{dtype.width // 4}X}"
 
 
+def _instead_of_wrapping(value: int, bits: int) -> str:
+    if 0 <= value < 2**bits:
+        return f"integers are signed: convert what it meets to a wider type, or write {value - 2**bits} for its bits"
+    return ""
+
+
 def _instead_of_number(value: Value) -> str:
     if isinstance(value, Memory | Window):
         return f"load it first: {value.label}[:] or {value.label}.load(offset, length)"
@@ -99,10 +105,8 @@ class Numbers(Translation):
             bits = min(dtype.width, 64)
             if not isinstance(value, int):
                 self.fail(f"{value!r} is no integer", f"write int({value!r})" if math.isfinite(value) else "")
-            if not -(2 ** (bits - 1)) <= value < 2**bits:
-                self.fail(f"{value} does not fit {dtype.name}")
-            if value >= 2 ** (bits - 1):
-                value -= 2**bits
+            if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+                self.fail(f"{value} does not fit {dtype.name}", _instead_of_wrapping(value, bits))
         text = self.literal(value, dtype)
         hint = text if dtype is BOOL else (f"c{text}" if value >= 0 else f"cm{-value}") if dtype is INDEX else ""
         name = self.emitter.constant(text, dtype.mlir, self.place, hint)
@@ -212,7 +216,7 @@ class Numbers(Translation):
         if source is BOOL:
             return self.cast("arith.index_castui" if dtype is INDEX else "arith.extui", value, dtype, True)
         if INDEX in (source, dtype):
-            return self.cast("arith.index_cast", value, dtype, value.nonneg)
+            return self.cast("arith.index_cast", value, dtype, value.nonneg and dtype.width >= 64)
         op = "arith.extsi" if dtype.width > source.width else "arith.trunci"
         return self.cast(op, value, dtype, value.nonneg and op == "arith.extsi")
 

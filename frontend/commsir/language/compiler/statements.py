@@ -13,6 +13,7 @@ from . import analysis, registry
 from .calls import Calls
 from .carried import CONTINUE, RESULT, RETURN
 from .emitter import Line, quote
+from .numbers import SYMBOLS
 from .values import Channel, Const, Memory, Scalar, Seq, Team, Tile, Token, Undefined, Value, View
 
 
@@ -76,6 +77,9 @@ class Statements(Calls):
     def visit_AugAssign(self, s: ast.AugAssign) -> None:
         if isinstance(s.target, ast.Name):
             old = self.expression(ast.copy_location(ast.Name(s.target.id, ast.Load()), s.target))
+            if isinstance(old, Seq) and old.is_list:
+                longer = f"{s.target.id} = {s.target.id} {SYMBOLS[type(s.op)]} …"
+                self.fail("lists do not change in a kernel", f"make a new one: {longer}", s)
             self.assign(s.target, self.binary(s.op, old, self.expression(s.value)))
         elif isinstance(s.target, ast.Subscript):
             place = self._stored_to(s.target)
@@ -100,7 +104,10 @@ class Statements(Calls):
             self.fail("attributes cannot be assigned to", "use a variable", target)
 
     def _stored_to(self, target: ast.Subscript) -> View:
-        place = self.subscript(self.expression(target.value), target.slice, target)
+        base = self.expression(target.value)
+        if isinstance(base, Seq):
+            self.fail(f"{base.describe()} does not change in a kernel", "store in an array, or make a new one", target)
+        place = self.subscript(base, target.slice, target)
         if not isinstance(place, View):
             self.fail(f"{place.describe()} cannot be assigned to", "only elements of memory can", target)
         return place

@@ -82,6 +82,7 @@ class Subscripts(ForLoops):
             return View(base, self.offset(base, indices), self.stride(base, len(keys) - 1))
         indices = tuple(self._one(base, axis, k) for axis, k in enumerate(keys[:-1]))
         start, count = self._slice(base, len(keys) - 1, last)
+        self.check_axis(base, len(keys) - 1, start, count)
         count = self.multiply(count, self.stride(base, len(keys) - 1))
         return View(base, self.offset(base, (*indices, start)), count)
 
@@ -97,7 +98,9 @@ class Subscripts(ForLoops):
                 )
             index = self.scalar(index)
         if not isinstance(index, Const):
-            return self.index(index, "a subscript")
+            place = self.index(index, "a subscript")
+            self.check_axis(base, axis, place, Const(1))
+            return place
         if not isinstance(index.py, int):
             self.fail(f"a subscript is {index.describe()}, not an integer", "convert it: int(…)", key)
         size = self.extent(base, axis)

@@ -199,9 +199,10 @@ class Seq(Value):
     """A tuple, or a list that is known element by element."""
 
     items: tuple[Value, ...]
+    is_list: bool = field(default=False, compare=False)
 
     def describe(self) -> str:
-        return f"a tuple of {len(self.items)}"
+        return f"a {'list' if self.is_list else 'tuple'} of {len(self.items)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from .branches import Thunk
 from .carried import BREAK, RETURN, Carried, Leaf, leaf_text, parts
 from .carrying import Carrying, Loop
 from .emitter import Line
-from .values import Const, Memory, Tile, Value
+from .values import Const, Memory, Tile, Value, Window
 
 # A leaf that the loop carries: its type, and the memory that it lies in if it is a tile.
 Kept = tuple[Leaf, Memory | None]
@@ -40,11 +40,30 @@ class WhileLoops(Carrying):
     def while_loop(self, node: ast.While) -> None:
         if isinstance(node.test, ast.Constant) and not node.test.value:
             return self.block(node.orelse)
+        if self._only_waits(node):
+            self.fail(
+                "this loop waits for memory to change, which no memory model promises it to see",
+                "wait for a signal: wait_signal(s[i], ge=1), which loads and stores are ordered by",
+                node,
+            )
         self.general_loop(node, Rounds(lambda: self.test(node.test)))
         if isinstance(node.test, ast.Constant) and not analysis.leaves_loop(node.body, ast.Break):
             # `while True` without `break`: nothing follows it.
             self.frame.variables[RETURN] = Const(True)
         return None
+
+    def _only_waits(self, node: ast.While) -> bool:
+        """Whether the loop does nothing but test memory that others may change."""
+        tests = _tests_alone(node)
+        if not tests or any(
+            isinstance(n, ast.Call) and isinstance(n.func, ast.Name) for t in tests for n in ast.walk(t)
+        ):
+            return False
+        if analysis.assigned(tests) & set().union(*map(analysis.reads, tests)):
+            return False
+        subscripts = [n for test in tests for n in ast.walk(test) if isinstance(n, ast.Subscript)]
+        bases = {name for n in subscripts for name in analysis.reads(n.value)}
+        return any(isinstance(self.frame.find(name), Memory | Window) for name in bases)
 
     def general_loop(self, node: Loop, rounds: Rounds) -> None:
         flag = f"{BREAK}{len(self.frame.loops)}"
@@ -166,6 +185,25 @@ class WhileLoops(Carrying):
             else:
                 self._put(memory, name, leaf)
         self.emit_yield(typed)
+
+
+def _tests_alone(node: ast.While) -> list[ast.expr]:
+    """The conditions of a loop whose body has nothing but conditions to leave it; else none."""
+
+    def is_idle(statement: ast.stmt) -> bool:
+        if isinstance(statement, ast.Expr):
+            return isinstance(statement.value, ast.Constant)
+        return isinstance(statement, ast.Pass | ast.Continue)
+
+    tests = [node.test]
+    for statement in node.body:
+        if isinstance(statement, ast.If) and all(
+            is_idle(s) or isinstance(s, ast.Break) for s in [*statement.body, *statement.orelse]
+        ):
+            tests.append(statement.test)
+        elif not is_idle(statement):
+            return []
+    return tests
 
 
 def _while_text(given: list[str], inits: list[str], leaves: list[Leaf]) -> str:

@@ -274,6 +274,53 @@ def overflows(rank: int, size: int, dtype: torch.dtype) -> list[Said]:
     return _said()
 
 
+def used_in_another_order(rank: int, size: int) -> list[Said]:
+    """Collectives begin in one order on all ranks; what a rank does with their results decides nothing."""
+
+    def function(x: Any, y: Any, w: Any) -> Any:
+        a = funcol.all_reduce(x, "sum", dist.group.WORLD) * 2
+        b = funcol.all_reduce(y, "sum", dist.group.WORLD) * 2
+        first, second = (a, b) if rank == 0 else (b, a)
+        return first @ w, (second @ w).sum()
+
+    x, y, w = torch.ones(8, 8), torch.full((8, 8), 100.0), torch.eye(8)
+    given = [one.to(DEVICE) for one in (x, y, w)]
+    _compare(function(*given), _compiled(function, leaves=True)(*given), 0)
+    return _said()
+
+
+def each_needs_the_other(rank: int, size: int) -> list[Said]:
+    """Of two regions that read each other's products one has to end before."""
+
+    def function(x: Any, y: Any, w: Any) -> Any:
+        a = funcol.all_reduce(x, "sum", dist.group.WORLD)
+        b = funcol.all_reduce(y, "sum", dist.group.WORLD)
+        c, e = a.relu(), b.relu()
+        return c * (e @ w), e * (c @ w)
+
+    x, y = (_tensor(rank, 8, 8, dtype=torch.float32, seed=seed) for seed in (1, 2))
+    w = _tensor(0, 8, 8, dtype=torch.float32)
+    _compare(function(x, y, w), _compiled(function, leaves=True)(x, y, w), 2e-5)
+    return _said()
+
+
+def ops_keep_their_order(rank: int, size: int) -> None:
+    """And none is left out: other ranks wait for it, though this one reads no result."""
+    import commsir.torch.ops as ops
+
+    def function(x: Any, y: Any, w: Any) -> Any:
+        a, b, unread = ops.all_reduce(x), ops.all_reduce(y), ops.all_reduce(x + y)
+        first, second = (a, b) if rank == 0 else (b, a)
+        return first @ w, (second @ w).sum() + (unread.sum() if rank == 1 else 0)
+
+    given = [one.to(DEVICE) for one in (torch.ones(8, 8), torch.full((8, 8), 100.0), torch.eye(8))]
+    for backend in ("aot_eager", "inductor"):
+        torch._dynamo.reset()
+        options: Any = {"fallback_by_default": DEVICE == "cpu"} if backend == "inductor" else None
+        compiled: Any = torch.compile(function, fullgraph=True, backend=backend, options=options)
+        _compare(function(*given), compiled(*given), 0)
+
+
 def traced(rank: int, size: int) -> None:
     """The ops themselves go through torch.compile without a graph break, with derivatives."""
     import commsir.torch.ops as ops

@@ -104,6 +104,12 @@ def gradients(rank: int, size: int) -> None:
     _differentiate((ops.broadcast(x, root) * weights[rank]).sum())
     torch.testing.assert_close(x.grad, sum(weights) if rank == root else torch.zeros_like(x))
 
+    # Again, through the derivative: every rank is in the second one's collective.
+    scaled = weights[rank].clone().requires_grad_()
+    (first,) = torch.autograd.grad((ops.broadcast(x, root) * scaled).sum(), x, create_graph=True)
+    _differentiate((first * first).sum())
+    torch.testing.assert_close(scaled.grad, 2 * sum(weights))
+
     x.grad = None
     _differentiate((ops.all_reduce(x, "avg") * weights[rank]).sum())
     torch.testing.assert_close(x.grad, sum(weights) / size)
@@ -269,6 +275,11 @@ def wrong_operands(rank: int, size: int) -> None:
         ("argument 0 has 32 elements", [weight[:32].view(1, 32)], [out]),
     ]:
         _fails(says, partial(call, args, outs))
+    memory = torch.zeros(5, 64, device=DEVICE)
+    row = text.replace("%w: tensor<64xf32>", "%w: tensor<64xf32>").replace("yield %s", "yield %w")
+    with_rows = partial(op.out, "all_reduce", x, [memory[:4]], "sum", row, False, dist.group.WORLD.group_name)
+    _fails("an output overlaps an argument", partial(with_rows, outs=[memory[1:]]))
+    _fails("3 rows cannot be shared out", partial(ops.all_to_all, torch.ones(3, 2, device=DEVICE)))
     for says, args, outs in [
         ("an argument is on", [weight], [out.to("meta")]),
         ("an output is on", [weight.to("meta")], [out]),

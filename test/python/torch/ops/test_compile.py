@@ -75,6 +75,20 @@ def test_casts_overflow(pair: World, dtype: torch.dtype) -> None:
     assert fused and not because
 
 
+def test_results_used_in_another_order_on_each_rank(pair: World) -> None:
+    for said in pair.run(compile_checks.used_in_another_order, "gloo"):
+        assert len(said) == 2 and all(fused for fused, _ in said), said
+
+
+def test_regions_that_need_each_other(pair: World) -> None:
+    said = pair.run(compile_checks.each_needs_the_other, "gloo")[0]
+    assert any(fused for fused, _ in said)
+
+
+def test_calls_keep_their_order(pair: World) -> None:
+    pair.run(compile_checks.ops_keep_their_order, "gloo")
+
+
 def test_traced(pair: World) -> None:
     pair.run(compile_checks.traced, "gloo")
 
