@@ -37,6 +37,10 @@ static constexpr int64_t maxOps = 4096;
 
 /// Iterations of a loop with constant bounds, if they are few.
 static std::optional<int64_t> getFewIterations(scf::ForOp loop, int64_t limit) {
+  // What follows, and scf's own unrolling, count in 64 bits.
+  Type type = loop.getInductionVar().getType();
+  if (!type.isIndex() && type.getIntOrFloatBitWidth() > 64)
+    return std::nullopt;
   std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound());
   std::optional<int64_t> last = getConstantIntValue(loop.getUpperBound());
   std::optional<int64_t> step = getConstantIntValue(loop.getStep());
@@ -153,6 +157,8 @@ struct TileTurns {
 } // namespace
 
 static std::optional<TileTurns> getTileTurns(scf::ForOp loop, int64_t blocks) {
+  if (!loop.getInductionVar().getType().isIndex())
+    return std::nullopt;
   std::optional<int64_t> first = getGreatest(loop.getLowerBound(), blocks),
                          end = evaluate(loop.getUpperBound(), blocks),
                          step = evaluate(loop.getStep(), blocks);

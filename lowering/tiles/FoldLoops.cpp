@@ -42,6 +42,9 @@ static bool isFoldLoop(scf::ForOp loop) {
 
 /// Iterations of a loop with constant bounds and a positive step.
 static std::optional<int64_t> getIterations(scf::ForOp loop) {
+  Type type = loop.getInductionVar().getType();
+  if (!type.isIndex() && type.getIntOrFloatBitWidth() > 64)
+    return std::nullopt;
   std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound());
   std::optional<int64_t> last = getConstantIntValue(loop.getUpperBound());
   std::optional<int64_t> step = getConstantIntValue(loop.getStep());

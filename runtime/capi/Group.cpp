@@ -8,6 +8,7 @@
 #include "runtime/capi/Group.h"
 #include "runtime/group/Error.h"
 
+#include "runtime/Json.h"
 #include <cstdlib>
 #include <memory>
 
@@ -451,7 +452,7 @@ commsir_status commsir_group_fused(commsir_group *group,
 /// Reads the options of a kernel; false, with `bad` set, when they are wrong.
 static bool readOptions(llvm::StringRef text, group::KernelRequest &request,
                         std::string &bad) {
-  auto value = llvm::json::parse(text);
+  auto value = readJson(text);
   if (!value) {
     bad = llvm::toString(value.takeError());
     return false;

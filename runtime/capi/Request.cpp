@@ -7,6 +7,7 @@
 
 #include "runtime/capi/Request.h"
 
+#include "runtime/Json.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -257,7 +258,7 @@ static llvm::Error checkTogether(const driver::Options &options) {
 }
 
 llvm::Error capi::parseRequest(llvm::StringRef json, Request &request) {
-  auto parsed = llvm::json::parse(json);
+  auto parsed = readJson(json);
   if (!parsed)
     return bad("the request is no JSON: " + llvm::toString(parsed.takeError()));
   const llvm::json::Object *fields = parsed->getAsObject();

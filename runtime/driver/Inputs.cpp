@@ -169,14 +169,17 @@ static llvm::Error fillNumber(const Argument &argument, llvm::StringRef text,
   auto misfit = [&] {
     return wrong("does not fit the " + argument.describe());
   };
+  auto fillInteger = [&](int64_t integer) {
+    for (size_t i = 0; i < memory.size(); i += elementBytes(element))
+      std::memcpy(memory.data() + i, &integer, elementBytes(element));
+    return llvm::Error::success();
+  };
   // Through int64, as double has not all of its values.
   int64_t integer;
   if (!isFloat(element) && !text.getAsInteger(10, integer)) {
     if (elementBytes(element) < 8 && !fitsInteger(element, double(integer)))
       return misfit();
-    for (size_t i = 0; i < memory.size(); i += elementBytes(element))
-      std::memcpy(memory.data() + i, &integer, elementBytes(element));
-    return llvm::Error::success();
+    return fillInteger(integer);
   }
   double number = 0;
   if (text.getAsDouble(number))
@@ -190,6 +193,9 @@ static llvm::Error fillNumber(const Argument &argument, llvm::StringRef text,
   if (!isFloat(element) && number != std::nearbyint(number))
     return wrong("not a whole number, but the argument is a " +
                  argument.describe());
+  // 3e9 is 3000000000: of 32 bits, those of a number without a sign.
+  if (!isFloat(element))
+    return fillInteger(int64_t(number));
   fillBy(element, memory, [&](size_t) { return number; });
   return llvm::Error::success();
 }

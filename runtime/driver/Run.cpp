@@ -23,6 +23,7 @@
 #include "runtime/driver/cuda/RankProcess.h"
 #endif
 
+#include <cstdio>
 #include <cstdlib>
 
 using namespace commsir;
@@ -116,22 +117,48 @@ static int runLine(llvm::StringRef line) {
   return runSession(*options);
 }
 
-static int runBatch(llvm::StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
-  if (!buffer) {
-    llvm::errs() << "comms-run: error: cannot read the batch '" << path
-                 << "': " << buffer.getError().message() << "\n";
-    return ExitUsage;
+/// Calls `run` for each line that says something, as it comes: who writes lines
+/// may wait for the answer to one before the next.
+static llvm::Error forEachLine(llvm::StringRef path,
+                               llvm::function_ref<bool(llvm::StringRef)> run) {
+  auto isWanted = [](llvm::StringRef line) {
+    return !line.trim().empty() && !line.starts_with("#");
+  };
+  if (path == "-") {
+    char *text = nullptr;
+    size_t room = 0;
+    for (ssize_t size; (size = getline(&text, &room, stdin)) >= 0;) {
+      llvm::StringRef line = llvm::StringRef(text, size_t(size)).rtrim("\r\n");
+      if (isWanted(line) && !run(line))
+        break;
+    }
+    std::free(text);
+    return llvm::Error::success();
   }
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return llvm::errorCodeToError(buffer.getError());
+  for (llvm::line_iterator line(**buffer, /*SkipBlanks=*/true, '#');
+       !line.is_at_eof(); ++line)
+    if (!run(*line))
+      break;
+  return llvm::Error::success();
+}
+
+static int runBatch(llvm::StringRef path) {
   if (!mayShareMachine())
     keepMachineOpen();
   int code = ExitOk;
-  for (llvm::line_iterator line(**buffer, /*SkipBlanks=*/true, '#');
-       !line.is_at_eof() && !mustLeaveAtOnce(); ++line) {
-    int status = runLine(*line);
+  llvm::Error error = forEachLine(path, [&](llvm::StringRef line) {
+    int status = runLine(line);
     code = code ? code : status;
-  }
-  return code;
+    return !mustLeaveAtOnce();
+  });
+  if (!error)
+    return code;
+  llvm::errs() << "comms-run: error: cannot read the batch '" << path
+               << "': " << llvm::toString(std::move(error)) << "\n";
+  return ExitUsage;
 }
 
 int commsir::driver::runMain(int argc, char **argv) {

@@ -459,6 +459,7 @@ std::string CpuGroup::describeRank(const Party &party, int64_t member) const {
 /// Members that take another step than this rank, with both sides' texts.
 std::string CpuGroup::findDisagreement(const Party &party) const {
   std::string text;
+  const Step *own = findStep(party.ownPlace(), party.step);
   for (int64_t member = 0; member < party.size(); ++member) {
     const Step *step = findStep(party.places[member], party.step);
     if (!step || step->digest.load(std::memory_order_relaxed) == party.digest)
@@ -468,11 +469,13 @@ std::string CpuGroup::findDisagreement(const Party &party) const {
     // next step over this one meanwhile.
     std::atomic_thread_fence(std::memory_order_acquire);
     if (step->number.load(std::memory_order_relaxed) == party.step)
-      text += "\n  rank " + number(party.members[member]) + ": " + said;
+      text += "\n  rank " + number(party.members[member]) + ": " + said +
+              (own && said == own->text
+                   ? ", with other arithmetic, source or options"
+                   : "");
   }
   if (text.empty())
     return text;
-  const Step *own = findStep(party.ownPlace(), party.step);
   return "ranks disagree in step " + number(static_cast<int64_t>(party.step)) +
          " of group '" + settings.name + "'\n  rank " + number(settings.rank) +
          ": " + (own ? own->text : "") + text +

@@ -7,6 +7,7 @@
 
 #include "runtime/tune/Report.h"
 
+#include "runtime/Json.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -440,7 +441,7 @@ static bool readEntries(const json::Value *value, std::vector<Entry> &entries,
 
 llvm::Expected<Report> commsir::tune::parseJson(llvm::StringRef text,
                                                 llvm::StringRef name) {
-  llvm::Expected<json::Value> value = json::parse(text);
+  llvm::Expected<json::Value> value = readJson(text);
   if (!value)
     return bad("'" + name +
                "' is not JSON: " + llvm::toString(value.takeError()));

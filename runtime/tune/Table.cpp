@@ -7,6 +7,7 @@
 
 #include "runtime/tune/Table.h"
 
+#include "runtime/Json.h"
 #include "runtime/tune/ChannelMemory.h"
 #include "runtime/tune/Model.h"
 #include "runtime/tune/Report.h"
@@ -45,7 +46,7 @@ public:
   explicit Reader(llvm::StringRef name) : name(name) {}
 
   llvm::Expected<Table> read(llvm::StringRef text) {
-    llvm::Expected<json::Value> root = json::parse(text);
+    llvm::Expected<json::Value> root = readJson(text);
     if (!root)
       return bad("'" + name +
                  "' is not JSON: " + llvm::toString(root.takeError()));

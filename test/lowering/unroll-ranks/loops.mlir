@@ -84,3 +84,22 @@ comms.kernel @fills(%w: !comms.window<1024xf32>, %y: memref<64xf32>, %a: index, 
   comms.tile_store %v, %y[%c0] : tensor<64xf32>, memref<64xf32>
   comms.return
 }
+
+// -----
+
+// Loops that count in more than 64 bits are not counted in 64: this one would have none, or no end.
+// CHECK-LABEL: comms.kernel @wide
+// CHECK:         scf.for
+comms.kernel @wide(%y: memref<8xi32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant dense<1> : tensor<8xi32>
+  %a = arith.constant 0 : i128
+  %b = arith.constant 18446744073709551620 : i128
+  %s = arith.constant 1 : i128
+  scf.for %i = %a to %b step %s : i128 {
+    %t = comms.tile_load %y[%c0] : memref<8xi32> -> tensor<8xi32>
+    %u = arith.addi %t, %one : tensor<8xi32>
+    comms.tile_store %u, %y[%c0] : tensor<8xi32>, memref<8xi32>
+  }
+  comms.return
+}

@@ -216,6 +216,11 @@ def disagreeing(rank: int, size: int) -> None:
             total = torch.ops.commsir.all_reduce(torch.ones(5, device=DEVICE), "sum", group)
             assert torch.equal(total, torch.full_like(total, float(size)))
     _fails("all_reduce sum of 6 f32", lambda: ops.all_reduce(torch.ones(7 if odd else 6, device=DEVICE)))
+    # Where both sides would read the same, it says so.
+    text = "(%s: tensor<8xf32>) {\n  %y = arith.{op}f %s, %s : tensor<8xf32>\n  comms.yield %y : tensor<8xf32>\n}"
+    text, x = text.replace("{op}", "mul" if odd else "add"), torch.ones(2, 8, device=DEVICE)
+    differ = "other arithmetic, source or options" if DEVICE == "cpu" else "another source"
+    _fails(differ, lambda: ops.fused_collective("all_reduce", x, [], text, [(torch.float32, 8)]))
 
 
 def wrong_results(rank: int, size: int) -> None:
