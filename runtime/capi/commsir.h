@@ -241,7 +241,8 @@ COMMSIR_API commsir_status commsir_p2p_create(const char *name, int64_t rank,
  * COMMSIR_DEADLOCK: the store has been asked, and does not answer for seconds;
  * it has to stay until the process ends. */
 COMMSIR_API commsir_status commsir_p2p_destroy(commsir_p2p *);
-/* Ends all transfers, also on the other side. */
+/* Ends all transfers, also on the other side of those whose ranks have met;
+ * others wait for their timeout. */
 COMMSIR_API commsir_status commsir_p2p_abort(commsir_p2p *, const char *reason);
 /* The same in an orderly way, as at the end of a program; COMMSIR_DEADLOCK as
  * of commsir_p2p_destroy. */
