@@ -598,12 +598,14 @@ llvm::Expected<std::string> commsir::group::writeFused(const FusedCall &call,
     consume += "  }\n";
   std::string extra =
       names[0].empty() ? "" : " args(" + names[0] + " : " + types[0] + ")";
-  return llvm::formatv("comms.kernel @{0}(%x: {1}{2}) {{\n"
+  // One row may be the part of one rank; of several it would be cut.
+  const char *known = ranks == 1 ? " attributes {ranks = 1 : i64}" : "";
+  return llvm::formatv("comms.kernel @{0}(%x: {1}{2}){8} {{\n"
                        "  %team = comms.team world\n"
                        "  comms.{0} {3}%team ins(%x : {1}) outs({4} : {5}){6}\n"
                        "{7}  comms.return\n}\n",
                        call.op, input, parameters,
                        call.reduction.empty() ? "" : call.reduction + " ",
-                       names[1], types[1], extra, consume)
+                       names[1], types[1], extra, consume, known)
       .str();
 }

@@ -124,6 +124,12 @@ def check_compile(rank: int, size: int, failed: list[str]) -> None:
         attempt(f"compile casts to {dtype}", partial(compile_checks.overflows, rank, size, dtype), failed)
     for shape in ((0, 16), (4, 0), (4, 1)):
         attempt(f"compile {shape}", partial(compile_checks.without_elements, rank, size, shape), failed)
+    for ordered in (
+        compile_checks.used_in_another_order,
+        compile_checks.each_needs_the_other,
+        compile_checks.ops_keep_their_order,
+    ):
+        attempt(f"compile {ordered.__name__}", partial(ordered, rank, size), failed)
     counts = attempt("profile", lambda: compile_checks.kernels(rank, size), failed)
     say("       ops and kernels of one call:", {k: v for k, v in (counts or {}).items() if v and "cuda" not in k})
 

@@ -508,6 +508,26 @@ TEST(GroupTest, RanksThatDisagreedOnArithmeticGoOn) {
   });
 }
 
+TEST(GroupTest, OneRankKeepsItsOneRow) {
+  runRanks(1, [](Member &member) {
+    group::Collectives collectives(*member.group);
+    std::vector<float> x = {1, 2, 3, 4}, y(1);
+    group::FusedCall call;
+    call.op = "reduce_scatter";
+    call.reduction = "sum";
+    call.elementType = "f32";
+    call.rows = 1;
+    call.columns = 4;
+    call.input = {x.data(), 4};
+    call.outputs = {{{y.data(), 1}, "f32", /*perRow=*/true, 1}};
+    call.consume = "(%s: tensor<4xf32>) { %t = comms.row_reduce sum %s : "
+                   "tensor<4xf32> -> tensor<1xf32> comms.yield %t : "
+                   "tensor<1xf32> }";
+    member.good(collectives.run(call, nullptr));
+    EXPECT_EQ(y[0], 10);
+  });
+}
+
 TEST(GroupTest, WhatIsNoStepIsToldOfADisagreementOrNeedNotKnow) {
   runRanks(2, [&](Member &member) {
     group::Collectives collectives(*member.group);

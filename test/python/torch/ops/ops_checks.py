@@ -284,7 +284,7 @@ def wrong_operands(rank: int, size: int) -> None:
     row = text.replace("%w: tensor<64xf32>", "%w: tensor<64xf32>").replace("yield %s", "yield %w")
     with_rows = partial(op.out, "all_reduce", x, [memory[:4]], "sum", row, False, dist.group.WORLD.group_name)
     _fails("an output overlaps an argument", partial(with_rows, outs=[memory[1:]]))
-    _fails("3 rows cannot be shared out", partial(ops.all_to_all, torch.ones(3, 2, device=DEVICE)))
+    _fails("rows cannot be shared out", partial(ops.all_to_all, torch.ones(size + 1, 2, device=DEVICE)))
     for says, args, outs in [
         ("an argument is on", [weight], [out.to("meta")]),
         ("an output is on", [weight.to("meta")], [out]),
