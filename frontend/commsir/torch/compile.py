@@ -133,8 +133,11 @@ _COMMUNICATION = ("_c10d_functional", "_c10d_functional_autograd", "c10d", "comm
 
 def _keeps_its_place(node: Node) -> bool:
     """Whether it begins what other ranks wait for, or does more than give a value."""
-    namespace = getattr(node.target, "namespace", "")
-    return node.op == "call_function" and (namespace in _COMMUNICATION or node.is_impure())
+    if node.op != "call_function":
+        return False
+    # Calls of ours in the program are effects.
+    effect = node.target is torch.ops.higher_order.with_effects
+    return effect or getattr(node.target, "namespace", "") in _COMMUNICATION or node.is_impure()
 
 
 class _Before:
