@@ -413,6 +413,8 @@ def _lower() -> None:
 
 def _keep_order(graph: Any, operations: list[Any]) -> None:
     """The scheduler, too, keeps the order of what ranks meet in: as it does for operations with effects."""
+    if not hasattr(graph, "effectful_ops") or not hasattr(graph, "additional_star_deps"):
+        return  # another torch
     effect = torch._library.effects.EffectType.ORDERED
     last = graph.effectful_ops.get(effect)
     for operation in operations:

@@ -338,9 +338,11 @@ for _name, _fake in _FAKES.items():
     _LIBRARY.register_fake(f"commsir::{_name}.out", _fake_out(_fake))
 _LIBRARY.register_fake("commsir::fused_collective", _fake_fused_collective)
 _LIBRARY.register_fake("commsir::fused_collective.out", _fake_fused_collective_out)
-for _name in (*_FAKES, "fused_collective"):
-    # Compiled code keeps the order of calls, and those whose results nobody reads: other ranks wait for them.
-    _LIBRARY._register_effectful_op(f"commsir::{_name}", torch._library.effects.EffectType.ORDERED)
+#: By which compiled code keeps the order of calls, and those whose results nobody reads: other ranks wait for them.
+#: It is torch's own, and not public yet: None where a torch has no such thing.
+_ordered: Any = getattr(getattr(torch._library, "effects", None), "EffectType", None)
+for _name in (*_FAKES, "fused_collective") if hasattr(_LIBRARY, "_register_effectful_op") and _ordered else ():
+    _LIBRARY._register_effectful_op(f"commsir::{_name}", _ordered.ORDERED)
 
 
 def _linear(name: str, op: str) -> None:
