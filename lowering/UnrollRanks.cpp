@@ -14,6 +14,7 @@
 
 #include "lowering/Accesses.h"
 #include "lowering/Passes.h"
+#include "lowering/tiles/FoldLoops.h"
 #include "lowering/tiles/Stage.h"
 #include "lowering/tiles/ThreadOrder.h"
 
@@ -37,21 +38,8 @@ static constexpr int64_t maxOps = 4096;
 
 /// Iterations of a loop with constant bounds, if they are few.
 static std::optional<int64_t> getFewIterations(scf::ForOp loop, int64_t limit) {
-  // What follows, and scf's own unrolling, count in 64 bits.
-  Type type = loop.getInductionVar().getType();
-  if (!type.isIndex() && type.getIntOrFloatBitWidth() > 64)
-    return std::nullopt;
-  std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound());
-  std::optional<int64_t> last = getConstantIntValue(loop.getUpperBound());
-  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
-  int64_t span;
-  if (!first || !last || !step || *step < 1 ||
-      __builtin_sub_overflow(*last, *first, &span))
-    return std::nullopt;
-  int64_t iterations = span <= 0 ? 0 : (span - 1) / *step + 1;
-  if (iterations > limit)
-    return std::nullopt;
-  return iterations;
+  std::optional<int64_t> iterations = tiles::getIterations(loop);
+  return iterations && *iterations <= limit ? iterations : std::nullopt;
 }
 
 static int64_t countOps(Operation *op) {

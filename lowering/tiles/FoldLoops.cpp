@@ -40,8 +40,7 @@ static bool isFoldLoop(scf::ForOp loop) {
   return true;
 }
 
-/// Iterations of a loop with constant bounds and a positive step.
-static std::optional<int64_t> getIterations(scf::ForOp loop) {
+std::optional<int64_t> tiles::getIterations(scf::ForOp loop) {
   Type type = loop.getInductionVar().getType();
   if (!type.isIndex() && type.getIntOrFloatBitWidth() > 64)
     return std::nullopt;

@@ -10,7 +10,17 @@
 
 #include "dialect/Comms.h"
 
+#include <optional>
+
+namespace mlir::scf {
+class ForOp;
+} // namespace mlir::scf
+
 namespace mlir::comms::tiles {
+
+/// Iterations of a loop with constant bounds and a positive step, which counts
+/// in at most 64 bits, as scf's own unrolling does.
+std::optional<int64_t> getIterations(scf::ForOp loop);
 
 /// Unrolls the loops over peers that carry a tile and hold nothing but loads
 /// and elementwise arithmetic: completely up to kMaxFold iterations, else
