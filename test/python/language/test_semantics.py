@@ -202,6 +202,17 @@ def test_floats_divide_as_numpys(load: Load) -> None:
     np.testing.assert_allclose(got["p"][0][special], np.power(x, d)[special], rtol=2e-5, atol=1e-37)
 
 
+def test_exponents_that_are_no_numbers(load: Load) -> None:
+    module = load(
+        "@kernel\ndef k(x: f32[Array, 4], y: f32[Array, 4], z: f32[Array, 4]):\n"
+        "    y[:], z[:] = x[:] ** np.inf, x[:] ** np.nan\n"
+    )
+    x = np.array([0.5, 2, 1, -1], np.float32)
+    got = module.k.simulate(1, {"x": x})
+    np.testing.assert_array_equal(got["y"][0], np.power(x, np.float32(np.inf)))
+    np.testing.assert_array_equal(got["z"][0], np.power(x, np.float32(np.nan)))
+
+
 def test_numbers_that_wrap_are_divided_with_their_sign(load: Load) -> None:
     module = load(
         "@kernel\ndef k(y: i64[Array, 6]):\n    h = i32((rank() + 1) * 3000000000)\n    y[0], y[1] = h % 10, h // 10\n"

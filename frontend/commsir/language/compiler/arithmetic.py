@@ -226,7 +226,7 @@ class Arithmetic(Numbers):
         x, y = self.both(base, b, "**")
         if not x.dtype.is_float:
             self.fail("'**' of integers needs an exponent that is known, from 0 to 64", "convert to float first")
-        if isinstance(exponent, int | float) and exponent == int(exponent) and abs(exponent) <= 64:
+        if isinstance(exponent, int | float) and abs(exponent) <= 64 and exponent == int(exponent):
             power = self._repeat(x, abs(int(exponent)))
             return power if exponent >= 0 else self._divide(Const(1.0), power)
         if isinstance(base, Const) and base.py > 0:
