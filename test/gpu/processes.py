@@ -93,7 +93,8 @@ class Cases:
             self.scenario("mismatch-replay", ranks, 0, 90)
             self.scenario("stragglers", ranks, 2000 if self.full else 100, 120)
             self.scenario("pauses", ranks, 500 if self.full else 20, 400)
-            self.scenario("order", ranks, 1000 if self.full else 50, 120)
+            if not self.shares:  # It runs beside NCCL.
+                self.scenario("order", ranks, 1000 if self.full else 50, 120)
             # A turn on a GPU takes milliseconds.
             many = 1_000_000 if self.full else 20_000
             self.scenario("many", ranks, many // 50 if self.shares else many, 400)

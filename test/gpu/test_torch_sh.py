@@ -24,13 +24,20 @@ FINDS = 'import importlib.metadata as m; print([e.load() for e in m.entry_points
 
 
 def torch_sh(
-    folder: pathlib.Path, count: str = "echo 4", found: int = 0, parts: str = "", libraries: tuple[str, ...] = ()
+    folder: pathlib.Path,
+    count: str = "echo 4",
+    found: int = 0,
+    parts: str = "",
+    libraries: tuple[str, ...] = (),
+    **variables: str,
 ) -> tuple[int, str]:
     python = folder / "python"
     python.write_text(PRETENDS.format(count=count, found=found, real=sys.executable, finds=FINDS))
     python.chmod(0o755)
     environment = {**os.environ, "TMPDIR": str(folder)}
-    environment.pop("COMMSIR_TORCH_PARTS", None)
+    for name in ("COMMSIR_TORCH_PARTS", "COMMSIR_SHARE_GPU", "CHECK_RANKS"):
+        environment.pop(name, None)
+    environment.update(variables)
     if parts:
         environment["COMMSIR_TORCH_PARTS"] = parts
     done = subprocess.run([SCRIPT, python, *libraries], env=environment, capture_output=True, text=True, timeout=60)
@@ -51,6 +58,17 @@ def test_parts_that_are_named(tmp_path: pathlib.Path) -> None:
     assert status == 0 and said.count(": ok, ") == 2, said
     status, said = torch_sh(tmp_path, parts="suit")
     assert status == 2 and "'suit' names no part" in said
+
+
+def test_ranks_that_share_a_gpu_run_what_needs_no_nccl(tmp_path: pathlib.Path) -> None:
+    status, said = torch_sh(tmp_path, count="echo 1", COMMSIR_SHARE_GPU="1", CHECK_RANKS="4")
+    assert status == 1 and said.endswith("torch on GPUs: failed: quantised_backend\n"), said
+    assert said.count("torch, 4 ranks, GPUs: 1: ") == 5, said
+    assert "own_collective" not in said and "losses" not in said and "suite" not in said, said
+    status, said = torch_sh(tmp_path, count="echo 1")
+    assert status == 0 and "COMMSIR_SHARE_GPU=1" in said, said
+    status, said = torch_sh(tmp_path, count="echo 0", COMMSIR_SHARE_GPU="1")
+    assert status == 0 and "not run" in said, said
 
 
 def test_in_a_checkout_torch_finds_the_backend(tmp_path: pathlib.Path) -> None:

@@ -7,7 +7,8 @@
 # Parts: ops, backend, windows, memory of others and torch.compile (torch_run.py), the backend's tests with tensors on
 # GPUs, in C++ and in Python, PyTorch's own suite, the example programs, and training whose losses are those of NCCL.
 # Without torch or two GPUs it says so and ends with status 0; a torch that cannot be imported is an error.
-# COMMSIR_TORCH_PARTS names the parts to run.
+# COMMSIR_TORCH_PARTS names the parts to run. With COMMSIR_SHARE_GPU=1, CHECK_RANKS ranks (2) take turns on the GPUs that
+# there are; parts that need NCCL are then left out.
 set -u
 python=${1:?which Python has torch?}
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -34,10 +35,14 @@ if "$python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('
     exit 2
   }
 fi
-if [ "$gpus" -lt 2 ]; then
-  echo "torch on GPUs: not run: $python has no torch, or sees fewer than two GPUs"
+shares=0
+[ "$gpus" -lt 1 ] || case ${COMMSIR_SHARE_GPU:-0} in 0) ;; *) shares=1 ;; esac
+if [ "$gpus" -lt 2 ] && [ $shares = 0 ]; then
+  echo "torch on GPUs: not run: $python has no torch, or sees fewer than two GPUs (COMMSIR_SHARE_GPU=1 runs what can be run on one)"
   exit 0
 fi
+count=$gpus
+[ $shares = 0 ] || count=${CHECK_RANKS:-2}
 ran=0
 part() { # NAME SECONDS COMMAND…
   name=$1 seconds=$2
@@ -46,16 +51,14 @@ part() { # NAME SECONDS COMMAND…
   ran=$((ran + 1)) begin=$(date +%s)
   # By a shell of its own, which knows the functions below.
   if timeout "$seconds" bash -c '"$@"' _ "$@" >"$logs/$name.log" 2>&1; then how=ok; else how="failed, see $logs/$name.log" failed="$failed $name"; fi
-  echo "torch on $gpus GPUs: $name: $how, $(($(date +%s) - begin)) s: $(tail -n 1 "$logs/$name.log" | cut -c 1-160)"
+  echo "torch, $count ranks, GPUs: $gpus: $name: $how, $(($(date +%s) - begin)) s: $(tail -n 1 "$logs/$name.log" | cut -c 1-160)"
 }
-ranks() { # N PROGRAM…
-  count=$1
-  shift
+ranks() { # PROGRAM…
   "$python" -m torch.distributed.run --standalone --nproc-per-node "$count" "$@"
 }
 losses() {
   for backend in nccl commsir; do
-    ranks "$gpus" -m commsir.examples.torch.fsdp_tp --backend $backend --device cuda --report "$logs/$backend.json" || return
+    ranks -m commsir.examples.torch.fsdp_tp --backend $backend --device cuda --report "$logs/$backend.json" || return
   done
   "$python" - "$logs" <<'PYTHON'
 import json, sys
@@ -65,18 +68,19 @@ print(f"{len(ours)} steps, losses at most {apart:.1e} from those of NCCL" + (" (
 sys.exit(not apart <= 1e-3) # Nor NaN.
 PYTHON
 }
-export python gpus logs
+export python count logs
 export -f ranks losses
 cd "$root/test/python/torch/c10d" || exit
-part run 400 ranks "$gpus" "$root/test/gpu/torch_run.py"
+part run 400 ranks "$root/test/gpu/torch_run.py"
 for kind in cpp python; do
-  part "backend-$kind" 300 env CHECK_RANKS="$gpus" "$python" -m pytest -q -p no:cacheprovider --tensors cuda \
+  part "backend-$kind" 300 env CHECK_RANKS="$count" "$python" -m pytest -q -p no:cacheprovider --tensors cuda \
     --backend $kind test_backend.py test_lasting.py test_windows.py
 done
-part suite 600 "$python" torch_suite.py --ranks "$gpus"
+[ $shares = 1 ] || part suite 600 "$python" torch_suite.py --ranks "$count"
 for program in own_collective quantised_backend push_weights tensor_parallel; do
-  part "$program" 120 ranks "$gpus" -m commsir.examples.torch.$program --device cuda
+  case $shares$program in 1own_collective | 1push_weights) continue ;; esac # Over NCCL.
+  part "$program" 120 ranks -m commsir.examples.torch.$program --device cuda
 done
-part losses 300 losses
+[ $shares = 1 ] || part losses 300 losses
 [ $ran -gt 0 ] || { echo "torch on GPUs: error: '$COMMSIR_TORCH_PARTS' names no part" >&2; exit 2; }
 [ -z "$failed" ] || { echo "torch on GPUs: failed:$failed" >&2; exit 1; }

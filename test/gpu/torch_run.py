@@ -6,6 +6,9 @@ PARTs: checks, backend, windows, interop, compile, speed, host.
 Checks are those of test/python/torch, on CUDA tensors. Speed is measured beside NCCL and torch's symmetric memory:
 eager calls and CUDA graphs, the slowest rank, the median of 9 rounds, contenders taking turns. Ends with status 1 if a
 check failed.
+
+With COMMSIR_SHARE_GPU=1 there may be more ranks than GPUs, for the checks alone. The world is then ours and not NCCL's,
+which refuses such ranks, and what needs a communicator of NCCL is left out.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ import torch.utils.dlpack
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "test" / "python" / "torch" / part) for part in ("ops", "c10d")]
 
+#: Whether ranks take turns on the GPUs.
+SHARES = os.environ.get("COMMSIR_SHARE_GPU", "0") not in ("", "0")
 SIZES = [1 << power for power in (10, 13, 16, 18, 20, 22)]
 ROUNDS = 9
 
@@ -332,7 +337,7 @@ def own_group(rank: int, size: int, name: str, **options: Any) -> Any:
 
     distributed: Any = dist
     store = distributed.PrefixStore(f"torch_run/{name}", distributed.distributed_c10d._get_default_store().clone())
-    return commsir.Group(rank, size, store=store, name=name, device=int(os.environ["LOCAL_RANK"]), **options)
+    return commsir.Group(rank, size, store=store, name=name, device=torch.cuda.current_device(), **options)
 
 
 def arrays_of_cupy(rank: int, size: int) -> None:
@@ -386,7 +391,7 @@ def check_sums(rank: int, size: int, sums: Any, gathered: Any) -> None:
     """Of what `arrays_of_…` put in."""
     total, parts = torch.utils.dlpack.from_dlpack(sums), torch.utils.dlpack.from_dlpack(gathered)
     base = torch.arange(5000.0, device=total.device)  # Not "cuda": JAX makes others current.
-    assert total.get_device() == parts.get_device() == int(os.environ["LOCAL_RANK"])
+    assert total.get_device() == parts.get_device() == torch.cuda.current_device()
     assert torch.equal(total, base * size + size * (size - 1) / 2)
     assert torch.equal(parts, torch.cat([base + r for r in range(size)]))
 
@@ -501,9 +506,10 @@ def pools_differ(rank: int, size: int) -> None:
 def check_interop(rank: int, size: int, failed: list[str]) -> None:
     import importlib.util
 
-    for kind in ("tensor", "symmetric memory", "pool"):
+    for kind in ("tensor",) if SHARES else ("tensor", "symmetric memory", "pool"):
         attempt(f"shared {kind}", partial(shared, rank, size, kind), failed)
-    attempt("a kernel of one's own", lambda: own_kernel(rank, size), failed)
+    if not SHARES:
+        attempt("a kernel of one's own", lambda: own_kernel(rank, size), failed)
     attempt("pools that differ", lambda: pools_differ(rank, size), failed)
     attempt("another device is current", lambda: another_device_is_current(rank, size), failed)
     for library, check in (("cupy", arrays_of_cupy), ("jax", arrays_of_jax)):
@@ -511,7 +517,9 @@ def check_interop(rank: int, size: int, failed: list[str]) -> None:
             attempt(f"arrays of {library}", partial(check, rank, size), failed)
         else:
             say(f"       {library} is not installed here")
-    if importlib.util.find_spec("nccl"):
+    if SHARES:
+        say("       memory and communicators of NCCL are left out: its ranks cannot share a GPU")
+    elif importlib.util.find_spec("nccl"):
         attempt("communicator of nccl4py", partial(communicator_of_nccl4py, rank, size), failed)
     else:
         say("       nccl4py is not installed here")
@@ -574,15 +582,21 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--json", default="")
     options = parser.parse_args()
-    local = int(os.environ["LOCAL_RANK"])
+    local = int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count()
     torch.cuda.set_device(local)
-    dist.init_process_group("nccl", device_id=torch.device("cuda", local))
+    if SHARES:
+        import commsir.torch
+
+        commsir.torch.register()
+        dist.init_process_group("commsir")
+    else:
+        dist.init_process_group("nccl", device_id=torch.device("cuda", local))
     rank, size = dist.get_rank(), dist.get_world_size()
     failed: list[str] = []
     report: dict[str, Any] = {"ranks": size, "device": torch.cuda.get_device_name(), "torch": torch.__version__}
     if options.only in ("", "checks"):
         check_ops(rank, size, failed)
-    if options.only in ("", "backend"):
+    if options.only in ("", "backend") and not SHARES:
         check_backend(rank, size, failed)
     if options.only in ("", "windows"):
         check_windows(rank, size, failed)
@@ -590,7 +604,7 @@ def main() -> int:
         check_interop(rank, size, failed)
     if options.only in ("", "compile"):
         check_compile(rank, size, failed)
-    if options.only in ("", "speed") and not failed:
+    if options.only in ("", "speed") and not (failed or SHARES):
         speed(report)
     if options.only == "host":
         host_costs(report)

@@ -19,10 +19,13 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def use_device(name: str) -> torch.device:
-    """The CPU, or this rank's GPU, which is made current."""
+    """The CPU, or this rank's GPU, which is made current.
+
+    Ranks beyond the GPUs of the host share those, which takes COMMSIR_SHARE_GPU=1.
+    """
     if name == "cpu":
         return torch.device("cpu")
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % max(1, torch.cuda.device_count()))
     torch.cuda.set_device(device)
     return device
 
