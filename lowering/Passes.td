@@ -441,6 +441,9 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
     - functions of `math` become MLIR's own expansions and polynomials
       (`rsqrt` is 1 / sqrt); those that have none are refused, with a list of
       those that do; f64 has exact functions only;
+    - `sqrt` keeps its operand's NaN from deciding which one it gives; for the GPU
+      `chip`, f32's `sqrt` and 1 / sqrt become the GPU's approximations and steps
+      that round them rightly, without a branch;
     - bf16, f16, f8E4M3FN and f8E5M2 are computed in f32 and rounded once for
       each operation; conversions of bf16 and fp8 are integer arithmetic, or what
       the GPU `chip` has for pairs, to nearest even, with canonical NaN,
@@ -468,26 +471,30 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
     ```mlir
     comms.kernel @narrow(%x: memref<16xf32>, %y: memref<16xbf16>) {
       %0 = vector.load %x[%c0] : memref<16xf32>, vector<16xf32>
-      %1 = math.sqrt %0 : vector<16xf32>
-      %2 = arith.divf %ones, %1 : vector<16xf32>
-      %3 = arith.cmpf uno, %2, %2 : vector<16xf32>
-      %4 = arith.bitcast %2 : vector<16xf32> to vector<16xi32>
-      %5 = arith.select %3, %nan, %4 : vector<16xi1>, vector<16xi32>
-      %6 = arith.shrui %5, %sixteen : vector<16xi32>
-      %7 = arith.andi %6, %one : vector<16xi32>
-      %8 = arith.addi %5, %half : vector<16xi32>
-      %9 = arith.addi %8, %7 : vector<16xi32>
+      %1 = math.absf %0 : vector<16xf32>
+      %2 = math.sqrt %1 : vector<16xf32>
+      %3 = arith.cmpf ult, %0, %zeros : vector<16xf32>
+      %4 = math.copysign %2, %0 : vector<16xf32>
+      %5 = arith.select %3, %nans, %4 : vector<16xi1>, vector<16xf32>
+      %6 = arith.divf %ones, %5 : vector<16xf32>
+      %7 = arith.cmpf uno, %6, %6 : vector<16xf32>
+      %8 = arith.bitcast %6 : vector<16xf32> to vector<16xi32>
+      %9 = arith.select %7, %nan, %8 : vector<16xi1>, vector<16xi32>
       %10 = arith.shrui %9, %sixteen : vector<16xi32>
-      %11 = arith.trunci %10 : vector<16xi32> to vector<16xi16>
-      %12 = arith.bitcast %11 : vector<16xi16> to vector<16xbf16>
-      vector.store %12, %y[%c0] : memref<16xbf16>, vector<16xbf16>
+      %11 = arith.andi %10, %one : vector<16xi32>
+      %12 = arith.addi %9, %half : vector<16xi32>
+      %13 = arith.addi %12, %11 : vector<16xi32>
+      %14 = arith.shrui %13, %sixteen : vector<16xi32>
+      %15 = arith.trunci %14 : vector<16xi32> to vector<16xi16>
+      %16 = arith.bitcast %15 : vector<16xi16> to vector<16xbf16>
+      vector.store %16, %y[%c0] : memref<16xbf16>, vector<16xbf16>
       comms.return
     }
     ```
   }];
   let options = [
     Option<"chip", "chip", "std::string", "\"\"",
-           "Convert narrow floats by the instructions of this GPU, as sm_90; empty: by integer arithmetic">,
+           "Convert narrow floats, and take roots, by the instructions of this GPU, as sm_90; empty: by integer arithmetic, and as IEEE 754 has them">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect",
                            "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect"];

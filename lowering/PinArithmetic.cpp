@@ -16,6 +16,7 @@
 #include "lowering/Accesses.h"
 #include "lowering/NarrowFloats.h"
 #include "lowering/nvvm/Conversions.h"
+#include "lowering/nvvm/SquareRoots.h"
 #include "lowering/tiles/Canonical.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -28,6 +29,8 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
 
 namespace mlir::comms {
 #define GEN_PASS_DEF_PINARITHMETIC
@@ -473,11 +476,49 @@ static Value pinNumber(OpBuilder &builder, NumberOp op) {
   return arith::SelectOp::create(builder, loc, isNaN(a), b, notB);
 }
 
+/// The root of a number that has one, else NaN. Written as the root of `value`,
+/// LLVM 22 would see that the operand decides where it is NaN, and leave out
+/// the choice of the canonical one, since any other is as good to it. (Hence no
+/// constant for those that have no root either: it would move the choice out.)
+static Value emitRootOfNumber(OpBuilder &builder, Location loc, Value value) {
+  auto element = cast<FloatType>(getElementTypeOrSelf(value.getType()));
+  auto constant = [&](double number) {
+    return emitConstant(builder, loc, value.getType(),
+                        builder.getFloatAttr(element, number));
+  };
+  Value root = math::SqrtOp::create(builder, loc,
+                                    math::AbsFOp::create(builder, loc, value));
+  Value hasNone = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::ULT,
+                                        value, constant(0));
+  // -0 is its own root.
+  return arith::SelectOp::create(
+      builder, loc, hasNone, constant(std::numeric_limits<double>::quiet_NaN()),
+      math::CopySignOp::create(builder, loc, root, value));
+}
+
+/// Of f32 on GPUs one over the root, too, whose uses are replaced here.
+static Value pinRoot(OpBuilder &builder, math::SqrtOp op, unsigned gpu) {
+  // Of a constant LLVM makes the root.
+  if (matchPattern(op.getOperand(), m_Constant()))
+    return {};
+  if (gpu == 0 || !getElementTypeOrSelf(op.getType()).isF32())
+    return emitRootOfNumber(builder, op.getLoc(), op.getOperand());
+  nvvm::Roots roots = nvvm::emitRoots(builder, op.getLoc(), op.getOperand());
+  for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
+    auto divide = dyn_cast<arith::DivFOp>(user);
+    if (divide && divide.getRhs() == op &&
+        matchPattern(divide.getLhs(), m_OneFloat()))
+      divide.replaceAllUsesWith(roots.inverse);
+  }
+  return roots.root;
+}
+
 /// What `op` becomes, or null when it is right as it is.
 static Value pin(OpBuilder &builder, Operation *op, unsigned gpu) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::TruncFOp o) { return pinTruncF(builder, o, gpu); })
       .Case([&](arith::ExtFOp o) { return pinExtF(builder, o, gpu); })
+      .Case([&](math::SqrtOp o) { return pinRoot(builder, o, gpu); })
       .Case([&](arith::FPToSIOp o) { return pinToInteger(builder, o, true); })
       .Case([&](arith::FPToUIOp o) { return pinToInteger(builder, o, false); })
       .Case([&](arith::DivSIOp o) {

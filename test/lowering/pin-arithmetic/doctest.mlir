@@ -5,9 +5,15 @@
 // CHECK-DAG:   %[[HALF:.*]] = arith.constant dense<32767> : vector<16xi32>
 // CHECK-DAG:   %[[ONE:.*]] = arith.constant dense<1> : vector<16xi32>
 // CHECK-DAG:   %[[SIXTEEN:.*]] = arith.constant dense<16> : vector<16xi32>
+// CHECK-DAG:   %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<16xf32>
+// CHECK-DAG:   %[[NANS:.*]] = arith.constant dense<0x7FC00000> : vector<16xf32>
 // CHECK-DAG:   %[[ONES:.*]] = arith.constant dense<1.000000e+00> : vector<16xf32>
 // CHECK:       %[[X:.*]] = vector.load %x[%c0] : memref<16xf32>, vector<16xf32>
-// CHECK-NEXT:  %[[ROOT:.*]] = math.sqrt %[[X]] : vector<16xf32>
+// CHECK-NEXT:  %[[SIZE:.*]] = math.absf %[[X]] : vector<16xf32>
+// CHECK-NEXT:  %[[SQRT:.*]] = math.sqrt %[[SIZE]] : vector<16xf32>
+// CHECK-NEXT:  %[[NONE:.*]] = arith.cmpf ult, %[[X]], %[[ZEROS]] : vector<16xf32>
+// CHECK-NEXT:  %[[SIGNED:.*]] = math.copysign %[[SQRT]], %[[X]] : vector<16xf32>
+// CHECK-NEXT:  %[[ROOT:.*]] = arith.select %[[NONE]], %[[NANS]], %[[SIGNED]]
 // CHECK-NEXT:  %[[R:.*]] = arith.divf %[[ONES]], %[[ROOT]] : vector<16xf32>
 // CHECK-NEXT:  %[[IS:.*]] = arith.cmpf uno, %[[R]], %[[R]] : vector<16xf32>
 // CHECK-NEXT:  %[[RAW:.*]] = arith.bitcast %[[R]] : vector<16xf32> to vector<16xi32>

@@ -80,3 +80,31 @@ comms.kernel @others(%x: memref<4xf32>, %y: memref<4xbf16>) {
   memref.store %2, %y[%c0] : memref<4xbf16>
   comms.return
 }
+
+// One over a root: two guesses of the GPU's, each with a step that makes it right, and no division.
+// CHECK-LABEL: comms.kernel @root
+// CHECK:         %[[SMALL:.*]] = arith.cmpf olt, %{{.*}}, %{{.*}} : f32
+// CHECK:         llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.ftz.f"
+// CHECK-COUNT-2: math.fma
+// CHECK:         nvvm.rcp.approx.ftz.f
+// CHECK-COUNT-2: math.fma
+// CHECK:         arith.select %[[SMALL]]
+// CHECK-NOT:     math.sqrt
+comms.kernel @root(%x: memref<1xf32>, %y: memref<1xf32>) {
+  %c0 = arith.constant 0 : index
+  %0 = memref.load %x[%c0] : memref<1xf32>
+  %1 = math.rsqrt %0 : f32
+  memref.store %1, %y[%c0] : memref<1xf32>
+  comms.return
+}
+
+// Of f64 the GPU's own, which is exact.
+// CHECK-LABEL: comms.kernel @wide_root
+// CHECK:         math.sqrt %{{.*}} : f64
+comms.kernel @wide_root(%x: memref<1xf64>, %y: memref<1xf64>) {
+  %c0 = arith.constant 0 : index
+  %0 = memref.load %x[%c0] : memref<1xf64>
+  %1 = math.sqrt %0 : f64
+  memref.store %1, %y[%c0] : memref<1xf64>
+  comms.return
+}

@@ -21,7 +21,7 @@
 // PTX: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
 // PTX-NOT: {{barrier.cluster|fence|membar}}
 // PTX: ld.shared.v4.b32
-// PTX: sqrt.rn.f32
+// PTX: rsqrt.approx.ftz.f32
 // PTX-COUNT-5: st.global.v4.b32
 // PTX: barrier.cluster.arrive.relaxed.aligned
 

@@ -108,6 +108,18 @@ def root(a: float) -> float:
     return math.sqrt(a) if a >= 0 else math.nan if a < 0 or a != a else a
 
 
+def fma(a: float, b: float, c: float) -> float:
+    """Of numbers of f32: what rounds to f32 as a * b + c does, which has more digits than f64."""
+    product = a * b  # Exact.
+    total = product + c
+    back = total - product
+    left = (product - (total - back)) + (c - back)
+    if left == 0 or not math.isfinite(total) or int(np.float64(total).view(np.uint64)) & 1:
+        return total
+    # Rounded to odd, a sum lies on no tie of a narrower type.
+    return math.nextafter(total, math.inf if left > 0 else -math.inf)
+
+
 def compare(how: str, a: float, b: float) -> bool:
     unordered = a != a or b != b
     if how in ("nan", "num"):
@@ -413,10 +425,14 @@ class Translator:
             return f"compare({parts[1]!r}, {n[0]}, {n[1]})"
         if head in ("add", "sub", "mul"):
             return f"{to}({n[0]} {dict(add='+', sub='-', mul='*')[head]} {n[1]})"
+        if head == "fma" and kind == "f32":
+            return f"b32(fma({', '.join(n)}))"
         if head == "div":
             return f"{to}(divide({n[0]}, {n[1]}))"
-        if head in ("sqrt", "rcp"):
-            return f"{to}(root({n[0]}))" if head == "sqrt" else f"{to}(divide(1.0, {n[0]}))"
+        # An approximation is as good as it can be; GPUs show whether theirs do.
+        if head in ("sqrt", "rcp", "rsqrt"):
+            root = f"root({n[0]})"
+            return f"{to}({root})" if head == "sqrt" else f"{to}(divide(1.0, {n[0] if head == 'rcp' else root}))"
         if head in ("min", "max"):
             return f"{head}imum({s[0]}, {s[1]}, {'NaN' in parts}, {of}, {to})"
         raise NotImplementedError(".".join(parts))

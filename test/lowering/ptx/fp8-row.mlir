@@ -35,7 +35,7 @@
 // ORDER-COUNT-4: ld.relaxed.sys.global.v4.b32
 // ORDER:         st.global.v4.b16
 // ORDER:         div.rn.f32
-// ORDER:         rcp.rn.f32
+// ORDER:         rcp.approx.ftz.f32
 // ORDER:         st.global.b32
 
 comms.kernel @rms(%x: !comms.window<4x8192xbf16>, %weight: memref<8192xbf16>, %y: memref<4x8192xf8E4M3FN>,
