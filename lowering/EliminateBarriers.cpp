@@ -12,10 +12,11 @@
 //     runs the other, equally often;
 //   - they are of the same team and extent;
 //   - no op between them, nor in a region between them, synchronises in another
-//     way, or touches memory that anyone whom the barrier meets can see. For a
-//     block barrier those are the same blocks of other ranks: parts of windows
-//     count, memory of this rank does not. For a grid barrier the other blocks
-//     of this rank count too, and so does memory of this rank;
+//     way, or touches memory that anyone else can see, for whom the barrier
+//     orders it: parts of windows, and memory of this rank. That counts for a
+//     block barrier, too, which the other blocks of this rank are not at: what
+//     its peers do next may let them go on. Where a rank has one block, memory
+//     of the rank is nobody else's;
 //   - no op between them is unknown;
 //   - all barriers of the kernel are reached alike on every rank: their control
 //     flow depends on no rank and on no data. Else the barrier that one rank
@@ -155,15 +156,15 @@ static MemoryOrder joinOrders(MemoryOrder a, MemoryOrder b) {
   return a == MemoryOrder::Relaxed ? b : MemoryOrder::AcqRel;
 }
 
-/// Whether those who meet at a barrier of `extent` can see `access`.
-static bool isVisible(const Access &access, BarrierExtent extent) {
+/// Whether another block than that which does `access`, one of this rank or of
+/// another, can see it.
+static bool isVisible(const Access &access, bool hasOneBlock) {
   MemoryRoot root = access.getRoot();
-  return extent == BarrierExtent::Grid ? root.isVisibleToBlocks()
-                                       : root.isVisibleToPeers();
+  return hasOneBlock ? root.isVisibleToPeers() : root.isVisibleToBlocks();
 }
 
-/// Whether `op` alone does nothing that a barrier of `extent` orders.
-static bool isHarmlessAlone(Operation *op, BarrierExtent extent) {
+/// Whether `op` alone does nothing that a barrier orders.
+static bool isHarmlessAlone(Operation *op, bool hasOneBlock) {
   if (isSynchronization(op) ||
       isa<CheckBoundsOp, RecordAccessOp, RecordSyncOp>(op))
     return false;
@@ -171,7 +172,7 @@ static bool isHarmlessAlone(Operation *op, BarrierExtent extent) {
   getAccesses(op, accesses);
   if (!accesses.empty())
     return llvm::none_of(accesses, [&](const Access &access) {
-      return isVisible(access, extent);
+      return isVisible(access, hasOneBlock);
     });
   // A new block's memory concerns nobody else; everything else has to be known
   // to touch no memory.
@@ -181,10 +182,10 @@ static bool isHarmlessAlone(Operation *op, BarrierExtent extent) {
 }
 
 /// The same for `op` and all ops in its regions.
-static bool isHarmless(Operation *op, BarrierExtent extent) {
+static bool isHarmless(Operation *op, bool hasOneBlock) {
   WalkResult result = op->walk([&](Operation *nested) {
-    return isHarmlessAlone(nested, extent) ? WalkResult::advance()
-                                           : WalkResult::interrupt();
+    return isHarmlessAlone(nested, hasOneBlock) ? WalkResult::advance()
+                                                : WalkResult::interrupt();
   });
   return !result.wasInterrupted();
 }
@@ -197,8 +198,10 @@ struct EliminateBarriers
       getOperation().walk([&](Block *block) { visit(*block); });
   }
 
+private:
   /// Removes barriers of one block, in order, against the last one that stayed.
   void visit(Block &block) {
+    bool hasOneBlock = getOperation().getBlocks() == 1;
     BarrierOp last;
     for (Operation &op : llvm::make_early_inc_range(block)) {
       auto barrier = dyn_cast<BarrierOp>(op);
@@ -211,7 +214,7 @@ struct EliminateBarriers
       }
       if (barrier)
         last = barrier;
-      else if (last && !isHarmless(&op, last.getExtent()))
+      else if (last && !isHarmless(&op, hasOneBlock))
         last = {};
     }
   }

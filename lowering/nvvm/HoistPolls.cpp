@@ -239,8 +239,12 @@ static bool isOfOneThread(Operation *op) {
             }).wasInterrupted();
 }
 
+/// The wait for all CTAs to have begun, which nothing but their shared memory
+/// needs. Those that order memory have an arrival that does.
 static void sinkClusterWait(Block &entry) {
   for (Operation &op : entry) {
+    if (isa<NVVM::ClusterArriveOp>(op))
+      return;
     if (!isa<NVVM::ClusterWaitOp>(op))
       continue;
     Operation *place = op.getNextNode();

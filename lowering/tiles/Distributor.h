@@ -50,6 +50,10 @@ private:
                         scf::ForOp loop);
   LogicalResult emitIf(const BlockPlan &plan, unsigned position,
                        scf::IfOp branch);
+  /// Emits each region of `op`, with what the threads have touched on the way
+  /// to it, and joins the ways.
+  LogicalResult emitPaths(Operation *op,
+                          llvm::function_ref<LogicalResult(Region &)> emit);
   LogicalResult emitRegions(Operation *op);
   /// Rewrites a region's block whose yield carries tiles: long ones are written
   /// to the buffers of `targets`, others become the operands of a new yield.

@@ -14,7 +14,7 @@ using namespace mlir::comms::tiles;
 LogicalResult Distributor::emitOp(const BlockPlan &plan, unsigned position) {
   Operation *op = plan.items[position].op;
   if (op->getNumRegions()) {
-    // Regions may be skipped: what was touched before them still is.
+    // Regions may be skipped.
     ThreadOrder before = order;
     auto loop = dyn_cast<scf::ForOp>(op);
     auto branch = dyn_cast<scf::IfOp>(op);
@@ -29,6 +29,22 @@ LogicalResult Distributor::emitOp(const BlockPlan &plan, unsigned position) {
   return emitScalarOp(op);
 }
 
+LogicalResult
+Distributor::emitPaths(Operation *op,
+                       llvm::function_ref<LogicalResult(Region &)> emit) {
+  ThreadOrder before = order, after = order;
+  for (Region &region : op->getRegions()) {
+    // Of scf.while, one region follows the other, and the first is the last.
+    if (!isa<scf::WhileOp>(op))
+      order.restart(before);
+    if (failed(emit(region)))
+      return failure();
+    after.join(order);
+  }
+  order.join(after);
+  return success();
+}
+
 LogicalResult Distributor::emitRegions(Operation *op) {
   auto isTensor = [](Type type) { return isa<TensorType>(type); };
   bool carries = llvm::any_of(op->getResultTypes(), isTensor) ||
@@ -40,7 +56,7 @@ LogicalResult Distributor::emitRegions(Operation *op) {
     return op->emitOpError(
         "carries a tile: only scf.for and scf.if can; keep the tile in memory "
         "with comms.tile_store and comms.tile_load instead");
-  for (Region &region : op->getRegions())
+  return emitPaths(op, [&](Region &region) -> LogicalResult {
     for (Block &block : region) {
       if (block.empty() || !block.back().hasTrait<OpTrait::IsTerminator>())
         return op->emitOpError(
@@ -49,7 +65,8 @@ LogicalResult Distributor::emitRegions(Operation *op) {
       if (failed(emitBlock(block, {})))
         return failure();
     }
-  return success();
+    return success();
+  });
 }
 
 LogicalResult Distributor::emitYieldingBlock(Block &block, ValueRange targets) {
@@ -141,12 +158,14 @@ LogicalResult Distributor::emitIf(const BlockPlan &plan, unsigned position,
   for (Value result : branch.getResults())
     if (isLongTile(result.getType()))
       getOrMakeBuffer(plan, position, result);
+  auto emit = [&](Region &region) {
+    return emitYieldingBlock(region.front(), branch.getResults());
+  };
+  if (failed(emitPaths(branch, emit)))
+    return failure();
   for (auto [from, to] :
-       llvm::zip_equal(branch->getRegions(), made->getRegions())) {
-    if (failed(emitYieldingBlock(from.front(), branch.getResults())))
-      return failure();
+       llvm::zip_equal(branch->getRegions(), made->getRegions()))
     to.takeBody(from);
-  }
   unsigned next = 0;
   for (Value result : branch.getResults()) {
     if (isLongTile(result.getType()))

@@ -97,8 +97,6 @@ bool ThreadOrder::mustMeetBefore(ArrayRef<Operation *> ops) {
 }
 
 void ThreadOrder::join(const ThreadOrder &other) {
-  if (meetings == other.meetings) // Then it is here already.
-    return;
   SmallVector<Pending> both;
   std::set_union(
       other.pending.begin(), other.pending.end(), pending.begin(),

@@ -29,23 +29,21 @@ public:
   /// Whether they must meet in each iteration of `loop`.
   static bool mustMeetInside(Operation *loop);
   /// All threads have met.
-  void meet() {
-    pending.clear();
-    ++meetings;
-  }
-  /// A path from `other`, a copy made before, to here may not be taken: then
-  /// what was touched before still is.
+  void meet() { pending.clear(); }
+  /// Another path begins where `other`, a copy made before, was.
+  void restart(const ThreadOrder &other) { pending = other.pending; }
+  /// The threads may come here by the path of `other`, a copy, as well.
   void join(const ThreadOrder &other);
 
 private:
-  /// By the order of what is lowered: of the paths that join, each may have
-  /// what the others have.
+  /// In the order of what is lowered, whichever path that is on: paths that
+  /// join may have some of what they have in common.
   struct Pending {
     unsigned number;
     Touch touch;
   };
   SmallVector<Pending> pending;
-  unsigned meetings = 0, numbers = 0;
+  unsigned numbers = 0;
 };
 
 /// Whether all threads meet at `op`, by what it is lowered to.

@@ -4,7 +4,7 @@
 // CHECK-NEXT: comms.tile_load
 // CHECK-NEXT: comms.tile_store
 // CHECK-NEXT: comms.return
-comms.kernel @two_channels(%x: memref<8xf32>) attributes {ranks = 2 : i64} {
+comms.kernel @two_channels(%x: memref<8xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
   %c0 = arith.constant 0 : index
   %team = comms.team world
   comms.barrier %team block

@@ -214,3 +214,31 @@ comms.kernel @shifted(%w: !comms.window<8xf32>, %t: memref<8xf32>) attributes {r
   }
   comms.return
 }
+
+// -----
+
+// What a peer does behind the barrier may let another block of this rank go on.
+// CHECK-LABEL: @rank_memory_that_another_block_loads
+// CHECK-COUNT-2: comms.barrier
+comms.kernel @rank_memory_that_another_block_loads(%y: memref<16xf32>, %out: memref<16xf32>, %s: !comms.signal<1>, %x: f32)
+    attributes {ranks = 2 : i64, blocks = 2 : i64} {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  %epoch = comms.epoch
+  %want = arith.index_cast %epoch : index to i64
+  comms.role "store" blocks 0 to 1 {
+    %tile = comms.splat %x : f32 -> tensor<16xf32>
+    comms.barrier %team block
+    comms.tile_store %tile, %y[%c0] : tensor<16xf32>, memref<16xf32>
+    comms.barrier %team block
+    comms.for_peers %team as %peer {
+      comms.signal inc %s[%c0] at %peer of %team : !comms.signal<1>
+    }
+  }
+  comms.role "load" blocks 1 to 2 {
+    %seen = comms.wait_signal %s[%c0] ge %want : !comms.signal<1>
+    %v = comms.tile_load %y[%c0] after %seen : memref<16xf32> -> tensor<16xf32>
+    comms.tile_store %v, %out[%c0] : tensor<16xf32>, memref<16xf32>
+  }
+  comms.return
+}

@@ -29,11 +29,11 @@ comms.kernel @same_team_made_twice() attributes {ranks = 4 : i64} {
 
 // -----
 
-// No other rank sees a rank's own memory.
+// No other rank sees a rank's own memory, and there is no other block.
 // CHECK-LABEL: @rank_memory_between_block_barriers
 // CHECK: comms.barrier
 // CHECK-NOT: comms.barrier
-comms.kernel @rank_memory_between_block_barriers(%t: memref<8xf32>, %x: f32) attributes {ranks = 2 : i64} {
+comms.kernel @rank_memory_between_block_barriers(%t: memref<8xf32>, %x: f32) attributes {ranks = 2 : i64, blocks = 1 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %team = comms.team world
