@@ -277,21 +277,29 @@ static void loadAsIntegers(IntrinsicInst *load) {
   load->eraseFromParent();
 }
 
-/// Lets uses of bf16 in other blocks take it from i16.
-static void crossBlocksAsIntegers(Instruction *value) {
+/// Lets uses of bf16 take it from i16, next to them: code generation splits
+/// blocks as well, around a long division, say.
+static void carryAsIntegers(Instruction *value) {
   SmallVector<Use *> uses;
   for (Use &use : value->uses())
-    if (cast<Instruction>(use.getUser())->getParent() != value->getParent())
-      uses.push_back(&use);
+    uses.push_back(&use);
   std::optional<BasicBlock::iterator> after =
       value->getInsertionPointAfterDef();
   if (uses.empty() || !after)
     return;
   IRBuilder<> builder(value->getParent(), *after);
   Type *bits = integersLike(value->getType());
-  Value *integers = builder.CreateBitCast(value, bits);
+  auto *cast = dyn_cast<BitCastInst>(value);
+  Value *integers = cast && cast->getSrcTy() == bits
+                        ? cast->getOperand(0)
+                        : builder.CreateBitCast(value, bits);
   for (Use *use : uses) {
-    builder.SetInsertPoint(cast<Instruction>(use->getUser()));
+    auto *user = llvm::cast<Instruction>(use->getUser());
+    if (isa<BitCastInst>(user) && user->getType() == bits) {
+      user->replaceAllUsesWith(integers);
+      continue;
+    }
+    builder.SetInsertPoint(user);
     use->set(builder.CreateBitCast(integers, value->getType()));
   }
 }
@@ -319,7 +327,7 @@ static void carryNarrowFloatsAsIntegers(Module &module) {
       if (isBFloat(&instruction))
         values.push_back(&instruction);
   for (Instruction *value : values)
-    crossBlocksAsIntegers(value);
+    carryAsIntegers(value);
 }
 
 static Expected<std::unique_ptr<MemoryBuffer>>
