@@ -188,8 +188,8 @@ def EliminateBarriers : Pass<"comms-eliminate-barriers", "::mlir::comms::KernelO
     Removes the second of two barriers of one team and one extent that stand in
     the same block of the same region, when nothing that the barrier orders
     happens between them: no other synchronisation, and no access to memory
-    that whoever meets there can see (parts of windows; for a grid barrier the
-    rank's memory too). What stays has the order of both. The last barrier of a
+    that another block can see (parts of windows, and the rank's memory if the
+    rank has more than one block). What stays has the order of both. The last barrier of a
     kernel stays, whatever the next launch begins with. Where a rank or data
     decide whether a barrier is reached, none is removed: what meets there may
     be another op on another rank.
@@ -197,7 +197,7 @@ def EliminateBarriers : Pass<"comms-eliminate-barriers", "::mlir::comms::KernelO
     Before:
 
     ```mlir
-    comms.kernel @two_channels(%x: memref<8xf32>) attributes {ranks = 2 : i64} {
+    comms.kernel @two_channels(%x: memref<8xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
       %c0 = arith.constant 0 : index
       %team = comms.team world
       comms.barrier %team block
@@ -211,7 +211,7 @@ def EliminateBarriers : Pass<"comms-eliminate-barriers", "::mlir::comms::KernelO
     After:
 
     ```mlir
-    comms.kernel @two_channels(%x: memref<8xf32>) attributes {ranks = 2 : i64} {
+    comms.kernel @two_channels(%x: memref<8xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
       %c0 = arith.constant 0 : index
       %team = comms.team world
       comms.barrier %team block
@@ -432,6 +432,38 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
   ];
 }
 
+def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
+  let summary = "Drop flags that permit other bits";
+  let description = [{
+    Removes fast-math flags, and promises that an integer does not overflow or a
+    division leaves nothing, but for numbers of type `index`: kernels mean what
+    their ops mean, whoever optimises them.
+
+    Before:
+    ```mlir
+    comms.kernel @again(%x: memref<1xf32>, %y: memref<1xf32>) {
+      %c0 = arith.constant 0 : index
+      %0 = memref.load %x[%c0] : memref<1xf32>
+      %1 = arith.truncf %0 fastmath<contract> : f32 to bf16
+      %2 = arith.extf %1 fastmath<contract> : bf16 to f32
+      memref.store %2, %y[%c0] : memref<1xf32>
+      comms.return
+    }
+    ```
+    After:
+    ```mlir
+    comms.kernel @again(%x: memref<1xf32>, %y: memref<1xf32>) {
+      %c0 = arith.constant 0 : index
+      %0 = memref.load %x[%c0] : memref<1xf32>
+      %1 = arith.truncf %0 : f32 to bf16
+      %2 = arith.extf %1 : bf16 to f32
+      memref.store %2, %y[%c0] : memref<1xf32>
+      comms.return
+    }
+    ```
+  }];
+}
+
 def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
   let summary = "Expand math and narrow conversions, so that every target gives the same bits";
   let description = [{
@@ -451,8 +483,7 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
     - float to integer saturates, NaN becomes 0; x / 0 is -1 and x rem 0 is x; the
       least number / -1 is itself; shifts by the width or more leave the sign;
     - `maxnumf` and `minnumf` order zeros by sign;
-    - fast-math flags and promises about overflow are dropped: they only ever
-      permit other bits.
+    - what `comms-drop-licences` drops is dropped again, whoever has made it.
 
     Folders of the math dialect, which ask the host's libm, are not run.
 

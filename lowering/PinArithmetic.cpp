@@ -14,6 +14,7 @@
 #include "lowering/Passes.h"
 
 #include "lowering/Accesses.h"
+#include "lowering/Licences.h"
 #include "lowering/NarrowFloats.h"
 #include "lowering/nvvm/Conversions.h"
 #include "lowering/nvvm/SquareRoots.h"
@@ -154,34 +155,6 @@ static LogicalResult checkOp(Operation *op) {
     return op->emitOpError("is of a tile, and functions are expanded thread by "
                            "thread: run comms-distribute-tiles before");
   return isMath(op) ? checkFunction(op) : success();
-}
-
-//===----------------------------------------------------------------------===//
-// Licences to change bits
-//===----------------------------------------------------------------------===//
-
-/// Removes what lets an optimiser change a result: fast-math, and promises
-/// about overflow and exactness of numbers other than addresses.
-static void dropLicences(Operation *op) {
-  if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op)) {
-    arith::FastMathFlagsAttr flags = fast.getFastMathFlagsAttr();
-    if (flags && isa<arith::ExtFOp, arith::TruncFOp>(op))
-      op->removeAttr(fast.getFastMathAttrName());
-    else if (flags && flags.getValue() != arith::FastMathFlags::none)
-      op->setAttr(fast.getFastMathAttrName(),
-                  arith::FastMathFlagsAttr::get(op->getContext(),
-                                                arith::FastMathFlags::none));
-  }
-  if (op->getNumResults() == 0 ||
-      getElementTypeOrSelf(op->getResult(0).getType()).isIndex())
-    return;
-  if (auto overflow = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op))
-    op->setAttr(overflow.getIntegerOverflowAttrName(),
-                arith::IntegerOverflowFlagsAttr::get(
-                    op->getContext(), arith::IntegerOverflowFlags::none));
-  llvm::TypeSwitch<Operation *>(op)
-      .Case<arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(
-          [](auto o) { o.setIsExact(false); });
 }
 
 //===----------------------------------------------------------------------===//

@@ -19,9 +19,13 @@
 using namespace mlir;
 using namespace mlir::comms;
 
-/// Folds what the last passes left, so that the next see constants.
+/// Folds what the last passes left, so that the next see constants. Not folded
+/// are two roundings of an integer, which have other bits than one.
 static void addCleanup(OpPassManager &kernels) {
-  kernels.addPass(createCanonicalizerPass());
+  static const std::string others[] = {
+      "(anonymous namespace)::TruncFSIToFPToSIToFP",
+      "(anonymous namespace)::TruncFUIToFPToUIToFP"};
+  kernels.addPass(createCanonicalizerPass({}, others));
   kernels.addPass(createCSEPass());
 }
 
@@ -37,6 +41,7 @@ static void addChannelFloor(OpPassManager &kernels,
   expand.tileSize = options.tileSize;
   expand.threads = threads;
   expand.cluster = cluster;
+  kernels.addPass(createDropLicences());
   kernels.addPass(createExpandCollectives(expand));
   addCleanup(kernels);
 }

@@ -96,10 +96,21 @@ static LogicalResult removeCasts(ModuleOp module, StringRef target) {
   return success();
 }
 
+/// What is left of the kernels is in modules of their own.
+static LogicalResult findNested(ModuleOp module) {
+  WalkResult result = module.walk([](KernelOp kernel) {
+    kernel.emitOpError("is in a module within another: the pipelines lower the "
+                       "kernels of the outermost one; take it out of there");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult target::convertToLLVM(ModuleOp module, LLVMTypeConverter &types,
                                     StringRef target, RewritePatternSet more,
                                     ArrayRef<StringRef> legal) {
-  if (failed(simplifyMemRefs(module)) || failed(lowerLoops(module)))
+  if (failed(findNested(module)) || failed(simplifyMemRefs(module)) ||
+      failed(lowerLoops(module)))
     return failure();
   RewritePatternSet patterns = std::move(more);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);

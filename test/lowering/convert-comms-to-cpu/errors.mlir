@@ -59,3 +59,14 @@ comms.kernel @part_of_a_word(%w: !comms.window<36xi64>, %flag: i32) attributes {
   %t = comms.packet_load %own[%c0] flag %flag assumes store128_whole : memref<36xi64> -> vector<3xf16>
   comms.return
 }
+
+// -----
+
+module {
+  module {
+    // expected-error @+1 {{is in a module within another: the pipelines lower the kernels of the outermost one}}
+    comms.kernel @inner() attributes {ranks = 2 : i64} {
+      comms.return
+    }
+  }
+}

@@ -490,7 +490,7 @@ class Translator:
             return f"{to}({s[0]})"
         if to == "f32" and of in ("bf16", "f16"):
             return f"{s[0]} << 16" if of == "bf16" else f"from_f16({s[0]})"
-        if to[0] in "sub" and of[0] in "sub":
+        if to[0] in "sub" and of[0] in "sub" and "f" not in to + of:
             width = WIDTHS[of]
             number = f"signed({s[0]}, {width})" if of[0] == "s" else f"({s[0]} & {hex((1 << width) - 1)})"
             return f"signed({number}, 8)" if to == "s8" else number

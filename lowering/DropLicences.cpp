@@ -1,0 +1,56 @@
+//===- DropLicences.cpp - No optimiser may change bits --------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// First in the pipelines, before MLIR's canonicaliser, which takes a rounding
+// and its undoing for nothing where flags permit it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Licences.h"
+#include "lowering/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mlir::comms {
+#define GEN_PASS_DEF_DROPLICENCES
+#include "lowering/Passes.h.inc"
+} // namespace mlir::comms
+
+using namespace mlir;
+using namespace mlir::comms;
+
+void mlir::comms::dropLicences(Operation *op) {
+  if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op)) {
+    arith::FastMathFlagsAttr flags = fast.getFastMathFlagsAttr();
+    if (flags && isa<arith::ExtFOp, arith::TruncFOp>(op))
+      op->removeAttr(fast.getFastMathAttrName());
+    else if (flags && flags.getValue() != arith::FastMathFlags::none)
+      op->setAttr(fast.getFastMathAttrName(),
+                  arith::FastMathFlagsAttr::get(op->getContext(),
+                                                arith::FastMathFlags::none));
+  }
+  if (op->getNumResults() == 0 ||
+      getElementTypeOrSelf(op->getResult(0).getType()).isIndex())
+    return;
+  if (auto overflow = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op))
+    op->setAttr(overflow.getIntegerOverflowAttrName(),
+                arith::IntegerOverflowFlagsAttr::get(
+                    op->getContext(), arith::IntegerOverflowFlags::none));
+  llvm::TypeSwitch<Operation *>(op)
+      .Case<arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(
+          [](auto o) { o.setIsExact(false); });
+}
+
+namespace {
+struct DropLicencesPass : comms::impl::DropLicencesBase<DropLicencesPass> {
+  void runOnOperation() override {
+    getOperation().getBody().walk([](Operation *op) { dropLicences(op); });
+  }
+};
+} // namespace
