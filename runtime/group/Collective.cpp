@@ -32,6 +32,13 @@ using Kind = GroupError::Kind;
 
 /// Calls of one size after which it gets a kernel of its own.
 static constexpr unsigned kUsesOfOwn = 4;
+/// CPU: bytes of a size that have been copied before it gets one. To copy them
+/// takes about what it takes to compile a kernel (some 45 ms).
+static constexpr int64_t kBytesOfOwn = int64_t(128) << 20;
+/// Calls for each kernel that is kept, after which one that was not used makes
+/// room for that of a size which others could serve: where more sizes come in
+/// turn than are kept, each would drop the next one's.
+static constexpr uint64_t kCallsOfUnused = 16;
 /// GPU: bytes of an array from which it is not copied, whatever its size is.
 static constexpr int64_t kLargestCopy = int64_t(256) << 20;
 /// GPU: elements below which no call is cut into pieces.
@@ -57,16 +64,26 @@ struct Shelf {
   struct Kept {
     GroupKernel *kernel;
     std::list<std::string>::iterator use;
+    /// The number of the call that used it last.
+    uint64_t call;
   };
   llvm::StringMap<Kept> kernels;
   std::list<std::string> uses;
   /// Calls of each size, and sizes of each operation and type that have got
   /// kernels at once.
   llvm::StringMap<unsigned> sizes, owned;
+  uint64_t calls = 0;
 
-  void touch(const Kept &kept) {
+  void touch(Kept &kept) {
+    kept.call = ++calls;
     if (kept.use != uses.begin())
       uses.splice(uses.begin(), uses, kept.use);
+  }
+  /// Whether there is room for a kernel, or one that nobody seems to need.
+  bool hasRoom(size_t limit) const {
+    return kernels.size() < limit ||
+           calls - kernels.find(uses.back())->second.call >
+               kCallsOfUnused * limit;
   }
 };
 
@@ -397,7 +414,7 @@ llvm::Expected<Shelf::Kept *> Collectives::Impl::find(
     return kernel.takeError();
   shelf.uses.push_front(key.str());
   Shelf::Kept &kept = shelf.kernels[key];
-  kept = {*kernel, shelf.uses.begin()};
+  kept = {*kernel, shelf.uses.begin(), ++shelf.calls};
   return &kept;
 }
 
@@ -626,8 +643,8 @@ llvm::Error Collectives::Impl::copyParts(llvm::ArrayRef<Array> list,
 }
 
 /// Whether a size is used so often that it gets a kernel of its own, and is
-/// spared the copies. On a GPU the first sizes get one at once: few programs
-/// have more.
+/// spared the copies, if there is room for one. On a GPU the first sizes get
+/// one at once: few programs have more.
 bool Collectives::Impl::deservesOwn(const Shape &shape, int64_t elements,
                                     uint64_t capture) {
   if (sizeClass(elements) == elements)
@@ -637,17 +654,20 @@ bool Collectives::Impl::deservesOwn(const Shape &shape, int64_t elements,
   std::string key = family + " " + std::to_string(elements);
   if (capture)
     return shelf.kernels.contains(key);
-  int64_t parts = std::max(shape.inputParts, shape.outputParts);
-  if (group.onGpu() &&
-      elements * parts * int64_t(shape.elementBytes) >= kLargestCopy)
+  int64_t bytes = elements * int64_t(shape.elementBytes) *
+                  std::max(shape.inputParts, shape.outputParts);
+  if (group.onGpu() && bytes >= kLargestCopy)
     return true;
+  auto enough = int64_t(kUsesOfOwn);
+  if (!group.onGpu())
+    enough = std::max(enough, kBytesOfOwn / std::max<int64_t>(bytes, 1));
   unsigned &uses = usesOf(shape, key);
   if (uses == 0 && group.onGpu() && shelf.owned[family] < limits.ownSizes) {
     ++shelf.owned[family];
     uses = kUsesOfOwn;
   }
-  if (uses >= kUsesOfOwn)
-    return true;
+  if (uses >= enough)
+    return shelf.kernels.contains(key) || shelf.hasRoom(limits.kernels);
   ++uses;
   return false;
 }

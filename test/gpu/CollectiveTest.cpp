@@ -225,6 +225,27 @@ TEST_F(CollectiveTest, KernelsAreDropped) {
   });
 }
 
+/// Sizes that come in turn, more than kernels are kept, drop no other's kernel
+/// each time: those without one share the kernels of their classes.
+TEST_F(CollectiveTest, KernelsStayWhereSizesTakeTurns) {
+  CollectiveLimits limits;
+  limits.kernels = 16;
+  run(limits, [](Calls &calls) -> std::string {
+    size_t before = 0;
+    for (int turn = 0; turn < 6; ++turn) {
+      for (int64_t count = 65; count < 97; ++count)
+        if (auto wrong = calls.reduce(count, count); !wrong.empty())
+          return wrong;
+      if (turn == 2)
+        before = calls.kernels();
+    }
+    if (calls.kernels() != before)
+      return std::to_string(calls.kernels() - before) +
+             " kernels were made in turns of sizes that had come before";
+    return "";
+  });
+}
+
 /// Where channel memory ends, kernels that were used longest ago make room.
 TEST_F(CollectiveTest, KernelsMakeRoom) {
   setenv("COMMSIR_CHANNEL_BYTES", "8192", 1);
