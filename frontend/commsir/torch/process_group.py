@@ -194,7 +194,8 @@ class ProcessGroup(Running):
         """Where a barrier runs: as its options have it, the CPU where they say nothing."""
         if (device := getattr(opts, "device", None)) is not None:
             return torch.device(device)
-        if numbers := getattr(opts, "device_ids", None):
+        numbers = getattr(opts, "device_ids", None)
+        if numbers and torch.cuda.is_available():  # As Gloo has it, they say nothing where there is no GPU.
             return torch.device("cuda", numbers[0])
         return getattr(self, "bound_device_id", None) or torch.device("cpu")
 

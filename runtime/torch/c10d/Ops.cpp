@@ -253,9 +253,11 @@ WorkPtr Self::reduce(Tensors &tensors, const c10d::ReduceOptions &opts) {
 WorkPtr Self::barrier(const c10d::BarrierOptions &opts) {
   auto call =
       newCall(OpType::BARRIER, "commsir:barrier", opts.timeout, opts.asyncOp);
+  // As Gloo has it, numbers of GPUs say nothing where there is none.
+  bool isNumbered = !opts.device_ids.empty() && at::hasCUDA();
   c10::Device device = opts.device.value_or(getBoundDeviceId().value_or(
-      opts.device_ids.empty() ? c10::Device(at::kCPU)
-                              : c10::Device(at::kCUDA, opts.device_ids[0])));
+      isNumbered ? c10::Device(at::kCUDA, opts.device_ids[0])
+                 : c10::Device(at::kCPU)));
   at::Tensor token = at::zeros({1}, at::TensorOptions(at::kInt).device(device));
   call->kept.push_back(token);
   call->device = token.device();

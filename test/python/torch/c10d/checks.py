@@ -653,6 +653,11 @@ def aborted(rank: int, size: int, store: Any) -> str:
     return told(lambda: dist.all_reduce(torch.ones(2))) or told(lambda: dist.all_reduce(torch.ones(2)))
 
 
+def barrier_of_gpus(rank: int, size: int) -> None:
+    """Where there is no GPU, it is one of the CPU."""
+    dist.barrier(device_ids=[torch.cuda.current_device() if torch.cuda.is_available() else 0])
+
+
 def monitored(rank: int, size: int) -> str:
     store = dist.distributed_c10d._get_default_store()
     dist.monitored_barrier()

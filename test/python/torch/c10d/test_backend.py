@@ -49,6 +49,7 @@ def test_moves_of_all_types(world: World) -> None:
         pytest.param(checks.sends, marks=pytest.mark.cpu_alone("NCCL knows no tags, and has to be told who sends")),
         pytest.param(checks.sends_between_hosts, marks=pytest.mark.cpu_alone("of GPUs, NCCL has them")),
         checks.objects,
+        checks.barrier_of_gpus,
         checks.groups,
         checks.functional,
         checks.one_rank,
