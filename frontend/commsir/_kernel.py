@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import operator
 import os
+import pickle
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -48,6 +50,29 @@ class Kernel:
         parameters = ", ".join(f"{n}: {p}" for n, p in self.parameters.items())
         return f"<kernel {self.__name__}({parameters})" + (f" with {fixed}>" if fixed else ">")
 
+    def __copy__(self) -> Kernel:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, attributes=dict(self.attributes), dims=dict(self.dims))
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        return copy.copy(self)  # Functions are not copied.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its function's name, as functions are pickled, and what `specialise` has fixed."""
+        function = self.__commsir_function__
+        name = (function.__module__, function.__qualname__)
+        try:
+            found = _find(*name)
+        except (ImportError, AttributeError):
+            found = None
+        if found is None or found.__commsir_function__ is not function:
+            raise pickle.PicklingError(
+                f"kernel {self.__name__} cannot be pickled: it is not to be found as {'.'.join(name)}, by which "
+                "another process would look for it; define it at the top of a module that can be imported"
+            )
+        return _restore, (*name, self.attributes, self.dims)
+
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         raise errors.UsageError(
             f"{self.__name__} is a kernel, which ranks run together: "
@@ -88,7 +113,6 @@ class Kernel:
     def specialise(self, **fixed: int) -> Kernel:
         """The same kernel with dimensions, `ranks` or `blocks` fixed."""
         made = copy.copy(self)
-        made.attributes, made.dims = dict(self.attributes), dict(self.dims)
         for name, value in fixed.items():
             if name not in (*_ATTRIBUTES, *self.symbols, *self.dims):
                 known = [*self.symbols, *_ATTRIBUTES]
@@ -255,6 +279,26 @@ def _evaluate(text: str, function: FunctionType, place: tuple[str, int, int]) ->
         raise diagnostics.compile_error(f"in the annotation {text}: {error}", place, hint) from None
     except TypeError as error:
         raise diagnostics.compile_error(f"in the annotation {text}: {error}", place) from None
+
+
+def _find(module: str, name: str) -> Kernel | None:
+    """The kernel of that name; None: it is another object."""
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found if isinstance(found, Kernel) else None
+
+
+def _restore(module: str, name: str, attributes: dict[str, int], dims: dict[str, int]) -> Kernel:
+    """What a pickled kernel is in this process."""
+    found = _find(module, name)
+    if found is None:
+        raise pickle.UnpicklingError(f"{module}.{name} is no kernel here, as it was where it was pickled")
+    if (found.attributes, found.dims) == (attributes, dims):
+        return found
+    made = copy.copy(found)
+    made.attributes, made.dims = attributes, dims
+    return made
 
 
 @overload
