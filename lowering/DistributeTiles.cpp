@@ -38,8 +38,8 @@ using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::tiles;
 
-static LogicalResult walkAll(KernelOp kernel,
-                             LogicalResult (*check)(Operation *)) {
+static LogicalResult
+walkAll(KernelOp kernel, llvm::function_ref<LogicalResult(Operation *)> check) {
   return failure(kernel
                      .walk([&](Operation *op) {
                        return failed(check(op)) ? WalkResult::interrupt()
@@ -112,9 +112,21 @@ private:
     return success();
   }
 
+  /// Scratch memory is a CTA's, and a block's threads have to see all of it.
+  LogicalResult checkForCluster(Operation *op) {
+    if (cluster == 1 || !isa<ScratchOp>(op))
+      return success();
+    return op->emitOpError()
+           << "is memory of one CTA, and a block is a cluster of "
+           << cluster.getValue()
+           << ": take cluster = 1, or an array that the kernel is given";
+  }
+
   /// A block is `threads` threads of each of `cluster` CTAs.
   LogicalResult prepareThreads(KernelOp kernel, std::optional<Threads> &block) {
-    if (failed(walkAll(kernel, checkForThreads)))
+    if (failed(walkAll(kernel, checkForThreads)) ||
+        failed(walkAll(kernel,
+                       [&](Operation *op) { return checkForCluster(op); })))
       return failure();
     gatherRows(kernel);
     block.emplace(kernel, threads, cluster);

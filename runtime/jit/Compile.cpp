@@ -296,7 +296,9 @@ static void carryAsIntegers(Instruction *value) {
   for (Use *use : uses) {
     auto *user = llvm::cast<Instruction>(use->getUser());
     if (isa<BitCastInst>(user) && user->getType() == bits) {
+      // Left unused, it would still carry the bf16 to its block.
       user->replaceAllUsesWith(integers);
+      user->eraseFromParent();
       continue;
     }
     builder.SetInsertPoint(user);

@@ -56,6 +56,11 @@ KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
   mlir::ScopedDiagnosticHandler quiet(
       kernel.getContext(), [](mlir::Diagnostic &) { return mlir::success(); });
   bool roles = false;
+  // It is memory of one CTA.
+  bool scratch =
+      kernel
+          .walk([](comms::ScratchOp) { return mlir::WalkResult::interrupt(); })
+          .wasInterrupted();
   int64_t most = -1;
   mlir::OpBuilder builder(kernel.getContext());
   // What the kernel's own channels and its collectives so far take.
@@ -71,6 +76,8 @@ KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
     describe(*problem, question);
     if (kernel.getBlocks())
       question.blocks = *kernel.getBlocks();
+    if (scratch && !question.cluster)
+      question.cluster = 1;
     if (question.algorithm.empty())
       question.algorithm = getName(op, "algorithm");
     if (question.protocol.empty())

@@ -798,7 +798,11 @@ class Run:
             for cta in order:
                 self.memory.turn()
                 looks = self.random.choice((1, 2, 8))
-                for fiber in cta.fibers:
+                # In any order: one that comes before another has not seen what that stores.
+                turns = list(cta.fibers)
+                if self.random.random() < 0.5:
+                    self.random.shuffle(turns)
+                for fiber in turns:
                     if not fiber.over and fiber.waits is None:
                         self.step(fiber, looks)
                 moved |= self.meet(cta)
