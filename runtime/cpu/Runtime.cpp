@@ -14,6 +14,8 @@
 
 #include "runtime/cpu/Scheduler.h"
 
+#include "llvm/ADT/bit.h"
+
 #include <cstring>
 
 using namespace commsir::cpu;
@@ -225,6 +227,15 @@ static void commsir_cpu_interrupt(Context *context, int32_t site) {
   schedulerOf(context).interrupt(fiberOf(context), site);
 }
 
+/// Where a processor has no register for a bf16, code generation carries it as
+/// f32 and comes back by this function of compiler-rt's name. What was extended
+/// loses zeros alone: kernels round by integer arithmetic
+/// (comms-pin-arithmetic), and NaN keep their bits.
+static __bf16 truncateToBF16(float value) {
+  auto bits = llvm::bit_cast<uint32_t>(value);
+  return llvm::bit_cast<__bf16>(static_cast<uint16_t>(bits >> 16));
+}
+
 } // extern "C"
 
 llvm::ArrayRef<RuntimeSymbol> commsir::cpu::getRuntimeSymbols() {
@@ -233,7 +244,8 @@ llvm::ArrayRef<RuntimeSymbol> commsir::cpu::getRuntimeSymbols() {
   {"commsir_cpu_" #name,                                                       \
    reinterpret_cast<void *>(                                                   \
        static_cast<result(*) parameters>(commsir_cpu_##name))},
-  static const RuntimeSymbol symbols[] = {COMMSIR_CPU_RUNTIME(COMMSIR_X)};
+  static const RuntimeSymbol symbols[] = {COMMSIR_CPU_RUNTIME(COMMSIR_X){
+      "__truncsfbf2", reinterpret_cast<void *>(truncateToBF16)}};
 #undef COMMSIR_X
   return symbols;
 }

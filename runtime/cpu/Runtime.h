@@ -12,13 +12,14 @@
 
 namespace commsir::cpu {
 
-/// A function of the ABI (lowering/cpu/Abi.h) and where it is.
+/// A function that compiled kernels call, and where it is.
 struct RuntimeSymbol {
   const char *name;
   void *address;
 };
 
-/// All functions of the ABI.
+/// All functions of the ABI (lowering/cpu/Abi.h), and what code generation
+/// calls by itself.
 llvm::ArrayRef<RuntimeSymbol> getRuntimeSymbols();
 
 } // namespace commsir::cpu

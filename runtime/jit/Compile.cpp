@@ -308,7 +308,7 @@ static void carryAsIntegers(Instruction *value) {
 
 /// Without the hardware's conversions x86 has no registers for bf16: where one
 /// is chosen or goes from block to block, LLVM carries it as f32 and calls
-/// __truncsfbf2, which no library here has, for each element; vectors it takes
+/// __truncsfbf2 (runtime/cpu/Runtime.cpp) for each element; vectors it takes
 /// apart for that. Integers have the same bits.
 static void carryNarrowFloatsAsIntegers(Module &module) {
   SmallVector<Instruction *> choices, values;
