@@ -359,6 +359,9 @@ commsir_status commsir_simulate(const char *json, commsir_host_array *arrays,
     Request request;
     if (llvm::Error error = parseRequest(json, request))
       return fail(COMMSIR_USAGE, std::move(error));
+    if (request.tileSize)
+      return fail(COMMSIR_USAGE,
+                  "'tile_size' is of commsir_compile: a run chooses its tiles");
     for (commsir_host_array &array : llvm::MutableArrayRef(arrays, count)) {
       if (!array.argument || (array.bytes && !array.data))
         return fail(COMMSIR_USAGE, "commsir_simulate: a null pointer");

@@ -220,7 +220,7 @@ static std::vector<Key> listKeys(Request &request, int64_t &ranks,
       {"types", types(request.host)},
       {"scalars", scalars(request.host)},
       {"inputs", bindings(options.inputs)},
-      {"launches", number(options.launches, 1)},
+      {"launches", number(options.launches, 1, driver::maxLaunches)},
       {"seed",
        [&seed](const Value &value) -> llvm::Error {
          seed.emplace();

@@ -11,6 +11,7 @@
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
 #include "runtime/cuda/Communicator.h"
+#include "runtime/driver/Nesting.h"
 #include "runtime/group/Error.h"
 #include "runtime/tune/Kernel.h"
 #include "runtime/tune/cuda/Fitting.h"
@@ -87,6 +88,8 @@ public:
                 << "\n  " << diagnostic.getLocation() << ": " << diagnostic;
           return mlir::success();
         });
+    if (llvm::Error error = commsir::driver::refuseDeepText(text, "kernel"))
+      return std::move(error);
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
     if (!module)
       return llvm::createStringError("the kernel could not be parsed");

@@ -44,9 +44,8 @@ std::optional<size_t> commsir::driver::findDeepNesting(llvm::StringRef text) {
   return std::nullopt;
 }
 
-static llvm::Error refuseDeepText(const llvm::MemoryBuffer &buffer) {
-  llvm::StringRef text = buffer.getBuffer();
-  // Bytecode is no text.
+llvm::Error commsir::driver::refuseDeepText(llvm::StringRef text,
+                                            llvm::StringRef name) {
   std::optional<size_t> deep =
       text.starts_with("ML\xefR") ? std::nullopt : findDeepNesting(text);
   if (!deep)
@@ -54,8 +53,8 @@ static llvm::Error refuseDeepText(const llvm::MemoryBuffer &buffer) {
   llvm::StringRef before = text.take_front(*deep);
   size_t column = before.size() - (before.rfind('\n') + 1) + 1;
   return llvm::createStringError(
-      buffer.getBufferIdentifier() + ":" + llvm::Twine(before.count('\n') + 1) +
-      ":" + llvm::Twine(column) + ": error: brackets are nested more than " +
+      name + ":" + llvm::Twine(before.count('\n') + 1) + ":" +
+      llvm::Twine(column) + ": error: brackets are nested more than " +
       llvm::Twine(maxNesting) + " deep");
 }
 
@@ -72,7 +71,8 @@ commsir::driver::refuseDeepFiles(llvm::ArrayRef<const char *> arguments) {
     isNamed = true;
     if (auto buffer = llvm::MemoryBuffer::getFile(
             argument, /*IsText=*/false, /*RequiresNullTerminator=*/false))
-      if (llvm::Error error = refuseDeepText(**buffer))
+      if (llvm::Error error = refuseDeepText((*buffer)->getBuffer(),
+                                             (*buffer)->getBufferIdentifier()))
         return error;
   }
   fs::file_status input;
@@ -82,6 +82,7 @@ commsir::driver::refuseDeepFiles(llvm::ArrayRef<const char *> arguments) {
   if (auto buffer = llvm::MemoryBuffer::getOpenFile(
           fs::convertFDToNativeFile(0), "<stdin>", input.getSize(),
           /*RequiresNullTerminator=*/false))
-    return refuseDeepText(**buffer);
+    return refuseDeepText((*buffer)->getBuffer(),
+                          (*buffer)->getBufferIdentifier());
   return llvm::Error::success();
 }

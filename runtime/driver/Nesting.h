@@ -24,6 +24,10 @@ inline constexpr unsigned maxNesting = 256;
 /// an offset; nothing when they are not. Strings and comments do not count.
 std::optional<size_t> findDeepNesting(llvm::StringRef text);
 
+/// An error that begins with "NAME:LINE:COLUMN: error: " when `text`, which the
+/// user knows as `name`, is nested too deep. Bytecode is no text.
+llvm::Error refuseDeepText(llvm::StringRef text, llvm::StringRef name);
+
 /// The same for a program that opens its files itself: an error when one of
 /// the files in `arguments` (those of main), or a file that is standard input,
 /// is MLIR text nested too deep.

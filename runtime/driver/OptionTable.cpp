@@ -23,8 +23,6 @@ using namespace commsir::driver;
 static constexpr int64_t kMaxInt = std::numeric_limits<int64_t>::max();
 static constexpr int64_t kMaxRanks = 1 << 20;
 static constexpr int64_t kMaxBlocks = 1 << 16;
-/// Times the programs that fit memory, still below 2^63.
-static constexpr int64_t kMaxLaunches = int64_t(1) << 40;
 
 //===----------------------------------------------------------------------===//
 // How a field is read
@@ -157,11 +155,11 @@ static const Option kWhat[] = {
      readWhole<&Options::blocks, 1, kMaxBlocks>},
     {"--launches", "K",
      "launch the kernel K times; signals and channels live on between [1]",
-     readWhole<&Options::launches, 1, kMaxLaunches>},
+     readWhole<&Options::launches, 1, maxLaunches>},
     {"--first-launch", "K",
      "number of the first launch, for what wraps; signals and counters begin "
      "at 0 all the same [1]",
-     readWhole<&Options::firstLaunch, 1, kMaxInt - kMaxLaunches>},
+     readWhole<&Options::firstLaunch, 1, kMaxInt - maxLaunches>},
 };
 
 static const Option kData[] = {

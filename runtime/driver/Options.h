@@ -42,6 +42,10 @@ struct Binding {
   std::string value;
 };
 
+/// The most launches of a run. Times the programs that fit memory, still below
+/// 2^63.
+inline constexpr int64_t maxLaunches = int64_t(1) << 40;
+
 struct Options {
   std::string file;
   std::string batch; ///< file of command lines, or ""

@@ -15,6 +15,8 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <set>
+
 using namespace commsir;
 using namespace commsir::driver;
 
@@ -83,6 +85,7 @@ bool Session::refuseValue(const Argument &argument, const llvm::Twine &what) {
 bool Session::checkHostArrays() {
   if (!host)
     return true;
+  std::set<std::pair<std::string, int64_t>> given;
   for (const HostArray &array : host->arrays) {
     auto argument = findArgument(arguments, "array", {array.argument, ""});
     if (!argument)
@@ -93,6 +96,13 @@ bool Session::checkHostArrays() {
       return refuseValue(**argument, "an array was given for rank " +
                                          llvm::Twine(array.rank) + " of " +
                                          llvm::Twine(report.ranks) + " ranks");
+    if (!given.insert({array.argument, array.rank}).second)
+      return refuseValue(**argument, "two arrays were given for rank " +
+                                         llvm::Twine(array.rank));
+    if (llvm::any_of(options.inputs, [&](const Binding &input) {
+          return input.name == array.argument;
+        }))
+      return refuseValue(**argument, "both arrays and an input were given");
     auto type = host->types.find(array.argument);
     if (type != host->types.end() && type->second != (*argument)->elementType)
       return refuseValue(**argument, "its arrays hold " + type->second);

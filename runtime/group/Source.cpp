@@ -9,6 +9,7 @@
 
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
+#include "runtime/driver/Nesting.h"
 #include "runtime/jit/Cache.h"
 
 #include "mlir/Parser/Parser.h"
@@ -77,6 +78,9 @@ makeBytes(llvm::StringRef source, llvm::StringRef name,
         }
         return mlir::success();
       });
+  if (llvm::Error error = driver::refuseDeepText(source, "kernel"))
+    return llvm::make_error<jit::CompileError>(
+        jit::CompileError::Stage::Input, llvm::toString(std::move(error)));
   auto module =
       mlir::parseSourceString<mlir::ModuleOp>(source, context.get(), "kernel");
   if (!module)

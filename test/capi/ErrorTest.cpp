@@ -91,3 +91,37 @@ TEST(CapiError, RequestsThatAreNone) {
   EXPECT_EQ(commsir_compile("{}", &result), COMMSIR_OK); // An empty module.
   commsir_free(result);
 }
+
+/// `request` is refused, with `what` in the message.
+static void refuses(const std::string &request,
+                    llvm::MutableArrayRef<commsir_host_array> arrays,
+                    llvm::StringRef what) {
+  char *result = nullptr;
+  EXPECT_EQ(
+      commsir_simulate(request.c_str(), arrays.data(), arrays.size(), &result),
+      COMMSIR_USAGE)
+      << request;
+  EXPECT_NE(llvm::StringRef(commsir_error_message()).find(what),
+            llvm::StringRef::npos)
+      << commsir_error_message();
+  EXPECT_EQ(result, nullptr);
+}
+
+TEST(CapiError, SimulationsThatMakeNoSense) {
+  const std::string request =
+      R"({"ranks": 2, "source": "comms.kernel @k(%x: memref<2xf32>) { comms.return }")";
+  refuses(request + R"(, "launches": 4611686018427387904})", {}, "launches");
+  refuses(request + R"(, "tile_size": 64})", {}, "tile_size");
+  float one[2] = {1, 2}, other[2] = {3, 4};
+  commsir_host_array arrays[] = {{"x", 1, one, sizeof(one)},
+                                 {"x", 1, other, sizeof(other)}};
+  refuses(request + "}", arrays, "two arrays were given for rank 1");
+  refuses(request + R"(, "inputs": {"x": "random:1"}})",
+          llvm::MutableArrayRef(arrays).take_front(), "both arrays and");
+  EXPECT_EQ(one[0], 1);
+  char *result = nullptr;
+  EXPECT_EQ(commsir_simulate((request + "}").c_str(), arrays, 1, &result),
+            COMMSIR_OK)
+      << commsir_error_message();
+  commsir_free(result);
+}

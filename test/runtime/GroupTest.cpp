@@ -345,6 +345,23 @@ TEST(GroupTest, AKernelThatOnlyPollsIsEnded) {
   });
 }
 
+/// The parser recurses: without a limit the process would end.
+TEST(GroupTest, NestingThatOverflowsTheStackIsRefused) {
+  runRanks(1, [&](Member &member) {
+    group::KernelRequest request;
+    request.source = "comms.kernel @deep(%x: ";
+    for (int depth = 0; depth < 100000; ++depth)
+      request.source += "tuple<";
+    auto kernel = member.group->prepare(request);
+    if (kernel)
+      return member.complain("it was taken");
+    std::string said = llvm::toString(kernel.takeError());
+    if (said.find("kernel:1:") == std::string::npos ||
+        said.find("nested more than 256 deep") == std::string::npos)
+      member.complain(said);
+  });
+}
+
 /// Its blocks are counted in shared memory.
 TEST(GroupTest, AnAwaitedRankIsNamedOnce) {
   runRanks(2, [&](Member &member) {
