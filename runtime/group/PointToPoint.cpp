@@ -429,6 +429,9 @@ bool PointToPoint::isWanted(int64_t source) const {
 
 /// Tells both sides why nothing goes between them any more.
 void PointToPoint::refuse(int64_t other, std::string why, Kind kind) {
+  // Nothing after a disagreement is delivered, be it here already.
+  if (kind == Kind::Disagree)
+    aside.remove_if([&](const Aside &one) { return one.source == other; });
   if (peers[other].segment.data()) {
     Ring &ring = ringOf(own, other);
     putText(ring.why, kReasonBytes, why);

@@ -223,8 +223,10 @@ TEST(PointToPoint, WhatDoesNotFitFailsOnBothSides) {
       bool sends = member.rank == 0;
       if (sends && isAside) {
         TransferPtr first = mail.isend(1, data, 5);
+        TransferPtr second = mail.isend(1, data, 8);
         mail.send(1, go, 6);
         member.good(mail.outcome(first));
+        member.good(mail.outcome(second));
         mail.recv(1, go, 7);
         member.expect(mail.outcome(mail.isend(1, data)), Kind::Disagree,
                       {"rank 0 has sent 8 x u8 to rank 1, which receives 16"});
@@ -234,6 +236,12 @@ TEST(PointToPoint, WhatDoesNotFitFailsOnBothSides) {
         member.expect(mail.outcome(mail.irecv(0, more, 5)), Kind::Disagree,
                       {"rank 0 has sent 8 x u8 to rank 1, which receives 16 x "
                        "u8 (tag 5)"});
+        // It has come, and fits, but comes after one that does not.
+        Bytes second(8);
+        member.expect(mail.outcome(mail.irecv(0, second, 8)), Kind::Disagree,
+                      {"which receives 16"});
+        if (second != Bytes(8))
+          member.complain("what followed was written");
       } else {
         TransferPtr work =
             sends ? mail.isend(1, data, 5) : mail.irecv(0, more, 5);
