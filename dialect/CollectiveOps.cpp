@@ -148,6 +148,12 @@ static LogicalResult verifySameRows(CollectiveOpInterface op) {
   return success();
 }
 
+static bool isOfRankOne(Type array) {
+  auto window = dyn_cast<WindowType>(array);
+  return (window ? window.getShape().size()
+                 : cast<MemRefType>(array).getRank()) == 1;
+}
+
 /// Parts, one a rank, are whole rows; of an array of rank 1, whole elements.
 static LogicalResult verifyParts(Operation *op, StringRef constraint,
                                  Type input, RowFlow flow,
@@ -155,9 +161,7 @@ static LogicalResult verifyParts(Operation *op, StringRef constraint,
   if (!ranks || (flow != RowFlow::Cut && flow != RowFlow::Exchange))
     return success();
   ArrayRows rows = *getArrayRows(input);
-  auto window = dyn_cast<WindowType>(input);
-  bool flat = (window ? window.getShape().size()
-                      : cast<MemRefType>(input).getRank()) == 1;
+  bool flat = isOfRankOne(input);
   int64_t count = flat ? rows.length : rows.rows;
   if (ShapedType::isDynamic(count) || count % *ranks == 0)
     return success();
@@ -467,7 +471,8 @@ static LogicalResult verifySizes(CollectiveOpInterface op,
 static LogicalResult verifyPieces(CollectiveOpInterface op,
                                   const CollectiveRows &rows) {
   int64_t length = rows.inputs[0].length;
-  if (!cutsInputs(op) || rows.inputs[0].rows != 1 || rows.ranks == 1)
+  if (!cutsInputs(op) || rows.ranks == 1 ||
+      llvm::none_of(op.getInputs().getTypes(), isOfRankOne))
     return success();
   bool sameLength = llvm::all_of(rows.wires, [&](RankedTensorType wire) {
     return agree(wire.getDimSize(0), length);
