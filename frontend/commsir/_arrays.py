@@ -265,6 +265,8 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
             array = copy = _copied(array)
         elif not array.flags.c_contiguous:
             raise UsageError(f"{what} is not contiguous: pass numpy.ascontiguousarray(…) of it")
+    elif hasattr(array, "is_neg") and array.is_neg():  # A view of torch, whose memory is not what it holds.
+        raise UsageError(f"{what} negates what is in its memory: pass .resolve_neg() of it")
     tensor = _share(array, name, what)
     place = str(tensor.device)
     if place != device and not (device == "cpu:0" and place.startswith("cpu:")):  # JAX may count parts of the host.

@@ -240,6 +240,7 @@ def _bits(what: str, dtype: DType, value: Any) -> Bits:
 def _host(value: Any, name: str) -> Bits:
     """NumPy's view of an array on the host; elements that NumPy lacks as unsigned integers."""
     value = value.detach() if hasattr(value, "detach") else value
+    value = value.resolve_neg() if hasattr(value, "resolve_neg") else value
     if hasattr(value, "dtype") and name in _arrays._RAW:
         raw = np.asarray(_arrays._raw(value, name))
         # Of JAX, and of a scalar, NumPy's own type for it is left.

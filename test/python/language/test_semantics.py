@@ -250,3 +250,43 @@ def test_what_a_chain_does_not_reach_is_not_read(load: Load) -> None:
     )
     got = module.k.simulate(1, {"x": np.array([4, 5, 6, 7])}, check=False)["y"][0]
     np.testing.assert_array_equal(got, [0, 1, 1, 1, 0, 0])
+
+
+def test_right_sides_have_their_effects_when_reached(load: Load) -> None:
+    """A function may store, put and wait before it returns a constant or a tile; one that is not called does not."""
+    module = load(
+        "@kernel\ndef k(x: i64[Array, 2, 8], y: i64[Array, 8], r: index):\n"
+        "    def number(q):\n        y[0] = y[0] * 10 + q\n        return q\n"
+        "    def tile(q):\n        y[1] = y[1] * 10 + q\n        return x[1].max()\n"
+        "    if r == 7 or number(5):\n        y[2] = 1\n"
+        "    if r == 1 and number(0):\n        y[3] = 1\n"
+        "    if r == 7 and number(1):\n        y[4] = 1\n"
+        "    y[5] = 7 < r < tile(3)\n"
+        "    if 0 < r < tile(4):\n        y[6] = 1\n"
+        "    y[7] = 7 > r > tile(2)\n"
+    )
+    x = np.full((2, 8), 9, np.int64)
+    for r, wanted in ((1, [50, 42, 1, 0, 0, 0, 1, 0]), (7, [1, 4, 1, 0, 1, 0, 1, 0]), (8, [5, 34, 1, 0, 0, 1, 1, 0])):
+        np.testing.assert_array_equal(module.k.simulate(1, {"x": x, "r": r})["y"][0], wanted)
+
+
+def test_right_sides_communicate_when_reached(load: Load) -> None:
+    module = load(
+        "@kernel\ndef k(s: i64[Signal, 1], w: f32[Window, 4], x: f32[Array, 4], y: f32[Array, 4]):\n"
+        "    def deliver():\n        put_signal(x, w, 1, s[0])\n        return True\n"
+        "    def arrived():\n"
+        "        t = wait_signal(s[0], ge=epoch())\n        y[:] = w.load(0, 4, after=t)\n        return x[:].max()\n"
+        "    sent = rank() == 1 or deliver()\n"
+        "    if 0 < rank() < arrived():\n        y[0] = 7\n"
+        "    barrier()\n"
+    )
+    got = module.k.simulate(2, {"x": [np.full(4, 3, np.float32)] * 2})["y"]
+    np.testing.assert_array_equal(got, [[0, 0, 0, 0], [7, 3, 3, 3]])
+
+
+def test_negated_views_of_torch(load: Load) -> None:
+    """Their memory is not what they hold."""
+    torch = pytest.importorskip("torch")
+    module = load("@kernel\ndef k(x: f32[Array, 4], y: f32[Array, 4]):\n    y[:] = x[:]\n")
+    x = torch._neg_view(torch.arange(1.0, 5.0))
+    np.testing.assert_array_equal(module.k.simulate(1, {"x": x})["y"][0], [-1, -2, -3, -4])

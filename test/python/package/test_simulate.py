@@ -204,3 +204,5 @@ def test_torch_tensors_with_gradients_and_fp8() -> None:
         view(torch.ones(4, 4).t())
     with pytest.raises(commsir.UsageError, match="on cpu:0, but has to be on cuda:1"):
         view(torch.ones(4), "the input", "cuda:1")
+    with pytest.raises(commsir.UsageError, match="the array negates .*resolve_neg"):
+        view(torch._neg_view(torch.ones(2)))

@@ -321,9 +321,12 @@ class Branches(Known):
         if not isinstance(value, Tile):
             self.number(value, f"an operand of '{'and' if conjunction else 'or'}'")
         is_test = left.dtype is BOOL and (self._is_bool(value) or isinstance(value, Tile))
-        if is_test and isinstance(value, Const):
+        harmless = all(_is_harmless(line.text) for line in lines)
+        # A function may have had effects before it returned a constant or a tile; in a region nothing has.
+        harmless |= self.in_region and isinstance(value, Const | Tile)
+        if is_test and isinstance(value, Const) and harmless:
             return self.logical(conjunction, left, value)
-        if isinstance(value, Tile) or all(_is_harmless(line.text) for line in lines):
+        if harmless:
             for line in lines:
                 line.depth -= 1
             self.emitter.splice(lines)
@@ -341,21 +344,21 @@ class Branches(Known):
             isinstance(value, Scalar) and value.dtype is BOOL or isinstance(value, Const) and isinstance(value.py, bool)
         )
 
-    def _one_of(self, conjunction: bool, c: Value, left: Value, right: Value, lines: list[Line]) -> Scalar:
+    def _one_of(self, conjunction: bool, c: Value, left: Value, right: Value, lines: list[Line]) -> Number:
         """scf.if for a right side that `lines` compute."""
         assert isinstance(c, Scalar)
-        dtype = self.dtype_of_both(self.number(left), self.number(right))
+        leaf = self.dtype_of_both(self.number(left), self.number(right)), self.leaf_of(right)[1]
         name, other = self.emitter.fresh(), list[Line]()
         for side, value in ((lines, right), (other, left)):
             with self.emitter.into(side, 1):
-                self.emit_yield([(self.scalar(value, dtype).name, (dtype, None))])
+                self.emit_yield([(self.as_leaf(value, leaf).name, leaf)])
         then, otherwise = (lines, other) if conjunction else (other, lines)
-        self.emitter.emit(f"{name} = scf.if {c.name} -> ({dtype.mlir}) {{", None)
+        self.emitter.emit(f"{name} = scf.if {c.name} -> ({leaf_text(leaf)}) {{", None)
         self.emitter.splice(then)
         self.emitter.emit("} else {", None)
         self.emitter.splice(otherwise)
         self.emit("}")
-        return Scalar(name, dtype)
+        return value_of(leaf, name)
 
 
 def _is_harmless(line: str) -> bool:
