@@ -94,9 +94,14 @@ llvm::Error Workshop::read(const Request &request) {
   module = mlir::parseSourceString<mlir::ModuleOp>(source, &context, file);
   if (!module)
     return badSource("the source of '" + file + "' is not valid");
+  const std::string &name = request.options.kernel;
+  if (name.empty() && request.host.shapes.empty())
+    return llvm::Error::success();
+  auto kernel = jit::findKernel(*module, name);
+  if (!kernel)
+    return kernel.takeError();
   if (!request.host.shapes.empty() &&
-      mlir::failed(jit::specialise(*module, request.options.kernel,
-                                   request.host.shapes)))
+      mlir::failed(jit::specialise(*kernel, request.host.shapes)))
     return badSource("the shapes given are not those of the kernel");
   return llvm::Error::success();
 }

@@ -85,6 +85,11 @@ bool Session::refuseValue(const Argument &argument, const llvm::Twine &what) {
 bool Session::checkHostArrays() {
   if (!host)
     return true;
+  for (const auto &type : host->types)
+    if (auto argument =
+            findArgument(arguments, "type", {type.first().str(), ""});
+        !argument)
+      return fail(ExitUsage, argument.takeError());
   std::set<std::pair<std::string, int64_t>> given;
   for (const HostArray &array : host->arrays) {
     auto argument = findArgument(arguments, "array", {array.argument, ""});

@@ -186,9 +186,10 @@ bool Session::fixShapes() {
       llvm::all_of(arguments, [](const Argument &a) { return a.isStatic(); }))
     return true;
   Listener listener(sources, context, listenerOutput());
-  if (mlir::failed(jit::specialise(*module, report.kernel, *shapes)))
+  if (mlir::failed(jit::specialise(kernel, *shapes)))
     return fail(ExitUsage, "the shapes given do not fit '" + report.kernel +
-                               (host ? "'; give an array for each open one"
+                               (host ? "'; give an array or a shape for each "
+                                       "open one"
                                      : "', or leave some open; give --input "
                                        "NAME=FILE or --shape NAME=8x64 for "
                                        "each '?'"));

@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -62,7 +63,7 @@ public:
       if (std::chrono::duration<double>(Clock::now() - begun).count() > timeout)
         return makeError(GroupError::Kind::Peer,
                          "key '" + key + "' has not come within " +
-                             llvm::Twine(static_cast<int64_t>(timeout)) +
+                             llvm::formatv("{0:f1}", timeout).str() +
                              " s in folder " + folder +
                              ": is every rank running, with this folder?");
       if (Clock::now() - asked >= std::chrono::milliseconds(20)) {

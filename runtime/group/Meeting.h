@@ -32,6 +32,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <optional>
 #include <random>
@@ -99,6 +100,13 @@ private:
   };
 
   static std::string textOf(int64_t value) { return std::to_string(value); }
+
+  /// "0.5 s".
+  std::string ofTimeout() const {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g s", timeout);
+    return text;
+  }
 
   double left() const {
     return timeout + grace -
@@ -225,7 +233,7 @@ private:
     }
     return (result.missing.size() == 1 ? "rank " : "ranks ") + text + " of " +
            textOf(ranks) + (result.missing.size() == 1 ? " has" : " have") +
-           " not come within " + textOf(static_cast<int64_t>(timeout)) + " s" +
+           " not come within " + ofTimeout() +
            (stale ? " (the store holds what an earlier run left of them)" : "");
   }
 
@@ -248,7 +256,7 @@ private:
       std::string why =
           over("rank 0 has not " +
                std::string(leader.empty() ? "come" : "seen all ranks") +
-               " within " + textOf(static_cast<int64_t>(timeout)) + " s");
+               " within " + ofTimeout());
       if (!why.empty())
         return fail(why);
     }

@@ -92,7 +92,8 @@ commsir::group::whyNoKernel(const CollectiveCall &call, const Group &group) {
     return "there is no collective '" + call.op + "': it is one of " +
            llvm::join(
                llvm::map_range(kOperations, [](auto &one) { return one.name; }),
-               ", ");
+               ", ") +
+           ", all_to_all_v";
   if (!elementBytesOf(call.elementType))
     return "elements of type '" + call.elementType +
            "' are not ones that arrays hold";

@@ -130,9 +130,8 @@ struct PassClock : mlir::PassInstrumentation {
 };
 } // namespace
 
-/// The kernel of that name, or the only one.
-static Expected<comms::KernelOp> findKernel(mlir::ModuleOp module,
-                                            StringRef name) {
+Expected<comms::KernelOp> commsir::jit::findKernel(mlir::ModuleOp module,
+                                                   StringRef name) {
   SmallVector<comms::KernelOp> kernels(module.getOps<comms::KernelOp>());
   std::string names;
   for (comms::KernelOp kernel : kernels) {

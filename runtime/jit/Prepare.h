@@ -27,6 +27,10 @@ namespace commsir::jit {
 llvm::Error failCompilation(CompileError::Stage stage,
                             const llvm::Twine &message);
 
+/// The kernel of that name (empty: the only one).
+llvm::Expected<mlir::comms::KernelOp> findKernel(mlir::ModuleOp module,
+                                                 llvm::StringRef name);
+
 /// Finds kernel `name` (empty: the only one), writes the numbers of ranks and
 /// blocks on it (0: its own), and removes all other kernels. Fails when there
 /// is no such kernel, when it is written for other numbers, or when nobody says

@@ -7,7 +7,7 @@
 
 #include "runtime/jit/Shapes.h"
 
-#include "dialect/Comms.h"
+#include "runtime/Spelling.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -81,23 +81,33 @@ static void propagate(KernelOp kernel) {
   });
 }
 
-static KernelOp findKernel(ModuleOp module, llvm::StringRef name) {
-  SmallVector<KernelOp> kernels(module.getOps<KernelOp>());
-  if (name.empty() && kernels.size() == 1)
-    return kernels.front();
-  for (KernelOp kernel : kernels)
-    if (kernel.getSymName() == name)
-      return kernel;
-  module.emitError("there is no kernel ")
-      << (name.empty() ? "to take by default; name one" : ("@" + name).str());
-  return {};
+/// Every shape has to be a window's or a memref's.
+static LogicalResult
+checkNames(KernelOp kernel,
+           const llvm::StringMap<llvm::SmallVector<int64_t>> &shapes) {
+  std::vector<std::string> names;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes()))
+    if (Array::of(type))
+      names.push_back(kernel.getArgumentName(i));
+  for (const auto &given : shapes) {
+    if (llvm::is_contained(names, given.first()))
+      continue;
+    llvm::StringRef near = commsir::closest(
+        given.first(), llvm::SmallVector<llvm::StringRef>(
+                           llvm::map_range(names, [](const std::string &name) {
+                             return llvm::StringRef(name);
+                           })));
+    return kernel.emitError("has no window or memref '")
+           << given.first() << "' to give a shape to"
+           << (near.empty() ? "" : ("; did you mean '" + near + "'?").str());
+  }
+  return success();
 }
 
 LogicalResult commsir::jit::specialise(
-    ModuleOp module, llvm::StringRef name,
+    KernelOp kernel,
     const llvm::StringMap<llvm::SmallVector<int64_t>> &shapes) {
-  KernelOp kernel = findKernel(module, name);
-  if (!kernel)
+  if (failed(checkNames(kernel, shapes)))
     return failure();
   SmallVector<Type> types(kernel.getArgumentTypes());
   if (kernel.getBody().empty())

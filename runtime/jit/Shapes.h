@@ -13,7 +13,7 @@
 #ifndef COMMSIR_RUNTIME_JIT_SHAPES_H
 #define COMMSIR_RUNTIME_JIT_SHAPES_H
 
-#include "mlir/IR/BuiltinOps.h"
+#include "dialect/Comms.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -21,12 +21,11 @@
 
 namespace commsir::jit {
 
-/// Gives the dynamic dimensions of kernel `kernel` (empty: the only one) the
-/// sizes in `shapes` (argument name → shape of one rank's array). Emits a
-/// diagnostic and fails when a shape does not fit its argument, or when a
-/// dimension stays open.
+/// Gives the dynamic dimensions of `kernel` the sizes in `shapes` (argument
+/// name → shape of one rank's array). Emits a diagnostic and fails when a shape
+/// does not fit its argument or is none's, or when a dimension stays open.
 mlir::LogicalResult
-specialise(mlir::ModuleOp module, llvm::StringRef kernel,
+specialise(mlir::comms::KernelOp kernel,
            const llvm::StringMap<llvm::SmallVector<int64_t>> &shapes);
 
 } // namespace commsir::jit

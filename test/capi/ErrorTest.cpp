@@ -118,6 +118,8 @@ TEST(CapiError, SimulationsThatMakeNoSense) {
   refuses(request + "}", arrays, "two arrays were given for rank 1");
   refuses(request + R"(, "inputs": {"x": "random:1"}})",
           llvm::MutableArrayRef(arrays).take_front(), "both arrays and");
+  refuses(request + R"(, "types": {"X": "f32"}})", {}, "no argument 'X'");
+  refuses(request + R"(, "shapes": {"inp": [2]}})", {}, "do not fit 'k'");
   EXPECT_EQ(one[0], 1);
   char *result = nullptr;
   EXPECT_EQ(commsir_simulate((request + "}").c_str(), arrays, 1, &result),

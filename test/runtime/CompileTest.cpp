@@ -212,14 +212,15 @@ TEST(Shapes, AreClosed) {
 comms.kernel @open(%x: !comms.window<?x4xf32>, %y: memref<?xf32>) attributes {ranks = 2 : i64} {
   comms.return
 })");
+  mlir::comms::KernelOp open = *module->getOps<mlir::comms::KernelOp>().begin();
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
   shapes["x"] = {3, 4};
-  EXPECT_TRUE(failed(jit::specialise(*module, "", shapes)));
+  EXPECT_TRUE(failed(jit::specialise(open, shapes)));
   EXPECT_NE(source.diagnostics.find("argument 'y' has shape (?)"),
             std::string::npos)
       << source.diagnostics;
   shapes["y"] = {5};
-  ASSERT_TRUE(succeeded(jit::specialise(*module, "open", shapes)));
+  ASSERT_TRUE(succeeded(jit::specialise(open, shapes)));
   auto kernel = jit::compile(std::move(module), "", {});
   ASSERT_TRUE(bool(kernel));
   EXPECT_EQ((*kernel)->args()[0].shape, (llvm::SmallVector<int64_t>{3, 4}));
@@ -232,7 +233,8 @@ TEST(Shapes, MustFit) {
                              "{ranks = 2 : i64} { comms.return }");
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
   shapes["x"] = {3, 5};
-  EXPECT_TRUE(failed(jit::specialise(*module, "", shapes)));
+  EXPECT_TRUE(failed(jit::specialise(
+      *module->getOps<mlir::comms::KernelOp>().begin(), shapes)));
   EXPECT_NE(source.diagnostics.find(
                 "has shape (?, 4) in the kernel, but its array has shape "
                 "(3, 5)"),
