@@ -9,6 +9,7 @@
 
 #include "lowering/Translations.h"
 #include "lowering/nvvm/Conversions.h"
+#include "lowering/nvvm/MaskedLoads.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
@@ -216,8 +217,6 @@ static LogicalResult linkDeviceLibrary(ModuleOp lowered, llvm::Module &module,
 
 static void optimise(llvm::Module &module, llvm::TargetMachine &machine,
                      unsigned level) {
-  if (level == 0)
-    return;
   llvm::TimeTraceScope scope("commsir: LLVM's optimiser");
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -232,10 +231,12 @@ static void optimise(llvm::Module &module, llvm::TargetMachine &machine,
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  builder
-      .buildPerModuleDefaultPipeline(level == 1 ? llvm::OptimizationLevel::O1
-                                                : llvm::OptimizationLevel::O2)
-      .run(module, modules);
+  llvm::ModulePassManager passes;
+  if (level > 0)
+    passes = builder.buildPerModuleDefaultPipeline(
+        level == 1 ? llvm::OptimizationLevel::O1 : llvm::OptimizationLevel::O2);
+  nvvm::addMaskedLoadPasses(passes);
+  passes.run(module, modules);
 }
 
 std::unique_ptr<llvm::Module>

@@ -256,9 +256,14 @@ LogicalResult KernelLowering::awaitBarrier(Operation *op,
 // Fences
 //===----------------------------------------------------------------------===//
 
-/// What a chip before sm_90 does not have falls to what it has.
+/// Whoever signals after a release orders with its own fence what all threads
+/// did before: they meet first. What a thread does after an acquire may rest on
+/// another's load: they meet again. What a chip before sm_90 does not have
+/// falls to what it has.
 void KernelLowering::lowerFence(Operation *op, ImplicitLocOpBuilder &b) {
   auto fence = dyn_cast<FenceOp>(op);
+  if (fence && fence.getOrder() != MemoryOrder::Acquire)
+    threadBarrier(b);
   if (!fence) // A flush.
     emitFence(b, MemoryScope::Sys);
   else if (fence.getScope() == MemoryScope::Cluster && target.sm < 90)
