@@ -54,6 +54,7 @@ static void addProof(OpPassManager &kernels, const TargetOptions &options) {
   check.ranks = options.ranks;
   check.blocks = options.blocks;
   check.maxEvents = options.checkEvents;
+  check.launches = options.checkLaunches;
   kernels.addPass(createCheckSync(check));
 }
 
@@ -129,7 +130,8 @@ void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
 }
 
 std::string TargetOptions::findMistake() const {
-  for (const Option<int64_t> *option : {&tileSize, &checkEvents})
+  for (const Option<int64_t> *option :
+       {&tileSize, &checkEvents, &checkLaunches})
     if (*option < 0)
       return (option->getArgStr() + "=" + llvm::Twine(int64_t(*option)) +
               ": give a number, or 0 for what is chosen")

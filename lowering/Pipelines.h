@@ -36,6 +36,10 @@ struct TargetOptions : virtual mlir::detail::PassOptions {
   Option<int64_t> checkEvents{
       *this, "check-events", llvm::cl::init(0),
       llvm::cl::desc("Budget of events of the proof; 0: a default")};
+  Option<int64_t> checkLaunches{
+      *this, "check-launches", llvm::cl::init(0),
+      llvm::cl::desc("Launches that the proof follows; 0: as many as show "
+                     "reuse")};
   Option<bool> assertBounds{
       *this, "assert-bounds", llvm::cl::init(true),
       llvm::cl::desc("Check at run time offsets that cannot be proven")};

@@ -161,7 +161,11 @@ class Kernel:
         return self._with(ranks, options.pop("blocks", None))._closed("explain")._ask(_native.explain, **options)
 
     def check(self, ranks: int | None = None, **options: Any) -> _native.CheckReport:
-        """Proves that the kernel neither hangs nor races; raises CheckError, with its lines, where it could."""
+        """Proves that the kernel neither hangs nor races; raises CheckError, with its lines, where it could.
+
+        `launches=8` follows so many launches, up to 64, one after the other; left out, as many as show what memory
+        that is used again does.
+        """
         return self._with(ranks, options.pop("blocks", None))._closed("check")._ask(_native.check, **options)
 
     def simulate(

@@ -208,9 +208,12 @@ def compile(source: str, *, produce: str, ranks: int = 0, **options: Any) -> str
     return str(report["text"])
 
 
-def check(source: str, *, ranks: int = 0, **options: Any) -> CheckReport:
-    """Lowers the kernel and proves that it neither hangs nor races. Raises CheckError where that fails."""
-    report = _report(source, {"produce": "check", "ranks": ranks, **options})
+def check(source: str, *, ranks: int = 0, launches: int = 0, **options: Any) -> CheckReport:
+    """Lowers the kernel and proves that it neither hangs nor races. Raises CheckError where that fails.
+
+    `launches` are how many the proof follows, up to 64; 0: as many as show what memory that is used again does.
+    """
+    report = _report(source, {"produce": "check", "ranks": ranks, "check_launches": launches, **options})
     return CheckReport(
         report["kernel"],
         report["ranks"],

@@ -127,6 +127,7 @@ llvm::Error Workshop::lower(const Request &request) {
       pipeline.tileSize = request.tileSize;
       pipeline.check = options.check;
       pipeline.checkEvents = options.checkEvents;
+      pipeline.checkLaunches = request.checkLaunches;
     };
     if (options.target == "cpu") {
       comms::CommsToCPUOptions pipeline;
@@ -293,6 +294,9 @@ commsir_status commsir_compile(const char *json, char **result) {
     Request request;
     if (llvm::Error error = parseRequest(json, request))
       return fail(COMMSIR_USAGE, std::move(error));
+    if (request.options.launches != 1)
+      return fail(COMMSIR_USAGE, "'launches' is of commsir_simulate: to prove "
+                                 "more of them, give 'check_launches'");
     if (request.produce == "ptx")
       request.options.target = "cuda";
     Workshop workshop;
@@ -367,6 +371,9 @@ commsir_status commsir_simulate(const char *json, commsir_host_array *arrays,
     if (request.tileSize)
       return fail(COMMSIR_USAGE,
                   "'tile_size' is of commsir_compile: a run chooses its tiles");
+    if (request.checkLaunches)
+      return fail(COMMSIR_USAGE, "'check_launches' is of commsir_compile: "
+                                 "prove the kernel before the run");
     for (commsir_host_array &array : llvm::MutableArrayRef(arrays, count)) {
       if (!array.argument || (array.bytes && !array.data))
         return fail(COMMSIR_USAGE, "commsir_simulate: a null pointer");

@@ -29,6 +29,8 @@ struct Request {
   int64_t tileSize = 0;
   /// Print locations, so that a line of the result tells where it comes from.
   bool locations = false;
+  /// Launches that the proof follows; 0: as many as show reuse.
+  int64_t checkLaunches = 0;
 };
 
 /// Reads the keys that docs/CApi.md lists. A key that is not among them, or a

@@ -112,6 +112,7 @@ TEST(CapiError, SimulationsThatMakeNoSense) {
       R"({"ranks": 2, "source": "comms.kernel @k(%x: memref<2xf32>) { comms.return }")";
   refuses(request + R"(, "launches": 4611686018427387904})", {}, "launches");
   refuses(request + R"(, "tile_size": 64})", {}, "tile_size");
+  refuses(request + R"(, "check_launches": 8})", {}, "check_launches");
   float one[2] = {1, 2}, other[2] = {3, 4};
   commsir_host_array arrays[] = {{"x", 1, one, sizeof(one)},
                                  {"x", 1, other, sizeof(other)}};

@@ -274,3 +274,25 @@ def test_import_is_light() -> None:
     code = "import sys, commsir; print([m for m in ('numpy', 'torch', 'commsir.language') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+LATE = """
+@kernel
+def k(s: i64[Signal, 2]) -> None:
+    turn = epoch() % 2
+    signal(s[turn], (rank() + 1) % size())
+    wait_signal(s[turn], ge=epoch() // 2)
+    signal(s[0], rank())
+    wait_signal(s[1 - turn], ge=epoch() - 2)
+    barrier()
+"""
+
+
+def test_more_launches_are_checked(load: Load) -> None:
+    """The sixth waits for ever."""
+    k = load(LATE).k
+    assert k.check(ranks=2).ranks == 2
+    with pytest.raises(commsir.CheckError, match="in launch 6"):
+        k.check(ranks=2, launches=6)
+    with pytest.raises(commsir.CommsError, match="cannot follow 65 launches"):
+        k.check(ranks=2, launches=65)

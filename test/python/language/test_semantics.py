@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable
 from types import ModuleType
 
+import commsir
 import numpy as np
 import pytest
 
@@ -290,3 +291,75 @@ def test_negated_views_of_torch(load: Load) -> None:
     module = load("@kernel\ndef k(x: f32[Array, 4], y: f32[Array, 4]):\n    y[:] = x[:]\n")
     x = torch._neg_view(torch.arange(1.0, 5.0))
     np.testing.assert_array_equal(module.k.simulate(1, {"x": x})["y"][0], [-1, -2, -3, -4])
+
+
+def test_indices_keep_what_narrowing_leaves(load: Load) -> None:
+    module = load(
+        "@kernel\ndef k(x: i64[Array, 8], y: i64[Array, 6], r: index):\n"
+        "    y[0], y[1] = int(i8(r)), i8(r) + r\n    y[2] = int(i32(r * 30000000))\n"
+        "    y[3] = x[i32(r * 30000000) % 8]\n    y[4], y[5] = i16(r * 500) < r, min(i8(r), r)\n"
+    )
+    wrapped = int(np.int64(6000000000).astype(np.int32))
+    got = module.k.simulate(1, {"x": np.arange(8), "r": 200})["y"][0]
+    np.testing.assert_array_equal(got, [-56, 144, wrapped, wrapped % 8, 1, -56])
+
+
+def test_arguments_are_what_they_were(load: Load) -> None:
+    """Before a later argument, or the subscript of what is assigned to, stores there."""
+    module = load(
+        "@kernel\ndef k(x: i64[Array, 8], y: i64[Array, 8], z: i64[Array, 2, 4]):\n"
+        "    def f(v):\n        x[0] = 50\n        return v\n"
+        "    y[f(0)] = x[0]\n    x[0] = 5\n    y[1] = max(x[0], f(1))\n    x[0] = 5\n"
+        "    y[2] = where(x[6] == 6, x[0], f(0))\n    x[0] = 5\n    y[3] = divmod(x[0], f(2))[0]\n    x[0] = 5\n"
+        "    z[f(1)] = x[0:4]\n    x[0] = 5\n    r = range(x[0], f(8))\n    x[0] = 1\n"
+        "    for i in r:\n        y[4] += 1\n"
+        "    x[0] = 5\n    y.store(full(1, 4), x[0], valid=f(1))\n    x[0] = 5\n    a = y[f(6)] = x[0]\n    y[7] = a\n"
+    )
+    got = module.k.simulate(1, {"x": np.arange(8) + 5 * (np.arange(8) == 0)})
+    np.testing.assert_array_equal(got["y"][0], [5, 5, 5, 2, 3, 4, 5, 5])
+    np.testing.assert_array_equal(got["z"][0][1], [5, 1, 2, 3])
+
+
+def test_parts_of_lengths_that_differ(load: Load) -> None:
+    """A length that is known at run time only counts as one that is known before."""
+    module = load(
+        "@kernel\ndef k(w: i64[Window, 8], x: i64[Array, 8], n: index, m: index):\n"
+        "    put(x[0:n], w[0:m], rank())\n    barrier()\n    get(w[0:n], x[4:8], rank())\n"
+    )
+    got = module.k.simulate(1, {"x": np.arange(8), "n": 4, "m": 4})
+    np.testing.assert_array_equal(got["w"][0], [0, 1, 2, 3, 0, 0, 0, 0])
+    np.testing.assert_array_equal(got["x"][0], [0, 1, 2, 3, 0, 1, 2, 3])
+    for n, m in ((4, 5), (5, 4), (3, 3)):
+        with pytest.raises(commsir.BoundsError, match="what is copied covers"):
+            module.k.simulate(1, {"x": np.arange(8), "n": n, "m": m})
+
+
+def test_asserts_compute_once(load: Load) -> None:
+    module = load(
+        "@kernel\ndef k(y: i64[Array, 2], r: index):\n"
+        "    def f(v):\n        y[0] += 1\n        return v\n"
+        "    assert 0 <= f(2) < 5\n    assert 0 <= f(r) < f(3)\n    assert 0 <= f(0.5) < 5\n"
+        "    if r == 2:\n        y[1] = 1\n    else:\n        assert False, 'not two'\n"
+    )
+    np.testing.assert_array_equal(module.k.simulate(1, {"r": 2})["y"][0], [4, 1])
+    with pytest.raises(commsir.BoundsError, match="not two"):
+        module.k.simulate(1, {"r": 1})
+
+
+def test_integers_are_round(load: Load) -> None:
+    module = load(
+        "@kernel\ndef k(x: i64[Array, 4], y: i64[Array, 4]):\n"
+        "    y[0], y[1], y[2], y[3] = round(x[0]), math.floor(x[1]), math.ceil(x[2]), round(2.5000001)\n"
+    )
+    x = np.array([16777217, 16777219, 2**53 + 1, 0])
+    np.testing.assert_array_equal(module.k.simulate(1, {"x": x})["y"][0], [*x[:3], 3])
+
+
+def test_zeros_have_signs(load: Load) -> None:
+    module = load("@kernel\ndef k(y: f32[Array, 1], r: index):\n    v = 0.0 if r == 0 else -0.0\n    y[0] = v\n")
+    assert [np.signbit(module.k.simulate(1, {"r": r})["y"][0][0]) for r in (0, 1)] == [False, True]
+
+
+def test_long_tuples(load: Load) -> None:
+    module = load("@kernel\ndef k(y: i64[Array, 1]):\n    for v in static_range(600):\n        y[0] += v\n")
+    assert module.k.simulate(1)["y"][0][0] == sum(range(600))

@@ -8,6 +8,7 @@ from functools import partial
 
 from ..dtypes import BOOL, I64, INDEX, promote
 from .carried import (
+    CHOICE,
     CONTINUE,
     NEVER_READ,
     RESULT,
@@ -32,9 +33,6 @@ from .known import Known
 from .values import Const, Number, Scalar, Tile, Token, Undefined, Value
 
 Thunk = Callable[[], None]
-
-# What a condition chooses, as a variable that its branches assign.
-_CHOICE = "$choice"
 
 
 class _EveryName(Container[str]):
@@ -292,15 +290,15 @@ class Branches(Known):
         """The value of the one branch or the other."""
 
         def choose(value: Callable[[], Value]) -> None:
-            self.frame.variables[_CHOICE] = self.snapshot(value())
+            self.frame.variables[CHOICE] = self.snapshot(value())
 
-        saved = self.frame.variables.get(_CHOICE)
+        saved = self.frame.variables.get(CHOICE)
         self.branch(condition, partial(choose, then), partial(choose, other), _EVERY_NAME)
-        value = self.frame.variables.pop(_CHOICE)
+        value = self.frame.variables.pop(CHOICE)
         if saved is not None:
-            self.frame.variables[_CHOICE] = saved
+            self.frame.variables[CHOICE] = saved
         if isinstance(value, Undefined):
-            self.fail(value.why.replace(f"'{_CHOICE}'", "the value").replace(" by the if", ""))
+            self.fail(value.why.replace(f"'{CHOICE}'", "the value").replace(" by the if", ""))
         return value
 
     def short_circuit(self, conjunction: bool, left: Value, right: Callable[[], Value]) -> Value:

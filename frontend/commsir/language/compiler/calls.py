@@ -48,12 +48,21 @@ class Calls(Expressions):
         callee = self.expression(node.func)
         if isinstance(callee, Const):
             self._refuse_builtin(callee.py)
-        # What a function inlined is given is what it was before a later argument stores there.
-        kept = self.snapshot if self._is_inlined(callee) else lambda value: value
-        args = self.elements(node.args, kept)
         if any(k.arg is None for k in node.keywords):
             self.fail("** in a call cannot be compiled", "write the keywords out", node)
-        return self.call(callee, args, {str(k.arg): kept(self.expression(k.value)) for k in node.keywords})
+        given: list[tuple[int | str, ast.expr]] = [*enumerate(node.args)]
+        given += [(str(k.arg), k.value) for k in node.keywords]
+        args, keywords = list[Value](), dict[str, Value]()
+        for number, (name, argument) in enumerate(given):
+            # What is given is what it was before a later argument stores there.
+            stores = any(analysis.calls(later) for _, later in given[number + 1 :])
+            keeps = self._is_inlined(callee) or stores and not _is_memory(callee, name)
+            kept = self.snapshot if keeps else lambda value: value
+            if isinstance(name, int):
+                args += self.elements([argument], kept)
+            else:
+                keywords[name] = kept(self.expression(argument))
+        return self.call(callee, args, keywords)
 
     @staticmethod
     def _is_inlined(callee: Value) -> bool:
@@ -212,6 +221,16 @@ class Calls(Expressions):
             else:
                 result[p.name] = self.python(callee.defaults[p.name])
         return result
+
+
+def _is_memory(callee: Value, parameter: int | str) -> bool:
+    """Whether a parameter, by number or name, is memory and not what is there."""
+    known = registry.function(callee.py) if isinstance(callee, Const) else None
+    if not isinstance(callee, Const) or known is None:
+        return False
+    names = list(known[0].parameters)
+    name = parameter if isinstance(parameter, str) else names[parameter] if parameter < len(names) else ""
+    return name in registry.MEMORY_PARAMETERS[callee.py]
 
 
 @dataclass

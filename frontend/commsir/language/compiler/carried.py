@@ -17,13 +17,16 @@ Leaf = tuple[DType, int | None]
 RETURN, RESULT, BREAK, CONTINUE = "$return", "$result", "$break", "$continue"
 _FLAGS = (RETURN, BREAK, CONTINUE)
 
+# What a condition chooses, as a variable that its branches assign.
+CHOICE = "$choice"
+
 # What a variable is where nothing that may follow reads it.
 NEVER_READ = Undefined("it has no value here")
 
 
 def label_of(name: str) -> str:
     """What errors call a variable."""
-    return "what is returned" if name == RESULT else f"'{name}'"
+    return {RESULT: "what is returned", CHOICE: "the value"}.get(name) or f"'{name}'"
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from ..dtypes import F32, I64, INDEX, promote
+from ..dtypes import BOOL, F32, I64, INDEX, promote
 from . import analysis
 from .branches import Branches, Result, Thunk
 from .carried import (
@@ -123,7 +123,7 @@ class Carrying(Branches):
                 return leaf
             if weak:
                 return promote(leaf[0], found[0]), leaf[1]
-        elif weak and not (leaf[0] is F32 and not found[0].is_float):
+        elif weak and not (leaf[0] is F32 and not found[0].is_float) and found[0] is not BOOL:
             return found
         elif {leaf, found} == {(INDEX, None), (I64, None)}:
             return leaf

@@ -18,6 +18,11 @@ class Line:
     place: Place | None
 
 
+_REPEATABLE = {
+    *("memref.load", "memref.dim", "comms.tile_load", "comms.splat", "comms.row_reduce", "comms.check_bounds"),
+    *("comms.team", "comms.team_split", "comms.rank", "comms.size", "comms.translate_rank", "comms.peer"),
+    *("comms.block_id", "comms.num_blocks", "comms.epoch"),
+}
 _AUTO = re.compile(r"%(\d+)\b")
 
 
@@ -37,6 +42,11 @@ class Emitter:
     def fresh(self) -> str:
         self.next += 1
         return f"%{self.next - 1}"
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether what is emitted is in a branch or a loop, and may not run."""
+        return self.depth > 2
 
     def emit(self, text: str, place: Place | None) -> None:
         self.lines.append(Line(text, self.depth, place))
@@ -144,6 +154,12 @@ class Emitter:
                 used.add(unique)
                 names[number] = f"%{unique}"
         return names
+
+
+def may_be_repeated(line: str) -> bool:
+    """Whether an op gives the same once more, and does nothing beside."""
+    op = line.split(" = ", 1)[-1].split(" ", 1)[0]
+    return op.startswith(("arith.", "math.", "tensor.")) or op in _REPEATABLE
 
 
 def quote(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from ..dtypes import INDEX
 from . import analysis
@@ -51,12 +52,15 @@ class ForLoops(WhileLoops):
         live = self.frame.live.head[id(node)]
         self.frame.variables[flag] = Const(False)
 
-        def run(k: int) -> None:
-            if k == len(items):
-                return
-            self.loop_body(node, flag, lambda: self.assign(node.target, items[k]))
-            broken = self.frame.variables[flag]
-            self.unless_left(lambda: self.branch(broken, lambda: None, lambda: run(k + 1), live), live)
+        def run(first: int) -> None:
+            for k in range(first, len(items)):
+                self.loop_body(node, flag, partial(self.assign, node.target, items[k]))
+                broken = self.frame.variables[flag]
+                if self.has_left() is not False or broken != Const(False):
+                    # What is known at run time only nests the rest in a branch.
+                    rest = partial(run, k + 1)
+                    return self.unless_left(partial(self.branch, broken, lambda: None, rest, live), live)
+            return None
 
         run(0)
         self.otherwise(node, flag)

@@ -216,7 +216,9 @@ class Numbers(Translation):
         if source is BOOL:
             return self.cast("arith.index_castui" if dtype is INDEX else "arith.extui", value, dtype, True)
         if INDEX in (source, dtype):
-            return self.cast("arith.index_cast", value, dtype, value.nonneg and dtype.width >= 64)
+            if I64 not in (source, dtype):  # MLIR takes an index that is cast to less and back for the index itself.
+                return self.convert(self.convert(value, I64), dtype)
+            return self.cast("arith.index_cast", value, dtype, value.nonneg)
         op = "arith.extsi" if dtype.width > source.width else "arith.trunci"
         return self.cast(op, value, dtype, value.nonneg and op == "arith.extsi")
 

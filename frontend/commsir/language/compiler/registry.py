@@ -18,6 +18,8 @@ H = TypeVar("H", bound=Handler)
 
 FUNCTIONS: dict[Any, tuple[inspect.Signature, Handler]] = {}
 METHODS: dict[tuple[type[Value], str], tuple[inspect.Signature, Handler]] = {}
+# Parameters of functions that are memory: a part of it that is given for one is no value to load.
+MEMORY_PARAMETERS: dict[Any, tuple[str, ...]] = {}
 ATTRIBUTES: dict[tuple[type[Value], str], Handler] = {}
 
 
@@ -46,10 +48,10 @@ def names() -> list[str]:
     return known + [name for name, f in vars(builtins).items() if callable(f) and function(f) is not None]
 
 
-def lowers(*implemented: Any, variadic: bool = False) -> Callable[[H], H]:
+def lowers(*implemented: Any, variadic: bool = False, memory: tuple[str, ...] = ()) -> Callable[[H], H]:
     """The handler of functions: the language's have the signature that they declare, Python's that of the handler.
 
-    A `variadic` one gets all its arguments as one Seq.
+    A `variadic` one gets all its arguments as one Seq. `memory` names the parameters that are parts of memory.
     """
 
     def register(handler: H) -> H:
@@ -60,6 +62,7 @@ def lowers(*implemented: Any, variadic: bool = False) -> Callable[[H], H]:
                 only = next(iter(signature.parameters.values()))
                 signature = inspect.Signature([only.replace(kind=only.VAR_POSITIONAL)])
             FUNCTIONS[one] = (signature, handler)
+            MEMORY_PARAMETERS[one] = memory
         return handler
 
     return register

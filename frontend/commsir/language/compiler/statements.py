@@ -51,6 +51,8 @@ class Statements(Calls):
 
     def visit_Assign(self, s: ast.Assign) -> None:
         value = self.expression(s.value)
+        if len(s.targets) > 1 or any(map(analysis.calls, s.targets)):
+            value = self.snapshot(value)  # Of before a target's subscript, or an earlier target, stores there.
         for target in s.targets:
             self.place = self.at(s)
             self.assign(target, value)
@@ -161,10 +163,10 @@ class Statements(Calls):
             return
         text = f"{said}: {test}" if said else f"assert {test}"
         condition = self.condition(self.test(s.test))
-        if isinstance(condition, Const):
-            if not condition.py:
-                self.fail(f"this does not hold: {text}")
+        if condition == Const(True):
             return
+        if isinstance(condition, Const) and not self.emitter.is_nested:
+            self.fail(f"this does not hold: {text}")
         zero = self.constant(0, INDEX)
         off = self.select(condition, zero, self.constant(1, INDEX))
         self.check_bounds(text, self.scalar(off), zero, zero)
@@ -175,11 +177,14 @@ class Statements(Calls):
             return False
         if [type(op) for op in test.ops] != [ast.LtE, ast.Lt]:
             return False
-        value, limit = (self.number(self.expression(c)) for c in test.comparators)
-        if isinstance(value, Const) and isinstance(limit, Const):
+        before, channels, lines = dict(self.frame.variables), self.channels, list[Line]()
+        with self.emitter.into(lines):
+            value, limit = (self.number(self.expression(c)) for c in test.comparators)
+        numbers = [v for v in (value, limit) if not isinstance(v, Const)]
+        if not numbers or not all(isinstance(v, Scalar) and v.dtype.is_integer for v in numbers):
+            self.frame.variables, self.channels = before, channels  # The caller computes it once more.
             return False
-        if not all(isinstance(v, Const) or isinstance(v, Scalar) and v.dtype.is_integer for v in (value, limit)):
-            return False
+        self.emitter.splice(lines)
         self.place = self.at(test)
         count = self.constant(1, INDEX)
         self.check_bounds(text, self.index(value, "the value"), count, self.index(limit, "the limit"))
@@ -191,8 +196,10 @@ class Statements(Calls):
         place = self.at(s)
         with self.emitter.into(lines, 1):
             self.block(s.body)
-        if self.frame.variables.get(RETURN) not in (None, Const(False)):
-            self.fail("a role cannot return: other blocks go on behind it", "put the rest under an if", s)
+        for flag in self._flags():
+            if self.frame.variables.get(flag, Const(False)) != before.get(flag, Const(False)):
+                leaves = {RETURN: "return", CONTINUE: "continue"}.get(flag, "break out")
+                self.fail(f"a role cannot {leaves}: other blocks go on behind it", "put the rest under an if", s)
         for changed in analysis.assigned(s.body):
             before[changed] = Undefined(
                 f"'{changed}' gets its value in the role at line {s.lineno}, which other blocks do not run"

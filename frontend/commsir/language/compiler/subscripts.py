@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from .emitter import Line
+from .emitter import Line, may_be_repeated
 from .for_loops import ForLoops
 from .values import Cell, Cells, Channel, Const, Memory, Scalar, Seq, Slot, Tile, Value, View, Window
 
@@ -112,9 +112,13 @@ class Subscripts(ForLoops):
         """Start and count. The count is known for constants and for `i:i + n`."""
         if key.step is not None:
             self.fail("a slice has no step: a tile is contiguous", "write for i in range(start, stop, step)", key)
-        start = self.expression(key.lower) if key.lower else Const(0)
+        lines: list[Line] = []
+        with self.emitter.into(lines):
+            start = self.expression(key.lower) if key.lower else Const(0)
+        self.emitter.splice(lines)
+        once = all(may_be_repeated(line.text) for line in lines)  # Else the same text is another number.
         size = self.extent(base, axis)
-        if not isinstance(start, Const) and (distance := self._distance(key)) is not None:
+        if not isinstance(start, Const) and once and (distance := self._distance(key)) is not None:
             return start, self._known_slice(base, axis, start, distance, size, key)
         stop = self.expression(key.upper) if key.upper else size
         start, stop = self._from_end(start, size), self._from_end(stop, size)
@@ -130,6 +134,8 @@ class Subscripts(ForLoops):
     ) -> Const:
         if not isinstance(count.py, int) or count.py <= 0:
             self.fail(f"a slice of {count.py} elements", "a slice has at least one element", key)
+        if isinstance(start, Const) and start.py < 0:
+            self.fail(f"a slice that begins {-start.py} before {base.describe()} along dimension {axis}", node=key)
         end = start.py + count.py if isinstance(start, Const) else count.py
         if isinstance(size, Const) and end > size.py:
             self.fail(

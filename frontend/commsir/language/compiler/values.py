@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -30,9 +31,11 @@ class Const(Value):
     py: Any
 
     def __eq__(self, other: object) -> bool:
-        """1, 1.0 and True are different constants; objects are compared by identity."""
+        """1, 1.0 and True are different constants, and 0.0 and -0.0; objects are compared by identity."""
         if not isinstance(other, Const) or type(self.py) is not type(other.py):
             return False
+        if isinstance(self.py, float) and self.py == 0:
+            return math.copysign(1, self.py) == math.copysign(1, other.py)
         return self.py is other.py or isinstance(self.py, bool | int | float | str) and self.py == other.py
 
     def __hash__(self) -> int:

@@ -7,14 +7,14 @@ import ast
 from .. import functions as f
 from ..compiler import Compiler
 from ..compiler.registry import Handler, lowers
-from ..compiler.values import Cells, Const, Memory, Peers, Range, Seq, Tile, Value, Window
+from ..compiler.values import Cells, Const, Memory, Peers, Range, Scalar, Seq, Tile, Value, Window
 from ..dtypes import I64
 from .operands import reduce_tile
 
 
 @lowers(range, variadic=True)
 def _range(c: Compiler, arguments: Seq) -> Value:
-    a = arguments.items
+    a = [c.snapshot(v) for v in arguments.items]
     if not 1 <= len(a) <= 3:
         c.fail("range takes one to three numbers")
     start, stop = (Const(0), a[0]) if len(a) == 1 else (a[0], a[1])
@@ -80,6 +80,11 @@ def _divmod(c: Compiler, x: Value, y: Value) -> Value:
 
 @lowers(round)
 def _round(c: Compiler, x: Value) -> Value:
+    x = c.load_view(x)
+    if isinstance(x, Const) and x.is_number:
+        return Const(round(x.py))
+    if isinstance(x, Scalar | Tile) and not x.dtype.is_float:
+        return c.scalar(x, x.dtype if x.dtype.is_integer else I64)
     return c.scalar(c.unary_math("roundeven", x), I64)
 
 

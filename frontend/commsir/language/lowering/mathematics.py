@@ -13,7 +13,7 @@ import numpy as np
 from .. import functions as f
 from ..compiler import Compiler
 from ..compiler.registry import Handler, lowers
-from ..compiler.values import Const, Value
+from ..compiler.values import Const, Scalar, Tile, Value
 
 _MATH = {
     "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log1p": "log1p", "sqrt": "sqrt",
@@ -21,6 +21,8 @@ _MATH = {
     "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "erf": "erf", "erfc": "erfc", "floor": "floor",
     "ceil": "ceil", "trunc": "trunc", "rint": "roundeven",
 }  # fmt: skip
+# What leaves integers as they are.
+_ROUNDING = ("floor", "ceil", "trunc", "rint")
 _FOLDED: dict[str, Callable[[float], float]] = {"rsqrt": lambda x: 1 / math.sqrt(x), "rint": round}
 
 
@@ -33,6 +35,9 @@ def _unary(name: str) -> Handler:
                 return Const(fold(x.py))
             except (ValueError, ArithmeticError) as error:
                 c.fail(f"{name} of {x.py}: {error}")
+        x = c.load_view(x)
+        if name in _ROUNDING and isinstance(x, Scalar | Tile) and x.dtype.is_integer:
+            return x
         return c.unary_math(_MATH[name], x)
 
     return handler

@@ -21,7 +21,7 @@ from .operands import (
 )
 
 
-@lowers(f.put)
+@lowers(f.put, memory=("source", "window"))
 def _put(
     c: Compiler, source: Value, window: Value, peer: Value, team: Value, count: Value, counted: Value, gin: Value
 ) -> None:
@@ -44,7 +44,7 @@ def _transfer(c: Compiler, source: Value, window: Value, peer: Value, team: Valu
     return f"{own.name}[{offset.name}] to {target.name}[{at.name}] count {n.name} {to}", f"{own.type}, {target.type}"
 
 
-@lowers(f.put_signal)
+@lowers(f.put_signal, memory=("source", "window"))
 def _put_signal(
     c: Compiler,
     source: Value,
@@ -63,7 +63,7 @@ def _put_signal(
     c.emit(f"comms.put_signal {text} {then} : {types}, {s.cells.type}")
 
 
-@lowers(f.get)
+@lowers(f.get, memory=("window", "dest"))
 def _get(c: Compiler, window: Value, dest: Value, peer: Value, team: Value, count: Value, gin: Value) -> None:
     whole, offset, there = a_part(c, window, "the source")
     source = a_window(c, whole, "the source")
@@ -75,13 +75,13 @@ def _get(c: Compiler, window: Value, dest: Value, peer: Value, team: Value, coun
     c.emit(f"comms.get {text} : {source.type}, {own.type}")
 
 
-@lowers(f.engine_copy)
+@lowers(f.engine_copy, memory=("source", "window"))
 def _engine_copy(c: Compiler, source: Value, window: Value, peer: Value, team: Value, count: Value) -> None:
     text, types = _transfer(c, source, window, peer, team, count)
     c.emit(f"comms.engine_copy {text} : {types}")
 
 
-@lowers(f.bulk_copy)
+@lowers(f.bulk_copy, memory=("source", "dest"))
 def _bulk_copy(c: Compiler, source: Value, dest: Value, count: Value) -> Value:
     base, offset, there = a_part(c, source, "the source")
     target, at, room = a_part(c, dest, "the destination")

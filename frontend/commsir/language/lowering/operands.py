@@ -177,7 +177,12 @@ def count_of(c: Compiler, count: Value, parts: tuple[Value, Value], has: tuple[V
             f"{there.py} elements to a place of {room.py}",
             "give both as parts of one length, such as x[0:32], or count=…",
         )
-    return c.index(there if isinstance(there, Const) or not isinstance(room, Const) else room, "the count")
+    n = c.index(there, "the count")
+    if any(isinstance(part, View) and isinstance(part.count, Scalar) for part in parts):
+        place, zero = c.index(room, "the count"), c.constant(0, INDEX)
+        for one, other in ((n, place), (place, n)):
+            c.check_bounds("what is copied", zero, one, other)
+    return n if isinstance(there, Const) or not isinstance(room, Const) else c.index(room, "the count")
 
 
 def same_elements(c: Compiler, a: Memory | Window, b: Memory | Window) -> None:
