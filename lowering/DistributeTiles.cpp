@@ -78,6 +78,7 @@ struct DistributeTilesPass
     storeTilesOfOne(kernel);
     if (failed(walkAll(kernel, checkOp)))
       return signalPassFailure();
+    settleCarriedNaN(kernel);
     markMovedTiles(kernel);
     unrollFoldLoops(kernel);
     std::optional<Threads> block;

@@ -161,19 +161,9 @@ static LogicalResult checkOp(Operation *op) {
 // NaN that are seen
 //===----------------------------------------------------------------------===//
 
-/// select(x unordered with x, …, x): made by canonicalizeNaN.
-static bool isCanonicalized(Value value) {
-  auto select = value.getDefiningOp<arith::SelectOp>();
-  auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>()
-                        : arith::CmpFOp();
-  return compare && compare.getPredicate() == arith::CmpFPredicate::UNO &&
-         compare.getLhs() == compare.getRhs() &&
-         compare.getLhs() == select.getFalseValue();
-}
-
 static void canonicalizeOperand(Operation *op, unsigned position) {
   Value value = op->getOperand(position);
-  if (isCanonicalized(value) || !tiles::isComputedAnywhere(value))
+  if (tiles::isCanonicalized(value) || !tiles::isComputedAnywhere(value))
     return;
   OpBuilder builder(op);
   op->setOperand(position,

@@ -27,9 +27,40 @@ static bool makesCanonicalNaN(Operation *op) {
   return type && (type.isBF16() || type.getIntOrFloatBitWidth() == 8);
 }
 
+/// The number that all elements of a constant are.
+static std::optional<APFloat> getConstantFloat(Value value) {
+  Attribute constant;
+  if (!matchPattern(value, m_Constant(&constant)))
+    return std::nullopt;
+  if (auto splat = dyn_cast<SplatElementsAttr>(constant))
+    constant = splat.getSplatValue<Attribute>();
+  auto number = dyn_cast<FloatAttr>(constant);
+  return number ? std::optional(number.getValue()) : std::nullopt;
+}
+
+bool tiles::isCanonicalized(Value value) {
+  auto select = value.getDefiningOp<arith::SelectOp>();
+  auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>()
+                        : arith::CmpFOp();
+  if (!compare || compare.getPredicate() != arith::CmpFPredicate::UNO ||
+      compare.getLhs() != compare.getRhs() ||
+      compare.getLhs() != select.getFalseValue())
+    return false;
+  std::optional<APFloat> nan = getConstantFloat(select.getTrueValue());
+  return nan && nan->bitwiseIsEqual(APFloat::getQNaN(nan->getSemantics()));
+}
+
+/// Results that may be a NaN of any bits, which are to stay.
+static bool holdsAnyBits(Operation *op) {
+  return isa_and_nonnull<TileLoadOp, PacketLoadOp, PoisonLoadOp, memref::LoadOp,
+                         vector::LoadOp, vector::MaskedLoadOp,
+                         arith::BitcastOp>(op);
+}
+
 bool tiles::isComputedFloat(Value value) {
   Type element = getElementTypeOrSelf(value.getType());
-  if (!isa<FloatType>(element) || element.getIntOrFloatBitWidth() < 16)
+  if (!isa<FloatType>(element) || element.getIntOrFloatBitWidth() < 16 ||
+      isCanonicalized(value))
     return false;
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -37,21 +68,14 @@ bool tiles::isComputedFloat(Value value) {
   if (makesCanonicalNaN(op))
     return false;
   // Memory, integers seen as floats, and scalars seen as tiles are only moved.
-  if (isa<TileLoadOp, PacketLoadOp, PoisonLoadOp, memref::LoadOp,
-          vector::LoadOp, vector::MaskedLoadOp, arith::BitcastOp,
-          arith::SIToFPOp, arith::UIToFPOp, IotaOp>(op))
+  if (holdsAnyBits(op) || isa<arith::SIToFPOp, arith::UIToFPOp, IotaOp>(op))
     return false;
   if (isa<SplatOp, BroadcastRowOp>(op))
     return isComputedFloat(op->getOperand(0));
   if (isa<arith::ConstantOp>(op)) {
     // Not NaN: nothing to do. A constant NaN is made canonical.
-    Attribute constant;
-    if (!matchPattern(value, m_Constant(&constant)))
-      return true;
-    if (auto splat = dyn_cast<SplatElementsAttr>(constant))
-      constant = splat.getSplatValue<Attribute>();
-    auto number = dyn_cast<FloatAttr>(constant);
-    return !number || number.getValue().isNaN();
+    std::optional<APFloat> number = getConstantFloat(value);
+    return !number || number->isNaN();
   }
   return true;
 }
@@ -62,12 +86,13 @@ bool tiles::isComputedFloat(Value value) {
 
 static constexpr StringRef kMovedAttr = "comms.moved";
 
-/// What `value` may be where a loop or a branch carries it; empty: it is none
+/// What hands `value` on where a loop or a branch carries it; empty: it is none
 /// of those that are followed.
-static SmallVector<Value, 2> getCarriedValues(Value value) {
+static SmallVector<OpOperand *, 2> getCarryingOperands(Value value) {
   auto ofLoop = [](scf::ForOp loop, unsigned number) {
-    return SmallVector<Value, 2>{loop.getInitArgs()[number],
-                                 loop.getYieldedValues()[number]};
+    return SmallVector<OpOperand *, 2>{
+        &loop.getInitArgsMutable()[number],
+        &(*loop.getYieldedValuesMutable())[number]};
   };
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
@@ -79,34 +104,76 @@ static SmallVector<Value, 2> getCarriedValues(Value value) {
   if (auto loop = value.getDefiningOp<scf::ForOp>())
     return ofLoop(loop, number);
   if (auto branch = value.getDefiningOp<scf::IfOp>())
-    return {branch.thenYield()->getOperand(number),
-            branch.elseYield()->getOperand(number)};
+    return {&branch.thenYield()->getOpOperand(number),
+            &branch.elseYield()->getOpOperand(number)};
   return {};
+}
+
+/// `value` before it was seen as a tile, or as a longer one.
+static Value skipSpreading(Value value) {
+  while (isa_and_nonnull<SplatOp, BroadcastRowOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
 }
 
 /// Whether control flow carries `value`, and it is nowhere computed.
 static bool isCarriedOnly(Value value) {
   llvm::SmallSetVector<Value, 8> seen;
-  seen.insert(value);
+  seen.insert(skipSpreading(value));
   bool isCarried = false;
   for (size_t next = 0; next < seen.size(); ++next) {
-    // A scalar seen as a tile is only moved.
-    Operation *op = seen[next].getDefiningOp();
-    if (isa_and_nonnull<SplatOp, BroadcastRowOp>(op)) {
-      seen.insert(op->getOperand(0));
-      continue;
-    }
-    SmallVector<Value, 2> values = getCarriedValues(seen[next]);
-    isCarried |= !values.empty();
-    if (values.empty() && isComputedFloat(seen[next]))
+    SmallVector<OpOperand *, 2> operands = getCarryingOperands(seen[next]);
+    isCarried |= !operands.empty();
+    if (operands.empty() && isComputedFloat(seen[next]))
       return false;
-    seen.insert_range(values);
+    for (OpOperand *operand : operands)
+      seen.insert(skipSpreading(operand->get()));
   }
   return isCarried;
 }
 
+/// Where control flow carries `value`, and it is computed on some ways and
+/// moved on others, makes what is computed canonical as it is handed on.
+static void settleCarried(Value value) {
+  llvm::SmallSetVector<Value, 8> seen;
+  seen.insert(skipSpreading(value));
+  SmallVector<OpOperand *> computed;
+  bool isMoved = false;
+  for (size_t next = 0; next < seen.size(); ++next)
+    for (OpOperand *operand : getCarryingOperands(seen[next])) {
+      Value handed = skipSpreading(operand->get());
+      if (!getCarryingOperands(handed).empty())
+        seen.insert(handed);
+      else if (isComputedFloat(handed))
+        computed.push_back(operand);
+      else
+        isMoved |= holdsAnyBits(handed.getDefiningOp());
+    }
+  if (!isMoved)
+    return;
+  for (OpOperand *operand : computed) {
+    OpBuilder builder(operand->getOwner());
+    operand->set(emitCanonicalNaN(builder, operand->getOwner()->getLoc(),
+                                  operand->get()));
+  }
+}
+
 bool tiles::isComputedAnywhere(Value value) {
   return isComputedFloat(value) && !isCarriedOnly(value);
+}
+
+void tiles::settleCarriedNaN(Operation *kernel) {
+  kernel->walk([](Operation *op) {
+    auto tile = dyn_cast<TileOpInterface>(op);
+    Value written =
+        tile && op->getNumResults() == 0 ? tile.getTileValue() : Value();
+    if (OpOperand *seen = getSeenOperand(op))
+      written = seen->get();
+    if (auto store = dyn_cast<memref::StoreOp>(op))
+      written = store.getValueToStore();
+    if (written && isa<FloatType>(getElementTypeOrSelf(written.getType())))
+      settleCarried(written);
+  });
 }
 
 void tiles::markMovedTiles(Operation *kernel) {
