@@ -27,6 +27,7 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/TimeProfiler.h"
 #include "llvm/Target/TargetMachine.h"
@@ -215,6 +216,20 @@ static LogicalResult linkDeviceLibrary(ModuleOp lowered, llvm::Module &module,
   return success();
 }
 
+/// Code that two blocks have in common stays in both: LLVM would also put what
+/// one thread does before a loop and at its end into one block, by which that
+/// thread alone enters the loop once more. Unrolled, it then has barriers of
+/// its own, where the others of its warp wait at theirs for ever.
+static void keepCommonCode() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    constexpr llvm::StringLiteral name = "sink-common-insts";
+    auto &options = llvm::cl::getRegisteredOptions();
+    if (llvm::cl::Option *option = options.lookup(name))
+      option->addOccurrence(0, name, "false");
+  });
+}
+
 static void optimise(llvm::Module &module, llvm::TargetMachine &machine,
                      unsigned level) {
   llvm::TimeTraceScope scope("commsir: LLVM's optimiser");
@@ -222,6 +237,7 @@ static void optimise(llvm::Module &module, llvm::TargetMachine &machine,
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
   llvm::ModuleAnalysisManager modules;
+  keepCommonCode();
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;

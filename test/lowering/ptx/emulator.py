@@ -218,6 +218,7 @@ class Translator:
         self.name, self.arguments, self.is_entry, self.shared = name, arguments, is_entry, shared
         self.blocks: list[tuple[list[str], list[tuple[int, str]]]] = []
         self.local: dict[str, int] = {}
+        self.barriers = 0
         self.tables: dict[int, list[str]] = {}
 
     def operand(self, text: str) -> str:
@@ -521,7 +522,8 @@ class Translator:
             if "arrive" in parts:
                 return [f"c.memory.arrive(c.who, {'relaxed' not in parts})", "yield ('arrive',)"]
             return ["yield ('cluster',)"]
-        return [f"yield ('bar', {self.operand(operands[0])})"]
+        self.barriers += 1
+        return [f"yield ('bar', {self.operand(operands[0])}, {self.barriers})"]
 
     def atomic(self, head: str, parts: list[str], operands: list[str], width: int) -> list[str]:
         result = self.operand(operands.pop(0)) + " = " if head == "atom" else ""
@@ -857,6 +859,9 @@ class Run:
         if alive and all(f.waits and f.waits[0] == "bar" for f in alive):
             if len({f.waits[1] for f in alive if f.waits}) > 1:
                 raise Fault("threads wait at different barriers")
+            for first in range(0, len(cta.fibers), 32):
+                if len({f.waits[2] for f in cta.fibers[first : first + 32] if f.waits}) > 1:
+                    raise Fault("threads of a warp are at different instructions bar.sync, which is .aligned")
             moved |= self.free(alive, "cta")
         if alive and all(f.waits and f.waits[0] == "cluster" for f in alive):
             everybody = [f for f in self.group(cta, alive[0].context.cluster) if not f.over]
