@@ -27,6 +27,7 @@ import time
 
 from batches import SHARES, Runner, count_gpus
 from cases import ROOT, Case, Cases
+from drawn import add_drawn
 from shipped import add_shipped
 
 
@@ -65,6 +66,7 @@ def make_cases(folder: pathlib.Path, options: argparse.Namespace, ranks: list[in
         made.windows()
         made.nccl()
     add_shipped(made)
+    add_drawn(made)
     made.specials()
     made.permutations()
     made.refusals()
