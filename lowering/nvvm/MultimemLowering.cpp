@@ -35,16 +35,6 @@ FailureOr<Value> KernelLowering::multicastAddress(Operation *op, Value memref,
 /// access, in bytes.
 static LogicalResult checkMultimem(Operation *op, MultimemAccess access,
                                    VectorType type, int64_t alignment) {
-  Type element = type.getElementType();
-  if (!access.store) {
-    ReductionKind kind =
-        access.load ? access.load.getKind() : access.reduce.getKind();
-    if (!hasMultimem(kind, element, bool(access.load)))
-      return op->emitOpError("asks for ")
-             << stringifyReductionKind(kind) << " of " << element
-             << ", which multimem instructions do not have: use sum, or min "
-                "and max of f16, bf16 and i32";
-  }
   if (access.valid)
     return op->emitOpError("has a tile that is not whole, which multimem "
                            "instructions cannot move: pad the array to whole "
@@ -56,12 +46,27 @@ static LogicalResult checkMultimem(Operation *op, MultimemAccess access,
   return success();
 }
 
-/// Words as multimem instructions take and give them: of f32, f32.
-static void bitcastWords(MutableArrayRef<Value> words, Type type,
-                         ImplicitLocOpBuilder &b) {
-  for (Value &word : words)
-    if (word.getType() != type)
-      word = arith::BitcastOp::create(b, type, word);
+/// Words of 32 bits as words of this type.
+static SmallVector<Value> combineWords(ValueRange words, Type type,
+                                       ImplicitLocOpBuilder &b) {
+  int64_t each = type.getIntOrFloatBitWidth() / 32;
+  SmallVector<Value> combined;
+  for (int64_t at = 0, e = words.size(); at < e; at += each)
+    combined.push_back(vector::ExtractOp::create(
+        b, joinWords(words.slice(at, each), VectorType::get({1}, type), b), 0));
+  return combined;
+}
+
+/// The other way about.
+static SmallVector<Value> splitCombined(ValueRange words,
+                                        ImplicitLocOpBuilder &b) {
+  SmallVector<Value> split;
+  for (Value word : words) {
+    auto type = VectorType::get({1}, word.getType());
+    llvm::append_range(
+        split, splitWords(vector::FromElementsOp::create(b, type, word), b));
+  }
+  return split;
 }
 
 LogicalResult KernelLowering::lowerMultimem(Operation *op,
@@ -74,7 +79,7 @@ LogicalResult KernelLowering::lowerMultimem(Operation *op,
   FailureOr<VectorType> type = getTileType(op, tile, kMostLanes);
   if (failed(type))
     return failure();
-  Type element = type->getElementType();
+  Type element = type->getElementType(), word = getMultimemWord(element);
   int64_t size = element.getIntOrFloatBitWidth() / 8;
   int64_t alignment =
       std::min<int64_t>(16, getDivisor(offset) * (size & -size));
@@ -85,23 +90,22 @@ LogicalResult KernelLowering::lowerMultimem(Operation *op,
   SmallVector<Value> words;
   if (!load)
     words = splitWords(tile, b);
-  if (reduce && element.isF32())
-    bitcastWords(words, element, b);
   for (Piece piece : getPieces(getBytes(*type), alignment)) {
     Value at = addBytes(address, piece.offset, b);
-    int64_t count = piece.bytes / 4;
     if (load) {
-      SmallVector<Value> mine =
-          emitMultimemLoadReduce(b, load.getKind(), element, at, count);
-      bitcastWords(mine, b.getI32Type(), b);
-      llvm::append_range(words, mine);
+      SmallVector<Value> mine = emitMultimemLoadReduce(
+          b, load.getKind(), element, at,
+          8 * piece.bytes / word.getIntOrFloatBitWidth());
+      llvm::append_range(words, splitCombined(mine, b));
       continue;
     }
-    ValueRange mine = ValueRange(words).slice(piece.offset / 4, count);
+    ValueRange mine =
+        ValueRange(words).slice(piece.offset / 4, piece.bytes / 4);
     if (store)
       emitMultimemStore(b, at, mine);
     else
-      emitMultimemReduce(b, reduce.getKind(), element, at, mine);
+      emitMultimemReduce(b, reduce.getKind(), element, at,
+                         combineWords(mine, word, b));
   }
   if (load)
     rewriter.replaceOp(op, joinWords(words, *type, b));

@@ -115,18 +115,6 @@ static StringRef getOperation(ReductionKind kind) {
   return "";
 }
 
-bool nvvm::hasMultimem(ReductionKind kind, Type element, bool isLoad) {
-  if (kind == ReductionKind::Avg || kind == ReductionKind::Prod)
-    return false;
-  bool isBitwise = kind == ReductionKind::And || kind == ReductionKind::Or ||
-                   kind == ReductionKind::Xor;
-  if (element.isInteger(32))
-    return true;
-  if (element.isF32())
-    return kind == ReductionKind::Sum;
-  return (element.isF16() || element.isBF16()) && !isBitwise;
-}
-
 /// `.v4`, `.v2` or nothing.
 static std::string getVector(int64_t words) {
   return words == 1 ? "" : ".v" + std::to_string(words);
@@ -147,49 +135,72 @@ static std::string repeat(StringRef constraint, int64_t times) {
   return text;
 }
 
-static StringRef getTypeName(ReductionKind kind, Type element) {
-  if (element.isF32())
-    return "f32";
+Type nvvm::getMultimemWord(Type element) {
+  return element.isF32() || element.getIntOrFloatBitWidth() == 64
+             ? element
+             : IntegerType::get(element.getContext(), 32);
+}
+
+/// What an instruction calls a word of these.
+static std::string getTypeName(ReductionKind kind, Type element) {
   if (element.isF16())
     return "f16x2";
   if (element.isBF16())
     return "bf16x2";
+  std::string width = std::to_string(element.getIntOrFloatBitWidth());
+  if (isa<FloatType>(element))
+    return "f" + width;
   switch (kind) {
   case ReductionKind::Sum:
-    return "u32";
+    return "u" + width;
   case ReductionKind::Min:
   case ReductionKind::Max:
-    return "s32";
+    return "s" + width;
   default:
-    return "b32";
+    return "b" + width;
   }
+}
+
+/// The letter of a register that holds a word.
+static StringRef getConstraint(Type word) {
+  if (isa<FloatType>(word))
+    return word.isF32() ? "f" : "d";
+  return word.isInteger(32) ? "r" : "l";
+}
+
+/// Words that one instruction takes: only floats of up to 32 bits have vectors.
+static int64_t getStep(Type element, int64_t words) {
+  return isa<FloatType>(element) && !element.isF64() ? words : 1;
+}
+
+/// `address` and so many words behind it.
+static Value atWord(ImplicitLocOpBuilder &b, Value address, Type word,
+                    int64_t index) {
+  if (index == 0)
+    return address;
+  return LLVM::GEPOp::create(b, address.getType(), word, address,
+                             ArrayRef<LLVM::GEPArg>{int32_t(index)});
 }
 
 SmallVector<Value> nvvm::emitMultimemLoadReduce(ImplicitLocOpBuilder &b,
                                                 ReductionKind kind,
                                                 Type element, Value address,
                                                 int64_t words) {
-  bool isInteger = element.isInteger(32);
-  Type word = element.isF32() ? Type(b.getF32Type()) : Type(b.getI32Type());
-  StringRef result = element.isF32() ? "=f" : "=r";
+  Type word = getMultimemWord(element);
   SmallVector<Value> values;
-  // Integers have no vector form.
-  int64_t step = isInteger ? 1 : words;
+  int64_t step = getStep(element, words);
   for (int64_t at = 0; at < words; at += step) {
-    Value from =
-        at ? LLVM::GEPOp::create(b, address.getType(), b.getI8Type(), address,
-                                 ArrayRef<LLVM::GEPArg>{int32_t(4 * at)})
-                 .getResult()
-           : address;
     // The sum of narrow floats is made in f32, as everywhere.
     bool isNarrow = element.isF16() || element.isBF16();
     std::string text =
         "multimem.ld_reduce.relaxed.sys.global." + getOperation(kind).str() +
         (isNarrow && kind == ReductionKind::Sum ? ".acc::f32" : "") +
-        getVector(step) + "." + getTypeName(kind, element).str() + " " +
+        getVector(step) + "." + getTypeName(kind, element) + " " +
         getOperands(0, step) + ", [$" + std::to_string(step) + "];";
+    std::string result = "=" + getConstraint(word).str();
     llvm::append_range(values, emitText(b, text, repeat(result, step) + ",l",
-                                        from, SmallVector<Type>(step, word)));
+                                        atWord(b, address, word, at),
+                                        SmallVector<Type>(step, word)));
   }
   return values;
 }
@@ -211,20 +222,15 @@ void nvvm::emitMultimemStore(ImplicitLocOpBuilder &b, Value address,
 
 void nvvm::emitMultimemReduce(ImplicitLocOpBuilder &b, ReductionKind kind,
                               Type element, Value address, ValueRange words) {
-  int64_t step = element.isInteger(32) ? 1 : words.size();
+  Type word = getMultimemWord(element);
+  int64_t step = getStep(element, words.size());
   for (int64_t at = 0, e = words.size(); at < e; at += step) {
-    Value to =
-        at ? LLVM::GEPOp::create(b, address.getType(), b.getI8Type(), address,
-                                 ArrayRef<LLVM::GEPArg>{int32_t(4 * at)})
-                 .getResult()
-           : address;
     std::string text = "multimem.red.relaxed.sys.global." +
                        getOperation(kind).str() + getVector(step) + "." +
-                       getTypeName(kind, element).str() + " [$0], " +
+                       getTypeName(kind, element) + " [$0], " +
                        getOperands(1, step) + ";";
-    SmallVector<Value> operands{to};
+    SmallVector<Value> operands{atWord(b, address, word, at)};
     llvm::append_range(operands, words.slice(at, step));
-    emitText(b, text, "l," + repeat(element.isF32() ? "f" : "r", step),
-             operands, {});
+    emitText(b, text, "l," + repeat(getConstraint(word), step), operands, {});
   }
 }

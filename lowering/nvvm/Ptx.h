@@ -39,10 +39,13 @@ Value emitOne(ImplicitLocOpBuilder &b, Ptx instruction, ValueRange operands,
 void emitFence(ImplicitLocOpBuilder &b, MemoryScope scope,
                Proxy proxy = Proxy::Generic);
 
-/// multimem instructions on one vector of at most 16 bytes, given as 32-bit
-/// words (i32, or f32 where `element` is f32). Nothing when PTX has no such
-/// combination of kind and type.
-bool hasMultimem(ReductionKind kind, Type element, bool isLoad);
+/// The register that a multimem instruction combines elements of this type in:
+/// i32 has two of 16 bits.
+Type getMultimemWord(Type element);
+
+/// multimem instructions on one vector of at most 16 bytes, given in words of
+/// getMultimemWord, to be stored in words of i32. Kind and type are what
+/// comms.multimem_reduce takes.
 SmallVector<Value> emitMultimemLoadReduce(ImplicitLocOpBuilder &b,
                                           ReductionKind kind, Type element,
                                           Value address, int64_t words);

@@ -150,7 +150,8 @@ class Comparison:
         self.lots = np.random.default_rng(seed)
         self.open = [a for a in self.kernel["arguments"] if not a["hidden"] and a["kind"] not in ("signal", "counter")]
         self.ptx = tool("comms-translate", "--comms-to-ptx", path, f"--gpu=ranks={ranks} {options}")
-        self.memory = weak_memory.WeakMemory(seed, "protocol=ll128" in options) if weak else memory.Memory()
+        has_lines = "ll128" in options + pathlib.Path(path).read_text()
+        self.memory = weak_memory.WeakMemory(seed, has_lines) if weak else memory.Memory()
         self.world = World(self.kernel, ranks, self.memory)
 
     def fill(self) -> dict[str, list[Any]]:

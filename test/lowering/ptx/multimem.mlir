@@ -32,3 +32,30 @@ comms.kernel @i32(%w: !comms.window<64xi32>) {
   comms.multimem_reduce sum %most, %all[%c0] : tensor<8xi32>, memref<64xi32, #comms.space<multimem>>
   comms.return
 }
+
+// Words of 64 bits have no vectors.
+// PTX-LABEL: .entry i64(
+// PTX-COUNT-8: multimem.ld_reduce.relaxed.sys.global.min.s64
+// PTX-COUNT-8: multimem.red.relaxed.sys.global.add.u64
+// PTX-COUNT-8: multimem.red.relaxed.sys.global.xor.b64
+comms.kernel @i64(%w: !comms.window<64xi64>) {
+  %c0 = arith.constant 0 : index
+  %team = comms.team world
+  %all = comms.multimem %w of %team : !comms.window<64xi64> -> memref<64xi64, #comms.space<multimem>>
+  %least = comms.multimem_load_reduce min %all[%c0] : memref<64xi64, #comms.space<multimem>> -> tensor<8xi64>
+  comms.multimem_reduce sum %least, %all[%c0] : tensor<8xi64>, memref<64xi64, #comms.space<multimem>>
+  comms.multimem_reduce xor %least, %all[%c0] : tensor<8xi64>, memref<64xi64, #comms.space<multimem>>
+  comms.return
+}
+
+// PTX-LABEL: .entry f64(
+// PTX-COUNT-8: multimem.ld_reduce.relaxed.sys.global.add.f64
+// PTX-COUNT-8: multimem.red.relaxed.sys.global.add.f64
+comms.kernel @f64(%w: !comms.window<64xf64>) {
+  %c0 = arith.constant 0 : index
+  %team = comms.team world
+  %all = comms.multimem %w of %team : !comms.window<64xf64> -> memref<64xf64, #comms.space<multimem>>
+  %sum = comms.multimem_load_reduce sum %all[%c0] : memref<64xf64, #comms.space<multimem>> -> tensor<8xf64>
+  comms.multimem_reduce sum %sum, %all[%c0] : tensor<8xf64>, memref<64xf64, #comms.space<multimem>>
+  comms.return
+}

@@ -1,16 +1,19 @@
 """Random programs whose blocks hand memory to each other.
 
 Each part of a window or an array belongs to one block of one rank, which alone reads and writes it. It hands parts on
-by signals, puts, packets, poison and barriers, with fences of its own or with the orders of the ops, to blocks of its
-rank and of others. So the programs have no races and end, whatever is drawn. The checker has to accept them, too.
+by signals, puts, packets, poison, channels, collectives and barriers, with fences of its own or with the orders of the
+ops, to blocks of its rank and of others. So the programs have no races and end, whatever is drawn. The checker has to
+accept them, too.
 """
 
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+PROTOCOLS = ["ll", "ll128", "lamport", "pull", "push"]  # Of channels.
 KINDS = ["i32", "i8", "i64", "f32", "f32", "bf16", "bf16"]
-PART = 40  # Elements of a part.
+PART = 128  # Elements of a part: a tile of ll128.
 PARTS = 3  # Of each memory, for each block.
 BOX = 2 * PART  # i64 of a box of packets: elements of 64 bits take two.
 
@@ -18,6 +21,13 @@ BOX = 2 * PART  # i64 of a box of packets: elements of 64 bits take two.
 class Agent(NamedTuple):
     rank: int
     block: int
+
+
+class Team(NamedTuple):
+    """A team of the program, and the world ranks of each of its parts."""
+
+    name: str
+    parts: list[list[int]]
 
 
 class Part(NamedTuple):
@@ -29,14 +39,22 @@ class Part(NamedTuple):
 
 
 class Program:
-    """A kernel's text, and whom each part belongs to."""
+    """A kernel's text, and whom each part belongs to. `multicast`: it may have accesses to all ranks at once."""
 
-    def __init__(self, lots: random.Random, ranks: int, blocks: int) -> None:
+    def __init__(self, lots: random.Random, ranks: int, blocks: int, multicast: bool) -> None:
         self.lots, self.ranks, self.blocks, self.kind = lots, ranks, blocks, lots.choice(KINDS)
+        self.multicast, self.arguments, self.channels = multicast, list[str](), 0
+        half = 2 if ranks % 2 == 0 else 1
+        everybody = list(range(ranks))
+        self.teams = [
+            Team("%team", [everybody]),
+            Team("%inner", [everybody[first : first + half] for first in range(0, ranks, half)]),
+            Team("%outer", [everybody[first::half] for first in range(half)]),
+        ]
         self.agents = [Agent(rank, block) for rank in range(ranks) for block in range(blocks)]
         self.numbers = range(PARTS * blocks)
         self.parts = [Part(rank, where, n) for rank in range(ranks) for where in "wa" for n in self.numbers]
-        self.names = self.cells = self.boxes = self.shells = 0
+        self.names = self.cells = self.counts = self.boxes = self.shells = 0
         self.steps: list[tuple[Agent, list[str]]] = []  # Since the last barrier.
         self.lines: list[str] = []
         self.owners: dict[Part, Agent] = {}
@@ -114,6 +132,11 @@ class Program:
     def length(self) -> int:
         return self.lots.choice([1, 7, 8, 16, 33, PART])
 
+    @property
+    def word(self) -> int:
+        """Elements in 16 bytes."""
+        return 128 // int(re.sub("[a-z]+", "", self.kind))
+
     def valid(self, into: list[str], length: int) -> str:
         return f" valid {self.number(into, self.lots.randint(0, length))}" if self.lots.random() < 0.15 else ""
 
@@ -178,14 +201,36 @@ class Program:
                 f"comms.get %window[{a}] to {view}[{b}] count {count} at {peer} of %team : {self.window}, {self.memref}"
             )
 
+    def bulk(self, into: list[str], who: Agent) -> None:
+        """Copies at once, of words of 16 bytes, to parts that nothing else of them touches."""
+        parts = self.lots.sample(self.owned(who), len(self.owned(who)))
+        copies = list[str]()
+        into.append("comms.fence acq_rel sys proxy async")
+        for source, target in zip(parts[::2], parts[1::2], strict=False):
+            length, most = self.lots.randrange(self.word, PART + 1, self.word), PART // self.word
+            start = self.lots.randint(0, most - length // self.word) * self.word
+            views = [self.view(into, who, part) for part in (source, target)]
+            a, b = self.number(into, source.number * PART + start), self.number(into, target.number * PART)
+            count, name = self.number(into, length), self.name()
+            into.append(
+                f"{name} = comms.bulk_copy {views[0]}[{a}] to {views[1]}[{b}] count {count}"
+                f" : {self.memref}, {self.memref}"
+            )
+            copies.append(name)
+        if copies:
+            into.append(f"{self.name()} = comms.bulk_wait {', '.join(copies)}")
+            into.append("comms.fence acq_rel sys proxy async")
+
     def some(self, into: list[str], who: Agent, after: str = "") -> None:
         """Work on what the block has."""
         for _ in range(self.lots.randint(0, 3)):
             choice, length = self.lots.random(), self.length()
             if choice < 0.15:
                 self.move(into, who)
-            elif choice < 0.3:
+            elif choice < 0.25:
                 self.get(into, who)
+            elif choice < 0.35:
+                self.bulk(into, who)
             else:
                 self.store(into, who, self.computed(into, who, length, after), length)
 
@@ -215,20 +260,36 @@ class Program:
         peer, count = self.number(into, taker.rank), self.number(into, length)
         return f" {view}[{a}] to %window[{b}] count {count} at {peer} of %team", target
 
+    def begun(self, into: list[str], giver: Agent, taker: Agent, put: str, target: Part) -> None:
+        """A put; what it has read is written again now and then, before it is known to have come."""
+        choice, types = self.lots.choice(["counted", "flushed", "plain"]), f"{self.memref}, {self.window}"
+        if choice == "counted":
+            cell, cells = self.number(into, self.counts), "!comms.counter<COUNTS>"
+            into.append(f"comms.put{put} counted %counts[{cell}] : {cells} : {types}")
+            into.append(f"{self.name()} = comms.wait_counter %counts[{cell}] ge %launch : {cells}")
+            self.counts += 1
+        else:
+            into.append(f"comms.put{put} : {types}")
+            into += ["comms.flush %team"] * (choice == "flushed")
+        self.owners[target] = taker
+        if choice != "plain":
+            self.some(into, giver)
+
     def signal(self) -> None:
-        """Parts go with a cell of their own."""
+        """Parts go with a cell of their own, which counts all launches or is reset in each."""
         giver, taker = self.two()
         near = giver.rank == taker.rank
         give, take = list[str](), list[str]()
         self.some(give, giver)
-        how = self.lots.choice(["inc", "add", "set"])
+        how, reset = self.lots.choice(["inc", "add", "set"]), self.lots.random() < 0.2
         step = self.lots.randint(2, 9) if how == "add" else 1
-        wanted = "%launch" if step == 1 else self.name()
-        given = {"inc": "", "set": " value %launch", "add": f" value {wanted}s"}[how]
+        launch = "%first_launch" if reset else "%launch"
+        wanted = launch if step == 1 else self.name()
+        given = {"inc": "", "set": f" value {launch}", "add": f" value {wanted}s"}[how]
         if how == "add":
             for text in (give, take):
                 text.append(f"{wanted}s = arith.constant {step} : i64")
-            take.append(f"{wanted} = arith.muli %launch, {wanted}s : i64")
+            take.append(f"{wanted} = arith.muli {launch}, {wanted}s : i64")
         cell, peer = self.number(give, self.cells), self.number(give, taker.rank)
         scope = self.lots.choice(["gpu", "sys"]) if near else "sys"
         started = self.put(give, giver, taker) if self.lots.random() < 0.5 else None
@@ -240,7 +301,7 @@ class Program:
             )
         else:
             if started:
-                give.append(f"comms.put{started[0]} : {types}")
+                self.begun(give, giver, taker, *started)
             relaxed = ""
             if self.lots.random() < 0.4:
                 order = self.lots.choice(["release", "acq_rel"])
@@ -253,6 +314,9 @@ class Program:
                 f"comms.signal {how} %cells[{cell}]{given} at {peer} of %team{relaxed}{scoped} : !comms.signal<CELLS>"
             )
         token = self.wait(take, giver, wanted, near)
+        if reset:
+            cell = self.number(take, self.cells)
+            take.append(f"comms.reset_signal %cells[{cell}] : !comms.signal<CELLS>")
         self.hand(giver, taker, besides)
         self.some(take, taker, token)
         self.steps += [(giver, give), (taker, take)]
@@ -326,32 +390,224 @@ class Program:
             steps = list(joined.items())
             self.lots.shuffle(steps)
         for who, text in steps:
-            if text:
+            if not text:
+                continue
+            if self.lots.random() < 0.2:
+                role = f'comms.role "{self.name()[1:]}" blocks {who.block} to {who.block + 1} {{'
+                self.lines += [role, f"scf.if %isr{who.rank}_{who.block} {{", *text, "}", "}"]
+            else:
                 self.lines += [f"scf.if %is{who.rank}_{who.block} {{", *text, "}"]
 
-    def barrier(self, extent: str = "") -> None:
+    def barrier(self) -> None:
+        self.meet(self.lots.choice(self.teams), self.lots.choice(["block", "grid"]), busy=True)
+
+    def meet(self, team: Team, extent: str, busy: bool = False) -> None:
+        """A barrier; `busy`: with work between its halves."""
         self.flush()
-        extent = extent or self.lots.choice(["block", "grid"])
         fenced = self.lots.random() < 0.3
         self.lines += ["comms.fence release sys"] * fenced
+        before = dict(self.owners)
+        for ranks in team.parts:
+            for blocks in [list(range(self.blocks))] if extent == "grid" else [[n] for n in range(self.blocks)]:
+                self.deal([agent for agent in self.agents if agent.rank in ranks and agent.block in blocks])
         if self.lots.random() < 0.3:
             come, all_ = self.name(), self.name()
             order = " order relaxed" if fenced else ""
-            self.lines.append(f"{come} = comms.barrier_arrive %team {extent}{order}")
-            # Between the halves nobody touches what is handed on: here, anything.
+            self.lines.append(f"{come} = comms.barrier_arrive {team.name} {extent}{order}")
+            if busy:
+                self.between(before)
             self.lines.append(f"{all_} = comms.barrier_wait {come}{order}")
         else:
-            self.lines.append(f"comms.barrier %team {extent}{' order relaxed' * fenced}")
+            self.lines.append(f"comms.barrier {team.name} {extent}{' order relaxed' * fenced}")
         self.lines += ["comms.fence acquire sys"] * fenced
-        if extent == "grid":
-            self.deal(self.agents)
+
+    def between(self, before: dict[Part, Agent]) -> None:
+        """Work between the halves of a barrier, on what is not handed on."""
+        after, self.owners = self.owners, {part: who for part, who in self.owners.items() if before[part] == who}
+        for _ in range(self.lots.randint(0, 2)):
+            self.work()
+        self.flush()
+        self.owners = after
+
+    def everybody(self, length: int = 0) -> tuple[list[str], str, int, str]:
+        """Text that all blocks run, and in it the beginning of a part of the array that each has, a length, a tile."""
+        length = length or self.length()
+        self.meet(self.teams[0], "grid")
+        for agent in self.agents:
+            self.owners[Part(agent.rank, "a", agent.block)] = agent
+        at, tile = self.name(), self.name()
+        load = f"{tile} = comms.tile_load %array[{at}] : {self.memref} -> {self.tensor(length)}"
+        return [f"{at} = arith.muli %block, %cPART : index", load], at, length, tile
+
+    def keep(self, text: list[str], at: str, tile: str, length: int) -> None:
+        """Ends such text by a tile that is stored there."""
+        self.lines += [*text, f"comms.tile_store {tile}, %array[{at}] : {self.tensor(length)}, {self.memref}"]
+
+    def added(self, into: list[str], a: str, b: str, length: int) -> str:
+        name = self.name()
+        into.append(f"{name} = arith.{'addi' if self.kind[0] == 'i' else 'addf'} {a}, {b} : {self.tensor(length)}")
+        return name
+
+    def channel(self) -> None:
+        """Tiles go through the slots of a channel, round after round where it is reused."""
+        poison = self.kind in ("f32", "bf16")
+        protocol = self.lots.choice([one for one in PROTOCOLS if poison or one != "lamport"])
+        pattern = self.lots.choice(["multicast", "pairwise", "single"] if self.ranks > 1 else ["multicast"])
+        reused, slots = protocol in ("pull", "push") and self.lots.random() < 0.6, self.lots.randint(1, 2)
+        text, at, length, tile = self.everybody(PART if protocol == "ll128" else self.length())
+        kind, tensor = f"!comms.channel<{protocol}, {length}x{self.kind}>", self.tensor(length)
+        name, result, carried = self.name(), self.name(), self.name()
+        head = f"{name} = comms.channel {self.channels} {pattern} over %team slots {slots * self.blocks}"
+        head += f"{' reused' * reused} : {kind}"
+        self.channels += 1
+        rounds, valid = self.number(text, self.lots.randint(1, 3) if reused else 1), self.valid(text, length)
+        trips = f"scf.for {self.name()} = %c0 to {rounds} step %c1 iter_args({carried} = {tile}) -> ({tensor}) {{"
+        body = ["comms.barrier %team block"] * reused
+        first, count = self.name(), self.number(text, slots)
+        text.append(f"{first} = arith.muli %block, {count} : index")
+        numbers = [self.name() for _ in range(slots)]
+        for place, number in enumerate(numbers):
+            text.append(f"{number} = arith.addi {first}, {self.number(text, place)} : index")
+        peers = [self.number(text, rank) for rank in range(self.ranks)]
+        targets = {"multicast": [""], "single": [" to %next"], "pairwise": [f" to {peer}" for peer in peers]}[pattern]
+        others = {"multicast": peers, "single": ["%before"], "pairwise": peers}[pattern]
+        mine = carried if reused else tile
+        for slot in numbers:
+            for rank, to in enumerate(targets):
+                send = [f"comms.send {mine} on {name}[{slot}]{to}{valid} : {tensor}, {kind}"]
+                body += self.but(rank, send) if pattern == "pairwise" else send
+            mine = self.added(body, mine, tile, length)
+        body.append(f"comms.channel_barrier {name} : {kind}")
+        for slot in numbers:
+            for rank, peer in enumerate(others):
+                got = self.name()
+                receive = f"{got} = comms.recv {name}[{slot}] from {peer}{valid} : {kind} -> {tensor}"
+                if pattern == "pairwise":
+                    there, chosen = self.name(), self.name()
+                    body.append(f"{there} = arith.cmpi ne, %me, %r{rank}_0 : index")
+                    body += [f"{chosen} = scf.if {there} -> ({tensor}) {{", receive, f"scf.yield {got} : {tensor}"]
+                    body += ["} else {", f"scf.yield {tile} : {tensor}", "}"]
+                    got = chosen
+                else:
+                    body.append(receive)
+                mine = self.added(body, mine, got, length)
+        if reused:
+            body += [f"scf.yield {mine} : {tensor}", "}"]
+            body, mine = [f"{result} = {trips}", *body], result
+        self.keep([*text, head, *body], at, mine, length)
+
+    def but(self, rank: int, text: list[str]) -> list[str]:
+        """The text for all other ranks."""
+        there = self.name()
+        return [f"{there} = arith.cmpi ne, %me, %r{rank}_0 : index", f"scf.if {there} {{", *text, "}"]
+
+    def collective(self) -> None:
+        """A collective of memory of its own, filled by the blocks before it and read by them behind it."""
+        text, at, length, tile = self.everybody()
+        size, number = PART * self.blocks * self.ranks, len(self.arguments)
+        exact = ["max", "min"] if self.kind[0] == "f" or self.kind == "bf16" else ["sum", "max", "xor"]
+        what = self.lots.choice(["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast"])
+        head = {"all_reduce": f" {self.lots.choice(exact)}", "reduce_scatter": f" {self.lots.choice(exact)}"}
+        head |= {"broadcast": f" root {self.lots.randrange(self.ranks)}"}
+        ways = ["one_shot"] * (what != "broadcast") + ["ring"] * (what != "all_to_all") + ["permutation"]
+        algorithm = self.lots.choice(ways + ["two_shot"] * (what in ("all_reduce", "broadcast")))
+        protocol = "push" if algorithm == "permutation" else self.lots.choice(["ll", "pull", "push"])
+        way = f'{{algorithm = "{algorithm}", protocol = "{protocol}"}}'
+        sizes = {"all_gather": (size // self.ranks, size), "reduce_scatter": (size, size // self.ranks)}
+        first, last = sizes.get(what, (size, size))
+        windows = [f"!comms.window<{first}x{self.kind}>", f"!comms.window<{last}x{self.kind}>"]
+        views = [f"memref<{first}x{self.kind}>", f"memref<{last}x{self.kind}>"]
+        self.arguments += [f"%in{number}: {windows[0]}", f"%out{number}: {windows[1]}"]
+        mine, theirs, got = self.name(), self.name(), self.name()
+        text += [
+            f"{mine} = comms.local %in{number} : {windows[0]} -> {views[0]}",
+            f"comms.tile_store {tile}, {mine}[{at}] : {self.tensor(length)}, {views[0]}",
+            "comms.barrier %team grid",
+            f"comms.{what}{head.get(what, '')} %team ins(%in{number} : {windows[0]})"
+            f" outs(%out{number} : {windows[1]}) {way}",
+            "comms.barrier %team grid",
+            f"{theirs} = comms.local %out{number} : {windows[1]} -> {views[1]}",
+            f"{got} = comms.tile_load {theirs}[{at}] : {views[1]} -> {self.tensor(length)}",
+        ]
+        self.keep(text, at, self.added(text, tile, got, length), length)
+
+    def switch(self) -> None:
+        """Accesses to all ranks at once, each block to a part of its own."""
+        text, at, length, tile = self.everybody()
+        size, number, tensor = PART * self.blocks * self.ranks, len(self.arguments), self.tensor(PART)
+        window, view = f"!comms.window<{size}x{self.kind}>", f"memref<{size}x{self.kind}>"
+        all_view = f"memref<{size}x{self.kind}, #comms.space<multimem>>"
+        self.arguments.append(f"%all{number}: {window}")
+        v = [self.name() for _ in range(9)]
+        text += [
+            f"{v[0]} = comms.multimem %all{number} of %team : {window} -> {all_view}",
+            f"{v[1]} = comms.local %all{number} : {window} -> {view}",
+            f"{v[2]} = comms.tile_load %array[{at}] : {self.memref} -> {tensor}",
+            f"{v[3]} = arith.constant {self.blocks} : index",
+            f"{v[4]} = arith.muli %me, {v[3]} : index",
+            f"{v[5]} = arith.addi {v[4]}, %block : index",
+            f"{v[6]} = arith.muli {v[5]}, %cPART : index",
+        ]
+        fence, barrier = "comms.fence acq_rel sys proxy alias", "comms.barrier %team grid"
+        # Sums of floats, and their greatest where there are NaN, are the switch's own.
+        kinds = ["sum", "max", "xor"] if self.kind in ("i32", "i64") else []
+        choice = self.lots.choice(["load", "reduce", "store"] if kinds else ["store"])
+        kind = self.lots.choice(kinds or [""])
+        if choice == "load":
+            text.append(f"comms.tile_store {v[2]}, {v[1]}[{at}] : {tensor}, {view}")
+            text += [fence, barrier, fence]
+            text.append(f"{v[7]} = comms.multimem_load_reduce {kind} {v[0]}[{at}] : {all_view} -> {tensor}")
         else:
-            for block in range(self.blocks):
-                self.deal([agent for agent in self.agents if agent.block == block])
+            where = v[6] if choice == "store" else at
+            op = "multimem_store" if choice == "store" else f"multimem_reduce {kind}"
+            text.append(fence)
+            text.append(f"comms.{op} {v[2]}, {v[0]}[{where}] : {tensor}, {all_view}")
+            text += [fence, barrier, fence]
+            text.append(f"{v[7]} = comms.tile_load {v[1]}[{at}] : {view} -> {tensor}")
+        text.append(f"comms.tile_store {v[7]}, %array[{at}] : {tensor}, {self.memref}")
+        self.lines += text
+        self.meet(self.teams[0], "grid")
+
+    def crowd(self) -> None:
+        """Every block puts to the same block of all other ranks, signals them, and waits for all."""
+        text, at, length, tile = self.everybody()
+        for agent in self.agents:
+            for rank in range(self.ranks):
+                self.owners[Part(agent.rank, "w", rank * self.blocks + agent.block)] = agent
+        v, cells = [self.name() for _ in range(20)], "!comms.signal<CELLS>"
+        back, counted = " reversed" * (self.lots.random() < 0.5), self.lots.random() < 0.5
+        text += [
+            f"{v[0]} = arith.constant {self.blocks} : index",
+            f"{v[1]} = arith.muli %me, {v[0]} : index",
+            f"{v[2]} = arith.addi {v[1]}, %block : index",
+            f"{v[3]} = arith.muli {v[2]}, %cPART : index",
+            f"{v[4]} = arith.constant {self.cells} : index",
+            f"{v[5]} = arith.addi {v[4]}, %block : index",
+            f"{v[6]} = arith.constant {self.ranks - 1} : i64",
+            f"{v[7]} = arith.muli %launch, {v[6]} : i64",
+        ]
+        count = self.number(text, length)
+        put = f"%array[{at}] to %window[{v[3]}] count {count} at {v[8]} of %team"
+        types = f"{self.memref}, {self.window}"
+        signal = f"comms.signal inc %cells[{v[5]}] at {v[8]} of %team : {cells}"
+        both = f"comms.put_signal {put} then inc %cells[{v[5]}] : {types}, {cells}"
+        text += [f"comms.for_peers %team{back} as {v[8]} {{"]
+        text += [f"comms.put {put} : {types}", signal] if counted else [both]
+        text += ["}", f"{v[9]} = comms.wait_signal %cells[{v[5]}] ge {v[7]} : {cells}"]
+        for rank in range(self.ranks):
+            there, part, got, chosen = (self.name() for _ in range(4))
+            text += [
+                f"{part} = arith.constant {rank * self.blocks * PART} : index",
+                f"{there} = arith.addi {part}, {at} : index",
+                f"{got} = comms.tile_load %local[{there}] after {v[9]} : {self.memref} -> {self.tensor(length)}",
+            ]
+            tile = self.added(text, tile, got, length)
+        self.cells += self.blocks
+        self.keep(text, at, tile, length)
 
     def shift(self) -> None:
         """Every block puts to the same block of its rank's successor, in code that all have in common."""
-        self.barrier("grid")
+        self.meet(self.teams[0], "grid")
         for agent in self.agents:
             after = (agent.rank + 1) % self.ranks
             self.owners[Part(agent.rank, "a", agent.block)] = agent
@@ -388,7 +644,7 @@ class Program:
 
     def ring(self) -> None:
         """A tile goes around in a loop, through two parts of each window; who has read one lets it be written again."""
-        self.barrier("grid")
+        self.meet(self.teams[0], "grid")
         rounds, length, fenced = self.lots.randint(2, 4), self.length(), self.lots.random() < 0.4
         for agent in self.agents:
             self.owners[Part(agent.rank, "a", agent.block)] = agent
@@ -452,12 +708,19 @@ class Program:
         self.lines += text
 
     def text(self) -> str:
+        ways: dict[Callable[[], None], float]
         ways = {self.work: 3, self.signal: 6, self.packets: 4, self.barrier: 2, self.shift: 1, self.ring: 1}
+        ways |= {self.channel: 1.5, self.collective: 0.7, self.switch: 0.5 * self.multicast}
+        ways |= {self.crowd: float(1 < self.ranks <= PARTS)}
         for _ in range(self.lots.randint(6, 14)):
             self.lots.choices(list(ways), list(ways.values()))[0]()
-        self.barrier("grid")
+        self.meet(self.teams[0], "grid")
+        half = len(self.teams[1].parts[0])
         head = [
             "%team = comms.team world",
+            f"%inner = comms.team_split %team inner {half}",
+            f"%outer = comms.team_split %team outer {half}",
+            "%first_launch = arith.constant 1 : i64",
             "%me = comms.rank %team",
             "%block = comms.block_id",
             "%c0 = arith.constant 0 : index",
@@ -488,7 +751,8 @@ class Program:
                 f"%is{rank}_{block} = arith.andi %isr{rank}_{block}, %isb{rank}_{block} : i1",
             ]
         arguments = f"%window: {self.window}, %array: {self.memref}, %cells: !comms.signal<CELLS>"
-        arguments += f", %boxes: !comms.window<{self.box}>"
+        arguments += f", %boxes: !comms.window<{self.box}>, %counts: !comms.counter<COUNTS>"
+        arguments += "".join(f", {argument}" for argument in self.arguments)
         if self.shells:
             arguments += f", %shells: !comms.window<{self.shell}>"
             # Block 0 empties what comes as poison before anybody stores there.
@@ -508,6 +772,7 @@ class Program:
             lines.append("  " * depth + line)
             depth += line.endswith("{")
         text = "\n".join(lines) + "\n}\n"
-        for word, count in (("CELLS", self.cells), ("BOXES", self.boxes * BOX), ("SHELLS", self.shells * BOX)):
+        sizes = {"CELLS": self.cells, "COUNTS": self.counts, "BOXES": self.boxes * BOX, "SHELLS": self.shells * BOX}
+        for word, count in sizes.items():
             text = text.replace(word, str(max(count, 2)))
         return text

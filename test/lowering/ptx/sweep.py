@@ -19,7 +19,7 @@ FORBIDDEN = {
     r"\bfma\.(?!rn\.(b?f16x2|f32) )": "fused products and sums",
     r"\.ftz\b": "flushed subnormals",
     r"\.approx\b": "approximations",
-    r"\b(mul|add|sub)\.f(32|64|32x2)\b": "rounding left open",
+    r"(?<![.\w])(mul|add|sub)\.f(32|64|32x2)\b": "rounding left open",
     r"\batom\.global\.": "an atomic without order and scope",
     r"\bcall\b.*__nv": "a call of libdevice",
 }
