@@ -179,6 +179,50 @@ static void canonicalizeSeenNaN(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Classes of numbers
+//===----------------------------------------------------------------------===//
+
+static Value emitConstant(OpBuilder &builder, Location loc, Type type,
+                          TypedAttr value) {
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    value = DenseElementsAttr::get(shaped, Attribute(value));
+  return arith::ConstantOp::create(builder, loc, value);
+}
+
+/// math.isinf and math.isnormal, which MLIR 22 lowers for no target, as
+/// comparisons. In the type of the operand: what is subnormal there is a normal
+/// number of a wider type.
+static void expandClass(Operation *op) {
+  if (!isa<math::IsInfOp, math::IsNormalOp>(op))
+    return;
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  Value value = op->getOperand(0);
+  Type type = value.getType();
+  auto element = cast<FloatType>(getElementTypeOrSelf(type));
+  const llvm::fltSemantics &semantics = element.getFloatSemantics();
+  Value size = math::AbsFOp::create(builder, loc, value);
+  auto compare = [&](arith::CmpFPredicate predicate,
+                     const APFloat &number) -> Value {
+    Value limit =
+        emitConstant(builder, loc, type, builder.getFloatAttr(element, number));
+    return arith::CmpFOp::create(builder, loc, predicate, size, limit);
+  };
+  APFloat most = APFloat::getLargest(semantics);
+  Value result;
+  if (isa<math::IsInfOp>(op))
+    result = compare(arith::CmpFPredicate::OGT, most);
+  else
+    result = arith::AndIOp::create(
+        builder, loc,
+        compare(arith::CmpFPredicate::OGE,
+                APFloat::getSmallestNormalized(semantics)),
+        compare(arith::CmpFPredicate::OLE, most));
+  op->getResult(0).replaceAllUsesWith(result);
+  op->erase();
+}
+
+//===----------------------------------------------------------------------===//
 // Narrow floats are computed in f32
 //===----------------------------------------------------------------------===//
 
@@ -286,13 +330,6 @@ static Value pinExtF(OpBuilder &builder, arith::ExtFOp op, unsigned gpu) {
   if (to.isF16())
     return arith::TruncFOp::create(builder, loc, op.getType(), wide);
   return emitTruncF(builder, loc, wide, op.getType(), gpu);
-}
-
-static Value emitConstant(OpBuilder &builder, Location loc, Type type,
-                          TypedAttr value) {
-  if (auto shaped = dyn_cast<ShapedType>(type))
-    value = DenseElementsAttr::get(shaped, Attribute(value));
-  return arith::ConstantOp::create(builder, loc, value);
 }
 
 /// 2^exponent, times -1 if `negative`, in a float type.
@@ -532,6 +569,8 @@ struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
       dropLicences(op);
       canonicalizeSeenNaN(op);
     }
+    for (Operation *op : collect(kernel))
+      expandClass(op);
     // After all of the above: a comparison that has been widened would not be
     // recognised, and one that is made here must be widened too.
     for (Operation *op : collect(kernel))

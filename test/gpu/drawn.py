@@ -1,13 +1,16 @@
 """Random programs as cases: those that the emulator of PTX draws, too, on what it can only model."""
 
+import pathlib
 import random
 import re
 import sys
 
+import numpy as np
 from cases import ROOT, Cases
 
-sys.path.append(str(ROOT / "test/lowering/ptx"))
+sys.path += [str(ROOT / "test/lowering/ptx"), str(ROOT / "test/exec")]
 
+import expressions
 import programs
 import protocols
 
@@ -19,6 +22,7 @@ OUTPUTS = ("left", "seen")  # What a program of one block leaves: its first valu
 def add_drawn(cases: Cases) -> None:
     """Programs of one rank, and of all numbers of ranks up to 4 whose blocks hand memory to each other."""
     for number in range(QUICK * (10 if cases.full else 1)):
+        add_arithmetic(cases, number)
         for ranks in [0, 1, *(n for n in cases.ranks if 1 < n <= 4)]:
             lots = random.Random(1_000 * number + ranks)
             if ranks:
@@ -26,16 +30,36 @@ def add_drawn(cases: Cases) -> None:
                 text, kind = protocols.Program(lots, ranks, blocks, multicast=False).text(), "hands on"
             else:
                 text, kind = programs.Program(lots, 1, 1).text(), "one block"
-            threads = lots.choice([32, 32, 64, 128])
             memory = re.findall(r"%(\w+): (?:!comms\.window|memref)", text.partition("{")[0])
-            arrays = [name for name in memory if name not in OUTPUTS]
-            cases.add(
-                name=f"drawn {kind} {number} r{max(ranks, 1)} t{threads}",
-                group="drawn",
-                source=cases.source(text),
-                ranks=max(ranks, 1),
-                inputs=[f"{name}=random:{number + 1}" for name in arrays],
-                outputs=memory,
-                common=["--launches", "2"],
-                cuda=["--threads", str(threads)],
-            )
+            inputs = [f"{name}=random:{number + 1}" for name in memory if name not in OUTPUTS]
+            add(cases, f"{kind} {number}", text, max(ranks, 1), inputs, memory, lots)
+
+
+def add_arithmetic(cases: Cases, number: int) -> None:
+    """Each op of many types, also on NaN and what else floats have beside numbers."""
+    lots = random.Random(number)
+    program = expressions.Program(lots)
+    folder = pathlib.Path(cases.folder) / f"arithmetic{number}"
+    folder.mkdir()
+    inputs = []
+    for name, array in program.inputs(np.random.default_rng(number)).items():
+        np.save(folder / f"{name}.npy", array)
+        inputs.append(f"{name}={folder / f'{name}.npy'}")
+    outputs = [name for name in program.sizes() if name[0] != "x"]
+    add(cases, f"arithmetic {number}", program.text(), 1, inputs, outputs, lots)
+
+
+def add(
+    cases: Cases, name: str, text: str, ranks: int, inputs: list[str], outputs: list[str], lots: random.Random
+) -> None:
+    threads = lots.choice([32, 32, 64, 128])
+    cases.add(
+        name=f"drawn {name} r{ranks} t{threads}",
+        group="drawn",
+        source=cases.source(text),
+        ranks=ranks,
+        inputs=inputs,
+        outputs=outputs,
+        common=["--launches", "2"],
+        cuda=["--threads", str(threads)],
+    )

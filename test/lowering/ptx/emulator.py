@@ -8,6 +8,7 @@ tests fences and scopes, too.
 """
 
 import dataclasses
+import fractions
 import functools
 import math
 import operator
@@ -98,6 +99,15 @@ def from_narrow(bits: int, kind: str) -> int:
     return f16(b32(value))
 
 
+#: A register as a number.
+FLOATS = {"f16": "f32(from_f16({}))", "bf16": "f32(from_bf16({}))", "f32": "f32({})", "f64": "f64({})"}
+INTEGRAL: dict[str, Callable[[float], int]] = {"rzi": math.trunc, "rni": round, "rmi": math.floor, "rpi": math.ceil}
+
+
+def integral(value: float, mode: str) -> float:
+    return math.copysign(INTEGRAL[mode](value), value) if math.isfinite(value) else value
+
+
 def divide(a: float, b: float) -> float:
     if b == 0:
         return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
@@ -118,6 +128,18 @@ def fma(a: float, b: float, c: float) -> float:
         return total
     # Rounded to odd, a sum lies on no tie of a narrower type.
     return math.nextafter(total, math.inf if left > 0 else -math.inf)
+
+
+def fma_of_f64(a: float, b: float, c: float) -> float:
+    if not all(map(math.isfinite, (a, b, c))):
+        return a * b + c
+    exact = fractions.Fraction(a) * fractions.Fraction(b) + fractions.Fraction(c)
+    if not exact:
+        return a * b + c
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 def compare(how: str, a: float, b: float) -> bool:
@@ -290,7 +312,7 @@ class Translator:
                 f"{targets}{',' if count == 1 else ''} = "
                 f"load(c.who, {self.address(operands[1])}, {width // 8}, {count}, {meaning(parts)})"
             )
-            if kind[0] == "s" and width < 32:
+            if kind[0] == "s" and (width < 32 or (width == 32 and targets.startswith("rd"))):
                 lines.append(f"{targets} = signed({targets}, {width})")
             return lines
         if head == "st":
@@ -359,6 +381,9 @@ class Translator:
             sign = {"add": "+", "sub": "-", "mul": "*"}[head]
             low, high = (f"b32(f32({s[0]} >> {n}) {sign} f32({s[1]} >> {n}))" for n in (0, 32))
             return f"{low} | {high} << 32"
+        if kind == "f32x2" and head == "fma":
+            low, high = (f"b32(fma({', '.join(f'f32({x} >> {by})' for x in s)}))" for by in (0, 32))
+            return f"{low} | {high} << 32"
         if kind in ("s16x2", "u16x2") or kind in ("f16", "bf16", "f16x2", "bf16x2"):
             return self.halves(parts, kind, s)
         signs = kind[0] == "s"
@@ -422,12 +447,15 @@ class Translator:
         if head in ("abs", "neg"):
             sign = 1 << int(kind[1:]) - 1
             return f"{s[0]} & {hex(sign - 1)}" if head == "abs" else f"{s[0]} ^ {hex(sign)}"
+        if head == "copysign":
+            sign = 1 << int(kind[1:]) - 1
+            return f"{s[0]} & {hex(sign)} | {s[1]} & {hex(sign - 1)}"
         if head == "setp":
             return f"compare({parts[1]!r}, {n[0]}, {n[1]})"
         if head in ("add", "sub", "mul"):
             return f"{to}({n[0]} {dict(add='+', sub='-', mul='*')[head]} {n[1]})"
-        if head == "fma" and kind == "f32":
-            return f"b32(fma({', '.join(n)}))"
+        if head == "fma":
+            return f"{to}({'fma' if kind == 'f32' else 'fma_of_f64'}({', '.join(n)}))"
         if head == "div":
             return f"{to}(divide({n[0]}, {n[1]}))"
         # An approximation is as good as it can be; GPUs show whether theirs do.
@@ -445,6 +473,9 @@ class Translator:
         if parts[-2] == "f32" and head in ("add", "sub"):  # A half and an f32.
             of = "from_f16" if kind == "f16" else "from_bf16"
             return f"b32(f32({of}({s[0]})) {'+' if head == 'add' else '-'} f32({s[1]}))"
+        if parts[-2] == "f32" and head == "fma":
+            of = "from_f16" if kind == "f16" else "from_bf16"
+            return f"b32(fma(f32({of}({s[0]})), f32({of}({s[1]})), f32({s[2]})))"
         if kind in ("s16x2", "u16x2") and head == "add":
             return f"({s[0]} + {s[1]} & 0xffff) | ({s[0]} >> 16) + ({s[1]} >> 16) << 16"
         if kind in ("s16x2", "u16x2") and head in ("min", "max"):
@@ -489,7 +520,7 @@ class Translator:
             return f"{name}({s[0]}) << 16 | {name}({s[1]})"
         if to in ("bf16", "f16") and of == "f32":
             return f"{to}({s[0]})"
-        if to == "f32" and of in ("bf16", "f16"):
+        if to == "f32" and of in ("bf16", "f16") and len(parts) == 3:
             return f"{s[0]} << 16" if of == "bf16" else f"from_f16({s[0]})"
         if to[0] in "sub" and of[0] in "sub" and "f" not in to + of:
             width = WIDTHS[of]
@@ -499,10 +530,20 @@ class Translator:
             width = WIDTHS[of]
             number = f"signed({s[0]}, {width})" if of[0] == "s" else f"({s[0]} & {hex((1 << width) - 1)})"
             return f"from_integer({number})" if to == "f32" else f"b64(float({number}))"
-        if to[0] in "su" and of in ("f32", "f64"):
-            return f"to_integer({of}({s[0]}), {WIDTHS[to]}, {to[0] == 's'})"
-        if {to, of} == {"f32", "f64"}:
-            return f"b{to[1:]}({of}({s[0]}))"
+        # By way of f32, which has what is in f16's range, and all of 16 bits.
+        if of[0] in "su" and (to == "f16" or (to == "bf16" and WIDTHS[of] <= 16)):
+            number = f"signed({s[0]}, {WIDTHS[of]})" if of[0] == "s" else f"({s[0]} & {hex((1 << WIDTHS[of]) - 1)})"
+            return f"{to}(from_integer({number}))"
+        if of in FLOATS:
+            number = FLOATS[of].format(s[0])
+            if mode := next((part for part in parts if part in INTEGRAL), ""):
+                number = f"integral({number}, {mode!r})"
+            if to[0] in "su":
+                return f"to_integer({number}, {WIDTHS[to]}, {to[0] == 's'})"
+            if to in ("f32", "f64"):
+                return f"b{to[1:]}({number})"
+            if of != "f64":
+                return f"{to}(b32({number}))"
         raise NotImplementedError(".".join(parts))
 
     def shared_barrier(self, parts: list[str], operands: list[str]) -> list[str]:
