@@ -19,6 +19,7 @@
 #include "lowering/bounds/Prover.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -95,12 +96,14 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
     for (const Access &access : accesses)
       if (failed(visitAccess(prover, op, access)))
         return failure();
-    return success(succeeded(visitVector(prover, op)) &&
+    return success(succeeded(visitElement(prover, op)) &&
+                   succeeded(visitVector(prover, op)) &&
                    succeeded(visitCell(prover, op)));
   }
 
   LogicalResult visitAccess(Prover &prover, Operation *op,
                             const Access &access);
+  LogicalResult visitElement(Prover &prover, Operation *op);
   LogicalResult visitVector(Prover &prover, Operation *op);
   LogicalResult visitCell(Prover &prover, Operation *op);
 };
@@ -225,6 +228,39 @@ LogicalResult AssertBounds::visitAccess(Prover &prover, Operation *op,
   bound.limit = all.materializeCount(builder, op->getLoc());
   emitCheck(bound);
   return success();
+}
+
+/// Elements of memory of several dimensions, each of which has its own bound:
+/// their accesses count as those of the whole memory.
+LogicalResult AssertBounds::visitElement(Prover &prover, Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<memref::LoadOp, memref::StoreOp>([&](auto access) -> LogicalResult {
+        MemRefType type = access.getMemRefType();
+        if (type.getRank() < 2)
+          return success();
+        for (auto [dimension, index] : llvm::enumerate(access.getIndices())) {
+          Bound bound;
+          bound.op = op;
+          bound.what =
+              ((isa<memref::LoadOp>(op) ? "read of " : "write of ") +
+               describe(access.getMemRef()) + ", dimension " + Twine(dimension))
+                  .str();
+          bound.offset = index;
+          bound.constantCount = 1;
+          if (type.isDynamicDim(dimension)) {
+            OpBuilder builder(op);
+            bound.limit = memref::DimOp::create(builder, op->getLoc(),
+                                                access.getMemRef(), dimension);
+            emitCheck(bound);
+            continue;
+          }
+          bound.constantLimit = type.getDimSize(dimension);
+          if (failed(settle(prover, bound)))
+            return failure();
+        }
+        return success();
+      })
+      .Default([](Operation *) { return success(); });
 }
 
 /// Loads and stores of vectors, which are not told to the race detector; masked

@@ -441,17 +441,16 @@ static Value pinDivision(OpBuilder &builder, OpT op) {
 template <typename OpT>
 static Value pinShift(OpBuilder &builder, OpT op) {
   Type type = op.getType();
-  auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
-  if (!integer)
-    return {};
-  unsigned width = integer.getWidth();
+  Type element = getElementTypeOrSelf(type);
+  unsigned width =
+      element.isIndex() ? 64 : cast<IntegerType>(element).getWidth();
   if (isConstantOf(op.getRhs(),
                    [&](const APInt &count) { return count.ult(width); }))
     return {};
   Location loc = op.getLoc();
   Value most =
       emitConstant(builder, loc, type,
-                   builder.getIntegerAttr(integer, APInt(width, width - 1)));
+                   builder.getIntegerAttr(element, APInt(width, width - 1)));
   Value count = arith::MinUIOp::create(builder, loc, op.getRhs(), most);
   Value shifted = OpT::create(builder, loc, op.getLhs(), count);
   if (std::is_same_v<OpT, arith::ShRSIOp>)

@@ -10,6 +10,7 @@
 #include "lowering/Translations.h"
 #include "lowering/nvvm/Conversions.h"
 #include "lowering/nvvm/MaskedLoads.h"
+#include "lowering/nvvm/PtxasFaults.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
@@ -317,5 +318,5 @@ FailureOr<std::string> mlir::comms::emitPTX(ModuleOp lowered,
     return failure();
   }
   passes.run(*module);
-  return text.str().str();
+  return nvvm::avoidPtxasFaults(text);
 }

@@ -61,7 +61,8 @@ class Arithmetic(Numbers):
             self.fail(f"'{symbol}' by zero")
         if kind in _BITS:
             a, b = self.load_view(a), self.load_view(b)
-            a, b = self._pattern(a, b), self._pattern(b, a)
+            if kind not in (ast.LShift, ast.RShift):
+                a, b = self._pattern(a, b), self._pattern(b, a)
         x, y = self.both(a, b, symbol)
         if x.dtype is BOOL and kind not in (ast.BitAnd, ast.BitOr, ast.BitXor):
             x, y = self.both(x, y, symbol, INDEX if isinstance(x, Scalar) else I32)
