@@ -14,7 +14,7 @@ them; what needs NCCL's windows or ranks of one process is left out.
 
 Prints a table and every failure, writes JSON, and ends with status 1 if any case failed. Needs NumPy; without ml_dtypes
 some kernels of test/exec that handle bf16 or fp8, none of them a ring, get random inputs, and have the CPU world alone
-as a reference.
+as a reference, and random arithmetic is left out.
 """
 
 import argparse

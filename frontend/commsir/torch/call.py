@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -193,13 +193,15 @@ class Call:
 
     # Steps.
 
-    def copy_step(self, op: str, source: torch.Tensor | None, target: torch.Tensor | None, root: int = 0) -> None:
-        """A step that moves bytes; None: this rank has no such array."""
+    def copy_step(
+        self, op: str, source: torch.Tensor | None, target: torch.Tensor | None, root: int = 0, within: str = ""
+    ) -> None:
+        """A step that moves bytes; None: this rank has no such array. `within`: `sizes_of` what the array holds."""
         known = source if source is not None else target
         assert known is not None
         width = min(known.element_size(), 8)
         given, got = ((t.data_ptr(), t.nbytes // width) if t is not None else (0, 0) for t in (source, target))
-        self.steps.append(capi.Collective.of(op, "", f"i{8 * width}", given, got, root, self._name_of(known)))
+        self.steps.append(capi.Collective.of(op, "", f"i{8 * width}", given, got, root, self._name_of(known) + within))
 
     def _name_of(self, tensor: torch.Tensor) -> str:
         """What the elements of a step's array are taken for: it may hold tensors of several types, as words."""
@@ -209,8 +211,21 @@ class Call:
         runs = [name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]
         return f"words of {', '.join(runs)}"
 
-    def reduce_step(self, op: str, how: Any, source: torch.Tensor, target: torch.Tensor | None, root: int = 0) -> None:
-        """A step that reduces, with what c10d's reductions need around it."""
+    @staticmethod
+    def sizes_of(tensors: Iterable[torch.Tensor]) -> str:
+        """What a step tells of tensors in one array: ranks have to agree in each size, and the array's own is a sum."""
+        return f" in tensors of {[tensor.numel() for tensor in tensors]} elements"
+
+    def reduce_step(
+        self,
+        op: str,
+        how: Any,
+        source: torch.Tensor,
+        target: torch.Tensor | None,
+        root: int = 0,
+        within: str = "",
+    ) -> None:
+        """A step that reduces, with what c10d's reductions need around it. `within` is as for `copy_step`."""
         kind = how.op if hasattr(how, "op") else how
         self._check_reduction(kind, source.dtype)
         named = capi.named_type(source.dtype)
@@ -231,6 +246,13 @@ class Call:
             scaled, plain = torch.empty_like(source), source
             self.kept.append(scaled)
             factor = how.__getstate__()[1]
+            if isinstance(factor, torch.Tensor):
+                if factor.is_complex():
+                    raise RuntimeError(
+                        f"commsir: {self.name}: PREMUL_SUM takes a real factor; multiply by a complex one before, and"
+                        " use SUM"
+                    )
+                factor = factor.reshape(())
             self.pack.append(lambda: torch.mul(plain, factor, out=scaled))
             source = scaled
         if kind == _R.AVG and not dtype.is_floating_point:
@@ -241,7 +263,7 @@ class Call:
         if not element:
             self.reason = f"element type {dtype}"
         given, got = ((t.data_ptr(), t.numel()) if t is not None else (0, 0) for t in (source, target))
-        self.steps.append(capi.Collective.of(op, self.reduction, element, given, got, root, named))
+        self.steps.append(capi.Collective.of(op, self.reduction, element, given, got, root, named + within))
 
     def _check_reduction(self, kind: Any, dtype: torch.dtype) -> None:
         if kind in (_R.BAND, _R.BOR, _R.BXOR) and (dtype.is_floating_point or dtype.is_complex):

@@ -169,7 +169,7 @@ class ProcessGroup(Running):
         parts = torch.split(flat, [t.numel() for t in listed])
         call.pack.append(lambda: [part.copy_(t.view(-1)) for part, t in zip(parts, listed, strict=True)])
         call.unpack.append(lambda: [t.view(-1).copy_(part) for part, t in zip(parts, listed, strict=True)])
-        call.reduce_step("all_reduce", opts.reduceOp, flat, flat)
+        call.reduce_step("all_reduce", opts.reduceOp, flat, flat, within=call.sizes_of(listed))
         call.delegated = lambda other: other.allreduce_coalesced(listed, opts)
         return self._submit(call)
 
@@ -255,7 +255,9 @@ class ProcessGroup(Running):
 
         def pack() -> None:
             for tensor, at in zip(inputs, offsets, strict=True):
-                source.narrow(0, at, tensor.nbytes).copy_(tensor.contiguous().view(-1).view(torch.uint8))
+                # One element is contiguous whatever its stride, which is in the way of a view as bytes.
+                flat = tensor.contiguous().as_strided((tensor.numel(),), (1,))
+                source.narrow(0, at, tensor.nbytes).copy_(flat.view(torch.uint8))
 
         def unpack() -> None:
             for listed, at in zip(outputs, offsets, strict=True):
@@ -265,7 +267,8 @@ class ProcessGroup(Running):
 
         call.pack.append(pack)
         call.unpack.append(unpack)
-        call.copy_step("all_gather", source.view(torch.int64), target.view(torch.int64))
+        within = call.sizes_of(inputs)
+        call.copy_step("all_gather", source.view(torch.int64), target.view(torch.int64), within=within)
 
     def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         call = self._call("all_gather_coalesced", opts)
@@ -390,7 +393,7 @@ class ProcessGroup(Running):
         call.unpack.append(
             lambda: [t.view(-1).copy_(p) for p, t in zip(torch.split(target, sizes), targets, strict=True)]
         )
-        call.reduce_step("reduce_scatter", opts.reduceOp, source, target)
+        call.reduce_step("reduce_scatter", opts.reduceOp, source, target, within=call.sizes_of(targets))
         call.delegated = lambda other: (
             [other._reduce_scatter_base(t, s, opts).wait() for s, t in zip(sources, targets, strict=True)] and None
         )

@@ -152,6 +152,17 @@ void Call::copyPartsStep(const char *op, const std::vector<at::Tensor> &in,
                    nullptr, count(out), nameOf(known), parts});
 }
 
+void Call::tellSizes(const std::vector<at::Tensor> &tensors) {
+  std::vector<int64_t> sizes;
+  for (const at::Tensor &tensor : tensors)
+    sizes.push_back(tensor.numel());
+  Step &step = steps.back();
+  step.named = names
+                   .emplace_back(c10::str(step.named, " in tensors of ",
+                                          at::IntArrayRef(sizes), " elements"))
+                   .c_str();
+}
+
 const char *Call::nameOf(const at::Tensor &tensor) {
   auto isSame = [&](const at::Tensor &one) {
     return one.scalar_type() == tensor.scalar_type();
@@ -291,7 +302,8 @@ static void multiply(const at::Tensor &to, const at::Tensor &from,
                       "torch.distributed._make_nccl_premul_sum");
   at::Tensor target = to;
   if (factor->tensor_factor.defined())
-    at::mul_out(target, from, factor->tensor_factor.to(from.options()));
+    at::mul_out(target, from,
+                factor->tensor_factor.reshape({}).to(from.options()));
   else
     at::mul_out(target, from,
                 at::scalar_tensor(factor->double_factor, from.options()));
@@ -309,6 +321,13 @@ static void checkReduction(const char *name, const ReduceOp &op,
               "commsir: ", name,
               " does not support this ReduceOp on complex "
               "tensors; use SUM, AVG or PREMUL_SUM");
+  auto *factor =
+      dynamic_cast<c10d::NCCLPreMulSumSupplement *>(op.supplement_.get());
+  TORCH_CHECK(!factor || !factor->tensor_factor.defined() ||
+                  !factor->tensor_factor.is_complex(),
+              "commsir: ", name,
+              ": PREMUL_SUM takes a real factor; multiply by a complex one "
+              "before, and use SUM");
   TORCH_CHECK(!(op == ReduceOp::AVG && type == at::kBool), "commsir: ", name,
               ": Cannot use ReduceOp.AVG with Boolean inputs; use a number");
 }

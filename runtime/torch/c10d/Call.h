@@ -215,6 +215,10 @@ struct Call {
                        const std::vector<at::Tensor> &in, const at::Tensor &out,
                        int64_t each);
 
+  /// Lets the last step, whose array holds these tensors, tell of their sizes:
+  /// ranks have to agree in each, and the array's own does not say it.
+  void tellSizes(const std::vector<at::Tensor> &tensors);
+
   /// What the elements of a step's array are taken for: it may hold tensors of
   /// several types, as words.
   const char *nameOf(const at::Tensor &tensor);

@@ -127,8 +127,10 @@ static void compareSizes(Call &call, const Tensors &list) {
   };
 }
 
+/// (One element is contiguous whatever its stride, which is in the way of a
+/// view as bytes.)
 static at::Tensor bytesOf(const at::Tensor &tensor) {
-  return tensor.contiguous().view({-1}).view(at::kByte);
+  return tensor.contiguous().as_strided({tensor.numel()}, {1}).view(at::kByte);
 }
 
 static int64_t wordsOf(const at::Tensor &tensor) {
@@ -227,6 +229,7 @@ WorkPtr Self::allreduce_coalesced(Tensors &tensors,
           flat.narrow(0, std::exchange(at, at + t.numel()), t.numel()));
   });
   call->reduceStep("all_reduce", opts.reduceOp, flat, flat, size_);
+  call->tellSizes(list);
   call->delegated = [=](c10d::Backend &other) mutable {
     return other.allreduce_coalesced(list, opts);
   };
@@ -361,6 +364,7 @@ static void gatherWords(Call &call, const Tensors &inputs,
     }
   });
   call.copyStep("all_gather", in, out);
+  call.tellSizes(inputs);
 }
 
 WorkPtr Self::allgather_coalesced(std::vector<Tensors> &outputs,
@@ -620,6 +624,7 @@ Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
           0, std::exchange(at, at + output.numel()), output.numel()));
   });
   call->reduceStep("reduce_scatter", opts.reduceOp, in, out, size_);
+  call->tellSizes(outs);
   call->delegated = [=](c10d::Backend &other) mutable {
     return other.reduce_scatter_tensor_coalesced(outs, ins, opts);
   };

@@ -175,3 +175,20 @@ comms.kernel @grows(%x: memref<100xf32>) {
   comms.tile_store %a, %x[%c0] : tensor<10xf32>, memref<100xf32>
   comms.return
 }
+
+// Of memory of two dimensions each has its own bound; what a constant is proven to keep is not checked.
+// CHECK-LABEL: @elements
+comms.kernel @elements(%x: memref<3x4xf32>, %y: memref<1xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // CHECK: %[[C3:.*]] = arith.constant 3 : index
+  // CHECK: comms.check_bounds "read of x, dimension 0" %{{.*}}, %{{.*}} in %[[C3]]
+  // CHECK-NOT: comms.check_bounds
+  // CHECK: memref.load
+  %a = memref.load %x[%i, %c1] : memref<3x4xf32>
+  // CHECK: comms.check_bounds "write of x, dimension 1"
+  // CHECK: memref.store
+  memref.store %a, %x[%c0, %i] : memref<3x4xf32>
+  memref.store %a, %y[%c0] : memref<1xf32>
+  comms.return
+}

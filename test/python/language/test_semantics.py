@@ -363,3 +363,30 @@ def test_zeros_have_signs(load: Load) -> None:
 def test_long_tuples(load: Load) -> None:
     module = load("@kernel\ndef k(y: i64[Array, 1]):\n    for v in static_range(600):\n        y[0] += v\n")
     assert module.k.simulate(1)["y"][0][0] == sum(range(600))
+
+
+def test_shifts_that_leave_nothing(load: Load) -> None:
+    """As NumPy's: of scalars as of tiles, by amounts that are known and that are not; constants keep their sign."""
+    module = load(
+        "@kernel\ndef k(x: i64[Array, 2], s: i64[Array, 2], v: i8[Array, 1], y: i64[Array, 4], r: index):\n"
+        "    y[0] = x[0] << r\n    y[1] = x[1] >> (r + 1)\n    y[2:4] = x[:] << s[:]\n    v[0] = v[0] >> 200\n"
+    )
+    given = {"x": np.array([5, -(2**50)]), "s": np.array([70, 64]), "v": np.array([-3], np.int8), "r": 70}
+    result = module.k.simulate(1, given)
+    np.testing.assert_array_equal(result["y"][0], [0, -1, 0, 0])
+    assert result["v"][0][0] == -1
+    wide = load("@kernel\ndef k(v: i32[Array, 1], y: i64[Array, 1]):\n    y[0] = 100 >> v[0]\n")
+    assert wide.k.simulate(1, {"v": np.array([2], np.int32)})["y"][0][0] == 25
+    with pytest.raises(commsir.CompileError, match="200"):
+        load("@kernel\ndef k(v: i8[Array, 1], y: i64[Array, 1]):\n    y[0] = 200 >> v[0]\n").k.simulate(1)
+
+
+@pytest.mark.parametrize("r", [-1, 3, 50, 10**10])
+def test_elements_of_rows_have_bounds(load: Load, r: int) -> None:
+    module = load(
+        "@kernel\ndef k(x: i64[Array, 3, 4], y: i64[Array, 1], r: index):\n    y[0] = x[r, 1]\n"
+        "@kernel\ndef s(y: i64[Array, 1], r: index):\n    a = scratch(i64, 3, 2)\n    a[0, 0] = 1\n    y[0] = a[r, 0]\n"
+    )
+    for kernel, what in ((module.k, "read of x, dimension 0"), (module.s, "read of scratch memory, dimension 0")):
+        with pytest.raises(commsir.BoundsError, match=what):
+            kernel.simulate(1, {"r": r})

@@ -63,6 +63,9 @@ class Arithmetic(Numbers):
             a, b = self.load_view(a), self.load_view(b)
             if kind not in (ast.LShift, ast.RShift):
                 a, b = self._pattern(a, b), self._pattern(b, a)
+            elif kind is ast.RShift and isinstance(b, Const) and type(b.py) is int and isinstance(a, Scalar | Tile):
+                # More than all bits are as good as all, also where the type has no such number.
+                b = Const(min(b.py, max(a.dtype.width, 32) - 1))
         x, y = self.both(a, b, symbol)
         if x.dtype is BOOL and kind not in (ast.BitAnd, ast.BitOr, ast.BitXor):
             x, y = self.both(x, y, symbol, INDEX if isinstance(x, Scalar) else I32)

@@ -116,6 +116,17 @@ def premultiplied(rank: int, size: int) -> None:
     tensor = data(rank, 20, torch.float32)
     dist.all_reduce(tensor, op=dist._make_nccl_premul_sum(0.5))
     close(tensor, 0.5 * reduced(R.SUM, [data(r, 20, torch.float32) for r in range(size)]))
+    scalar = torch.tensor(3.0)
+    dist.all_reduce(scalar, op=dist._make_nccl_premul_sum(torch.tensor([2.0])))
+    assert scalar.item() == 6.0 * size
+    said = error_of(lambda: dist.all_reduce(torch.ones(2), op=dist._make_nccl_premul_sum(torch.tensor([2j]))))
+    assert "PREMUL_SUM takes a real factor" in said, said
+    # One element is contiguous whatever its stride.
+    column = torch.arange(4.0).reshape(2, 2)[:1, 1]
+    gathered = torch.zeros(size)
+    with dist._coalescing_manager():
+        dist.all_gather_into_tensor(gathered, column)
+    assert bool((gathered == 1.0).all())
     assert_own("all_reduce")
 
 

@@ -48,3 +48,25 @@ def second_step(rank: int, size: int) -> str:
     said = _uneven(rank, size, torch.int32 if rank == size - 1 else torch.float32)
     assert _uneven(rank, size, torch.float32) == ""
     return said
+
+
+def tensors_in_one_array(rank: int, size: int) -> list[str]:
+    """Tensors of other sizes on the last rank, which together are as large: what all are told."""
+    other = rank == size - 1
+    own = [torch.ones(2 + other), torch.ones(3 - other)]
+
+    def gather() -> None:
+        with dist._coalescing_manager():
+            # Padded to words of 8 bytes, one element is as large as two.
+            dist.all_gather_into_tensor(torch.zeros(size * (1 + other)), torch.ones(1 + other))
+
+    def scatter() -> None:
+        with dist._coalescing_manager():
+            for tensor in own:
+                dist.reduce_scatter_tensor(torch.zeros(tensor.numel()), torch.ones(size * tensor.numel()))
+
+    told: list[str] = [error_of(call) for call in (gather, scatter, lambda: dist.all_reduce_coalesced(own))]
+    alike = [torch.ones(2), torch.ones(3)]
+    dist.all_reduce_coalesced(alike)
+    assert all(bool((tensor == size).all()) for tensor in alike)
+    return told

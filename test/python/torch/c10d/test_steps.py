@@ -23,3 +23,11 @@ def test_the_second_step_is_told_as_part_of_its_call(world: World) -> None:
         assert "all_to_all of 1 x " in said and "can still be used" in said, said
         for name in ("f32", "i32"):
             assert f"all_to_all of {pieces} {name} for each rank" in said, said
+
+
+def test_tensors_in_one_array_have_the_same_sizes_on_all_ranks(world: World) -> None:
+    for gather, scatter, reduce in world.run(steps_checks.tensors_in_one_array):
+        assert "f32 in tensors of [1] elements" in gather and "f32 in tensors of [2] elements" in gather, gather
+        for said in (scatter, reduce):
+            assert "in tensors of [2, 3] elements" in said and "in tensors of [3, 2] elements" in said, said
+            assert "can still be used" in said, said
