@@ -70,6 +70,25 @@ std::string mlir::comms::findChipMistake(StringRef chip) {
   return "";
 }
 
+/// Options of LLVM that only its command line has.
+///
+/// - Code that two blocks have in common stays in both: LLVM would also put
+///   what one thread does before a loop and at its end into one block, by which
+///   that thread alone enters the loop once more. Unrolled, it then has
+///   barriers of its own, where the others of its warp wait at theirs for ever.
+/// - No two f32 in one register, as sm_100 could: LLVM 22 then has vectors of
+///   two i32, too, and ends the process at one that it cannot select.
+static void setOptions() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    auto &options = llvm::cl::getRegisteredOptions();
+    for (auto [name, value] : {std::pair("sink-common-insts", "false"),
+                               std::pair("nvptx-no-f32x2", "true")})
+      if (llvm::cl::Option *option = options.lookup(name))
+        option->addOccurrence(0, name, value);
+  });
+}
+
 /// NVPTX as every kernel needs it: no product and sum are fused, nothing is
 /// flushed to zero.
 static std::unique_ptr<llvm::TargetMachine>
@@ -90,6 +109,7 @@ makeTargetMachine(const PtxOptions &options, std::string &error) {
   } else if (features[0] != '+') {
     features = "+" + features;
   }
+  setOptions();
   llvm::TargetOptions settings;
   settings.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
@@ -217,20 +237,6 @@ static LogicalResult linkDeviceLibrary(ModuleOp lowered, llvm::Module &module,
   return success();
 }
 
-/// Code that two blocks have in common stays in both: LLVM would also put what
-/// one thread does before a loop and at its end into one block, by which that
-/// thread alone enters the loop once more. Unrolled, it then has barriers of
-/// its own, where the others of its warp wait at theirs for ever.
-static void keepCommonCode() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    constexpr llvm::StringLiteral name = "sink-common-insts";
-    auto &options = llvm::cl::getRegisteredOptions();
-    if (llvm::cl::Option *option = options.lookup(name))
-      option->addOccurrence(0, name, "false");
-  });
-}
-
 static void optimise(llvm::Module &module, llvm::TargetMachine &machine,
                      unsigned level) {
   llvm::TimeTraceScope scope("commsir: LLVM's optimiser");
@@ -238,7 +244,6 @@ static void optimise(llvm::Module &module, llvm::TargetMachine &machine,
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
   llvm::ModuleAnalysisManager modules;
-  keepCommonCode();
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
