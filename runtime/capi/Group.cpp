@@ -113,6 +113,11 @@ static commsir_status hand(llvm::Expected<std::unique_ptr<group::Group>> made,
 static commsir_status create(const commsir_group_options *options,
                              group::Store &store, commsir_group **out) {
   group::GroupOptions settings;
+  // Not a number is no time either.
+  if (!(options->timeout >= 0))
+    return fail(
+        COMMSIR_USAGE,
+        "the timeout must be more than 0 seconds, or 0 for the default");
   if (options->name)
     settings.name = options->name;
   settings.rank = options->rank;

@@ -81,6 +81,7 @@ typedef struct {
   int64_t rank, ranks;
   /* GPU, or -1 for the CPU. */
   int32_t device;
+  /* Seconds; 0: the default. */
   double timeout;
   /* ncclComm_t of the caller, or null. */
   void *nccl_comm;
