@@ -45,6 +45,12 @@ class Run:
 
         path = Path(path)
         check_writable(path)
+        for name, value in (self.request.get("inputs") or {}).items():
+            if isinstance(value, str) and _is_file(value):
+                raise errors.UsageError(
+                    f"the input '{name}' of this run is the file '{value}', which the saved run would not hold: give"
+                    f" its array, numpy.load('{value}'), and run again"
+                )
         counts = {name: len(parts) for name, parts in self.arrays.items()}
         head = {"format": _FORMAT, "request": self.request, "arrays": counts}
         from commsir._native import _number
@@ -75,6 +81,15 @@ class Run:
             raise
         except Exception as error:  # A damaged ZIP file makes zipfile raise almost anything.
             raise errors.UsageError(f"'{path}' is no saved run: {error}") from error
+
+
+def _is_file(value: str) -> bool:
+    """Whether --input of comms-run takes this for a file, and not for numbers."""
+    try:
+        float(value)
+    except ValueError:
+        return value not in ("zeros", "iota") and not value.startswith("random:")
+    return False
 
 
 def _bytes(view: View) -> int:

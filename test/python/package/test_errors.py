@@ -166,3 +166,17 @@ comms.kernel @forever(%s: !comms.signal<1>) {
   comms.return
 }
 """
+
+
+def test_a_saved_run_needs_no_other_file(deadlock: str, tmp_path: pathlib.Path) -> None:
+    """What it would need is told while it is there."""
+    np.save(tmp_path / "x.npy", np.zeros(1, np.float32))
+    source = deadlock.replace("(%arrived: !comms.signal<1>", "(%arrived: !comms.signal<1>, %extra: memref<1xf32>", 1)
+    for value, is_held in ((str(tmp_path / "x.npy"), False), ("random:3", True)):
+        with pytest.raises(commsir.DeadlockError) as caught:
+            commsir.simulate(source, ranks=4, check=False, inputs={"extra": value})
+        if is_held:
+            caught.value.save(tmp_path / "run.zip")
+        else:
+            with pytest.raises(commsir.UsageError, match=r"input 'extra' of this run is the file .*x\.npy"):
+                caught.value.save(tmp_path / "run.zip")
