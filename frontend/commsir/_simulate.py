@@ -339,8 +339,8 @@ class Report:
         _ = self.events
         try:
             path.write_text(json.dumps(self._events))
-        except OSError as error:
-            raise cannot_write(path, error.strerror or str(error)) from error
+        except (OSError, UnicodeError) as error:  # A locale may have no letters for the name.
+            raise cannot_write(path, getattr(error, "strerror", None) or str(error)) from error
         return path
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:

@@ -6,9 +6,14 @@ import ast
 import dis
 import inspect
 import linecache
+import os
+import threading
+import time
 from dataclasses import dataclass
+from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from .. import errors
 
@@ -24,8 +29,9 @@ class Source:
     function: FunctionType
 
 
-_trees: dict[str, tuple[str, ast.Module]] = {}
-_texts: dict[str, str] = {}
+_texts: WeakKeyDictionary[FunctionType, str] = WeakKeyDictionary()
+_texts_lock = threading.RLock()
+_began = time.time()
 
 
 def find(function: FunctionType) -> Source:
@@ -63,7 +69,19 @@ def remember(function: FunctionType) -> None:
     """Keeps the text of the function's file as it is when the function is made: the file may change after that."""
     file = function.__code__.co_filename
     if text := _read(file):
-        _texts[file] = text
+        # Kernels of one file share its text.
+        _keep(function, next((t for t in _remembered(file) if t == text), text))
+
+
+def _keep(function: FunctionType, text: str) -> None:
+    with _texts_lock:
+        _texts[function] = text
+
+
+def _remembered(file: str) -> list[str]:
+    """The texts that `file` had when the kernels in it were made, the newest first."""
+    with _texts_lock:
+        return [text for function, text in _texts.items() if function.__code__.co_filename == file][::-1]
 
 
 def _read(file: str) -> str:
@@ -72,17 +90,62 @@ def _read(file: str) -> str:
 
 
 def _tree(function: FunctionType) -> ast.Module:
-    file = function.__code__.co_filename
-    text = _texts.get(file) or _read(file) or "".join(_typed(function))
+    text = _texts.get(function) or _text_of_helper(function)
+    if not text and (text := "".join(_typed(function))):
+        _keep(function, text)
     if not text:
         raise errors.CompileError(
-            f"the source of '{function.__name__}' is not available: it was defined in {file}, which is no file "
-            "(exec, python -c, or an interactive prompt); save it as a .py file, or run it in a notebook cell"
+            f"the source of '{function.__name__}' is not available: it was defined in {function.__code__.co_filename}, "
+            "which is no file (exec, python -c, or an interactive prompt); "
+            "save it as a .py file, or run it in a notebook cell"
         )
-    cached = _trees.get(file)
-    if cached is None or cached[0] != text:
-        _trees[file] = cached = (text, ast.parse(text))
-    return cached[1]
+    return _parse(text)
+
+
+def _text_of_helper(function: FunctionType) -> str:
+    """The text that the code of a function without a decorator was made of, as far as it can be told."""
+    code = function.__code__
+    remembered, now = _remembered(code.co_filename), _read(code.co_filename)
+    for text in [*remembered, now]:
+        if code in _codes(text, code.co_filename):
+            return text
+    if remembered:
+        return remembered[0]
+    # Code of other bytes alone proves nothing: pytest, for one, rewrites what it imports.
+    if now and _changed(code.co_filename):
+        raise errors.CompileError(
+            f"the source of '{function.__name__}' is not in {code.co_filename}, line {code.co_firstlineno}: "
+            "the file has changed since it was imported; import it again"
+        )
+    return now
+
+
+def _changed(file: str) -> bool:
+    """Whether `file` was written after this process began to use kernels."""
+    try:
+        return os.stat(file).st_mtime > _began
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=64)
+def _parse(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@lru_cache(maxsize=64)
+def _codes(text: str, file: str) -> frozenset[CodeType]:
+    """The code of each function in `text`."""
+    try:
+        todo = [compile(text, file, "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        return frozenset()
+    found: set[CodeType] = set()
+    while todo:
+        inner = [c for c in todo.pop().co_consts if isinstance(c, CodeType)]
+        found.update(inner)
+        todo += inner
+    return frozenset(found)
 
 
 def _typed(function: FunctionType) -> list[str]:
@@ -145,5 +208,5 @@ def _end(node: Any) -> tuple[int, int]:
 
 
 def line_of(file: str, line: int) -> str:
-    lines = (_texts.get(file) or "".join(linecache.getlines(file)) or _trees.get(file, ("",))[0]).splitlines()
+    lines = next(iter(_remembered(file)), "".join(linecache.getlines(file))).splitlines()
     return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""

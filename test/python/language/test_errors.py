@@ -3,8 +3,11 @@
 # ruff: noqa: E501 (tables, and programs in strings)
 from __future__ import annotations
 
+import importlib
 import linecache
+import pathlib
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -189,6 +192,45 @@ def test_notebook_cell() -> None:
     kernel = space["k"]
     assert isinstance(kernel, commsir.Kernel)
     assert kernel.simulate(1)["y"][0][3] == 2
+
+
+ONE_CELL = """import commsir
+from commsir import f32, Array
+@commsir.kernel
+def k(y: f32[Array, 1]):
+    y[0] = NUMBER
+"""
+
+
+def test_a_module_that_is_loaded_again(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kernel is what its function was made of, also when another of its name and line came after it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    file = tmp_path / "loaded_again.py"
+    file.write_text(ONE_CELL.replace("NUMBER", "1.0"))
+    module = importlib.import_module("loaded_again")
+    old = module.k
+    file.write_text(ONE_CELL.replace("NUMBER", "-22.25"))
+    new = importlib.reload(module).k
+    assert [k.simulate(1)["y"][0][0] for k in (new, old)] == [-22.25, 1]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_helper_whose_file_changes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, changed: bool) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    name = f"helper_changed_{changed}"
+    helper = tmp_path / f"{name}.py"
+    helper.write_text("def scale(t):\n    return t * 2.0\n")
+    user = ONE_CELL.replace("import commsir\n", f"import commsir, {name}\n")
+    (tmp_path / f"user_of_{name}.py").write_text(user.replace("NUMBER", f"1.0\n    y[:] = {name}.scale(y[:])"))
+    module = importlib.import_module(f"user_of_{name}")
+    if not changed:
+        assert module.k.simulate(1)["y"][0][0] == 2
+        return
+    helper.write_text("def scale(t):\n    return t * 3000.0\n")
+    with pytest.raises(commsir.CompileError, match=r"source of 'scale' is not in .*changed since it was imported"):
+        module.k.simulate(1)
 
 
 @pytest.mark.parametrize(
