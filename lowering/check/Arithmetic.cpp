@@ -32,7 +32,9 @@ uint64_t mlir::comms::check::unsignedOf(int64_t value, unsigned width) {
 std::optional<int64_t> mlir::comms::check::compute(Code code, int64_t a,
                                                    int64_t b, unsigned width) {
   uint64_t ua = unsignedOf(a, width), ub = unsignedOf(b, width);
-  bool overflows = a == INT64_MIN && b == -1;
+  // An i1 is kept as 0 or 1, but its sign bit is its only bit.
+  if (width == 1)
+    a = -a, b = -b;
   switch (code) {
   case Code::Add:
     return static_cast<int64_t>(ua + ub);
@@ -65,19 +67,26 @@ std::optional<int64_t> mlir::comms::check::compute(Code code, int64_t a,
   default:
     break;
   }
-  if (b == 0 || overflows)
+  if (b == 0)
     return std::nullopt;
   switch (code) {
-  case Code::DivS:
-    return a / b;
-  case Code::RemS:
-    return a % b;
   case Code::DivU:
     return static_cast<int64_t>(ua / ub);
   case Code::RemU:
     return static_cast<int64_t>(ua % ub);
   case Code::CeilDivU:
     return static_cast<int64_t>(ua / ub + (ua % ub != 0));
+  default:
+    break;
+  }
+  // The quotient of the least number by -1 has no place.
+  if (b == -1 && a == llvm::minIntN(width))
+    return std::nullopt;
+  switch (code) {
+  case Code::DivS:
+    return a / b;
+  case Code::RemS:
+    return a % b;
   case Code::CeilDivS:
     return a / b + (a % b != 0 && (a < 0) == (b < 0));
   case Code::FloorDivS:

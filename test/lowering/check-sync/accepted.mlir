@@ -288,3 +288,32 @@ comms.kernel @flush_of_all_that_it_may_be(%n: memref<1xi64>, %data: !comms.windo
   comms.barrier %world block
   comms.return
 }
+
+// -----
+
+// All is cell 0 of one: true is the least i1, and only signed quotients of the
+// least number by -1 have no value.
+comms.kernel @ends_of_integers(%s: !comms.signal<1>) attributes {ranks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %false = arith.constant false
+  %true = arith.constant true
+  %zero = arith.constant 0 : i8
+  %least = arith.constant -128 : i8
+  %ones = arith.constant -1 : i8
+  %team = comms.team world
+  %min = arith.minsi %true, %false : i1
+  %max = arith.maxsi %true, %false : i1
+  %one = arith.index_castui %min : i1 to index
+  %first = arith.subi %c1, %one : index
+  %second = arith.index_castui %max : i1 to index
+  %unsigned = arith.divui %least, %ones : i8
+  %third = arith.index_cast %unsigned : i8 to index
+  %signed = arith.divsi %zero, %ones : i8
+  %fourth = arith.index_cast %signed : i8 to index
+  comms.signal inc %s[%first] at %c0 of %team : !comms.signal<1>
+  comms.signal inc %s[%second] at %c0 of %team : !comms.signal<1>
+  comms.signal inc %s[%third] at %c0 of %team : !comms.signal<1>
+  comms.signal inc %s[%fourth] at %c0 of %team : !comms.signal<1>
+  comms.return
+}
