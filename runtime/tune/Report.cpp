@@ -296,6 +296,8 @@ void commsir::tune::printTable(const Report &report, llvm::raw_ostream &os,
 
 static constexpr llvm::StringLiteral kFormat = "commsir-bench";
 static constexpr int64_t kFormatVersion = 1;
+static constexpr llvm::StringLiteral kModes[] = {"graph", "eager",
+                                                 "graph and eager"};
 
 static llvm::StringRef statusName(Status status) {
   return status == Status::Ok      ? "ok"
@@ -364,65 +366,106 @@ void commsir::tune::printJson(const Report &report, llvm::raw_ostream &os) {
   os << llvm::formatv("{0:1}", whole) << "\n";
 }
 
+/// A file may come from anybody, and what it holds goes to a terminal: control
+/// characters in its texts become spaces.
+static bool mapText(json::ObjectMapper &map, llvm::StringLiteral key,
+                    std::string &text, bool optional = false) {
+  if (!(optional ? map.mapOptional(key, text) : map.map(key, text)))
+    return false;
+  auto isControl = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
+  std::replace_if(text.begin(), text.end(), isControl, ' ');
+  return true;
+}
+
+/// JSON has no infinity, but 1e999 is read as one.
+static bool inRange(double number, double least) {
+  return number >= least && std::isfinite(number);
+}
+
+static bool require(bool holds, json::Path path, llvm::StringLiteral expected) {
+  if (!holds)
+    path.report(expected);
+  return holds;
+}
+
 static bool readFloor(const json::Value &value, Floor &floor, json::Path path) {
   json::ObjectMapper map(value, path);
   return map && map.map("launch_us", floor.launch) &&
          map.map("hop_us", floor.hop) &&
-         map.map("bandwidth_gb_s", floor.bandwidth);
+         map.map("bandwidth_gb_s", floor.bandwidth) &&
+         require(inRange(floor.launch, 0) && inRange(floor.hop, 0) &&
+                     inRange(floor.bandwidth, 0),
+                 path, "expected finite numbers from 0");
 }
 
 static bool readHeader(const json::Value &value, Header &header,
                        json::Path path) {
   json::ObjectMapper map(value, path);
-  bool whole = map && map.map("target", header.target) &&
-               map.map("date", header.date) &&
-               map.mapOptional("commsir", header.commsir) &&
-               map.mapOptional("device", header.device) &&
-               map.mapOptional("driver", header.driver) &&
-               map.mapOptional("nccl", header.nccl) &&
-               map.mapOptional("torch", header.torch) &&
-               map.map("ranks", header.ranks) && map.map("mode", header.mode) &&
+  constexpr bool optional = true;
+  bool whole = map && mapText(map, "target", header.target) &&
+               mapText(map, "date", header.date) &&
+               mapText(map, "commsir", header.commsir, optional) &&
+               mapText(map, "device", header.device, optional) &&
+               mapText(map, "driver", header.driver, optional) &&
+               mapText(map, "nccl", header.nccl, optional) &&
+               mapText(map, "torch", header.torch, optional) &&
+               map.map("ranks", header.ranks) &&
+               mapText(map, "mode", header.mode) &&
                map.mapOptional("in_place", header.inPlace) &&
                map.mapOptional("calls", header.calls) &&
                map.mapOptional("replays", header.replays) &&
                map.mapOptional("repetitions", header.repetitions) &&
-               map.mapOptional("command", header.command);
+               mapText(map, "command", header.command, optional);
   if (!whole)
     return false;
+  if (!require(header.ranks >= 1, path.field("ranks"), "expected 1 or more") ||
+      !require(llvm::is_contained(kModes, header.mode), path.field("mode"),
+               "expected graph, eager, or graph and eager"))
+    return false;
+  for (int64_t count : {header.calls, header.replays, header.repetitions})
+    if (!require(count >= 0, path,
+                 "expected calls, replays and repetitions from 0"))
+      return false;
   const json::Value *floor = value.getAsObject()->get("floor");
   if (!floor || floor->kind() == json::Value::Null)
     return true;
   return readFloor(*floor, header.floor.emplace(), path.field("floor"));
 }
 
+static bool checkSamples(const Entry &entry, json::Path path) {
+  if (!require(entry.status != Status::Ok || !flatten(entry.samples).empty(),
+               path, "expected at least one time, as the status is ok"))
+    return false;
+  return llvm::all_of(flatten(entry.samples), [&](double sample) {
+    return require(sample > 0 && std::isfinite(sample), path,
+                   "expected finite times greater than 0");
+  });
+}
+
 static bool readEntry(const json::Value &value, Entry &entry, json::Path path) {
   json::ObjectMapper map(value, path);
   std::string status;
-  if (!(map && map.map("op", entry.op) && map.map("type", entry.type) &&
-        map.map("bytes", entry.bytes) &&
-        map.map("contender", entry.contender) &&
+  if (!(map && mapText(map, "op", entry.op) &&
+        mapText(map, "type", entry.type) && map.map("bytes", entry.bytes) &&
+        mapText(map, "contender", entry.contender) &&
         map.map("baseline", entry.baseline) &&
         map.mapOptional("registered", entry.registered) &&
-        map.map("status", status) &&
-        map.mapOptional("message", entry.message) &&
+        mapText(map, "status", status) &&
+        mapText(map, "message", entry.message, /*optional=*/true) &&
         map.mapOptional("exact", entry.exact) &&
         map.map("samples_us", entry.samples) &&
         map.mapOptional("floor_us", entry.floor)))
     return false;
-  if (status != "ok" && status != "wrong" && status != "failed") {
-    path.field("status").report("expected ok, wrong or failed");
+  if (!require(llvm::is_contained({"ok", "wrong", "failed"}, status),
+               path.field("status"), "expected ok, wrong or failed"))
     return false;
-  }
   entry.status = status == "ok"      ? Status::Ok
                  : status == "wrong" ? Status::Wrong
                                      : Status::Failed;
-  for (const std::vector<double> &repetition : entry.samples)
-    for (double sample : repetition)
-      if (!(sample > 0)) {
-        path.field("samples_us").report("expected times greater than 0");
-        return false;
-      }
-  return true;
+  return require(entry.bytes >= 0, path.field("bytes"), "expected 0 or more") &&
+         require(inRange(entry.floor, 0), path.field("floor_us"),
+                 "expected a finite time from 0") &&
+         checkSamples(entry, path.field("samples_us"));
 }
 
 /// Reads the array `results`; the entries are ours, so that errors have a path.

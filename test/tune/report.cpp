@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 using namespace commsir::tune;
 
 static Entry makeEntry(std::string name, bool baseline, int64_t bytes,
@@ -134,6 +136,43 @@ TEST(Report, DamagedJsonIsRefusedWithTheReason) {
                     R"("status": "fine", "samples_us": [[1]]}]})")
                 .find("status"),
             std::string::npos);
+  auto expectEntry = [&](const char *rest, const char *words) {
+    EXPECT_NE(errorOf(head + "[{" + entry + rest + "}]}").find(words),
+              std::string::npos)
+        << rest;
+  };
+  expectEntry(R"("status": "ok", "samples_us": [[1e999]])", "samples_us");
+  expectEntry(R"("status": "ok", "samples_us": [[]])", "at least one time");
+  expectEntry(R"("status": "ok", "samples_us": [[1]], "floor_us": 1e999)",
+              "floor_us");
+  expectEntry(R"("status": "ok", "samples_us": [[1]], "floor_us": -1)",
+              "floor_us");
+  expectEntry(R"("status": "failed", "samples_us": [], "bytes": -4)", "bytes");
+  auto expectHeader = [&](const char *old, const char *now, const char *words) {
+    std::string changed = head;
+    changed.replace(changed.find(old), strlen(old), now);
+    EXPECT_NE(errorOf(changed + "[]}").find(words), std::string::npos) << now;
+  };
+  expectHeader(R"("ranks": 2)", R"("ranks": 0)", "header.ranks");
+  expectHeader(R"("mode": "eager")", R"("mode": "fast")", "header.mode");
+  expectHeader(R"("ranks": 2)", R"("ranks": 2, "calls": -1)", "calls");
+  expectHeader(R"("ranks": 2)",
+               R"("ranks": 2, "floor": {"launch_us": 1e999, "hop_us": 1,
+                "bandwidth_gb_s": 1})",
+               "header.floor");
+}
+
+TEST(Report, TextsFromFilesReachNoTerminalAsControls) {
+  Report report = makeReport();
+  report.header.device = "H\x1b[31m200\n";
+  report.entries[2].message = "two\nlines";
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  printJson(report, os);
+  auto back = parseJson(text, "x.json");
+  ASSERT_TRUE(bool(back)) << llvm::toString(back.takeError());
+  EXPECT_EQ(back->header.device, "H [31m200 ");
+  EXPECT_EQ(back->entries[2].message, "two lines");
 }
 
 TEST(Report, EveryPrefixOfJsonIsRefused) {
