@@ -11,6 +11,7 @@
 #include "lowering/Translations.h"
 #include "runtime/Version.h"
 #include "runtime/driver/Session.h"
+#include "runtime/driver/StandardOutput.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -29,17 +30,6 @@
 using namespace commsir;
 using namespace commsir::driver;
 
-/// Flushes standard output; what could not be written makes success a failure.
-static int flushOutput(int code) {
-  llvm::outs().flush();
-  if (!llvm::outs().has_error())
-    return code;
-  llvm::errs() << "comms-run: error: cannot write standard output: "
-               << llvm::outs().error().message() << "\n";
-  llvm::outs().clear_error();
-  return code ? code : ExitUsage;
-}
-
 /// Says `report` on both streams, and returns the exit status.
 static int tell(const Report &report, const Options &options) {
   if (options.json)
@@ -49,7 +39,7 @@ static int tell(const Report &report, const Options &options) {
   llvm::outs().flush();
   if (!report.error.empty())
     llvm::errs() << "comms-run: error: " << report.error << "\n";
-  return flushOutput(report.exitCode);
+  return flushOutput("comms-run", report.exitCode);
 }
 
 /// Lets passes say what they chose and why; the remarks are diagnostics.
@@ -180,7 +170,7 @@ int commsir::driver::runMain(int argc, char **argv) {
       llvm::outs() << helpText();
     else
       llvm::outs() << "comms-run " << getVersion() << "\n";
-    return flushOutput(ExitOk);
+    return flushOutput("comms-run", ExitOk);
   }
   // The lines of a batch share what is open in this process, unless ranks share
   // GPUs, which only processes can.

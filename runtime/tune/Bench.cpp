@@ -11,12 +11,14 @@
 #include "runtime/driver/AtomicFile.h"
 #include "runtime/driver/Memory.h"
 #include "runtime/driver/Progress.h"
+#include "runtime/driver/StandardOutput.h"
 #include "runtime/tune/ChannelMemory.h"
 #include "runtime/tune/Choose.h"
 #include "runtime/tune/Compare.h"
 #include "runtime/tune/Compile.h"
 #include "runtime/tune/Tune.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -444,8 +446,7 @@ static int runBench(Plan &plan) {
       plan.tune.empty() ? runOn(plan, **target) : runTuneWorker(plan, **target);
   if ((*target)->isStuck()) {
     // Threads and kernels that do not return still use what would be freed.
-    llvm::outs().flush();
-    _exit(code ? code : ExitNothingRan);
+    _exit(driver::flushOutput("comms-bench", code ? code : ExitNothingRan));
   }
   return code;
 }
@@ -513,6 +514,11 @@ static int runShow(const Plan &plan) {
     auto report = readReport(path);
     if (!report)
       return fail(llvm::toString(report.takeError()));
+    auto isSame = [&](const std::string &before) {
+      return llvm::sys::fs::equivalent(before, path);
+    };
+    if (std::any_of(plan.show.data(), &path, isSame))
+      return fail("--show: '" + path + "' is named twice");
     if (&path == &plan.show.front())
       all = std::move(*report);
     else if (llvm::Error error = merge(all, std::move(*report), path))
@@ -528,9 +534,7 @@ static int runShow(const Plan &plan) {
   return all.hasWrong() ? ExitWrong : ExitOk;
 }
 
-int commsir::tune::benchMain(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
-  auto arguments = llvm::ArrayRef<const char *>(argv, argc).drop_front();
+static int run(llvm::ArrayRef<const char *> arguments) {
   llvm::Expected<Plan> plan = parsePlan(arguments);
   if (!plan)
     return fail(llvm::toString(plan.takeError()));
@@ -552,4 +556,10 @@ int commsir::tune::benchMain(int argc, char **argv) {
   if (!plan->tune.empty() && !isTuneWorker())
     return runTune(*plan, arguments);
   return runBench(*plan);
+}
+
+int commsir::tune::benchMain(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  int code = run(llvm::ArrayRef<const char *>(argv, argc).drop_front());
+  return driver::flushOutput("comms-bench", code);
 }

@@ -17,6 +17,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
+#include <set>
 
 using namespace commsir;
 using namespace commsir::tune;
@@ -138,6 +139,10 @@ commsir::tune::parseSizes(llvm::StringRef text) {
   for (llvm::StringRef part : llvm::split(text, ','))
     if (llvm::Error error = readRange(part.trim(), sizes))
       return error;
+  // One measured twice would be its own baseline.
+  std::set<int64_t> seen;
+  llvm::erase_if(sizes,
+                 [&](int64_t size) { return !seen.insert(size).second; });
   return sizes;
 }
 
@@ -165,20 +170,23 @@ static llvm::Error readInts(llvm::StringRef option, llvm::StringRef text,
 
 static llvm::Error readOperations(Plan &plan, llvm::StringRef text) {
   plan.operations.clear();
+  auto add = [&](Operation operation) {
+    if (!llvm::is_contained(plan.operations, operation))
+      plan.operations.push_back(operation);
+  };
   if (text == "all") {
-    llvm::append_range(plan.operations, allOperations());
+    llvm::for_each(allOperations(), add);
     return llvm::Error::success();
   }
   for (llvm::StringRef part : llvm::split(text, ',')) {
     if (part.trim() == "rows") {
-      llvm::append_range(plan.operations, rowOperations());
+      llvm::for_each(rowOperations(), add);
       continue;
     }
     llvm::Expected<Operation> operation = parseOperation(part.trim());
     if (!operation)
       return usage("--op: " + llvm::toString(operation.takeError()));
-    if (!llvm::is_contained(plan.operations, *operation))
-      plan.operations.push_back(*operation);
+    add(*operation);
   }
   return llvm::Error::success();
 }
@@ -206,15 +214,18 @@ static llvm::Error readNames(llvm::StringRef option, llvm::StringRef text,
                              llvm::ArrayRef<llvm::StringRef> known,
                              std::vector<std::string> &out) {
   out.clear();
+  auto add = [&](llvm::StringRef name) {
+    if (!llvm::is_contained(out, name))
+      out.push_back(name.str());
+  };
   for (llvm::StringRef part : llvm::split(text, ',')) {
     part = part.trim();
     if (part == "all")
-      for (llvm::StringRef name : known)
-        out.push_back(name.str());
+      llvm::for_each(known, add);
     else if (part == "auto")
-      out.push_back("");
+      add("");
     else if (llvm::is_contained(known, part))
-      out.push_back(part.str());
+      add(part);
     else
       return usage(option + ": there is no '" + part + "'; write " +
                    llvm::join(known, ", ") + ", all, or auto");

@@ -156,7 +156,9 @@ llvm::Error Problem::check() const {
   if (cut && elements() % ranks)
     return bad(describe() + ": " + llvm::Twine(elements()) +
                " elements cannot be cut into " + llvm::Twine(ranks) +
-               " equal parts");
+               " equal parts; name sizes by --sizes that are multiples of " +
+               llvm::Twine(ranks * width) +
+               " bytes, or leave the operation out by --op");
   int64_t total;
   if (__builtin_mul_overflow(bytes, ranks, &total) || total > (1ll << 46))
     return bad(describe() + ": too large for " + llvm::Twine(ranks) + " ranks");

@@ -87,6 +87,21 @@ void Journal::read(llvm::StringRef text) {
       end(key, {std::nullopt, "it did not return, twice"});
 }
 
+/// Hours of measuring may be in it, or somebody's notes.
+static llvm::Error refuseJournal(const std::string &path, llvm::StringRef first,
+                                 const std::string &identity) {
+  llvm::Expected<json::Value> other = json::parse(first);
+  std::string what = "no journal of --tune";
+  if (other && other->getAsObject())
+    what = llvm::formatv("the journal of another run, {0}; this one is {1}",
+                         *other, identity);
+  llvm::consumeError(other.takeError());
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 "'" + path + "' is " + what +
+                                     ": name another file with --tune, or "
+                                     "remove this one");
+}
+
 llvm::Expected<std::unique_ptr<Journal>>
 Journal::open(const std::string &path, const std::string &identity) {
   std::unique_ptr<Journal> journal(new Journal);
@@ -95,6 +110,9 @@ Journal::open(const std::string &path, const std::string &identity) {
     text = (*buffer)->getBuffer().str();
   llvm::StringRef first = llvm::StringRef(text).split('\n').first;
   bool same = first == identity;
+  // What a killed process left of the first line is not worth keeping.
+  if (!same && !llvm::StringRef(identity).starts_with(text))
+    return refuseJournal(path, first, identity);
   journal->file = ::open(
       path.c_str(),
       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (same ? 0 : O_TRUNC), 0644);
@@ -186,10 +204,10 @@ public:
   Measurer(Plan &plan, Target &target, const TuneRanges &all, Journal &journal)
       : plan(plan), target(target), all(all), journal(journal) {}
 
-  /// `recall`: only what is in the journal.
+  /// What is not in the journal is measured until `end`, as `now()` counts.
   std::vector<std::optional<double>> measure(size_t range, int64_t size,
                                              const std::vector<Recipe> &recipes,
-                                             bool recall);
+                                             std::optional<double> end);
 
   /// As `measure`, side by side and more often.
   std::vector<std::optional<double>> confirm(size_t range, int64_t size,
@@ -360,9 +378,11 @@ Measurer::confirm(size_t range, int64_t size,
 
 std::vector<std::optional<double>>
 Measurer::measure(size_t range, int64_t size,
-                  const std::vector<Recipe> &recipes, bool recall) {
+                  const std::vector<Recipe> &recipes,
+                  std::optional<double> end) {
   const Problem &problem = all.problems[range].at(size);
   Question question = all.ranges[range].at(size);
+  auto isOver = [&] { return end && now() > *end; };
   std::vector<std::string> keys;
   std::vector<Candidate> fresh;
   std::vector<std::string> freshKeys;
@@ -374,14 +394,15 @@ Measurer::measure(size_t range, int64_t size,
     fresh.push_back(makeCandidate(way));
     freshKeys.push_back(keys.back());
   }
-  leftOut |= recall && !fresh.empty();
-  if (recall)
-    fresh.clear();
-  if (!fresh.empty()) {
+  if (!fresh.empty() && !isOver()) {
     setProblem(problem);
     target.prepare(fresh, problem);
   }
   for (size_t i = 0; i < fresh.size() && !broken; ++i) {
+    if (isOver()) {
+      leftOut = true;
+      break;
+    }
     journal.begin(freshKeys[i]);
     journal.end(freshKeys[i], measure(fresh[i], problem));
   }
@@ -549,8 +570,10 @@ int commsir::tune::runTuneWorker(Plan &plan, Target &target) {
   Search::Hooks hooks;
   hooks.measure = [&](size_t range, int64_t size,
                       const std::vector<Recipe> &recipes) {
-    double end = until - kConfirmShare * double(plan.budget);
-    return measurer.measure(range, size, recipes, until > 0 && now() > end);
+    std::optional<double> end;
+    if (until > 0)
+      end = until - kConfirmShare * double(plan.budget);
+    return measurer.measure(range, size, recipes, end);
   };
   hooks.confirm = [&](size_t range, int64_t size,
                       const std::vector<Recipe> &recipes) {

@@ -32,9 +32,10 @@ public:
     std::string failure;
   };
 
-  /// Reads `path` if it is of the same machine, ranks and version (`identity`);
-  /// else begins it anew. Of a way that was begun twice and never ended it says
-  /// that it did not return.
+  /// Goes on with `path`, or begins it. One of another machine, number of ranks
+  /// or version than `identity` says is refused, and so is a file that is no
+  /// journal. Of a way that was begun twice and never ended it says that it did
+  /// not return.
   static llvm::Expected<std::unique_ptr<Journal>>
   open(const std::string &path, const std::string &identity);
   ~Journal();

@@ -85,10 +85,28 @@ TEST_F(JournalTest, HalfALineIsNoHarm) {
   EXPECT_TRUE(journal->find("c"));
 }
 
-TEST_F(JournalTest, AnotherMachinesIsBegunAnew) {
+TEST_F(JournalTest, AnotherRunsIsKept) {
   open()->end("a", {1, ""});
-  EXPECT_FALSE(open("{\"me\":2}")->find("a"));
-  EXPECT_FALSE(open()->find("a"));
+  auto other = Journal::open(path, "{\"me\":2}");
+  ASSERT_FALSE(other);
+  std::string words = llvm::toString(other.takeError());
+  EXPECT_NE(words.find("{\"me\":1}"), std::string::npos) << words;
+  EXPECT_NE(words.find("remove this one"), std::string::npos) << words;
+  EXPECT_TRUE(open()->find("a"));
+}
+
+TEST_F(JournalTest, NotesAreKept) {
+  append("my notes\n");
+  auto other = Journal::open(path, "{\"me\":2}");
+  ASSERT_FALSE(other);
+  EXPECT_NE(llvm::toString(other.takeError()).find("is no journal of --tune"),
+            std::string::npos);
+}
+
+TEST_F(JournalTest, AKilledProcessMayHaveLeftHalfTheFirstLine) {
+  append("{\"me");
+  open()->end("a", {1, ""});
+  EXPECT_TRUE(open()->find("a"));
 }
 
 TEST_F(JournalTest, AFolderThatIsNotThereIsAnError) {
