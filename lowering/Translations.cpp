@@ -53,8 +53,13 @@ static LogicalResult refuse(const Twine &what) {
 template <typename Options>
 static LogicalResult lower(ModuleOp module, const Options &options,
                            void (*build)(OpPassManager &, const Options &)) {
-  if (module.getOps<KernelOp>().empty())
-    return success();
+  if (module.getOps<KernelOp>().empty()) {
+    // What was lowered before is translated as it is.
+    if (!module.getOps<LLVM::LLVMFuncOp>().empty())
+      return success();
+    return module.emitError("there is no comms.kernel at the top of the file, "
+                            "and no llvm.func: nothing to translate");
+  }
   PassManager manager(module.getContext());
   build(manager, options);
   return manager.run(module);
@@ -75,6 +80,10 @@ static FailureOr<PtxOptions> lowerForGPU(Operation *op, StringRef text,
                   "\"blocks=8 threads=128\"");
   if (std::string mistake = options->findMistake(); !mistake.empty())
     return refuse("--gpu: " + mistake);
+  if (ranks != 0 && options->ranks != 0 && options->ranks != ranks)
+    return refuse("--ranks=" + Twine(ranks) + " and --gpu=\"ranks=" +
+                  Twine(options->ranks) +
+                  "\" name two numbers of ranks; give one");
   if (ranks != 0)
     options->ranks = ranks;
   if (failed(lower(module, *options, buildCommsToNVVM)))
@@ -169,6 +178,10 @@ void mlir::comms::registerTranslations() {
         auto module = dyn_cast<ModuleOp>(op);
         if (!module)
           return op->emitError("--comms-to-llvmir takes a module");
+        if (!gpu.empty() || !deviceLibrary.empty())
+          return refuse(Twine(gpu.empty() ? "--device-library" : "--gpu") +
+                        " has no meaning for --comms-to-llvmir, which is code "
+                        "for the CPU: leave it out, or give --comms-to-ptx");
         CommsToCPUOptions options;
         options.ranks = ranks;
         if (failed(lower(module, options, buildCommsToCPU)))
