@@ -220,6 +220,19 @@ static LogicalResult verifyHiddenArguments(KernelOp kernel) {
   return success();
 }
 
+/// Kernels become symbols of machine code, beside the runtime's and those of
+/// what compilers call.
+static LogicalResult verifyName(KernelOp kernel) {
+  StringRef name = kernel.getSymName();
+  if (name.empty())
+    return kernel.emitOpError("C10: the kernel's name is empty");
+  for (StringRef reserved : {"__", "commsir_", "llvm."})
+    if (name.starts_with(reserved))
+      return kernel.emitOpError() << "C10: names that begin with '" << reserved
+                                  << "' are reserved; rename the kernel";
+  return success();
+}
+
 LogicalResult KernelOp::verify() {
   if (getBody().empty())
     return emitOpError("C1: a kernel has a body");
@@ -229,9 +242,9 @@ LogicalResult KernelOp::verify() {
   for (unsigned i = 0, e = getArgumentTypes().size(); i < e; ++i)
     if (failed(verifyArgumentType(*this, i)))
       return failure();
-  return failure(failed(verifyArgumentNames(*this)) ||
-                 failed(verifyWorld(*this)) ||
-                 failed(verifyHiddenArguments(*this)));
+  return failure(
+      failed(verifyName(*this)) || failed(verifyArgumentNames(*this)) ||
+      failed(verifyWorld(*this)) || failed(verifyHiddenArguments(*this)));
 }
 
 // The implicit terminator of `role` and `for_peers` yields nothing.

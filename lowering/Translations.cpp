@@ -81,8 +81,8 @@ static FailureOr<PtxOptions> lowerForGPU(Operation *op, StringRef text,
   if (std::string mistake = options->findMistake(); !mistake.empty())
     return refuse("--gpu: " + mistake);
   if (ranks != 0 && options->ranks != 0 && options->ranks != ranks)
-    return refuse("--ranks=" + Twine(ranks) + " and --gpu=\"ranks=" +
-                  Twine(options->ranks) +
+    return refuse("--ranks=" + Twine(ranks) +
+                  " and --gpu=\"ranks=" + Twine(options->ranks) +
                   "\" name two numbers of ranks; give one");
   if (ranks != 0)
     options->ranks = ranks;

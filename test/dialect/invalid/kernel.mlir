@@ -168,6 +168,27 @@ comms.kernel @k(%x: !comms.window<4xf32> {comms.init = "zero"}) {
 
 // -----
 
+// expected-error @+1 {{C10: the kernel's name is empty}}
+comms.kernel @""() {
+  comms.return
+}
+
+// -----
+
+// expected-error @+1 {{C10: names that begin with '__' are reserved; rename the kernel}}
+comms.kernel @__truncsfbf2() {
+  comms.return
+}
+
+// -----
+
+// expected-error @+1 {{C10: names that begin with 'commsir_' are reserved}}
+comms.kernel @commsir_cpu_stored() {
+  comms.return
+}
+
+// -----
+
 comms.kernel @noEnd(%x: memref<4xf32>) {
   // expected-error @+1 {{the kernel has no end: write comms.return behind this}}
   %c0 = arith.constant 0 : index
