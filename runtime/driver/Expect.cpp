@@ -152,33 +152,46 @@ static void compareBits(Comparison &result, const Argument &argument,
   }
 }
 
+/// Raw bytes are of the argument's type where the width allows it.
+static Element elementOf(const Npy &reference, const Argument &argument) {
+  Element element = *argument.element, other = reference.element();
+  bool same = reference.isRaw() && isFloat(element) &&
+              element != Element::F16 &&
+              elementBytes(element) == elementBytes(other);
+  return same ? element : other;
+}
+
+llvm::Error commsir::driver::checkReference(const Argument &argument,
+                                            const Npy &reference,
+                                            const Tolerance &tolerance) {
+  if (llvm::Error error =
+          checkFile(argument, reference.path(), reference.shape()))
+    return error;
+  Element element = *argument.element, other = elementOf(reference, argument);
+  bool sameKind = isFloat(element) == isFloat(other) &&
+                  elementBytes(element) == elementBytes(other) &&
+                  (!isFloat(element) || element == other);
+  if (sameKind || !tolerance.bitwise)
+    return llvm::Error::success();
+  return llvm::createStringError(
+      llvm::inconvertibleErrorCode(),
+      "'" + reference.path() + "': holds " + elementName(other) +
+          ", but argument '" + argument.name + "' is a " + argument.describe() +
+          "; --bitwise compares equal types only");
+}
+
 llvm::Expected<Comparison>
 commsir::driver::compare(const Argument &argument, int64_t rank,
                          llvm::ArrayRef<char> memory, const Npy &reference,
                          const Tolerance &tolerance) {
-  if (llvm::Error error =
-          checkFile(argument, reference.path(), reference.shape()))
+  if (llvm::Error error = checkReference(argument, reference, tolerance))
     return error;
-  Element element = *argument.element;
-  // Raw bytes are of the argument's type where the width allows it.
-  Element other = reference.element();
-  if (reference.isRaw() && isFloat(element) && element != Element::F16 &&
-      elementBytes(element) == elementBytes(other))
-    other = element;
+  Element element = *argument.element, other = elementOf(reference, argument);
   Comparison result;
   result.argument = argument.name;
   result.rank = rank;
   result.count = reference.count();
   if (tolerance.bitwise) {
-    bool sameKind = isFloat(element) == isFloat(other) &&
-                    elementBytes(element) == elementBytes(other) &&
-                    (!isFloat(element) || element == other);
-    if (!sameKind)
-      return llvm::createStringError(
-          llvm::inconvertibleErrorCode(),
-          "'" + reference.path() + "': holds " + elementName(other) +
-              ", but argument '" + argument.name + "' is a " +
-              argument.describe() + "; --bitwise compares equal types only");
     compareBits(result, argument, memory.data(), reference.data().data());
   } else if (!isFloat(element) && !isFloat(other)) {
     compareInts(result, argument, memory.data(), reference, tolerance);

@@ -41,6 +41,11 @@ struct Comparison {
   std::string render() const;
 };
 
+/// Whether the reference has the argument's shape and, where bits are compared,
+/// its type. The error names the file.
+llvm::Error checkReference(const Argument &argument, const Npy &reference,
+                           const Tolerance &tolerance);
+
 /// Compares `memory`, the part of `rank` of `argument`, with the reference.
 /// The reference may have any number type, unless bits are compared.
 llvm::Expected<Comparison> compare(const Argument &argument, int64_t rank,

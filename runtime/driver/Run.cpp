@@ -15,9 +15,9 @@
 
 #include "mlir/IR/Remarks.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/LineIterator.h"
 #include "llvm/Support/StringSaver.h"
 
 #ifdef COMMSIR_CUDA
@@ -77,24 +77,35 @@ static int leave(int code) {
   return code;
 }
 
-/// One line of a batch.
-static int runLine(llvm::StringRef line) {
+static llvm::Expected<Options> parseLine(llvm::StringRef line) {
+  // Of editors that write UTF-8 as Windows does.
+  line.consume_front("\xEF\xBB\xBF");
+  if (line.contains('\0'))
+    return llvm::createStringError(
+        "the line has a NUL byte: batches are UTF-8 text, an argument list a "
+        "line");
   llvm::BumpPtrAllocator allocator;
   llvm::StringSaver saver(allocator);
   llvm::SmallVector<const char *> arguments;
   llvm::cl::TokenizeGNUCommandLine(line, saver, arguments);
   llvm::Expected<Options> options = parseOptions(arguments);
-  if (options) {
-    llvm::StringRef misplaced = !options->batch.empty() ? "--batch"
-                                : options->help         ? "--help"
-                                : options->version      ? "--version"
-                                : options->dumpIr       ? "--dump-ir"
-                                                        : "";
-    if (!misplaced.empty())
-      options = llvm::createStringError(
-          misplaced + " has no place in a batch, whose lines print one JSON "
-                      "object each: give it to a run of its own");
-  }
+  if (!options)
+    return options;
+  llvm::StringRef misplaced = !options->batch.empty() ? "--batch"
+                              : options->help         ? "--help"
+                              : options->version      ? "--version"
+                              : options->dumpIr       ? "--dump-ir"
+                                                      : "";
+  if (misplaced.empty())
+    return options;
+  return llvm::createStringError(
+      misplaced + " has no place in a batch, whose lines print one JSON "
+                  "object each: give it to a run of its own");
+}
+
+/// One line of a batch.
+static int runLine(llvm::StringRef line) {
+  llvm::Expected<Options> options = parseLine(line);
   Report report;
   Options json;
   json.json = true;
@@ -128,9 +139,8 @@ static llvm::Error forEachLine(llvm::StringRef path,
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return llvm::errorCodeToError(buffer.getError());
-  for (llvm::line_iterator line(**buffer, /*SkipBlanks=*/true, '#');
-       !line.is_at_eof(); ++line)
-    if (!run(*line))
+  for (llvm::StringRef line : llvm::split((*buffer)->getBuffer(), '\n'))
+    if (isWanted(line.rtrim('\r')) && !run(line.rtrim('\r')))
       break;
   return llvm::Error::success();
 }

@@ -69,7 +69,8 @@ bool Session::prepare() {
   return chooseTarget() && parse() && selectKernel() && fixRanks() &&
          fixBlocks() && checkMachine() && checkBindings() &&
          checkHostArrays() && checkHostScalars() && checkFiles() &&
-         fixShapes() && checkMemory(0, "the kernel's arguments") && compile() &&
+         fixShapes() && checkReferences() &&
+         checkMemory(0, "the kernel's arguments") && compile() &&
          checkMemory(target->hostBytes(report.blocks),
                      "arguments, channels and stacks");
 }

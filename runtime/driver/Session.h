@@ -66,6 +66,8 @@ private:
   bool checkHostScalars();
   bool refuseValue(const Argument &argument, const llvm::Twine &what);
   bool checkFiles();
+  bool checkReferences();
+  bool checkReplaced(const std::string &path, const std::string &writer);
   bool checkOutputs();
   bool checkOutput(const std::string &path, const std::string &writer,
                    llvm::StringMap<std::string> &writers);

@@ -158,6 +158,24 @@ bool Session::checkFiles() {
   return checkOutputs();
 }
 
+/// Whether results can be compared with what --expect names: a long run need
+/// not end to find out that they cannot.
+bool Session::checkReferences() {
+  Tolerance tolerance{options.rtol, options.atol, options.bitwise};
+  for (const Binding &binding : options.expects) {
+    const Argument &argument = **findArgument(arguments, "--expect", binding);
+    bool perRank = llvm::StringRef(binding.value).contains("%r");
+    for (int64_t rank = 0; rank < (perRank ? report.ranks : 1); ++rank) {
+      llvm::Expected<Npy> npy = Npy::open(substituteRank(binding.value, rank));
+      if (!npy)
+        return fail(ExitUsage, npy.takeError());
+      if (llvm::Error error = checkReference(argument, *npy, tolerance))
+        return fail(ExitUsage, std::move(error));
+    }
+  }
+  return true;
+}
+
 /// One name for a path that may be written in several ways.
 static std::string canonical(llvm::StringRef path) {
   llvm::SmallString<256> absolute(path);
@@ -170,8 +188,33 @@ static std::string canonical(llvm::StringRef path) {
   return std::string(folder);
 }
 
-/// Refuses a file that cannot be written, would be written twice, or holds the
-/// kernel. `writers` has those that are known.
+/// Refuses to write over what is read: the kernel, and, but for --output, which
+/// may give an argument back to the file it came from, inputs and references.
+bool Session::checkReplaced(const std::string &path,
+                            const std::string &writer) {
+  auto refuse = [&](llvm::StringRef what) {
+    return fail(ExitUsage, writer + " would replace " + what + " '" + path +
+                               "'; name another file");
+  };
+  if (llvm::sys::fs::equivalent(path, options.file))
+    return refuse("the kernel file");
+  if (llvm::StringRef(writer).starts_with("--output"))
+    return true;
+  for (const std::vector<Binding> *bindings :
+       {&options.inputs, &options.expects})
+    for (const Binding &binding : *bindings) {
+      bool perRank = llvm::StringRef(binding.value).contains("%r");
+      for (int64_t rank = 0; rank < (perRank ? report.ranks : 1); ++rank)
+        if (llvm::sys::fs::equivalent(path,
+                                      substituteRank(binding.value, rank)))
+          return refuse(bindings == &options.inputs ? "the input"
+                                                    : "the reference");
+    }
+  return true;
+}
+
+/// Refuses a file that cannot be written, would be written twice, or holds what
+/// is read (see checkReplaced). `writers` has those that are known.
 bool Session::checkOutput(const std::string &path, const std::string &writer,
                           llvm::StringMap<std::string> &writers) {
   if (path.empty())
@@ -181,9 +224,8 @@ bool Session::checkOutput(const std::string &path, const std::string &writer,
   llvm::sys::fs::file_status status;
   if (!llvm::sys::fs::status(path, status) && llvm::sys::fs::is_other(status))
     return true; // A device takes what comes.
-  if (llvm::sys::fs::equivalent(path, options.file))
-    return fail(ExitUsage, writer + " would replace the kernel file '" + path +
-                               "'; name another file");
+  if (!checkReplaced(path, writer))
+    return false;
   auto [known, isNew] = writers.try_emplace(canonical(path), writer);
   return isNew || fail(ExitUsage, "'" + path + "' would be written twice, by " +
                                       known->second + " and by " + writer +
