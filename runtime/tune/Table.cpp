@@ -7,15 +7,20 @@
 
 #include "runtime/tune/Table.h"
 
+#include "lowering/Algorithm.h"
+#include "lowering/Protocol.h"
 #include "runtime/Json.h"
+#include "runtime/driver/Element.h"
 #include "runtime/tune/ChannelMemory.h"
 #include "runtime/tune/Model.h"
+#include "runtime/tune/Problem.h"
 #include "runtime/tune/Report.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -57,12 +62,10 @@ public:
                  "\"format\" is not \"" +
                  kFormat + "\"");
     readHead(*object);
-    if (const json::Array *all = object->getArray("recipes"))
-      for (const json::Value &one : *all)
-        readRecipe(one);
-    if (const json::Array *all = object->getArray("sections"))
-      for (const json::Value &one : *all)
-        readSection(one);
+    for (const json::Value &one : readArray(*object, "recipes"))
+      readRecipe(one);
+    for (const json::Value &one : readArray(*object, "sections"))
+      readSection(one);
     if (!fault.empty())
       return bad("'" + name + "' is no right table: " + fault);
     return std::move(table);
@@ -79,6 +82,16 @@ private:
     if (!text)
       fail("a text \"" + key + "\" is missing");
     return text.value_or("").str();
+  }
+
+  llvm::ArrayRef<json::Value> readArray(const json::Object &object,
+                                        llvm::StringRef key) {
+    const json::Array *array = object.getArray(key);
+    if (!array) {
+      fail("an array \"" + key + "\" is missing");
+      return {};
+    }
+    return {array->data(), array->size()};
   }
 
   void readHead(const json::Object &object) {
@@ -109,7 +122,26 @@ private:
         return fail("a recipe has a number that is none, or out of range");
       *number = *given;
     }
+    checkRecipe(recipe);
     recipes.push_back(std::move(recipe));
+  }
+
+  /// A name that is misspelt would never be chosen, or end in an error far
+  /// from here.
+  void checkRecipe(const Recipe &recipe) {
+    auto isNamed = [](llvm::StringRef name) {
+      return [name](const auto *known) { return known->name == name; };
+    };
+    if (llvm::none_of(mlir::comms::getAlgorithms(), isNamed(recipe.algorithm)))
+      return fail("there is no algorithm '" + recipe.algorithm + "'");
+    if (llvm::none_of(mlir::comms::getProtocols(), isNamed(recipe.protocol)))
+      return fail("there is no protocol '" + recipe.protocol + "'");
+    if (recipe.threads % 32 || recipe.threads > 1024)
+      return fail("a recipe has " + llvm::Twine(recipe.threads) +
+                  " threads: blocks have whole warps of 32, up to 1024");
+    if (recipe.cluster > 16 || !llvm::isPowerOf2_64(recipe.cluster))
+      fail("a recipe has clusters of " + llvm::Twine(recipe.cluster) +
+           " blocks: they have 1, 2, 4, 8 or 16");
   }
 
   void readSection(const json::Value &value) {
@@ -119,11 +151,26 @@ private:
     Section section;
     section.op = readText(*object, "op");
     section.type = readText(*object, "type");
-    section.columns = object->getInteger("columns").value_or(0);
-    if (const json::Array *points = object->getArray("points"))
-      for (const json::Value &point : *points)
-        readPoint(point, section);
+    section.columns = readColumns(*object);
+    if (!fault.empty())
+      return;
+    if (llvm::Error error = parseOperation(section.op).takeError())
+      return fail(llvm::toString(std::move(error)));
+    if (!driver::parseElement(section.type))
+      return fail("there is no type '" + section.type + "'");
+    for (const json::Value &point : readArray(*object, "points"))
+      readPoint(point, section);
     table.sections.push_back(std::move(section));
+  }
+
+  int64_t readColumns(const json::Object &object) {
+    const json::Value *value = object.get("columns");
+    if (!value)
+      return 0;
+    std::optional<int64_t> columns = value->getAsInteger();
+    if (!columns || *columns < 0)
+      fail("\"columns\" is no number from 0");
+    return columns.value_or(0);
   }
 
   void readPoint(const json::Value &value, Section &section) {
@@ -131,7 +178,12 @@ private:
     if (!row || row->size() % 2 == 0 || !row->front().getAsInteger() ||
         *row->front().getAsInteger() < 1)
       return fail("a point is not [size, recipe, microseconds, ...]");
-    auto &times = section.points[*row->front().getAsInteger()];
+    int64_t size = *row->front().getAsInteger();
+    auto [place, isNew] = section.points.try_emplace(size);
+    if (!isNew)
+      return fail("two points of " + section.op + " have the size " +
+                  llvm::Twine(size));
+    auto &times = place->second;
     for (size_t i = 1; i < row->size(); i += 2) {
       std::optional<int64_t> number = (*row)[i].getAsInteger();
       std::optional<double> time = (*row)[i + 1].getAsNumber();
@@ -446,7 +498,7 @@ static Table readHead(llvm::StringRef text, llvm::StringRef name) {
   size_t end = text.find("\"recipes\"");
   std::string head = text.take_front(end).rtrim().rtrim(',').str();
   if (end != llvm::StringRef::npos)
-    head += "}";
+    head += ", \"recipes\": [], \"sections\": []}";
   return llvm::cantFail(parseTable(head, name));
 }
 

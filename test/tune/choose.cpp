@@ -92,13 +92,36 @@ TEST(Table, RefusesWhatIsNone) {
   EXPECT_NE(why("[]").find("is no table"), std::string::npos);
   std::string head = R"({"format": "commsir-table-1", "device": "", )"
                      R"("chip": "cpu", "date": "", "ranks": )";
-  EXPECT_EQ(why(head + "2}"), "no fault");
+  EXPECT_EQ(why(head + R"(2, "recipes": [], "sections": []})"), "no fault");
+  EXPECT_NE(why(head + "2}").find("\"recipes\" is missing"), std::string::npos);
+  EXPECT_NE(why(head + R"(2, "recipes": [], "sections": {}})")
+                .find("\"sections\" is missing"),
+            std::string::npos);
   EXPECT_NE(why(head + "0}").find("ranks"), std::string::npos);
   EXPECT_NE(why(head + R"(2, "recipes": [["a", "b", 1]]})").find("recipe"),
             std::string::npos);
-  std::string body = head + R"(2, "recipes": [["a", "b", 32, 1, 1, 1]], )"
-                            R"("sections": [{"op": "x", "type": "f32", )"
-                            R"("points": [)";
+  for (const char *recipe :
+       {R"("two_shoot", "ll", 32, 1, 1, 1)", R"("ring", "x", 32, 1, 1, 1)",
+        R"("ring", "ll", 33, 1, 1, 1)", R"("ring", "ll", 2048, 1, 1, 1)",
+        R"("ring", "ll", 32, 3, 1, 1)"})
+    EXPECT_NE(why(head + R"(2, "sections": [], "recipes": [[)" + recipe + "]]}")
+                  .find("is no right table"),
+              std::string::npos)
+        << recipe;
+  std::string recipes =
+      head + R"(2, "recipes": [["ring", "ll", 32, 1, 1, 1]], "sections": [{)";
+  for (const char *section :
+       {R"("op": "x", "type": "f32", "points": [])",
+        R"("op": "all_reduce", "type": "f33", "points": [])",
+        R"("op": "all_reduce", "type": "f32")",
+        R"("op": "all_reduce", "type": "f32", "columns": -1, "points": [])",
+        R"("op": "all_reduce", "type": "f32", "points":
+           [[8, 0, 1], [8, 0, 1]])"})
+    EXPECT_NE(why(recipes + section + "}]}").find("is no right table"),
+              std::string::npos)
+        << section;
+  std::string body = recipes + R"("op": "all_reduce", "type": "f32", )"
+                               R"("points": [)";
   EXPECT_EQ(why(body + "[8, 0, 1.5]]}]}"), "no fault");
   for (const char *point : {"[8, 1, 1.5]", "[8, 0]", "[0, 0, 1]", "[8, 0, 0]",
                             "[8, 0, -1]", "7", "[]", "[8, 0, \"x\"]"})
