@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // First in the pipelines, before MLIR's canonicaliser, which takes a rounding
-// and its undoing for nothing where flags permit it.
+// and its undoing for nothing where flags permit it, and an index that is cast
+// to few bits and back for the index.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,10 +48,34 @@ void mlir::comms::dropLicences(Operation *op) {
           [](auto o) { o.setIsExact(false); });
 }
 
+/// Cuts by `trunci`, which keeps MLIR's pattern IndexCastOfIndexCast (and that
+/// of the unsigned cast) from what it would lose bits of.
+template <typename CastOp>
+static void splitNarrowCast(CastOp cast) {
+  constexpr unsigned indexWidth = 64;
+  Type from = cast.getIn().getType(), to = cast.getType();
+  if (!getElementTypeOrSelf(from).isIndex() ||
+      getElementTypeOrSelf(to).getIntOrFloatBitWidth() >= indexWidth)
+    return;
+  OpBuilder builder(cast);
+  Type wide = builder.getIntegerType(indexWidth);
+  if (auto shaped = dyn_cast<ShapedType>(to))
+    wide = shaped.clone(wide);
+  Value all = CastOp::create(builder, cast.getLoc(), wide, cast.getIn());
+  cast.replaceAllUsesWith(
+      arith::TruncIOp::create(builder, cast.getLoc(), to, all).getResult());
+  cast.erase();
+}
+
 namespace {
 struct DropLicencesPass : comms::impl::DropLicencesBase<DropLicencesPass> {
   void runOnOperation() override {
-    getOperation().getBody().walk([](Operation *op) { dropLicences(op); });
+    getOperation().getBody().walk([](Operation *op) {
+      dropLicences(op);
+      llvm::TypeSwitch<Operation *>(op)
+          .Case<arith::IndexCastOp, arith::IndexCastUIOp>(
+              [](auto cast) { splitNarrowCast(cast); });
+    });
   }
 };
 } // namespace

@@ -437,7 +437,9 @@ def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
   let description = [{
     Removes fast-math flags, and promises that an integer does not overflow or a
     division leaves nothing, but for numbers of type `index`: kernels mean what
-    their ops mean, whoever optimises them.
+    their ops mean, whoever optimises them. A cast of `index` to fewer than 64
+    bits becomes one to `i64` and `arith.trunci`, as MLIR's canonicaliser takes an
+    `index` that is cast to any integer and back for the `index` itself.
 
     Before:
     ```mlir
