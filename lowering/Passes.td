@@ -478,6 +478,8 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
     - `sqrt` keeps its operand's NaN from deciding which one it gives; for the GPU
       `chip`, f32's `sqrt` and 1 / sqrt become the GPU's approximations and steps
       that round them rightly, without a branch;
+    - `scf.index_switch`, which MLIR lowers to 32 bits, gets an argument and cases
+      that fit them;
     - bf16, f16, f8E4M3FN and f8E5M2 are computed in f32 and rounded once for
       each operation; conversions of bf16 and fp8 are integer arithmetic, or what
       the GPU `chip` has for pairs, to nearest even, with canonical NaN,

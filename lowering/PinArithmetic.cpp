@@ -555,6 +555,47 @@ static SmallVector<Operation *> collect(KernelOp kernel) {
   return ops;
 }
 
+//===----------------------------------------------------------------------===//
+// Switches
+//===----------------------------------------------------------------------===//
+
+/// MLIR lowers `scf.index_switch` to a switch on 32 bits: it cuts the argument
+/// and the cases. Here the argument becomes one that has the same case when
+/// cut.
+static void fitSwitch(scf::IndexSwitchOp op) {
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  auto choose = [&](arith::CmpIPredicate predicate, Value left, int64_t right,
+                    Value yes, Value no) -> Value {
+    Value holds =
+        arith::CmpIOp::create(builder, loc, predicate, left, constant(right));
+    return arith::SelectOp::create(builder, loc, holds, yes, no);
+  };
+  Value argument = op.getArg();
+  SmallVector<int64_t> cases(op.getCases());
+  int64_t other = 0;
+  while (llvm::is_contained(cases, other))
+    ++other;
+  if (llvm::all_of(cases, llvm::isInt<32>)) {
+    Value shifted =
+        arith::AddIOp::create(builder, loc, argument, constant(1ll << 31));
+    op.getArgMutable().assign(choose(arith::CmpIPredicate::ult, shifted,
+                                     1ll << 32, argument, constant(other)));
+    return;
+  }
+  Value number = constant(int64_t(cases.size()));
+  for (auto [i, value] : llvm::enumerate(cases)) {
+    number = choose(arith::CmpIPredicate::eq, argument, value,
+                    constant(int64_t(i)), number);
+    cases[i] = int64_t(i);
+  }
+  op.getArgMutable().assign(number);
+  op.setCases(cases);
+}
+
 namespace {
 struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
   using Base::Base;
@@ -564,6 +605,7 @@ struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
     for (Operation *op : collect(kernel))
       if (failed(checkOp(op)))
         return signalPassFailure();
+    kernel.walk(fitSwitch);
     for (Operation *op : collect(kernel)) {
       dropLicences(op);
       canonicalizeSeenNaN(op);

@@ -1,0 +1,63 @@
+// Cases and arguments of scf.index_switch have 64 bits: 2^32 + 1 is not 1.
+// RUN: %python -c "import numpy, sys; numpy.save(sys.argv[1], numpy.array([1, 2**32 + 1, -1, 2**32 - 1, -2**31, 7]))" %t-x.npy
+// RUN: comms-run %s --kernel=few --ranks=1 --input x=%t-x.npy --output y=%t-few.npy --quiet
+// RUN: comms-run %s --kernel=far --ranks=1 --input x=%t-x.npy --output y=%t-far.npy --quiet
+// RUN: %python -c "import numpy, sys; few, far = (numpy.load(f).tolist() for f in sys.argv[1:]); assert few == [10, 99, 20, 99, 30, 99], few; assert far == [10, 20, 99, 30, 99, 99], far" %t-few.npy %t-far.npy
+
+comms.kernel @few(%x: memref<6xi64>, %y: memref<6xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  scf.for %i = %c0 to %c6 step %c1 {
+    %value = memref.load %x[%i] : memref<6xi64>
+    %which = arith.index_cast %value : i64 to index
+    %out = scf.index_switch %which -> i32
+    case 1 {
+      %v = arith.constant 10 : i32
+      scf.yield %v : i32
+    }
+    case -1 {
+      %v = arith.constant 20 : i32
+      scf.yield %v : i32
+    }
+    case -2147483648 {
+      %v = arith.constant 30 : i32
+      scf.yield %v : i32
+    }
+    default {
+      %v = arith.constant 99 : i32
+      scf.yield %v : i32
+    }
+    memref.store %out, %y[%i] : memref<6xi32>
+  }
+  comms.return
+}
+
+comms.kernel @far(%x: memref<6xi64>, %y: memref<6xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  scf.for %i = %c0 to %c6 step %c1 {
+    %value = memref.load %x[%i] : memref<6xi64>
+    %which = arith.index_cast %value : i64 to index
+    %out = scf.index_switch %which -> i32
+    case 1 {
+      %v = arith.constant 10 : i32
+      scf.yield %v : i32
+    }
+    case 4294967297 {
+      %v = arith.constant 20 : i32
+      scf.yield %v : i32
+    }
+    case 4294967295 {
+      %v = arith.constant 30 : i32
+      scf.yield %v : i32
+    }
+    default {
+      %v = arith.constant 99 : i32
+      scf.yield %v : i32
+    }
+    memref.store %out, %y[%i] : memref<6xi32>
+  }
+  comms.return
+}
