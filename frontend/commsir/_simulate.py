@@ -42,6 +42,8 @@ def run(
     **options: Any,
 ) -> Report:
     """`Kernel.simulate`."""
+    if not (trace is None or isinstance(trace, bool | str | os.PathLike)):
+        raise errors.UsageError(f"trace is {trace!r}: give the path of a file to write, or True")
     path = trace if isinstance(trace, str | os.PathLike) else None
     if path is not None:
         check_writable(path)

@@ -108,6 +108,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "role-breaks": ("for a in (1, 2):\n    with role('a', 0, 1):\n        break", 2, "a role cannot break out"),
     "role-continues": ("for a in (1, 2):\n    with role('a', 0, 1):\n        continue", 2, "a role cannot continue"),
     "slice-before": ("y[0, 0:3] = x[1, -65:-62]", 1, "a slice that begins 1 before the window 'x' along dimension 1"),
+    "loop-lengthens": ("a = y[0, 0:1]\nfor k in range(n):\n    a = a + y[0, 0:8]\ny[0, 0:8] = a", 2, "one length, too.*begin with a tile of 8 f32, as commsir.full\\(8"),
     "bool-from-loop": ("a = 5\nfor k in range(n):\n    a = n > k\ny[0, 0] = a", 2, "index before the loop and bool after"),
     "returns-slice-of-calls": ("f = lambda: q.store(zeros(8)) or rank()\ny[0, 0:4] = x[0, f():f() + 4]", 2, "how long this part"),
     "role-returns": ("with role('a', 0, 1):\n    return", 1, "a role cannot return"),

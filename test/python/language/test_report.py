@@ -137,6 +137,8 @@ def test_files_that_cannot_be_written(kernel: commsir.Kernel, tmp_path: Path) ->
             write()
     with pytest.raises(commsir.UsageError, match="Is a directory"):
         report.trace(tmp_path)
+    with pytest.raises(commsir.UsageError, match="trace is 3: give the path of a file"):
+        kernel.simulate(3, {"x": X, "factor": 1}, trace=3)  # type: ignore[arg-type]
 
 
 def test_numbers_of_numpy(kernel: commsir.Kernel) -> None:

@@ -129,11 +129,13 @@ class Carrying(Branches):
             return leaf
         if self.guessing:
             return wider(leaf, found)
-        self.fail(
-            f"'{name}' is {describe_leaf(leaf)} before the loop and {describe_leaf(found)} after its body: "
-            "a variable has one type",
-            f"begin with {found[0].name}(…), or convert at the end of the body",
-        )
+        what = f"'{name}' is {describe_leaf(leaf)} before the loop and {describe_leaf(found)} after its body: "
+        if leaf[1] != found[1]:
+            begin = f"a {describe_leaf(found)}, as commsir.full({found[1]}, …)" if found[1] else f"{found[0].name}(…)"
+            self.fail(
+                what + "a variable has one length, too", f"begin with {begin}, or use a name of its own in the body"
+            )
+        self.fail(what + "a variable has one type", f"begin with {found[0].name}(…), or convert at the end of the body")
 
     # Values.
 
