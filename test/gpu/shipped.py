@@ -156,7 +156,7 @@ class Test:
         ranks = int(given["--ranks"][0] if "--ranks" in given else attribute[1] if attribute else 0)
         if "--blocks" not in given and "blocks" not in self.attributes:
             given["--blocks"] = ["1"]
-        way = [given[name][0] for name in ("--algorithm", "--protocol") if name in given]
+        way = [given[name][0] for name in ("--kernel", "--algorithm", "--protocol") if name in given]
         words = [f"{self.path.parent.name}/{self.path.name}", *([source.stem] if source != self.path else []), *way]
         name = " ".join([*words, *(f"b{blocks}" for blocks in given.get("--blocks", [])), f"r{ranks}"])
         if ranks > max(self.cases.ranks):

@@ -1,16 +1,18 @@
 """The syntax tree of a Python function, with the lines and columns of its file."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import dis
+import functools
 import inspect
 import linecache
+import operator
 import os
 import threading
 import time
 from dataclasses import dataclass
-from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -32,6 +34,7 @@ class Source:
 _texts: WeakKeyDictionary[FunctionType, str] = WeakKeyDictionary()
 _texts_lock = threading.RLock()
 _began = time.time()
+_FUTURE = functools.reduce(operator.or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
 
 
 def find(function: FunctionType) -> Source:
@@ -107,7 +110,7 @@ def _text_of_helper(function: FunctionType) -> str:
     code = function.__code__
     remembered, now = _remembered(code.co_filename), _read(code.co_filename)
     for text in [*remembered, now]:
-        if code in _codes(text, code.co_filename):
+        if code in _codes(text, code.co_filename, code.co_flags & _FUTURE):
             return text
     if remembered:
         return remembered[0]
@@ -128,16 +131,16 @@ def _changed(file: str) -> bool:
         return False
 
 
-@lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=64)
 def _parse(text: str) -> ast.Module:
     return ast.parse(text)
 
 
-@lru_cache(maxsize=64)
-def _codes(text: str, file: str) -> frozenset[CodeType]:
-    """The code of each function in `text`."""
+@functools.lru_cache(maxsize=64)
+def _codes(text: str, file: str, features: int) -> frozenset[CodeType]:
+    """The code of each function in `text`, compiled with those __future__ features: exec hands on its caller's."""
     try:
-        todo = [compile(text, file, "exec", dont_inherit=True)]
+        todo = [compile(text, file, "exec", flags=features, dont_inherit=True)]
     except (SyntaxError, ValueError):
         return frozenset()
     found: set[CodeType] = set()

@@ -234,6 +234,15 @@ def test_a_helper_whose_file_changes(tmp_path: pathlib.Path, monkeypatch: pytest
         module.k.simulate(1)
 
 
+def test_a_helper_compiled_with_features_of_the_future(load: Load, tmp_path: pathlib.Path) -> None:
+    """Its code is not what its file alone would give: exec hands on the __future__ imports of this file."""
+    file = tmp_path / "executed.py"
+    file.write_text("def scale(t):\n    return t * 2.0\n")
+    user = load("@kernel\ndef k(y: f32[Array, 1]):\n    y[0] = scale(4.0)\n")
+    exec(compile(file.read_text(), str(file), "exec"), vars(user))
+    assert user.k.simulate(1)["y"][0][0] == 8
+
+
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
