@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commsir import errors
+from commsir import _files, errors
 
 if TYPE_CHECKING:
     from commsir._arrays import View
@@ -41,10 +41,7 @@ class Run:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a ZIP file of kernel.mlir, run.json and the arrays' bytes."""
-        from commsir._simulate import check_writable
-
-        path = Path(path)
-        check_writable(path)
+        _files.check_writable(path)
         for name, value in (self.request.get("inputs") or {}).items():
             if isinstance(value, str) and _is_file(value):
                 raise errors.UsageError(
@@ -56,13 +53,13 @@ class Run:
         from commsir._native import _number
 
         written = json.dumps(head, indent=1, default=_number)
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        with _files.written(path) as made, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
             file.writestr("run.json", written)
             file.writestr("kernel.mlir", self.source)
             for name, parts in self.arrays.items():
                 for rank, part in enumerate(parts):
                     file.writestr(f"arrays/{name}/{rank}", part)
-        return path
+        return Path(path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Run:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from commsir import _arrays, _native, errors
+from commsir import _arrays, _files, _native, errors
 from commsir._kernel import Kernel
 from commsir.language import diagnostics
 from commsir.language.dtypes import BY_NAME, DType, narrow, widen
@@ -46,7 +46,7 @@ def run(
         raise errors.UsageError(f"trace is {trace!r}: give the path of a file to write, or True")
     path = trace if isinstance(trace, str | os.PathLike) else None
     if path is not None:
-        check_writable(path)
+        _files.check_writable(path)
     _know_names(kernel, inputs)
     count = _count_ranks(kernel, ranks, inputs)
     given = {n: _parts(n, p, inputs[n], count) for n, p in kernel.parameters.items() if n in inputs and _is_array(p)}
@@ -108,21 +108,6 @@ def _know_fits(name: str, dtype: DType, value: Any) -> None:
         limits = np.iinfo(dtype.numpy)
         if not limits.min <= value <= limits.max:
             raise errors.UsageError(f"'{name}' is {value}, which does not fit {dtype.name}")
-
-
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Before what takes long, whose result would be lost."""
-    file = Path(path).absolute()
-    if not file.parent.is_dir():
-        raise cannot_write(path, f"No such file or directory; create the folder '{Path(path).parent}' first")
-    if file.is_dir():
-        raise cannot_write(path, "Is a directory")
-    if not os.access(file if file.exists() else file.parent, os.W_OK):
-        raise cannot_write(path, "Permission denied")
-
-
-def cannot_write(path: str | os.PathLike[str], why: str) -> errors.UsageError:
-    return errors.UsageError(f"cannot write '{os.fspath(path)}': {why}")
 
 
 def _copied(value: Any) -> Any:
@@ -336,24 +321,20 @@ class Report:
 
     def trace(self, path: str | os.PathLike[str] = "run.json") -> Path:
         """Writes the run as a file for ui.perfetto.dev; returns its path."""
-        path = Path(path)
-        check_writable(path)
+        _files.check_writable(path)
         _ = self.events
-        try:
-            path.write_text(json.dumps(self._events))
-        except (OSError, UnicodeError) as error:  # A locale may have no letters for the name.
-            raise cannot_write(path, getattr(error, "strerror", None) or str(error)) from error
-        return path
+        return _files.write(path, json.dumps(self._events))
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
         """The run as a timeline, one row a block; written to `path` if there is one."""
         from commsir._plot import timeline
 
         if path is not None:
-            check_writable(path)
+            _files.check_writable(path)
         figure = timeline(self.events, self._title())
         if path is not None:
-            figure.savefig(path)
+            with _files.written(path) as made:
+                figure.savefig(made)
         return figure
 
     def _title(self) -> str:

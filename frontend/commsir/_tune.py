@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from commsir import _agree, _native, _simulate, errors
+from commsir import _agree, _files, _native, errors
 from commsir._kernel import Kernel
 
 __all__ = ["Entry", "Table", "tune"]
@@ -65,14 +65,11 @@ class Table:
         return {k: v for k, v in chosen.items() if v}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        path = Path(path)
-        _simulate.check_writable(path)
         fields = asdict(self)
         for entry in fields["entries"]:
             # JSON knows no infinity.
             entry.update({key: None for key in _TIMES if math.isinf(entry[key])})
-        path.write_text(json.dumps(fields, indent=1))
-        return path
+        return _files.write(path, json.dumps(fields, indent=1))
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Table:
@@ -149,7 +146,7 @@ def tune(
         known = Table.load(path) if Path(path).exists() else None
         if known is not None and known.digest == digest:
             return known
-        _simulate.check_writable(path)
+        _files.check_writable(path)
         table = run.search(ways, digest, repetitions, progress)
         table.save(path)
         return table

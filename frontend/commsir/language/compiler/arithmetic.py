@@ -31,6 +31,8 @@ _PLAIN = {ast.Add: ("addi", "addf"), ast.Sub: ("subi", "subf"), ast.Mult: ("muli
 # Steps that reduce any quotient of two numbers of a type to less than 1 (see _float_rest). Of f64, two leave what is
 # exact where it is less than 2^53.
 _REST_STEPS = {F64: 2, F16: 1, F8: 1, F8E5M2: 1}
+# Of tuples, which the compiler holds value by value.
+_MOST_ITEMS = 2**20
 _BITS = {ast.BitAnd: "andi", ast.BitOr: "ori", ast.BitXor: "xori", ast.LShift: "shli", ast.RShift: "shrsi"}
 
 
@@ -112,13 +114,17 @@ class Arithmetic(Numbers):
     def multiply(self, a: Value, b: Value) -> Value:
         return self.binary(ast.Mult(), a, b)
 
-    @staticmethod
-    def _sequence(kind: type[ast.operator], a: Value, b: Value) -> Value | None:
+    def _sequence(self, kind: type[ast.operator], a: Value, b: Value) -> Value | None:
         """Tuples that are put together, or repeated."""
         if isinstance(a, Seq) and isinstance(b, Seq) and kind is ast.Add:
             return dataclasses.replace(a, items=a.items + b.items)
         for items, times in ((a, b), (b, a)):
             if kind is ast.Mult and isinstance(items, Seq) and isinstance(times, Const) and isinstance(times.py, int):
+                if len(items.items) * times.py > _MOST_ITEMS:
+                    self.fail(
+                        f"a tuple of {Const(len(items.items) * times.py)} values",
+                        "a tile of one value is full(n, value)",
+                    )
                 return dataclasses.replace(items, items=items.items * times.py)
         return None
 
@@ -151,8 +157,8 @@ class Arithmetic(Numbers):
             return Const(_PYTHON[kind](a.py, b.py))
         except (TypeError, KeyError):
             self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}")
-        except (ArithmeticError, ValueError) as error:
-            self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}: {error}")
+        except (ArithmeticError, ValueError, MemoryError) as error:
+            self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}: {error or 'out of memory'}")
 
     def _divide(self, a: Value, b: Value) -> Value:
         x, y = self.both(a, b, "/")

@@ -102,10 +102,12 @@ class Calls(Expressions):
         if function in (int, float) and isinstance(args[0], Const) and isinstance(args[0].py, str):
             return self._fold_call(function, args, keywords)
         n = self.number(args[0], "what is converted")
-        if isinstance(n, Const) and function in (int, float, bool):
+        if isinstance(n, Const) and function in (float, bool):
             return Const(function(n.py))
         if isinstance(n, Const) and dtype.is_integer:
-            n = Const(int(n.py))
+            n = self.whole(n, int, _name_of(function))
+            if function is int:
+                return n
         return self.tile(n, n.length, dtype) if isinstance(n, Tile) else self.scalar(n, dtype)
 
     def _refuse_builtin(self, function: Any) -> None:

@@ -85,6 +85,8 @@ def _instead_of_number(value: Value) -> str:
         return "call it"
     if value == Const(None):
         return "what gives no value cannot be computed with; collectives write their outs=…"
+    if value == Const(...):
+        return "all of an array is [:]"
     if isinstance(value, Const) and type(value.py).__module__ == "numpy":
         return "make tiles with zeros(n), full(n, value) or iota(n), and pass arrays as arguments"
     if isinstance(value, Seq):
@@ -106,7 +108,7 @@ class Numbers(Translation):
             if not isinstance(value, int):
                 self.fail(f"{value!r} is no integer", f"write int({value!r})" if math.isfinite(value) else "")
             if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-                self.fail(f"{value} does not fit {dtype.name}", _instead_of_wrapping(value, bits))
+                self.fail(f"{Const(value)} does not fit {dtype.name}", _instead_of_wrapping(value, bits))
         text = self.literal(value, dtype)
         hint = text if dtype is BOOL else (f"c{text}" if value >= 0 else f"cm{-value}") if dtype is INDEX else ""
         name = self.emitter.constant(text, dtype.mlir, self.place, hint)
@@ -116,7 +118,14 @@ class Numbers(Translation):
         try:
             return literal(value, dtype)
         except OverflowError:
-            self.fail(f"{str(value)[:20]}…, an integer of {len(str(abs(value)))} digits, does not fit {dtype.name}")
+            self.fail(f"{Const(value)} does not fit {dtype.name}")
+
+    def whole(self, value: Const, to_int: Callable[[Any], int], name: str) -> Const:
+        """The integer that int or round makes of a constant."""
+        try:
+            return Const(to_int(value.py))
+        except (OverflowError, ValueError):
+            self.fail(f"{name}({value.py}) has no value: no integer stands for it")
 
     def number(self, value: Value, what: str = "this") -> Const | Number:
         """What can be computed with; an error for anything else."""

@@ -67,6 +67,10 @@ class Subscripts(ForLoops):
     def _view(self, base: Memory | Window, key: ast.expr) -> View:
         keys = list(key.elts) if isinstance(key, ast.Tuple) else [key]
         rank = len(base.shape)
+        if not keys:
+            self.fail(
+                f"no subscript for {base.describe()}", f"a part of it is {base.label}[i] or {base.label}[i:i + 64]", key
+            )
         if len(keys) > rank:
             self.fail(
                 f"{len(keys)} subscripts for {base.describe()}, which has {rank} dimension{'s' * (rank != 1)}", node=key

@@ -44,6 +44,8 @@ class Const(Value):
     def describe(self) -> str:
         if isinstance(self.py, str):
             return f"the string {self.py!r}"
+        if isinstance(self.py, int) and self.py.bit_length() > 256:
+            return f"an integer of {self.py.bit_length()} bits"
         if self.py is None or isinstance(self.py, bool | int | float):
             return repr(self.py)
         return f"a Python {type(self.py).__name__}"

@@ -46,9 +46,11 @@ class WhileLoops(Carrying):
                 "wait for a signal: wait_signal(s[i], ge=1), which loads and stores are ordered by",
                 node,
             )
+        endless = isinstance(node.test, ast.Constant) and not analysis.leaves_loop(node.body, ast.Break)
+        if endless and not analysis.returns(node.body):
+            self.fail("this loop never ends", "leave it with break or return, or give it a condition", node)
         self.general_loop(node, Rounds(lambda: self.test(node.test)))
-        if isinstance(node.test, ast.Constant) and not analysis.leaves_loop(node.body, ast.Break):
-            # `while True` without `break`: nothing follows it.
+        if endless:  # Nothing follows it.
             self.frame.variables[RETURN] = Const(True)
         return None
 

@@ -82,7 +82,7 @@ def _divmod(c: Compiler, x: Value, y: Value) -> Value:
 def _round(c: Compiler, x: Value) -> Value:
     x = c.load_view(x)
     if isinstance(x, Const) and x.is_number:
-        return Const(round(x.py))
+        return c.whole(x, round, "round")
     if isinstance(x, Scalar | Tile) and not x.dtype.is_float:
         return c.scalar(x, x.dtype if x.dtype.is_integer else I64)
     return c.scalar(c.unary_math("roundeven", x), I64)

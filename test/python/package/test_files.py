@@ -1,0 +1,55 @@
+"""Files that the package writes: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import commsir
+import pytest
+from commsir import _files
+
+TABLE = commsir.Table("k", 2, "cpu", [])
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    """What fails midway leaves the file as it was, and nothing beside it."""
+    file = tmp_path / "table.json"
+    assert TABLE.save(file) == file
+    before = file.read_bytes()
+    with pytest.raises(ZeroDivisionError), _files.written(file) as made:
+        made.write_text("half")
+        raise ZeroDivisionError
+    assert file.read_bytes() == before
+    assert os.listdir(tmp_path) == ["table.json"]
+
+
+def test_modes_and_links_stay(tmp_path: Path) -> None:
+    file, link = tmp_path / "table.json", tmp_path / "link.json"
+    file.write_text("old")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    TABLE.save(link)
+    assert link.is_symlink() and commsir.Table.load(file) == TABLE
+    assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_new_file_has_the_mode_of_any_other(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    TABLE.save(tmp_path / "table.json")
+    assert (tmp_path / "table.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a system without /dev/full")
+def test_a_full_disk() -> None:
+    """Devices are written to, not replaced."""
+    with pytest.raises(commsir.UsageError, match="cannot write '/dev/full': No space left on device"):
+        TABLE.save("/dev/full")
+    with (
+        pytest.raises(commsir.UsageError, match="cannot write '/dev/full': No space left on device"),
+        _files.written("/dev/full") as made,
+        zipfile.ZipFile(made, "w") as file,
+    ):
+        file.writestr("a", b"b")
+    assert Path("/dev/full").is_char_device()
