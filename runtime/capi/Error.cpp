@@ -79,14 +79,34 @@ static const char *kindName(commsir_status status) {
   return "unknown";
 }
 
+/// Adds what is said of the source, a line each, as compilers write it.
+static void describe(const llvm::json::Array *diagnostics, std::string &text) {
+  if (!diagnostics)
+    return;
+  llvm::raw_string_ostream os(text);
+  for (const llvm::json::Value &diagnostic : *diagnostics) {
+    const llvm::json::Object &said = *diagnostic.getAsObject();
+    os << "\n  ";
+    if (llvm::StringRef file = said.getString("file").value_or("");
+        !file.empty())
+      os << file << ":" << said.getInteger("line").value_or(0) << ":"
+         << said.getInteger("column").value_or(0) << ": ";
+    os << said.getString("severity").value_or("") << ": "
+       << said.getString("message").value_or("");
+    describe(said.getArray("notes"), text);
+  }
+}
+
 commsir_status capi::fail(commsir_status status, const llvm::Twine &message,
                           llvm::json::Object details) {
   LastError &error = last();
-  error.message = jsonText(message.str());
+  std::string summary = jsonText(message.str());
+  error.message = summary;
+  describe(details.getArray("diagnostics"), error.message);
   error.json.clear();
   error.fields = std::move(details);
   error.fields["kind"] = kindName(status);
-  error.fields["message"] = error.message;
+  error.fields["message"] = std::move(summary);
   return status;
 }
 

@@ -53,6 +53,7 @@ typedef enum {
 } commsir_status;
 
 COMMSIR_API const char *commsir_version(void);
+/* What happened; below it, a line each, what is wrong in the source. */
 COMMSIR_API const char *commsir_error_message(void);
 /* {"kind", "message", "diagnostics": [{"severity", "message", "file", "line",
  * "column", "notes": […]}], "waiting": [{"rank", "block", "op", "location",

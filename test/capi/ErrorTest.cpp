@@ -92,6 +92,23 @@ TEST(CapiError, RequestsThatAreNone) {
   commsir_free(result);
 }
 
+TEST(CapiError, MessagesNameThePlaceInTheSource) {
+  char *result = nullptr;
+  EXPECT_EQ(
+      commsir_compile(
+          R"({"file": "sum.mlir", "source": "comms.kernel @k() {\n  comms.wait %s\n}"})",
+          &result),
+      COMMSIR_COMPILE);
+  std::string message = commsir_error_message();
+  EXPECT_NE(message.find("\n  sum.mlir:2:"), std::string::npos) << message;
+  EXPECT_NE(message.find(": error: "), std::string::npos) << message;
+  // In JSON each has its own field.
+  auto fields = llvm::json::parse(commsir_error_json());
+  ASSERT_TRUE(bool(fields)) << llvm::toString(fields.takeError());
+  EXPECT_EQ(fields->getAsObject()->getString("message")->find("sum.mlir:2:"),
+            llvm::StringRef::npos);
+}
+
 /// `request` is refused, with `what` in the message.
 static void refuses(const std::string &request,
                     llvm::MutableArrayRef<commsir_host_array> arrays,

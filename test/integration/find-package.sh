@@ -1,19 +1,29 @@
 #!/usr/bin/env bash
 # Installs CommsIR into a fresh prefix, builds test/integration/outside against
-# it by find_package alone, runs it, and loads the installed plugin in mlir-opt.
+# it by find_package alone, and what docs/CApi.md shows, runs both, and loads the
+# installed plugin in mlir-opt.
 set -euo pipefail
-build=$1 work=$2 c_compiler=$3 compiler=$4 llvm=$5
+build=$1 work=$2 c_compiler=$3 compiler=$4 llvm=$5 python=$6
 here=$(cd "$(dirname "$0")" && pwd)
 
 rm -rf "$work"
 mkdir -p "$work"
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
-cmake -S "$here/outside" -B "$work/build" -G Ninja -DCMAKE_C_COMPILER="$c_compiler" -DCMAKE_CXX_COMPILER="$compiler" \
-  -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/configure.log"
-cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
+make_project() {
+  cmake -S "$1" -B "$2" -G Ninja -DCMAKE_C_COMPILER="$c_compiler" -DCMAKE_CXX_COMPILER="$compiler" \
+    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH="$work/prefix" >"$2.log"
+  cmake --build "$2" >>"$2.log" || { cat "$2.log"; exit 1; }
+}
+make_project "$here/outside" "$work/build"
 kernel="$here/outside/kernel.mlir"
 "$work/build/outside" "$kernel" | grep -q 'comms.recv'
-"$work/build/outside-c" | grep -q '"kernel":"a"'
+
+page="$here/../../docs/CApi.md" blocks="$here/../scripts/blocks.py"
+mkdir "$work/page"
+"$python" "$blocks" "$page" cmake 0 >"$work/page/CMakeLists.txt"
+"$python" "$blocks" "$page" c 0 >"$work/page/example.c"
+make_project "$work/page" "$work/out"
+"$work/out/example" | grep -qx '11 22 33 44'
 
 plugin=$(echo "$work"/prefix/lib*/CommsIRPlugin.so "$work"/prefix/lib/*/CommsIRPlugin.so | tr ' ' '\n' | grep -v '\*' | head -1)
 "$llvm/mlir-opt" --load-dialect-plugin="$plugin" --load-pass-plugin="$plugin" \

@@ -11,5 +11,5 @@ import re
 import sys
 
 page, language, index = sys.argv[1:]
-blocks = re.findall(rf"^```{language}[^\n]*\n(.*?)^```$", pathlib.Path(page).read_text(), re.S | re.M)
+blocks = re.findall(rf"^```{language}(?: [^\n]*)?\n(.*?)^```$", pathlib.Path(page).read_text(), re.S | re.M)
 sys.stdout.write(blocks[int(index)])
