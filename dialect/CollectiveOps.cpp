@@ -223,7 +223,7 @@ static bool isTileArithmetic(Operation &op) {
       !llvm::all_of(op.getOperandTypes(), isTileOrScalar) ||
       !llvm::all_of(op.getResultTypes(), isTileOrScalar))
     return false;
-  if (isa<RowReduceOp, SplatOp, BroadcastRowOp, IotaOp>(op) ||
+  if (isa<RowReduceOp, SplatOp, BroadcastRowOp, IotaOp, MathOp>(op) ||
       op.hasTrait<OpTrait::ConstantLike>())
     return true;
   if (auto extract = dyn_cast<tensor::ExtractOp>(op))

@@ -28,6 +28,18 @@ def Comms_ReductionKind : Comms_Enum<"ReductionKind", "how values are combined",
   I32EnumAttrCase<"Or", 6, "or">, I32EnumAttrCase<"Xor", 7, "xor">]>;
 def Comms_ReductionKindAttr : Comms_EnumAttr<Comms_ReductionKind, "reduction">;
 
+def Comms_MathFunction : Comms_Enum<"MathFunction", "a function that has no one right result", [
+  I32EnumAttrCase<"Acos", 0, "acos">, I32EnumAttrCase<"Acosh", 1, "acosh">, I32EnumAttrCase<"Asin", 2, "asin">,
+  I32EnumAttrCase<"Asinh", 3, "asinh">, I32EnumAttrCase<"Atan", 4, "atan">, I32EnumAttrCase<"Atan2", 5, "atan2">,
+  I32EnumAttrCase<"Atanh", 6, "atanh">, I32EnumAttrCase<"Cbrt", 7, "cbrt">, I32EnumAttrCase<"Cos", 8, "cos">,
+  I32EnumAttrCase<"Cosh", 9, "cosh">, I32EnumAttrCase<"Erf", 10, "erf">, I32EnumAttrCase<"Erfc", 11, "erfc">,
+  I32EnumAttrCase<"Exp", 12, "exp">, I32EnumAttrCase<"Exp2", 13, "exp2">, I32EnumAttrCase<"Expm1", 14, "expm1">,
+  I32EnumAttrCase<"Log", 15, "log">, I32EnumAttrCase<"Log1p", 16, "log1p">, I32EnumAttrCase<"Log2", 17, "log2">,
+  I32EnumAttrCase<"Powf", 18, "powf">, I32EnumAttrCase<"Round", 19, "round">, I32EnumAttrCase<"Rsqrt", 20, "rsqrt">,
+  I32EnumAttrCase<"Sin", 21, "sin">, I32EnumAttrCase<"Sinh", 22, "sinh">, I32EnumAttrCase<"Tan", 23, "tan">,
+  I32EnumAttrCase<"Tanh", 24, "tanh">]>;
+def Comms_MathFunctionAttr : Comms_EnumAttr<Comms_MathFunction, "math_function">;
+
 def Comms_TeamKind : Comms_Enum<"TeamKind", "a team that exists without a split", [
   I32EnumAttrCase<"World", 0, "world">, I32EnumAttrCase<"Lsa", 1, "lsa">,
   I32EnumAttrCase<"Rail", 2, "rail">]>;

@@ -240,6 +240,14 @@ def Comms_RowReduceOp : Comms_Op<"row_reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Comms_MathOp : Comms_Op<"math", !listconcat([Pure, SameOperandsAndResultType], ElementwiseMappable.traits)> {
+  let summary = "A function of `math` that no optimiser computes.";
+  let arguments = (ins Comms_MathFunctionAttr:$function, Variadic<FloatLike>:$values);
+  let results = (outs FloatLike:$result);
+  let assemblyFormat = "`` $function `(` $values `)` attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def Comms_SplatOp : Comms_Op<"splat", [Pure]> {
   let summary = "A tile whose elements all equal a scalar.";
   let arguments = (ins AnyTypeOf<[AnyFloat, AnySignlessInteger]>:$value);

@@ -115,6 +115,17 @@ OpFoldResult BroadcastRowOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
+LogicalResult MathOp::verify() {
+  MathFunction function = getFunction();
+  bool isOfTwo =
+      function == MathFunction::Atan2 || function == MathFunction::Powf;
+  if (getValues().size() == (isOfTwo ? 2 : 1))
+    return success();
+  return emitOpError() << "C1: " << stringifyMathFunction(function) << " takes "
+                       << (isOfTwo ? "two values" : "one value") << ", not "
+                       << getValues().size();
+}
+
 LogicalResult IotaOp::verify() {
   Type element = getElementTypeOrSelf(getResult().getType());
   bool counts = (isa<IntegerType>(element) && isStorable(element)) ||

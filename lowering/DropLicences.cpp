@@ -7,11 +7,15 @@
 //
 // First in the pipelines, before MLIR's canonicaliser, which takes a rounding
 // and its undoing for nothing where flags permit it, and an index that is cast
-// to few bits and back for the index.
+// to few bits and back for the index; and which computes functions of constants
+// by the host's libm, and narrow floats of constants in their own type, where
+// f8E4M3FN has NaN for what saturates.
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Comms.h"
 #include "lowering/Licences.h"
+#include "lowering/NarrowFloats.h"
 #include "lowering/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -67,14 +71,45 @@ static void splitNarrowCast(CastOp cast) {
   cast.erase();
 }
 
+/// A function that libm and MLIR's expansion compute to different bits.
+static void hideFromFolders(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  std::optional<MathFunction> function;
+  if (name.consume_front("math."))
+    function = symbolizeMathFunction(name);
+  if (!function)
+    return;
+  OpBuilder builder(op);
+  auto hidden =
+      comms::MathOp::create(builder, op->getLoc(), op->getResult(0).getType(),
+                            *function, op->getOperands());
+  op->replaceAllUsesWith(hidden);
+  op->erase();
+}
+
+/// Whether a folder computes `op` in a narrow type, and by way of f32 it would
+/// be something else.
+static bool differsInF32(Operation *op) {
+  if (op->getNumResults() == 0)
+    return false;
+  Type element = getElementTypeOrSelf(op->getResult(0).getType());
+  if (isa<arith::SIToFPOp, arith::UIToFPOp>(op))
+    return isNarrowFloat(element);
+  return isa<Float8E4M3FNType>(element) &&
+         isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp>(op);
+}
+
 namespace {
 struct DropLicencesPass : comms::impl::DropLicencesBase<DropLicencesPass> {
   void runOnOperation() override {
     getOperation().getBody().walk([](Operation *op) {
       dropLicences(op);
+      if (differsInF32(op))
+        return widenNarrow(op);
       llvm::TypeSwitch<Operation *>(op)
           .Case<arith::IndexCastOp, arith::IndexCastUIOp>(
-              [](auto cast) { splitNarrowCast(cast); });
+              [](auto cast) { splitNarrowCast(cast); })
+          .Default([](Operation *other) { hideFromFolders(other); });
     });
   }
 };

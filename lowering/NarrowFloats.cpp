@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/bit.h"
 
 #include <cmath>
@@ -33,6 +34,31 @@ Type comms::withElement(Type type, Type elementType) {
   if (auto shaped = dyn_cast<ShapedType>(type))
     return shaped.clone(elementType);
   return elementType;
+}
+
+void comms::widenNarrow(Operation *op) {
+  if (isa<arith::ExtFOp, arith::TruncFOp, arith::BitcastOp, arith::SelectOp,
+          arith::ConstantOp>(op))
+    return;
+  auto isNarrow = [](Value value) {
+    return isNarrowFloat(getElementTypeOrSelf(value.getType()));
+  };
+  OpBuilder builder(op);
+  Type f32 = builder.getF32Type();
+  for (OpOperand &operand : op->getOpOperands())
+    if (isNarrow(operand.get()))
+      operand.set(arith::ExtFOp::create(
+          builder, op->getLoc(), withElement(operand.get().getType(), f32),
+          operand.get()));
+  builder.setInsertionPointAfter(op);
+  for (Value result : op->getResults()) {
+    if (!isNarrow(result))
+      continue;
+    Type type = result.getType();
+    result.setType(withElement(type, f32));
+    auto narrow = arith::TruncFOp::create(builder, op->getLoc(), type, result);
+    result.replaceAllUsesExcept(narrow, narrow);
+  }
 }
 
 namespace {

@@ -31,6 +31,10 @@ bool isSupportedFloat(Type elementType);
 /// `type`, a scalar or vector, with other elements.
 Type withElement(Type type, Type elementType);
 
+/// Has an operation of arith or math on narrow floats computed in f32, and
+/// rounded once.
+void widenNarrow(Operation *op);
+
 /// Emits f32 `value` as bf16: nearest even; NaN becomes 0x7FC0.
 Value emitTruncToBF16(OpBuilder &builder, Location loc, Value value);
 /// Emits bf16 `value` as f32: exact.

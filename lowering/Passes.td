@@ -439,7 +439,11 @@ def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
     division leaves nothing, but for numbers of type `index`: kernels mean what
     their ops mean, whoever optimises them. A cast of `index` to fewer than 64
     bits becomes one to `i64` and `arith.trunci`, as MLIR's canonicaliser takes an
-    `index` that is cast to any integer and back for the `index` itself.
+    `index` that is cast to any integer and back for the `index` itself. Functions
+    of `math` that are expanded later become `comms.math`, as folders compute those
+    of constants by the host's libm. Integers become narrow floats by way of `f32`,
+    and f8E4M3FN is added, multiplied and divided in `f32`, which folders would do
+    in the type itself: beyond its greatest number they have a NaN.
 
     Before:
     ```mlir
@@ -473,7 +477,7 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
     fixes to the bit, so that no target, libm or optimiser decides one:
 
     - functions of `math` become MLIR's own expansions and polynomials
-      (`rsqrt` is 1 / sqrt); those that have none are refused, with a list of
+      (`rsqrt` is 1 / sqrt), as does `comms.math`; those that have none are refused, with a list of
       those that do; f64 has exact functions only;
     - `sqrt` keeps its operand's NaN from deciding which one it gives; for the GPU
       `chip`, f32's `sqrt` and 1 / sqrt become the GPU's approximations and steps

@@ -223,39 +223,18 @@ static void expandClass(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Narrow floats are computed in f32
-//===----------------------------------------------------------------------===//
-
-static bool isNarrow(Value value) {
-  return isNarrowFloat(getElementTypeOrSelf(value.getType()));
-}
-
-/// Each operation on narrow floats rounds once, from f32.
-static void widen(Operation *op) {
-  if (!isArithmetic(op) || isa<arith::ExtFOp, arith::TruncFOp, arith::BitcastOp,
-                               arith::SelectOp, arith::ConstantOp>(op))
-    return;
-  OpBuilder builder(op);
-  Type f32 = builder.getF32Type();
-  for (OpOperand &operand : op->getOpOperands())
-    if (isNarrow(operand.get()))
-      operand.set(arith::ExtFOp::create(
-          builder, op->getLoc(), withElement(operand.get().getType(), f32),
-          operand.get()));
-  builder.setInsertionPointAfter(op);
-  for (Value result : op->getResults()) {
-    if (!isNarrow(result))
-      continue;
-    Type type = result.getType();
-    result.setType(withElement(type, f32));
-    auto narrow = arith::TruncFOp::create(builder, op->getLoc(), type, result);
-    result.replaceAllUsesExcept(narrow, narrow);
-  }
-}
-
-//===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
+
+/// What comms-drop-licences has kept from folders, which ask the host's libm.
+static void unhideFromFolders(MathOp op) {
+  OpBuilder builder(op);
+  OperationState state(
+      op.getLoc(), ("math." + stringifyMathFunction(op.getFunction())).str(),
+      op.getValues(), op->getResultTypes());
+  op.replaceAllUsesWith(builder.create(state)->getResult(0));
+  op.erase();
+}
 
 /// Patterns only: folders of the math dialect ask the host's libm.
 static LogicalResult expandFunctions(KernelOp kernel) {
@@ -290,7 +269,7 @@ static Value emitExtBF16(OpBuilder &builder, Location loc, Value value,
 static Value emitTruncF(OpBuilder &builder, Location loc, Value value,
                         Type type, unsigned gpu) {
   Type to = getElementTypeOrSelf(type);
-  if (isNarrow(value))
+  if (isNarrowFloat(getElementTypeOrSelf(value.getType())))
     value = getElementTypeOrSelf(value.getType()).isBF16()
                 ? emitExtBF16(builder, loc, value, gpu)
                 : arith::ExtFOp::create(builder, loc,
@@ -602,6 +581,7 @@ struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
 
   void runOnOperation() override {
     KernelOp kernel = getOperation();
+    kernel.walk(unhideFromFolders);
     for (Operation *op : collect(kernel))
       if (failed(checkOp(op)))
         return signalPassFailure();
@@ -615,7 +595,8 @@ struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
     // After all of the above: a comparison that has been widened would not be
     // recognised, and one that is made here must be widened too.
     for (Operation *op : collect(kernel))
-      widen(op);
+      if (isArithmetic(op))
+        widenNarrow(op);
     if (failed(expandFunctions(kernel))) {
       kernel.emitError(
           "comms-pin-arithmetic: the expansion of math functions did not end");

@@ -8,6 +8,7 @@ sums of rows are not computed again; other targets have to have the CPU's bits, 
 """
 
 import argparse
+import functools
 import pathlib
 import random
 import subprocess
@@ -270,6 +271,7 @@ class Program:
         self.slots: dict[tuple[str, bool], int] = {}
         self.values: list[Value] = []
         self.steps: list[Step] = []
+        self.constants: dict[str, Array] = {}
         for kind in self.kinds:
             for _ in range(2):
                 self.load(kind, is_tile=True)
@@ -289,7 +291,21 @@ class Program:
         self.lines.append(f"{name} = arith.constant {value} : index")
         return name
 
+    def literal(self, kind: str, is_tile: bool) -> Value:
+        """A constant, which folders may compute with."""
+        value = Value(self.name(), kind, is_tile, -1)
+        number = literals(kind)[self.lots.randrange(len(literals(kind)))]
+        bits = unsigned(np.array([number]))[0]
+        text = f"0x{bits:0{width(kind) // 4}X}" if kind in FLOATS else f"{number}"
+        text = f"dense<{text}>" if is_tile else text
+        self.lines.append(f"{value.name} = arith.constant {text} : {self.shaped(kind, is_tile)}")
+        self.constants[value.name] = np.array([number])
+        self.values.append(value)
+        return value
+
     def load(self, kind: str, is_tile: bool) -> Value:
+        if self.lots.random() < 0.3:
+            return self.literal(kind, is_tile)
         at = self.lots.randint(0, 63)
         where, name, memory = self.constant(at), self.name(), f"memref<{64 + self.length}x{kind}>"
         if is_tile:
@@ -417,7 +433,8 @@ class Program:
             types = f"{kind} -> {tile}"
             self.add("comms.splat ", [self.pick(kind, False)], kind, True, lambda x: np.repeat(x, self.length), types)
         elif self.length > 1:
-            how = self.lots.choice(["sum", "prod", "min", "max", "avg"] + ["and", "or", "xor"] * (kind in INTEGERS))
+            averages = ["avg"] * (kind in FLOATS or self.length < 1 << width(kind) - 1)
+            how = self.lots.choice(["sum", "prod", "min", "max", *averages] + ["and", "or", "xor"] * (kind in INTEGERS))
             row, operand = self.name(), self.pick(kind, True)
             self.lines.append(f"{row} = comms.row_reduce {how} {operand.name} : {tile} -> tensor<1x{kind}>")
             self.add(
@@ -454,11 +471,17 @@ class Program:
         """What is wrong."""
 
         def given(value: Value) -> Array:
+            if value.name in self.constants:
+                return np.repeat(self.constants[value.name], self.length if value.is_tile else 1)
             if value.slot < 0:
                 return inputs[f"x{value.type}"][value.at :][: self.length if value.is_tile else 1]
             length = self.length if value.is_tile else 1
             return outputs[f"{'y' if value.is_tile else 'z'}{value.type}"][value.slot * length :][:length]
 
+        return self.compare(given)
+
+    def compare(self, given: Callable[[Value], Array]) -> str:
+        """What is wrong, where values are what is `given`."""
         for step in self.steps:
             if not step.compute:
                 continue
@@ -480,6 +503,17 @@ class Program:
                 kind = step.result.type
                 return f"{step.result.name} = {step.op} of {said}, element {at}: {got[at]}, not {wanted[at]} ({kind})"
         return ""
+
+
+@functools.cache
+def literals(kind: str) -> Array:
+    """Numbers that are written into programs."""
+    if kind in INTEGERS:
+        limits = np.iinfo(TYPES[kind])
+        return np.array([0, 1, -1, 2, 3, 7, width(kind), limits.min, limits.max], TYPES[kind])
+    most = float(ml_dtypes.finfo(TYPES[kind]).max)  # type: ignore[no-untyped-call]
+    numbers = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, -2.0, 0.0703125, most, -most, np.inf, -np.inf, np.nan]
+    return np.array(numbers).astype(TYPES[kind])
 
 
 def make(kind: str, count: int, lots: np.random.Generator) -> Array:

@@ -1,8 +1,8 @@
 // Cases and arguments of scf.index_switch have 64 bits: 2^32 + 1 is not 1.
-// RUN: %python -c "import numpy, sys; numpy.save(sys.argv[1], numpy.array([1, 2**32 + 1, -1, 2**32 - 1, -2**31, 7]))" %t-x.npy
-// RUN: comms-run %s --kernel=few --ranks=1 --input x=%t-x.npy --output y=%t-few.npy --quiet
-// RUN: comms-run %s --kernel=far --ranks=1 --input x=%t-x.npy --output y=%t-far.npy --quiet
-// RUN: %python -c "import numpy, sys; few, far = (numpy.load(f).tolist() for f in sys.argv[1:]); assert few == [10, 99, 20, 99, 30, 99], few; assert far == [10, 20, 99, 30, 99, 99], far" %t-few.npy %t-far.npy
+// RUN: rm -rf %t && %python %S/arrays.py %t --ranks 1 'x = np.array([1, 2**32 + 1, -1, 2**32 - 1, -2**31, 7])' \
+// RUN:   'few = np.array([10, 99, 20, 99, 30, 99])' 'far = np.array([10, 20, 99, 30, 99, 99])'
+// RUN: comms-run %s --kernel=few --ranks=1 --input x=%t/x-%r.npy --expect y=%t/few-%r.npy --quiet
+// RUN: comms-run %s --kernel=far --ranks=1 --input x=%t/x-%r.npy --expect y=%t/far-%r.npy --quiet
 
 comms.kernel @few(%x: memref<6xi64>, %y: memref<6xi32>) {
   %c0 = arith.constant 0 : index

@@ -4,6 +4,7 @@ import pathlib
 import random
 import re
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 from cases import ROOT, Cases
@@ -24,6 +25,8 @@ def add_drawn(cases: Cases) -> None:
     for number in range(QUICK * (10 if cases.full else 1)):
         if not lacks_types():
             add_arithmetic(cases, number)
+            for ranks in [1, *(n for n in cases.ranks if 1 < n <= 4)]:
+                add_region(cases, number, ranks)
         for ranks in [0, 1, *(n for n in cases.ranks if 1 < n <= 4)]:
             lots = random.Random(1_000 * number + ranks)
             if ranks:
@@ -52,8 +55,37 @@ def add_arithmetic(cases: Cases, number: int) -> None:
     add(cases, f"arithmetic {number}", program.text(), 1, inputs, outputs, lots)
 
 
+def add_region(cases: Cases, number: int, ranks: int) -> None:
+    """The same in a region of a collective, in a way that any collective takes."""
+    import regions
+
+    lots = random.Random(1_000 * number + ranks)
+    program = regions.Program(lots, ranks)
+    folder = pathlib.Path(cases.folder) / f"region{number}-{ranks}"
+    folder.mkdir()
+    inputs = []
+    for name, arrays in program.inputs(np.random.default_rng(number)).items():
+        for rank, array in enumerate(arrays):
+            np.save(folder / f"{name}-{rank}.npy", array)
+        inputs.append(f"{name}={folder}/{name}-%r.npy")
+    outputs = [name for name in program.shapes() if name[0] == "y"]
+    # A ring of floats has an order of its own, and no other way of one.
+    algorithms = ["one_shot", *["two_shot"] * (program.collective in ("all_reduce", "broadcast"))]
+    way = [] if program.collective not in regions.ALGORITHMS else ["--algorithm", lots.choice(algorithms)]
+    way += ["--protocol", lots.choice(["pull", "push", "ll"]), "--blocks", str(lots.choice([1, 2, 5]))]
+    said = f"region {number} {program.collective} {' '.join(way[1::2])}"
+    add(cases, said, program.text(), ranks, inputs, outputs, lots, way)
+
+
 def add(
-    cases: Cases, name: str, text: str, ranks: int, inputs: list[str], outputs: list[str], lots: random.Random
+    cases: Cases,
+    name: str,
+    text: str,
+    ranks: int,
+    inputs: list[str],
+    outputs: list[str],
+    lots: random.Random,
+    way: Sequence[str] = (),
 ) -> None:
     threads = lots.choice([32, 32, 64, 128])
     cases.add(
@@ -63,6 +95,6 @@ def add(
         ranks=ranks,
         inputs=inputs,
         outputs=outputs,
-        common=["--launches", "2"],
+        common=["--launches", "2", *way],
         cuda=["--threads", str(threads)],
     )

@@ -27,6 +27,10 @@ comms.kernel @tiles(%m: memref<8x64xbf16>, %d: memref<?xf32>, %s: !comms.signal<
   %q = comms.row_reduce max %p : tensor<?xf32> -> tensor<1xf32>
   // CHECK: comms.splat %f : f32 -> vector<4xf32>
   %t = comms.splat %f : f32 -> vector<4xf32>
+  // CHECK: comms.math exp(%{{.*}}) : tensor<8xf32>
+  %e1 = comms.math exp(%c) : tensor<8xf32>
+  // CHECK: comms.math atan2(%f, %f) : f32
+  %e2 = comms.math atan2(%f, %f) : f32
   // CHECK: %[[N:.*]] = comms.iota : tensor<64xi32>
   %n = comms.iota : tensor<64xi32>
   // CHECK: comms.row_reduce xor %[[N]] : tensor<64xi32> -> tensor<1xi32>
