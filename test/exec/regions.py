@@ -181,6 +181,12 @@ class Program:
         protocols = PROTOCOLS if self.reduces else PROTOCOLS[:4]
         return [(a, p) for a in ALGORITHMS.get(self.collective, [""]) for p in protocols]
 
+    def safe_ways(self) -> list[tuple[str, str]]:
+        """Those that any types and lengths take, and whose bits are the same on all targets, unlike a ring's sums."""
+        algorithms = ["one_shot"] * (self.collective in ALGORITHMS)
+        algorithms += ["two_shot"] * (self.collective in ("all_reduce", "broadcast"))
+        return [(algorithm, protocol) for algorithm in algorithms or [""] for protocol in ("pull", "push", "ll")]
+
     def groups(self, algorithm: str, protocol: str) -> str:
         """Ways of one name have the same bits."""
         if not self.reduces:

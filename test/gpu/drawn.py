@@ -69,10 +69,9 @@ def add_region(cases: Cases, number: int, ranks: int) -> None:
             np.save(folder / f"{name}-{rank}.npy", array)
         inputs.append(f"{name}={folder}/{name}-%r.npy")
     outputs = [name for name in program.shapes() if name[0] == "y"]
-    # A ring of floats has an order of its own, and no other way of one.
-    algorithms = ["one_shot", *["two_shot"] * (program.collective in ("all_reduce", "broadcast"))]
-    way = [] if program.collective not in regions.ALGORITHMS else ["--algorithm", lots.choice(algorithms)]
-    way += ["--protocol", lots.choice(["pull", "push", "ll"]), "--blocks", str(lots.choice([1, 2, 5]))]
+    algorithm, protocol = lots.choice(program.safe_ways())
+    way = ["--algorithm", algorithm] * bool(algorithm)
+    way += ["--protocol", protocol, "--blocks", str(lots.choice([1, 2, 5]))]
     said = f"region {number} {program.collective} {' '.join(way[1::2])}"
     add(cases, said, program.text(), ranks, inputs, outputs, lots, way)
 

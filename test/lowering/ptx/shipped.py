@@ -28,6 +28,9 @@ CHIPS = ["sm_80", "sm_90", "sm_100"]
 ARITHMETIC = ["f16", "f32", "f8E4M3FN", "f8E5M2", "i32", "i8"]
 # What only moves is of eight or of thirty-two bits, or of sixty-four.
 MOVED = ["i8", "f32", "i64"]
+# Functions that are expanded into polynomials, of which some have fused products and sums of their own; of sums and
+# products that the kernel has beside them nothing is told then.
+POLYNOMIALS = re.compile(r"\bmath\.(?!absf|ceil|floor|is|rsqrt|sqrt)")
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20}
 
 
@@ -51,7 +54,7 @@ class Assembler:
             sys.exit(f"{where}: comms-translate failed\n{made.stderr[:2000]}")
         # Kernels alone: what is linked in of NCCL's library follows its own rules.
         rules = "\n".join(re.findall(r"^\.visible \.entry.*?^}", made.stdout, re.DOTALL | re.MULTILINE))
-        check_rules(rules, where)
+        check_rules(rules, where, allow_fma=bool(POLYNOMIALS.search(text)))
         pathlib.Path(self.ptx).write_text(made.stdout)
         command = [self.ptxas, f"-arch={self.chip}", *self.options, self.ptx, "-o", os.devnull]
         assembled = subprocess.run(command, capture_output=True, text=True, check=False)
