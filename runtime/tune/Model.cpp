@@ -100,8 +100,9 @@ static constexpr ProtocolRow kProtocols[] = {
 static constexpr ProtocolRow kUnknown = {"", 1.5, 0};
 
 /// Devices, by their whole names, whose NVLink was seen to write lines of 128
-/// bytes whole. (An H200 NVL may reach peers by PCIe.)
-static constexpr llvm::StringLiteral kWritesLines[] = {"NVIDIA H200"};
+/// bytes whole. (An H200 NVL or an H100 PCIe may reach peers by PCIe.)
+static constexpr llvm::StringLiteral kWritesLines[] = {"NVIDIA H200",
+                                                       "NVIDIA H100 80GB HBM3"};
 
 static const ProtocolRow &getRow(llvm::StringRef protocol) {
   for (const ProtocolRow &row : kProtocols)

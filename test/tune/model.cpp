@@ -175,7 +175,9 @@ TEST(Chips, ThoseWithoutClustersGetNone) {
 }
 
 TEST(Chips, LinesAreForDevicesThatWereSeenToWriteThemWhole) {
-  for (const char *device : {"NVIDIA H200", "NVIDIA H200 NVL", "NVIDIA A100"}) {
+  for (llvm::StringRef device :
+       {"NVIDIA H200", "NVIDIA H100 80GB HBM3", "NVIDIA H200 NVL",
+        "NVIDIA H100 PCIe", "NVIDIA A100"}) {
     Question question;
     question.op = "all_gather";
     question.elementType = "bf16";
@@ -187,7 +189,9 @@ TEST(Chips, LinesAreForDevicesThatWereSeenToWriteThemWhole) {
     bool offered =
         llvm::is_contained(llvm::make_second_range(listPairs(question, false)),
                            std::string("ll128"));
-    EXPECT_EQ(offered, llvm::StringRef(device) == "NVIDIA H200") << device;
+    bool writesLines =
+        device == "NVIDIA H200" || device == "NVIDIA H100 80GB HBM3";
+    EXPECT_EQ(offered, writesLines) << device.str();
   }
 }
 

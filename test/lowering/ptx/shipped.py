@@ -12,6 +12,7 @@ shipped.py PTXAS CHIP DEVICE_LIBRARY [OPTIONS]
 The protocols and algorithms are those that every.py finds.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -106,12 +107,14 @@ def types(assembler: Assembler) -> str:
     return f"{count} kernels of {len({name.rsplit('__', 1)[1] for name in usable})} types"
 
 
-def explain(ranks: int, what: str) -> list[tuple[str, ...]]:
-    """(operation, bytes, unit, rows, columns, algorithm, protocol, shape) of each choice."""
+def explain(table: pathlib.Path, ranks: int, what: str) -> list[tuple[str, ...]]:
+    """(operation, bytes, unit, rows, columns, algorithm, protocol, shape) of each choice by that table."""
     command = ["comms-bench", "--explain", "--chip", "sm_90", "--ranks", str(ranks), *what.split()]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    environment = {**os.environ, "COMMSIR_TABLES": str(table)}
+    told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     found = re.findall(
-        r"^(\w+) of ([\d.]+) (B|KiB|MiB) bf16(?: \((\d+) x (\d+)\))?, .*?: (\w+)/(\w+) (.*?), by the table",
+        r"^(\w+) of ([\d.]+) (B|KiB|MiB) bf16(?: \((\d+) x (\d+)\))?, .*?: (\w+)/(\w+) (.*?)"
+        rf", by the table {table.stem} ",
         told,
         re.MULTILINE,
     )
@@ -138,10 +141,11 @@ def chosen_text(name: str, row: tuple[str, ...], ranks: int) -> str:
 
 def tables(assembler: Assembler) -> str:
     differing: dict[tuple[str, ...], tuple[str, int, tuple[str, ...]]] = {}
-    for ranks in (2, 4, 8):
-        rows = explain(ranks, "--op all --sizes 1K..256M*2")
+    for table in sorted((TEST.parent / "runtime/tune/tables").glob("*.json")):
+        ranks = json.loads(table.read_text())["ranks"]
+        rows = explain(table, ranks, "--op all --sizes 1K..256M*2")
         rows += explain(
-            ranks, "--op all_reduce_rmsnorm --rows 1,2,8,16,32,64,128,256,512 --hidden 4096,5120,6144,7168,8192"
+            table, ranks, "--op all_reduce_rmsnorm --rows 1,2,8,16,32,64,128,256,512 --hidden 4096,5120,6144,7168,8192"
         )
         for row in rows:
             operation, _, _, row_count, columns, algorithm, protocol, shape = row
