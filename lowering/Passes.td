@@ -362,7 +362,9 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
     thread would store its part late.
     Each warp gives one value of a row to the `#comms.space<shared>` memory of
     every CTA (by shuffles, and stores through `mapa`); after one barrier all
-    threads combine these; in loops two halves of the memory alternate. Where
+    threads combine these; in loops two halves of the memory alternate. Integers,
+    and floats of which the greatest or the least is sought, travel as i32 in
+    their order, which a warp combines at once (`gpu.subgroup_reduce`). Where
     a row is reduced once in a kernel, CTAs of a cluster need no barrier, which
     would fence all memory: an mbarrier of each counts the bytes that come
     (`count-arrivals=false` has the barrier there too). A

@@ -21,10 +21,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/nvvm/KernelLowering.h"
+#include "lowering/nvvm/MovableOps.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -35,54 +35,10 @@ static bool isPoll(Operation *op) {
   return isa<PacketLoadOp, PoisonLoadOp>(op);
 }
 
-/// Clears slots that nobody waits for in this launch.
-static bool isStaleFill(Operation *op) {
-  return isa<PoisonFillOp>(op) && op->hasAttr("comms.stale");
-}
-
-static bool isQuiet(Operation *op) {
-  return op->getNumRegions() == 0 &&
-         (isMemoryEffectFree(op) || isa<NVVM::ConvertF32x2ToF8x2Op>(op));
-}
-
-/// The argument, allocation or window that a memref is a part of; null: not
-/// known, or a peer's.
-static Value getRoot(Value memref) {
-  for (int depth = 0; depth < 64; ++depth) {
-    Operation *op = memref.getDefiningOp();
-    if (!op)
-      return memref;
-    if (isa<memref::ReinterpretCastOp, memref::SubViewOp, memref::CastOp,
-            memref::CollapseShapeOp, memref::ExpandShapeOp, LocalOp>(op))
-      memref = op->getOperand(0);
-    else
-      return isa<ScratchOp, memref::AllocaOp>(op) ? memref : Value();
-  }
-  return {};
-}
-
 static Value getPolled(Operation *poll) {
   if (auto packet = dyn_cast<PacketLoadOp>(poll))
     return packet.getMemref();
   return cast<PoisonLoadOp>(poll).getMemref();
-}
-
-/// Memory that a plain store writes; null: not a plain store.
-static Value getStored(Operation *op) {
-  if (auto store = dyn_cast<vector::StoreOp>(op))
-    return store.getBase();
-  if (auto store = dyn_cast<vector::MaskedStoreOp>(op))
-    return store.getBase();
-  if (auto store = dyn_cast<memref::StoreOp>(op))
-    return store.getMemRef();
-  if (auto store = dyn_cast<TileStoreOp>(op))
-    return store.getMemref();
-  return {};
-}
-
-static bool isPlainLoad(Operation *op) {
-  return isa<vector::LoadOp, vector::MaskedLoadOp, memref::LoadOp, TileLoadOp>(
-      op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -169,30 +125,6 @@ static bool cross(KernelOp kernel, Operation *op, Front &front) {
   if (crosses && waits && !front.wait)
     front.wait = op;
   return crosses;
-}
-
-/// Adds the ops from `first` on that `op` needs, in their order; false: one of
-/// them cannot be moved.
-static bool collectNeeded(Operation *op, Operation *first,
-                          SmallVectorImpl<Operation *> &order) {
-  llvm::SetVector<Operation *> needed;
-  SmallVector<Operation *> work{op};
-  while (!work.empty()) {
-    for (Value operand : work.pop_back_val()->getOperands()) {
-      Operation *definition = operand.getDefiningOp();
-      if (!definition || definition->getBlock() != op->getBlock() ||
-          definition->isBeforeInBlock(first))
-        continue;
-      if (!isQuiet(definition))
-        return false;
-      if (needed.insert(definition))
-        work.push_back(definition);
-    }
-  }
-  llvm::append_range(order, needed);
-  llvm::sort(order,
-             [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
-  return true;
 }
 
 static void hoistLoad(Front &front, Operation *load, BlockArgument argument) {

@@ -490,6 +490,7 @@ LogicalResult KernelLowering::run() {
   if (failed(checkShape()))
     return failure();
   hoistPolls(kernel);
+  hoistStores(kernel);
   Operation *entrance = findEntrance(kernel.getBody().front());
   if (failed(layOutParameters()) || failed(makeFunction()) ||
       failed(lowerBody(entrance)) || failed(makeShared()))

@@ -23,6 +23,7 @@
 #include "lowering/target/KernelBase.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -89,6 +90,9 @@ void sinkFills(KernelOp kernel);
 /// sinkFills, and moves plain loads up and polls of one block of IR together,
 /// so that they are in flight together.
 void hoistPolls(KernelOp kernel);
+
+/// Moves stores in front of waits for other CTAs' parts of a row.
+void hoistStores(KernelOp kernel);
 
 /// Largest power of two, at most 2^20, that certainly divides an index.
 int64_t getDivisor(Value index);
@@ -171,6 +175,9 @@ private:
   void record(PollKind kind, Value site, Value seen, Value wanted,
               ImplicitLocOpBuilder &b);
   LogicalResult lowerGpuOp(Operation *op, ImplicitLocOpBuilder &b);
+  LogicalResult lowerSubgroupReduce(gpu::SubgroupReduceOp op,
+                                    ImplicitLocOpBuilder &b);
+  Value getLanes(ImplicitLocOpBuilder &b);
 
   // Synchronisation: SyncLowering.cpp.
   LogicalResult lowerSignal(Operation *op, Value signal, Value index,

@@ -60,6 +60,12 @@ Value nvvm::emitOne(ImplicitLocOpBuilder &b, Ptx instruction,
   return emit(b, instruction, operands, result).front();
 }
 
+bool nvvm::is(Operation *op, Ptx instruction) {
+  auto text = dyn_cast<LLVM::InlineAsmOp>(op);
+  return text &&
+         text.getAsmString() == kTable[static_cast<size_t>(instruction)].text;
+}
+
 void nvvm::emitFence(ImplicitLocOpBuilder &b, MemoryScope scope, Proxy proxy) {
   switch (proxy) {
   case Proxy::Async:

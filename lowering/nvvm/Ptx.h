@@ -35,6 +35,9 @@ SmallVector<Value> emit(ImplicitLocOpBuilder &b, Ptx instruction,
 Value emitOne(ImplicitLocOpBuilder &b, Ptx instruction, ValueRange operands,
               Type result);
 
+/// Whether `op` is that instruction.
+bool is(Operation *op, Ptx instruction);
+
 /// `fence.<acq_rel>.<scope>` or `fence.proxy.*`.
 void emitFence(ImplicitLocOpBuilder &b, MemoryScope scope,
                Proxy proxy = Proxy::Generic);

@@ -85,6 +85,48 @@ FailureOr<Value> KernelLowering::broadcast(Value fromLeader,
                                     /*isVolatile=*/true));
 }
 
+/// The mask of the lanes that exist.
+Value KernelLowering::getLanes(ImplicitLocOpBuilder &b) {
+  return constI32(
+      target.threads >= 32 ? -1 : (int64_t(1) << target.threads) - 1, b);
+}
+
+/// How redux.sync calls an operation on i32.
+static std::optional<NVVM::ReduxKind>
+getReduxKind(gpu::AllReduceOperation operation) {
+  switch (operation) {
+  case gpu::AllReduceOperation::ADD:
+    return NVVM::ReduxKind::ADD;
+  case gpu::AllReduceOperation::AND:
+    return NVVM::ReduxKind::AND;
+  case gpu::AllReduceOperation::OR:
+    return NVVM::ReduxKind::OR;
+  case gpu::AllReduceOperation::XOR:
+    return NVVM::ReduxKind::XOR;
+  case gpu::AllReduceOperation::MAXSI:
+    return NVVM::ReduxKind::MAX;
+  case gpu::AllReduceOperation::MINSI:
+    return NVVM::ReduxKind::MIN;
+  case gpu::AllReduceOperation::MAXUI:
+    return NVVM::ReduxKind::UMAX;
+  case gpu::AllReduceOperation::MINUI:
+    return NVVM::ReduxKind::UMIN;
+  default:
+    return std::nullopt;
+  }
+}
+
+LogicalResult KernelLowering::lowerSubgroupReduce(gpu::SubgroupReduceOp op,
+                                                  ImplicitLocOpBuilder &b) {
+  std::optional<NVVM::ReduxKind> kind = getReduxKind(op.getOp());
+  if (!kind || !op.getType().isInteger(32) || op.getClusterSize())
+    return op.emitOpError("has no form on the GPU: whole warps combine i32, by "
+                          "add, and, or, xor, min and max");
+  rewriter.replaceOpWithNewOp<NVVM::ReduxOp>(op, op.getType(), op.getValue(),
+                                             *kind, getLanes(b));
+  return success();
+}
+
 LogicalResult KernelLowering::lowerGpuOp(Operation *op,
                                          ImplicitLocOpBuilder &b) {
   Type i32 = b.getI32Type();
@@ -123,9 +165,8 @@ LogicalResult KernelLowering::lowerGpuOp(Operation *op,
       kind = NVVM::ShflKind::idx;
       break;
     }
-    // Lanes that exist; segments of `width` lanes.
-    Value mask = constI32(
-        target.threads >= 32 ? -1 : (int64_t(1) << target.threads) - 1, b);
+    Value mask = getLanes(b);
+    // Segments of `width` lanes.
     Value width = shuffle.getWidth();
     Value segment = arith::ShLIOp::create(
         b, arith::SubIOp::create(b, constI32(32, b), width), constI32(8, b));
@@ -141,8 +182,10 @@ LogicalResult KernelLowering::lowerGpuOp(Operation *op,
                             LLVM::ExtractValueOp::create(b, both, 1)});
     return success();
   }
+  if (auto reduce = dyn_cast<gpu::SubgroupReduceOp>(op))
+    return lowerSubgroupReduce(reduce, b);
   return op->emitOpError("has no form in a kernel of comms: thread_id x, "
-                         "lane_id, barrier and shuffle have");
+                         "lane_id, barrier, shuffle and subgroup_reduce have");
 }
 
 //===----------------------------------------------------------------------===//

@@ -110,7 +110,8 @@ LogicalResult Distributor::emitStage(const BlockPlan &plan, unsigned position) {
       expireAfterLastUse(plan, position, tile, buffer);
   // A reduction ends where all threads have met.
   if (llvm::any_of(stage.ops,
-                   [](Operation *op) { return isa<RowReduceOp>(op); }))
+                   [](Operation *op) { return isa<RowReduceOp>(op); }) &&
+      !(threads && threads->countsArrivals()))
     order.meet();
   dead.append(stage.ops.begin(), stage.ops.end());
   return success();

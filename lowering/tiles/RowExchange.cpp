@@ -24,6 +24,7 @@ using namespace mlir::comms::tiles;
 static constexpr int64_t maxAlone = 32;
 /// Bytes of several rows' values that a thread reads at most: lanes share the
 /// rest, for one more step of shuffles costs less than to read as much again.
+/// Where one of the rows takes a single instruction, each lane reads one value.
 static constexpr int64_t maxBytesAlone = 64;
 /// In a CTA of so many threads every lane takes one value: all of its warps
 /// read at once then, and wait for shared memory longer than for shuffles.
@@ -141,11 +142,19 @@ RowExchange::Values RowExchange::combine(OpBuilder &builder, const Values &left,
 /// seen).
 void RowExchange::combineLanes(OpBuilder &builder, Values &values,
                                int64_t lanes) const {
+  SmallVector<size_t> rest;
+  for (auto [index, row] : llvm::enumerate(rows)) {
+    if (Value all = row.combineAtOnce(builder, values[index], lanes))
+      values[index] = all;
+    else
+      rest.push_back(index);
+  }
   for (int64_t distance = 1; distance < lanes; distance *= 2) {
     Values others;
-    for (auto [row, value] : llvm::zip_equal(rows, values))
-      others.push_back(row.shuffle(builder, value, distance));
-    values = combine(builder, values, others);
+    for (size_t index : rest)
+      others.push_back(rows[index].shuffle(builder, values[index], distance));
+    for (auto [index, other] : llvm::zip_equal(rest, others))
+      values[index] = rows[index].combine(builder, values[index], other);
   }
 }
 
@@ -296,6 +305,11 @@ SmallVector<RowExchange::Values> RowExchange::read(OpBuilder &builder,
 int64_t RowExchange::getAlone(int64_t count) const {
   if (threads.getThreads() >= manyThreads)
     return 1;
+  int64_t lanes = std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(count));
+  if (rows.size() > 1 && llvm::any_of(rows, [&](const ThreadReduction &row) {
+        return row.combinesAtOnce(lanes);
+      }))
+    return 1;
   if (rows.size() == 1)
     return count <= maxAlone ? count : 1;
   int64_t bytes = 0;
@@ -338,7 +352,7 @@ RowExchange::Values RowExchange::combineShared(OpBuilder &builder, Value first,
     if (exists)
       for (auto [row, value] : llvm::zip_equal(rows, values))
         value = arith::SelectOp::create(builder, loc, exists, value,
-                                        row.getIdentityScalar(builder));
+                                        row.getExchangedIdentity(builder));
     combineLanes(builder, values, lanes);
     left.push_back(std::move(values));
   }
@@ -405,5 +419,5 @@ void RowExchange::finish(OpBuilder &builder,
     all = combine(builder, all,
                   combineValues(builder, constant(whole * ofChunk), rest));
   for (auto [op, row, value] : llvm::zip_equal(ops, rows, all))
-    result(op, row.finishRow(builder, value));
+    result(op, row.finishRow(builder, row.fromExchanged(builder, value)));
 }

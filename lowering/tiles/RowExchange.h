@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The tree of docs/Spec.md ("Bits"), above what each thread combines alone:
-// lanes of a warp, by shuffles; then each warp writes its value to the shared
+// lanes of a warp, by shuffles or, where the processor has an instruction for
+// the row's kind, at once; then each warp writes its value to the shared
 // memory of every CTA of the cluster, all await those values, and every thread
 // finishes the last levels by itself. One value a warp and trip: they lie in
 // the row's order, so the last levels are pairs of them, and chunks from left

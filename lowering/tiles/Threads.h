@@ -88,6 +88,9 @@ public:
   /// rows are counted as they come, on every CTA: there no barrier is needed.
   /// Null where a row may be reduced twice, or threads may have left.
   Value takeArrival(OpBuilder &builder, Location loc, int64_t bytes);
+  /// Whether exchanges do so. They order no memory then but what is exchanged,
+  /// unlike a barrier.
+  bool countsArrivals() const { return arrivals != nullptr; }
   /// Bytes of one value that warps exchange: 4 or 8.
   static int64_t getWordBytes(Type elementType);
 

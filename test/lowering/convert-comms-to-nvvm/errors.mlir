@@ -88,3 +88,14 @@ comms.kernel @no_room_to_tell(%cells: !comms.signal<4>, %seen: memref<4xi64>) at
   memref.store %v, %seen[%c0] : memref<4xi64>
   comms.return
 }
+
+// -----
+
+comms.kernel @lanes(%x: memref<64xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %v = memref.load %x[%c0] : memref<64xf32>
+  // expected-error @+1 {{has no form on the GPU: whole warps combine i32, by add, and, or, xor, min and max}}
+  %s = gpu.subgroup_reduce add %v uniform : (f32) -> f32
+  memref.store %s, %x[%c0] : memref<64xf32>
+  comms.return
+}

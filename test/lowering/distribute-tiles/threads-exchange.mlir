@@ -2,28 +2,30 @@
 // RUN: comms-opt %s -comms-distribute-tiles="threads=128" -canonicalize -cse -split-input-file | FileCheck %s --check-prefix=CTA
 
 // Two rows that do not depend on each other share an exchange, whatever stands between them: here the
-// first has been used by then. Their shuffles alternate; both values travel in one store, 8 bytes of each of
-// 32 warps are counted, and threads await them once. Four lanes share what a thread would read: 8 values
-// of each row, 16 bytes at a time.
+// first has been used by then. A warp finds the greatest in one instruction, among i32 in the order of
+// the floats, while the sum takes shuffles. Both values travel in one store, 8 bytes of each of 32 warps
+// are counted, and threads await them once. Then each lane reads those of one warp.
 // CHECK-LABEL: comms.kernel @independent
 // CHECK:         mbarrier.init{{.*}} %c256_i32,
 // CHECK-NOT:     mbarrier.init
 // CHECK:         nvvm.cluster.arrive.relaxed
 // CHECK:         %[[SHARED:.*]] = comms.scratch : memref<64xi32, #comms.space<shared>>
-// CHECK:         %[[SUM:.*]], %{{.*}} = gpu.shuffle xor %{{.*}}, %c1_i32
-// CHECK-NEXT:    %[[MAX:.*]], %{{.*}} = gpu.shuffle xor %{{.*}}, %c1_i32
-// CHECK-NEXT:    arith.addf %{{.*}}, %[[SUM]]
-// CHECK-NEXT:    arith.maximumf %{{.*}}, %[[MAX]]
-// CHECK-NEXT:    gpu.shuffle xor %{{.*}}, %c2_i32
-// CHECK-COUNT-7: gpu.shuffle xor
+// CHECK:         %[[BITS:.*]] = arith.bitcast %{{.*}} : f32 to i32
+// CHECK:         %[[SIGN:.*]] = arith.shrsi %[[BITS]], %c31_i32
+// CHECK:         %[[OTHERS:.*]] = arith.andi %[[SIGN]], %c2147483647_i32
+// CHECK:         %[[ORDERED:.*]] = arith.xori %[[BITS]], %[[OTHERS]]
+// CHECK:         %[[MAX:.*]] = gpu.subgroup_reduce maxsi %[[ORDERED]] uniform : (i32) -> i32
+// CHECK-COUNT-5: gpu.shuffle xor
 // CHECK-NOT:     gpu.shuffle
-// CHECK:         st.async{{.*}}.v2.b32
+// CHECK:         st.async{{.*}}.v2.b32{{.*}}, %[[MAX]], %{{.*}} : (i32, i32, i32, i32, i32) -> ()
 // CHECK-NOT:     st.async
 // CHECK:         mbarrier.try_wait
-// CHECK-COUNT-4: vector.load %[[SHARED]]{{.*}} {alignment = 16 : i64} : memref<64xi32, #comms.space<shared>>, vector<4xi32>
+// CHECK:         %[[WORDS:.*]] = vector.load %[[SHARED]]{{.*}} {alignment = 8 : i64} : memref<64xi32, #comms.space<shared>>, vector<2xi32>
 // CHECK-NOT:     vector.load %[[SHARED]]
-// CHECK-COUNT-4: gpu.shuffle xor
-// CHECK-NOT:     {{gpu.shuffle|mbarrier|nvvm.cluster|st.async}}
+// CHECK:         %[[WORD:.*]] = vector.extract %[[WORDS]][1]
+// CHECK:         %[[ALL:.*]] = gpu.subgroup_reduce maxsi %[[WORD]] uniform : (i32) -> i32
+// CHECK-COUNT-5: gpu.shuffle xor
+// CHECK-NOT:     {{gpu.shuffle|gpu.subgroup|mbarrier|nvvm.cluster|st.async}}
 // CHECK:         comms.return
 // A CTA alone: one barrier, both values in one store for each of 8 trips.
 // CTA-LABEL: comms.kernel @independent

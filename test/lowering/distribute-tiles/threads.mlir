@@ -91,7 +91,7 @@ comms.kernel @valid(%x: memref<512xf32>, %y: memref<512xf32>, %n: index) {
 // CHECK:         } {comms.tile}
 // CHECK:         scf.for %[[K:.*]] = %c0 to %c32 step %c1 {
 // CHECK:           memref.load %[[PARTS]][%[[K]]]
-// CHECK-COUNT-5:   gpu.shuffle xor
+// CHECK-NEXT:      gpu.subgroup_reduce maxsi
 // CHECK:         } {comms.tile}
 // CHECK-NEXT:    gpu.barrier
 // Chunks of 16,384 elements are 128 values of warps: four for each lane.

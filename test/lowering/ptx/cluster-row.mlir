@@ -6,7 +6,7 @@
 
 // A row over a cluster: registers, shuffles, one value a warp to every CTA, where
 // its bytes are counted; no barrier of the cluster between start and end, nothing
-// that fences. The slots are cleared behind the result.
+// that fences. The slots are cleared while the CTAs wait for each other.
 // PTX-LABEL: .entry rms(
 // PTX: .reqnctapercluster 8
 // PTX-NOT: barrier.cluster
@@ -18,11 +18,14 @@
 // PTX: barrier.cluster.wait.aligned
 // PTX: st.async.shared::cluster.mbarrier::complete_tx::bytes.b32
 // PTX-NOT: barrier.cluster
+// PTX-COUNT-4: st.global.v4.b32 {{.*}}, {-327686, -327686, -327686, -327686};
+// PTX-NOT: {{barrier.cluster|st.global}}
 // PTX: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
 // PTX-NOT: {{barrier.cluster|fence|membar}}
 // PTX: ld.shared.v4.b32
 // PTX: rsqrt.approx.ftz.f32
-// PTX-COUNT-5: st.global.v4.b32
+// PTX: st.global.v4.b32
+// PTX-NOT: st.global
 // PTX: barrier.cluster.arrive.relaxed.aligned
 
 comms.kernel @rms(%x: !comms.window<4x8192xbf16>, %weight: memref<8192xbf16>, %y: !comms.window<4x8192xbf16>) {

@@ -322,6 +322,10 @@ class Translator:
             return self.atomic(head, parts, operands, width)
         if head == "shfl":
             return self.shuffle(parts, operands)
+        if head == "redux":
+            value, members = (self.operand(operand) for operand in operands[1:3])
+            line = f"{self.operand(operands[0])} = yield ('redux', {parts[2]!r}, {parts[3]!r}, {value}, {members})"
+            return [line]
         if head == "vote":
             return [
                 f"{self.operand(operands[0])} = yield ('vote', {parts[2]!r}, {self.vote(operands[1])}, {operands[2]})"
@@ -921,7 +925,7 @@ class Run:
         return True
 
     def warp(self, lanes: list[Fiber]) -> bool:
-        first = next((f for f in lanes if f.waits and f.waits[0] in ("warp", "shfl", "vote")), None)
+        first = next((f for f in lanes if f.waits and f.waits[0] in ("warp", "shfl", "vote", "redux")), None)
         if not first or not first.waits:
             return False
         members = first.waits[-1] & 0xFFFFFFFF
@@ -935,6 +939,11 @@ class Run:
             result: Any = {"all": all(said), "any": any(said), "uni": len(set(said)) == 1}.get(first.waits[1])
             if first.waits[1] == "ballot":
                 result = sum(1 << i for i, f in mine if f.waits and f.waits[2])
+            for _, fiber in mine:
+                fiber.answer = result
+        if first.waits[0] == "redux":
+            _, what, kind, *_ = first.waits
+            result = combined(what, kind, [f.waits[3] for _, f in mine if f.waits])
             for _, fiber in mine:
                 fiber.answer = result
         if first.waits[0] == "shfl":

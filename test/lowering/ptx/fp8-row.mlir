@@ -6,20 +6,24 @@
 // CHECK: 5 variants assemble
 
 // RMSNorm with rows in fp8: neither reduction awaits the other, so that there is one exchange: one arrival, one
-// store a warp and CTA, one wait, and none but the greatest number's reciprocal on the way to the result.
+// store a warp and CTA, one wait, and none but the greatest number's reciprocal on the way to the result. A warp
+// finds the greatest in one instruction, twice.
 // PTX-LABEL: .entry rms(
 // PTX:         mbarrier.init{{.*}}mbarrier.arrive.expect_tx
 // PTX-NOT:     mbarrier.init
 // PTX:         barrier.cluster.arrive.relaxed.aligned
-// PTX-COUNT-10: shfl.sync.bfly.b32
-// PTX-NOT:     shfl.sync
+// PTX:         redux.sync.max.s32
+// PTX-COUNT-5: shfl.sync.bfly.b32
+// PTX-NOT:     {{shfl|redux}}.sync
 // PTX:         barrier.cluster.wait.aligned
 // PTX:         st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32
 // PTX-NOT:     st.async
 // PTX:         mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
 // PTX-NOT:     {{barrier.cluster|fence|membar|mbarrier}}
-// PTX-COUNT-4: ld.shared.v4.b32
-// PTX-COUNT-4: shfl.sync.bfly.b32
+// PTX:         ld.shared.v2.b32
+// PTX:         redux.sync.max.s32
+// PTX-COUNT-5: shfl.sync.bfly.b32
+// PTX-NOT:     {{shfl|redux}}.sync
 // PTX:         div.rn.f32
 // PTX-COUNT-4: cvt.rn.satfinite.e4m3x2.f32
 // PTX:         barrier.cluster.arrive.relaxed.aligned

@@ -18,7 +18,7 @@
 // CHECK-NEXT:      comms.poison_load
 // CHECK-NEXT:      arith.addi
 // CHECK-NEXT:      comms.poison_load
-// CHECK-COUNT-5:   gpu.shuffle
+// CHECK:           gpu.subgroup_reduce maxsi
 // CHECK:           nvvm.cluster.arrive {aligned}
 // CHECK-NEXT:      nvvm.cluster.wait {aligned}
 // CHECK:           vector.store %{{.*}} {alignment = 16 : i64} : memref<{{.*}}xbf16>, vector<8xbf16>

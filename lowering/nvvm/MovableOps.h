@@ -1,0 +1,46 @@
+//===- MovableOps.h - What ops may move across ------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Of ops of one block of IR, after distribution: which memory they touch, and
+// what has to move with them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_NVVM_MOVABLEOPS_H
+#define COMMSIR_LOWERING_NVVM_MOVABLEOPS_H
+
+#include "dialect/Comms.h"
+
+namespace mlir::comms::nvvm {
+
+/// Clears slots that nobody waits for in this launch.
+bool isStaleFill(Operation *op);
+
+/// Touches no memory, and holds no other ops.
+bool isQuiet(Operation *op);
+
+/// Loads, and orders nothing.
+bool isPlainLoad(Operation *op);
+
+/// Memory that a plain load reads.
+Value getLoaded(Operation *load);
+
+/// Memory that a plain store writes; null: not a plain store.
+Value getStored(Operation *op);
+
+/// The argument, allocation or window that a memref is a part of; null: not
+/// known, or a peer's.
+Value getRoot(Value memref);
+
+/// Adds the ops from `first` on that `op` needs, in their order; false: one of
+/// them cannot be moved.
+bool collectNeeded(Operation *op, Operation *first,
+                   SmallVectorImpl<Operation *> &order);
+
+} // namespace mlir::comms::nvvm
+
+#endif // COMMSIR_LOWERING_NVVM_MOVABLEOPS_H
