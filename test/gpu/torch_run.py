@@ -364,6 +364,7 @@ def arrays_of_jax(rank: int, size: int) -> None:
         import jax
 
         place = next(one for one in jax.local_devices() if one.local_hardware_id == device)
+        torch.cuda.set_device(device)  # JAX has made others current.
         with own_group(rank, size, "arrays of jax") as group:
             x = jax.device_put(jax.numpy.arange(5000, dtype=jax.numpy.float32) + rank, place)
             for turn in range(20):
@@ -384,7 +385,7 @@ def arrays_of_jax(rank: int, size: int) -> None:
                 else:
                     raise AssertionError("an array of JAX was to be written")
     finally:
-        torch.cuda.set_device(device)  # JAX has made others current.
+        torch.cuda.set_device(device)  # As above.
 
 
 def check_sums(rank: int, size: int, sums: Any, gathered: Any) -> None:
