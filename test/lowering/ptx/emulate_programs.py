@@ -16,8 +16,11 @@ def draw(lots: random.Random) -> draws.Draw:
     ranks, chip = lots.choice([1, 2]), lots.choice(["sm_80", "sm_90", "sm_90", "sm_100"])
     cluster = 1 if chip == "sm_80" else lots.choice([1, 1, 2, 4])
     options = f"blocks=1 threads={lots.choice([32, 64, 128])} cluster={cluster} chip={chip}"
-    weak = cluster == 1 and lots.random() < 0.3  # Late memory of a cluster takes too long.
-    return draws.Draw(programs.Program(lots, ranks, cluster).text(), ranks, options, weak)
+    program = programs.Program(lots, ranks, cluster)
+    text = program.text()
+    # Late memory of a cluster takes long.
+    weak = lots.random() < (0.3 if cluster == 1 else 0.7 if cluster == 2 and not program.deepest else 0)
+    return draws.Draw(text, ranks, options, weak)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ class Program:
 
     def __init__(self, lots: random.Random, ranks: int, cluster: int) -> None:
         self.lots, self.ranks, self.cluster, self.kind = lots, ranks, cluster, lots.choice(KINDS)
+        # Without loops, branches and checks of bounds CTAs of a cluster count what arrives of a row, and do not meet.
+        self.deepest = 0 if lots.random() < 0.25 else DEPTH
         self.lines: list[str] = []
         self.tiles: list[Tile] = []
         self.indices: list[str] = []
@@ -78,6 +80,8 @@ class Program:
         """A number from 0 to the limit."""
         first = self.lots.choice([0, min(1, limit), min(16, limit), limit, self.lots.randint(0, limit)])
         base = self.constant(first)
+        if not self.deepest:
+            return base
         choice = self.lots.choice(["constant", "constant", "loop", "loop", "chosen", "unknown"])
         if choice == "loop" and self.indices:
             factors = [factor for factor in (1, 2, 8, 17, 64) if factor * MOST + first <= limit]
@@ -222,9 +226,10 @@ class Program:
             self.line("}")
 
     def statement(self) -> None:
-        flat = {self.load: 30, self.store: 30, self.arithmetic: 10, self.reduce: 6, self.spread: 6, self.move: 5}
+        rows = 6 if self.deepest else 15
+        flat = {self.load: 30, self.store: 30, self.arithmetic: 10, self.reduce: rows, self.spread: 6, self.move: 5}
         nested = {self.loop: 6, self.branch: 8, self.repeat: 3, self.switch: 3}
-        ways = flat | nested if self.depth <= DEPTH else flat
+        ways = flat | nested if self.depth <= self.deepest else flat
         self.lots.choices(list(ways), list(ways.values()))[0]()
 
     def text(self) -> str:
