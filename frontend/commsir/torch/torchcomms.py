@@ -2,12 +2,14 @@
 
 torchcomms registers a Python class (`register_backend(name, class)`) whose instances it drives. Ours hands the calls to
 the process group of commsir.torch, so that both have one set of paths and counts. What its Python registration does not
-reach is not here: windows, abort and reconfigure.
+reach is not here: windows, batches of sends and receives, the factor of PREMUL_SUM, abort and reconfigure. Run against
+torchcomms of 21 August 2026 (59426ba4b), built from source, and its own tests.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -22,7 +24,7 @@ dist: Any = torch.distributed
 
 __all__ = ["Work", "make_backend", "register"]
 
-_REDUCTIONS = {"SUM", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM", "AVG"}
+_REDUCTIONS = {"SUM", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "AVG"}
 
 
 class Work:
@@ -43,13 +45,27 @@ class Work:
         return all(work.is_completed() for work in self._works)
 
 
+def _is_from_torch() -> bool:
+    """Whether torch.distributed, or DDP in the middle of a backward pass, has made the call that a method of a backend
+    is in. Its C++ would wait for a future that torchcomms completes in Work.wait alone, and would drop the work without
+    Python's lock."""
+    frame = sys._getframe(1)
+    while frame and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is None or str(frame.f_globals.get("__name__")).partition(".")[0] == "torch"
+
+
 def _reduction(op: Any) -> Any:
-    """torch.distributed's reduction for torchcomms', which has the same names."""
-    name = getattr(op, "name", str(op)).rpartition(".")[2].upper()
+    """torch.distributed's reduction for torchcomms' (a ReduceOp, whose type has the name), of the same names."""
+    kind = getattr(op, "type", op)
+    name = getattr(kind, "name", str(kind)).rpartition(".")[2].upper()
+    if name == "PREMUL_SUM":
+        raise ValueError(
+            "commsir: torchcomms does not tell Python the factor of PREMUL_SUM; multiply the tensor by it first, and"
+            " use SUM (with FSDP2: model.set_force_sum_reduction_for_comms(True))"
+        )
     if name not in _REDUCTIONS:
         raise ValueError(f"commsir: no reduction {op}; use one of {', '.join(sorted(_REDUCTIONS))}")
-    if name == "PREMUL_SUM":
-        return dist._make_nccl_premul_sum(op.factor)
     return getattr(dist.ReduceOp, name)
 
 
@@ -86,6 +102,10 @@ def make_backend(base: type[Any]) -> type[Any]:
             """Waits for all calls and ends."""
             self._group.shutdown()
 
+        def set_timeout(self, timeout: timedelta) -> None:
+            """Of calls to come."""
+            self._group.set_timeout(timeout)
+
         def get_rank(self) -> int:
             return int(self._group.settings.rank)
 
@@ -104,11 +124,15 @@ def make_backend(base: type[Any]) -> type[Any]:
         def get_device(self) -> torch.device:
             return self._device
 
-        def _done(self, work: Any, async_op: bool) -> Work:
-            made = Work([work])
-            if not async_op:
-                made.wait()
-            return made
+        def _finish(self, work: Work, async_op: bool) -> Work | None:
+            """None: the call is over, or what follows in the stream is ordered after it."""
+            if async_op and not _is_from_torch():
+                return work
+            work.wait()
+            return None
+
+        def _done(self, work: Any, async_op: bool) -> Work | None:
+            return self._finish(Work([work]), async_op)
 
         def _opts(self, kind: Any, op: Any = None, root: int | None = None) -> Any:
             opts = kind()
@@ -118,44 +142,43 @@ def make_backend(base: type[Any]) -> type[Any]:
                 opts.rootRank = root
             return opts
 
-        def send(self, tensor: Any, dst: int, async_op: bool = False, options: Any = None) -> Work:
+        def send(self, tensor: Any, dst: int, async_op: bool = False, options: Any = None) -> Work | None:
             return self._done(self._group.send([tensor], dst), async_op)
 
-        def recv(self, tensor: Any, src: int, async_op: bool = False, options: Any = None) -> Work:
+        def recv(self, tensor: Any, src: int, async_op: bool = False, options: Any = None) -> Work | None:
             return self._done(self._group.recv([tensor], src), async_op)
 
-        def batch_op_issue(self, ops: Sequence[Any], async_op: bool = False, options: Any = None) -> Work:
-            """Sends and receives that begin together: {type, tensor, peer}."""
+        def batch_op_issue(self, ops: Sequence[Any], async_op: bool = False, options: Any = None) -> Work | None:
+            """Sends and receives that begin together: {type, tensor, peer}. torchcomms does not call it yet."""
             works = []
             for op in ops:
                 sends = "SEND" in str(getattr(op, "type", "")).upper()
                 works.append((self._group.send if sends else self._group.recv)([op.tensor], op.peer))
-            made = Work(works)
-            if not async_op:
-                made.wait()
-            return made
+            return self._finish(Work(works), async_op)
 
-        def broadcast(self, tensor: Any, root: int, async_op: bool = False, options: Any = None) -> Work:
+        def broadcast(self, tensor: Any, root: int, async_op: bool = False, options: Any = None) -> Work | None:
             opts = self._opts(dist.BroadcastOptions, root=root)
             return self._done(self._group.broadcast([tensor], opts), async_op)
 
-        def all_reduce(self, tensor: Any, op: Any, async_op: bool = False, options: Any = None) -> Work:
+        def all_reduce(self, tensor: Any, op: Any, async_op: bool = False, options: Any = None) -> Work | None:
             return self._done(self._group.allreduce([tensor], self._opts(dist.AllreduceOptions, op)), async_op)
 
-        def reduce(self, tensor: Any, root: int, op: Any, async_op: bool = False, options: Any = None) -> Work:
+        def reduce(self, tensor: Any, root: int, op: Any, async_op: bool = False, options: Any = None) -> Work | None:
             return self._done(self._group.reduce([tensor], self._opts(dist.ReduceOptions, op, root)), async_op)
 
-        def all_gather(self, outputs: Any, tensor: Any, async_op: bool = False, options: Any = None) -> Work:
+        def all_gather(self, outputs: Any, tensor: Any, async_op: bool = False, options: Any = None) -> Work | None:
             return self._done(self._group.allgather([outputs], [tensor]), async_op)
 
         all_gather_v = all_gather
 
-        def all_gather_single(self, output: Any, input: Any, async_op: bool = False, options: Any = None) -> Work:
+        def all_gather_single(
+            self, output: Any, input: Any, async_op: bool = False, options: Any = None
+        ) -> Work | None:
             return self._done(self._group._allgather_base(output, input), async_op)
 
         def reduce_scatter(
             self, output: Any, inputs: Any, op: Any, async_op: bool = False, options: Any = None
-        ) -> Work:
+        ) -> Work | None:
             opts = self._opts(dist.ReduceScatterOptions, op)
             return self._done(self._group.reduce_scatter([output], [inputs], opts), async_op)
 
@@ -163,11 +186,13 @@ def make_backend(base: type[Any]) -> type[Any]:
 
         def reduce_scatter_single(
             self, output: Any, input: Any, op: Any, async_op: bool = False, options: Any = None
-        ) -> Work:
+        ) -> Work | None:
             opts = self._opts(dist.ReduceScatterOptions, op)
             return self._done(self._group._reduce_scatter_base(output, input, opts), async_op)
 
-        def all_to_all_single(self, output: Any, input: Any, async_op: bool = False, options: Any = None) -> Work:
+        def all_to_all_single(
+            self, output: Any, input: Any, async_op: bool = False, options: Any = None
+        ) -> Work | None:
             return self._done(self._group.alltoall_base(output, input, [], []), async_op)
 
         def all_to_all_v_single(
@@ -178,30 +203,40 @@ def make_backend(base: type[Any]) -> type[Any]:
             input_splits: Sequence[int],
             async_op: bool = False,
             options: Any = None,
-        ) -> Work:
+        ) -> Work | None:
             work = self._group.alltoall_base(output, input, list(output_splits), list(input_splits))
             return self._done(work, async_op)
 
-        def all_to_all(self, outputs: Any, inputs: Any, async_op: bool = False, options: Any = None) -> Work:
+        def all_to_all(self, outputs: Any, inputs: Any, async_op: bool = False, options: Any = None) -> Work | None:
             return self._done(self._group.alltoall(outputs, inputs), async_op)
 
-        def barrier(self, async_op: bool = False, options: Any = None) -> Work:
+        def barrier(self, async_op: bool = False, options: Any = None) -> Work | None:
             return self._done(self._group.barrier(), async_op)
 
-        def scatter(self, output: Any, inputs: Any, root: int, async_op: bool = False, options: Any = None) -> Work:
+        def scatter(
+            self, output: Any, inputs: Any, root: int, async_op: bool = False, options: Any = None
+        ) -> Work | None:
             opts = self._opts(dist.ScatterOptions, root=root)
             lists = [inputs] if root == self.get_rank() else []
             return self._done(self._group.scatter([output], lists, opts), async_op)
 
-        def gather(self, outputs: Any, input: Any, root: int, async_op: bool = False, options: Any = None) -> Work:
+        def gather(
+            self, outputs: Any, input: Any, root: int, async_op: bool = False, options: Any = None
+        ) -> Work | None:
             opts = self._opts(dist.GatherOptions, root=root)
             lists = [outputs] if root == self.get_rank() else []
             return self._done(self._group.gather(lists, [input], opts), async_op)
 
         def split(self, ranks: Sequence[int], name: str, options: Any = None) -> Any:
-            """A communicator of some ranks; None for the others."""
-            if self.get_rank() not in ranks:
+            """A communicator of these ranks, of which the caller is one; None where there are none."""
+            if not ranks:
                 return None
+            every = range(self.get_size())
+            if len(set(ranks)) < len(ranks) or not set(ranks) <= set(every) or self.get_rank() not in ranks:
+                raise RuntimeError(
+                    f"commsir: rank {self.get_rank()} of {self._name} (ranks 0 to {every[-1]}) cannot be in a part of"
+                    f" ranks {list(ranks)}: name each once, the caller among them, and nobody where it is in no part"
+                )
             own = self._group.settings
             part = type(self)()
             part._settings = backend.Settings(

@@ -759,7 +759,7 @@ def windows(rank: int, size: int) -> None:
 
 
 def torchcomms(rank: int, size: int, store: Any) -> None:
-    """Through a stand-in for torchcomms: its Python registration, as its documentation has it."""
+    """Through a stand-in for torchcomms: its Python registration, as its sources have it."""
     import sys
     import types
 
@@ -776,29 +776,44 @@ def torchcomms(rank: int, size: int, store: Any) -> None:
         importlib.import_module("commsir.torch.torchcomms")
     finally:
         del sys.modules["torchcomms"]
+
+    def op(name: str) -> Any:
+        """As torchcomms' ReduceOp, whose type is an enumeration's."""
+        return types.SimpleNamespace(type=types.SimpleNamespace(name=name))
+
     comm = registered["commsir"]()
     comm.init(torch.device("cpu"), "main", types.SimpleNamespace(store=store, timeout=timedelta(seconds=60)))
     assert (comm.get_rank(), comm.get_size(), comm.get_backend_name()) == (rank, size, "commsir")
     tensor = data(rank, 10, torch.float32)
-    comm.all_reduce(tensor, types.SimpleNamespace(name="SUM"))
+    assert comm.all_reduce(tensor, op("SUM"), False) is None
     close(tensor, reduced(R.SUM, [data(r, 10, torch.float32) for r in range(size)]))
-    work = comm.broadcast(tensor.fill_(rank), 1, async_op=True)
+    assert "set_force_sum_reduction_for_comms" in error_of(lambda: comm.all_reduce(tensor, op("PREMUL_SUM"), False))
+    work = comm.broadcast(tensor.fill_(rank), 1, True)
     work.wait()
+    assert work.is_completed()
     close(tensor, torch.ones(10))
+    # Called by torch, whose C++ would wait for ever for a work in Python.
+    globals_of_torch = {"__name__": "torch.distributed.distributed_c10d", "call": lambda: comm.barrier(True)}
+    assert eval("call()", globals_of_torch) is not None, "a lambda of this file is no call by torch"
+    globals_of_torch["comm"] = comm
+    assert eval("comm.barrier(True)", globals_of_torch) is None
     got = torch.empty(4)
-    op = types.SimpleNamespace
+    to_peer = types.SimpleNamespace
     comm.batch_op_issue(
         [
-            op(type="SEND", tensor=torch.full((4,), float(rank)), peer=(rank + 1) % size),
-            op(type="RECV", tensor=got, peer=(rank - 1) % size),
+            to_peer(type="SEND", tensor=torch.full((4,), float(rank)), peer=(rank + 1) % size),
+            to_peer(type="RECV", tensor=got, peer=(rank - 1) % size),
         ]
     )
     close(got, torch.full((4,), float((rank - 1) % size)))
-    part = comm.split([0, 1], "pair")
+    comm.set_timeout(timedelta(seconds=50))
+    for ranks in ([rank, rank], [(rank + 1) % size], [rank, size]):
+        assert "cannot be in a part" in error_of(lambda ranks=ranks: comm.split(ranks, "wrong"))
+    part = comm.split([0, 1] if rank < 2 else [], "pair")
     assert (part is None) == (rank > 1)
     if part:
-        part.all_reduce(got.fill_(rank), types.SimpleNamespace(name="MAX"))
+        part.all_reduce(got.fill_(rank), op("MAX"), False)
         close(got, torch.ones(4))
         part.finalize()
-    comm.barrier()
+    comm.barrier(False)
     comm.finalize()
