@@ -367,7 +367,7 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
     their order, which a warp combines at once (`gpu.subgroup_reduce`). Where
     a row is reduced once in a kernel, CTAs of a cluster need no barrier, which
     would fence all memory: an mbarrier of each counts the bytes that come
-    (`count-arrivals=false` has the barrier there too). A
+    (`count-arrivals=false` has the barrier there too), and orders nothing else. A
     barrier of the threads also stands where an element changes its owner: where
     another thread may touch what one has written, or write what one has read.
 
@@ -662,6 +662,8 @@ def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
       are the leader's, between barriers of the threads.
     - A barrier across ranks is a release store to each peer's cell and an
       acquire load of each own cell, in a hidden window that is added.
+    - What is stored behind a wait for other CTAs' parts of a row, and needs
+      nothing of the row, is stored before it.
     - Polls of one block of IR whose order no peer can tell are made together:
       all loads, then the checks. A poll that lasts asks, out of line, for the
       abort word and the clock, and leaves an error record.
