@@ -44,10 +44,13 @@ def contents(sources: pathlib.Path, stage: pathlib.Path) -> dict[str, bytes]:
     # The demo runs the kernels of `make demo`: there is one copy of them.
     demo = sources.parent / "test" / "demo"
     files |= {f"commsir/_demo/{path.name}": path.read_bytes() for path in sorted(demo.glob("*.mlir"))}
-    # A torch for which no backend is prebuilt has it built on demand.
+    # A torch for which no backend is prebuilt has it built on demand, and a torchcomms always.
     for pattern in (
+        "runtime/torch/*.h",
         "runtime/torch/c10d/*.h",
         "runtime/torch/c10d/*.cpp",
+        "runtime/torch/torchcomms/*.h",
+        "runtime/torch/torchcomms/*.cpp",
         "runtime/capi/commsir.h",
         "runtime/group/Meeting.h",
     ):

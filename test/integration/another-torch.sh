@@ -39,7 +39,7 @@ build_backend() {
 import sysconfig, torch, commsir.torch
 from commsir.torch import _release, backend
 name, suffix = _release.name_of(torch.__version__), sysconfig.get_config_var('EXT_SUFFIX')
-print(backend._module().__spec__.origin, f'libcommsir_c10d.torch-{name}{suffix}')") || return
+print(backend.load_module().__spec__.origin, f'libcommsir_c10d.torch-{name}{suffix}')") || return
   read -r from to <<<"$(tail -n 1 <<<"$built")"
   cp "$from" "$dir/lib/$to"
 }

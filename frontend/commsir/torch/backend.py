@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
-import hashlib
 import importlib.machinery
-import importlib.util
 import os
 import re
-import shutil
 import sys
 import threading
 import warnings
@@ -22,14 +18,29 @@ from typing import Any
 import torch
 import torch.distributed
 
+from commsir.torch import extension
 from commsir.torch._release import name_of
 from commsir.torch.meeting import STORE_ERRORS, Meeting, Met
 
 dist: Any = torch.distributed
 
-__all__ = ["Settings", "abort", "create", "delegate", "library", "loaded_module", "recent_calls", "settings"]
+__all__ = [
+    "Settings",
+    "abort",
+    "create",
+    "delegate",
+    "library",
+    "load_module",
+    "loaded_module",
+    "make",
+    "recent_calls",
+    "settings",
+]
 
 _NAME = "libcommsir_c10d"
+_EXTENSION = extension.Extension(
+    _NAME, ["torch/c10d/*.cpp"], ["torch/*.h", "torch/c10d/*.h", "capi/commsir.h", "group/Meeting.h"]
+)
 _loaded: Any = None
 _searched = False
 #: Why there is none, if there is none.
@@ -151,15 +162,6 @@ def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int],
     return make
 
 
-def _load(path: Path) -> Any:
-    loader = importlib.machinery.ExtensionFileLoader(_NAME, str(path))
-    spec = importlib.util.spec_from_loader(_NAME, loader)
-    assert spec
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
 def prebuilt() -> dict[str, list[str]]:
     """Minors of torch that backends are prebuilt for, each with its Pythons."""
     found: dict[tuple[int, int], set[int]] = {}
@@ -181,7 +183,7 @@ def _prebuilt() -> Any:
         if not path.is_file():
             continue
         try:
-            return _load(path)
+            return extension.load(_NAME, path)
         except ImportError as error:
             # A torch that others have built may lack what PyPI's has.
             warnings.warn(f"commsir: {path} does not fit torch {torch.__version__}: {error}", stacklevel=2)
@@ -198,73 +200,9 @@ def _nothing_fits() -> str:
     )
 
 
-def _sources() -> Path | None:
-    """The folder that holds runtime/torch/c10d: of the wheel, or of a checkout."""
-    here = Path(__file__).resolve().parents[1]
-    for root in (here / "_source", here.parents[1]):
-        if (root / "runtime" / "torch" / "c10d" / "Module.cpp").is_file():
-            return root
-    return None
-
-
-def cache_folder() -> Path:
-    """Where a backend that was built on demand is kept."""
-    root = os.environ.get("COMMSIR_CACHE_DIR")
-    base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "commsir"
-    tag = importlib.machinery.EXTENSION_SUFFIXES[0].strip(".").removesuffix(".so")
-    return base / "torch" / f"{torch.__version__}-{tag}"
-
-
-def _of_sources(root: Path) -> str:
-    """Names the sources: what was built from others is not loaded."""
-    read = hashlib.sha256()
-    for part in ("torch/c10d/*.cpp", "torch/c10d/*.h", "capi/commsir.h", "group/Meeting.h"):
-        for path in sorted((root / "runtime").glob(part)):
-            read.update(path.read_bytes())
-    return read.hexdigest()
-
-
 def _built() -> Any:
     """The backend, compiled for this torch and Python; raises what kept it from being compiled."""
-    root = _sources()
-    if root is None:
-        raise RuntimeError("its sources are not here")
-    folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    # Of processes that start together one builds. The lock ends with its process, which torch's own does not.
-    with open(folder / "building", "w") as building:
-        alone = True
-        try:
-            fcntl.flock(building, fcntl.LOCK_EX)
-        except OSError:
-            alone = False  # Some network file systems have no locks: torch's own has to do.
-        return _build(root, folder, alone)
-
-
-def _build(root: Path, folder: Path, alone: bool) -> Any:
-    """Loads what was built before from these sources: to ask torch's builder takes a second."""
-    wanted, stamp, built = _of_sources(root), folder / "sources", folder / f"{_NAME}.so"
-    if built.is_file() and stamp.is_file() and stamp.read_text() == wanted:
-        return _load(built)
-    compiler = os.environ.get("CXX", "c++")
-    if not shutil.which(compiler):
-        raise RuntimeError(f"there is no C++ compiler {compiler}: install one, or let CXX name it")
-    from torch.utils import cpp_extension
-
-    # Of a build that was killed; torch's builder would wait for it for ever.
-    if alone:
-        (folder / "lock").unlink(missing_ok=True)
-    stamp.unlink(missing_ok=True)
-    module = cpp_extension.load(
-        name=_NAME,
-        sources=sorted(str(path) for path in (root / "runtime" / "torch" / "c10d").glob("*.cpp")),
-        extra_cflags=["-O2", "-std=c++20", "-DUSE_DISTRIBUTED", "-DUSE_C10D_GLOO"],
-        extra_include_paths=[str(root)],
-        build_directory=str(folder),
-        with_cuda=False,
-    )
-    stamp.write_text(wanted)
-    return module
+    return _EXTENSION.build()
 
 
 def loaded_module() -> Any:
@@ -281,7 +219,7 @@ def module_at_hand() -> Any:
     return _loaded
 
 
-def _module() -> Any:
+def load_module() -> Any:
     """The extension; None: the backend in Python is used.
 
     COMMSIR_TORCH_BACKEND says which: "cpp" (prebuilt, else built), "build" (built, even where a prebuilt one fits),
@@ -310,8 +248,12 @@ def _module() -> Any:
 
 def create(options: Any, backend_options: Any) -> Any:
     """What torch calls for init_process_group and new_group."""
-    made = settings(options)
-    module = _module()
+    return make(settings(options))
+
+
+def make(made: Settings) -> Any:
+    """A process group's backend."""
+    module = load_module()
     if module is None:
         from commsir.torch.process_group import ProcessGroup
 

@@ -1,23 +1,29 @@
 """torchcomms.new_comm("commsir", …): loaded by torchcomms itself, by the entry point torchcomms.backends.
 
-torchcomms registers a Python class (`register_backend(name, class)`) whose instances it drives. Ours hands the calls to
-the process group of commsir.torch, so that both have one set of paths and counts. What its Python registration does not
-reach is not here: windows, batches of sends and receives, the factor of PREMUL_SUM, abort and reconfigure. Run against
-torchcomms of 21 August 2026 (59426ba4b), built from source, and its own tests.
+Calls go to a process group of commsir.torch, so that both have one set of paths and counts. Where torchcomms' headers
+are at hand (they are part of its sources) it gets a backend in C++ (runtime/torch/torchcomms), compiled at the first
+communicator. Else it gets a class in Python, by `register_backend(name, class)`, which lacks what that registration
+does not reach: batches of sends and receives, the factor of PREMUL_SUM, futures that end by themselves, abort. Neither
+has windows or reconfigure. Run against torchcomms of 21 August 2026 (59426ba4b), built from source, and its own tests.
 """
 
 from __future__ import annotations
 
+import atexit
+import dataclasses
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed
 
-from commsir.torch import backend
+from commsir import __version__
+from commsir.torch import backend, extension
 from commsir.torch.process_group import ProcessGroup
 
 dist: Any = torch.distributed
@@ -69,10 +75,8 @@ def _reduction(op: Any) -> Any:
     return getattr(dist.ReduceOp, name)
 
 
-def _store(name: str, options: Any) -> Any:
-    """The store of the options; else that of torchrun's environment."""
-    if (given := getattr(options, "store", None)) is not None:
-        return given
+def _store(name: str) -> Any:
+    """That of torchrun's environment, for a communicator of a name."""
     port = int(os.environ["MASTER_PORT"])
     rank = int(os.environ["RANK"])
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
@@ -89,7 +93,7 @@ def make_backend(base: type[Any]) -> type[Any]:
         def init(self, device: torch.device, name: str, options: Any = None) -> None:
             """Bootstraps from a store alone; collective when the first call is."""
             settings = getattr(self, "_settings", None) or backend.Settings(
-                _store(name, options),
+                _store(name) if getattr(options, "store", None) is None else options.store,
                 int(os.environ.get("RANK", "0")),
                 int(os.environ.get("WORLD_SIZE", "1")),
                 getattr(options, "timeout", None) or timedelta(minutes=10),
@@ -126,12 +130,17 @@ def make_backend(base: type[Any]) -> type[Any]:
 
         def _finish(self, work: Work, async_op: bool) -> Work | None:
             """None: the call is over, or what follows in the stream is ordered after it."""
-            if async_op and not _is_from_torch():
+            if async_op:
                 return work
             work.wait()
             return None
 
         def _done(self, work: Any, async_op: bool) -> Work | None:
+            """Of a collective."""
+            return self._finish(Work([work]), async_op and not _is_from_torch())
+
+        def _begun(self, work: Any, async_op: bool) -> Work | None:
+            """Of a send or a receive: its peer may come to the other one later, and nobody asks for its future."""
             return self._finish(Work([work]), async_op)
 
         def _opts(self, kind: Any, op: Any = None, root: int | None = None) -> Any:
@@ -143,13 +152,13 @@ def make_backend(base: type[Any]) -> type[Any]:
             return opts
 
         def send(self, tensor: Any, dst: int, async_op: bool = False, options: Any = None) -> Work | None:
-            return self._done(self._group.send([tensor], dst), async_op)
+            return self._begun(self._group.send([tensor], dst), async_op)
 
         def recv(self, tensor: Any, src: int, async_op: bool = False, options: Any = None) -> Work | None:
-            return self._done(self._group.recv([tensor], src), async_op)
+            return self._begun(self._group.recv([tensor], src), async_op)
 
         def batch_op_issue(self, ops: Sequence[Any], async_op: bool = False, options: Any = None) -> Work | None:
-            """Sends and receives that begin together: {type, tensor, peer}. torchcomms does not call it yet."""
+            """Sends and receives that begin together: {type, tensor, peer}. torchcomms calls none of Python's."""
             works = []
             for op in ops:
                 sends = "SEND" in str(getattr(op, "type", "")).upper()
@@ -252,10 +261,81 @@ def make_backend(base: type[Any]) -> type[Any]:
     return Backend
 
 
+def _settings(store: Any, rank: int, size: int, timeout: timedelta, name: str) -> backend.Settings:
+    return backend.Settings(store, rank, size, timeout, name)
+
+
+def _sources(package: Path) -> Path:
+    """The folder with torchcomms' headers, of the release that is installed in `package`."""
+    header = "TorchCommBackend.hpp"
+    named = os.environ.get("COMMSIR_TORCHCOMMS_SOURCE")
+    folder = Path(named) / "comms" / "torchcomms" if named else package
+    if not (folder / header).is_file():
+        raise RuntimeError(
+            f"{folder} has no {header}: let COMMSIR_TORCHCOMMS_SOURCE name the checkout that torchcomms is from"
+        )
+    ours, theirs = (place / "_comms.pyi" for place in (folder, package))
+    if not theirs.is_file() or ours.read_text() != theirs.read_text():
+        raise RuntimeError(f"{folder} is of another torchcomms than the one that is installed in {package}")
+    return folder
+
+
+def _extension(package: Path) -> extension.Extension:
+    """The backend in C++, for the torchcomms that is installed in `package`."""
+    library = package / "libtorchcomms.so"
+    if not library.is_file():
+        raise RuntimeError(f"{package} has no libtorchcomms.so")
+    sources = _sources(package)
+    made = extension.Extension(
+        "libcommsir_torchcomms",
+        ["torch/torchcomms/*.cpp", "torch/c10d/Capture.cpp"],
+        ["torch/*.h", "torch/torchcomms/*.h", "torch/c10d/Capture.h"],
+        libraries=[library],
+        what="the backend for torchcomms",
+    )
+    # Headers name each other as comms/torchcomms/…, however the package's folder is called.
+    include = made.folder() / "include"
+    link = include / "comms" / "torchcomms"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not (link.is_symlink() and link.readlink() == sources):
+        # By another name first: several ranks may be here.
+        new = link.with_name(f"torchcomms.{os.getpid()}")
+        new.symlink_to(sources)
+        new.replace(link)
+    return dataclasses.replace(made, headers=[(include, "comms/torchcomms/*.hpp")])
+
+
+def _in_cpp(package: Path) -> Any:
+    """The extension; RuntimeError, ImportError or OSError: why there is none."""
+    if backend.load_module() is None:
+        raise RuntimeError("the process groups of this process are in Python")
+    return _extension(package).build()
+
+
 def register() -> None:
-    """Registers with the torchcomms that is installed."""
+    """Registers with the torchcomms that is installed.
+
+    COMMSIR_TORCHCOMMS says how: "cpp", "python", or "0", not at all; the default is "cpp" where it can be had.
+    """
     import torchcomms  # type: ignore[import-not-found, unused-ignore]
 
+    wanted = os.environ.get("COMMSIR_TORCHCOMMS", "")
+    if wanted not in ("", "cpp", "python"):
+        raise ValueError(f'COMMSIR_TORCHCOMMS is "{wanted}"; say cpp, python or 0')
+    if wanted != "python":
+        try:
+            module = _in_cpp(Path(torchcomms.__file__).parent)
+        except (RuntimeError, ImportError, OSError) as error:
+            why = f"commsir: there is no backend in C++ for torchcomms: {error}"
+            if wanted:
+                raise RuntimeError(why) from error
+            warnings.warn(f"{why}. The one in Python is used, without batches of sends and receives", stacklevel=2)
+        else:
+            module.register(
+                "commsir", _store, lambda *made: backend.make(_settings(*made)), _is_from_torch, __version__
+            )
+            atexit.register(module.end)
+            return
     if not hasattr(torchcomms, "register_backend"):
         raise RuntimeError(
             "commsir: this torchcomms takes no backends in Python; install a newer one, "
@@ -264,7 +344,7 @@ def register() -> None:
     torchcomms.register_backend("commsir", make_backend(torchcomms.TorchCommBackend))
 
 
-if os.environ.get("COMMSIR_TORCHCOMMS", "1") != "0":
+if os.environ.get("COMMSIR_TORCHCOMMS") != "0":
     try:
         register()
     except ModuleNotFoundError as error:

@@ -11,6 +11,7 @@
 
 #include "runtime/torch/c10d/Backend.h"
 
+#include "runtime/torch/c10d/Capture.h"
 #include "runtime/torch/c10d/Interrupt.h"
 
 #include <ATen/record_function.h>

@@ -7,11 +7,8 @@
 
 #include "runtime/torch/c10d/Call.h"
 
+#include "runtime/torch/c10d/Capture.h"
 #include "runtime/torch/c10d/Interrupt.h"
-
-#include <c10/core/impl/VirtualGuardImpl.h>
-
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <cstring>
@@ -505,39 +502,6 @@ CallWork::CallWork(int rank, c10d::OpType type, const char *title,
 CallWork::~CallWork() {
   if (end)
     Events::get().give(std::move(*end));
-}
-
-/// The stream of this thread on a kind of device.
-static c10::Stream currentOn(c10::DeviceType type) {
-  c10::impl::VirtualGuardImpl guard(type);
-  return guard.getStream(guard.getDevice());
-}
-
-/// A function of CUDA's driver where that is loaded.
-static void *ofDriver(const char *name) {
-  void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  return driver ? dlsym(driver, name) : nullptr;
-}
-
-static void exchangeCaptureMode(int &mode) {
-  static const auto exchange = reinterpret_cast<int (*)(int *mode)>(
-      ofDriver("cuThreadExchangeStreamCaptureMode"));
-  if (exchange)
-    exchange(&mode);
-}
-
-BesideCaptures::BesideCaptures() { exchangeCaptureMode(mode); }
-
-BesideCaptures::~BesideCaptures() { exchangeCaptureMode(mode); }
-
-/// torch before 2.12 says it of CUDA in libraries that this module is not
-/// linked to.
-bool commsir::torch_c10d::isCapturing(c10::DeviceType type) {
-  using Ask = int (*)(void *stream, int *status);
-  static const auto ask =
-      reinterpret_cast<Ask>(ofDriver("cuStreamIsCapturing"));
-  int status = 0;
-  return ask && ask(currentOn(type).native_handle(), &status) == 0 && status;
 }
 
 void CallWork::complete(std::exception_ptr error) {

@@ -66,25 +66,6 @@ private:
   std::vector<c10::Event> idle;
 };
 
-/// Whether what this thread puts into its stream is only recorded in a graph:
-/// nothing of that runs, and to ask for its end would break the capture.
-bool isCapturing(c10::DeviceType type);
-
-/// While it lives, this thread may ask whether the GPU has come to an event
-/// though another one captures: captures of torch forbid that to all threads,
-/// unless they are told otherwise, and who does it breaks them.
-class BesideCaptures {
-public:
-  BesideCaptures();
-  ~BesideCaptures();
-  BesideCaptures(const BesideCaptures &) = delete;
-  BesideCaptures &operator=(const BesideCaptures &) = delete;
-
-private:
-  /// CU_STREAM_CAPTURE_MODE_RELAXED; then what the thread had before.
-  int mode = 2;
-};
-
 /// The Work that a program holds. It is done when its call is, and, for sends
 /// and receives, when those are: they only begin in issue order.
 class CallWork : public c10d::Work {

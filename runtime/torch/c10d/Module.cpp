@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/torch/PythonFunction.h"
 #include "runtime/torch/c10d/Autograd.h"
 #include "runtime/torch/c10d/Backend.h"
 #include "runtime/torch/c10d/Interrupt.h"
@@ -23,23 +24,15 @@ namespace py = pybind11;
 using namespace commsir::torch_c10d;
 using Ours = commsir::torch_c10d::Backend;
 
-/// A Python function that a thread without the interpreter's lock may call, and
-/// drop.
 static decltype(Settings::delegate) fromPython(py::function function) {
-  auto held = std::shared_ptr<py::function>(
-      new py::function(std::move(function)), [](py::function *dropped) {
-        if (!Py_IsInitialized())
-          return;
+  return
+      [held = commsir::holdPython(std::move(function))](
+          const StorePtr &store, const std::string &device, int rank, int size,
+          const std::vector<uint64_t> &globalRanks, const std::string &name) {
         py::gil_scoped_acquire lock;
-        delete dropped;
-      });
-  return [held](const StorePtr &store, const std::string &device, int rank,
-                int size, const std::vector<uint64_t> &globalRanks,
-                const std::string &name) {
-    py::gil_scoped_acquire lock;
-    return (*held)(store, device, rank, size, globalRanks, name)
-        .cast<BackendPtr>();
-  };
+        return (*held)(store, device, rank, size, globalRanks, name)
+            .cast<BackendPtr>();
+      };
 }
 
 static BackendPtr create(const StorePtr &store, int rank, int size,

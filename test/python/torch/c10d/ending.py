@@ -98,7 +98,7 @@ def run(case: str, rank: int, store: str, destroys: bool) -> None:
 
 def main(folder: Path, turns: int, cases: list[str]) -> None:
     commsir.torch.register()
-    backend._module()
+    backend.load_module()
     failures = []
     for turn in range(turns):
         for case in cases:

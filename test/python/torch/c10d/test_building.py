@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch.utils.cpp_extension
-from commsir.torch import backend
+from commsir.torch import backend, extension
 
 
 class Builder:
@@ -38,8 +38,8 @@ def builder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Builder:
     for name in ("Module.cpp", "Other.cpp", "Other.h"):
         (sources / name).write_text(name)
     monkeypatch.setattr(torch.utils.cpp_extension, "load", made)
-    monkeypatch.setattr(backend, "_sources", lambda: tmp_path)
-    monkeypatch.setattr(backend, "_load", lambda path: f"loaded {path.name}")
+    monkeypatch.setattr(extension, "root_of_sources", lambda: tmp_path)
+    monkeypatch.setattr(extension, "load", lambda name, path: f"loaded {path.name}")
     monkeypatch.setenv("COMMSIR_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("CXX", "true")
     return made
@@ -69,7 +69,7 @@ def test_what_was_not_finished_is_not_loaded(builder: Builder) -> None:
 
 def test_what_was_removed_is_built_again(builder: Builder) -> None:
     backend._built()
-    (backend.cache_folder() / "libcommsir_c10d.so").unlink()
+    (backend._EXTENSION.folder() / "libcommsir_c10d.so").unlink()
     assert backend._built() == "built 2"
 
 

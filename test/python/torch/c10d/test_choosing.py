@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from commsir.torch import backend
+from commsir.torch import backend, extension
 
 NIGHTLY = "2.13.0.dev20260228+cu130"
 NAMES = [f"torch-2.{minor}.cpython-3{python}" for minor in (9, 11, 13) for python in (10, 11, 13)]
@@ -25,8 +25,8 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (tmp_path / f"libcommsir_c10d.{name}-x86_64-linux-gnu.so").touch()
     (tmp_path / "libcommsir_c10d.so").touch()
     monkeypatch.setattr(backend, "_folders", lambda: [tmp_path / "absent", tmp_path])
-    monkeypatch.setattr(backend, "_load", lambda path: path.name)
-    monkeypatch.setattr(backend, "_sources", lambda: None)
+    monkeypatch.setattr(extension, "load", lambda name, path: path.name)
+    monkeypatch.setattr(extension, "root_of_sources", lambda: None)
     monkeypatch.setattr(backend, "_loaded", None)
     monkeypatch.setattr(backend, "_searched", False)
     monkeypatch.setattr(backend, "_missing", "")
@@ -61,8 +61,8 @@ def test_the_one_of_the_minor_and_the_python_is_taken(
     monkeypatch.setenv("COMMSIR_TORCH_BACKEND", wanted)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert backend._module() == f"libcommsir_c10d.{name}-x86_64-linux-gnu.so"
-        assert backend.module_at_hand() == backend.loaded_module() == backend._module()
+        assert backend.load_module() == f"libcommsir_c10d.{name}-x86_64-linux-gnu.so"
+        assert backend.module_at_hand() == backend.loaded_module() == backend.load_module()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_is_built_is_named_by_the_same_rule(version: str, name: str) -> Non
 def test_where_none_fits_it_is_built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running(monkeypatch, "2.12.0")
     monkeypatch.setattr(backend, "_built", lambda: "built")
-    assert backend._module() == "built"
+    assert backend.load_module() == "built"
 
 
 def test_the_prebuilt_one_is_left_where_building_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_the_prebuilt_one_is_left_where_building_is_asked_for(folder: Path, monk
     monkeypatch.setenv("COMMSIR_TORCH_BACKEND", "build")
     monkeypatch.setattr(backend, "_built", lambda: "built")
     assert backend.module_at_hand() is None
-    assert backend._module() == "built"
+    assert backend.load_module() == "built"
 
 
 SAID = (
@@ -126,10 +126,10 @@ SAID = (
 def test_what_is_there_is_said_once_and_python_has_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running(monkeypatch, "2.12.1")
     with pytest.warns(UserWarning, match=SAID + r"\. The backend in Python is used"):
-        assert backend._module() is None
+        assert backend.load_module() is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert backend._module() is None
+        assert backend.load_module() is None
 
 
 @pytest.mark.parametrize("wanted", ["cpp", "build"])
@@ -140,16 +140,16 @@ def test_what_is_there_is_said_where_another_was_asked_for(
     monkeypatch.setenv("COMMSIR_TORCH_BACKEND", wanted)
     for _ in range(2):
         with pytest.raises(RuntimeError, match=SAID + "$"):
-            backend._module()
+            backend.load_module()
 
 
 def test_a_compiler_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running(monkeypatch, "2.12.1")
-    monkeypatch.setattr(backend, "_sources", lambda: folder)
+    monkeypatch.setattr(extension, "root_of_sources", lambda: folder)
     monkeypatch.setenv("COMMSIR_CACHE_DIR", str(folder / "cache"))
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.warns(UserWarning, match="no C[+][+] compiler no-such-compiler: install one, or let CXX name it"):
-        assert backend._module() is None
+        assert backend.load_module() is None
 
 
 def test_without_any_there_is_no_list(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,19 +158,19 @@ def test_without_any_there_is_no_list(folder: Path, monkeypatch: pytest.MonkeyPa
         path.unlink()
     assert backend.prebuilt() == {}
     with pytest.warns(UserWarning, match=r"Python 3\.\d+ is there; it could not be built"):
-        assert backend._module() is None
+        assert backend.load_module() is None
 
 
 def test_one_that_does_not_fit_after_all_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a torch that somebody else has built."""
 
-    def refuse(path: Path) -> Any:
+    def refuse(name: str, path: Path) -> Any:
         raise ImportError("undefined symbol: c10")
 
     running(monkeypatch, "2.11.0")
-    monkeypatch.setattr(backend, "_load", refuse)
+    monkeypatch.setattr(extension, "load", refuse)
     monkeypatch.setattr(backend, "_built", lambda: "built")
     with pytest.warns(
         UserWarning, match=r"torch-2\.11\.cpython-311.*does not fit torch 2\.11\.0: undefined symbol: c10"
     ):
-        assert backend._module() == "built"
+        assert backend.load_module() == "built"

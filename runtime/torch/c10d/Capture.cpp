@@ -1,0 +1,46 @@
+//===- Capture.cpp - Streams that a graph is captured from ----------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/torch/c10d/Capture.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <dlfcn.h>
+
+using namespace commsir::torch_c10d;
+
+c10::Stream commsir::torch_c10d::currentOn(c10::DeviceType type) {
+  c10::impl::VirtualGuardImpl guard(type);
+  return guard.getStream(guard.getDevice());
+}
+
+/// A function of CUDA's driver where that is loaded.
+static void *ofDriver(const char *name) {
+  void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  return driver ? dlsym(driver, name) : nullptr;
+}
+
+static void exchangeCaptureMode(int &mode) {
+  static const auto exchange = reinterpret_cast<int (*)(int *mode)>(
+      ofDriver("cuThreadExchangeStreamCaptureMode"));
+  if (exchange)
+    exchange(&mode);
+}
+
+BesideCaptures::BesideCaptures() { exchangeCaptureMode(mode); }
+
+BesideCaptures::~BesideCaptures() { exchangeCaptureMode(mode); }
+
+/// torch before 2.12 says it of CUDA in libraries that this module is not
+/// linked to.
+bool commsir::torch_c10d::isCapturing(c10::DeviceType type) {
+  using Ask = int (*)(void *stream, int *status);
+  static const auto ask =
+      reinterpret_cast<Ask>(ofDriver("cuStreamIsCapturing"));
+  int status = 0;
+  return ask && ask(currentOn(type).native_handle(), &status) == 0 && status;
+}

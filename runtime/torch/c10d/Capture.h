@@ -1,0 +1,39 @@
+//===- Capture.h - Streams that a graph is captured from --------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_TORCH_C10D_CAPTURE_H
+#define COMMSIR_RUNTIME_TORCH_C10D_CAPTURE_H
+
+#include <c10/core/Stream.h>
+
+namespace commsir::torch_c10d {
+
+/// The stream of this thread on a kind of device.
+c10::Stream currentOn(c10::DeviceType type);
+
+/// Whether what this thread puts into its stream is only recorded in a graph:
+/// nothing of that runs, and to ask for its end would break the capture.
+bool isCapturing(c10::DeviceType type);
+
+/// While it lives, this thread may ask whether the GPU has come to an event
+/// though another one captures: captures of torch forbid that to all threads,
+/// unless they are told otherwise, and who does it breaks them.
+class BesideCaptures {
+public:
+  BesideCaptures();
+  ~BesideCaptures();
+  BesideCaptures(const BesideCaptures &) = delete;
+  BesideCaptures &operator=(const BesideCaptures &) = delete;
+
+private:
+  /// CU_STREAM_CAPTURE_MODE_RELAXED; then what the thread had before.
+  int mode = 2;
+};
+
+} // namespace commsir::torch_c10d
+
+#endif // COMMSIR_RUNTIME_TORCH_C10D_CAPTURE_H
