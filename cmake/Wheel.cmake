@@ -52,7 +52,8 @@ foreach(target commsir_torch_ops ${c10d_modules})
 endforeach()
 
 file(GLOB_RECURSE wheel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/frontend/commsir/*.py"
-  "${PROJECT_SOURCE_DIR}/frontend/commsir/*.pyi" "${PROJECT_SOURCE_DIR}/test/demo/*.mlir")
+  "${PROJECT_SOURCE_DIR}/frontend/commsir/*.pyi" "${PROJECT_SOURCE_DIR}/test/demo/*.mlir"
+  "${PROJECT_SOURCE_DIR}/runtime/torch/*.h" "${PROJECT_SOURCE_DIR}/runtime/torch/*.cpp")
 set(wheel_stamp "${wheel}/made")
 add_custom_command(OUTPUT "${wheel_stamp}" ${wheel_strip}
   COMMAND "${COMMSIR_PYTHON}" "${PROJECT_SOURCE_DIR}/frontend/make_wheel.py" --version "${PROJECT_VERSION}"

@@ -200,8 +200,21 @@ def check_backend(rank: int, size: int, failed: list[str]) -> None:
             dist.all_to_all_single(out, data(sum(to), torch.float32), back, to, group=group)
         return out
 
+    def beside_another_device() -> None:
+        """Whichever device is current: who waits for a call waits in the stream of its tensors' device."""
+        x = torch.full((16 << 20,), rank + 1.0, device="cuda")
+        out = torch.empty(size * x.numel(), device="cuda")
+        with torch.cuda.device((torch.cuda.current_device() + 1) % torch.cuda.device_count()):
+            for turn in range(5):
+                out.fill_(float("nan"))
+                work = dist.all_gather_into_tensor(out, x, group=ours, async_op=True)
+                assert work
+                work.wait()
+                assert torch.all(out.view(size, -1).mean(1).cpu() == torch.arange(1.0, size + 1)), turn
+
     for one in (all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, exchange, parts_that_differ):
         same(one.__name__, one)
+    attempt("backend beside another device", beside_another_device, failed)
     say("       paths:", commsir.torch.stats())
 
 
@@ -531,17 +544,22 @@ def check_interop(rank: int, size: int, failed: list[str]) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def speed(report: dict[str, Any]) -> None:
+def speed(report: dict[str, Any], rounds: int) -> None:
     """As python -m commsir.bench has it; and an op that does nothing, to which calls of ours compare."""
     from commsir.torch import bench
 
     bench.warm_up(torch.bfloat16)
     for size in SIZES:
-        entries = bench.measure("all_reduce", size, torch.bfloat16, ROUNDS)
+        entries = bench.measure("all_reduce", size, torch.bfloat16, rounds)
         for entry in entries:
             said = entry.get("message") or "  ".join(f"{way} {us:7.2f} us" for way, us in entry["us"].items())
             say(f"{size:9} {entry['contender']:24} {said}")
-        report[str(size)] = {entry["contender"]: entry["us"] for entry in entries if entry["status"] == "ok"}
+        say(bench.bests(entries))
+        report[str(size)] = {
+            entry["contender"]: {**entry["us"], "ratios": entry.get("ratios", {})}
+            for entry in entries
+            if entry["status"] == "ok"
+        }
     host_costs(report)
 
 
@@ -582,6 +600,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="")
     parser.add_argument("--json", default="")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of each contender")
     options = parser.parse_args()
     local = int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count()
     torch.cuda.set_device(local)
@@ -606,7 +625,7 @@ def main() -> int:
     if options.only in ("", "compile"):
         check_compile(rank, size, failed)
     if options.only in ("", "speed") and not (failed or SHARES):
-        speed(report)
+        speed(report, options.rounds)
     if options.only == "host":
         host_costs(report)
     report["failed"] = failed

@@ -35,6 +35,8 @@ else
   echo "failed  torchcomms_checks.py: see $logs/checks.log"
   status=1
 fi
+# Each rank's own GPU is what they take where nothing is said.
+[ "$TEST_DEVICE" = cpu ] || unset TEST_DEVICE
 cd "$sources/comms/torchcomms/tests/integration/py" || exit 2
 for name; do
   if run "$name" "${name}Test.py"; then

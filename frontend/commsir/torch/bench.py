@@ -3,15 +3,17 @@
 On GPUs the others are NCCL, NCCL with registered windows, and the one-shot and two-shot all-reduce of torch's symmetric
 memory; on the CPU it is Gloo. Contenders take turns, so that all see the same machine. Each is checked first, on
 numbers whose sums are exact. A figure is the slowest rank's mean of a turn, and of the turns the median, on the CPU
-with the least and the greatest: processes that share cores are seldom as quick twice. There the baseline is also
-compared turn by turn: `ratio` is the median of how many times as long as ours it took.
+with the least and the greatest: processes that share cores are seldom as quick twice. The others are also compared turn
+by turn, since machines change their speed: `ratios` has how many times as long as ours they took.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import random
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -27,6 +29,7 @@ dist: Any = torch.distributed
 
 __all__ = [
     "Contender",
+    "bests",
     "contenders",
     "eager_us",
     "graph_us",
@@ -40,6 +43,8 @@ __all__ = [
 ]
 
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
+#: Those that others are compared to, and the ways of timing on GPUs.
+OURS, WAYS = ("commsir op", "commsir backend"), ("host", "eager", "graph")
 _BYTES = {torch.float32: 4, torch.bfloat16: 2}
 WARM_ROUNDS = 5
 #: More than a size takes until it has a kernel of its own.
@@ -284,9 +289,11 @@ def measure(op: str, size: int, dtype: torch.dtype, rounds: int = 9) -> list[dic
         except Exception as error:
             entry["status"], entry["message"] = "wrong" if "wrong: " in str(error) else "failed", str(error)
     samples: dict[str, dict[str, list[float]]] = {name: {way: [] for way in ways[name]} for name in ways}
-    for _ in range(rounds):
-        for name, timers in ways.items():
-            for way, timer in timers.items():
+    for turn in range(rounds):
+        # Another begins each time: who comes after a certain one may gain or lose by it.
+        names = list(ways)[turn % len(ways) :] + list(ways)[: turn % len(ways)]
+        for name in names:
+            for way, timer in ways[name].items():
                 samples[name][way].append(timer())
     for entry in entries:
         if taken := samples.get(entry["contender"]):
@@ -295,14 +302,29 @@ def measure(op: str, size: int, dtype: torch.dtype, rounds: int = 9) -> list[dic
     return entries
 
 
+def interval(values: list[float], resamples: int = 1000) -> list[float]:
+    """The median, and the bounds of its 95 % interval by the bootstrap: what `resamples` draws of as many values have
+    (B. Efron, R. Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13)."""
+    drawn = random.Random(0)
+    medians = sorted(median(drawn.choices(values, k=len(values))) for _ in range(resamples))
+    return [median(values), medians[int(0.025 * resamples)], medians[int(0.975 * resamples)]]
+
+
 def compare(entries: list[dict[str, Any]]) -> None:
-    """How many times as long as our backend the others took on the CPU, turn by turn: the median."""
-    taken = {e["contender"]: e["samples_us"]["call"] for e in entries if "call" in e.get("samples_us", {})}
-    own = taken.get("commsir backend")
+    """How many times as long as ours the others took, turn by turn, by the way of timing: `ratios` has, for each of
+    ours, the median and its interval."""
+    taken = {e["contender"]: e["samples_us"] for e in entries if "samples_us" in e}
     for entry in entries:
-        if own and entry["contender"] in taken and entry["contender"] != "commsir backend":
-            turns = zip(taken[entry["contender"]], own, strict=True)
-            entry["ratio"] = median([theirs / ours for theirs, ours in turns])
+        if entry["contender"] in OURS or entry["contender"] not in taken:
+            continue
+        entry["ratios"] = {
+            own: {
+                way: interval([theirs / ours for theirs, ours in zip(times, taken[own][way], strict=True)])
+                for way, times in taken[entry["contender"]].items()
+            }
+            for own in OURS
+            if own in taken
+        }
 
 
 def _cells(entry: dict[str, Any]) -> dict[str, str]:
@@ -314,9 +336,33 @@ def _cells(entry: dict[str, Any]) -> dict[str, str]:
             cells[f"{head} ({way})"] = f"{us:.2f}"
         else:
             cells[head] = f"{us:.0f} [{min(samples):.0f} {max(samples):.0f}]"
-    if "ratio" in entry:
-        cells[f"{entry['contender']} / ours"] = f"{entry['ratio']:.2f}"
+    if ratio := entry.get("ratios", {}).get("commsir backend", {}).get("call"):
+        cells[f"{entry['contender']} / ours"] = f"{ratio[0]:.2f}"
     return cells
+
+
+def bests(entries: list[dict[str, Any]]) -> str:
+    """On GPUs, for each of ours: which other was the best, and how many times as long it took [95 %]."""
+    rows = [["op", "bytes", "ours", *WAYS]]
+    for op, size, own in dict.fromkeys((e["op"], e["bytes"], own) for e in entries for own in e.get("ratios", {})):
+        others = [e for e in entries if (e["op"], e["bytes"]) == (op, size) and own in e.get("ratios", {})]
+        row = [op, str(size), own]
+        for way in WAYS:
+            best = min(others, key=lambda entry: entry["us"].get(way, math.inf))
+            ratio = best["ratios"][own].get(way)
+            row.append(f"{best['contender']} {ratio[0]:.2f} [{ratio[1]:.2f} {ratio[2]:.2f}]" if ratio else "")
+        rows.append(row)
+    return _lines(rows)
+
+
+def _lines(rows: list[list[str]]) -> str:
+    """A table in Markdown; the first row has the heads."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
+    lines.insert(1, "|" + "|".join("-" * (width + 1) + ":" for width in widths) + "|")
+    return "\n".join(lines)
 
 
 def warm_up(dtype: torch.dtype) -> None:
@@ -335,12 +381,7 @@ def table(entries: list[dict[str, Any]]) -> str:
             if (entry["op"], entry["bytes"]) == (op, size):
                 found |= own
         rows.append([op, str(size), *(found.get(head, "") for head in columns)])
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
-    ]
-    lines.insert(1, "|" + "|".join("-" * (width + 1) + ":" for width in widths) + "|")
-    return "\n".join(lines)
+    return _lines(rows)
 
 
 def plot(entries: list[dict[str, Any]], path: str) -> None:
@@ -379,7 +420,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--sizes", nargs="+", type=_size, help="bytes of the larger array, of an object or of a send: 1024 64K 4M …"
     )
     parser.add_argument("--type", choices=["f32", "bf16"], help="default: bf16 on GPUs, f32 on the CPU")
-    parser.add_argument("--rounds", type=int, default=9, help="turns of each contender")
+    parser.add_argument(
+        "--rounds", type=int, default=9, help="turns of each contender; more of them, narrower intervals"
+    )
     parser.add_argument("--device", choices=["cpu", "cuda"], help="default: cuda where there is a GPU")
     parser.add_argument("--json", help="file for all samples")
     parser.add_argument("--plot", help="picture of the medians: .png, .svg, .pdf")
@@ -420,6 +463,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             least = {entry["contender"]: min(entry["us"].values()) for entry in added if entry["status"] == "ok"}
             _say(f"{op} of {size} bytes: " + ", ".join(f"{name} {us:.2f} us" for name, us in least.items()))
     _say(table(entries))
+    if cuda:
+        _say(bests(entries))
     header = {
         "ranks": dist.get_world_size(),
         "device": torch.cuda.get_device_name() if cuda else "cpu",

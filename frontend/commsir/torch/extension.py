@@ -38,6 +38,15 @@ def root_of_sources() -> Path | None:
     return None
 
 
+def _loaded(library: str) -> list[str]:
+    """The path by which this process has loaded a library. Where a compiler has libstdc++ as an archive alone, its
+    copy in a module would crash at the first stream, beside the one that torch uses."""
+    maps = Path("/proc/self/maps")
+    lines = maps.read_text().splitlines() if maps.is_file() else []
+    paths = [line.split(maxsplit=5)[5] for line in lines if f"/{library}" in line]
+    return [path for path in paths if Path(path).is_file()][:1]
+
+
 @dataclass(frozen=True)
 class Extension:
     """`sources` and `reads` are patterns below runtime: what is compiled, and headers; what was built from others is
@@ -103,7 +112,7 @@ class Extension:
             name=self.name,
             sources=sorted(str(path) for part in self.sources for path in (root / "runtime").glob(part)),
             extra_cflags=["-O2", "-std=c++20", "-DUSE_DISTRIBUTED", "-DUSE_C10D_GLOO"],
-            extra_ldflags=[str(library) for library in self.libraries],
+            extra_ldflags=[*_loaded("libstdc++.so.6"), *(str(library) for library in self.libraries)],
             extra_include_paths=[str(root), *(str(place) for place, _ in self.headers)],
             build_directory=str(folder),
             with_cuda=False,

@@ -152,7 +152,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
             with torch._C._AutoDispatchBelowADInplaceOrView():
                 self._run(call, device)
             if call.on_gpu() and not torch.cuda.is_current_stream_capturing():
-                call.work.end = torch.cuda.current_stream().record_event()
+                call.work.end = torch.cuda.current_stream(self._side(device).gpu()).record_event()
             call.record.mark("done")
         except BaseException as error:
             call.record.mark("failed")

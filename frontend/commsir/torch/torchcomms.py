@@ -55,7 +55,7 @@ def _is_from_torch() -> bool:
     """Whether torch.distributed, or DDP in the middle of a backward pass, has made the call that a method of a backend
     is in. Its C++ would wait for a future that torchcomms completes in Work.wait alone, and would drop the work without
     Python's lock."""
-    frame = sys._getframe(1)
+    frame = sys._getframe()
     while frame and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back  # type: ignore[assignment]
     return frame is None or str(frame.f_globals.get("__name__")).partition(".")[0] == "torch"
@@ -84,6 +84,16 @@ def _store(name: str) -> Any:
     return dist.PrefixStore(f"commsir/torchcomms/{name}", store)
 
 
+def _device(asked: torch.device, rank: int) -> torch.device:
+    """Without an index, a rank's GPU is the one of its number, and the current one from then on: so it is with
+    torchcomms' backend for NCCL."""
+    if asked.type != "cuda" or asked.index is not None:
+        return asked
+    own = torch.device("cuda", rank % torch.cuda.device_count())
+    torch.cuda.set_device(own)
+    return own
+
+
 def make_backend(base: type[Any]) -> type[Any]:
     """The class to register, over torchcomms' own base class."""
 
@@ -99,7 +109,7 @@ def make_backend(base: type[Any]) -> type[Any]:
                 getattr(options, "timeout", None) or timedelta(minutes=10),
                 name,
             )
-            self._device, self._name, self._options = device, name, options
+            self._device, self._name, self._options = _device(device, settings.rank), name, options
             self._group = ProcessGroup(settings)
 
         def finalize(self) -> None:

@@ -429,7 +429,7 @@ void commsir::torch_c10d::Backend::beginAfterGpu(Call &call) {
   for (const c10::Stream &stream : streams) {
     // What is captured has no end.
     c10::StreamGuard current(stream);
-    if (!isCapturing(gpu->type()))
+    if (!isCapturing(*gpu))
       ends->push_back(Events::get().record(stream));
   }
   call.before.push_back([this, ends, timeout = call.timeout, name = call.name] {
@@ -719,7 +719,7 @@ void commsir::torch_c10d::Backend::tell(
 void commsir::torch_c10d::Backend::tellAtEnd(
     const Call &call, const c10::Stream &used,
     std::chrono::steady_clock::time_point begun) {
-  if (isCapturing(used.device_type()))
+  if (isCapturing(used.device()))
     return;
   auto end = std::make_shared<c10::Event>(Events::get().record(used));
   auto work = call.pointToPoint ? call.work : nullptr;

@@ -556,7 +556,7 @@ bool CallWork::isCompleted() {
   if (auto made = futureMade(); made && !made->completed())
     return false;
   TORCH_CHECK(
-      !used || !isCapturing(used->device_type()),
+      !used || !isCapturing(used->device()),
       "commsir: ", c10d::opTypeToString(opType_), " number ", sequence,
       ": nothing is completed while a graph is captured; wait() for it, "
       "which is recorded, too");
@@ -590,7 +590,7 @@ std::vector<at::Tensor> CallWork::result() { return outputs; }
 void CallWork::synchronize() {
   if (!used)
     return;
-  c10::Stream current = currentOn(used->device_type());
+  c10::Stream current = currentOn(used->device());
   if (current != *used)
     ended()->block(current);
 }
@@ -676,7 +676,7 @@ bool CallWork::wait(milliseconds given) {
   throwInterrupt();
   // As NCCL has it: who names a time waits here, and not only in the stream.
   // In a capture there is the stream alone.
-  if (!used || !(isGiven || hostWaits) || isCapturing(used->device_type()))
+  if (!used || !(isGiven || hostWaits) || isCapturing(used->device()))
     return true;
   if (isGiven)
     waitForEnd(given);

@@ -13,9 +13,8 @@
 
 using namespace commsir::torch_c10d;
 
-c10::Stream commsir::torch_c10d::currentOn(c10::DeviceType type) {
-  c10::impl::VirtualGuardImpl guard(type);
-  return guard.getStream(guard.getDevice());
+c10::Stream commsir::torch_c10d::currentOn(const c10::Device &device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
 }
 
 /// A function of CUDA's driver where that is loaded.
@@ -37,10 +36,10 @@ BesideCaptures::~BesideCaptures() { exchangeCaptureMode(mode); }
 
 /// torch before 2.12 says it of CUDA in libraries that this module is not
 /// linked to.
-bool commsir::torch_c10d::isCapturing(c10::DeviceType type) {
+bool commsir::torch_c10d::isCapturing(const c10::Device &device) {
   using Ask = int (*)(void *stream, int *status);
   static const auto ask =
       reinterpret_cast<Ask>(ofDriver("cuStreamIsCapturing"));
   int status = 0;
-  return ask && ask(currentOn(type).native_handle(), &status) == 0 && status;
+  return ask && ask(currentOn(device).native_handle(), &status) == 0 && status;
 }

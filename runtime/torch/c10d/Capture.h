@@ -12,12 +12,12 @@
 
 namespace commsir::torch_c10d {
 
-/// The stream of this thread on a kind of device.
-c10::Stream currentOn(c10::DeviceType type);
+/// The stream of this thread on a device, which need not be the current one.
+c10::Stream currentOn(const c10::Device &device);
 
-/// Whether what this thread puts into its stream is only recorded in a graph:
-/// nothing of that runs, and to ask for its end would break the capture.
-bool isCapturing(c10::DeviceType type);
+/// Whether what this thread puts into its stream there is only recorded in a
+/// graph: nothing of that runs, and to ask for its end would break the capture.
+bool isCapturing(const c10::Device &device);
 
 /// While it lives, this thread may ask whether the GPU has come to an event
 /// though another one captures: captures of torch forbid that to all threads,

@@ -10,6 +10,7 @@
 #include "runtime/torch/c10d/Capture.h"
 #include "runtime/torch/torchcomms/Work.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <comms/torchcomms/utils/Utils.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
@@ -64,17 +65,19 @@ c10d::Backend &Ours::used() const {
   return *group;
 }
 
-WorkPtr Ours::finish(InnerPtr inner, bool async, bool pointToPoint,
-                     milliseconds limit) {
-  bool onGpu = !device.is_cpu();
+WorkPtr Ours::finish(InnerPtr inner, const at::Device &where, bool async,
+                     bool pointToPoint, milliseconds limit) {
+  bool onGpu = !where.is_cpu(), isNothing = !inner;
   auto work =
-      c10::make_intrusive<Work>(std::move(inner), onGpu, pointToPoint, limit);
+      c10::make_intrusive<Work>(std::move(inner), where, pointToPoint, limit);
   // What torch makes of a collective on the CPU has a future that only a hook
   // of torchcomms' completes, which another thread may come before. Its sends
   // and receives must not wait here, and nobody asks for their futures.
-  bool endsHere = !async || (!onGpu && !pointToPoint && maker->isFromTorch());
+  // Of an empty batch there is nothing to wait for.
+  bool endsHere =
+      !async || isNothing || (!onGpu && !pointToPoint && maker->isFromTorch());
   // What is recorded into a graph is over for the program, too.
-  if (endsHere || (onGpu && torch_c10d::isCapturing(device.type())))
+  if (endsHere || (onGpu && torch_c10d::isCapturing(where)))
     work->finish();
   else
     Watch::get().add(work);
@@ -83,27 +86,27 @@ WorkPtr Ours::finish(InnerPtr inner, bool async, bool pointToPoint,
 
 template <typename C10dOptions, typename Options>
 WorkPtr Ours::collective(
-    bool async, const Options &given,
+    const at::Device &where, bool async, const Options &given,
     const std::function<InnerPtr(c10d::Backend &, C10dOptions &)> &issue) {
   C10dOptions opts;
   if (given.timeout != torch::comms::kNoTimeout)
     opts.timeout = given.timeout;
   opts.asyncOp = async;
-  return finish(issue(used(), opts), async, /*pointToPoint=*/false,
+  return finish(issue(used(), opts), where, async, /*pointToPoint=*/false,
                 given.timeout);
 }
 
 WorkPtr Ours::send(const at::Tensor &tensor, int to, bool async,
                    const SendOptions &options) {
   Tensors tensors{tensor};
-  return finish(used().send(tensors, to, options.tag), async,
+  return finish(used().send(tensors, to, options.tag), tensor.device(), async,
                 /*pointToPoint=*/true, options.timeout);
 }
 
 WorkPtr Ours::recv(at::Tensor &tensor, int from, bool async,
                    const RecvOptions &options) {
   Tensors tensors{tensor};
-  return finish(used().recv(tensors, from, options.tag), async,
+  return finish(used().recv(tensors, from, options.tag), tensor.device(), async,
                 /*pointToPoint=*/true, options.timeout);
 }
 
@@ -119,14 +122,15 @@ WorkPtr Ours::batch_op_issue(const std::vector<BatchSendRecv::P2POp> &ops,
     else
       backend.recv(tensors, op.peer, /*tag=*/0);
   }
-  return finish(backend.endCoalescing(), async, /*pointToPoint=*/true,
-                options.timeout);
+  return finish(backend.endCoalescing(),
+                ops.empty() ? device : ops.front().tensor.device(), async,
+                /*pointToPoint=*/true, options.timeout);
 }
 
 WorkPtr Ours::broadcast(at::Tensor &tensor, int root, bool async,
                         const BroadcastOptions &options) {
   return collective<c10d::BroadcastOptions>(
-      async, options, [&](c10d::Backend &backend, auto &opts) {
+      tensor.device(), async, options, [&](c10d::Backend &backend, auto &opts) {
         opts.rootRank = root;
         Tensors tensors{tensor};
         return backend.broadcast(tensors, opts);
@@ -136,7 +140,7 @@ WorkPtr Ours::broadcast(at::Tensor &tensor, int root, bool async,
 WorkPtr Ours::all_reduce(at::Tensor &tensor, const ReduceOp &op, bool async,
                          const AllReduceOptions &options) {
   return collective<c10d::AllreduceOptions>(
-      async, options, [&](c10d::Backend &backend, auto &opts) {
+      tensor.device(), async, options, [&](c10d::Backend &backend, auto &opts) {
         opts.reduceOp = toC10d(op);
         Tensors tensors{tensor};
         return backend.allreduce(tensors, opts);
@@ -146,7 +150,7 @@ WorkPtr Ours::all_reduce(at::Tensor &tensor, const ReduceOp &op, bool async,
 WorkPtr Ours::reduce(const at::Tensor &tensor, int root, const ReduceOp &op,
                      bool async, const ReduceOptions &options) {
   return collective<c10d::ReduceOptions>(
-      async, options, [&](c10d::Backend &backend, auto &opts) {
+      tensor.device(), async, options, [&](c10d::Backend &backend, auto &opts) {
         opts.reduceOp = toC10d(op);
         opts.rootRank = root;
         Tensors tensors{tensor};
@@ -157,7 +161,7 @@ WorkPtr Ours::reduce(const at::Tensor &tensor, int root, const ReduceOp &op,
 WorkPtr Ours::all_gather(const Tensors &outputs, const at::Tensor &input,
                          bool async, const AllGatherOptions &options) {
   return collective<c10d::AllgatherOptions>(
-      async, options, [&](c10d::Backend &backend, auto &opts) {
+      input.device(), async, options, [&](c10d::Backend &backend, auto &opts) {
         std::vector<Tensors> lists{outputs};
         Tensors inputs{input};
         return backend.allgather(lists, inputs, opts);
@@ -173,7 +177,7 @@ WorkPtr Ours::all_gather_single(at::Tensor &output, const at::Tensor &input,
                                 bool async,
                                 const AllGatherSingleOptions &options) {
   return collective<c10d::AllgatherOptions>(
-      async, options, [&](c10d::Backend &backend, auto &opts) {
+      input.device(), async, options, [&](c10d::Backend &backend, auto &opts) {
         at::Tensor in = input;
         return backend._allgather_base(output, in, opts);
       });
@@ -183,7 +187,7 @@ WorkPtr Ours::reduce_scatter(at::Tensor &output, const Tensors &inputs,
                              const ReduceOp &op, bool async,
                              const ReduceScatterOptions &options) {
   return collective<c10d::ReduceScatterOptions>(
-      async, options, [&](c10d::Backend &backend, auto &opts) {
+      output.device(), async, options, [&](c10d::Backend &backend, auto &opts) {
         opts.reduceOp = toC10d(op);
         Tensors outputs{output};
         std::vector<Tensors> lists{inputs};
@@ -201,7 +205,7 @@ WorkPtr Ours::reduce_scatter_single(at::Tensor &output, const at::Tensor &input,
                                     const ReduceOp &op, bool async,
                                     const ReduceScatterSingleOptions &options) {
   return collective<c10d::ReduceScatterOptions>(
-      async, options, [&](c10d::Backend &backend, auto &opts) {
+      output.device(), async, options, [&](c10d::Backend &backend, auto &opts) {
         opts.reduceOp = toC10d(op);
         at::Tensor in = input;
         return backend._reduce_scatter_base(output, in, opts);
@@ -222,7 +226,7 @@ WorkPtr Ours::all_to_all_v_single(at::Tensor &output, const at::Tensor &input,
                                   bool async,
                                   const AllToAllvSingleOptions &options) {
   return collective<c10d::AllToAllOptions>(
-      async, options, [&](c10d::Backend &backend, auto &opts) {
+      output.device(), async, options, [&](c10d::Backend &backend, auto &opts) {
         at::Tensor in = input;
         auto outs = toC10d(outputSplits), ins = toC10d(inputSplits);
         return backend.alltoall_base(output, in, outs, ins, opts);
@@ -232,7 +236,8 @@ WorkPtr Ours::all_to_all_v_single(at::Tensor &output, const at::Tensor &input,
 WorkPtr Ours::all_to_all(const Tensors &outputs, const Tensors &inputs,
                          bool async, const AllToAllOptions &options) {
   return collective<c10d::AllToAllOptions>(
-      async, options, [&](c10d::Backend &backend, auto &opts) {
+      outputs.empty() ? device : outputs.front().device(), async, options,
+      [&](c10d::Backend &backend, auto &opts) {
         Tensors outs = outputs, ins = inputs;
         return backend.alltoall(outs, ins, opts);
       });
@@ -240,7 +245,7 @@ WorkPtr Ours::all_to_all(const Tensors &outputs, const Tensors &inputs,
 
 WorkPtr Ours::barrier(bool async, const BarrierOptions &options) {
   return collective<c10d::BarrierOptions>(
-      async, options, [&](c10d::Backend &backend, auto &opts) {
+      device, async, options, [&](c10d::Backend &backend, auto &opts) {
         opts.device = device;
         return backend.barrier(opts);
       });
@@ -249,7 +254,7 @@ WorkPtr Ours::barrier(bool async, const BarrierOptions &options) {
 WorkPtr Ours::scatter(at::Tensor &output, const Tensors &inputs, int root,
                       bool async, const ScatterOptions &options) {
   return collective<c10d::ScatterOptions>(
-      async, options, [&](c10d::Backend &backend, auto &opts) {
+      output.device(), async, options, [&](c10d::Backend &backend, auto &opts) {
         opts.rootRank = root;
         Tensors outputs{output};
         std::vector<Tensors> lists;
@@ -262,7 +267,7 @@ WorkPtr Ours::scatter(at::Tensor &output, const Tensors &inputs, int root,
 WorkPtr Ours::gather(const Tensors &outputs, const at::Tensor &input, int root,
                      bool async, const GatherOptions &options) {
   return collective<c10d::GatherOptions>(
-      async, options, [&](c10d::Backend &backend, auto &opts) {
+      input.device(), async, options, [&](c10d::Backend &backend, auto &opts) {
         opts.rootRank = root;
         std::vector<Tensors> lists;
         if (root == getRank())
@@ -276,6 +281,21 @@ WorkPtr Ours::gather(const Tensors &outputs, const at::Tensor &input, int root,
 // Communicators
 //===----------------------------------------------------------------------===//
 
+/// Without an index, a rank's GPU is the one of its number, and the current one
+/// from then on: so it is with torchcomms' backend for NCCL.
+static at::Device deviceOf(at::Device asked, int rank) {
+  if (asked.is_cpu() || asked.has_index())
+    return asked;
+  c10::impl::VirtualGuardImpl guard(asked.type());
+  TORCH_CHECK(guard.deviceCount() > 0, "commsir: there is no device ",
+              asked.str(),
+              " here: name another, such as torch.device(\"cpu\")");
+  at::Device own(asked.type(),
+                 static_cast<at::DeviceIndex>(rank % guard.deviceCount()));
+  guard.setDevice(own);
+  return own;
+}
+
 void Ours::init(at::Device at, const std::string &called,
                 const CommOptions &given) {
   TORCH_CHECK(!group, "commsir: communicator ", name,
@@ -283,7 +303,7 @@ void Ours::init(at::Device at, const std::string &called,
   auto [rank, size] = query_ranksize();
   store = given.store ? given.store : maker->connect(called);
   group = maker->make(store, rank, size, given.timeout, called);
-  device = at;
+  device = deviceOf(at, rank);
   name = called;
   options = given;
 }

@@ -130,11 +130,15 @@ public:
 
 private:
   c10d::Backend &used() const;
-  WorkPtr finish(c10::intrusive_ptr<c10d::Work> inner, bool async,
-                 bool pointToPoint, std::chrono::milliseconds limit);
+  /// `where`: the device of the tensors. It need not be the communicator's:
+  /// torch.distributed makes one for both kinds.
+  WorkPtr finish(c10::intrusive_ptr<c10d::Work> inner, const at::Device &where,
+                 bool async, bool pointToPoint,
+                 std::chrono::milliseconds limit);
   /// A collective: calls `issue` with c10d's options for torchcomms'.
   template <typename C10dOptions, typename Options>
-  WorkPtr collective(bool async, const Options &options,
+  WorkPtr collective(const at::Device &where, bool async,
+                     const Options &options,
                      const std::function<c10::intrusive_ptr<c10d::Work>(
                          c10d::Backend &, C10dOptions &)> &issue);
 

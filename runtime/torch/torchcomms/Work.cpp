@@ -20,9 +20,9 @@ using std::chrono::milliseconds;
 /// long told torchcomms' hooks of it.
 static constexpr milliseconds kLook{1};
 
-Work::Work(c10::intrusive_ptr<c10d::Work> inner, bool onGpu, bool pointToPoint,
-           milliseconds limit)
-    : inner(std::move(inner)), onGpu(onGpu), pointToPoint(pointToPoint),
+Work::Work(c10::intrusive_ptr<c10d::Work> inner, c10::Device device,
+           bool pointToPoint, milliseconds limit)
+    : inner(std::move(inner)), device(device), pointToPoint(pointToPoint),
       limit(limit) {
   setStatus(Status::INPROGRESS);
 }
@@ -43,6 +43,8 @@ void Work::conclude(std::exception_ptr error) {
 }
 
 void Work::waitFor(milliseconds time) {
+  if (!inner)
+    return;
   try {
     inner->wait(time);
   } catch (...) {
@@ -55,9 +57,9 @@ void Work::wait() {
   runWaitPreHooks();
   // On a GPU, a wait for some time is a wait on the host; a collective knows
   // its own.
-  bool takesTime = pointToPoint && !onGpu && hasLimit();
+  bool takesTime = pointToPoint && !onGpu() && hasLimit();
   waitFor(takesTime ? limit : ::kNoTimeout);
-  if (!onGpu)
+  if (!onGpu())
     conclude(nullptr);
   runWaitPostHooks();
 }
@@ -68,9 +70,12 @@ void Work::finish() {
 }
 
 void Work::hostSynchronize() {
-  if (!onGpu)
+  if (!onGpu())
     return;
-  waitFor(hasLimit() ? limit : torch::comms::kDefaultTimeout);
+  if (inner)
+    waitFor(hasLimit() ? limit : torch::comms::kDefaultTimeout);
+  else
+    torch_c10d::currentOn(device).synchronize();
   conclude(nullptr);
 }
 
@@ -101,6 +106,9 @@ void Work::markCompleted(c10::intrusive_ptr<c10::ivalue::Future> future,
     else
       future->markCompleted(c10::IValue(outputs));
   };
+  // It is ordered in the current stream, which the future then is.
+  if (!inner)
+    return complete(nullptr);
   // Of those there is no future: to be ordered after them is to wait for them.
   if (pointToPoint) {
     std::lock_guard<std::recursive_mutex> lock(mutex);

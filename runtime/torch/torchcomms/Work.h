@@ -21,10 +21,11 @@ namespace commsir::torchcomms {
 class Work : public torch::comms::TorchWork {
 public:
   using Status = WorkStatus;
-  /// `limit`: of waits, or zero for the process group's own; `pointToPoint`: a
-  /// send, a receive, or several of them.
-  Work(c10::intrusive_ptr<c10d::Work> inner, bool onGpu, bool pointToPoint,
-       std::chrono::milliseconds limit);
+  /// `inner`: null for a call that is a launch in the current stream and no
+  /// more; `limit`: of waits, or zero for the process group's own;
+  /// `pointToPoint`: a send, a receive, or several of them.
+  Work(c10::intrusive_ptr<c10d::Work> inner, c10::Device device,
+       bool pointToPoint, std::chrono::milliseconds limit);
 
   /// On the CPU, until the call is over; on a GPU the current stream waits. As
   /// all waits it throws what has become of a call that failed.
@@ -47,12 +48,14 @@ protected:
                      std::vector<at::Tensor> outputs) override;
 
 private:
+  bool onGpu() const { return !device.is_cpu(); }
   bool hasLimit() const { return limit.count() > 0; }
   void conclude(std::exception_ptr error);
   void waitFor(std::chrono::milliseconds time);
 
   const c10::intrusive_ptr<c10d::Work> inner;
-  const bool onGpu, pointToPoint;
+  const c10::Device device;
+  const bool pointToPoint;
   const std::chrono::milliseconds limit;
   const std::chrono::steady_clock::time_point begun =
       std::chrono::steady_clock::now();

@@ -769,7 +769,7 @@ def torchcomms(rank: int, size: int, store: Any) -> None:
     stand_in.register_backend = registered.__setitem__  # type: ignore[attr-defined]
     sys.modules["torchcomms"] = stand_in
     sys.modules.pop("commsir.torch.torchcomms", None)
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size))
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), COMMSIR_TORCHCOMMS="python")
     try:
         import importlib
 

@@ -27,6 +27,8 @@ class Builder:
             raise RuntimeError("no such header")
         self.built += 1
         assert [Path(source).name for source in sources] == ["Module.cpp", "Other.cpp"]
+        # Not one of the compiler's own, which may be an archive.
+        assert [Path(flag).name[:14] for flag in options["extra_ldflags"]] == ["libstdc++.so.6"]
         return f"built {self.built}"
 
 

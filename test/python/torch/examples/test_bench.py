@@ -39,7 +39,7 @@ def test_beside_gloo(tmp_path: Path) -> None:
         found = {(e["op"], e["bytes"]) for e in results if e["contender"] == contender}
         assert found == {(op, size) for op, size in made if op in ops}, contender
     assert all(e["status"] == "ok" and len(e["samples_us"]["call"]) == 2 and e["us"]["call"] > 0 for e in results)
-    assert all(e["ratio"] > 0 for e in results if e["contender"] == "gloo")
+    assert all(e["ratios"]["commsir backend"]["call"][0] > 0 for e in results if e["contender"] == "gloo")
     assert done.stdout.count("\n|") == 2 + len(made), done.stdout
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
@@ -75,12 +75,36 @@ def test_the_baseline_is_compared_turn_by_turn() -> None:
 
     entries = [entry("commsir backend", [10.0, 20.0, 40.0]), entry("gloo", [20.0, 60.0, 40.0])]
     bench.compare(entries)
-    assert "ratio" not in entries[0] and entries[1]["ratio"] == 2.0
+    assert "ratios" not in entries[0] and entries[1]["ratios"] == {"commsir backend": {"call": [2.0, 1.0, 3.0]}}
     assert bench.table(entries).splitlines() == [
         "|     op | bytes | commsir backend |       gloo | gloo / ours |",
         "|-------:|------:|----------------:|-----------:|------------:|",
         "| gather |    64 |      10 [10 40] | 20 [20 60] |        2.00 |",
     ]
+
+
+def test_the_best_of_the_others_is_named_with_its_interval() -> None:
+    def entry(name: str, eager: list[float], graph: list[float]) -> dict[str, Any]:
+        samples = {"eager": eager, "graph": graph}
+        us = {way: bench.median(times) for way, times in samples.items()}
+        return {"op": "all_reduce", "bytes": 64, "contender": name, "status": "ok", "us": us, "samples_us": samples}
+
+    entries = [
+        entry("commsir op", [2.0, 4.0, 3.0], [1.0] * 3),
+        entry("nccl", [4.0, 8.0, 6.0], [0.5] * 3),
+        entry("symm_mem", [3.0, 6.0, 9.0], [2.0] * 3),
+    ]
+    bench.compare(entries)
+    assert bench.bests(entries).splitlines()[2:] == [
+        "| all_reduce |    64 | commsir op |      | nccl 2.00 [2.00 2.00] | nccl 0.50 [0.50 0.50] |"
+    ]
+
+
+def test_an_interval_holds_its_median_and_narrows() -> None:
+    few, many = (bench.interval([1.0 + 0.01 * (7 * i % 10) for i in range(count)]) for count in (10, 200))
+    assert few[1] <= few[0] <= few[2] and many[1] <= many[0] <= many[2]
+    assert many[2] - many[1] < few[2] - few[1]
+    assert bench.interval([3.0] * 5) == [3.0, 3.0, 3.0]
 
 
 def test_a_wrong_result_is_told() -> None:
