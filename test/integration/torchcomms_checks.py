@@ -58,6 +58,11 @@ def in_turn(send: Callable[[], Any], receive: Callable[[], Any]) -> list[Any]:
     return [call() for call in ((receive, send) if receives_first else (send, receive))]
 
 
+def waited(call: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+    if (work := call(*arguments, **options)) is not None:
+        work.wait()
+
+
 @check
 def reductions(comm: Any) -> None:
     for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.int32):
@@ -238,8 +243,15 @@ def what_ran_was_ours(comm: Any) -> None:
 def who_waits_long_enough_is_told(comm: Any) -> None:
     other = new("late", timeout=timedelta(seconds=1))
     other.barrier(False)
-    if DEVICE.type == "cpu" and RANK == 0:
-        assert error_of(lambda: other.barrier(False))
+    if DEVICE.type != "cpu" or RANK:
+        return
+    for async_op in (False, True) if IN_CPP else ():
+        got = torch.empty(4)
+        began = time.monotonic()
+        limit = timedelta(milliseconds=300)
+        assert "imed out" in error_of(partial(waited, other.recv, got, 1, async_op, timeout=limit))
+        assert time.monotonic() - began < 20
+    assert error_of(lambda: other.barrier(False))
 
 
 @check

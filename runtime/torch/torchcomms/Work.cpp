@@ -53,19 +53,20 @@ void Work::waitFor(milliseconds time) {
   }
 }
 
+milliseconds Work::waits() const {
+  return pointToPoint && !onGpu() && hasLimit() ? limit : ::kNoTimeout;
+}
+
 void Work::wait() {
   runWaitPreHooks();
-  // On a GPU, a wait for some time is a wait on the host; a collective knows
-  // its own.
-  bool takesTime = pointToPoint && !onGpu() && hasLimit();
-  waitFor(takesTime ? limit : ::kNoTimeout);
+  waitFor(waits());
   if (!onGpu())
     conclude(nullptr);
   runWaitPostHooks();
 }
 
 void Work::finish() {
-  waitFor(::kNoTimeout);
+  waitFor(waits());
   conclude(nullptr);
 }
 

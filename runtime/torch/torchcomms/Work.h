@@ -50,6 +50,9 @@ protected:
 private:
   bool onGpu() const { return !device.is_cpu(); }
   bool hasLimit() const { return limit.count() > 0; }
+  /// How long `wait` waits. On a GPU, a wait for some time is one on the host;
+  /// a collective knows its own time.
+  std::chrono::milliseconds waits() const;
   void conclude(std::exception_ptr error);
   void waitFor(std::chrono::milliseconds time);
 
