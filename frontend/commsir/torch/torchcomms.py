@@ -271,10 +271,6 @@ def make_backend(base: type[Any]) -> type[Any]:
     return Backend
 
 
-def _settings(store: Any, rank: int, size: int, timeout: timedelta, name: str) -> backend.Settings:
-    return backend.Settings(store, rank, size, timeout, name)
-
-
 def _sources(package: Path) -> Path:
     """The folder with torchcomms' headers, of the release that is installed in `package`."""
     header = "TorchCommBackend.hpp"
@@ -342,7 +338,7 @@ def register() -> None:
             warnings.warn(f"{why}. The one in Python is used, without batches of sends and receives", stacklevel=2)
         else:
             module.register(
-                "commsir", _store, lambda *made: backend.make(_settings(*made)), _is_from_torch, __version__
+                "commsir", _store, lambda *made: backend.make(backend.Settings(*made)), _is_from_torch, __version__
             )
             atexit.register(module.end)
             return
