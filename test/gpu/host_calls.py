@@ -16,6 +16,7 @@ import gc
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -90,17 +91,13 @@ def pin(rank: int, ranks: int) -> int:
     return chosen
 
 
-def _median(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2]
-
-
 def _turn(call: Callable[[], Any]) -> float:
     clock, taken = time.perf_counter_ns, []
     for _ in range(CALLS):
         begin = clock()
         call()
         taken.append(float(clock() - begin))
-    return _median(taken) / 1000
+    return statistics.median(taken) / 1000
 
 
 def measure(called: Ways, rounds: int, meet: Callable[[], Any]) -> Figures:
@@ -123,7 +120,7 @@ def measure(called: Ways, rounds: int, meet: Callable[[], Any]) -> Figures:
     finally:
         gc.enable()
     torch.cuda.synchronize()
-    return {way: (min(taken), _median(taken)) for way, taken in samples.items()}
+    return {way: (min(taken), statistics.median(taken)) for way, taken in samples.items()}
 
 
 def slowest(figures: list[Figures]) -> Figures:

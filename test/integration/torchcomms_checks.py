@@ -83,6 +83,8 @@ def factors(comm: Any) -> None:
         x = ranks(lambda r: r + 1, 64)
         comm.all_reduce(x, OP.PREMUL_SUM(factor), False)
         same(x, SIZE * (SIZE + 1) / 8)
+    said = error_of(lambda: comm.all_reduce(torch.ones(4, dtype=torch.int32, device=DEVICE), OP.PREMUL_SUM(0.5), False))
+    assert "would cut off the factor" in said, said
 
 
 @check
@@ -91,10 +93,7 @@ def calls_end_by_themselves(comm: Any) -> None:
         return
     x = ranks(lambda r: 1, 1 << 18)
     works = [comm.all_reduce(x, OP.SUM, True) for _ in range(4)]
-    deadline = time.monotonic() + 30
-    while not all(work.is_completed() for work in works):
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    poll(works, lambda work: work.is_completed())
     same(x, SIZE**4)
     for work in works:
         work.wait()
@@ -165,6 +164,72 @@ def parts(comm: Any) -> None:
     part.finalize()
     assert comm.split([], "none") is None
     assert "cannot be in a part" in error_of(lambda: comm.split([RANK, RANK], "twice"))
+
+
+@check
+def parts_of_one_name(comm: Any) -> None:
+    """Of other ranks, as the rows of a mesh are, and of the same ranks once more."""
+    width = max(SIZE // 2, 1)
+    row = [rank for rank in range(SIZE) if rank // width == RANK // width]
+    for _ in range(3):
+        one, two = comm.split(row, "row"), comm.split(row, "row")
+        # Used crosswise: they have nothing to do with each other. On a GPU ranks meet at the first call.
+        crosswise = IN_CPP and DEVICE.type == "cpu" and row[0] != RANK
+        sums = []
+        for part in (two, one) if crosswise else (one, two):
+            x = ranks(lambda r: r + 1, 8)
+            sums.append((x, part.all_reduce(x, OP.SUM, IN_CPP)))
+        for x, work in sums:
+            if work is not None:
+                work.wait()
+            same(x, sum(rank + 1 for rank in row))
+        one.finalize()
+        two.finalize()
+        comm.barrier(False)
+
+
+def poll(works: list[Any], until: Callable[[Any], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not all(until(work) for work in works):
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+@check
+def what_lies_apart_is_there_when_it_is_over(comm: Any) -> None:
+    if not IN_CPP:
+        return
+    after, before = (RANK + 1) % SIZE, (RANK - 1) % SIZE
+    mine, apart = ranks(lambda r: r, 1000), torch.zeros(1000, 2, device=DEVICE)
+    poll(
+        in_turn(partial(comm.send, mine, after, True), partial(comm.recv, apart[:, 1], before, True)),
+        lambda work: work.is_completed(),
+    )
+    same(apart[:, 1], before)
+    same(apart[:, 0], 0)
+
+
+@check
+def what_failed_is_not_completed(comm: Any) -> None:
+    if not IN_CPP or DEVICE.type == "cuda" or SIZE < 2:
+        return  # NCCL takes sizes that differ.
+    other = new("failing", timeout=timedelta(seconds=20))
+    other.barrier(False)
+    if RANK < 2:
+        x = torch.ones(4 - 2 * RANK)
+        work = other.recv(x, 0, True) if RANK else other.send(x, 1, True)
+        time.sleep(2)
+        assert not work.is_completed()
+        assert "size" in error_of(work.wait) and not work.is_completed()
+    comm.barrier(False)
+    # Nobody comes.
+    late = new("nobody", timeout=timedelta(seconds=1))
+    late.barrier(False)
+    if RANK == 0:
+        work = late.recv(torch.empty(4), 1, True)
+        time.sleep(3)
+        assert not work.is_completed() and "imed out" in error_of(work.wait)
+    comm.barrier(False)
 
 
 @check

@@ -253,6 +253,14 @@ class Call:
                         " use SUM"
                     )
                 factor = factor.reshape(())
+            if not dtype.is_floating_point and not dtype.is_complex:
+                is_tensor = isinstance(factor, torch.Tensor)
+                if factor.is_floating_point() if is_tensor else factor != int(factor):
+                    raise RuntimeError(
+                        f"commsir: {self.name}: PREMUL_SUM would cut off the factor of {dtype} to an integer; convert"
+                        " the tensor to a floating type"
+                    )
+                factor = factor if is_tensor else int(factor)
             self.pack.append(lambda: torch.mul(plain, factor, out=scaled))
             source = scaled
         if kind == _R.AVG and not dtype.is_floating_point:

@@ -8,6 +8,7 @@ import importlib.machinery
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,30 +50,44 @@ def _loaded(library: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Extension:
-    """`sources` and `reads` are patterns below runtime: what is compiled, and headers; what was built from others is
-    not loaded. `headers` and `libraries` are others' that it is compiled with: folders to include, with the files that
-    matter, and libraries that are loaded before it."""
+    """`sources` and `reads` are patterns below runtime: what is compiled, and headers. `links` are folders of others'
+    headers: the names that sources include them by, and the files that matter. `libraries` are others', which are
+    loaded before it. `trial` is a program that gets the module's path, run once: what others' libraries have may differ
+    from what their headers say, and then it may end that process."""
 
     name: str
     sources: Sequence[str]
     reads: Sequence[str]
-    headers: Sequence[tuple[Path, str]] = ()
+    links: Sequence[tuple[str, Path, str]] = ()
     libraries: Sequence[Path] = ()
+    trial: str = ""
     what: str = "CommsIR's backend"
 
-    def folder(self) -> Path:
-        """Where what was built is kept."""
-        root = os.environ.get("COMMSIR_CACHE_DIR")
-        base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "commsir"
+    def folder(self, root: Path) -> Path:
+        """Where what is built is kept: another one for other sources, of which torch's builder would take objects."""
+        cache = os.environ.get("COMMSIR_CACHE_DIR")
+        base = Path(cache) if cache else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "commsir"
         tag = importlib.machinery.EXTENSION_SUFFIXES[0].strip(".").removesuffix(".so")
-        return base / "torch" / f"{torch.__version__}-{tag}" / self.name.removeprefix("libcommsir_")
+        kind = base / "torch" / f"{torch.__version__}-{tag}" / self.name.removeprefix("libcommsir_")
+        return kind / self._of_sources(root)[:16]
+
+    def _of_sources(self, root: Path) -> str:
+        """Names what it is built from."""
+        read = hashlib.sha256()
+        own = [(root / "runtime", pattern) for pattern in (*self.sources, *self.reads)]
+        for place, pattern in own + [(place, pattern) for _, place, pattern in self.links]:
+            for path in sorted(place.glob(pattern)):
+                read.update(f"{path.relative_to(place)} {path.stat().st_size}\n".encode() + path.read_bytes())
+        for library in self.libraries:
+            read.update(library.read_bytes())
+        return read.hexdigest()
 
     def build(self) -> Any:
         """The module; RuntimeError, ImportError or OSError: what kept it from being compiled."""
         root = root_of_sources()
         if root is None:
             raise RuntimeError("its sources are not here")
-        folder = self.folder()
+        folder = self.folder(root)
         folder.mkdir(parents=True, exist_ok=True)
         # Of processes that start together one builds. The lock ends with its process, which torch's own does not.
         with open(folder / "building", "w") as building:
@@ -83,20 +98,12 @@ class Extension:
                 alone = False  # Some network file systems have no locks: torch's own has to do.
             return self._build(root, folder, alone)
 
-    def _of_sources(self, root: Path) -> str:
-        """Names what it is built from."""
-        read = hashlib.sha256()
-        for place, pattern in [(root / "runtime", part) for part in (*self.sources, *self.reads)] + [*self.headers]:
-            for path in sorted(place.glob(pattern)):
-                read.update(path.read_bytes())
-        for library in self.libraries:
-            read.update(library.read_bytes())
-        return read.hexdigest()
-
     def _build(self, root: Path, folder: Path, alone: bool) -> Any:
-        """Loads what was built before from these sources: to ask torch's builder takes a second."""
-        wanted, stamp, built = self._of_sources(root), folder / "sources", folder / f"{self.name}.so"
-        if built.is_file() and stamp.is_file() and stamp.read_text() == wanted:
+        """Loads what was built before: to ask torch's builder takes a second."""
+        finished, refused, built = folder / "finished", folder / "refused", folder / f"{self.name}.so"
+        if refused.is_file():
+            raise RuntimeError(refused.read_text())
+        if built.is_file() and finished.is_file():
             return load(self.name, built)
         compiler = os.environ.get("CXX", "c++")
         if not shutil.which(compiler):
@@ -106,16 +113,44 @@ class Extension:
         # Of a build that was killed; torch's builder would wait for it for ever.
         if alone:
             (folder / "lock").unlink(missing_ok=True)
-        stamp.unlink(missing_ok=True)
+        finished.unlink(missing_ok=True)
         print(f"commsir: compiling {self.what}, once, into {folder}; it takes a minute", file=sys.stderr, flush=True)
         module = cpp_extension.load(
             name=self.name,
             sources=sorted(str(path) for part in self.sources for path in (root / "runtime").glob(part)),
             extra_cflags=["-O2", "-std=c++20", "-DUSE_DISTRIBUTED", "-DUSE_C10D_GLOO"],
             extra_ldflags=[*_loaded("libstdc++.so.6"), *(str(library) for library in self.libraries)],
-            extra_include_paths=[str(root), *(str(place) for place, _ in self.headers)],
+            extra_include_paths=[str(root), *self._include(folder)],
             build_directory=str(folder),
             with_cuda=False,
         )
-        stamp.write_text(wanted)
+        if why := self._failure(built):
+            refused.write_text(why)
+            raise RuntimeError(why)
+        finished.touch()
         return module
+
+    def _include(self, folder: Path) -> list[str]:
+        """A folder to include, in which `links` lead to headers."""
+        for name, place, _ in self.links:
+            link = folder / "include" / name
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.unlink(missing_ok=True)
+            link.symlink_to(place.resolve())
+        return [str(folder / "include")] if self.links else []
+
+    def _failure(self, built: Path) -> str:
+        """How `trial` failed; empty: it did not."""
+        if not self.trial:
+            return ""
+        # It finds modules where this process does.
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = [sys.executable, "-c", self.trial, str(built)]
+        try:
+            tried = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        except subprocess.TimeoutExpired:
+            return f"{built} did nothing for two minutes when it was tried"
+        if tried.returncode == 0:
+            return ""
+        said = (tried.stderr.strip().splitlines() or ["nothing was said"])[-1]
+        return f"{built} failed when it was tried (it ended with {tried.returncode}: {said})"

@@ -10,7 +10,7 @@ has windows or reconfigure. Run against torchcomms of 21 August 2026 (59426ba4b)
 from __future__ import annotations
 
 import atexit
-import dataclasses
+import hashlib
 import os
 import sys
 import warnings
@@ -28,7 +28,7 @@ from commsir.torch.process_group import ProcessGroup
 
 dist: Any = torch.distributed
 
-__all__ = ["Work", "make_backend", "register"]
+__all__ = ["Work", "make_backend", "register", "try_out"]
 
 _REDUCTIONS = {"SUM", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "AVG"}
 
@@ -75,13 +75,20 @@ def _reduction(op: Any) -> Any:
     return getattr(dist.ReduceOp, name)
 
 
+#: By address and port.
+_stores: dict[tuple[str, int], Any] = {}
+
+
 def _store(name: str) -> Any:
     """That of torchrun's environment, for a communicator of a name."""
     port = int(os.environ["MASTER_PORT"])
     rank = int(os.environ["RANK"])
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    store = dist.TCPStore(os.environ["MASTER_ADDR"], port, is_master=rank == 0 and not agent)
-    return dist.PrefixStore(f"commsir/torchcomms/{name}", store)
+    # One for all communicators: a port is served once.
+    place = (os.environ["MASTER_ADDR"], port)
+    if place not in _stores:
+        _stores[place] = dist.TCPStore(*place, is_master=rank == 0 and not agent)
+    return dist.PrefixStore(f"commsir/torchcomms/{name}", _stores[place])
 
 
 def _device(asked: torch.device, rank: int) -> torch.device:
@@ -111,6 +118,8 @@ def make_backend(base: type[Any]) -> type[Any]:
             )
             self._device, self._name, self._options = _device(device, settings.rank), name, options
             self._group = ProcessGroup(settings)
+            #: How often ranks have been split off under a name.
+            self._splits: dict[tuple[str, str], int] = {}
 
         def finalize(self) -> None:
             """Waits for all calls and ends."""
@@ -257,13 +266,17 @@ def make_backend(base: type[Any]) -> type[Any]:
                     f" ranks {list(ranks)}: name each once, the caller among them, and nobody where it is in no part"
                 )
             own = self._group.settings
+            # Others may be called the same, of other ranks and of these.
             part = type(self)()
+            members = hashlib.sha1(",".join(map(str, ranks)).encode()).hexdigest()
+            turn = self._splits[name, members] = self._splits.get((name, members), 0) + 1
+            place = f"{name}.{members}.{turn}"
             part._settings = backend.Settings(
-                dist.PrefixStore(f"split/{name}", own.store),
+                dist.PrefixStore(f"split/{place}", own.store),
                 list(ranks).index(own.rank),
                 len(ranks),
                 own.timeout,
-                f"{own.name}.{name}",
+                f"{own.name}.{place}",
             )
             part.init(self._device, name, options)
             return part
@@ -275,7 +288,7 @@ def _sources(package: Path) -> Path:
     """The folder with torchcomms' headers, of the release that is installed in `package`."""
     header = "TorchCommBackend.hpp"
     named = os.environ.get("COMMSIR_TORCHCOMMS_SOURCE")
-    folder = Path(named) / "comms" / "torchcomms" if named else package
+    folder = Path(named).resolve() / "comms" / "torchcomms" if named else package
     if not (folder / header).is_file():
         raise RuntimeError(
             f"{folder} has no {header}: let COMMSIR_TORCHCOMMS_SOURCE name the checkout that torchcomms is from"
@@ -286,29 +299,45 @@ def _sources(package: Path) -> Path:
     return folder
 
 
+#: As a program of one rank, which registers nothing by itself.
+_TRIAL = """
+import os, sys
+os.environ.update(RANK="0", WORLD_SIZE="1", COMMSIR_TORCHCOMMS="0")
+from commsir.torch.torchcomms import try_out
+try_out(sys.argv[1])
+"""
+
+
 def _extension(package: Path) -> extension.Extension:
     """The backend in C++, for the torchcomms that is installed in `package`."""
     library = package / "libtorchcomms.so"
     if not library.is_file():
         raise RuntimeError(f"{package} has no libtorchcomms.so")
-    sources = _sources(package)
-    made = extension.Extension(
+    return extension.Extension(
         "libcommsir_torchcomms",
         ["torch/torchcomms/*.cpp", "torch/c10d/Capture.cpp"],
         ["torch/*.h", "torch/torchcomms/*.h", "torch/c10d/Capture.h"],
+        # Headers name each other as comms/torchcomms/…, however the package's folder is called.
+        links=[("comms/torchcomms", _sources(package), "**/*.hpp")],
         libraries=[library],
+        trial=_TRIAL,
         what="the backend for torchcomms",
     )
-    # Headers name each other as comms/torchcomms/…, however the package's folder is called.
-    include = made.folder() / "include"
-    link = include / "comms" / "torchcomms"
-    link.parent.mkdir(parents=True, exist_ok=True)
-    if not (link.is_symlink() and link.readlink() == sources):
-        # By another name first: several ranks may be here.
-        new = link.with_name(f"torchcomms.{os.getpid()}")
-        new.symlink_to(sources)
-        new.replace(link)
-    return dataclasses.replace(made, headers=[(include, "comms/torchcomms/*.hpp")])
+
+
+def try_out(path: str) -> None:
+    """Calls of one rank by the extension of a file: what it was compiled over may not be what torchcomms has."""
+    import torchcomms  # type: ignore[import-not-found, unused-ignore]
+
+    backend.load_module()
+    module = extension.load("libcommsir_torchcomms", Path(path))
+    _register(module, "commsir_trial")
+    comm = torchcomms.new_comm("commsir_trial", torch.device("cpu"), name="trial", store=dist.HashStore())
+    assert (comm.get_rank(), comm.get_size()) == (0, 1)
+    tensor = torch.ones(4)
+    comm.all_reduce(tensor, torchcomms.ReduceOp.SUM, True).wait()
+    comm.finalize()
+    module.end()
 
 
 def _in_cpp(package: Path) -> Any:
@@ -316,6 +345,10 @@ def _in_cpp(package: Path) -> Any:
     if backend.load_module() is None:
         raise RuntimeError("the process groups of this process are in Python")
     return _extension(package).build()
+
+
+def _register(module: Any, name: str) -> None:
+    module.register(name, _store, lambda *made: backend.make(backend.Settings(*made)), _is_from_torch, __version__)
 
 
 def register() -> None:
@@ -337,9 +370,7 @@ def register() -> None:
                 raise RuntimeError(why) from error
             warnings.warn(f"{why}. The one in Python is used, without batches of sends and receives", stacklevel=2)
         else:
-            module.register(
-                "commsir", _store, lambda *made: backend.make(backend.Settings(*made)), _is_from_torch, __version__
-            )
+            _register(module, "commsir")
             atexit.register(module.end)
             return
     if not hasattr(torchcomms, "register_backend"):

@@ -37,6 +37,8 @@ class Work(dist.Work):  # type: ignore[misc]
         #: Those that somebody has waited for, and that Gloo would wait for another message of.
         self._waited: set[int] = set()
         self._after: list[Callable[[], Any]] = []
+        #: Held while those run: nobody else finds none and goes on.
+        self._copying = threading.Lock()
         #: Where the call ends in its stream; None on the CPU.
         self.end: Any = None
         #: Who waits for it waits until then, and not only in the stream.
@@ -86,14 +88,24 @@ class Work(dist.Work):  # type: ignore[misc]
                 _wait_apart(work, timeout)
                 if not self.on_gpu:
                     self._waited.add(id(work))
-        while self._after:
-            self._after.pop(0)()
+        self._copy_back()
         # As NCCL has it: who names a time waits here, and not only in the stream. In a capture there is that alone.
         if (given or self.host_waits) and self.end is not None and not torch.cuda.is_current_stream_capturing():
             self._wait_for_end(limit)
             # A kernel that gave up has ended, too.
             self.poll()
         return True
+
+    def _copy_back(self) -> None:
+        """Copies what was received to where it belongs, once, when that is there for the current stream."""
+        with self._copying:
+            if not self._after:
+                return
+            while self._after:
+                self._after.pop(0)()
+            if self.on_gpu:
+                self.end = torch.cuda.Event()  # type: ignore[no-untyped-call, unused-ignore]
+                self.end.record()
 
     def _wait_for_end(self, limit: timedelta) -> None:
         deadline = time.monotonic() + limit.total_seconds()
@@ -122,7 +134,13 @@ class Work(dist.Work):  # type: ignore[misc]
             )
         if self.end is not None and not has_ended(self.end):
             return False
-        return all(work.is_completed() for work in self._inner)
+        if not all(work.is_completed() for work in self._inner):
+            return False
+        # What has failed is over, and has nothing to copy. NCCL's work does not tell.
+        if self._after and (self.on_gpu or self.is_success()):
+            self._copy_back()
+            return self.end is None or has_ended(self.end)
+        return True
 
     def is_success(self) -> bool:
         """Whether it is over and has not failed."""

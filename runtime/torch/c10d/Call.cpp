@@ -11,6 +11,7 @@
 #include "runtime/torch/c10d/Interrupt.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <sstream>
 #include <thread>
@@ -306,6 +307,13 @@ static void multiply(const at::Tensor &to, const at::Tensor &from,
                 at::scalar_tensor(factor->double_factor, from.options()));
 }
 
+/// Whether integers can be multiplied by it. A tensor is not read for that.
+static bool isWhole(const c10d::NCCLPreMulSumSupplement &factor) {
+  return factor.tensor_factor.defined()
+             ? !factor.tensor_factor.is_floating_point()
+             : std::trunc(factor.double_factor) == factor.double_factor;
+}
+
 static void checkReduction(const char *name, const ReduceOp &op,
                            const at::Tensor &tensor) {
   auto type = tensor.scalar_type();
@@ -325,6 +333,10 @@ static void checkReduction(const char *name, const ReduceOp &op,
               "commsir: ", name,
               ": PREMUL_SUM takes a real factor; multiply by a complex one "
               "before, and use SUM");
+  TORCH_CHECK(!factor || !c10::isIntegralType(type, /*includeBool=*/true) ||
+                  isWhole(*factor),
+              "commsir: ", name, ": PREMUL_SUM would cut off the factor of ",
+              type, " to an integer; convert the tensor to a floating type");
   TORCH_CHECK(!(op == ReduceOp::AVG && type == at::kBool), "commsir: ", name,
               ": Cannot use ReduceOp.AVG with Boolean inputs; use a number");
 }
@@ -500,8 +512,9 @@ CallWork::CallWork(int rank, c10d::OpType type, const char *title,
       pollGroup(std::move(pollGroup)) {}
 
 CallWork::~CallWork() {
-  if (end)
-    Events::get().give(std::move(*end));
+  for (std::optional<c10::Event> *event : {&end, &copied})
+    if (*event)
+      Events::get().give(std::move(**event));
 }
 
 void CallWork::complete(std::exception_ptr error) {
@@ -532,6 +545,7 @@ void CallWork::begun(WorkPtr started,
     inner.push_back(std::move(started));
   for (auto &finisher : finishers)
     after.push_back(std::move(finisher));
+  isApart |= !after.empty();
 }
 
 void CallWork::recordEnd(const c10::Stream &stream, bool host, bool later) {
@@ -562,11 +576,15 @@ bool CallWork::isCompleted() {
       "which is recorded, too");
   if (c10::Event *event = ended(); event && !event->query())
     return false;
-  std::lock_guard<std::mutex> lock(innerMutex);
-  for (const WorkPtr &work : inner)
-    if (!work->isCompleted())
-      return false;
-  return true;
+  {
+    std::lock_guard<std::mutex> lock(innerMutex);
+    for (const WorkPtr &work : inner)
+      if (!work->isCompleted())
+        return false;
+  }
+  // What has failed is over, and has nothing to copy. NCCL's work does not
+  // tell.
+  return (!used && !isSuccess()) || hasCopiedBack();
 }
 
 bool CallWork::isSuccess() const {
@@ -611,15 +629,49 @@ void CallWork::settle(milliseconds given) {
       work->abort();
       abortGroup("it was interrupted while it waited");
     });
-  std::vector<std::function<void()>> finishers;
   {
     std::lock_guard<std::mutex> lock(innerMutex);
     waited = true;
-    finishers.swap(after);
   }
+  copyBack();
+  if (copied)
+    copied->block(currentOn(used->device()));
+}
+
+bool CallWork::mustCopyBack() {
+  std::lock_guard<std::mutex> lock(innerMutex);
+  return isApart;
+}
+
+void CallWork::copyBack() {
+  if (!mustCopyBack())
+    return;
+  std::lock_guard<std::mutex> turn(copying);
+  std::vector<std::function<void()>> copies;
+  {
+    std::lock_guard<std::mutex> lock(innerMutex);
+    copies.swap(after);
+  }
+  if (copies.empty())
+    return;
   at::AutoDispatchBelowADInplaceOrView guard;
-  for (auto &finisher : finishers)
-    finisher();
+  for (auto &copy : copies)
+    copy();
+  if (used)
+    copied = Events::get().record(currentOn(used->device()));
+  std::lock_guard<std::mutex> lock(innerMutex);
+  isApart = false;
+}
+
+bool CallWork::hasCopiedBack() {
+  if (mustCopyBack()) {
+    // Tensors that are copied from are kept for that stream.
+    c10::OptionalStreamGuard guard;
+    if (used)
+      guard.reset_stream(*used);
+    copyBack();
+  }
+  return !copied || copied->query();
 }
 
 void CallWork::giveUp(milliseconds limit, const char *why) {
@@ -710,7 +762,11 @@ c10::intrusive_ptr<c10::ivalue::Future> CallWork::getFuture() {
   if (std::exception_ptr error = exception())
     future->setError(error);
   else {
-    synchronize();
+    // It records an event in the current stream: the call's own, for the
+    // caller's has not been asked to wait.
+    c10::OptionalStreamGuard guard;
+    if (used)
+      guard.reset_stream(*used);
     future->markCompleted(c10::IValue(outputs));
   }
   return future;

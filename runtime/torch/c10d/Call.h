@@ -101,6 +101,12 @@ private:
   /// The event of the call's end; null on the CPU.
   c10::Event *ended();
   void settle(std::chrono::milliseconds timeout);
+  /// Copies what was received to where it belongs, once, when that is there for
+  /// the current stream.
+  void copyBack();
+  bool mustCopyBack();
+  /// The same for who only asks, once all is there; false: a GPU is at it.
+  bool hasCopiedBack();
   /// Waits on the host for the end of what the call put into its stream.
   void waitForEnd(std::chrono::milliseconds limit);
   /// Ends the group and throws: nobody has come within `limit`, or Ctrl-C has.
@@ -119,6 +125,11 @@ private:
   std::mutex endMutex;
   std::vector<WorkPtr> inner;
   std::vector<std::function<void()>> after;
+  /// `after` has not run; not before it has ended is this false.
+  bool isApart = false;
+  std::mutex copying;
+  /// On a GPU: where `after` ended.
+  std::optional<c10::Event> copied;
   c10::intrusive_ptr<c10::ivalue::Future> future;
   /// The future, if there is one, is or will be marked by `complete`.
   bool settled = false;

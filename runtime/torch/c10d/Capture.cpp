@@ -11,23 +11,39 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+
 using namespace commsir::torch_c10d;
 
 c10::Stream commsir::torch_c10d::currentOn(const c10::Device &device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
 }
 
-/// A function of CUDA's driver where that is loaded.
-static void *ofDriver(const char *name) {
-  void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  return driver ? dlsym(driver, name) : nullptr;
-}
+namespace {
+/// A function of CUDA's driver, once that is loaded.
+template <typename Function>
+class OfDriver {
+public:
+  explicit OfDriver(const char *name) : name(name) {}
+  /// Null: it is not.
+  Function *get() {
+    if (Function *known = found)
+      return known;
+    if (void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD))
+      found = reinterpret_cast<Function *>(dlsym(driver, name));
+    return found;
+  }
+
+private:
+  const char *name;
+  std::atomic<Function *> found{nullptr};
+};
+} // namespace
 
 static void exchangeCaptureMode(int &mode) {
-  static const auto exchange = reinterpret_cast<int (*)(int *mode)>(
-      ofDriver("cuThreadExchangeStreamCaptureMode"));
-  if (exchange)
-    exchange(&mode);
+  static OfDriver<int(int *)> exchange("cuThreadExchangeStreamCaptureMode");
+  if (auto *function = exchange.get())
+    function(&mode);
 }
 
 BesideCaptures::BesideCaptures() { exchangeCaptureMode(mode); }
@@ -37,9 +53,9 @@ BesideCaptures::~BesideCaptures() { exchangeCaptureMode(mode); }
 /// torch before 2.12 says it of CUDA in libraries that this module is not
 /// linked to.
 bool commsir::torch_c10d::isCapturing(const c10::Device &device) {
-  using Ask = int (*)(void *stream, int *status);
-  static const auto ask =
-      reinterpret_cast<Ask>(ofDriver("cuStreamIsCapturing"));
+  static OfDriver<int(void *, int *)> ask("cuStreamIsCapturing");
   int status = 0;
-  return ask && ask(currentOn(device).native_handle(), &status) == 0 && status;
+  auto *function = ask.get();
+  return function &&
+         function(currentOn(device).native_handle(), &status) == 0 && status;
 }

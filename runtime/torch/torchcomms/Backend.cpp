@@ -11,6 +11,7 @@
 #include "runtime/torch/torchcomms/Work.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/hash.h>
 #include <comms/torchcomms/utils/Utils.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
@@ -59,6 +60,16 @@ static std::vector<int64_t> toC10d(const std::vector<uint64_t> &splits) {
 // Calls
 //===----------------------------------------------------------------------===//
 
+/// For calls.
+c10d::Backend &Ours::usable() const {
+  c10d::Backend &backend = used();
+  TORCH_CHECK(!isOver, "commsir: communicator ", name,
+              " has been finalized: make another one by torchcomms.new_comm");
+  TORCH_CHECK(!hasAborted, "commsir: communicator ", name,
+              " has been aborted: make another one by torchcomms.new_comm");
+  return backend;
+}
+
 c10d::Backend &Ours::used() const {
   TORCH_CHECK(group, "commsir: communicator ", name,
               " is not initialised: make communicators by torchcomms.new_comm");
@@ -68,14 +79,15 @@ c10d::Backend &Ours::used() const {
 WorkPtr Ours::finish(InnerPtr inner, const at::Device &where, bool async,
                      bool pointToPoint, milliseconds limit) {
   bool onGpu = !where.is_cpu(), isNothing = !inner;
-  auto work =
-      c10::make_intrusive<Work>(std::move(inner), where, pointToPoint, limit);
+  auto work = c10::make_intrusive<Work>(std::move(inner), where, pointToPoint,
+                                        limit, timeout.load());
   // What torch makes of a collective on the CPU has a future that only a hook
   // of torchcomms' completes, which another thread may come before. Its sends
   // and receives must not wait here, and nobody asks for their futures.
   // Of an empty batch there is nothing to wait for.
   bool endsHere =
-      !async || isNothing || (!onGpu && !pointToPoint && maker->isFromTorch());
+      !async || isNothing ||
+      (!onGpu && !pointToPoint && (isOfTorch || maker->isFromTorch()));
   // What is recorded into a graph is over for the program, too.
   if (endsHere || (onGpu && torch_c10d::isCapturing(where)))
     work->finish();
@@ -92,27 +104,28 @@ WorkPtr Ours::collective(
   if (given.timeout != torch::comms::kNoTimeout)
     opts.timeout = given.timeout;
   opts.asyncOp = async;
-  return finish(issue(used(), opts), where, async, /*pointToPoint=*/false,
+  return finish(issue(usable(), opts), where, async, /*pointToPoint=*/false,
                 given.timeout);
 }
 
 WorkPtr Ours::send(const at::Tensor &tensor, int to, bool async,
                    const SendOptions &options) {
   Tensors tensors{tensor};
-  return finish(used().send(tensors, to, options.tag), tensor.device(), async,
+  return finish(usable().send(tensors, to, options.tag), tensor.device(), async,
                 /*pointToPoint=*/true, options.timeout);
 }
 
 WorkPtr Ours::recv(at::Tensor &tensor, int from, bool async,
                    const RecvOptions &options) {
   Tensors tensors{tensor};
-  return finish(used().recv(tensors, from, options.tag), tensor.device(), async,
+  return finish(usable().recv(tensors, from, options.tag), tensor.device(),
+                async,
                 /*pointToPoint=*/true, options.timeout);
 }
 
 WorkPtr Ours::batch_op_issue(const std::vector<BatchSendRecv::P2POp> &ops,
                              bool async, const BatchP2POptions &options) {
-  c10d::Backend &backend = used();
+  c10d::Backend &backend = usable();
   backend.startCoalescing();
   // One that is refused is told by endCoalescing, which has to be reached.
   for (const BatchSendRecv::P2POp &op : ops) {
@@ -306,6 +319,8 @@ void Ours::init(at::Device at, const std::string &called,
   device = deviceOf(at, rank);
   name = called;
   options = given;
+  timeout = given.timeout;
+  isOfTorch = maker->isFromTorch();
 }
 
 void Ours::finalize() {
@@ -332,18 +347,25 @@ std::shared_ptr<TorchCommBackend> Ours::split(const std::vector<int> &ranks,
               "is in no part");
   auto opts =
       c10::make_intrusive<c10d::Backend::Options>("commsir", given.timeout);
-  opts->group_name = name + "." + called;
+  // Others may be called the same, of other ranks and of these.
+  std::string place = called + "." + c10::sha1(c10::Join(",", ranks)).str();
+  place += "." + std::to_string(++splits[place]);
+  opts->group_name = name + "." + place;
   auto part = std::make_shared<Ours>(maker);
-  part->group = used().split(store, ranks, opts);
-  part->store =
-      c10::make_intrusive<c10d::PrefixStore>("split/" + called, store);
+  part->group = usable().split(store, ranks, opts);
+  part->store = c10::make_intrusive<c10d::PrefixStore>("split/" + place, store);
   part->device = device;
   part->name = called;
   part->options = given;
+  part->timeout = given.timeout;
+  part->isOfTorch = isOfTorch;
   return part;
 }
 
-void Ours::setTimeout(milliseconds timeout) { used().setTimeout(timeout); }
+void Ours::setTimeout(milliseconds given) {
+  used().setTimeout(given);
+  timeout = given;
+}
 
 void Ours::abort() {
   used();

@@ -18,6 +18,8 @@
 #include <comms/torchcomms/TorchCommBackend.hpp>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include <map>
+
 namespace commsir::torchcomms {
 
 using GroupPtr = c10::intrusive_ptr<c10d::Backend>;
@@ -33,7 +35,7 @@ struct Maker {
   std::function<GroupPtr(const StorePtr &, int, int, std::chrono::milliseconds,
                          const std::string &)>
       make;
-  /// Whether torch.distributed has made the call that this thread is in.
+  /// Whether torch has made the call that this thread is in.
   std::function<bool()> isFromTorch;
   /// Of CommsIR.
   std::string version;
@@ -121,7 +123,9 @@ public:
   split(const std::vector<int> &ranks, const std::string &name,
         const torch::comms::CommOptions &options) override;
 
-  bool isInitialized() const override { return group && !isOver; }
+  bool isInitialized() const override {
+    return group && !isOver && !hasAborted;
+  }
   void setTimeout(std::chrono::milliseconds timeout) override;
   bool isAbortSupported() const override { return true; }
   bool isAborted() const override { return hasAborted; }
@@ -130,6 +134,8 @@ public:
 
 private:
   c10d::Backend &used() const;
+  /// The same for calls: throws what to do where there will be none.
+  c10d::Backend &usable() const;
   /// `where`: the device of the tensors. It need not be the communicator's:
   /// torch.distributed makes one for both kinds.
   WorkPtr finish(c10::intrusive_ptr<c10d::Work> inner, const at::Device &where,
@@ -148,6 +154,12 @@ private:
   at::Device device{at::kCPU};
   std::string name;
   torch::comms::CommOptions options;
+  /// Of calls to come.
+  std::atomic<std::chrono::milliseconds> timeout{std::chrono::milliseconds(0)};
+  /// torch.distributed has made it for a group of its own.
+  bool isOfTorch = false;
+  /// How often ranks have been split off under a name.
+  std::map<std::string, int> splits;
   std::atomic<bool> hasAborted{false}, isOver{false};
 };
 

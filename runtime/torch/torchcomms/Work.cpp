@@ -11,20 +11,83 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <comms/torchcomms/TorchCommTypes.hpp>
+
+#include <pthread.h>
 
 using namespace commsir::torchcomms;
 using std::chrono::milliseconds;
 
-/// How often calls are looked for. Long enough that who has made a call has
-/// long told torchcomms' hooks of it.
+/// How often calls are looked for.
 static constexpr milliseconds kLook{1};
+/// Of a thread's own time: many times what torchcomms takes to register a hook.
+static constexpr std::chrono::microseconds kFrame{100};
+/// A thread that runs as little as that in all this time waits somewhere else.
+static constexpr milliseconds kAway{200};
+
+//===----------------------------------------------------------------------===//
+// Returned
+//===----------------------------------------------------------------------===//
+
+/// What a thread has run; negative: it is no more.
+static std::chrono::nanoseconds ranOf(clockid_t clock) {
+  timespec time{};
+  if (clock_gettime(clock, &time) != 0)
+    return std::chrono::nanoseconds(-1);
+  return std::chrono::seconds(time.tv_sec) +
+         std::chrono::nanoseconds(time.tv_nsec);
+}
+
+void Returned::note() {
+  since = std::chrono::steady_clock::now();
+  ran = pthread_getcpuclockid(pthread_self(), &clock) == 0
+            ? ranOf(clock)
+            : std::chrono::nanoseconds(-1);
+}
+
+bool Returned::isPast() const {
+  if (std::chrono::steady_clock::now() - since >= kAway)
+    return true;
+  std::chrono::nanoseconds now = ran.count() < 0 ? ran : ranOf(clock);
+  // Of a thread that has ended, which it does behind that frame.
+  return now.count() < 0 || now - ran >= kFrame;
+}
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
 
 Work::Work(c10::intrusive_ptr<c10d::Work> inner, c10::Device device,
-           bool pointToPoint, milliseconds limit)
+           bool pointToPoint, milliseconds limit, milliseconds usual)
     : inner(std::move(inner)), device(device), pointToPoint(pointToPoint),
-      limit(limit) {
+      limit(limit), usual(usual) {
   setStatus(Status::INPROGRESS);
+  if (this->inner)
+    returned.note();
+}
+
+/// What hooks and callbacks of a program raise has nowhere to go.
+static void tell(const std::function<void()> &what) {
+  try {
+    what();
+  } catch (const std::exception &error) {
+    TORCH_WARN("commsir: a hook at the end of a call of torchcomms failed: ",
+               error.what());
+  } catch (...) {
+    TORCH_WARN("commsir: a hook at the end of a call of torchcomms failed");
+  }
+}
+
+void Work::resolve(std::exception_ptr error) {
+  decltype(atEnd) futures;
+  {
+    std::lock_guard<std::recursive_mutex> lock(mutex);
+    futures.swap(atEnd);
+  }
+  for (auto &complete : futures)
+    tell([&] { complete(error); });
 }
 
 void Work::conclude(std::exception_ptr error) {
@@ -34,18 +97,24 @@ void Work::conclude(std::exception_ptr error) {
   isOver = true;
   failure = error;
   // Who has waited as long as it was given has been told so.
-  bool late = std::chrono::steady_clock::now() - begun >= limit;
-  setStatus(!error               ? Status::COMPLETED
-            : hasLimit() && late ? Status::TIMEDOUT
-                                 : Status::ERROR);
-  for (auto &tell : std::exchange(atEnd, {}))
-    tell(error);
+  bool late = std::chrono::steady_clock::now() - begun >= getTimeout();
+  tell([&] {
+    setStatus(!error ? Status::COMPLETED
+              : late ? Status::TIMEDOUT
+                     : Status::ERROR);
+  });
+  resolve(error);
 }
 
 void Work::waitFor(milliseconds time) {
   if (!inner)
     return;
   try {
+    {
+      std::lock_guard<std::recursive_mutex> lock(mutex);
+      if (failure)
+        std::rethrow_exception(failure);
+    }
     inner->wait(time);
   } catch (...) {
     conclude(std::current_exception());
@@ -60,7 +129,12 @@ milliseconds Work::waits() const {
 void Work::wait() {
   runWaitPreHooks();
   waitFor(waits());
-  if (!onGpu())
+  if (onGpu()) {
+    // In the current stream it is over.
+    resolve(nullptr);
+    std::lock_guard<std::recursive_mutex> lock(mutex);
+    returned.note();
+  } else
     conclude(nullptr);
   runWaitPostHooks();
 }
@@ -74,7 +148,7 @@ void Work::hostSynchronize() {
   if (!onGpu())
     return;
   if (inner)
-    waitFor(hasLimit() ? limit : torch::comms::kDefaultTimeout);
+    waitFor(getTimeout());
   else
     torch_c10d::currentOn(device).synchronize();
   conclude(nullptr);
@@ -85,14 +159,37 @@ void Work::waitBlocking() {
   hostSynchronize();
 }
 
+void Work::requireSuccess() {
+  if (!onGpu()) {
+    inner->wait(::kNoTimeout);
+    return;
+  }
+  // A wait for some time asks what kernels have reported. The stream that it
+  // is ordered in is nobody's.
+  c10::impl::VirtualGuardImpl guard(device.type());
+  c10::StreamGuard stream(guard.getStreamFromGlobalPool(device));
+  inner->wait(kLook);
+}
+
 bool Work::look() {
   std::lock_guard<std::recursive_mutex> lock(mutex);
   if (isOver)
     return true;
+  if (!returned.isPast())
+    return false;
   try {
-    if (!inner->isCompleted())
+    if (inner->isCompleted()) {
+      requireSuccess();
+      conclude(nullptr);
+    } else {
+      // A collective knows its own time. On a GPU none is over so early.
+      bool late = pointToPoint && !onGpu() &&
+                  std::chrono::steady_clock::now() - begun >= getTimeout();
+      TORCH_CHECK(!late, "commsir: Timed out waiting ", getTimeout().count(),
+                  "ms for a send or a receive: no other rank has the call that "
+                  "it is to meet");
       return false;
-    conclude(inner->exception());
+    }
   } catch (...) {
     conclude(std::current_exception());
   }
@@ -110,18 +207,18 @@ void Work::markCompleted(c10::intrusive_ptr<c10::ivalue::Future> future,
   // It is ordered in the current stream, which the future then is.
   if (!inner)
     return complete(nullptr);
-  // Of those there is no future: to be ordered after them is to wait for them.
-  if (pointToPoint) {
-    std::lock_guard<std::recursive_mutex> lock(mutex);
-    if (isOver)
-      complete(failure);
-    else
-      atEnd.push_back(complete);
+  if (!pointToPoint) {
+    inner->getFuture()->addCallback([=](c10::ivalue::Future &done) {
+      complete(done.hasError() ? done.exception_ptr() : nullptr);
+    });
     return;
   }
-  inner->getFuture()->addCallback([=](c10::ivalue::Future &done) {
-    complete(done.hasError() ? done.exception_ptr() : nullptr);
-  });
+  // Of those there is no future: to be ordered after them is to wait for them.
+  std::lock_guard<std::recursive_mutex> lock(mutex);
+  if (isOver)
+    complete(failure);
+  else
+    atEnd.push_back(complete);
 }
 
 //===----------------------------------------------------------------------===//
@@ -130,7 +227,14 @@ void Work::markCompleted(c10::intrusive_ptr<c10::ivalue::Future> future,
 
 /// Never destroyed: its thread may be running when the process ends.
 Watch &Watch::get() {
-  static auto *watch = new Watch;
+  static std::atomic<Watch *> current{nullptr};
+  Watch *watch = current;
+  while (!watch || watch->process != getpid()) {
+    auto *made = new Watch;
+    if (current.compare_exchange_strong(watch, made))
+      return *made;
+    delete made;
+  }
   return *watch;
 }
 
@@ -147,7 +251,6 @@ void Watch::add(c10::intrusive_ptr<Work> work) {
 }
 
 void Watch::run() {
-  torch_c10d::BesideCaptures scope;
   std::vector<c10::intrusive_ptr<Work>> works;
   std::unique_lock<std::mutex> lock(mutex);
   while (!hasEnded) {
@@ -155,10 +258,12 @@ void Watch::run() {
       changed.wait(lock, [&] { return hasEnded || !added.empty(); });
     std::move(added.begin(), added.end(), std::back_inserter(works));
     added.clear();
-    // Not at once: see kLook.
     changed.wait_for(lock, kLook, [&] { return hasEnded; });
     lock.unlock();
-    std::erase_if(works, [](auto &work) { return work->look(); });
+    {
+      torch_c10d::BesideCaptures scope;
+      std::erase_if(works, [](auto &work) { return work->look(); });
+    }
     lock.lock();
   }
 }

@@ -121,6 +121,13 @@ def premultiplied(rank: int, size: int) -> None:
     assert scalar.item() == 6.0 * size
     said = error_of(lambda: dist.all_reduce(torch.ones(2), op=dist._make_nccl_premul_sum(torch.tensor([2j]))))
     assert "PREMUL_SUM takes a real factor" in said, said
+    whole = torch.tensor([3, 4])
+    dist.all_reduce(whole, op=dist._make_nccl_premul_sum(2.0))
+    assert whole.tolist() == [6 * size, 8 * size]
+    for half in (0.5, torch.tensor([0.5])):
+        op = dist._make_nccl_premul_sum(half)
+        said = error_of(lambda op=op: dist.all_reduce(torch.tensor([3, 4]), op=op))
+        assert "would cut off the factor" in said, said
     # One element is contiguous whatever its stride.
     column = torch.arange(4.0).reshape(2, 2)[:1, 1]
     gathered = torch.zeros(size)
@@ -359,6 +366,17 @@ def callbacks(rank: int, size: int) -> None:
 def sends(rank: int, size: int) -> None:
     commsir.torch.clear_stats()
     _sends(rank, size)
+    dist.barrier()
+    right, left = (rank + 1) % size, (rank - 1) % size
+    # What lies apart is there, too, for who asks and does not wait.
+    apart = torch.zeros(9, 2)
+    sent, received = dist.isend(data(rank, 9, torch.float32), right), dist.irecv(apart[:, 1], left)
+    deadline = time.monotonic() + 30
+    while not (sent.is_completed() and received.is_completed()):
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    close(apart[:, 1], data(left, 9, torch.float32))
+    assert not apart[:, 0].any()
     # Nobody holds the work (Gloo would lose the message), or waits before the other side has it.
     large = torch.empty(3000000)
     dist.isend(torch.full((3000000,), float(rank)), (rank + 1) % size, tag=3)

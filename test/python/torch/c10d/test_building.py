@@ -71,7 +71,9 @@ def test_what_was_not_finished_is_not_loaded(builder: Builder) -> None:
 
 def test_what_was_removed_is_built_again(builder: Builder) -> None:
     backend._built()
-    (backend._EXTENSION.folder() / "libcommsir_c10d.so").unlink()
+    root = extension.root_of_sources()
+    assert root
+    (backend._EXTENSION.folder(root) / "libcommsir_c10d.so").unlink()
     assert backend._built() == "built 2"
 
 
@@ -92,3 +94,41 @@ def test_without_a_compiler_what_was_built_is_loaded(builder: Builder, monkeypat
     assert backend._built() == "built 1"
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert backend._built() == "loaded libcommsir_c10d.so"
+
+
+def over_headers(tmp_path: Path, place: Path, trial: str = "") -> extension.Extension:
+    """An extension that is compiled over headers in `place`."""
+    place.mkdir(exist_ok=True)
+    (place / "their.hpp").write_text("struct Their;")
+    links = [("the/theirs", place, "**/*.hpp")]
+    return extension.Extension("libcommsir_c10d", ["torch/c10d/*.cpp"], [], links, trial=trial)
+
+
+def test_headers_of_others_are_found_by_their_names(builder: Builder, tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        made = over_headers(tmp_path, tmp_path / place)
+        made.build()
+        assert (made.folder(tmp_path) / "include" / "the" / "theirs" / "their.hpp").is_file()
+    # These are alike.
+    assert builder.built == 1
+    (tmp_path / "one" / "below").mkdir()
+    (tmp_path / "one" / "below" / "more.hpp").touch()
+    over_headers(tmp_path, tmp_path / "one").build()
+    assert builder.built == 2
+
+
+@pytest.mark.parametrize("ends", ["raise SystemExit('not like that')", "import os; os.abort()"])
+def test_what_does_not_work_is_tried_once(builder: Builder, tmp_path: Path, ends: str) -> None:
+    made = over_headers(tmp_path, tmp_path / "one", trial=f"import sys; assert sys.argv[1].endswith('.so'); {ends}")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"libcommsir_c10d.so failed when it was tried \(it ended with -?\d"):
+            made.build()
+    assert builder.built == 1
+
+
+def test_what_works_is_tried_once(builder: Builder, tmp_path: Path) -> None:
+    tried = tmp_path / "tried"
+    made = over_headers(tmp_path, tmp_path / "one", trial=f"open({str(tried)!r}, 'x')")
+    for _ in range(2):
+        made.build()
+    assert tried.is_file()

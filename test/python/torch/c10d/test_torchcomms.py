@@ -68,8 +68,9 @@ def test_with_headers_it_is_in_cpp(package: Path, monkeypatch: pytest.MonkeyPatc
     assert not by_python()
     assert built.made
     assert list(built.made.libraries) == [package / "libtorchcomms.so"]
-    (include, pattern) = built.made.headers[0]
-    assert [path.name for path in include.glob(pattern)] == ["TorchCommBackend.hpp"]
+    (name, folder, pattern) = built.made.links[0]
+    assert (name, folder) == ("comms/torchcomms", package)
+    assert [path.name for path in folder.glob(pattern)] == ["TorchCommBackend.hpp"]
 
 
 def test_of_another_torchcomms_it_is_compiled_again(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +81,7 @@ def test_of_another_torchcomms_it_is_compiled_again(package: Path, monkeypatch: 
         load()
         root = extension.root_of_sources()
         assert built.made and root
-        names.append(built.made._of_sources(root))
+        names.append(built.made.folder(root))
     assert len(set(names)) == 2
 
 
@@ -97,9 +98,10 @@ def test_headers_are_those_of_a_checkout(package: Path, tmp_path: Path, monkeypa
     checkout.mkdir()
     for name in ("TorchCommBackend.hpp", "_comms.pyi"):
         (checkout / name).write_text(name)
-    monkeypatch.setenv("COMMSIR_TORCHCOMMS_SOURCE", str(tmp_path / "checkout"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMMSIR_TORCHCOMMS_SOURCE", "checkout")
     load()
-    assert built.made and (built.made.headers[0][0] / "comms" / "torchcomms").resolve() == checkout
+    assert built.made and built.made.links[0][1] == checkout
     (checkout / "_comms.pyi").write_text("newer")
     monkeypatch.setenv("COMMSIR_TORCHCOMMS", "cpp")
     with pytest.raises(RuntimeError, match="is of another torchcomms than the one that is installed in"):
