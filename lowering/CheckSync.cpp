@@ -273,9 +273,8 @@ void CheckSync::runOnOperation() {
            "more "
            "than "
         << shape->budget
-        << " events; raise the option max-events (comms-run: --check-events), "
-           "or "
-           "check it with fewer ranks (option ranks)";
+        << " events; raise the option max-events (comms-run: --check-events; "
+           "Python: check_events=), or check it with fewer ranks";
 }
 
 } // namespace

@@ -357,6 +357,7 @@ class Report:
             facts.append(("schedules", f"{s['fuzz']['schedules']}, all with the same bits"))
         for choice in s.get("choices", ()):
             facts.append((choice["op"], f"{choice['algorithm']} over {choice['protocol']}"))
+        facts += [("warning", warning) for warning in s.get("warnings", ())]
         return facts
 
     def __repr__(self) -> str:

@@ -233,7 +233,10 @@ static std::vector<Key> listKeys(Request &request, int64_t &ranks,
       {"workers", number(options.workers, 0, 4096)},
       {"max_steps", number(options.maxSteps)},
       {"time_limit", seconds(options.timeLimit)},
-      {"timeout", seconds(options.timeout)},
+      {"timeout",
+       [&options](const Value &value) {
+         return seconds(options.timeout.emplace())(value);
+       }},
       {"memory_limit", number(options.memoryLimit)},
       {"trace", text(options.trace)},
       {"graph", flag(options.graph)},
@@ -255,6 +258,10 @@ static llvm::Error checkTogether(const driver::Options &options) {
   if (options.fast && options.seeded)
     return bad("fast and seed exclude each other: a seed gives one schedule "
                "only where one worker runs it");
+  if (options.timeout && options.target == "cpu")
+    return bad("timeout is of waits on GPUs (target 'cuda'): on the CPU "
+               "time_limit ends a run after so many seconds, and who waits for "
+               "ever is told at once");
   return llvm::Error::success();
 }
 

@@ -53,6 +53,8 @@ static void commsir_cpu_signal(Context *context, int32_t site, int64_t arg,
   else
     __atomic_fetch_add(cell, kind == 1 ? 1 : value, __ATOMIC_ACQ_REL);
   scheduler.stored(fiber, reinterpret_cast<char *>(cell), 8);
+  // Who waits may go on before what this block does next.
+  scheduler.maybeYield(fiber);
 }
 
 static void commsir_cpu_wait_cell(Context *context, int32_t site, int64_t arg,
@@ -102,6 +104,7 @@ static void commsir_cpu_copy(Context *context, int32_t, char *source,
     return;
   std::memmove(dest, source, static_cast<size_t>(bytes));
   scheduler.stored(fiberOf(context), dest, bytes);
+  scheduler.maybeYield(fiberOf(context));
 }
 
 static void commsir_cpu_fence(Context *context, int32_t) {
@@ -113,8 +116,10 @@ static int64_t commsir_cpu_arrive(Context *context, int32_t site, int64_t first,
                                   int64_t stride, int64_t size, int64_t grid) {
   Scheduler &scheduler = schedulerOf(context);
   scheduler.maybeYield(fiberOf(context));
-  return scheduler.arrive(fiberOf(context), site, first, stride, size,
-                          grid != 0);
+  int64_t handle =
+      scheduler.arrive(fiberOf(context), site, first, stride, size, grid != 0);
+  scheduler.maybeYield(fiberOf(context));
+  return handle;
 }
 
 static void commsir_cpu_barrier_wait(Context *context, int32_t site,

@@ -42,6 +42,8 @@ private:
     auto severity = diagnostic.getSeverity();
     if (severity == mlir::DiagnosticSeverity::Error)
       output.report.diagnostics.push_back(describe(diagnostic));
+    if (severity == mlir::DiagnosticSeverity::Warning)
+      output.report.warnings.push_back(describe(diagnostic));
     if (severity == mlir::DiagnosticSeverity::Remark && !output.options.verbose)
       return false;
     if (severity == mlir::DiagnosticSeverity::Warning && output.options.quiet)

@@ -33,7 +33,8 @@ static llvm::Error judgeTarget(const Options &options) {
                            {options.windows != "auto", "--windows"},
                            {options.oneProcess, "--one-process"},
                            {!options.rendezvous.empty(), "--rendezvous"},
-                           {options.graph, "--graph"}};
+                           {options.graph, "--graph"},
+                           {options.timeout.has_value(), "--timeout"}};
   bool cpu = options.target == "cpu";
   for (const Only &only :
        cpu ? llvm::ArrayRef<Only>(cudaOnly) : llvm::ArrayRef<Only>(cpuOnly))

@@ -99,9 +99,9 @@ static llvm::Error readTarget(Options &o, llvm::StringRef option,
 
 static llvm::Error readTimeout(Options &o, llvm::StringRef option,
                                llvm::StringRef text) {
-  if (llvm::Error error = readSeconds(option, text, o.timeout))
+  if (llvm::Error error = readSeconds(option, text, o.timeout.emplace()))
     return error;
-  if (o.timeout > 3600)
+  if (*o.timeout > 3600)
     return usageError(option + ": " + text +
                       " is out of range; it must be at most 3600 seconds");
   return llvm::Error::success();

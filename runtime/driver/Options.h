@@ -67,7 +67,7 @@ struct Options {
   std::string target = "cpu";
   int64_t threads = 0, cluster = 0; ///< 0: chosen
   std::string impl;                 ///< "" or nccl
-  double timeout = 10;              ///< seconds
+  std::optional<double> timeout;    ///< seconds; 10
   bool graph = false;
   std::string windows = "auto"; ///< auto, nccl or plain
   std::vector<int> devices;     ///< empty: GPU r for rank r

@@ -357,11 +357,15 @@ void commsir::driver::printJson(const Report &report, llvm::raw_ostream &out) {
   object["written"] = std::move(written);
   if (!report.error.empty())
     object["error"] = jsonText(report.error);
-  llvm::json::Array diagnostics;
-  for (const Diagnosis &diagnosis : report.diagnostics)
-    diagnostics.push_back(jsonText(diagnosis.message));
-  if (!diagnostics.empty())
-    object["diagnostics"] = std::move(diagnostics);
+  auto list = [&](llvm::StringRef name, const std::vector<Diagnosis> &all) {
+    llvm::json::Array texts;
+    for (const Diagnosis &diagnosis : all)
+      texts.push_back(jsonText(diagnosis.message));
+    if (!texts.empty())
+      object[name] = std::move(texts);
+  };
+  list("diagnostics", report.diagnostics);
+  list("warnings", report.warnings);
   if (report.runError)
     object["run_error"] = renderRunError(*report.runError);
   out << llvm::json::Value(std::move(object)) << "\n";

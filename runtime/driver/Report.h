@@ -44,8 +44,8 @@ struct Report {
   std::vector<std::string> written;
   /// One line that says what went wrong, or "".
   std::string error;
-  /// Errors of the compiler.
-  std::vector<Diagnosis> diagnostics;
+  /// Errors of the compiler; and warnings, such as that nothing was proven.
+  std::vector<Diagnosis> diagnostics, warnings;
   std::optional<cpu::RunError> runError;
   double compileMilliseconds = 0;
 };
@@ -55,11 +55,11 @@ struct Report {
 void printTable(const Report &report, llvm::raw_ostream &out);
 
 /// One JSON object and a newline: status, exit_code, kernel, ranks, blocks,
-/// launches, choices, written; after a run compile_milliseconds, microseconds,
-/// steps, bytes_moved, per_rank (rank, microseconds and, where something was
-/// expected, max_error and expects); fuzz; of a failure error, diagnostics and
-/// run_error (message, and who waits for what). Numbers that JSON lacks are the
-/// strings "inf", "-inf" and "nan".
+/// launches, choices, written; warnings; after a run compile_milliseconds,
+/// microseconds, steps, bytes_moved, per_rank (rank, microseconds and, where
+/// something was expected, max_error and expects); fuzz; of a failure error,
+/// diagnostics and run_error (message, and who waits for what). Numbers that
+/// JSON lacks are the strings "inf", "-inf" and "nan".
 void printJson(const Report &report, llvm::raw_ostream &out);
 
 /// {"message", "waiting": who waits for what}.

@@ -217,6 +217,7 @@ bool Session::compile() {
   if (options.dumpIr)
     printIr();
   report.diagnostics.clear();
+  report.warnings.clear();
   auto start = std::chrono::steady_clock::now();
   std::string object;
   bool dumps = !options.dumpObject.empty();

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import dtypes
 from .dtypes import DType, as_dtype
@@ -66,6 +66,15 @@ __all__ = [
 
 class Dim(str):
     """The name of a dimension. In a kernel it is the number that the dimension has."""
+
+    def _calculate(self, *others: object) -> NoReturn:
+        raise TypeError(
+            f"the dimension '{self}' is a name, which an annotation does not calculate with: write a dimension of its"
+            f" own, as in f32[Array, {self}2], or a number"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = _calculate  # type: ignore[assignment]
+    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _calculate  # type: ignore[assignment]
 
 
 def dims(names: str) -> Any:

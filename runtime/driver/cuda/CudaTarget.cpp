@@ -24,6 +24,9 @@
 using namespace commsir;
 using namespace commsir::driver;
 
+/// Of waits, in seconds.
+static constexpr double kTimeout = 10;
+
 /// Fills in name and size of a GPU. Where the driver does not say, the chip
 /// alone is known.
 static void describeDevice(int ordinal, tune::Question &question) {
@@ -140,7 +143,7 @@ public:
     request.launches = run.launches;
     request.firstLaunch = run.firstLaunch;
     request.timeLimit = run.timeLimit;
-    request.timeout = options.timeout;
+    request.timeout = options.timeout.value_or(kTimeout);
     request.graph = options.graph;
     request.devices.assign(options.devices.begin(), options.devices.end());
     request.windows = options.windows == "nccl"    ? cuda::WindowKind::Nccl
@@ -194,7 +197,7 @@ private:
     task.request.checkEvents = settled.checkEvents;
     task.group.name = "comms-run";
     task.group.ranks = settled.ranks;
-    task.group.timeout = options.timeout;
+    task.group.timeout = options.timeout.value_or(kTimeout);
     task.group.windows = options.windows == "auto" ? "" : options.windows;
     task.graph = options.graph;
     return llvm::Error::success();

@@ -55,7 +55,7 @@ comms.kernel @negative_offset(%x: memref<64xf32>) attributes {ranks = 2 : i64} {
 // -----
 
 // The induction variable wraps around.
-// expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 300000 events; raise the option max-events (comms-run: --check-events), or check it with fewer ranks (option ranks)}}
+// expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 300000 events; raise the option max-events (comms-run: --check-events; Python: check_events=), or check it with fewer ranks}}
 comms.kernel @wraps(%x: memref<64xf32>) attributes {ranks = 2 : i64} {
   %c0 = arith.constant 0 : index
   %most = arith.constant 9223372036854775807 : index

@@ -63,7 +63,7 @@ comms.kernel @signals(%s: !comms.signal<1>) attributes {ranks = 64 : i64} {
 // -----
 
 // Made for its own number of ranks: a smaller world says nothing.
-// expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 20000 events; raise the option max-events (comms-run: --check-events), or check it with fewer ranks (option ranks)}}
+// expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 20000 events; raise the option max-events (comms-run: --check-events; Python: check_events=), or check it with fewer ranks}}
 comms.kernel @fixed(%s: !comms.signal<1>) attributes {ranks = 64 : i64} {
   %c0 = arith.constant 0 : index
   %peers = arith.constant 63 : index
@@ -81,7 +81,7 @@ comms.kernel @fixed(%s: !comms.signal<1>) attributes {ranks = 64 : i64} {
 // -----
 
 // A loop that would run for ever.
-// expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 20000 events; raise the option max-events (comms-run: --check-events), or check it with fewer ranks (option ranks)}}
+// expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 20000 events; raise the option max-events (comms-run: --check-events; Python: check_events=), or check it with fewer ranks}}
 comms.kernel @endless(%x: memref<64xf32>) attributes {ranks = 2 : i64} {
   %c0 = arith.constant 0 : index
   %true = arith.constant true

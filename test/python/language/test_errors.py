@@ -117,6 +117,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "literal-converted": ("y[0, 0] = f32(i8(200))", 1, "200 does not fit i8"),
     "spin": ("while q[0] == 0:\n    pass", 1, "this loop waits for memory to change.*wait_signal"),
     "spin-assigned": ("while (t := q[0]) == 0:\n    pass", 1, "this loop waits for memory to change"),
+    "spin-of-calls": ("while not int(abs(q[0])) >= i64(epoch() + size()):\n    pass", 1, "this loop waits for memory"),
     "spin-left": ("while True:\n    if q[0] > 0:\n        break", 1, "this loop waits for memory to change"),
     "list-grows": ("a = [1, 2]\na += [3]", 2, r"lists do not change.*a = a \+"),
     "list-element": ("a = [1, 2]\na[0] = 5", 2, "a list of 2 does not change in a kernel"),

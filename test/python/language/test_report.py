@@ -298,3 +298,43 @@ def test_more_launches_are_checked(load: Load) -> None:
         k.check(ranks=2, launches=6)
     with pytest.raises(commsir.CommsError, match="cannot follow 65 launches"):
         k.check(ranks=2, launches=65)
+
+
+MEETS_ALL = """
+@kernel(blocks=1)
+def meets_all(x: f32[Array, 4], s: i64[Signal, 1], y: f32[Array, 4]):
+    for p in for_peers():
+        signal(s[0], p)
+    wait_signal(s[0], ge=epoch() * (size() - 1))
+    y[:] = x[:]
+"""
+
+
+def test_what_was_too_much_for_the_checker_is_not_called_proven(load: Load) -> None:
+    kernel = load(MEETS_ALL).meets_all
+    few, many = kernel.check(ranks=4), kernel.check(ranks=500)
+    assert few.proven and "4 ranks: neither hangs nor races" in str(few)
+    assert not many.proven and "500 ranks: compiled, but not checked" in str(many)
+    report = kernel.simulate(500, {"x": np.ones(4)})
+    (warning,) = report.stats["warnings"]
+    assert "did not check this kernel" in warning and warning in str(report) and "check_events=" in warning
+    assert "warnings" not in kernel.simulate(4, {"x": np.ones(4)}).stats
+
+
+TELLS_TOO_EARLY = """
+@kernel(blocks=1)
+def tells_too_early(x: f32[Array, 64], w: f32[Window, 64], s: i64[Signal, 1], y: f32[Array, 64]):
+    after = (rank() + 1) % size()
+    signal(s[0], after)
+    w.peer(after)[:] = x[:]
+    wait_signal(s[0], ge=epoch())
+    y[:] = w[:]
+"""
+
+
+def test_schedules_show_a_signal_that_comes_before_its_data(load: Load) -> None:
+    kernel = load(TELLS_TOO_EARLY).tells_too_early
+    with pytest.raises(commsir.CheckError):
+        kernel.check(ranks=3)
+    with pytest.raises(commsir.MismatchError):
+        kernel.simulate(3, {"x": np.ones(64)}, check=False, fuzz=100)

@@ -47,3 +47,10 @@ def _mypy(program: Path) -> str:
         settings.write_text(f"[mypy]\nstrict = true\nfollow_imports = silent\nincremental = false\n{others}")
         out, _, _ = api.run(["--config-file", str(settings), str(program)])
     return str(out)
+
+
+def test_dimensions_are_names_that_nothing_calculates_with() -> None:
+    n, m = commsir.dims("n m")
+    for wrong in (lambda: n * 2, lambda: 2 * n, lambda: n + m, lambda: n // 2, lambda: -n):
+        with pytest.raises(TypeError, match=r"the dimension 'n' is a name.*f32\[Array, n2\]"):
+            wrong()

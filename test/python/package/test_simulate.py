@@ -145,6 +145,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"target": "tpu"}, "'target': one of these"),
     ({"time_limit": -1}, "'time_limit'"),
     ({"fuzz": 1}, "at least 2 schedules"),
+    ({"timeout": 3}, "on the CPU time_limit ends a run"),
     ({"fast": True, "seed": 1}, "exclude each other"),
     ({"kernel": "summ"}, "did you mean 'sum'"),
     ({"options": object()}, "the option 'options' cannot be"),

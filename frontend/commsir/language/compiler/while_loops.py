@@ -9,7 +9,8 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..dtypes import BOOL
+from .. import functions
+from ..dtypes import BOOL, DType
 from . import analysis
 from .branches import Thunk
 from .carried import BREAK, RETURN, Carried, Leaf, leaf_text, parts
@@ -57,15 +58,22 @@ class WhileLoops(Carrying):
     def _only_waits(self, node: ast.While) -> bool:
         """Whether the loop does nothing but test memory that others may change."""
         tests = _tests_alone(node)
-        if not tests or any(
-            isinstance(n, ast.Call) and isinstance(n.func, ast.Name) for t in tests for n in ast.walk(t)
-        ):
+        calls = [n for t in tests for n in ast.walk(t) if isinstance(n, ast.Call)]
+        if not tests or not all(self._only_calculates(call) for call in calls):
             return False
         if analysis.assigned(tests) & set().union(*map(analysis.reads, tests)):
             return False
         subscripts = [n for test in tests for n in ast.walk(test) if isinstance(n, ast.Subscript)]
         bases = {name for n in subscripts for name in analysis.reads(n.value)}
         return any(isinstance(self.frame.find(name), Memory | Window) for name in bases)
+
+    def _only_calculates(self, call: ast.Call) -> bool:
+        """Whether the call is known not to wait, as functions of the language that synchronise and helpers may."""
+        if not isinstance(call.func, ast.Name):
+            return True
+        called = self.frame.find(call.func.id)
+        module = getattr(called, "__module__", "")
+        return isinstance(called, DType) or module in ("builtins", functions.__name__)
 
     def general_loop(self, node: Loop, rounds: Rounds) -> None:
         flag = f"{BREAK}{len(self.frame.loops)}"
