@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import shutil
 import sys
 import types
 from dataclasses import dataclass
@@ -73,6 +74,24 @@ def _package(name: str, use: str) -> Finding:
         return Finding(name, "", f"for {use}: pip install {name}")
 
 
+def _torch_backend(version: str) -> Finding:
+    """By the names of files alone: torch is not imported."""
+    from commsir.torch import _release
+
+    what, python = "torch, C++", f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    if found := _release.paths_of(version, _release.folders()):
+        return Finding(what, f"a backend for torch {_release.name_of(version)} and {python} ({found[0]})")
+    lacking, compiler = f"none is prebuilt for torch {version} and {python}", os.environ.get("CXX", "c++")
+    if path := shutil.which(compiler):
+        return Finding(what, f"{lacking}; {path} compiles the backend at its first use, which takes a minute once")
+    return Finding(
+        what,
+        "",
+        f"{lacking}, and there is no C++ compiler {compiler}: install one, or let CXX name it.\n"
+        "Without it the backend in Python is used, which does the same but is slower",
+    )
+
+
 def _gpu_names(cuda: dict[str, Any]) -> str:
     names: dict[str, int] = {}
     for gpu in cuda.get("gpus", ()):
@@ -117,9 +136,17 @@ def doctor() -> Report:
         _cache_finding(report.get("cache", {})),
         _package("numpy", "arrays"),
         _package("ml_dtypes", "bf16 and fp8 arrays of NumPy"),
-        _package("torch", "the backend and the ops of PyTorch"),
+        torch := _package("torch", "the backend and the ops of PyTorch"),
     ]
-    for name in ("COMMSIR_LIBRARY", "COMMSIR_NCCL_LIBRARY", "COMMSIR_LINKER", "CUDA_VISIBLE_DEVICES"):
+    if not torch.problem:
+        found.append(_torch_backend(torch.found))
+    for name in (
+        "COMMSIR_LIBRARY",
+        "COMMSIR_NCCL_LIBRARY",
+        "COMMSIR_LINKER",
+        "COMMSIR_TORCH_BACKEND",
+        "CUDA_VISIBLE_DEVICES",
+    ):
         if name in os.environ:
             found.append(Finding("environment", f"{name}={os.environ[name]}"))
     return Report(tuple(found), report)

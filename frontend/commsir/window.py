@@ -128,14 +128,17 @@ class GroupWindow:
         return _numpy(made, self.shape, self.type).view(self.array.dtype)
 
     def put(self, array: Array, peer: int, *, at: Place = (), stream: int | None = None) -> None:
-        """Copies `array` to the peer's, from index `at` on. On a GPU, in the stream (torch's current one)."""
+        """Copies `array` to the peer's `array[at]`, or to several such from there on.
+
+        On a GPU, in the stream (torch's current one).
+        """
         seen, own, size = self._sides(array, at, "put", written=False)
         number, used = _int64(peer, "the peer"), self._stream(stream)
         _check(self._put(self._handle, number, own, int(seen.tensor.data_ptr()), size, used))
         self.group._done_with(seen, used)
 
     def get(self, peer: int, *, at: Place = (), out: Array | None = None, stream: int | None = None) -> Array:
-        """Copies from the peer's array, from index `at` on, to `out`; without it, all of `array[at]` to a new one."""
+        """Copies `array[at]` of the peer to a new array, or, from there on, as much as `out` has, as of `put`."""
         target = self._empty(at) if out is None else out
         seen, own, size = self._sides(target, at, "get", written=True)
         number, used = _int64(peer, "the peer"), self._stream(stream)
@@ -220,6 +223,12 @@ class GroupWindow:
             raise errors.BoundsError(f"index {at} is none of a window of shape {self.shape}")
         return sum(i * math.prod(self.shape[axis + 1 :]) for axis, i in enumerate(index))
 
+    def _room(self, at: Place) -> tuple[int, int]:
+        """The elements of `array[at]`, and with those that follow it along the same dimension."""
+        index = _index(at)
+        part = math.prod(self.shape[len(index) :])
+        return part, part * (self.shape[len(index) - 1] - index[-1]) if index else part
+
     def _sides(self, array: Array, at: Place, what: str, *, written: bool) -> tuple[View, int, int]:
         """`array`, where the copy is in the window, and its bytes."""
         seen = self.group._view(array, f"the array of {what}")
@@ -228,11 +237,17 @@ class GroupWindow:
         if written and not seen.is_writable():
             raise errors.UsageError(f"{what}: the array is read-only: pass one that can be written")
         offset, count = self._offset(at), math.prod(seen.shape)
-        if offset + count > math.prod(self.shape):
-            left, where = math.prod(self.shape) - offset, f" from index {at} on" if offset else ""
+        part, left = self._room(at)
+        if count > left:
+            where = f" from index {at} on" if offset else ""
             raise errors.BoundsError(
                 f"{what}: an array of {count} elements, {seen.shape}, does not fit a window of {self.shape}{where}, "
                 f"which has {left} there"
+            )
+        if count > part and count % part:
+            raise errors.BoundsError(
+                f"{what}: an array of {count} elements, {seen.shape}, would end within another part of the window of "
+                f"{self.shape} than that at index {at}, which has {part}: give no more, or whole ones"
             )
         return seen, self._base + offset * self._itemsize, count * self._itemsize
 

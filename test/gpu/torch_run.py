@@ -107,6 +107,7 @@ def check_ops(rank: int, size: int, failed: list[str]) -> None:
     for one in (
         ops_checks.strided,
         ops_checks.gradients,
+        ops_checks.without_derivatives,
         ops_checks.fused,
         ops_checks.mistakes,
         ops_checks.wrong_results,

@@ -69,6 +69,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
+    if _LAZY[name] != "counts":  # Of which `commsir.stats` is, for programs without torch.
+        importlib.import_module(f"{__name__}._needed")
     return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
 
 
@@ -80,6 +82,9 @@ def _create(options: Any, backend_options: Any) -> Any:
 
 def register_backend(name: str, group: type[Any]) -> None:
     """Makes `init_process_group(name)` use `group`, a subclass of ProcessGroup."""
+    import commsir.torch._needed  # noqa: F401
+
+    # isort: split
     import torch.distributed as dist
 
     def create(options: Any, backend_options: Any) -> Any:
@@ -92,6 +97,9 @@ def register_backend(name: str, group: type[Any]) -> None:
 
 def register() -> None:
     """Makes `init_process_group("commsir")` work. Does nothing when it does already."""
+    import commsir.torch._needed  # noqa: F401
+
+    # isort: split
     import torch.distributed as dist
 
     if not dist.is_available() or "COMMSIR" in dist.Backend._plugins:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.machinery
 import os
 import re
 import sys
@@ -12,14 +11,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed
 
 from commsir.torch import extension
-from commsir.torch._release import name_of
+from commsir.torch._release import BACKEND as _NAME
+from commsir.torch._release import folders as _folders
+from commsir.torch._release import paths_of
 from commsir.torch.meeting import STORE_ERRORS, Meeting, Met
 
 dist: Any = torch.distributed
@@ -37,7 +37,6 @@ __all__ = [
     "settings",
 ]
 
-_NAME = "libcommsir_c10d"
 _EXTENSION = extension.Extension(
     _NAME, ["torch/c10d/*.cpp"], ["torch/*.h", "torch/c10d/*.h", "capi/commsir.h", "group/Meeting.h"]
 )
@@ -47,6 +46,16 @@ _searched = False
 _missing = ""
 #: Of all groups: making a connection is rare.
 _making = threading.Lock()
+
+
+@functools.cache
+def _warn_without_library() -> None:
+    looked = ", ".join(str(folder) for folder in _folders())
+    warnings.warn(
+        f"commsir: libcommsir.so is not in {looked}: all calls go to Gloo or NCCL. Install the wheel again, or, in a "
+        "checkout, run `make build`; COMMSIR_LIBRARY names a folder elsewhere",
+        stacklevel=2,
+    )
 
 
 @dataclass
@@ -60,6 +69,10 @@ class Settings:
     name: str
     global_ranks: list[int] = field(default_factory=list)
     _own: Any = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not library():
+            _warn_without_library()
 
     def own_store(self) -> Any:
         """`store` on a connection of its own, which a group's thread may block while the program uses the other."""
@@ -106,17 +119,6 @@ def settings(options: Any) -> Settings:
         options.group_id,
         list(options.global_ranks_in_group),
     )
-
-
-def _folders() -> list[Path]:
-    """Where libcommsir.so and the prebuilt backends may be, best first."""
-    named = os.environ.get("COMMSIR_LIBRARY")
-    here = Path(__file__).resolve().parents[1]
-    folders = [here / "_lib", here.parents[1] / "build" / "lib"]
-    if named:
-        path = Path(named)
-        folders.insert(0, path.parent if path.is_file() else path)
-    return folders
 
 
 def library() -> str:
@@ -177,11 +179,7 @@ def prebuilt() -> dict[str, list[str]]:
 
 def _prebuilt() -> Any:
     """The backend that was built for this torch and Python; None: there is none, or it does not fit after all."""
-    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
-    for folder in _folders():
-        path = folder / f"{_NAME}.torch-{name_of(torch.__version__)}{suffix}"
-        if not path.is_file():
-            continue
+    for path in paths_of(torch.__version__, _folders()):
         try:
             return extension.load(_NAME, path)
         except ImportError as error:

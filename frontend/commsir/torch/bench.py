@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -412,6 +413,42 @@ def _size(text: str) -> int:
         raise argparse.ArgumentTypeError(f"'{text}' is no size: write 4096, 64K or 4M") from None
 
 
+def _count(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of rounds: write 1 or more")
+    return int(text)
+
+
+def _file(text: str) -> str:
+    """One that can be written when all has been measured: by rank 0, whose host alone needs its folder."""
+    path = Path(text)
+    folder = path.parent
+    if os.environ.get("RANK", "0") != "0":
+        return text
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"'{text}' is a folder: name a file in it")
+    if not folder.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder '{folder}': make it, or name another file")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise argparse.ArgumentTypeError(f"'{text}' cannot be written: name another file")
+    return text
+
+
+def _picture(text: str) -> str:
+    """A file of a kind that matplotlib draws."""
+    path = _file(text)
+    if os.environ.get("RANK", "0") != "0":
+        return path
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+    except ImportError as error:
+        raise argparse.ArgumentTypeError(f"a plot needs matplotlib ({error}): pip install matplotlib") from None
+    kinds = FigureCanvasAgg.get_supported_filetypes()
+    if (kind := Path(text).suffix.removeprefix(".").lower()) and kind not in kinds:
+        raise argparse.ArgumentTypeError(f"'{text}' is of no kind of pictures: write .png, .svg or .pdf")
+    return path
+
+
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m commsir.bench", description=__doc__)
     parser.add_argument("--op", nargs="+", choices=["all", *CALLS], default=["all_reduce"])
@@ -420,11 +457,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--type", choices=["f32", "bf16"], help="default: bf16 on GPUs, f32 on the CPU")
     parser.add_argument(
-        "--rounds", type=int, default=9, help="turns of each contender; more of them, narrower intervals"
+        "--rounds", type=_count, default=9, help="turns of each contender; more of them, narrower intervals"
     )
     parser.add_argument("--device", choices=["cpu", "cuda"], help="default: cuda where there is a GPU")
-    parser.add_argument("--json", help="file for all samples")
-    parser.add_argument("--plot", help="picture of the medians: .png, .svg, .pdf")
+    parser.add_argument("--json", type=_file, help="file for all samples")
+    parser.add_argument("--plot", type=_picture, help="picture of the medians: .png, .svg, .pdf")
     return parser.parse_args(arguments)
 
 
@@ -434,15 +471,23 @@ def _ops(named: list[str], cuda: bool) -> list[str]:
     return [op for op in CALLS if not cuda or op not in OBJECTS]
 
 
+def _lacking_gpu(local: int, count: int) -> str:
+    """Why this rank of the host cannot run on a GPU; empty: it can."""
+    if local < count:
+        return ""
+    if not count:
+        return "torch finds no GPU on this host: say --device cpu"
+    return f"rank {local} has no GPU: start {count} rank{'s' if count > 1 else ''}, or say --device cpu"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Under torchrun. Returns 1 if a contender gave a wrong result."""
     options = _parse(arguments)
     cuda = options.device == "cuda" or (options.device is None and torch.cuda.is_available())
     if cuda:
         local = int(os.environ["LOCAL_RANK"])
-        if local >= torch.cuda.device_count():
-            count = torch.cuda.device_count()
-            sys.exit(f"commsir.bench: error: rank {local} has no GPU: start {count} ranks, or say --device cpu")
+        if lack := _lacking_gpu(local, torch.cuda.device_count()):
+            sys.exit(f"commsir.bench: error: {lack}")
         torch.cuda.set_device(local)
         dist.init_process_group("nccl", device_id=torch.device("cuda", local))
     else:

@@ -9,12 +9,12 @@ from typing import Any
 
 __all__ = ["clear_stats", "count", "stats"]
 
-#: Of groups in Python: (group, op, path, reason).
+#: Of groups in Python, and of calls that are in Python in both: (group, op, path, reason).
 _counts: Counter[tuple[str, str, str, str]] = Counter()
 
 
 def count(group: str, op: str, path: str, reason: str) -> None:
-    """One call of a group in Python."""
+    """One call that the extension does not count."""
     _counts[group, op, path, reason] += 1
 
 
@@ -27,9 +27,10 @@ def _module() -> Any:
 def stats(group: Any = None) -> dict[str, Any]:
     """The calls of this process.
 
-    "calls" is a list of {"group", "op", "path", "reason", "count"}; `path` is "commsir", "gloo" or "nccl", and `reason`
-    says why it is not "commsir". "groups" has, for each kind of device of `group` (none: the default group, if there
-    is one), what the group counted: launches, kernels compiled, arrays in place and staged.
+    "calls" is a list of {"group", "op", "path", "reason", "count"}, of the backend; `path` is "commsir", "gloo" or
+    "nccl", of monitored_barrier "store", and `reason` says why it is not "commsir". "groups" has, for each kind of
+    device of `group` (none: the default group, if there is one), what the group counted: launches, kernels compiled,
+    arrays in place and staged. What torch.ops.commsir has for the same ranks is "cpu.ops" and "cuda.ops".
     """
     counts = Counter(_counts)
     module = _module()
@@ -43,14 +44,21 @@ def stats(group: Any = None) -> dict[str, Any]:
 
 
 def _groups(group: Any) -> dict[str, Any]:
-    if "torch" not in sys.modules:
+    if sys.modules.get("torch") is None:
         return {}
-    import torch
     import torch.distributed as dist
 
     if not dist.is_available() or (group is None and not dist.is_initialized()):
         return {}
     used = dist.distributed_c10d._get_default_group() if group is None else group
+    ops = sys.modules.get("commsir.torch.ops")
+    return _of_backends(used) | (ops.counts_of(used) if ops else {})
+
+
+def _of_backends(used: Any) -> dict[str, Any]:
+    """By kind of device."""
+    import torch
+
     if hasattr(used, "group_counts"):
         return dict(used.group_counts())
     found: dict[str, Any] = {}

@@ -7,6 +7,9 @@ from datetime import timedelta
 from math import prod
 from typing import Any
 
+import commsir.torch._needed  # noqa: F401
+
+# isort: split
 import torch
 import torch.distributed
 

@@ -11,6 +11,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
+from commsir.torch import counts
+
 __all__ = ["lift"]
 
 c10d: Any = distributed_c10d
@@ -30,6 +32,12 @@ def _unwrapped(group: Any) -> list[Any]:
     return [group] if hasattr(group, "recent_calls") else backend.ours(group)
 
 
+def _has_its_own(group: Any) -> bool:
+    """A group in Python, of whatever name, with a barrier that says who is missing."""
+    torchs = c10d.ProcessGroup.monitored_barrier
+    return getattr(type(_used(group)), "monitored_barrier", torchs) is not torchs
+
+
 def _replace(name: str, wrap: Callable[[Any], Any]) -> None:
     made = wrap(getattr(c10d, name))
     setattr(c10d, name, made)
@@ -40,11 +48,14 @@ def _replace(name: str, wrap: Callable[[Any], Any]) -> None:
 def _monitored_barrier(original: Any) -> Any:
     @functools.wraps(original)
     def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> Any:
-        if not _is_ours(group):
+        if not _is_ours(group) and not _has_its_own(group):
             return original(group, timeout, wait_all_ranks)
         limit = timedelta(seconds=timeout) if isinstance(timeout, (int, float)) else timeout
         limit = c10d.default_pg_timeout if limit is None else limit
-        return _used(group).monitored_barrier(limit, wait_all_ranks=wait_all_ranks)
+        used = _used(group)
+        if _unwrapped(used):  # A copy of reference.py has Gloo's.
+            counts.count(used.group_name, "monitored_barrier", "store", "it names who is missing")
+        return used.monitored_barrier(limit, wait_all_ranks=wait_all_ranks)
 
     return monitored_barrier
 

@@ -15,11 +15,15 @@ import threading
 import warnings
 from typing import Any, cast
 
+import commsir.torch._needed  # noqa: F401
+
+# isort: split
 import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
-from commsir.torch import backend, capi
+from commsir.torch import _release, backend, capi
+from commsir.torch.endings import when_gone
 from commsir.torch.meeting import Meeting, store_of
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "fused_collective", "group_of", "reduce_scatter"]
@@ -157,7 +161,7 @@ def _error() -> int:
 
 
 def _load() -> tuple[Any, _Callbacks]:
-    for folder in backend._folders():
+    for folder in _release.folders():
         path = folder / "libcommsir_torch_ops.so"
         if path.is_file():
             _OPS.load_library(str(path))
@@ -177,7 +181,13 @@ def _load() -> tuple[Any, _Callbacks]:
 _library, _callbacks = _load()
 
 
-def _forget(name: str | None = None) -> None:
+def counts_of(process_group: Any) -> dict[str, Any]:
+    """What the groups that the ops have made for a process group have counted, by kind of device."""
+    made = {device: group for (_, device), (known, group) in list(_groups.items()) if known is process_group}
+    return {"cpu.ops" if device < 0 else "cuda.ops": group.counts() for device, group in made.items()}
+
+
+def _forget(name: str | None) -> None:
     """The process group is gone (without a name: all are), and its name may be another's next."""
     _refused.difference_update(list(_refused) if name is None else [name])
     for key in [key for key in _groups if name in (None, key[0])]:
@@ -185,17 +195,7 @@ def _forget(name: str | None = None) -> None:
         _groups.pop(key)[1].destroy()
 
 
-def _forgetting(unregister: Any) -> Any:
-    def call(*names: str) -> Any:
-        _forget(*names)
-        return unregister(*names)
-
-    return call
-
-
-# torch tells nobody that a process group ends.
-for _name in ("_unregister_process_group", "_unregister_all_process_groups"):
-    setattr(_C10D, _name, _forgetting(getattr(_C10D, _name)))
+when_gone(_forget)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -428,6 +428,41 @@ _differentiate("all_gather", _all_gather_backward)
 _differentiate("reduce_scatter", _reduce_scatter_backward)
 _differentiate("all_to_all", _all_to_all_backward)
 _differentiate("broadcast", _broadcast_backward)
+
+
+def _refuse_gradients(name: str, why: str) -> None:
+    """Lets an op without a derivative say so where an argument has a gradient, which it would drop."""
+    if _is_direct:
+        _extension.refuse_gradients(name, why)
+        return
+    base, _, overload = name.partition(".")
+    redispatch = getattr(getattr(_OPS.commsir, base), overload or "default").redispatch
+
+    def has_gradient(value: Any) -> bool:
+        if isinstance(value, list | tuple):
+            return any(map(has_gradient, value))
+        return isinstance(value, torch.Tensor) and value.requires_grad
+
+    def call(keys: Any, *given: Any, **named: Any) -> Any:
+        if _is_grad_enabled() and has_gradient([*given, *named.values()]):
+            raise RuntimeError(why)
+        with _below_autograd():
+            return redispatch(keys & _after_autograd, *given, **named)
+
+    _implementations.impl(name, call, "Autograd", with_keyset=True)
+
+
+for _name in (*_FAKES, "fused_collective"):
+    _refuse_gradients(
+        f"{_name}.out",
+        f"torch.ops.commsir.{_name}.out writes into memory and has no derivative, but an argument requires grad:"
+        " call it under torch.no_grad(), or without an output",
+    )
+_refuse_gradients(
+    "fused_collective",
+    "torch.ops.commsir.fused_collective has no derivative, but an argument requires grad: call it under"
+    " torch.no_grad(), or write the collective and the arithmetic one by one, which torch.compile fuses",
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -105,6 +105,11 @@ class ProcessGroup(Running):
         if not 0 <= rank < self.settings.size:
             raise ValueError(f"commsir: {name}: no rank {rank} in a group of {self.settings.size}")
 
+    def _has_only(self, plain: str, coalesced: str) -> bool:
+        """Whether a subclass has overridden a call and not its coalesced form, which is then made of such calls."""
+        ours, own = ProcessGroup, type(self)
+        return getattr(own, plain) is not getattr(ours, plain) and getattr(own, coalesced) is getattr(ours, coalesced)
+
     # What torch asks of a group.
 
     def getBackendName(self) -> str:  # noqa: N802 (torch's own name)
@@ -148,7 +153,7 @@ class ProcessGroup(Running):
 
     # One tensor.
 
-    def allreduce(self, tensors: Any, opts: Any = None) -> Work:
+    def allreduce(self, tensors: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.AllreduceOptions()
         call = self._call("all_reduce", opts)
         tensor = call.single(_listed(tensors))
@@ -160,8 +165,10 @@ class ProcessGroup(Running):
         call.delegated = lambda other: other.allreduce([tensor], opts)
         return self._submit(call)
 
-    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Work:
+    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.AllreduceCoalescedOptions()
+        if self._has_only("allreduce", "allreduce_coalesced"):
+            return self._together(tensors, [self.allreduce([tensor], opts) for tensor in tensors])
         call = self._call("all_reduce_coalesced", opts)
         call.check_types(tensors)
         listed = [call.both(tensor) for tensor in tensors]
@@ -173,7 +180,7 @@ class ProcessGroup(Running):
         call.delegated = lambda other: other.allreduce_coalesced(listed, opts)
         return self._submit(call)
 
-    def broadcast(self, tensors: Any, opts: Any = None) -> Work:
+    def broadcast(self, tensors: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.BroadcastOptions()
         call = self._call("broadcast", opts)
         tensor = call.both(call.single(_listed(tensors)))
@@ -181,7 +188,7 @@ class ProcessGroup(Running):
         call.delegated = lambda other: other.broadcast([tensor], opts)
         return self._submit(call)
 
-    def reduce(self, tensors: Any, opts: Any = None) -> Work:
+    def reduce(self, tensors: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.ReduceOptions()
         call = self._call("reduce", opts)
         given, root = call.single(tensors), opts.rootRank == self.settings.rank
@@ -199,7 +206,7 @@ class ProcessGroup(Running):
             return torch.device("cuda", numbers[0])
         return getattr(self, "bound_device_id", None) or torch.device("cpu")
 
-    def barrier(self, opts: Any = None) -> Work:
+    def barrier(self, opts: Any = None) -> torch.distributed.Work:
         call = self._call("barrier", opts)
         call.place = self._place_of(opts)
         call.host_waits = True
@@ -213,7 +220,7 @@ class ProcessGroup(Running):
 
     # Gathering.
 
-    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         call = self._call("all_gather", opts)
         source, targets = call.input(call.single(inputs)), list(outputs[0])
         call.check_count(targets)
@@ -231,7 +238,7 @@ class ProcessGroup(Running):
         call.delegated = lambda other: other.allgather([targets], [source], opts or AllgatherOptions())
         return self._submit(call)
 
-    def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+    def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> torch.distributed.Work:
         call = self._call("all_gather_into_tensor", opts)
         call.check_types([input, output])
         if output.numel() != input.numel() * self.settings.size:
@@ -270,7 +277,7 @@ class ProcessGroup(Running):
         within = call.sizes_of(inputs)
         call.copy_step("all_gather", source.view(torch.int64), target.view(torch.int64), within=within)
 
-    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         call = self._call("all_gather_coalesced", opts)
         call.inputs, call.outputs = list(inputs), [t for listed in outputs for t in listed]
         call.check_count(outputs)
@@ -280,7 +287,11 @@ class ProcessGroup(Running):
         call.delegated = lambda other: other.allgather_coalesced(outputs, inputs)
         return self._submit(call)
 
-    def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
+        if self._has_only("_allgather_base", "allgather_into_tensor_coalesced"):
+            used = opts or AllgatherOptions()
+            works = [self._allgather_base(t, s, used) for t, s in zip(outputs, inputs, strict=True)]
+            return self._together(outputs, works)
         call = self._call("all_gather_into_tensor_coalesced", opts)
         call.check_pairs(inputs, outputs, self.settings.size)
         call.inputs = list(inputs)
@@ -295,7 +306,7 @@ class ProcessGroup(Running):
         )
         return self._submit(call)
 
-    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.GatherOptions()
         call = self._call("gather", opts)
         source, together = call.input(call.single(inputs)), None
@@ -309,7 +320,7 @@ class ProcessGroup(Running):
         call.delegated = lambda other: other.gather(outputs, [source], opts)
         return self._submit(call)
 
-    def gather_into_tensor(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+    def gather_into_tensor(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> torch.distributed.Work:
         """`output` counts on the root alone."""
         opts = opts or dist.GatherOptions()
         call = self._call("gather_into_tensor", opts)
@@ -327,7 +338,7 @@ class ProcessGroup(Running):
         call.delegated = lambda other: other.gather(lists, [source], opts)
         return self._submit(call)
 
-    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.ScatterOptions()
         call = self._call("scatter", opts)
         target, together = call.output(call.single(outputs)), None
@@ -343,7 +354,7 @@ class ProcessGroup(Running):
 
     # Reduce-scatter.
 
-    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.ReduceScatterOptions()
         call = self._call("reduce_scatter", opts)
         target, sources = call.output(call.single(outputs)), list(inputs[0])
@@ -363,7 +374,9 @@ class ProcessGroup(Running):
         call.delegated = lambda other: other.reduce_scatter([target], [sources], opts)
         return self._submit(call)
 
-    def _reduce_scatter_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+    def _reduce_scatter_base(
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
+    ) -> torch.distributed.Work:
         opts = opts or dist.ReduceScatterOptions()
         call = self._call("reduce_scatter_tensor", opts)
         call.check_types([input, output])
@@ -377,8 +390,11 @@ class ProcessGroup(Running):
         call.delegated = lambda other: other._reduce_scatter_base(target, source, opts)
         return self._submit(call)
 
-    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.ReduceScatterOptions()
+        if self._has_only("_reduce_scatter_base", "reduce_scatter_tensor_coalesced"):
+            works = [self._reduce_scatter_base(t, s, opts) for t, s in zip(outputs, inputs, strict=True)]
+            return self._together(outputs, works)
         call = self._call("reduce_scatter_tensor_coalesced", opts)
         call.check_types([*inputs, *outputs])
         call.check_pairs(outputs, inputs, self.settings.size)
@@ -408,7 +424,7 @@ class ProcessGroup(Running):
         output_splits: Any,
         input_splits: Any,
         opts: Any = None,
-    ) -> Work:
+    ) -> torch.distributed.Work:
         call = self._call("all_to_all_single", opts)
         call.check_types([input, output])
         source, target = call.input(input), call.output(output)
@@ -424,7 +440,7 @@ class ProcessGroup(Running):
         )
         return self._submit(call)
 
-    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         call = self._call("all_to_all", opts)
         call.check_count(outputs)
         call.check_count(inputs)
@@ -493,30 +509,32 @@ class ProcessGroup(Running):
     # Since torch 2.13 programs and torch's own C++ call some of these by other names. What a subclass has overridden is
     # found by either.
 
-    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> torch.distributed.Work:
         return self._allgather_base(output, input, opts)
 
-    def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         return self.allgather_into_tensor_coalesced(outputs, inputs, opts)
 
-    def gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+    def gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> torch.distributed.Work:
         return self.gather_into_tensor(output, input, opts)
 
-    def reduce_scatter_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Work:
+    def reduce_scatter_single(
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
+    ) -> torch.distributed.Work:
         return self._reduce_scatter_base(output, input, opts)
 
-    def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+    def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         return self.reduce_scatter_tensor_coalesced(outputs, inputs, opts)
 
     def all_to_all_single(
         self, output: torch.Tensor, input: torch.Tensor, output_splits: Any, input_splits: Any, opts: Any = None
-    ) -> Work:
+    ) -> torch.distributed.Work:
         return self.alltoall_base(output, input, output_splits, input_splits, opts)
 
     def start_coalescing(self, device: torch.device) -> None:
         self._start_coalescing(device)
 
-    def end_coalescing(self, device: torch.device) -> Work:
+    def end_coalescing(self, device: torch.device) -> torch.distributed.Work:
         return self._end_coalescing(device)
 
     # Sends and receives.
@@ -553,19 +571,19 @@ class ProcessGroup(Running):
             call.begins, call.delegated = begin, carry
         return self._submit(call)
 
-    def send(self, tensors: Any, to: int, tag: int = 0) -> Work:
+    def send(self, tensors: Any, to: int, tag: int = 0) -> torch.distributed.Work:
         self._check_rank("send", to)
         return self._transfer(
             "send", tensors, to, tag, lambda other, listed, rank, used: other.send(listed, rank, used)
         )
 
-    def recv(self, tensors: Any, source: int, tag: int = 0) -> Work:
+    def recv(self, tensors: Any, source: int, tag: int = 0) -> torch.distributed.Work:
         self._check_rank("recv", source)
         return self._transfer(
             "recv", tensors, source, tag, lambda other, listed, rank, used: other.recv(listed, rank, used)
         )
 
-    def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> torch.distributed.Work:
         if tensors[0].is_cuda:
             raise RuntimeError(
                 "commsir: recv on a GPU has to be told who sends (src=…): NCCL has no receive from any rank"

@@ -1,7 +1,8 @@
 """A torch.distributed backend in one file, to copy and edit.
 
-It runs all-reduce, all-gather, reduce-scatter, broadcast and barrier of CPU tensors on CommsIR, and hands every other
-call to Gloo. There is no queue, no packing of lists and no counting: process_group.py has those. To use a copy:
+It runs all-reduce, all-gather, reduce-scatter, broadcast and barrier of CPU tensors on CommsIR, coalesced ones one
+after the other, and hands every other call to Gloo. There is no queue, no packing of lists and no counting:
+process_group.py has those. To use a copy:
 
     import torch.distributed as dist
     import my_backend
@@ -185,7 +186,39 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
     def barrier(self, opts: Any = None) -> _Done:
         return self.allreduce([torch.zeros(1, dtype=torch.int32, device="cpu")])
 
+    # Coalesced calls.
+
+    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> _Done:
+        for tensor in tensors:
+            self.allreduce([tensor], opts)
+        return _Done(list(tensors))
+
+    def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Done:
+        for output, input in zip(outputs, inputs, strict=True):  # noqa: A001 (torch's own name)
+            self._allgather_base(output, input, opts)
+        return _Done(list(outputs))
+
+    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Done:
+        for output, input in zip(outputs, inputs, strict=True):  # noqa: A001
+            self._reduce_scatter_base(output, input, opts)
+        return _Done(list(outputs))
+
     # The rest is Gloo's.
+
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        return self.gloo.reduce_scatter(outputs, inputs, opts or dist.ReduceScatterOptions())
+
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> _Done:
+        """Gloo has that of one tensor alone."""
+        to, source = [t.numel() for t in outputs], [t.numel() for t in inputs]
+        whole = outputs[0].new_empty(sum(to))
+        self.alltoall_base(whole, torch.cat([t.reshape(-1) for t in inputs]), to, source, opts).wait()
+        for tensor, part in zip(outputs, whole.split(to), strict=True):
+            tensor.copy_(part.view(tensor.shape))
+        return _Done(list(outputs))
+
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        self.gloo.monitored_barrier(timeout or self.settings.timeout, wait_all_ranks)
 
     def reduce(self, tensors: Any, opts: Any = None) -> Any:
         return self.gloo.reduce(tensors, opts)

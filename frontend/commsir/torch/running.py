@@ -297,6 +297,18 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
             self._enqueue(carry_out)
         return every
 
+    def _together(self, tensors: Sequence[torch.Tensor], works: Sequence[Any]) -> Work:
+        """Calls that were issued one after the other, as one."""
+        every = Work(list(tensors), self.settings.timeout, "coalesced", self.abort_because)
+        every.on_gpu, every.poll = any(tensor.is_cuda for tensor in tensors), self._poll
+        for work in works:
+            every.begun(work, ())
+        if every.on_gpu:
+            every.complete()
+        else:
+            self._enqueue(every.complete)
+        return every
+
     def _carry_out_batch(self, calls: list[Call], device: str, every: Work) -> None:
         """Calls between two marks; on GPUs, sends and receives begin together."""
         if device == "cuda" and calls[0].sends:

@@ -11,16 +11,54 @@ import torch.utils.dlpack
 
 import commsir
 from commsir._arrays import spelled
-from commsir.errors import UsageError
+from commsir.errors import AbortedError, UsageError
+from commsir.torch.endings import when_gone
 from commsir.torch.meeting import store_of
-from commsir.window import GroupWindow
+from commsir.window import GroupWindow, Place
 
 dist: Any = torch.distributed
 
-__all__ = ["window"]
+__all__ = ["TensorWindow", "window"]
 
-#: The group of CommsIR over the ranks of a process group, made at its first window.
-_groups: weakref.WeakKeyDictionary[Any, commsir.Group] = weakref.WeakKeyDictionary()
+
+class TensorWindow(GroupWindow):
+    """A window of tensors, which ends with its process group."""
+
+    @classmethod
+    def of(cls, made: GroupWindow) -> TensorWindow:
+        return cls(made.group, made.array, made._first, made.signals, made._to)
+
+    @property
+    def _handle(self) -> int:
+        handle = super()._handle
+        if not handle:
+            raise AbortedError(
+                f"the process group of the window {self.type} {self.shape} was destroyed: call init_process_group, and "
+                "make a new window"
+            )
+        return handle
+
+    @property
+    def tensor(self) -> torch.Tensor:
+        """This rank's part."""
+        made: torch.Tensor = self.array
+        return made
+
+    def peer(self, rank: int) -> torch.Tensor:
+        """The tensor of another rank, in place: what is written there, that rank reads."""
+        made: torch.Tensor = super().peer(rank)
+        return made
+
+    def get(
+        self, peer: int, *, at: Place = (), out: torch.Tensor | None = None, stream: int | None = None
+    ) -> torch.Tensor:
+        """Copies from the peer's tensor, from index `at` on, to `out`; without it, all of `tensor[at]` to a new one."""
+        made: torch.Tensor = super().get(peer, at=at, out=out, stream=stream)
+        return made
+
+
+#: The name of a process group, and the group of CommsIR over its ranks, made at its first window.
+_groups: weakref.WeakKeyDictionary[Any, tuple[str, commsir.Group]] = weakref.WeakKeyDictionary()
 
 
 def _device(used: Any, device: Any) -> str | int:
@@ -35,12 +73,12 @@ def _device(used: Any, device: Any) -> str | int:
 
 
 def _group(used: Any, device: Any, timeout: float) -> commsir.Group:
-    found = _groups.get(used)
+    _, found = _groups.get(used, ("", None))
     if found is None:
         store = dist.PrefixStore(f"commsir/windows/{used.group_name}", store_of(used))
         name, where = f"windows.{used.group_name}", _device(used, device)
         found = commsir.Group(used.rank(), used.size(), store=store, name=name, device=where, timeout=timeout)
-        _groups[used] = found
+        _groups[used] = used.group_name, found
     elif device is not None and torch.device(device).type != torch.device(found.device).type:
         raise ValueError(f"commsir: windows of this process group are on {found.device}, as its first one is")
     return found
@@ -49,7 +87,18 @@ def _group(used: Any, device: Any, timeout: float) -> commsir.Group:
 def abort(process_group: Any, reason: str) -> None:
     """Ends the waits of a process group's windows. Any thread."""
     if found := _groups.get(process_group):
-        found.abort(reason)
+        found[1].abort(reason)
+
+
+def _forget(name: str | None) -> None:
+    """The process group is gone (without a name: all are). Other ranks may still use their windows: nobody waits."""
+    for group, (known, made) in list(_groups.items()):
+        if name in (None, known):
+            _groups.pop(group, None)
+            made._let_go(waits=False)
+
+
+when_gone(_forget)
 
 
 def window(
@@ -60,7 +109,7 @@ def window(
     signals: int = 8,
     device: Any = None,
     timeout: float = 300,
-) -> GroupWindow:
+) -> TensorWindow:
     """A zeroed tensor on each rank that the others put to and get from, with `signals` cells. Collective.
 
     `group` is a process group of any backend; `device` and `timeout` (seconds of waits) are those of its first
@@ -75,4 +124,4 @@ def window(
         # A peer's integers have no sign.
         return torch.utils.dlpack.from_dlpack(memory).view(wanted)
 
-    return _group(used, device, timeout).window(shape, wanted, signals=signals, to=tensor)
+    return TensorWindow.of(_group(used, device, timeout).window(shape, wanted, signals=signals, to=tensor))

@@ -29,6 +29,10 @@ using Differentiated = void (*)(const c10::OperatorHandle &op,
 /// function for all.
 void passAutograd(const std::string &op, Differentiated differentiated);
 
+/// From now on the op, whose arguments may be any, throws `why` where one of
+/// them has a gradient: it has no derivative, and would drop that.
+void refuseGradients(const std::string &op, const std::string &why);
+
 } // namespace commsir::torch_c10d
 
 #endif // COMMSIR_RUNTIME_TORCH_C10D_AUTOGRAD_H

@@ -186,6 +186,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
     derivatives()["commsir::" + op] = std::move(function);
     passAutograd(op, differentiate);
   });
+  module.def("refuse_gradients", refuseGradients);
   module.def("end", [] {
     py::gil_scoped_release unlock;
     Ours::endAll();

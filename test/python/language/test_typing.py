@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pydoc
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import commsir
@@ -51,6 +52,7 @@ def _mypy(program: Path) -> str:
 
 def test_dimensions_are_names_that_nothing_calculates_with() -> None:
     n, m = commsir.dims("n m")
-    for wrong in (lambda: n * 2, lambda: 2 * n, lambda: n + m, lambda: n // 2, lambda: -n):
+    wrongs: list[Callable[[], object]] = [lambda: n * 2, lambda: 2 * n, lambda: n + m, lambda: n // 2, lambda: -n]
+    for wrong in wrongs:
         with pytest.raises(TypeError, match=r"the dimension 'n' is a name.*f32\[Array, n2\]"):
             wrong()

@@ -1,5 +1,7 @@
 """The package itself: its import, its programs, what it finds and what it says when something is missing."""
 
+import importlib
+import importlib.machinery
 import os
 import pathlib
 import subprocess
@@ -68,6 +70,44 @@ def test_doctor_looks_at_everything() -> None:
     if not report.gpus:
         assert any(finding.problem for finding in report.findings if finding.what in ("driver", "NCCL"))
     assert str(report).count("\n") >= len(report.findings)
+
+
+def test_doctor_says_which_backend_fits_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    doctor = importlib.import_module("commsir.doctor")  # Its name is a function's.
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    monkeypatch.setenv("COMMSIR_LIBRARY", str(tmp_path))
+    monkeypatch.setenv("CXX", sys.executable)
+    lacking = f"none is prebuilt for torch 2.99.1 and Python {here}"
+    found = doctor._torch_backend("2.99.1")
+    assert not found.problem and found.found.startswith(f"{lacking}; {sys.executable} compiles the backend"), found
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    problem = doctor._torch_backend("2.99.1").problem
+    assert problem.startswith(f"{lacking}, and there is no C++ compiler no-such-compiler: install one"), problem
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    (tmp_path / f"libcommsir_c10d.torch-2.99{suffix}").touch()
+    found = doctor._torch_backend("2.99.1+cpu")
+    assert not found.problem and f"for torch 2.99 and Python {here}" in found.found and str(tmp_path) in found.found
+
+
+def test_doctor_does_not_import_torch() -> None:
+    done = python("import sys, commsir; print(commsir.doctor()); assert 'torch' not in sys.modules")
+    assert done.returncode == 0, done.stderr
+    # Where there is torch, there is a word on its backend.
+    assert ("ok  torch  " in done.stdout) == ("torch, C++" in done.stdout), done.stdout
+
+
+def test_what_needs_torch_says_so() -> None:
+    """The package itself does not."""
+    without = "import sys; sys.modules['torch'] = None\nimport commsir.torch\nprint(commsir.stats())\n"
+    for use in (
+        "import commsir.torch.ops",
+        "from commsir.torch import interop",
+        "commsir.torch.window",
+        "commsir.torch.register()",
+    ):
+        done = python(without + use)
+        assert done.stdout.startswith("{'calls': []") and done.returncode, (use, done.stdout)
+        assert "commsir.torch needs torch" in done.stderr and "pip install torch" in done.stderr, (use, done.stderr)
 
 
 def test_doctor_is_a_function_and_a_module() -> None:

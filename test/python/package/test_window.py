@@ -95,6 +95,35 @@ def test_what_makes_no_sense_is_refused(tmp_path: pathlib.Path) -> None:
     together(_refused, tmp_path, 2)
 
 
+def _rows(rank: int, folder: str) -> None:
+    """What is put stays in the part that is named, or fills several."""
+    with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
+        window = group.window((3, 10), "f32", signals=1)
+        deep = group.window((2, 3, 4), "f32", signals=1)
+        cases: list[tuple[GroupWindow, int | tuple[int, ...], list[int], list[int]]] = [
+            (window, 1, [0, 7, 10, 20], [11, 15, 21, 30]),
+            (window, (1, 4), [1, 6], [7, 16]),
+            (window, (), [7, 30], [31]),
+            (deep, 0, [5, 12, 24], [13, 23, 25]),
+            (deep, (0, 1), [3, 4, 8], [5, 9, 12]),
+        ]
+        for made, at, fitting, wrong in cases:
+            for count in fitting:
+                made.put(np.ones(count, np.float32), rank, at=at)
+                assert made.get(rank, at=at, out=np.zeros(count, np.float32)).all()
+            assert made.array.sum() == max(fitting)
+            for count in wrong:
+                for call in (made.put, lambda x, peer, at: made.get(peer, at=at, out=x)):  # noqa: B023
+                    with pytest.raises(commsir.BoundsError, match="does not fit|would end within another part"):
+                        call(np.full(count, 2, np.float32), rank, at=at)
+            assert made.array.max() == 1
+            made.array[:] = 0
+
+
+def test_rows_are_not_crossed(tmp_path: pathlib.Path) -> None:
+    together(_rows, tmp_path, 2)
+
+
 def _numbers(rank: int, folder: str) -> None:
     """What does not fit the library's numbers is refused as a caller's mistake."""
     data, most = np.zeros(4, np.float32), 2**63 - 1

@@ -689,7 +689,9 @@ def barrier_of_gpus(rank: int, size: int) -> None:
 
 def monitored(rank: int, size: int) -> str:
     store = dist.distributed_c10d._get_default_store()
+    commsir.torch.clear_stats()
     dist.monitored_barrier()
+    assert set(paths()) == {("monitored_barrier", "store")}, paths()
     if rank == odd_one(size):
         store.wait([f"given up/{other}" for other in range(size) if other != rank])
         return ""
@@ -724,11 +726,78 @@ def fp8(rank: int, size: int, store: Any) -> None:
     assert_own("fp8_all_reduce", "broadcast")
 
 
+class _Doubling(commsir.torch.ProcessGroup):
+    """Its plain calls give twice what they should; one of them waits for ours before it returns."""
+
+    def _twice(self, name: str, target: torch.Tensor, _: torch.distributed.Work) -> torch.distributed.Work:
+        def run() -> None:
+            target.mul_(2)
+
+        return self.submit(name, [target], [target], run)
+
+    def allreduce(self, tensors: list[torch.Tensor], opts: Any = None) -> torch.distributed.Work:
+        return self._twice("my_all_reduce", tensors[0], super().allreduce(tensors, opts))
+
+    def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> torch.distributed.Work:
+        super()._allgather_base(output, input, opts).wait()
+        output.mul_(2)
+        return self.submit("my_all_gather", [output], [output], lambda: None)
+
+    def _reduce_scatter_base(
+        self, output: torch.Tensor, input: torch.Tensor, opts: Any = None
+    ) -> torch.distributed.Work:
+        return self._twice("my_reduce_scatter", output, super()._reduce_scatter_base(output, input, opts))
+
+
+def overridden(rank: int, size: int, store: Any) -> None:
+    """Coalesced calls are made of what a subclass has overridden."""
+    commsir.torch.register_backend("doubling", _Doubling)
+    dist.init_process_group("doubling", store=store, rank=rank, world_size=size)
+    commsir.torch.clear_stats()
+    counts = (3, 17)
+    tensors = [data(rank, n, torch.float32) for n in counts]
+    with dist._coalescing_manager(async_ops=True) as manager:
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+    manager.wait()
+    more = [data(rank, n, torch.float32) for n in counts]
+    dist.all_reduce_coalesced(more)
+    gathered = [torch.empty(n * size) for n in counts]
+    with dist._coalescing_manager():
+        for target, n in zip(gathered, counts, strict=True):
+            dist.all_gather_into_tensor(target, data(rank, n, torch.float32))
+    shards = [torch.empty(n) for n in counts]
+    with dist._coalescing_manager():
+        for shard, n in zip(shards, counts, strict=True):
+            dist.reduce_scatter_tensor(shard, data(rank, n * size, torch.float32))
+    for i, n in enumerate(counts):
+        total = 2 * reduced(R.SUM, [data(r, n, torch.float32) for r in range(size)])
+        close(tensors[i], total)
+        close(more[i], total)
+        close(gathered[i], 2 * torch.cat([data(r, n, torch.float32) for r in range(size)]))
+        whole = 2 * reduced(R.SUM, [data(r, n * size, torch.float32) for r in range(size)])
+        close(shards[i], whole[n * rank : n * rank + n])
+    assert_own("my_all_reduce", "my_all_gather", "my_reduce_scatter")
+    _failing_override()
+
+
+def _failing_override() -> None:
+    """What an override raises comes out of the coalesced call."""
+    group = dist.distributed_c10d._get_default_group()
+
+    def fail() -> None:
+        raise ValueError("the test says so")
+
+    group._twice = lambda name, target, _: group.submit(name, [target], [target], fail)
+    assert "the test says so" in error_of(lambda: group.allreduce_coalesced([torch.ones(2)]).wait())
+    del group._twice
+
+
 def reference(rank: int, size: int, store: Any) -> None:
     from commsir.torch import reference as file
 
-    file.register()
-    dist.init_process_group("commsir-reference", store=store, rank=rank, world_size=size)
+    file.register("mine")  # As of a copy.
+    dist.init_process_group("mine", store=store, rank=rank, world_size=size)
     for op in (R.SUM, R.AVG, R.MAX):
         tensor = data(rank, (3, 5), torch.float32)
         dist.all_reduce(tensor, op=op)
@@ -745,9 +814,44 @@ def reference(rank: int, size: int, store: Any) -> None:
     close(tensor, data(odd_one(size), 9, torch.bfloat16))
     objects(rank, size)
     dist.barrier()
+    _reference_lists(rank, size)
+    _reference_coalesced(rank, size)
+    dist.monitored_barrier()
     group = dist.distributed_c10d._get_default_group()
     squares = file.sum_of_squares(group.group, data(rank, 32, torch.float32))
     close(squares, torch.stack([data(r, 32, torch.float32) ** 2 for r in range(size)]).sum(0))
+
+
+def _reference_lists(rank: int, size: int) -> None:
+    wanted = reduced(R.SUM, [data(r, 3, torch.float32) for r in range(size)])
+    shard = torch.empty(3)
+    dist.reduce_scatter(shard, [data(rank, 3, torch.float32) for _ in range(size)])
+    close(shard, wanted)
+    # The tensor for rank r has 1 + r rows.
+    parts = [torch.empty(1 + rank, 2) for _ in range(size)]
+    dist.all_to_all(parts, [torch.full((1 + r, 2), 10.0 * rank + r) for r in range(size)])
+    for r in range(size):
+        assert (parts[r] == 10 * r + rank).all(), parts
+
+
+def _reference_coalesced(rank: int, size: int) -> None:
+    tensors = [data(rank, n, torch.float32) for n in (3, 17)]
+    with dist._coalescing_manager():
+        for tensor in tensors:
+            dist.all_reduce(tensor, op=R.MAX)
+    gathered = [torch.empty(n * size) for n in (3, 17)]
+    with dist._coalescing_manager():
+        for target, n in zip(gathered, (3, 17), strict=True):
+            dist.all_gather_into_tensor(target, data(rank, n, torch.float32))
+    shards = [torch.empty(n) for n in (3, 17)]
+    with dist._coalescing_manager():
+        for shard, n in zip(shards, (3, 17), strict=True):
+            dist.reduce_scatter_tensor(shard, data(rank, n * size, torch.float32))
+    for i, n in enumerate((3, 17)):
+        close(tensors[i], reduced(R.MAX, [data(r, n, torch.float32) for r in range(size)]))
+        close(gathered[i], torch.cat([data(r, n, torch.float32) for r in range(size)]))
+        whole = reduced(R.SUM, [data(r, n * size, torch.float32) for r in range(size)])
+        close(shards[i], whole[n * rank : n * rank + n])
 
 
 def windows(rank: int, size: int) -> None:

@@ -182,6 +182,10 @@ def test_an_all_reduce_of_ones_own(world: World) -> None:
     world.run(checks.fp8, backend="")
 
 
+def test_coalesced_calls_of_ones_own(world: World) -> None:
+    world.run(checks.overridden, backend="")
+
+
 @pytest.mark.cpu_alone("it is a backend for CPU tensors")
 def test_the_reference_backend(world: World) -> None:
     world.run(checks.reference, backend="")

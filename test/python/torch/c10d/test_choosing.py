@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.machinery
+import re
 import subprocess
 import sys
 import warnings
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +176,21 @@ def test_one_that_does_not_fit_after_all_is_named(folder: Path, monkeypatch: pyt
         UserWarning, match=r"torch-2\.11\.cpython-311.*does not fit torch 2\.11\.0: undefined symbol: c10"
     ):
         assert backend.load_module() == "built"
+
+
+def test_a_library_that_is_gone_is_said_once(folder: Path) -> None:
+    """What torch makes a group from goes by Gloo then, which is slower."""
+
+    def made() -> backend.Settings:
+        return backend.Settings(None, 0, 1, timedelta(seconds=1), "world")
+
+    backend._warn_without_library.cache_clear()
+    looked = f"libcommsir.so is not in {folder / 'absent'}, {folder}: all calls go to Gloo or NCCL"
+    with pytest.warns(UserWarning, match=re.escape(looked) + ".*COMMSIR_LIBRARY names a folder elsewhere"):
+        made()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made()
+        backend._warn_without_library.cache_clear()
+        (folder / "libcommsir.so").touch()
+        made()

@@ -42,10 +42,8 @@ _OURS_TOO = "Only MPI supports"
 #: What may be delegated, and why; everything else is CommsIR's.
 DELEGATED = {
     "cpu": {
-        "send": "tags and any source are matched by Gloo",
-        "recv": "tags and any source are matched by Gloo",
-        "recvAnySource": "tags and any source are matched by Gloo",
         "all_reduce": "sparse tensor",
+        "monitored_barrier": "it names who is missing",
     },
     "cuda": {
         "send": "point to point",
@@ -53,6 +51,7 @@ DELEGATED = {
         "all_to_all": "sizes that differ by peer",
         "all_to_all_single": "sizes that differ by peer",
         "all_reduce": "sparse tensor",
+        "monitored_barrier": "it names who is missing",
     },
 }[DEVICE]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_type
 
 import commsir
 import commsir.torch
+import commsir.torch.windows
 import torch
 import torch.distributed
-from checks import odd_one
+from checks import error_of, odd_one
 
 dist: Any = torch.distributed
 
@@ -21,6 +22,8 @@ def tensors(rank: int, size: int) -> None:
     after, before = (rank + 1) % size, (rank - 1) % size
     for dtype in TYPES:
         window = commsir.torch.window((4, 33), dtype)
+        assert_type(window.tensor, torch.Tensor)
+        assert_type(window.get(rank), torch.Tensor)
         assert window.tensor.dtype == dtype and window.tensor.shape == (4, 33)
         window.tensor[0] = rank
         window.put_signal(torch.full((2, 33), 10 + rank, device=window.tensor.device).to(dtype), after, at=2)
@@ -58,8 +61,7 @@ def groups(rank: int, size: int) -> None:
 def refused(rank: int, size: int) -> None:
     window = commsir.torch.window((2, 4), torch.bfloat16, signals=2)
     row = torch.zeros(4, dtype=torch.bfloat16)
-    call: Callable[[], Any]
-    for error, parts, call in [
+    calls: list[tuple[type[Exception], str, Callable[[], Any]]] = [
         (commsir.UsageError, "group is a str, not a process group", lambda: commsir.torch.window(1, group="world")),
         (commsir.UsageError, "there is no element type 'f4'", lambda: commsir.torch.window(1, "f4")),
         (commsir.UsageError, "the array is f32, but the window bf16", lambda: window.put(torch.zeros(4), 0)),
@@ -88,7 +90,8 @@ def refused(rank: int, size: int) -> None:
         (commsir.UsageError, "cells 0 to 1, but not 2", lambda: window.signal(0, cell=2)),
         (commsir.UsageError, "not contiguous", lambda: window.put(torch.zeros(8, dtype=torch.bfloat16)[::2], 0)),
         (commsir.DeadlockError, "waits in vain for a signal of rank 0", lambda: window.wait(source=0, timeout=0.01)),
-    ]:
+    ]
+    for error, parts, call in calls:
         try:
             call()
         except error as raised:
@@ -96,7 +99,7 @@ def refused(rank: int, size: int) -> None:
             assert "Exception raised from" not in str(raised), "torch's stack is told"
         else:
             raise AssertionError(f"nothing says '{parts}'")
-    if commsir.torch.windows._groups[dist.group.WORLD].device == "cpu":
+    if commsir.torch.windows._groups[dist.group.WORLD][1].device == "cpu":
         try:
             commsir.torch.window(1, device="cuda")
         except ValueError as raised:
@@ -137,6 +140,49 @@ def disagreeing(rank: int, size: int) -> None:
         window.reset_signal()
         dist.barrier()
     assert commsir.torch.window(4).tensor.shape == (4,)
+
+
+def destroyed(rank: int, size: int, store: Any, kind: str) -> None:
+    """Windows end with their process group, and no others: what had come to a rank that goes on is still there."""
+    dist.init_process_group(kind, store=store, rank=rank, world_size=size)
+    after, before = (rank + 1) % size, (rank - 1) % size
+    window = commsir.torch.window(4)
+    part: Any = dist.new_group(list(range(size)), backend=kind)
+    other = commsir.torch.window(4, group=part)
+    other.put_signal(torch.full((4,), float(rank), device=other.tensor.device), after)
+    other.wait(source=before, timeout=60)
+    dist.destroy_process_group(part)
+    _is_over(other, after)
+    if rank in (0, size - 1):
+        window.put_signal(torch.full((4,), float(rank), device=window.tensor.device), after)
+    if rank == 0:
+        window.wait(source=before, timeout=60)
+        dist.destroy_process_group()
+        store.set("destroyed", "yes")
+        return _is_over(window, after)
+    store.wait(["destroyed"])
+    if rank != size - 1:
+        window.put_signal(torch.full((4,), float(rank), device=window.tensor.device), after)
+    window.wait(source=before, timeout=60)
+    assert (window.tensor == before).all() and (other.tensor == before).all()
+    dist.destroy_process_group()
+    return _is_over(window, after)
+
+
+def _is_over(window: commsir.torch.windows.TensorWindow, peer: int) -> None:
+    data = torch.zeros(4, device=window.tensor.device)
+    for call in (
+        lambda: window.put(data, peer),
+        lambda: window.get(peer, out=data),
+        lambda: window.signal(peer),
+        lambda: window.put_signal(data, peer),
+        lambda: window.wait(timeout=1),
+        window.read_signal,
+        lambda: window.peer(peer),
+        window.release,
+    ):
+        said = error_of(call)
+        assert "process group of the window f32 (4,) was destroyed: call init_process_group" in said, said
 
 
 def push_weights(rank: int, size: int) -> None:

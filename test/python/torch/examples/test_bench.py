@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pytest
 import torch
 import torch.distributed as dist
 from commsir.torch import bench
@@ -52,6 +53,51 @@ def test_a_size_that_is_none_is_named(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 2 and "'many' is no size: write 4096, 64K or 4M" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--rounds", "0"], "'0' is no number of rounds"),
+        (["--rounds", "-1"], "'-1' is no number of rounds"),
+        (["--json", "FOLDER/absent/x.json"], "there is no folder 'FOLDER/absent'"),
+        (["--json", "FOLDER"], "'FOLDER' is a folder"),
+        (["--plot", "FOLDER/absent/x.png"], "there is no folder 'FOLDER/absent'"),
+        (["--plot", "FOLDER/x.xyz"], "'FOLDER/x.xyz' is of no kind of pictures: write .png, .svg or .pdf"),
+    ],
+)
+def test_what_could_not_be_written_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        bench._parse([option.replace("FOLDER", str(tmp_path)) for option in options])
+    assert said.replace("FOLDER", str(tmp_path)) in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Root may write everywhere.
+    with mock.patch.object(os, "access", return_value=False), pytest.raises(SystemExit, match="2"):
+        bench._parse(["--json", str(tmp_path / "x.json")])
+    assert "x.json' cannot be written: name another file" in capsys.readouterr().err
+
+
+def test_a_plot_without_matplotlib_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    absent = {"matplotlib.backends.backend_agg": None}
+    with mock.patch.dict(sys.modules, absent), pytest.raises(SystemExit, match="2"):
+        bench._parse(["--plot", str(tmp_path / "x.png")])
+    assert "pip install matplotlib" in capsys.readouterr().err
+
+
+def test_files_are_rank_zeros(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    options = bench._parse(["--json", "/nowhere/x.json", "--plot", "/nowhere/x.png", "--rounds", "2"])
+    assert (options.json, options.plot, options.rounds) == ("/nowhere/x.json", "/nowhere/x.png", 2)
+
+
+def test_a_rank_without_a_gpu_is_told_how_many_there_are() -> None:
+    assert bench._lacking_gpu(1, 2) == ""
+    assert "start 1 rank, or" in bench._lacking_gpu(1, 1) and "start 2 ranks, or" in bench._lacking_gpu(2, 2)
+    assert bench._lacking_gpu(0, 0) == "torch finds no GPU on this host: say --device cpu"
 
 
 def test_the_table_leaves_out_what_failed() -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 from unittest import mock
 
+import commsir
 import commsir.torch.ops as ops
 import torch
 import torch.distributed
@@ -118,6 +119,31 @@ def gradients(rank: int, size: int) -> None:
     torch.testing.assert_close(x.grad, torch.cat([w[:2] for w in weights]) / size)
 
 
+def without_derivatives(rank: int, size: int) -> None:
+    """What has no derivative says so, where it would drop a gradient, and works where there is none to drop."""
+    group: Any = dist.group.WORLD
+    x, row = _input(rank, (4, 8), torch.float32), _input(0, (8,), torch.float32)
+    consume = """(%sum: tensor<8xf32>, %r: tensor<8xf32>) {
+        %0 = arith.addf %sum, %r : tensor<8xf32>
+        comms.yield %0 : tensor<8xf32>
+    }"""
+
+    def fused(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return ops.fused_collective("all_reduce", a, [b], consume, [(torch.float32, 8)])[0]
+
+    for given in ((x.clone().requires_grad_(), row), (x, row.clone().requires_grad_())):
+        _fails("fused_collective has no derivative, but an argument requires grad", partial(fused, *given))
+        with torch.no_grad():
+            torch.testing.assert_close(fused(*given), fused(x, row))
+    needs, out = x.clone().requires_grad_(), torch.empty_like(x)
+    named = torch.ops.commsir
+    _fails("all_reduce.out writes into memory", lambda: named.all_reduce.out(needs, "sum", group.group_name, out=out))
+    _fails("broadcast.out writes into memory", lambda: named.broadcast.out(needs, 0, group.group_name, out=out))
+    with torch.no_grad():
+        named.all_reduce.out(needs, "sum", group.group_name, out=out)
+    torch.testing.assert_close(out, ops.all_reduce(x))
+
+
 def other_types(rank: int, size: int) -> None:
     """Booleans stay 0 or 1, complex numbers are pairs; of integers without a sign there is what bits alone decide."""
     odd = torch.tensor([True, rank == 0, False, rank != 0], device=DEVICE)
@@ -164,6 +190,19 @@ def subgroups(rank: int, size: int) -> None:
     x = torch.full((5,), float(rank), device=DEVICE)
     assert ops.all_reduce(x, "sum", mine)[0] == (1 if rank < 2 else 5)
     assert ops.all_reduce(x)[0] == 6
+
+
+def counted(rank: int, size: int) -> None:
+    """The ops' groups are in `commsir.stats`, by the process group that they are of."""
+    assert not commsir.stats()["groups"].keys() & {"cpu.ops", "cuda.ops"}
+    part: Any = dist.new_group(list(range(size)))
+    for _ in range(3):
+        ops.all_reduce(torch.ones(5, device=DEVICE))
+    ops.all_reduce(torch.ones(5, device=DEVICE), "sum", part)
+    own, parts = commsir.stats()["groups"][f"{DEVICE}.ops"], commsir.stats(part)["groups"][f"{DEVICE}.ops"]
+    assert own["launches"] == own["staged"] == 3 and parts["launches"] == parts["staged"] == 1, (own, parts)
+    used = ops.group_of(part.group_name, -1 if DEVICE == "cpu" else torch.cuda.current_device())
+    assert used.counts() == parts
 
 
 def renamed(rank: int, size: int, store: Any) -> None:

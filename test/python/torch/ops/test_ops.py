@@ -24,12 +24,21 @@ def test_gradients(world: World) -> None:
     world.run(ops_checks.gradients, "gloo")
 
 
+def test_without_derivatives(world: World) -> None:
+    world.run(ops_checks.without_derivatives, "gloo")
+
+
 def test_other_types(world: World) -> None:
     world.run(ops_checks.other_types, "gloo")
 
 
 def test_subgroups(world: World) -> None:
     world.run(ops_checks.subgroups, "gloo")
+
+
+@pytest.mark.parametrize("backend", ["gloo", "commsir"])
+def test_counts(world: World, backend: str) -> None:
+    world.run(ops_checks.counted, backend)
 
 
 def test_a_name_that_is_used_again(world: World) -> None:

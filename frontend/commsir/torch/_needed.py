@@ -1,0 +1,10 @@
+"""Imported before torch is: says what to do where there is none."""
+
+try:
+    import torch  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        "commsir.torch needs torch, which is not installed here: pip install torch", name="torch"
+    ) from None

@@ -1,0 +1,30 @@
+"""Tells when process groups end: torch tells nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch.distributed import distributed_c10d
+
+__all__ = ["when_gone"]
+
+_c10d: Any = distributed_c10d
+_heard: list[Callable[[str | None], None]] = []
+
+
+def when_gone(forget: Callable[[str | None], None]) -> None:
+    """Has `forget` called with the name of each process group that is destroyed; without one, where all are."""
+    if not _heard:
+        for name in ("_unregister_process_group", "_unregister_all_process_groups"):
+            setattr(_c10d, name, _telling(getattr(_c10d, name)))
+    _heard.append(forget)
+
+
+def _telling(unregister: Any) -> Any:
+    def call(*names: str) -> Any:
+        for forget in _heard:
+            forget(*(names or (None,)))
+        return unregister(*names)
+
+    return call
