@@ -16,6 +16,7 @@ from commsir.torch import counts
 __all__ = ["lift"]
 
 c10d: Any = distributed_c10d
+_Backend: Any = torch._C._distributed_c10d.Backend
 
 
 def _is_ours(group: Any) -> bool:
@@ -109,8 +110,34 @@ def _shrunk(original: Any) -> Any:
     return _create_shrunk_process_group
 
 
+def _split_source(original: Any) -> Any:
+    @functools.wraps(original)
+    def _get_split_source(group: Any) -> Any:
+        """Of groups bound to a GPU, what new ones are made from: ours need none, and NCCL's can be made from its own."""
+        source = original(group)
+        return None if source is not None and source.name() == "commsir" else source
+
+    return _get_split_source
+
+
+class _Options(_Backend.Options):  # type: ignore[misc]
+    """Those that torch copies to split a group, as it does for the meshes of bound groups."""
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return _Options(self.backend, self._timeout)
+
+
+def _give_options() -> None:
+    """Before torch 2.15 it asks them of a backend, of which only its own tell."""
+    if not hasattr(_Backend, "options"):
+        _Backend.options = property(lambda used: _Options(used.name()))
+
+
 def lift() -> None:
     """Replaces them; others are as they were."""
+    _give_options()
+    if hasattr(c10d, "_get_split_source"):
+        _replace("_get_split_source", _split_source)
     _replace("monitored_barrier", _monitored_barrier)
     _replace("_set_pg_timeout", _set_timeout)
     if hasattr(c10d, "shrink_group"):

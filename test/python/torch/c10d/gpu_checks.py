@@ -24,6 +24,7 @@ import commsir.torch
 import cost_checks
 import torch
 import torch.distributed
+import torch.distributed.device_mesh
 from checks import error_of
 from commsir.torch import backend
 
@@ -626,18 +627,59 @@ CHECKS = [
 ]
 
 
-def main(folder: str, rank: int, size: int) -> None:
-    """Prints what each check came to, as JSON: "" or what went wrong."""
-    cuda.set_device(rank)
-    commsir.torch.register()
-    dist.init_process_group("commsir", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+def groups_of_a_bound_one(size: int) -> None:
+    """With device_id torch makes groups from the default one where that is NCCL's; of ours all kinds are made anew."""
+    assert dist.distributed_c10d._get_split_source(dist.group.WORLD) is None
+    alone = [dist.new_group([rank]) for rank in range(size)][dist.get_rank()]
+    again = dist.new_group(backend="commsir")
+    elsewhere = dist.new_group([0, 1], backend="gloo")
+    x = torch.ones(64, device="cuda")
+    for group in (alone, again, None):
+        dist.all_reduce(x, group=group)
+    total = torch.tensor([1.0])
+    dist.all_reduce(total, group=elsewhere)
+    assert total.item() == 2
+
+
+def a_bound_group_is_split(size: int) -> None:
+    """By torch's own function, and for the dimensions of meshes."""
+    # torch binds no group that is in Python.
+    if dist.group.WORLD.bound_device_id is not None:
+        part = dist.split_group(split_ranks=[[rank] for rank in range(size)])
+        assert part.size() == 1 and dist.get_backend(part) == "commsir"
+        dist.all_reduce(torch.ones(64, device="cuda"), group=part)
+    mesh = torch.distributed.device_mesh.init_device_mesh("cuda", (size, 1), mesh_dim_names=("dp", "tp"))
+    assert [mesh[name].size() for name in ("dp", "tp")] == [size, 1]
+    for name in ("dp", "tp"):
+        dist.all_reduce(torch.ones(64, device="cuda"), group=mesh[name].get_group())
+
+
+#: Of groups that are bound to a GPU.
+BOUND = [groups_of_a_bound_one, a_bound_group_is_split]
+
+
+def _attempt(checks: list[Callable[[int], None]], size: int) -> dict[str, str]:
+    """What each came to: "" or what went wrong."""
     outcomes = {}
-    for check in CHECKS if os.environ["COMMSIR_TORCH_BACKEND"] == "cpp" else OF_BOTH:
+    for check in checks:
         try:
             check(size)
             outcomes[check.__name__] = ""
         except Exception:
             outcomes[check.__name__] = traceback.format_exc()
+    return outcomes
+
+
+def main(folder: str, rank: int, size: int) -> None:
+    """Prints the outcomes as JSON."""
+    cuda.set_device(rank)
+    commsir.torch.register()
+    dist.init_process_group("commsir", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    outcomes = _attempt(CHECKS if os.environ["COMMSIR_TORCH_BACKEND"] == "cpp" else OF_BOTH, size)
+    dist.destroy_process_group()
+    bound = {"rank": rank, "world_size": size, "device_id": torch.device("cuda", rank)}
+    dist.init_process_group("commsir", init_method=f"file://{folder}/bound", **bound)
+    outcomes |= _attempt(BOUND, size)
     dist.destroy_process_group()
     print(json.dumps(outcomes))
 

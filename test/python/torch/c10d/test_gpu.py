@@ -65,12 +65,12 @@ def outcomes_in_python(tmp_path_factory: pytest.TempPathFactory) -> list[dict[st
     return _run(tmp_path_factory.mktemp("gpu"), "python")
 
 
-@pytest.mark.parametrize("check", [check.__name__ for check in gpu_checks.OF_BOTH])
+@pytest.mark.parametrize("check", [check.__name__ for check in gpu_checks.OF_BOTH + gpu_checks.BOUND])
 def test_gpu_in_python(outcomes_in_python: list[dict[str, str]], check: str) -> None:
     test_gpu(outcomes_in_python, check)
 
 
-@pytest.mark.parametrize("check", [check.__name__ for check in gpu_checks.CHECKS])
+@pytest.mark.parametrize("check", [check.__name__ for check in gpu_checks.CHECKS + gpu_checks.BOUND])
 def test_gpu(outcomes: list[dict[str, str]], check: str) -> None:
     for rank, outcome in enumerate(outcomes):
         assert outcome[check] == "", f"rank {rank}: {outcome[check]}"
