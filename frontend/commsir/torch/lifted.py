@@ -113,7 +113,7 @@ def _shrunk(original: Any) -> Any:
 def _split_source(original: Any) -> Any:
     @functools.wraps(original)
     def _get_split_source(group: Any) -> Any:
-        """Of groups bound to a GPU, what new ones are made from: ours need none, and NCCL's can be made from its own."""
+        """Of groups bound to a GPU, what new ones are made from: ours need nothing, and NCCL's nothing of ours."""
         source = original(group)
         return None if source is not None and source.name() == "commsir" else source
 

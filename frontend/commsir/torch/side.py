@@ -362,8 +362,9 @@ class Side:
         self.drop_gloo()
 
     def _end_group(self) -> None:
-        """On a GPU, as all ranks do when the process group is destroyed: its memory is there for the next one."""
-        if self._device == "cpu" or not isinstance(self._group, capi.Group):
+        """As all ranks do when the process group is destroyed: its memory is there for the next one, and ranks that
+        still call are told."""
+        if not isinstance(self._group, capi.Group):
             return
         with self._polling, self._ending:
             ended, self._last_counts, self._group = self._group, self._group.counts(), "it was destroyed"

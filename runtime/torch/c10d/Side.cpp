@@ -530,7 +530,7 @@ std::string Side::counts() {
 }
 
 void Side::endGroup() {
-  if (device.is_cpu() || !group)
+  if (!group)
     return;
   std::string last = counts();
   commsir_group *ended;

@@ -144,8 +144,8 @@ public:
   void dropGloo(bool leave);
   /// {"launches": …} of the group; empty: there is none.
   std::string counts();
-  /// Ends the group on a GPU, as all ranks do when the process group is
-  /// destroyed: its memory is there for the next one.
+  /// Ends the group, as all ranks do when the process group is destroyed: its
+  /// memory is there for the next one, and ranks that still call are told.
   void endGroup();
   /// In a child of fork(): nothing of the parent's may be touched.
   void leak();

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -658,7 +658,7 @@ def a_bound_group_is_split(size: int) -> None:
 BOUND = [groups_of_a_bound_one, a_bound_group_is_split]
 
 
-def _attempt(checks: list[Callable[[int], None]], size: int) -> dict[str, str]:
+def _attempt(checks: Sequence[Callable[[int], None]], size: int) -> dict[str, str]:
     """What each came to: "" or what went wrong."""
     outcomes = {}
     for check in checks:

@@ -244,6 +244,23 @@ def asked_by_torch(rank: int, size: int, store: Any) -> Any:
     return said, errors
 
 
+def one_has_left(rank: int, size: int, store: Any) -> None:
+    """A rank destroys the group, and lives on: the others, which call once more, do not wait for it."""
+    _begin(rank, size, store)
+    dist.all_reduce(torch.ones(10))
+    if rank == size - 1:
+        dist.destroy_process_group()
+        store.set("left", "so")
+        store.wait([f"told {other}" for other in range(size - 1)])
+        return
+    store.wait(["left"])
+    began = time.monotonic()
+    said = error_of(lambda: dist.all_reduce(torch.ones(10)))
+    assert f"rank {size - 1} has left the group" in said, said
+    assert time.monotonic() - began < 10
+    store.set(f"told {rank}", "so")
+
+
 def a_pair_alone(rank: int, size: int, store: Any) -> None:
     """One rank sends to another before anything else, while the others, if any, are in no call of the group."""
     _begin(rank, size, store)

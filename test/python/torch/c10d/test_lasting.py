@@ -118,6 +118,11 @@ def test_what_torch_asks_of_backends(world: World) -> None:
         assert all("SUCCESS" in error for error in errors)
 
 
+@pytest.mark.cpu_alone("a call on a GPU does not wait")
+def test_who_has_left_is_not_waited_for(world: World) -> None:
+    world.run(checks.one_has_left, backend="")
+
+
 def test_a_pair_does_not_wait_for_the_rest(world: World) -> None:
     world.run(checks.a_pair_alone, backend="")
 
