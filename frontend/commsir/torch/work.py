@@ -101,11 +101,13 @@ class Work(dist.Work):  # type: ignore[misc]
         with self._copying:
             if not self._after:
                 return
-            while self._after:
-                self._after.pop(0)()
+            for copy in self._after:
+                copy()
             if self.on_gpu:
                 self.end = torch.cuda.Event()  # type: ignore[no-untyped-call, unused-ignore]
                 self.end.record()
+            # Last: who asks meanwhile is not told that all is there.
+            self._after.clear()
 
     def _wait_for_end(self, limit: timedelta) -> None:
         deadline = time.monotonic() + limit.total_seconds()
