@@ -48,7 +48,7 @@ commsir_status commsir_p2p_destroy(commsir_p2p *p2p) {
   return guard([&] {
     if (!p2p)
       return COMMSIR_OK;
-    if (llvm::Error error = p2p->messages->leave()) {
+    if (llvm::Error error = p2p->messages->leave(0)) {
       // A thread is in it to the end of the process.
       (void)new std::shared_ptr<group::PointToPoint>(p2p->messages);
       delete p2p;
@@ -68,11 +68,20 @@ commsir_status commsir_p2p_abort(commsir_p2p *p2p, const char *reason) {
   });
 }
 
-commsir_status commsir_p2p_leave(commsir_p2p *p2p) {
+commsir_status commsir_p2p_leave(commsir_p2p *p2p, double timeout) {
   return guard([&] {
     if (!p2p)
       return isNull("commsir_p2p_leave");
-    return reportGroup(p2p->messages->leave());
+    return reportGroup(p2p->messages->leave(timeout));
+  });
+}
+
+commsir_status commsir_p2p_confirm(commsir_p2p *p2p) {
+  return guard([&] {
+    if (!p2p)
+      return isNull("commsir_p2p_confirm");
+    p2p->messages->confirm();
+    return COMMSIR_OK;
   });
 }
 

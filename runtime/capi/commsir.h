@@ -238,19 +238,25 @@ COMMSIR_API commsir_status commsir_p2p_create(const char *name, int64_t rank,
                                               int64_t ranks,
                                               const commsir_store *store,
                                               commsir_p2p **p2p);
-/* What peers have not taken by now is lost, and all transfers are over, which
+/* What is not in a peer's ring by now is lost, and all transfers are over, which
  * may be freed later.
  * COMMSIR_DEADLOCK: the store has been asked, and does not answer for seconds;
  * it has to stay until the process ends. */
 COMMSIR_API commsir_status commsir_p2p_destroy(commsir_p2p *);
-/* Ends all transfers, also on the other side of those whose ranks have met;
- * others wait for their timeout. */
+/* Ends all transfers, also on the other side. */
 COMMSIR_API commsir_status commsir_p2p_abort(commsir_p2p *, const char *reason);
-/* The same in an orderly way, as at the end of a program; COMMSIR_DEADLOCK as
- * of commsir_p2p_destroy. */
-COMMSIR_API commsir_status commsir_p2p_leave(commsir_p2p *);
+/* The same in an orderly way, as at the end of a program: sends have at most
+ * `timeout` seconds to get into their peers' rings, whose programs take them
+ * from there later. COMMSIR_DEADLOCK as of commsir_p2p_destroy. */
+COMMSIR_API commsir_status commsir_p2p_leave(commsir_p2p *, double timeout);
+/* All ranks have called commsir_p2p_create, as the caller knows by other means:
+ * whoever is gone is gone from this group. Without it a rank that ends before
+ * its first message is missed after five seconds, for it may be one of an
+ * earlier group of the name. Does not wait. */
+COMMSIR_API commsir_status commsir_p2p_confirm(commsir_p2p *);
 /* Whether `peer` (-1: every rank) can be sent to, the same on both sides. Waits
- * at most `timeout` seconds until it has called commsir_p2p_create. */
+ * at most `timeout` seconds until it has called commsir_p2p_create
+ * (COMMSIR_DEADLOCK: it has not). */
 COMMSIR_API commsir_status commsir_p2p_reaches(commsir_p2p *, int64_t peer,
                                                double timeout, int *reached);
 

@@ -8,9 +8,11 @@
 // Two ranks find each other by these keys of the store, below the name of the
 // group, where NUMBER is one that a rank draws:
 //
-//   here/RANK      "NUMBER HOST", once a rank has begun
+//   here/RANK      "NUMBER PROCESS FILE HOST", once a rank has begun; the file
+//                  is its office. Another text is of a rank that shares no
+//                  memory with others
 //   to/RANK/PEER   what PEER says to RANK: "NUMBER NUMBER PROCESS FILE BYTES",
-//                  its own number, RANK's as PEER has read it, its segment
+//                  its own number, RANK's as PEER has read it, its rings
 //
 // A store may hold what earlier groups of the name have left. Who is answered
 // with its own number is answered by its peer, and not by one of those.
@@ -43,14 +45,21 @@ static constexpr uint64_t kMail = 0x6C69616D736D6F63;
 /// the same time, in their caches.
 static constexpr uint64_t kRingBytes = uint64_t(1) << 20, kPiece = uint64_t(128)
                                                                    << 10;
-static constexpr uint64_t kLine = 64;
+static constexpr uint64_t kLine = 64, kOfficeBytes = 4096;
 static constexpr size_t kWhatBytes = 48;
 /// As of waits of kernels (CpuGroup.cpp).
 static constexpr unsigned kLooks = 64, kYields = 3;
 /// How often a wait looks whether peers live, and asks whether to end.
 static constexpr std::chrono::milliseconds kPeriod(20);
-/// Pauses between looks into the store.
-static constexpr microseconds kShortest(100), kLongest(5000);
+/// The longest pause between looks into the store.
+static constexpr microseconds kLongest(5000);
+/// How long a rank that is gone, and was never met, may be one of an earlier
+/// group whose successor has still to come. Processes of one job begin within
+/// seconds of each other.
+static constexpr std::chrono::seconds kGrace(5);
+/// While a rank is waited for that has not begun, how long the store is asked
+/// at a time; one that knows nothing after half of it does not answer.
+static constexpr double kAsk = 0.02;
 /// How long the end waits for who looks into the store.
 static constexpr std::chrono::seconds kLastAnswer(2);
 /// How often the thread looks whether anybody waits in its place.
@@ -64,7 +73,7 @@ struct group::Envelope {
 };
 static_assert(sizeof(Envelope) == kLine);
 
-/// At the start of a rank's segment.
+/// What a rank shows to the others.
 struct alignas(64) group::Office {
   uint64_t magic;
   char number[40];
@@ -88,20 +97,22 @@ struct alignas(64) group::Ring {
   char why[kReasonBytes];
 };
 
-Office &PointToPoint::officeOf(const Segment &segment) const {
+static_assert(sizeof(group::Office) <= kOfficeBytes);
+
+static Office &officeOf(const Segment &segment) {
   return *reinterpret_cast<Office *>(segment.data());
 }
 
 Ring &PointToPoint::ringOf(const Segment &segment, int64_t source) const {
-  return reinterpret_cast<Ring *>(segment.data() + sizeof(Office))[source];
+  return reinterpret_cast<Ring *>(segment.data())[source];
 }
 
-static uint64_t ringsOf(int64_t ranks) {
-  return llvm::alignTo(sizeof(Office) + ranks * sizeof(Ring), 4096);
+static uint64_t headsOf(int64_t ranks) {
+  return llvm::alignTo(ranks * sizeof(Ring), 4096);
 }
 
 char *PointToPoint::bytesOf(const Segment &segment, int64_t source) const {
-  return segment.data() + ringsOf(ranks) + source * kRingBytes;
+  return segment.data() + headsOf(ranks) + source * kRingBytes;
 }
 
 static std::string named(int64_t rank) {
@@ -133,10 +144,18 @@ PointToPoint::create(const std::string &name, int64_t rank, int64_t ranks,
 llvm::Error PointToPoint::announce(const std::string &name) {
   prefix = "commsir/" + name + "/sends/";
   number = Meeting::draw();
-  peers[rank].number = number;
   peers[rank].host = describeHost();
+  auto made = Segment::create(kOfficeBytes);
+  if (!made)
+    return made.takeError();
+  office = std::move(*made);
+  officeOf(office).magic = kMail;
+  putText(officeOf(office).number, sizeof(Office::number), number);
+  officeOf(office).life.store(Life::Member, std::memory_order_release);
   return store->set(prefix + "here/" + std::to_string(rank),
-                    number + " " + peers[rank].host);
+                    llvm::formatv("{0} {1} {2} {3}", number, process,
+                                  office.name().file, peers[rank].host)
+                        .str());
 }
 
 bool PointToPoint::isForked() const { return ::getpid() != process; }
@@ -151,7 +170,7 @@ PointToPoint::~PointToPoint() {
         ::close(peer.processFile);
     return;
   }
-  llvm::consumeError(leave());
+  llvm::consumeError(leave(0));
   {
     std::lock_guard<std::mutex> lock(mutex);
     over = true;
@@ -173,9 +192,9 @@ void PointToPoint::stop(Life life, const std::string &reason) {
   if (!stopped.empty())
     return;
   stopped = reason;
-  if (own.data()) {
-    putText(officeOf(own).reason, kReasonBytes, reason);
-    officeOf(own).life.store(life, std::memory_order_release);
+  if (office.data()) {
+    putText(officeOf(office).reason, kReasonBytes, reason);
+    officeOf(office).life.store(life, std::memory_order_release);
   }
   for (int64_t peer = 0; peer < ranks; ++peer)
     if (peer != rank)
@@ -191,7 +210,8 @@ void PointToPoint::abort(llvm::StringRef reason) {
                           (reason.empty() ? "it was aborted" : reason.str()));
 }
 
-llvm::Error PointToPoint::leave() {
+llvm::Error PointToPoint::leave(double seconds) {
+  flush(seconds);
   stop(Life::Left, named(rank) + " has left the group");
   if (isForked())
     return llvm::Error::success();
@@ -206,11 +226,20 @@ llvm::Error PointToPoint::leave() {
 // Finding peers
 //===----------------------------------------------------------------------===//
 
+/// Something is under way with that rank.
+bool PointToPoint::isNeeded(int64_t other) const {
+  const Peer &peer = peers[other];
+  return !peer.sends.empty() || !peer.untaken.empty() || peer.incoming ||
+         llvm::any_of(receives, [&](const TransferPtr &one) {
+           return one->message.peer == other;
+         });
+}
+
 /// Whether a peer is to be found, and is not yet.
 bool PointToPoint::isLookedFor(int64_t other) const {
   const Peer &peer = peers[other];
-  return other != rank && !peer.segment.data() && peer.broken.empty() &&
-         (!peer.sends.empty() || isWanted(other));
+  return other != rank && !peer.hasMet && peer.broken.empty() &&
+         (isNeeded(other) || isWanted(other));
 }
 
 /// Looks into the store for peers, without the lock: a store may not answer for
@@ -219,123 +248,181 @@ void PointToPoint::findPeers() {
   std::unique_lock<std::timed_mutex> asking(storeMutex, std::try_to_lock);
   if (!asking)
     return;
-  Clock::time_point now = Clock::now();
   for (int64_t other = 0; other < ranks; ++other) {
-    std::string greeted;
+    Clock::time_point now = Clock::now();
+    Peer &peer = peers[other];
     {
       std::lock_guard<std::mutex> lock(mutex);
-      Peer &peer = peers[other];
       if (!stopped.empty() || !isLookedFor(other) || now < peer.nextLook)
         continue;
       peer.nextLook = now + peer.pause;
       peer.pause = std::min(2 * peer.pause, kLongest);
-      greeted = peer.number;
     }
-    greet(other, greeted);
+    llvm::consumeError(readHere(other, 0));
+    greet(other);
     auto record = store->get(
         llvm::formatv("{0}to/{1}/{2}", prefix, rank, other).str(), 0);
     std::lock_guard<std::mutex> lock(mutex);
-    peers[other].number = greeted;
+    peer.lastLook = now;
     if (!record)
       llvm::consumeError(record.takeError());
-    else if (peers[other].broken.empty())
+    else if (peer.broken.empty())
       attach(other, *record);
   }
 }
 
-/// Reads who the peer is, and tells it who this rank is if it has not heard.
-void PointToPoint::greet(int64_t other, std::string &greeted) {
-  auto said = store->get(prefix + "here/" + std::to_string(other), 0);
+/// Reads who the peer is, and where.
+llvm::Error PointToPoint::readHere(int64_t other, double seconds) {
+  auto said = store->get(prefix + "here/" + std::to_string(other), seconds);
   if (!said)
-    return llvm::consumeError(said.takeError());
-  llvm::StringRef drawn = llvm::StringRef(*said).split(' ').first;
-  if (greeted == drawn)
+    return said.takeError();
+  std::lock_guard<std::mutex> lock(mutex);
+  visit(other, *said);
+  return llvm::Error::success();
+}
+
+/// Whether a process lives that has closed that file.
+static bool isClosedIn(int process, int64_t file) {
+  std::string path =
+      "/proc/" + std::to_string(process) + "/fd/" + std::to_string(file);
+  return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
+}
+
+/// Opens the office of the one that is the peer now, to see whether it is
+/// there.
+void PointToPoint::visit(int64_t other, llvm::StringRef here) {
+  Peer &peer = peers[other];
+  auto [drawn, afterNumber] = here.split(' ');
+  auto [processText, afterProcess] = afterNumber.split(' ');
+  auto [fileText, host] = afterProcess.split(' ');
+  SegmentName name = {0, -1, kOfficeBytes};
+  if (drawn == peer.number || processText.getAsInteger(10, name.process) ||
+      fileText.getAsInteger(10, name.file))
     return;
-  SegmentName name = own.name();
-  std::string record = llvm::formatv("{0} {1} {2} {3} {4}", number, drawn,
-                                     name.process, name.file, name.bytes);
+  if (peer.processFile >= 0)
+    ::close(std::exchange(peer.processFile, -1));
+  peer.number = drawn.str();
+  peer.host = host.str();
+  peer.office = Segment();
+  peer.gone.reset();
+  peer.process = 0;
+  if (peer.host != peers[rank].host)
+    return;
+  peer.process = static_cast<int>(name.process);
+  peer.processFile = openProcess(peer.process);
+  auto opened = Segment::open(name);
+  bool isIts = opened && officeOf(*opened).magic == kMail &&
+               officeOf(*opened).number == drawn;
+  // A file of its number may be another's by now.
+  peer.isClosed = opened ? !isIts : isClosedIn(peer.process, name.file);
+  if (isIts)
+    peer.office = std::move(*opened);
+  else
+    llvm::consumeError(opened.takeError());
+}
+
+/// Tells the peer who this rank is, if it has not heard.
+void PointToPoint::greet(int64_t other) {
+  Peer &peer = peers[other];
+  std::string drawn, record;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    drawn = peer.number;
+    SegmentName name = rings.name();
+    record = llvm::formatv("{0} {1} {2} {3} {4}", number, drawn, name.process,
+                           name.file, name.bytes);
+    if (drawn.empty() || drawn == peer.greeted)
+      return;
+  }
   llvm::Error error = store->set(
       llvm::formatv("{0}to/{1}/{2}", prefix, other, rank).str(), record);
+  std::lock_guard<std::mutex> lock(mutex);
   // Else it is said again at the next look.
   if (!error)
-    greeted = drawn.str();
+    peer.greeted = drawn;
   llvm::consumeError(std::move(error));
 }
 
-/// Opens the peer's segment, if the peer has answered.
+/// Opens the peer's rings, if the peer has answered.
 void PointToPoint::attach(int64_t other, llvm::StringRef record) {
   Peer &peer = peers[other];
   llvm::SmallVector<llvm::StringRef> parts;
   record.split(parts, ' ');
   SegmentName name;
-  if (parts.size() != 5 || parts[0] != peer.number || parts[1] != number ||
+  if (parts.size() != 5 || parts[0] != peer.number ||
+      peer.greeted != peer.number || parts[1] != number ||
       parts[2].getAsInteger(10, name.process) ||
       parts[3].getAsInteger(10, name.file) ||
-      parts[4].getAsInteger(10, name.bytes))
+      parts[4].getAsInteger(10, name.bytes) || name.bytes != rings.size())
     return;
+  peer.hasMet = true;
   auto opened = Segment::open(name);
-  if (!opened) {
-    std::string why = llvm::toString(opened.takeError());
-    int pid = static_cast<int>(name.process);
-    bool isDead = hasEnded(pid, -1);
-    return breakOff(other,
-                    named(other) + (isDead ? " " + describeDeath(pid, -1)
-                                           : " is not there: " + why),
-                    Kind::Peer);
-  }
-  const Office &office = officeOf(*opened);
-  if (name.bytes != own.size() || office.magic != kMail ||
-      office.number != llvm::StringRef(peer.number))
-    return;
-  peer.segment = std::move(*opened);
-  peer.process = static_cast<int>(name.process);
-  peer.processFile = openProcess(peer.process);
+  Kind kind = Kind::Peer;
+  if (opened)
+    peer.rings = std::move(*opened);
+  // What it has sent is here, all the same.
+  else if (std::string why = llvm::toString(opened.takeError());
+           whyGone(other, kind).empty())
+    breakOff(other, named(other) + " is not there: " + why, Kind::Peer);
 }
 
-/// Reads where a rank is; why not.
-std::string PointToPoint::readHost(int64_t other, std::string &host) {
-  std::lock_guard<std::timed_mutex> asking(storeMutex);
-  auto here = store->get(prefix + "here/" + std::to_string(other), 0);
-  if (!here)
-    return llvm::toString(here.takeError());
-  host = llvm::StringRef(*here).split(' ').second.str();
-  return "";
+/// Waits for a rank to begin.
+llvm::Error PointToPoint::awaitHere(int64_t other, double seconds) {
+  auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
+  for (double time = 0;; time = kAsk) {
+    std::unique_lock<std::timed_mutex> asking(storeMutex);
+    auto begun = Clock::now();
+    llvm::Error error = readHere(other, time);
+    std::chrono::duration<double> took = Clock::now() - begun;
+    asking.unlock();
+    if (!error)
+      return error;
+    std::string said = llvm::toString(std::move(error));
+    std::unique_lock<std::mutex> lock(mutex);
+    if (!stopped.empty())
+      return makeError(Kind::Aborted, stopped);
+    lock.unlock();
+    if (isInterrupted())
+      return makeError(Kind::Aborted, "interrupted while it waited for " +
+                                          named(other) + " to begin");
+    if (took.count() < time / 2)
+      return makeError(Kind::Usage,
+                       "the store does not answer who asks it for " +
+                           named(other) +
+                           ": has the process that keeps it, "
+                           "mostly that of rank 0, ended?");
+    if (Clock::now() >= deadline)
+      return makeError(Kind::Peer,
+                       llvm::formatv("{0} has not begun in {1} s ({2})",
+                                     named(other), seconds, said));
+  }
 }
 
 llvm::Expected<bool> PointToPoint::reaches(int64_t peer, double seconds) {
   if (peer >= ranks || peer < -1)
     return makeError(Kind::Usage, llvm::formatv("there is no {0} among {1}",
                                                 named(peer), ranks));
-  auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
+  auto begun = Clock::now();
   bool reached = true;
   for (int64_t one = peer < 0 ? 0 : peer; one < (peer < 0 ? ranks : peer + 1);
        ++one) {
-    std::string host;
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      host = peers[one].host;
-    }
-    auto pause = kShortest;
-    while (host.empty()) {
-      std::string said = readHost(one, host);
-      if (!host.empty())
-        break;
-      if (isInterrupted())
-        return makeError(Kind::Aborted, "interrupted while it waited for " +
-                                            named(one) + " to begin");
-      if (Clock::now() >= deadline)
-        return makeError(Kind::Peer,
-                         llvm::formatv("{0} has not begun in {1} s ({2})",
-                                       named(one), seconds, said));
-      std::this_thread::sleep_for(pause);
-      pause = std::min(2 * pause, kLongest);
-    }
-    std::lock_guard<std::mutex> lock(mutex);
-    if (peers[one].host.empty())
-      peers[one].host = host;
-    reached &= host == peers[rank].host;
+    std::unique_lock<std::mutex> lock(mutex);
+    bool isKnown = !peers[one].host.empty();
+    lock.unlock();
+    std::chrono::duration<double> passed = Clock::now() - begun;
+    if (!isKnown)
+      if (llvm::Error error =
+              awaitHere(one, std::max(0.0, seconds - passed.count())))
+        return std::move(error);
+    lock.lock();
+    reached &= peers[one].host == peers[rank].host;
   }
   return reached;
+}
+
+void PointToPoint::confirm() {
+  std::lock_guard<std::mutex> lock(mutex);
+  isConfirmed = true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -346,9 +433,9 @@ llvm::Expected<bool> PointToPoint::reaches(int64_t peer, double seconds) {
 bool PointToPoint::pushFirst(int64_t other) {
   Peer &peer = peers[other];
   Transfer &first = *peer.sends.front();
-  Ring &ring = ringOf(peer.segment, rank);
+  Ring &ring = ringOf(peer.rings, rank);
   const uint64_t before = peer.written;
-  char *bytes = bytesOf(peer.segment, rank);
+  char *bytes = bytesOf(peer.rings, rank);
   auto room = [&] {
     return kRingBytes -
            (peer.written - ring.read.load(std::memory_order_acquire));
@@ -394,7 +481,7 @@ bool PointToPoint::push(int64_t other) {
   while (!peer.sends.empty() && pushFirst(other))
     moved = true;
   uint64_t taken =
-      ringOf(peer.segment, rank).read.load(std::memory_order_acquire);
+      ringOf(peer.rings, rank).read.load(std::memory_order_acquire);
   while (!peer.untaken.empty() && peer.untaken.front()->end <= taken) {
     finish(*peer.untaken.front());
     peer.untaken.pop_front();
@@ -432,13 +519,11 @@ void PointToPoint::refuse(int64_t other, std::string why, Kind kind) {
   // Nothing after a disagreement is delivered, be it here already.
   if (kind == Kind::Disagree)
     aside.remove_if([&](const Aside &one) { return one.source == other; });
-  if (peers[other].segment.data()) {
-    Ring &ring = ringOf(own, other);
-    putText(ring.why, kReasonBytes, why);
-    ring.kind.store(kind, std::memory_order_relaxed);
-    ring.refused.store(1, std::memory_order_release);
-    wakePeer(peers[other]);
-  }
+  Ring &ring = ringOf(rings, other);
+  putText(ring.why, kReasonBytes, why);
+  ring.kind.store(kind, std::memory_order_relaxed);
+  ring.refused.store(1, std::memory_order_release);
+  wakePeer(peers[other]);
   breakOff(other, std::move(why), kind);
 }
 
@@ -528,8 +613,8 @@ bool PointToPoint::takeAside(const TransferPtr &receive) {
 
 bool PointToPoint::pull(int64_t source) {
   Peer &peer = peers[source];
-  Ring &ring = ringOf(own, source);
-  const char *bytes = bytesOf(own, source);
+  Ring &ring = ringOf(rings, source);
+  const char *bytes = bytesOf(rings, source);
   bool moved = false;
   while (peer.broken.empty()) {
     uint64_t here = ring.written.load(std::memory_order_acquire) - peer.read;
@@ -568,20 +653,25 @@ bool PointToPoint::pull(int64_t source) {
 // All of them
 //===----------------------------------------------------------------------===//
 
-/// Moves what can be moved; whether anything was.
+/// Moves what can be moved; whether anything was. What a peer has sent before
+/// it was gone is here, whether or not this rank has come to know it.
 bool PointToPoint::progress() {
   bool moved = false;
   for (int64_t other = 0; other < ranks && underWay; ++other) {
     Peer &peer = peers[other];
-    if (other == rank || !peer.broken.empty() || !peer.segment.data())
+    if (other == rank || !peer.broken.empty() ||
+        (!peer.rings.data() && !peer.gone))
       continue;
-    const Ring &theirs = ringOf(peer.segment, rank);
-    if (theirs.refused.load(std::memory_order_acquire)) {
-      breakOff(other, theirs.why, theirs.kind.load(std::memory_order_relaxed));
-      moved = true;
-      continue;
+    if (peer.rings.data()) {
+      const Ring &theirs = ringOf(peer.rings, rank);
+      if (theirs.refused.load(std::memory_order_acquire)) {
+        breakOff(other, theirs.why,
+                 theirs.kind.load(std::memory_order_relaxed));
+        moved = true;
+        continue;
+      }
+      moved |= push(other);
     }
-    moved |= push(other);
     moved |= pull(other);
   }
   if (std::exchange(hasFinished, false))
@@ -640,6 +730,33 @@ void PointToPoint::breakOff(int64_t other, std::string why, Kind kind) {
   wakeOwn();
 }
 
+/// Why a peer is there no more; empty: it is, as far as can be seen.
+std::string PointToPoint::whyGone(int64_t other, Kind &kind) const {
+  const Peer &peer = peers[other];
+  kind = Kind::Peer;
+  if (peer.office.data()) {
+    const Office &office = officeOf(peer.office);
+    Life life = office.life.load(std::memory_order_acquire);
+    if (life == Life::Aborted)
+      kind = Kind::Aborted;
+    if (life != Life::Member)
+      return office.reason;
+  }
+  if (peer.process && hasEnded(peer.process, peer.processFile))
+    return named(other) + " " + describeDeath(peer.process, peer.processFile);
+  return peer.process && peer.isClosed ? named(other) + " has left the group"
+                                       : "";
+}
+
+/// Whether who is gone is of this group. One that was never met may have
+/// greeted this rank, or have come anew, until a look that began later.
+bool PointToPoint::isCertain(const Peer &peer) const {
+  if (peer.hasMet)
+    return true;
+  return peer.lastLook > *peer.gone &&
+         (isConfirmed || Clock::now() - *peer.gone > kGrace);
+}
+
 /// Whether peers are there: what has come from those that are not is taken
 /// before.
 void PointToPoint::examine() {
@@ -654,23 +771,17 @@ void PointToPoint::examine() {
       last = peer.broken;
       continue;
     }
-    if (!peer.segment.data())
-      continue;
-    const Office &office = officeOf(peer.segment);
-    Life life = office.life.load(std::memory_order_acquire);
-    std::string why;
-    if (life != Life::Member)
-      why = office.reason;
-    else if (hasEnded(peer.process, peer.processFile))
-      why = named(other) + " " + describeDeath(peer.process, peer.processFile);
+    Kind kind = Kind::Peer;
+    std::string why = whyGone(other, kind);
     if (why.empty())
       continue;
+    if (!peer.gone)
+      peer.gone = Clock::now();
     progress();
-    if (life == Life::Aborted || !peer.sends.empty() || !peer.untaken.empty() ||
-        peer.incoming || llvm::any_of(receives, [&](const TransferPtr &one) {
-          return one->message.peer == other;
-        }))
-      breakOff(other, why, life == Life::Aborted ? Kind::Aborted : Kind::Peer);
+    if (!isCertain(peer))
+      continue;
+    if (kind == Kind::Aborted || isNeeded(other))
+      breakOff(other, why, kind);
     ++gone;
     last = why;
   }
@@ -693,13 +804,13 @@ static void ring(Office &office) {
 }
 
 void PointToPoint::wakePeer(const Peer &peer) {
-  if (peer.segment.data())
-    ring(officeOf(peer.segment));
+  if (peer.office.data())
+    ring(officeOf(peer.office));
 }
 
 void PointToPoint::wakeOwn() {
-  if (own.data())
-    ring(officeOf(own));
+  if (office.data())
+    ring(officeOf(office));
 }
 
 bool PointToPoint::look(const Transfer &transfer) {
@@ -713,9 +824,9 @@ bool PointToPoint::look(const Transfer &transfer) {
 /// Sleeps until somebody wakes this rank, unless there is something to move or
 /// `transfer` is over.
 void PointToPoint::doze(const Transfer *transfer, microseconds most) {
-  Office &office = officeOf(own);
-  office.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  uint32_t seen = office.bell.load(std::memory_order_acquire);
+  Office &own = officeOf(office);
+  own.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  uint32_t seen = own.bell.load(std::memory_order_acquire);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   bool awake = over;
   {
@@ -727,8 +838,8 @@ void PointToPoint::doze(const Transfer *transfer, microseconds most) {
         most = std::min(most, peers[other].pause);
   }
   if (!awake)
-    sleepAt(office.bell, seen, 1, most.count());
-  office.sleepers.fetch_sub(1, std::memory_order_relaxed);
+    sleepAt(own.bell, seen, 1, most.count());
+  own.sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
 /// Somebody else moves messages from now on, as long as nobody waits. It is not
@@ -788,14 +899,11 @@ llvm::Expected<TransferPtr> PointToPoint::begin(Message message, bool sends) {
   std::lock_guard<std::mutex> lock(mutex);
   if (!stopped.empty())
     return makeError(Kind::Aborted, stopped);
-  if (!own.data()) {
-    auto segment = Segment::create(ringsOf(ranks) + ranks * kRingBytes);
+  if (!rings.data()) {
+    auto segment = Segment::create(headsOf(ranks) + ranks * kRingBytes);
     if (!segment)
       return segment.takeError();
-    own = std::move(*segment);
-    officeOf(own).magic = kMail;
-    putText(officeOf(own).number, sizeof(Office::number), number);
-    officeOf(own).life.store(Life::Member, std::memory_order_release);
+    rings = std::move(*segment);
   }
   ++underWay;
   int64_t peer = made->message.peer;
@@ -916,4 +1024,25 @@ llvm::Error PointToPoint::wait(Transfer &transfer, double seconds) {
          std::min(most, microseconds(static_cast<int64_t>(left * 1e6) + 1)));
   }
   return outcome(transfer);
+}
+
+/// Waits until what is sent is in the rings of those who receive it.
+void PointToPoint::flush(double seconds) {
+  auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
+  for (Clock::time_point examined; !isForked() && Clock::now() < deadline;) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (Clock::now() - examined >= kPeriod) {
+        examined = Clock::now();
+        examine();
+      }
+      if (llvm::all_of(peers,
+                       [](const Peer &peer) { return peer.sends.empty(); }))
+        return;
+    }
+    if (isInterrupted())
+      return;
+    findPeers();
+    doze(nullptr, kPeriod);
+  }
 }

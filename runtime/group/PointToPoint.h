@@ -9,11 +9,16 @@
 // here is collective: two ranks find each other in the store when the one sends
 // and the other receives, whatever the rest does.
 //
-// Each rank has a segment, with a ring of bytes for each rank that sends to it.
-// A message is an envelope and its data, in pieces as they fit. Those of one
+// Each rank has an office, by which others see whether it is still there, and
+// from its first message on a ring of bytes for each rank that sends to it. A
+// message is an envelope and its data, in pieces as they fit. Those of one
 // sender are received in the order in which they were sent, tag by tag; one
 // that nobody looks for stays in the ring, and is put aside when somebody looks
 // for another behind it. A send is done when its message has been taken.
+//
+// A store may hold what an earlier group of the name has left: who is gone may
+// be the one of that. So a rank that was never met is given up at once where
+// this rank knows that all have begun (`confirm`), else after five seconds.
 //
 // Both sides of a message say what it is ("4 x float32"). Where that is not the
 // same nothing is copied, and both sides fail, as does all that follows between
@@ -96,6 +101,10 @@ public:
   /// most `seconds` until it has called `create`; both sides are told the same.
   llvm::Expected<bool> reaches(int64_t peer, double seconds);
 
+  /// All ranks have called `create`: what the store says of them is of this
+  /// group.
+  void confirm();
+
   /// Do not wait.
   llvm::Expected<TransferPtr> send(Message message);
   llvm::Expected<TransferPtr> receive(Message message);
@@ -107,12 +116,14 @@ public:
   /// Ends all transfers, here and of peers with this rank.
   void abort(llvm::StringRef reason);
   /// The same in an orderly way, as at the end: peers still get what has been
-  /// put into their rings. Fails where the store is still asked, and does not
-  /// answer: it has to stay then, and so has this.
-  llvm::Error leave();
+  /// put into their rings, for which sends have at most `seconds`. Fails where
+  /// the store is still asked, and does not answer: it has to stay then, and so
+  /// has this.
+  llvm::Error leave(double seconds);
 
 private:
   using Clock = std::chrono::steady_clock;
+  using Kind = GroupError::Kind;
   /// A message on its way in.
   struct Incoming {
     std::string what;
@@ -128,12 +139,23 @@ private:
     Incoming message;
   };
   struct Peer {
-    /// What tells its process group from others, and its host.
-    std::string number, host;
-    Segment segment;
+    /// Where it is; empty: it has not begun.
+    std::string host;
+    /// What tells its process group from others; that which this rank has
+    /// greeted; empty: none.
+    std::string number, greeted;
+    /// Of the one with that number. Null: it cannot be seen, or is closed.
+    Segment office;
+    bool isClosed = false;
+    /// 0: it is not on this host.
     int process = 0, processFile = -1;
-    Clock::time_point nextLook;
+    /// It has greeted this rank. Null rings: it is gone since.
+    bool hasMet = false;
+    Segment rings;
+    Clock::time_point nextLook, lastLook;
     std::chrono::microseconds pause{100};
+    /// It was seen to be there no more.
+    std::optional<Clock::time_point> gone;
     /// To be put into its ring, in order; the first may be there in part.
     std::deque<TransferPtr> sends;
     bool hasBegun = false;
@@ -144,7 +166,7 @@ private:
     uint64_t read = 0;
     /// Nothing goes between the two any more; empty: it does.
     std::string broken;
-    GroupError::Kind kind = GroupError::Kind::Usage;
+    Kind kind = Kind::Usage;
   };
 
   PointToPoint(int64_t rank, int64_t ranks, std::unique_ptr<Store> store);
@@ -152,16 +174,20 @@ private:
   llvm::Expected<TransferPtr> begin(Message message, bool sends);
   llvm::Error check(const Message &message, bool sends) const;
   bool isForked() const;
-  std::string readHost(int64_t other, std::string &host);
 
   // Without the lock.
   void findPeers();
-  void greet(int64_t rank, std::string &greeted);
+  llvm::Error readHere(int64_t rank, double seconds);
+  llvm::Error awaitHere(int64_t rank, double seconds);
+  void greet(int64_t rank);
+  void flush(double seconds);
 
   // With the lock held.
   bool progress();
   bool isWanted(int64_t rank) const;
+  bool isNeeded(int64_t rank) const;
   bool isLookedFor(int64_t rank) const;
+  void visit(int64_t rank, llvm::StringRef here);
   void attach(int64_t rank, llvm::StringRef record);
   bool push(int64_t rank);
   bool pushFirst(int64_t rank);
@@ -171,14 +197,15 @@ private:
   TransferPtr match(int64_t source, int64_t tag);
   bool takeAside(const TransferPtr &receive);
   void deliver(int64_t source, Incoming &message, const TransferPtr &receive);
-  void refuse(int64_t rank, std::string why, GroupError::Kind kind);
+  void refuse(int64_t rank, std::string why, Kind kind);
   void examine();
-  void breakOff(int64_t rank, std::string why, GroupError::Kind kind);
+  std::string whyGone(int64_t rank, Kind &kind) const;
+  bool isCertain(const Peer &peer) const;
+  void breakOff(int64_t rank, std::string why, Kind kind);
   void end(Transfer &transfer, Transfer::State state);
   void finish(Transfer &transfer);
-  void fail(const TransferPtr &transfer, GroupError::Kind kind,
-            llvm::StringRef why);
-  void failReceives(GroupError::Kind kind, llvm::StringRef why);
+  void fail(const TransferPtr &transfer, Kind kind, llvm::StringRef why);
+  void failReceives(Kind kind, llvm::StringRef why);
   void giveUp(Transfer &transfer);
   std::string describe(const Transfer &transfer) const;
 
@@ -191,7 +218,6 @@ private:
   void attend();
   void run();
 
-  Office &officeOf(const Segment &segment) const;
   Ring &ringOf(const Segment &segment, int64_t source) const;
   char *bytesOf(const Segment &segment, int64_t source) const;
 
@@ -199,7 +225,7 @@ private:
   const std::unique_ptr<Store> store;
   std::string prefix, number;
   const int process;
-  Segment own;
+  Segment office, rings;
   /// Of the store; taken before the other.
   std::timed_mutex storeMutex;
   mutable std::mutex mutex;
@@ -210,6 +236,7 @@ private:
   /// Transfers that are not over.
   int64_t underWay = 0;
   bool hasFinished = false;
+  bool isConfirmed = false;
   /// Why nothing begins any more; empty: it does.
   std::string stopped;
 

@@ -359,6 +359,108 @@ TEST(PointToPoint, WhoLeavesAndWhoAbortsIsNamed) {
     });
 }
 
+/// Of two that have never exchanged anything.
+TEST(PointToPoint, WhoEndsBeforeItsFirstMessageIsNamed) {
+  for (bool dies : {false, true})
+    runRanks(
+        2,
+        [=](Member &member) {
+          auto mail = std::make_unique<Mail>(member);
+          meet(member);
+          if (member.rank == 1 && dies)
+            ::raise(SIGKILL);
+          if (member.rank == 1) {
+            mail.reset();
+            return rest(1500);
+          }
+          mail->messages->confirm();
+          auto reached = mail->messages->reaches(1, 30);
+          if (!reached || !*reached)
+            member.complain(reached ? "not reached"
+                                    : llvm::toString(reached.takeError()));
+          auto begun = std::chrono::steady_clock::now();
+          Bytes got(10);
+          const char *how = dies ? "has died, by signal 9" : "has left";
+          member.expect(mail->outcome(mail->irecv(1, got)), Kind::Peer,
+                        {"rank 1 ", how});
+          member.expect(mail->outcome(mail->irecv(-1, got)), Kind::Peer, {how});
+          member.expect(mail->outcome(mail->isend(1, got)), Kind::Peer, {how});
+          if (std::chrono::steady_clock::now() - begun >
+              std::chrono::seconds(1))
+            member.complain("it took more than a second");
+        },
+        60, dies ? 1 : -1);
+}
+
+/// Who is gone may be of an earlier group, and is given some time to come.
+TEST(PointToPoint, WhoMayBeOfAnEarlierGroupHasTime) {
+  runRanks(2, [](Member &member) {
+    Bytes data = pattern(1000, 1), got(1000);
+    if (member.rank == 1)
+      member.good(Mail(member).messages->leave(0));
+    meet(member);
+    if (member.rank == 1)
+      rest(1500);
+    Mail mail(member);
+    if (member.rank == 1)
+      mail.send(0, data);
+    else if (mail.recv(1, got))
+      equal(member, got, data, "what came");
+    // That which has left does not come again.
+    if (member.rank == 1)
+      return;
+    member.expect(mail.outcome(mail.irecv(1, got)), Kind::Peer,
+                  {"rank 1 has left the group"});
+  });
+  runRanks(2, [](Member &member) {
+    Mail mail(member);
+    Bytes got(10);
+    meet(member);
+    if (member.rank == 1) {
+      mail.messages.reset();
+      return rest(9000);
+    }
+    member.expect(mail.outcome(mail.irecv(1, got), 2), Kind::Peer,
+                  {"Timed out waiting 2.0 s"});
+    member.expect(mail.outcome(mail.irecv(1, got), 30), Kind::Peer,
+                  {"rank 1 has left the group"});
+  });
+}
+
+/// Who leaves does so when what it sends is where its receiver finds it.
+TEST(PointToPoint, WhatWasSentBeforeTheEndArrives) {
+  runRanks(2, [](Member &member) {
+    for (bool isLate : {false, true})
+      for (size_t size : {10, 5000000}) {
+        Mail mail(member, std::to_string(size) + (isLate ? " late" : ""));
+        Bytes data = pattern(size, size), got(size);
+        if (member.rank == 0) {
+          mail.isend(1, data, 3);
+          member.good(mail.messages->leave(10));
+        } else {
+          rest(isLate ? 300 : 0);
+          if (mail.recv(0, got, 3))
+            equal(member, got, data, llvm::Twine(size) + " bytes");
+        }
+        meet(member);
+      }
+    // Nobody takes it.
+    if (member.rank == 1)
+      return meet(member);
+    Mail mail(member, "lost");
+    Bytes data(10);
+    auto sent = mail.isend(1, data);
+    auto begun = std::chrono::steady_clock::now();
+    member.good(mail.messages->leave(0.3));
+    std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - begun;
+    if (took.count() < 0.25 || took.count() > 2)
+      member.complain("it has not waited 0.3 s");
+    member.expect(mail.outcome(sent), Kind::Aborted, {"has left the group"});
+    meet(member);
+  });
+}
+
 TEST(PointToPoint, AbortEndsWaits) {
   runRanks(2, [](Member &member) {
     Mail mail(member);

@@ -69,6 +69,8 @@ class Settings:
     name: str
     global_ranks: list[int] = field(default_factory=list)
     _own: Any = field(default=None, init=False, repr=False)
+    #: All ranks have made the process group.
+    met: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not library():

@@ -45,8 +45,9 @@ class _Message(ctypes.Structure):
 
 def _load(path: str) -> ctypes.CDLL:
     library = capi.load(path)
-    for name in ("destroy", "leave"):
+    for name in ("destroy", "confirm"):
         getattr(library, f"commsir_p2p_{name}").argtypes = [ctypes.c_void_p]
+    library.commsir_p2p_leave.argtypes = [ctypes.c_void_p, ctypes.c_double]
     library.commsir_p2p_abort.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     library.commsir_p2p_reaches.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_double, ctypes.c_void_p]
     library.commsir_transfer_free.restype = None
@@ -72,6 +73,7 @@ class MessageWork:
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:  # noqa: B008 (torch's own signature)
         limit = timeout if timeout and timeout.total_seconds() > 0 else self._timeout
+        self._owner.confirm()
         try:
             self._owner.check(
                 self._owner.library.commsir_transfer_wait(self._transfer, ctypes.c_double(limit.total_seconds()))
@@ -161,10 +163,12 @@ class Messages:
                 self.library.commsir_p2p_reaches(self._handle, peer, timeout.total_seconds(), ctypes.byref(reached))
             )
         except capi.CommsIRError as error:
-            raise dist.DistBackendError(
-                f"commsir: Timed out waiting {round(timeout.total_seconds() * 1000)}ms for the other side of a "
-                f"transfer: {error}"
-            ) from None
+            if interrupt := self._callbacks.interrupt():
+                raise interrupt from None
+            milliseconds = round(timeout.total_seconds() * 1000)
+            late = f"Timed out waiting {milliseconds}ms for " if error.status == capi.DEADLOCK else ""
+            said = f" (the store: {self._callbacks.raised})" if self._callbacks.raised else ""
+            raise dist.DistBackendError(f"commsir: {late}the other side of a transfer: {error}{said}") from None
         return self._known.setdefault(peer, "" if reached.value else "ranks do not share memory")
 
     def begin(
@@ -194,16 +198,23 @@ class Messages:
                 else:
                     self._left.append(one)
 
+    def confirm(self) -> None:
+        """Tells the library, once all ranks have met, that those that are gone are this group's."""
+        if self._handle and self._settings.met:
+            self.library.commsir_p2p_confirm(self._handle)
+
     def abort(self, reason: str) -> None:
         """Ends all transfers. Any thread."""
         if self._handle:
             self.library.commsir_p2p_abort(self._handle, reason.encode())
 
-    def leave(self) -> None:
-        """The end: nothing is under way any more."""
+    def leave(self, seconds: float) -> None:
+        """The end, after which nothing is under way any more. Sends have so long to get to where their receivers find
+        them."""
         if not self._handle or os.getpid() != self._process:
             return
-        if self.library.commsir_p2p_leave(self._handle):
+        self.confirm()
+        if self.library.commsir_p2p_leave(self._handle, seconds):
             warnings.warn(
                 f"commsir: the store of process group {self._settings.name} does not answer at the program's end, "
                 "where sends or receives were under way that nobody has waited for",

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch import backend, capi, counts, flight, transfers
+from commsir.torch import backend, capi, counts, dynamo, flight, transfers
 from commsir.torch.call import Call
 from commsir.torch.messages import Messages
 from commsir.torch.side import Side
@@ -29,8 +29,14 @@ __all__ = ["Running", "end_all"]
 _LAST_CALLS, _LAST_WAITS = 5.0, 2.0
 
 
+@dynamo.is_group
+@dynamo.opaque
 class Running(dist.ProcessGroup):  # type: ignore[misc]
     """Takes calls that were taken apart."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        dynamo.opaque(cls)
 
     def __init__(self, settings: backend.Settings) -> None:
         super().__init__(settings.rank, settings.size)
@@ -397,7 +403,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         if self._ended:
             return
         self._ended = "it was destroyed"
-        self._messages.leave()
+        self._messages.leave(_LAST_CALLS)
         for side in self._sides.values():
             side.shut_down()
 
@@ -416,6 +422,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         """At the program's end."""
         if os.getpid() != self._process:
             return
+        deadline = time.monotonic() + seconds
         aborted = bool(self._ended)
         if not self._stop(seconds):
             aborted = True
@@ -423,7 +430,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
             # Where that ends no wait, the thread is left to the process's end.
             if not self._stop(_LAST_WAITS):
                 return
-        self._messages.leave()
+        self._messages.leave(max(0.0, deadline - time.monotonic()))
         for side in self._sides.values():
             side.drop_gloo(leave=aborted)
 

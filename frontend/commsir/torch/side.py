@@ -116,6 +116,7 @@ class Side:
         met = self._settings.meet(f"commsir/{self._device}/meeting", timeout, self._has_stopped, says)
         self.failed = not met.epoch
         epoch = self._epoch_of(met, timeout, "the first meeting")
+        self._settings.met = True
         if apart := _differing(met.said):
             self.failed = True
             raise dist.DistBackendError(

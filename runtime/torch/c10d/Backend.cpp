@@ -627,13 +627,14 @@ void commsir::torch_c10d::Backend::shutdown() {
   endings.stop();
   for (auto &[type, side] : sides)
     side->endGroup();
-  dropGloo();
+  dropGloo(std::chrono::steady_clock::now() + kLastCalls);
 }
 
 /// Gloo's threads may be in a wait that nothing ends where the group has been
 /// aborted.
-void commsir::torch_c10d::Backend::dropGloo() {
-  if (!messages->leave())
+void commsir::torch_c10d::Backend::dropGloo(
+    std::chrono::steady_clock::time_point deadline) {
+  if (!messages->leave(deadline))
     TORCH_WARN("commsir: the store of process group ", settings.name,
                " does not answer at the program's end, where sends or receives "
                "were under way that nobody has waited for");
@@ -660,7 +661,7 @@ bool commsir::torch_c10d::Backend::end(
   if (!endings.drainBy(deadline))
     hasEnded = true;
   endings.stop();
-  dropGloo();
+  dropGloo(deadline);
   return true;
 }
 

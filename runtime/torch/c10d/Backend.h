@@ -173,7 +173,7 @@ private:
   void poll(const c10::Device &device);
   void beginAfterGpu(Call &call);
   void endWith(Side &side);
-  void dropGloo();
+  void dropGloo(std::chrono::steady_clock::time_point deadline);
   bool end(std::chrono::steady_clock::time_point deadline);
   void tell(c10d::OpType type, uint64_t number,
             std::chrono::steady_clock::time_point begun);

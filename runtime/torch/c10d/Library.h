@@ -39,6 +39,7 @@ namespace commsir::torch_c10d {
   X(commsir_p2p_create)                                                        \
   X(commsir_p2p_destroy)                                                       \
   X(commsir_p2p_abort)                                                         \
+  X(commsir_p2p_confirm)                                                       \
   X(commsir_p2p_leave)                                                         \
   X(commsir_p2p_reaches)                                                       \
   X(commsir_p2p_send)                                                          \

@@ -36,6 +36,7 @@ public:
   void abort() override { fail("its work was aborted"); }
 
   bool wait(milliseconds given) override {
+    owner->confirm();
     Interruptible scope;
     milliseconds limit = given.count() > 0 ? given : timeout;
     commsir_status status = library().commsir_transfer_wait(
@@ -125,11 +126,21 @@ std::string Messages::whyNot(int peer, milliseconds timeout) {
       messages, peer, static_cast<double>(timeout.count()) / 1000, &reached);
   if (status != COMMSIR_OK)
     C10_THROW_ERROR(DistBackendError,
-                    c10::str("commsir: Timed out waiting ", timeout.count(),
-                             "ms for the other side of a transfer: ",
-                             library->lastError()));
+                    c10::str("commsir: ",
+                             status == COMMSIR_DEADLOCK
+                                 ? c10::str("Timed out waiting ",
+                                            timeout.count(), "ms for ")
+                                 : "",
+                             "the other side of a transfer: ",
+                             place->answers.explain(library->lastError())));
   std::lock_guard<std::mutex> lock(mutex);
   return known[peer] = reached ? "" : "ranks do not share memory";
+}
+
+/// Tells the library that ranks that are gone are this group's.
+void Messages::confirm() {
+  if (messages && place->settings.shared->met && !confirmed.exchange(true))
+    library->commsir_p2p_confirm(messages);
 }
 
 WorkPtr Messages::begin(const Transfer &side, const at::Tensor &tensor,
@@ -173,6 +184,10 @@ void Messages::abort(const std::string &reason) {
     library->commsir_p2p_abort(messages, reason.c_str());
 }
 
-bool Messages::leave() {
-  return !messages || library->commsir_p2p_leave(messages) == COMMSIR_OK;
+bool Messages::leave(std::chrono::steady_clock::time_point deadline) {
+  confirm();
+  std::chrono::duration<double> left =
+      deadline - std::chrono::steady_clock::now();
+  return !messages || library->commsir_p2p_leave(
+                          messages, std::max(left.count(), 0.0)) == COMMSIR_OK;
 }

@@ -35,9 +35,10 @@ public:
                 std::chrono::milliseconds timeout,
                 std::function<void(const std::string &)> fail);
   void abort(const std::string &reason);
-  /// The end: nothing is under way any more. False: the store does not answer
-  /// who has asked it.
-  bool leave();
+  /// The end, after which nothing is under way any more. Sends have until then
+  /// to get to where their receivers find them. False: the store does not
+  /// answer who has asked it.
+  bool leave(std::chrono::steady_clock::time_point deadline);
   /// In a child of fork(): nothing of the parent's may be touched.
   void leak() { messages = nullptr; }
 
@@ -45,6 +46,7 @@ private:
   friend class MessageWork;
   explicit Messages(const Settings &settings);
   void keep(commsir_transfer *transfer, at::Tensor tensor);
+  void confirm();
 
   /// The store, on a connection of its own from the first transfer on.
   struct Place {
@@ -57,6 +59,7 @@ private:
   const Library *library = nullptr;
   commsir_p2p *messages = nullptr;
   std::string missing;
+  std::atomic<bool> confirmed{false};
   std::mutex mutex;
   /// Of peers: why not.
   std::map<int, std::string> known;

@@ -140,6 +140,7 @@ void Side::meet(milliseconds timeout) {
       "C++ " + why);
   failed = met.epoch.empty();
   std::string agreed = epochOf(met, timeout, "the first meeting");
+  settings.shared->met = true;
   if (std::string apart = differing(met.said); !apart.empty()) {
     failed = true;
     C10_THROW_ERROR(DistBackendError,

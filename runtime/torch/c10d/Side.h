@@ -35,6 +35,8 @@ struct Shared {
   /// Of calls to come, in milliseconds.
   std::atomic<int64_t> timeout{0};
   std::atomic<bool> aborted{false};
+  /// All ranks have made the process group.
+  std::atomic<bool> met{false};
   /// The first reason counts.
   void abort(const std::string &reason) {
     std::lock_guard<std::mutex> lock(mutex);

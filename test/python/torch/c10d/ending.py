@@ -71,6 +71,34 @@ def received_later(rank: int) -> None:
     dist.all_reduce(torch.ones(2))
 
 
+def sent_last(rank: int) -> None:
+    """Two ranks meet by a message whose sender ends meanwhile; the later receive, too, finds what was sent."""
+    if rank == 0:
+        dist.isend(torch.arange(50.0), 1)
+        dist.isend(torch.arange(100000.0), 1)
+        return
+    time.sleep(0.3)
+    for count in (50, 100000):
+        got = torch.empty(count)
+        dist.recv(got, 0)
+        assert got.equal(torch.arange(float(count)))
+
+
+def never_met(rank: int) -> None:
+    """Who is gone before the first message is not waited for."""
+    if rank == 0:
+        return
+    begun = time.monotonic()
+    for source in (0, None):
+        try:
+            dist.recv(torch.empty(50), source)
+        except RuntimeError as error:
+            assert "rank 0 has left the group" in str(error) or "has died" in str(error), error
+        else:
+            raise AssertionError("there was nothing to receive")
+    assert time.monotonic() - begun < 10
+
+
 def alone(rank: int) -> None:
     """A call to which the other rank never comes."""
     if rank == 0:
@@ -84,7 +112,7 @@ def late(rank: int) -> None:
     atexit.register(lambda: dist.all_reduce(torch.ones(8)))
 
 
-CASES = (waited, in_place, unwaited, callback, delegated, sends, received_later, alone, late)
+CASES = (waited, in_place, unwaited, callback, delegated, sends, received_later, sent_last, never_met, alone, late)
 
 
 def run(case: str, rank: int, store: str, destroys: bool) -> None:
