@@ -144,9 +144,13 @@ static Array<Any> groupCreate(String name, int64_t rank, int64_t ranks,
                               int64_t communicator, String folder,
                               Optional<Function> set, Optional<Function> get) {
   Interruptible inside;
-  commsir_group_options options = {
-      name.c_str(),    rank,    ranks,
-      int32_t(device), timeout, reinterpret_cast<void *>(communicator)};
+  commsir_group_options options = {name.c_str(),
+                                   rank,
+                                   ranks,
+                                   int32_t(device),
+                                   timeout,
+                                   reinterpret_cast<void *>(communicator),
+                                   0};
   commsir_group *group = nullptr;
   if (!set || !get)
     return hold(

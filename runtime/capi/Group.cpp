@@ -126,6 +126,7 @@ static commsir_status create(const commsir_group_options *options,
   if (options->timeout > 0)
     settings.timeout = options->timeout;
   settings.ncclComm = options->nccl_comm;
+  settings.ctas = std::max<int64_t>(options->ctas, 0);
   return hand(group::createGroup(settings, store), out);
 }
 

@@ -22,6 +22,7 @@
 
 #include "runtime/cuda/Channels.h"
 #include "runtime/cuda/Group.h"
+#include "runtime/cuda/GroupRequest.h"
 #include "runtime/cuda/Mesh.h"
 #include "runtime/cuda/OneSided.h"
 #include "runtime/cuda/PeerMemory.h"
@@ -212,7 +213,7 @@ private:
   }
   llvm::Error makeCommunicator();
   llvm::Expected<bool> agreeOnNccl(std::string &why);
-  llvm::Expected<uint64_t> agreeOnLimit();
+  llvm::Error agreeOnLimits();
   llvm::Error identifyPeers();
   const Range *find(CUdeviceptr address, size_t bytes) const;
   llvm::Error checkRange(const void *own, size_t bytes) const;
@@ -263,6 +264,7 @@ private:
   const Driver &cu;
   std::unique_ptr<Mesh> mesh;
   std::unique_ptr<Communicator> communicator;
+  RequestLimits limits;
   std::unique_ptr<ChannelPool> pool;
   Records records;
   std::string windowsNote;

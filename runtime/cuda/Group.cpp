@@ -178,29 +178,41 @@ llvm::Error CudaGroup::makeCommunicator() {
   return llvm::Error::success();
 }
 
-/// Bytes of channel memory: the least that any rank allows, because all choose
-/// by it.
-llvm::Expected<uint64_t> CudaGroup::agreeOnLimit() {
-  uint64_t limit = settings.channelBytes;
+/// Bytes of channel memory, and CTAs of collectives that run beside others: the
+/// least that any rank allows, because all choose by it.
+llvm::Error CudaGroup::agreeOnLimits() {
+  limits = {settings.channelBytes, settings.ctas};
   llvm::Error wrong = llvm::Error::success();
-  if (!limit) {
+  auto ctas = tune::getCtaLimit();
+  if (!ctas)
+    wrong = usage(llvm::toString(ctas.takeError()));
+  else if (*ctas)
+    limits.ctas = **ctas;
+  if (!limits.memory && !wrong) {
     auto read = tune::getChannelLimit();
     if (read)
-      limit = *read;
+      limits.memory = *read;
     else
       wrong = usage(llvm::toString(read.takeError()));
   }
-  if (auto error = mesh->agree("reading the limit on channel memory",
-                               std::move(wrong), opening()))
-    return std::move(error);
-  auto all = mesh->all("comparing the limits on channel memory",
-                       std::to_string(limit), opening());
+  if (auto error = mesh->agree("reading limits", std::move(wrong), opening()))
+    return error;
+  auto all = mesh->all("comparing limits",
+                       std::to_string(limits.memory) + " " +
+                           std::to_string(limits.ctas),
+                       opening());
   if (!all)
     return all.takeError();
-  for (llvm::StringRef text : *all)
-    if (uint64_t other; !text.getAsInteger(10, other))
-      limit = std::min(limit, other);
-  return limit;
+  for (llvm::StringRef text : *all) {
+    auto [memoryText, ctasText] = text.split(' ');
+    uint64_t memory = 0;
+    int64_t most = 0;
+    if (!memoryText.getAsInteger(10, memory))
+      limits.memory = std::min(limits.memory, memory);
+    if (!ctasText.getAsInteger(10, most) && most)
+      limits.ctas = limits.ctas ? std::min(limits.ctas, most) : most;
+  }
+  return llvm::Error::success();
 }
 
 llvm::Error CudaGroup::start() {
@@ -229,12 +241,11 @@ llvm::Error CudaGroup::start() {
                                asGroupError(std::move(made)), opening()))
     return error;
   *static_cast<uint64_t *>(abortWord->host()) = kAbortedByHost;
-  auto limit = agreeOnLimit();
-  if (!limit)
-    return limit.takeError();
-  pool = std::make_unique<ChannelPool>(*communicator, *limit);
+  if (auto error = agreeOnLimits())
+    return error;
+  pool = std::make_unique<ChannelPool>(*communicator, limits.memory);
   llvm::Error reserved =
-      pool->reserve(std::min<uint64_t>(kFirstChannels, *limit));
+      pool->reserve(std::min<uint64_t>(kFirstChannels, limits.memory));
   return mesh->agree("making channel memory", asGroupError(std::move(reserved)),
                      opening());
 }

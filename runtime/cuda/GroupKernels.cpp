@@ -32,8 +32,8 @@ static constexpr int kNcclBlocks = 32;
 /// What needs no peer.
 llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
                                   CudaGroupKernel &made) {
-  auto compiled =
-      compileRequest(request, settings.ranks, *device, pool->most());
+  auto compiled = compileRequest(request, settings.ranks, *device,
+                                 {pool->most(), limits.ctas});
   if (!compiled)
     return compiled.takeError();
   made.kernel = std::move(*compiled);

@@ -115,18 +115,19 @@ static std::string getName(const Device &device) {
 /// All that a request's open options are chosen from, beside the request and
 /// this build of CommsIR.
 static std::string variantOf(const KernelRequest &request, const Device &device,
-                             uint64_t memory) {
+                             const RequestLimits &limits) {
   if (isSettled(request))
     return "";
-  return llvm::formatv("{0}\n{1} multiprocessors, {2} bytes, tables {3}",
-                       getName(device), device.getMultiprocessors(), memory,
-                       tune::getTablesDigest())
+  return llvm::formatv(
+             "{0}\n{1} multiprocessors, {2} bytes, {3} CTAs, tables {4}",
+             getName(device), device.getMultiprocessors(), limits.memory,
+             limits.ctas, tune::getTablesDigest())
       .str();
 }
 
 /// Fills in what the request leaves open, from tables or the cost model.
 static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
-                       const Device &device, uint64_t memory,
+                       const Device &device, const RequestLimits &limits,
                        jit::CudaOptions &options) {
   llvm::TimeTraceScope scope("commsir: choice");
   mlir::comms::KernelOp kernel;
@@ -140,7 +141,8 @@ static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
   wish.chip = options.chip;
   wish.device = getName(device);
   wish.multiprocessors = device.getMultiprocessors();
-  wish.memory = memory;
+  wish.memory = limits.memory;
+  wish.ctas = limits.ctas;
   wish.algorithm = request.algorithm;
   wish.protocol = request.protocol;
   wish.blocks = request.blocks;
@@ -156,11 +158,10 @@ static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
     options.cluster = answer.cluster;
 }
 
-/// A request's source in machine code, with no more than `memory` bytes of
-/// channels where there is a choice.
 llvm::Expected<std::unique_ptr<jit::CudaKernel>>
 commsir::cuda::compileRequest(const KernelRequest &request, int64_t ranks,
-                              const Device &device, uint64_t memory) {
+                              const Device &device,
+                              const RequestLimits &limits) {
   jit::CudaOptions options;
   options.ranks = ranks;
   options.blocks = request.blocks;
@@ -182,7 +183,7 @@ commsir::cuda::compileRequest(const KernelRequest &request, int64_t ranks,
     if (!module)
       return module.takeError();
     if (!isSettled(request))
-      chooseOpen(**module, request, device, memory, options);
+      chooseOpen(**module, request, device, limits, options);
     return jit::compileCuda(std::move(*module), request.name, options);
   };
   tune::Question machine;
@@ -190,7 +191,7 @@ commsir::cuda::compileRequest(const KernelRequest &request, int64_t ranks,
   auto isOpen = [&] { return !request.blocks && options.blocks; };
   const jit::CudaOptions asked = options;
   auto kernel = jit::compileCudaSource(
-      request.source, variantOf(request, device, memory), request.name, asked,
+      request.source, variantOf(request, device, limits), request.name, asked,
       [&] { return tune::compileFitting(machine, isOpen, compile); });
   if (kernel)
     return kernel;

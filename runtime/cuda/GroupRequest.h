@@ -22,11 +22,18 @@ uint64_t digestOf(const group::KernelRequest &request,
 /// Identity of a request within a group.
 std::string keyOf(const group::KernelRequest &request);
 
-/// A request's source in machine code, with no more than `memory` bytes of
-/// channels where there is a choice.
+/// What a choice keeps to, where there is one.
+struct RequestLimits {
+  /// Bytes of channels.
+  uint64_t memory = 0;
+  /// As `tune::Question::ctas`.
+  int64_t ctas = 0;
+};
+
+/// A request's source in machine code.
 llvm::Expected<std::unique_ptr<jit::CudaKernel>>
 compileRequest(const group::KernelRequest &request, int64_t ranks,
-               const Device &device, uint64_t memory);
+               const Device &device, const RequestLimits &limits);
 
 } // namespace commsir::cuda
 

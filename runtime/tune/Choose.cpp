@@ -86,6 +86,18 @@ Answer commsir::tune::choose(const Question &question) {
   return chooseFrom(*shelf().get(), question);
 }
 
+llvm::Expected<std::optional<int64_t>> commsir::tune::getCtaLimit() {
+  const char *text = std::getenv("COMMSIR_MAX_CTAS");
+  int64_t number = 0;
+  if (!text || !*text)
+    return std::nullopt;
+  if (llvm::StringRef(text).getAsInteger(10, number) || number < 0)
+    return llvm::createStringError(
+        "COMMSIR_MAX_CTAS: '" + std::string(text) +
+        "' is not a number of CTAs: write one like 32, or 0 for no limit");
+  return number;
+}
+
 llvm::Error commsir::tune::loadTables(llvm::StringRef path) {
   return shelf().load(path);
 }

@@ -45,6 +45,9 @@ struct Question {
   /// What is settled already; empty and 0: to be chosen.
   std::string algorithm, protocol;
   int64_t blocks = 0, threads = 0, cluster = 0;
+  /// CTAs of a collective that lasts long enough for other kernels to be run
+  /// beside it (`share`), at most; 0: as many as are fastest.
+  int64_t ctas = 0;
   /// Bytes of channel memory that a rank may take; 0: there is no limit. Ways
   /// that take more are left out.
   uint64_t memory = 0;
@@ -88,6 +91,10 @@ struct Answer {
 /// COMMSIR_TABLES names, read at the first call, what is wrong with them told
 /// once on standard error. Any thread.
 Answer choose(const Question &question);
+
+/// COMMSIR_MAX_CTAS: what a group takes for `Question::ctas`, whatever it was
+/// made with; none: it is not set.
+llvm::Expected<std::optional<int64_t>> getCtaLimit();
 
 /// Takes the tables of a file, or of all files of a folder, from the next
 /// choice on, in place of those that it took before; `path` empty: none but

@@ -614,6 +614,46 @@ static std::string describeSource(const Table &table, const Question &question,
   return source;
 }
 
+/// A shorter collective is over before others miss the multiprocessors.
+static constexpr double kWorthSharing = 150;
+/// What those few CTAs may cost. 32 of 1,024 threads cost 5 % on two H200 where
+/// arrays are windows, reduce_scatter 13 %; where they are not 10 to 22 %
+/// (docs/Benchmarks.md).
+static constexpr double kSharingCosts = 1.3;
+
+static int64_t countCtas(const Way &way) { return way.blocks * way.cluster; }
+
+/// Leaves multiprocessors to kernels that run beside the collective. Of those
+/// that data-parallel training overlaps with arithmetic: all_to_all and
+/// broadcast, for which programs mostly wait, need more CTAs for their speed.
+static void share(const Question &question, Answer &answer) {
+  static constexpr llvm::StringLiteral ops[] = {"all_reduce", "all_gather",
+                                                "reduce_scatter"};
+  if (!question.ctas || question.blocks || question.rows ||
+      !llvm::is_contained(ops, question.op) ||
+      answer.way.microseconds < kWorthSharing ||
+      countCtas(answer.way) <= question.ctas)
+    return;
+  auto isFew = [&](const Way &way) {
+    return countCtas(way) <= question.ctas &&
+           way.microseconds <= kSharingCosts * answer.way.microseconds;
+  };
+  // It carries the most in few CTAs, whether or not that was measured.
+  auto carriesMuch = [](const Way &way) {
+    return way.algorithm == "permutation" && way.protocol == "push";
+  };
+  auto found = llvm::find_if(answer.considered, isFew);
+  if (found == answer.considered.end())
+    found = llvm::find_if(answer.considered, carriesMuch);
+  if (found == answer.considered.end())
+    return;
+  answer.way = *found;
+  answer.way.blocks = std::min(
+      answer.way.blocks, std::max<int64_t>(question.ctas / found->cluster, 1));
+  answer.source += ", on " + std::to_string(countCtas(answer.way)) +
+                   " CTAs for others to run beside it";
+}
+
 Answer commsir::tune::chooseFrom(const Tables &tables,
                                  const Question &question) {
   Answer answer;
@@ -637,6 +677,7 @@ Answer commsir::tune::chooseFrom(const Tables &tables,
   }
   if (!answer.considered.empty()) {
     answer.way = answer.considered.front();
+    share(question, answer);
     return answer;
   }
   // An op or a type that nobody knows: the compiler says why.

@@ -34,7 +34,7 @@ commsir_group *group() {
   static commsir_group *made = [] {
     std::string folder = std::filesystem::temp_directory_path() /
                          ("bench-group-" + std::to_string(::getpid()));
-    commsir_group_options options = {"bench", 0, 1, -1, 60, nullptr};
+    commsir_group_options options = {"bench", 0, 1, -1, 60, nullptr, 0};
     commsir_group *group = nullptr;
     require(commsir_group_create_in_folder(&options, folder.c_str(), &group));
     std::filesystem::remove_all(folder);

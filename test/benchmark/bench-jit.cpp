@@ -147,7 +147,7 @@ public:
     double processor = processorSeconds();
     auto start = std::chrono::steady_clock::now();
     auto kernel =
-        cuda::compileRequest(request, /*ranks=*/8, device, uint64_t(1) << 30);
+        cuda::compileRequest(request, /*ranks=*/8, device, {uint64_t(1) << 30});
     auto end = std::chrono::steady_clock::now();
     Object sample;
     sample["processor_ms"] = 1000 * (processorSeconds() - processor);

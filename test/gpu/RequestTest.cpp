@@ -26,8 +26,8 @@ class Requests {
 public:
   /// "one_shot/lamport 8 x 1 x 128", after '*' when it was in the cache.
   std::string compile(const group::KernelRequest &request,
-                      uint64_t memory = kMuch) {
-    auto kernel = cuda::compileRequest(request, /*ranks=*/4, device, memory);
+                      const cuda::RequestLimits &limits = {kMuch}) {
+    auto kernel = cuda::compileRequest(request, /*ranks=*/4, device, limits);
     if (!kernel)
       return llvm::toString(kernel.takeError());
     channelBytes = 0;
@@ -49,14 +49,18 @@ private:
   cuda::Device device = llvm::cantFail(cuda::Device::open(0));
 };
 
-group::KernelRequest makeRequest() {
+group::KernelRequest makeRequest(const std::string &elements = "16384") {
   group::KernelRequest request;
-  request.source = R"(
+  std::string source = R"(
 comms.kernel @sum(%x: memref<16384xi32>, %y: memref<16384xi32>) {
   %team = comms.team world
   comms.all_reduce sum %team ins(%x : memref<16384xi32>) outs(%y : memref<16384xi32>)
   comms.return
 })";
+  for (size_t at = 0; (at = source.find("16384", at)) != std::string::npos;
+       at += elements.size())
+    source.replace(at, 5, elements);
+  request.source = source;
   request.check = false;
   return request;
 }
@@ -86,7 +90,7 @@ std::string compileOpen() {
            std::to_string(counts.fromDisk) + " from disk";
   // Less memory than the way takes: another, which fits, and no error.
   constexpr uint64_t little = uint64_t(1) << 19;
-  std::string small = requests.compile(request, little);
+  std::string small = requests.compile(request, {little});
   if (!isChoice(small) || small == first || usual <= little ||
       requests.channelBytes > little)
     return "with less memory: " + small + " of " +
@@ -97,6 +101,14 @@ std::string compileOpen() {
       !isChoice(three) || three.find(" 3 x ") == std::string::npos)
     return "with three blocks: " + three;
   request.blocks = 0;
+  // Others run beside one that takes long.
+  group::KernelRequest large = makeRequest("33554432");
+  std::string whole = requests.compile(large),
+              shared = requests.compile(large, {kMuch, 32}),
+              alone = requests.compile(large);
+  if (!isChoice(whole) || shared.find(" 32 x 1 x ") == std::string::npos ||
+      whole.find(" 32 x 1 x ") != std::string::npos || alone != "*" + whole)
+    return "whole: " + whole + ", on 32 CTAs: " + shared + ", and " + alone;
   std::string last = requests.compile(request);
   return last == "*" + first ? "" : "after the others: " + last;
 }

@@ -169,6 +169,67 @@ TEST(Choice, AllRowsAreOnTheGpuAtOnceWhereTheyFit) {
   EXPECT_EQ(answer.way.blocks, 64) << explain(question, answer, 3);
 }
 
+TEST(Choice, WhatTakesLongLeavesMultiprocessorsToOthers) {
+  auto ctasOf = [](Question question) {
+    Way way = choose(question).way;
+    return way.blocks * way.cluster;
+  };
+  Question large = ask("all_reduce", 64 << 20);
+  EXPECT_GT(ctasOf(large), 32);
+  large.ctas = 32;
+  Answer answer = choose(large);
+  EXPECT_EQ(answer.way.algorithm + "/" + answer.way.protocol,
+            "permutation/push");
+  EXPECT_EQ(answer.way.blocks * answer.way.cluster, 32);
+  EXPECT_NE(answer.source.find("on 32 CTAs for others"), std::string::npos);
+  // It is over before anybody misses them; it is waited for; it is settled.
+  Question shorter = ask("all_reduce", 4 << 20), exchange = large,
+           settled = large, rows = askRows(1 << 14, 8192);
+  for (Question *one : {&shorter, &exchange, &rows})
+    one->ctas = 32;
+  EXPECT_GT(ctasOf(shorter), 32);
+  exchange.op = "all_to_all";
+  EXPECT_GT(ctasOf(exchange), 32);
+  settled.blocks = 132;
+  EXPECT_EQ(ctasOf(settled), 132);
+  EXPECT_GT(ctasOf(rows), 32);
+}
+
+TEST(Table, FewCtasThatWereMeasuredAreTakenAsMeasured) {
+  auto chosen = [](const char *slower) {
+    std::string text =
+        R"({"format": "commsir-table-1", "device": "NVIDIA H200",
+ "chip": "sm_90", "ranks": 4, "date": "2026-01-02",
+ "recipes": [["permutation", "push", 1024, 1, 1, 132],
+             ["ring", "push", 512, 1, 1, 24]],
+ "sections": [{"op": "all_reduce", "type": "bf16", "points":
+   [[4194304, 0, 100, 1, 110], [67108864, 0, 400, 1, )" +
+        std::string(slower) + "]]}]}";
+    Question question = ask("all_reduce", 64 << 20);
+    question.ctas = 32;
+    Answer answer = chooseFrom(tablesOf(text.c_str()), question);
+    return answer.way.algorithm + " " + std::to_string(answer.way.blocks);
+  };
+  EXPECT_EQ(chosen("500"), "ring 24");
+  EXPECT_EQ(chosen("600"), "permutation 32");
+}
+
+TEST(Choice, TheLimitOnCtasIsANumber) {
+  auto read = [](const char *text) {
+    ::setenv("COMMSIR_MAX_CTAS", text, 1);
+    auto limit = getCtaLimit();
+    ::unsetenv("COMMSIR_MAX_CTAS");
+    if (limit)
+      return *limit ? std::to_string(**limit) : std::string("none");
+    return llvm::toString(limit.takeError());
+  };
+  EXPECT_EQ(read(""), "none");
+  EXPECT_EQ(read("0"), "0");
+  EXPECT_EQ(read("24"), "24");
+  for (const char *text : {"-1", "many", "3.5"})
+    EXPECT_NE(read(text).find("write one like 32, or 0"), std::string::npos);
+}
+
 TEST(Table, BeyondTheLastSizeTimeGrowsAtMostWithTheBytes) {
   Tables tables = tablesOf(kTable);
   Answer answer = chooseFrom(tables, ask("all_reduce", 64 << 20));

@@ -72,7 +72,12 @@ class _Options(ctypes.Structure):
         ("device", ctypes.c_int32),
         ("timeout", ctypes.c_double),
         ("nccl_comm", ctypes.c_void_p),
+        ("ctas", ctypes.c_int64),
     ]
+
+
+#: What large collectives leave the rest of a GPU to, as Side.cpp has it.
+_SHARED_CTAS = 32
 
 
 class Collective(ctypes.Structure):
@@ -331,7 +336,7 @@ class Group:
         self.library = load(path)
         self.rank, self.size, self.device = rank, size, _device(device)
         callbacks = Callbacks(store)
-        options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None)
+        options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None, _SHARED_CTAS)
         face = callbacks.as_store()
         status = self.library.commsir_group_create(ctypes.byref(options), ctypes.byref(face), ctypes.byref(self.handle))
         if interrupt := callbacks.interrupt():
