@@ -220,6 +220,19 @@ static LogicalResult verifyHiddenArguments(KernelOp kernel) {
   return success();
 }
 
+/// Peers can reach nothing but windows, so there is nothing else to guard.
+static LogicalResult verifyHostArguments(KernelOp kernel) {
+  auto function = cast<FunctionOpInterface>(kernel.getOperation());
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    Attribute host = function.getArgAttr(i, "comms.host");
+    if (host && !(isa<UnitAttr>(host) && isa<WindowType>(type)))
+      return kernel.emitOpError() << "C11: argument " << i
+                                  << " has comms.host, a unit attribute of "
+                                     "windows";
+  }
+  return success();
+}
+
 /// Kernels become symbols of machine code, beside the runtime's and those of
 /// what compilers call.
 static LogicalResult verifyName(KernelOp kernel) {
@@ -244,7 +257,8 @@ LogicalResult KernelOp::verify() {
       return failure();
   return failure(
       failed(verifyName(*this)) || failed(verifyArgumentNames(*this)) ||
-      failed(verifyWorld(*this)) || failed(verifyHiddenArguments(*this)));
+      failed(verifyWorld(*this)) || failed(verifyHiddenArguments(*this)) ||
+      failed(verifyHostArguments(*this)));
 }
 
 // The implicit terminator of `role` and `for_peers` yields nothing.

@@ -15,6 +15,7 @@
 #include "lowering/check/Deadlock.h"
 #include "lowering/check/Machine.h"
 #include "lowering/check/Program.h"
+#include "lowering/target/Attributes.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -46,7 +47,7 @@ constexpr int64_t maxLaunches = 64;
 constexpr int64_t defaultLaunches = 3;
 /// Clocks are quadratic in the threads: this many take 32 MiB.
 constexpr int64_t maxThreads = 2048;
-/// Registers of all threads: 144 MiB.
+/// Registers of all threads: 256 MiB.
 constexpr int64_t maxRegisters = int64_t(1) << 24;
 
 using Outcome = Machine::Outcome;
@@ -109,6 +110,7 @@ struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
 
   FailureOr<WorldShape> chooseWorld(const Program &program);
   Verdict followAll(const Program &program, WorldShape shape);
+  Verdict followFewerLaunches(const Program &program, WorldShape &shape);
   Verdict followFewer(const Program &program, const WorldShape &full);
   void runOnOperation() override;
 };
@@ -130,8 +132,10 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
                      ? 1
                      : std::max(defaultBlocks, program.roleBlocks);
   // What is in one of several buffers is overwritten when all have been used.
-  shape.launches = launches ? int64_t(launches)
-                            : std::max(defaultLaunches, program.buffers + 1);
+  shape.launches =
+      launches ? int64_t(launches)
+               : std::max({defaultLaunches, program.buffers + 1,
+                           std::min(int64_t(runLaunches), maxLaunches)});
   shape.budget = maxEvents ? uint64_t(int64_t(maxEvents)) : defaultEvents;
   auto bad = [&](llvm::StringRef what, int64_t value,
                  int64_t most) -> LogicalResult {
@@ -236,6 +240,34 @@ Verdict CheckSync::followAll(const Program &program, WorldShape shape) {
   return follow(program, shape);
 }
 
+/// All ranks say more than all launches of a run, or of buffers. Sets the
+/// number in `shape` to what was followed, or may still be.
+Verdict CheckSync::followFewerLaunches(const Program &program,
+                                       WorldShape &shape) {
+  int64_t all = shape.launches;
+  shape.launches = std::max(defaultLaunches, program.buffers + 1);
+  for (int64_t fewer : {shape.launches, defaultLaunches}) {
+    if (fewer >= all)
+      continue;
+    WorldShape tried = shape;
+    tried.launches = fewer;
+    Verdict verdict = followAll(program, tried);
+    if (verdict.outcome == Outcome::OverBudget && !verdict.refused)
+      continue;
+    if (!verdict.refused)
+      getOperation().emitRemark()
+          << "comms-check-sync followed " << fewer << " launches"
+          << (fewer <= program.buffers ? ", in which what comms.epoch chooses "
+                                         "between is not all used again"
+                                       : "")
+          << ": " << all << " take more than " << shape.budget
+          << " events (option max-events; comms-run: --check-events)";
+    shape = tried;
+    return verdict;
+  }
+  return {};
+}
+
 void CheckSync::runOnOperation() {
   KernelOp kernel = getOperation();
   markAllAnalysesPreserved();
@@ -246,35 +278,31 @@ void CheckSync::runOnOperation() {
   FailureOr<WorldShape> shape = chooseWorld(*program);
   if (failed(shape))
     return signalPassFailure();
+  auto pass = [&] {
+    kernel->setAttr(target::kCheckedLaunchesAttr,
+                    Builder(kernel).getI64IntegerAttr(shape->launches));
+  };
   if (program->actions.empty() && program->guards.empty())
-    return;
+    return pass();
+  auto isTooLong = [](const Verdict &verdict) {
+    return verdict.outcome == Outcome::OverBudget && !verdict.refused;
+  };
   Verdict verdict = followAll(*program, *shape);
-  bool isTooLong = verdict.outcome == Outcome::OverBudget && !verdict.refused;
-  if (isTooLong && !launches && shape->launches > defaultLaunches) {
-    // All ranks say more than all buffers.
-    WorldShape fewer = *shape;
-    fewer.launches = defaultLaunches;
-    verdict = followAll(*program, fewer);
-    if (verdict.outcome != Outcome::OverBudget && !verdict.refused)
-      kernel.emitRemark()
-          << "comms-check-sync followed " << defaultLaunches
-          << " launches, in which what comms.epoch chooses between is not all "
-             "used again: "
-          << shape->launches << " take more than " << shape->budget
-          << " events (option max-events; comms-run: --check-events)";
-  }
-  if (verdict.outcome == Outcome::OverBudget && !verdict.refused)
+  if (isTooLong(verdict) && !launches)
+    verdict = followFewerLaunches(*program, *shape);
+  if (isTooLong(verdict))
     verdict = followFewer(*program, *shape);
   if (verdict.refused)
     return signalPassFailure();
-  if (verdict.outcome == Outcome::OverBudget)
-    kernel.emitWarning()
-        << "comms-check-sync did not check this kernel: following it takes "
-           "more "
-           "than "
-        << shape->budget
-        << " events; raise the option max-events (comms-run: --check-events; "
-           "Python: check_events=), or check it with fewer ranks";
+  if (verdict.outcome != Outcome::OverBudget)
+    return pass();
+  kernel.emitWarning()
+      << "comms-check-sync did not check this kernel: following it takes "
+         "more "
+         "than "
+      << shape->budget
+      << " events; raise the option max-events (comms-run: --check-events; "
+         "Python: check_events=), or check it with fewer ranks";
 }
 
 } // namespace

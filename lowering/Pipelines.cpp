@@ -55,6 +55,7 @@ static void addProof(OpPassManager &kernels, const TargetOptions &options) {
   check.blocks = options.blocks;
   check.maxEvents = options.checkEvents;
   check.launches = options.checkLaunches;
+  check.runLaunches = options.runLaunches;
   kernels.addPass(createCheckSync(check));
 }
 
@@ -131,7 +132,7 @@ void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
 
 std::string TargetOptions::findMistake() const {
   for (const Option<int64_t> *option :
-       {&tileSize, &checkEvents, &checkLaunches})
+       {&tileSize, &checkEvents, &checkLaunches, &runLaunches})
     if (*option < 0)
       return (option->getArgStr() + "=" + llvm::Twine(int64_t(*option)) +
               ": give a number, or 0 for what is chosen")

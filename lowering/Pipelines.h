@@ -40,6 +40,10 @@ struct TargetOptions : virtual mlir::detail::PassOptions {
       *this, "check-launches", llvm::cl::init(0),
       llvm::cl::desc("Launches that the proof follows; 0: as many as show "
                      "reuse")};
+  Option<int64_t> runLaunches{
+      *this, "run-launches", llvm::cl::init(0),
+      llvm::cl::desc("Launches that a run will make: so many the proof follows "
+                     "if it can, where check-launches is 0")};
   Option<bool> assertBounds{
       *this, "assert-bounds", llvm::cl::init(true),
       llvm::cl::desc("Check at run time offsets that cannot be proven")};
@@ -107,8 +111,8 @@ void buildCommsToNVVM(OpPassManager &manager,
                       const NVVMPipelineOptions &options);
 
 /// The three parts of `buildCommsToNVVM`, in this order. The second changes
-/// nothing, and appends nothing where `check` is off: it may run beside what
-/// follows, on a copy.
+/// nothing but says how many launches it has followed, and appends nothing
+/// where `check` is off: it may run beside what follows, on a copy.
 void buildCommsToChannels(OpPassManager &manager,
                           const NVVMPipelineOptions &options);
 void buildProof(OpPassManager &manager, const TargetOptions &options);

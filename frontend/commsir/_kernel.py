@@ -184,7 +184,8 @@ class Kernel:
         """Runs the kernel on N ranks of this machine.
 
         `inputs` has for each parameter an array for all ranks, or a list of one a rank; scalars likewise. What is not
-        given is zero. `seed` draws a schedule, `fuzz` runs that many and compares their results bit by bit.
+        given is zero. `seed` draws a schedule, `fuzz` runs that many and compares their results bit by bit. On the CPU
+        a run ends after `time_limit` seconds: 60, unless another number is given; 0: never.
         """
         from commsir import _simulate
 

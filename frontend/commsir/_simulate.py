@@ -84,6 +84,8 @@ def run(
         )
         events = json.loads(keep.read_text()) if keep else None
     except errors.CommsError as error:
+        if path is not None and keep is not None and keep.stat().st_size:
+            _files.write(path, keep.read_text())  # How it came to that.
         raise diagnostics.with_source(error, made._start) from None
     finally:
         if keep:
@@ -355,6 +357,9 @@ class Report:
             facts.append(("moved", _size(s["bytes_moved"])))
         if "fuzz" in s:
             facts.append(("schedules", f"{s['fuzz']['schedules']}, all with the same bits"))
+        followed, launches = s.get("checked_launches", 0), s.get("launches", 1)
+        if 0 < followed < launches:
+            facts.append(("proven", f"{followed} of {launches} launches"))
         for choice in s.get("choices", ()):
             facts.append((choice["op"], f"{choice['algorithm']} over {choice['protocol']}"))
         facts += [("warning", warning) for warning in s.get("warnings", ())]
@@ -367,8 +372,7 @@ class Report:
         return "\n".join(lines)
 
     def _type(self, name: str) -> str:
-        spec, shape = self.kernel.parameters[name], self.outputs[name][0].shape
-        return f"{spec.dtype.name} {spec.kind} [{', '.join(map(str, shape))}]"
+        return self.kernel.parameters[name].describe(self.outputs[name][0].shape)
 
     def _repr_html_(self) -> str:
         facts = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(v)}</td></tr>" for k, v in self._facts())

@@ -96,6 +96,110 @@ std::optional<int64_t> mlir::comms::check::compute(Code code, int64_t a,
   }
 }
 
+/// What registers of that width hold.
+static Interval rangeOf(unsigned width) {
+  if (width == 1)
+    return {0, 1};
+  return width >= 64 ? Interval{}
+                     : Interval{llvm::minIntN(width), llvm::maxIntN(width)};
+}
+
+static Interval clip(Interval value, unsigned width) {
+  Interval range = rangeOf(width);
+  return {std::max(value.low, range.low), std::min(value.high, range.high)};
+}
+
+/// Nothing is known of what may have wrapped around.
+static Interval unlessWrapped(Interval value, unsigned width) {
+  Interval range = rangeOf(width);
+  return value.low < range.low || value.high > range.high ? Interval{} : value;
+}
+
+/// a op b, or nothing where that has more than 64 bits.
+static std::optional<int64_t> exactly(Code code, int64_t a, int64_t b) {
+  int64_t result = 0;
+  switch (code) {
+  case Code::Add:
+    return llvm::AddOverflow(a, b, result) ? std::nullopt
+                                           : std::optional(result);
+  case Code::Sub:
+    return llvm::SubOverflow(a, b, result) ? std::nullopt
+                                           : std::optional(result);
+  case Code::Mul:
+    return llvm::MulOverflow(a, b, result) ? std::nullopt
+                                           : std::optional(result);
+  case Code::MinS:
+    return std::min(a, b);
+  default:
+    return std::max(a, b);
+  }
+}
+
+/// Of an op that for a given operand grows with the other, or falls with it.
+static Interval spanOfEnds(Code code, Interval a, Interval b) {
+  Interval found = {INT64_MAX, INT64_MIN};
+  for (int64_t x : {a.low, a.high})
+    for (int64_t y : {b.low, b.high}) {
+      std::optional<int64_t> end = exactly(code, x, y);
+      if (!end)
+        return {};
+      found = {std::min(found.low, *end), std::max(found.high, *end)};
+    }
+  return found;
+}
+
+Interval mlir::comms::check::span(Code code, Interval a, Interval b,
+                                  unsigned width) {
+  if (width == 1)
+    return {};
+  a = clip(a, width);
+  b = clip(b, width);
+  switch (code) {
+  case Code::Add:
+  case Code::Sub:
+  case Code::Mul:
+  case Code::MinS:
+  case Code::MaxS:
+    return unlessWrapped(spanOfEnds(code, a, b), width);
+  case Code::And:
+  case Code::MinU:
+    // At most each of them, as numbers without a sign.
+    if (a.low < 0 && b.low < 0)
+      return {};
+    return {0, std::min(a.low < 0 ? INT64_MAX : a.high,
+                        b.low < 0 ? INT64_MAX : b.high)};
+  case Code::RemU:
+    if (b.low <= 0)
+      return {};
+    return {0, std::min(a.low < 0 ? INT64_MAX : a.high, b.high - 1)};
+  case Code::RemS:
+    if (b.low <= 0)
+      return {};
+    return {a.low >= 0 ? 0 : std::max(a.low, 1 - b.high),
+            a.high <= 0 ? 0 : std::min(a.high, b.high - 1)};
+  case Code::DivS:
+  case Code::DivU:
+  case Code::FloorDivS:
+    if (a.low < 0 || b.low <= 0)
+      return {};
+    return {a.low / b.high, a.high / b.low};
+  default:
+    return {};
+  }
+}
+
+Interval mlir::comms::check::castSpan(Interval value, bool isSigned,
+                                      unsigned from, unsigned to) {
+  value = clip(value, from);
+  if (isSigned && from == 1)
+    return {};
+  if (!isSigned && value.low < 0)
+    value = from >= 64
+                ? Interval{}
+                : Interval{0, static_cast<int64_t>(llvm::maxUIntN(from))};
+  return unlessWrapped(value, to);
+}
+
 bool mlir::comms::check::compare(arith::CmpIPredicate predicate, int64_t a,
                                  int64_t b, unsigned width) {
   // An i1 is kept as 0 or 1, but its sign bit is its only bit.

@@ -24,6 +24,12 @@ uint64_t unsignedOf(int64_t value, unsigned width);
 /// `code` is not binary. The result is to be normalised.
 std::optional<int64_t> compute(Code code, int64_t a, int64_t b, unsigned width);
 
+/// Where a op b lies, of integers of `width` bits that are not both known.
+Interval span(Code code, Interval a, Interval b, unsigned width);
+
+/// Where `value`, of `from` bits, lies when it is made one of `to` bits.
+Interval castSpan(Interval value, bool isSigned, unsigned from, unsigned to);
+
 bool compare(arith::CmpIPredicate predicate, int64_t a, int64_t b,
              unsigned width);
 

@@ -10,6 +10,7 @@
 #include "lowering/check/Arithmetic.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::comms;
@@ -29,7 +30,6 @@ Machine::Machine(const Program &program, const WorldShape &shape)
   size_t followed = shape.followed.size();
   threads.resize(followed * shape.blocks);
   values.reserve(threads.size() * program.initialValues.size());
-  known.reserve(threads.size() * program.initialKnown.size());
   for (size_t i = 0; i < followed; ++i) {
     rankIndex[shape.followed[i]] = static_cast<int32_t>(i);
     for (int64_t block = 0; block < shape.blocks; ++block) {
@@ -40,8 +40,6 @@ Machine::Machine(const Program &program, const WorldShape &shape)
       threads[id].block = static_cast<int32_t>(block);
       values.insert(values.end(), program.initialValues.begin(),
                     program.initialValues.end());
-      known.insert(known.end(), program.initialKnown.begin(),
-                   program.initialKnown.end());
     }
   }
   channels.resize(program.channels.size());
@@ -127,8 +125,7 @@ Machine::Outcome Machine::run() {
 }
 
 bool Machine::advance(Thread &thread) {
-  int64_t *v = values.data() + thread.id * program.initialValues.size();
-  uint8_t *k = known.data() + thread.id * program.initialKnown.size();
+  Interval *v = values.data() + thread.id * program.initialValues.size();
   const Instruction *code = program.code.data();
   bool progressed = false;
   while (true) {
@@ -142,10 +139,10 @@ bool Machine::advance(Thread &thread) {
     case Code::Branch:
       if (leaveUnknown(thread, in.extra))
         break;
-      if (!k[in.a])
+      if (!v[in.a].isKnown())
         passUnknown(thread, in.extra);
       else
-        thread.pc = v[in.a] ? thread.pc + 1 : in.target;
+        thread.pc = v[in.a].low ? thread.pc + 1 : in.target;
       break;
     case Code::RegionEnd:
       thread.pc = !thread.unsure.empty() && thread.unsure.back() == in.extra
@@ -165,11 +162,13 @@ bool Machine::advance(Thread &thread) {
         thread.pc = in.target;
       break;
     case Code::LoopEnter:
-      if (!k[in.a] || !k[in.b] || !k[in.c])
+      if (!v[in.a].isKnown() || !v[in.b].isKnown() || !v[in.c].isKnown()) {
         passUnknown(thread, in.extra);
-      else if (v[in.c] <= 0) {
+        if (in.dst >= 0 && v[in.a].low < v[in.b].high)
+          v[in.dst] = {v[in.a].low, v[in.b].high - 1};
+      } else if (v[in.c].low <= 0) {
         if (auto diag = report(program.guards[in.extra].op))
-          *diag << "has step " << v[in.c]
+          *diag << "has step " << v[in.c].low
                 << ": the step of a loop must be positive";
         fatal = true;
       } else
@@ -189,7 +188,7 @@ bool Machine::advance(Thread &thread) {
       endLaunch(thread);
       return true;
     default:
-      evaluate(in, thread, v, k);
+      evaluate(in, thread, v);
       ++thread.pc;
       break;
     }
@@ -218,7 +217,7 @@ void Machine::passUnknown(Thread &thread, int32_t index) {
     if (thread.unsure.empty() || thread.unsure.back() != index)
       thread.unsure.push_back(index);
     for (Register reg : guard.carried)
-      known[thread.id * program.initialKnown.size() + reg] = 0;
+      set(thread, reg, Interval());
     thread.pc = guard.body >= 0 ? guard.body : thread.pc + 1;
     return;
   }
@@ -239,37 +238,55 @@ void Machine::passUnknown(Thread &thread, int32_t index) {
                                  "data or the element count depend on data");
 }
 
-void Machine::evaluate(const Instruction &in, const Thread &thread, int64_t *v,
-                       uint8_t *k) {
+/// dst of Code::Checked. A check that fails ends the run: what is behind it
+/// cannot be reached, and nothing is said of it.
+static Interval checked(Interval value, Interval other, Interval limit) {
+  int64_t most = limit.high;
+  (void)llvm::SubOverflow(limit.high, std::max<int64_t>(other.low, 0), most);
+  Interval found = {std::max<int64_t>(value.low, 0),
+                    std::min(value.high, most)};
+  return found.low <= found.high ? found : value;
+}
+
+void Machine::evaluate(const Instruction &in, const Thread &thread,
+                       Interval *v) {
   std::optional<int64_t> result;
+  auto isKnown = [&](Register reg) { return v[reg].isKnown(); };
   switch (in.code) {
   case Code::Forget:
     break;
   case Code::Move:
-    if (k[in.a])
-      result = v[in.a];
-    break;
+    v[in.dst] = v[in.a];
+    return;
+  case Code::Checked:
+    v[in.dst] = checked(v[in.a], v[in.b], v[in.c]);
+    return;
   case Code::Compare:
-    if (k[in.a] && k[in.b])
-      result = compare(static_cast<arith::CmpIPredicate>(in.extra), v[in.a],
-                       v[in.b], in.width);
+    if (isKnown(in.a) && isKnown(in.b))
+      result = compare(static_cast<arith::CmpIPredicate>(in.extra), v[in.a].low,
+                       v[in.b].low, in.width);
     break;
   case Code::Select:
-    if (k[in.a]) {
-      Register chosen = v[in.a] ? in.b : in.c;
-      if (k[chosen])
-        result = v[chosen];
-    }
-    break;
+    v[in.dst] = !isKnown(in.a) ? Interval{std::min(v[in.b].low, v[in.c].low),
+                                          std::max(v[in.b].high, v[in.c].high)}
+                : v[in.a].low  ? v[in.b]
+                               : v[in.c];
+    return;
   case Code::SignCast:
-    if (k[in.a])
-      result = normalise(in.extra == 1 ? -v[in.a] : v[in.a], in.width);
+  case Code::ZeroCast: {
+    bool isSigned = in.code == Code::SignCast;
+    int64_t value = v[in.a].low;
+    if (!isKnown(in.a)) {
+      v[in.dst] = castSpan(v[in.a], isSigned, in.extra, in.width);
+      return;
+    }
+    if (!isSigned)
+      value = static_cast<int64_t>(unsignedOf(value, in.extra));
+    else if (in.extra == 1)
+      value = -value;
+    result = normalise(value, in.width);
     break;
-  case Code::ZeroCast:
-    if (k[in.a])
-      result = normalise(static_cast<int64_t>(unsignedOf(v[in.a], in.extra)),
-                         in.width);
-    break;
+  }
   case Code::Rank:
     result = view(thread, in.extra).rank;
     break;
@@ -279,9 +296,10 @@ void Machine::evaluate(const Instruction &in, const Thread &thread, int64_t *v,
   case Code::Translate: {
     const TeamView &from = view(thread, in.extra),
                    &to = view(thread, in.target);
-    if (!k[in.a] || v[in.a] < 0 || v[in.a] >= from.size)
+    int64_t rank = v[in.a].low;
+    if (!isKnown(in.a) || rank < 0 || rank >= from.size)
       break;
-    int64_t distance = from.world(v[in.a]) - to.first;
+    int64_t distance = from.world(rank) - to.first;
     if (distance % to.stride == 0)
       result = distance / to.stride;
     break;
@@ -297,18 +315,20 @@ void Machine::evaluate(const Instruction &in, const Thread &thread, int64_t *v,
     break;
   case Code::PeerAt: {
     const TeamView &team = view(thread, in.extra);
-    int64_t step = in.width ? team.size - v[in.a] : v[in.a];
+    int64_t step = in.width ? team.size - v[in.a].low : v[in.a].low;
     result = (team.rank + step) % team.size;
     break;
   }
   default:
-    if (k[in.a] && k[in.b])
-      if (auto value = compute(in.code, v[in.a], v[in.b], in.width))
-        result = normalise(*value, in.width);
+    if (!isKnown(in.a) || !isKnown(in.b)) {
+      v[in.dst] = span(in.code, v[in.a], v[in.b], in.width);
+      return;
+    }
+    if (auto value = compute(in.code, v[in.a].low, v[in.b].low, in.width))
+      result = normalise(*value, in.width);
     break;
   }
-  k[in.dst] = result.has_value();
-  v[in.dst] = result.value_or(0);
+  v[in.dst] = result ? Interval::of(*result) : Interval();
 }
 
 void Machine::endLaunch(Thread &thread) {
@@ -419,10 +439,17 @@ bool Machine::act(Thread &thread, int32_t index) {
 //===----------------------------------------------------------------------===//
 
 std::optional<int64_t> Machine::get(const Thread &thread, Register reg) const {
-  size_t at = thread.id * program.initialValues.size() + reg;
-  if (reg < 0 || !known[at])
-    return std::nullopt;
-  return values[at];
+  Interval value = getInterval(thread, reg);
+  return value.isKnown() ? std::optional(value.low) : std::nullopt;
+}
+
+Interval Machine::getInterval(const Thread &thread, Register reg) const {
+  return reg < 0 ? Interval()
+                 : values[thread.id * program.initialValues.size() + reg];
+}
+
+void Machine::set(const Thread &thread, Register reg, Interval value) {
+  values[thread.id * program.initialValues.size() + reg] = value;
 }
 
 std::optional<int64_t> Machine::demand(Thread &thread, const Action &action,

@@ -216,8 +216,7 @@ private:
   void nextLaunch(int32_t rankIndex);
   /// Runs a thread until it waits or ends; whether it got anywhere.
   bool advance(Thread &thread);
-  void evaluate(const Instruction &in, const Thread &thread, int64_t *values,
-                uint8_t *known);
+  void evaluate(const Instruction &in, const Thread &thread, Interval *values);
   /// Follows all that a choice or a loop with an unknown condition may do, or
   /// refuses.
   void passUnknown(Thread &thread, int32_t guard);
@@ -245,6 +244,8 @@ private:
 
   // Parts of them.
   std::optional<int64_t> get(const Thread &thread, Register reg) const;
+  Interval getInterval(const Thread &thread, Register reg) const;
+  void set(const Thread &thread, Register reg, Interval value);
   std::optional<int64_t> demand(Thread &thread, const Action &action,
                                 Register reg, llvm::StringRef what);
   std::optional<int64_t> cellIndex(Thread &thread, const Action &action,
@@ -274,6 +275,7 @@ private:
                      const Change &next);
   void checkStandIn(Thread &thread, int32_t index, const Cell &cell,
                     const Change &next);
+  Bounds possibleBounds(const Thread &thread, const RangePlan &range) const;
   std::optional<Bounds> bounds(Thread &thread, const Action &action,
                                const RangePlan &range);
   void touch(Thread &thread, int32_t index, const RangePlan &range,
@@ -349,8 +351,7 @@ private:
   WorldShape shape;
   Clocks clocks;
   std::vector<Thread> threads;
-  std::vector<int64_t> values;
-  std::vector<uint8_t> known;
+  std::vector<Interval> values;
   std::vector<TeamView> views;
   std::vector<int32_t> rankIndex;
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, uint32_t> cellIds;

@@ -19,6 +19,25 @@ using namespace mlir::comms::check;
 // Memory
 //===----------------------------------------------------------------------===//
 
+/// All that an access of which not everything is known may touch.
+Machine::Bounds Machine::possibleBounds(const Thread &thread,
+                                        const RangePlan &range) const {
+  Interval at =
+      range.memory.moved ? Interval() : getInterval(thread, range.offset);
+  Interval count = getInterval(thread, range.count);
+  if (range.fixedCount > 0)
+    count.high = std::min(count.high, range.fixedCount);
+  else if (range.count < 0 && range.fixedCount == 0)
+    return {};
+  int64_t limit = range.memory.limit >= 0 ? range.memory.limit : INT64_MAX;
+  int64_t most = std::clamp<int64_t>(count.high, 0, limit);
+  if (most == 0)
+    return {};
+  int64_t first = std::clamp<int64_t>(at.low, 0, limit);
+  int64_t last = std::clamp<int64_t>(at.high, first, limit);
+  return {first, last + std::min(most, limit - last), !at.isKnown()};
+}
+
 std::optional<Machine::Bounds>
 Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
   auto offset = range.memory.moved ? std::nullopt : get(thread, range.offset);
@@ -26,18 +45,8 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
                                : get(thread, range.count);
   if (count && *count < 0 && range.count < 0)
     count = std::nullopt;
-  int64_t limit = range.memory.limit >= 0 ? range.memory.limit : INT64_MAX;
-  // All that it may touch.
-  if (!offset)
-    return count == 0 ? Bounds{} : Bounds{0, limit, /*anywhere=*/true};
-  if (!count || !thread.unsure.empty()) {
-    int64_t begin = std::clamp<int64_t>(*offset, 0, limit);
-    int64_t most = count                  ? std::max<int64_t>(*count, 0)
-                   : range.fixedCount > 0 ? range.fixedCount
-                   : range.most > 0       ? range.most
-                                          : limit;
-    return Bounds{begin, begin + std::min(most, limit - begin)};
-  }
+  if (!offset || !count || !thread.unsure.empty())
+    return possibleBounds(thread, range);
   if (range.count >= 0 && range.fixedCount > 0 &&
       (*count < 0 || *count > range.fixedCount)) {
     if (auto diag = report(action)) {
@@ -274,16 +283,26 @@ static bool isOwnValue(const Touch &read, const Touch &write) {
          read.launch == write.launch && read.version == write.version;
 }
 
+/// Whether the op has an offset there, which could be bounded.
+static bool isPlacedByData(const Action &action, int32_t argument) {
+  return llvm::any_of(action.ranges, [&](const RangePlan &range) {
+    return range.used && range.memory.argument == argument && range.offset >= 0;
+  });
+}
+
 void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
                         int64_t rank, bool write, Bounds bounds) {
   const Action &action = program.actions[index];
-  Touch now{clocks.stamp(thread.id), index, thread.launch,
+  Touch now{clocks.stamp(thread.id),
+            index,
+            thread.launch,
             isa<MultimemReduceOp>(action.op)                ? Touch::Reduction
             : isMail(action.kind)                           ? Touch::Mail
             : bounds.anywhere && write                      ? Touch::Scattered
             : write && isAlike(program.arguments[argument]) ? Touch::Alike
                                                             : Touch::Plain,
-            write};
+            write,
+            bounds.anywhere && isPlacedByData(action, argument)};
   auto clash = [&](const Touch &old, bool oldWrites, int64_t begin,
                    int64_t end) {
     bool reuse = old.launch != thread.launch;
@@ -299,7 +318,7 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
             << ", where that rank may not have begun launch " << old.launch
             << ": its host may still use it";
       diag->attachNote() << "wait for that rank first: a comms.barrier before "
-                            "the first write into an output of a peer";
+                            "the first access to what its host uses";
       return;
     }
     *diag << (write ? "writes" : "reads") << " ["
@@ -321,6 +340,11 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
                   "orders them, or alternate two buffers by comms.epoch"
                 : "order them: a signal that releases and a wait that "
                   "acquires, or a barrier");
+    if (now.somewhere || old.somewhere)
+      diag->attachNote()
+          << "data decide the place, which may be any of these: bound it by "
+             "comms.check_bounds before it (Python: assert 0 <= i < n), or by "
+             "arith.minsi and arith.maxsi (minimum, maximum)";
   };
   size_t part = size_t(argument) * shape.followed.size() + rankIndex[rank];
   shadows[part].access(
@@ -380,7 +404,7 @@ void Machine::touchByHost(const Thread &thread, Stamp turn) {
               << ", which that rank does not wait for before it ends the launch"
               << ": its host may use it too early";
         diag->attachNote() << "end the kernel with a comms.barrier behind the "
-                              "accesses to outputs of peers";
+                              "accesses to what its host uses";
       }
     };
     size_t part = argument * shape.followed.size() + rankIndex[thread.rank];
@@ -461,9 +485,7 @@ void Machine::doBulk(Thread &thread, int32_t index) {
     return;
   }
   doAccess(thread, index);
-  size_t at = thread.id * program.initialValues.size() + action.dst;
-  values[at] = ++nextCopy;
-  known[at] = 1;
+  set(thread, action.dst, Interval::of(++nextCopy));
   thread.copies.emplace_back(nextCopy, index);
 }
 

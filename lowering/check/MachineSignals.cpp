@@ -635,9 +635,7 @@ bool Machine::doBarrier(Thread &thread, int32_t index) {
     completeReleased(thread);
   if (action.kind == ActionKind::Arrive) {
     int64_t number = arrive(thread, index, state, releases(action.order), true);
-    size_t at = thread.id * program.initialValues.size() + action.dst;
-    values[at] = int64_t(id) << 32 | number;
-    known[at] = 1;
+    set(thread, action.dst, Interval::of(int64_t(id) << 32 | number));
     ++thread.openArrivals;
     thread.lastArrive = index;
     return true;

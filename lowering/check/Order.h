@@ -126,6 +126,8 @@ struct Touch {
     Alike
   } access = Plain;
   bool writes = false;
+  /// It touches some of these places only: data decide which.
+  bool somewhere = false;
   /// How often its block had written there in its launch, alike.
   int32_t version = 0;
 

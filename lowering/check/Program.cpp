@@ -151,6 +151,11 @@ void ProgramBuilder::needOperands(Operation *op) {
 }
 
 void ProgramBuilder::needOf(Value value) {
+  // What a check says of it, which is nothing new of a constant.
+  if (!matchPattern(value, m_Constant()))
+    for (Operation *user : value.getUsers())
+      if (isa<CheckBoundsOp>(user))
+        needOperands(user);
   if (auto argument = dyn_cast<BlockArgument>(value))
     return needBlockArgument(argument);
   needResult(cast<OpResult>(value));
@@ -286,8 +291,7 @@ LogicalResult ProgramBuilder::survey() {
 //===----------------------------------------------------------------------===//
 
 Register ProgramBuilder::temporary() {
-  program.initialValues.push_back(0);
-  program.initialKnown.push_back(0);
+  program.initialValues.emplace_back();
   return static_cast<Register>(program.initialValues.size()) - 1;
 }
 
@@ -298,8 +302,7 @@ Register ProgramBuilder::constant(int64_t value) {
     if (auto it = constants.find(value); it != constants.end())
       return it->second;
   Register result = temporary();
-  program.initialValues[result] = value;
-  program.initialKnown[result] = 1;
+  program.initialValues[result] = Interval::of(value);
   if (mapped)
     constants[value] = result;
   return result;

@@ -8,7 +8,7 @@
 // The checker follows a kernel on every rank and block. It does so over this
 // form: a flat list of instructions over integer registers, which keeps only
 // what decides control flow, synchronisation and addresses. Data values do not
-// appear; an integer that depends on them is *unknown*.
+// appear; of an integer that depends on them an interval is known, at most.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,6 +28,14 @@ namespace mlir::comms::check {
 /// Index of a register; negative: absent.
 using Register = int32_t;
 constexpr Register noRegister = -1;
+
+/// Where an integer lies, the ends included. It is known where they are the
+/// same.
+struct Interval {
+  int64_t low = INT64_MIN, high = INT64_MAX;
+  static Interval of(int64_t value) { return {value, value}; }
+  bool isKnown() const { return low == high; }
+};
 
 /// What an instruction does. Arithmetic reads `a`, `b`, `c` and writes `dst`;
 /// jumps read `a` and `target`; actions are described by `Program::actions`.
@@ -61,6 +69,9 @@ enum class Code : uint8_t {
   /// The same, zero-extended.
   ZeroCast,
   Move,
+  /// dst = a, which a check has found to be at least 0 and, with b, which is
+  /// that too, at most c.
+  Checked,
   /// dst becomes unknown.
   Forget,
   /// Rank and size of team `extra`; dst = a's world rank etc.
@@ -85,7 +96,7 @@ enum class Code : uint8_t {
   /// Goes to `target`, the head of loop `extra`; leaves a loop that is unknown.
   Back,
   /// Checks that a loop's bounds a, b and step c are known and step is
-  /// positive.
+  /// positive. Of an unknown one, dst (where it is given) is from a to b.
   LoopEnter,
   /// Performs `Program::actions[extra]`.
   Act,
@@ -147,8 +158,6 @@ struct RangePlan {
   Register count = noRegister;
   /// The number; with a register, the most that it can be (0: not bounded).
   int64_t fixedCount = 0;
-  /// The most that a count which is not known turns out to be (0: not bounded).
-  int64_t most = 0;
   bool write = false;
   bool used = false;
 };
@@ -278,8 +287,7 @@ public:
   std::vector<ChannelPlan> channels;
   std::vector<ArgumentPlan> arguments;
   /// Initial registers: constants are known, everything else is not.
-  std::vector<int64_t> initialValues;
-  std::vector<uint8_t> initialKnown;
+  std::vector<Interval> initialValues;
   /// One more than the highest block that a role names.
   int64_t roleBlocks = 0;
   /// Some op synchronises.

@@ -119,40 +119,6 @@ LogicalResult ProgramBuilder::barrierAction(Operation *op, Action &action) {
   return success();
 }
 
-/// The most that a number can be, as it is calculated.
-static std::optional<int64_t> mostOf(Value value) {
-  if (auto known = getConstantIntValue(value))
-    return known;
-  Operation *op = value.getDefiningOp();
-  if (isa_and_nonnull<arith::IndexCastOp>(op))
-    return mostOf(op->getOperand(0));
-  bool less = isa_and_nonnull<arith::MinSIOp>(op);
-  if (!less && !isa_and_nonnull<arith::MaxSIOp>(op))
-    return std::nullopt;
-  auto a = mostOf(op->getOperand(0)), b = mostOf(op->getOperand(1));
-  if (a && b)
-    return less ? std::min(*a, *b) : std::max(*a, *b);
-  return !less ? std::nullopt : a ? a : b;
-}
-
-/// The most elements that `user` touches if it is reached: as `count` is
-/// calculated, or as comms.check_bounds says before; 0: that is not known.
-static int64_t mostElements(Value count, Operation *user) {
-  std::optional<int64_t> most = mostOf(count);
-  for (Operation *op : count.getUsers()) {
-    auto check = dyn_cast<CheckBoundsOp>(op);
-    if (!check || check.getCount() != count)
-      continue;
-    auto offset = getConstantIntValue(check.getOffset());
-    auto limit = getConstantIntValue(check.getLimit());
-    Operation *there = check->getBlock()->findAncestorOpInBlock(*user);
-    if (offset && *offset >= 0 && limit && there &&
-        check->isBeforeInBlock(there))
-      most = std::min(most.value_or(*limit), *limit - *offset);
-  }
-  return std::max<int64_t>(most.value_or(0), 0);
-}
-
 LogicalResult ProgramBuilder::transferAction(Operation *op, Action &action) {
   action.kind = ActionKind::Access;
   auto between = [&](Value local, Value localOffset, Value window, Value offset,
@@ -166,7 +132,6 @@ LogicalResult ProgramBuilder::transferAction(Operation *op, Action &action) {
     action.ranges[put ? 0 : 1] = countedRange(local, localOffset, count, !put);
     action.ranges[put ? 1 : 0] =
         peerRange(window, offset, count, peer, *index, put);
-    action.ranges[0].most = action.ranges[1].most = mostElements(count, op);
     return success();
   };
   if (auto put = dyn_cast<PutOp>(op)) {

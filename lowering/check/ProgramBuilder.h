@@ -81,6 +81,9 @@ private:
   int32_t jump();
   void land(int32_t instruction) { program.code[instruction].target = here(); }
 
+  /// Values whose registers were replaced, with those.
+  using Narrowed = SmallVector<std::pair<Value, Register>>;
+  void narrow(CheckBoundsOp check, Narrowed &before);
   LogicalResult block(Block &block);
   LogicalResult structured(Operation *op);
   LogicalResult loop(scf::ForOp op);

@@ -8,6 +8,8 @@
 #include "lowering/check/ProgramBuilder.h"
 
 #include "mlir/Dialect/Index/IR/IndexOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -18,9 +20,32 @@ using namespace mlir::comms::check;
 // Control flow
 //===----------------------------------------------------------------------===//
 
+/// From here on, the operands of a check are what has passed it.
+void ProgramBuilder::narrow(CheckBoundsOp check, Narrowed &before) {
+  const std::pair<Value, Value> pairs[] = {
+      {check.getOffset(), check.getCount()},
+      {check.getCount(), check.getOffset()}};
+  for (auto [value, other] : pairs) {
+    if (!needed.contains(value) || matchPattern(value, m_Constant()))
+      continue;
+    Register found = temporary();
+    binary(Code::Checked, found, reg(value), reg(other));
+    program.code.back().c = reg(check.getLimit());
+    before.emplace_back(value, std::exchange(registers[value], found));
+  }
+}
+
 LogicalResult ProgramBuilder::block(Block &block) {
+  Narrowed before;
+  // Behind the block it is not known that a check of it has been made.
+  llvm::scope_exit widen([&] {
+    for (auto [value, old] : llvm::reverse(before))
+      registers[value] = old;
+  });
   for (Operation &op : block) {
-    if (isAction(&op)) {
+    if (auto check = dyn_cast<CheckBoundsOp>(op)) {
+      narrow(check, before);
+    } else if (isAction(&op)) {
       if (failed(action(&op)))
         return failure();
     } else if (auto channel = dyn_cast<ChannelOp>(op)) {
@@ -84,6 +109,7 @@ LogicalResult ProgramBuilder::loop(scf::ForOp op) {
   enter.b = upper;
   enter.c = step;
   enter.extra = guardIndex;
+  enter.dst = op.getUnsignedCmp() ? noRegister : iv;
   move(lower, iv);
   moveAll(op.getInitArgs(), op.getRegionIterArgs());
   int32_t head = here();

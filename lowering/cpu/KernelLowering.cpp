@@ -237,6 +237,7 @@ void KernelLowering::describe() {
   copy(kLsaSizeAttr, kernel.getLsaSizeAttr());
   copy(kBlocksAttr, kernel.getBlocksAttr());
   copy(kChoicesAttr, kernel->getAttr(kChoicesAttr));
+  copy(kCheckedLaunchesAttr, kernel->getAttr(kCheckedLaunchesAttr));
 }
 
 LogicalResult KernelLowering::run() {

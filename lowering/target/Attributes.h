@@ -27,6 +27,9 @@ inline constexpr const char kLsaSizeAttr[] = "comms.lsa_size";
 inline constexpr const char kBlocksAttr[] = "comms.blocks";
 /// What comms-expand-collectives chose.
 inline constexpr const char kChoicesAttr[] = "comms.choices";
+/// How many launches comms-check-sync has followed, as i64; absent: it has not
+/// proven the kernel.
+inline constexpr const char kCheckedLaunchesAttr[] = "comms.checked_launches";
 
 /// Poison of lamport slots: every 16 bits of a float.
 inline constexpr uint16_t kPoison16 = 0xFFFA;

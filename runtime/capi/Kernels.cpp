@@ -250,6 +250,7 @@ static llvm::json::Object reportKernel(Workshop &workshop) {
       {"kernel", function ? jsonText(function.getSymName()) : ""},
       {"ranks", description.ranks},
       {"blocks", description.blocks},
+      {"checked_launches", description.checkedLaunches},
       {"arguments", std::move(arguments)},
       {"choices", std::move(choices)},
       {"channel_bytes", channelBytes},

@@ -7,7 +7,10 @@
 
 #include "runtime/cpu/Scheduler.h"
 
+#include "llvm/Support/Format.h"
+
 #include <condition_variable>
+#include <cstring>
 #include <thread>
 
 using namespace llvm;
@@ -49,12 +52,34 @@ void Scheduler::suspend(Fiber &fiber) {
   fiber.worker->main = transfer.fctx;
 }
 
+/// NaNs as floats of every type, and odd numbers as integers: every 16 bits are
+/// 0x7FFF, of which the upper of each pair may have its sign.
+static void fillWithJunk(char *memory, size_t bytes, uint64_t draw) {
+  for (size_t at = 0; at < bytes; at += 8) {
+    draw = draw * 6364136223846793005u + 1442695040888963407u;
+    uint64_t junk = 0x7FFF7FFF7FFF7FFFu | (draw & 0x8000000080000000u);
+    std::memcpy(memory + at, &junk, std::min<size_t>(8, bytes - at));
+  }
+}
+
+/// The block begins its launch.
+void Scheduler::takeStack(Worker &worker, Fiber &fiber) {
+  Context &context = fiber.context;
+  fiber.slot = worker.freeSlots.back();
+  worker.freeSlots.pop_back();
+  context.arena = stacks.arena(fiber.slot);
+  if (options.junkScratch) {
+    uint64_t draw = options.seed;
+    for (int64_t part : {context.rank, context.block, context.epoch})
+      draw = (draw + uint64_t(part)) * 0x9E3779B97F4A7C15u;
+    fillWithJunk(context.arena, kernel.arenaBytes(), draw);
+  }
+}
+
 void Scheduler::resume(Worker &worker, Fiber &fiber) {
   ++worker.steps;
   if (fiber.slot < 0) {
-    fiber.slot = worker.freeSlots.back();
-    worker.freeSlots.pop_back();
-    fiber.context.arena = stacks.arena(fiber.slot);
+    takeStack(worker, fiber);
     fiber.suspended =
         make_fcontext(stacks.top(fiber.slot), stacks.stackBytes(), enter);
     RankState &rank = rankStates[fiber.context.rank];
@@ -795,10 +820,12 @@ std::variant<RunStats, RunError> Scheduler::conclude() {
                      "deadlock: nothing can run and " + ofAll());
   if (left != 0 && interrupted)
     return makeError(RunError::Interrupted, "interrupted: " + ofAll());
-  if (left != 0 && timedOut)
-    return makeError(RunError::TimeLimit,
-                     "the limit of " + std::to_string(options.timeLimit) +
-                         " s is reached and " + ofAll());
+  if (left != 0 && timedOut) {
+    std::string seconds;
+    raw_string_ostream(seconds) << format("%g", options.timeLimit);
+    return makeError(RunError::TimeLimit, "the limit of " + seconds +
+                                              " s is reached and " + ofAll());
+  }
   if (left != 0)
     return makeError(RunError::StepLimit,
                      "the limit of " + std::to_string(options.maxSteps) +

@@ -138,6 +138,7 @@ struct Scheduler {
 
 private:
   void start();
+  void takeStack(Worker &worker, Fiber &fiber);
   void resume(Worker &worker, Fiber &fiber);
   void ended(Worker &worker, Fiber &fiber);
   void park(Fiber &fiber);

@@ -51,6 +51,10 @@ struct RunOptions {
   double timeLimit = 0;
   /// Ends the run from outside, whatever its blocks are at.
   std::stop_token stop;
+  /// Fills each block's scratch memory, at the start of each of its launches,
+  /// with numbers drawn from `seed`: a kernel that reads there what it has not
+  /// written gives visible rubbish.
+  bool junkScratch = false;
   /// Takes the run as a Chrome trace (Perfetto); null: none is made.
   std::string *trace = nullptr;
   /// Called about twice a second after the first two seconds.

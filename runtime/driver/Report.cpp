@@ -332,6 +332,8 @@ void commsir::driver::printJson(const Report &report, llvm::raw_ostream &out) {
                             {"ranks", report.ranks},
                             {"blocks", report.blocks},
                             {"launches", report.launches}};
+  if (report.checkedLaunches)
+    object["checked_launches"] = report.checkedLaunches;
   llvm::json::Array choices;
   for (const jit::Choice &choice : report.choices)
     choices.push_back(llvm::json::Object{{"op", choice.op},

@@ -236,6 +236,7 @@ bool Session::compile() {
     if (llvm::Error failure = files.write(options.dumpObject, {object}))
       return fail(ExitUsage, std::move(failure));
   report.choices.assign(target->choices().begin(), target->choices().end());
+  report.checkedLaunches = target->checkedLaunches();
   if (target->blocks())
     report.blocks = target->blocks();
   return true;

@@ -35,6 +35,7 @@ cpu::RunOptions Session::runOptions() const {
   run.workers = options.workers;
   run.maxSteps = options.maxSteps;
   run.timeLimit = options.timeLimit;
+  run.junkScratch = true;
   run.stop = stopped.get_token();
   return run;
 }
@@ -117,15 +118,16 @@ bool Session::runOnce() {
   progress.begin("running " + report.kernel);
   auto outcome = (*world)->run();
   progress.end();
+  if (run.trace)
+    if (llvm::Error error = files.write(options.trace, {trace}))
+      return fail(ExitUsage, std::move(error));
   if (auto *error = std::get_if<cpu::RunError>(&outcome))
-    return failRun(std::move(*error));
+    // How it came to that is in the trace.
+    return (!run.trace || commit()) && failRun(std::move(*error));
   report.stats = std::get<cpu::RunStats>(std::move(outcome));
   target->ran(**world);
   report.note = target->note();
   reference = std::move(*world);
-  if (run.trace)
-    if (llvm::Error error = files.write(options.trace, {trace}))
-      return fail(ExitUsage, std::move(error));
   return true;
 }
 

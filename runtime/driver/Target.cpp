@@ -63,6 +63,7 @@ public:
     pipeline.protocol = options.protocol;
     pipeline.check = options.check;
     pipeline.checkEvents = options.checkEvents;
+    pipeline.runLaunches = options.launches;
     pipeline.instrument = options.instrument;
     mlir::comms::buildCommsToCPU(manager, pipeline);
   }
@@ -78,6 +79,7 @@ public:
     request.protocol = options.protocol;
     request.check = options.check;
     request.checkEvents = options.checkEvents;
+    request.runLaunches = options.launches;
     request.instrument = options.instrument;
     request.object = object;
     // The cost rule of the lowering says the same, where there is no table.
@@ -103,6 +105,7 @@ public:
     return kernel->choices();
   }
   int64_t blocks() const override { return kernel->blocks(); }
+  int64_t checkedLaunches() const override { return kernel->checkedLaunches(); }
 
   uint64_t hostBytes(int64_t blocks) const override {
     uint64_t bytes =

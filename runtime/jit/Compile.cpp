@@ -58,7 +58,7 @@ struct Kernel::Data {
   std::vector<ArgInfo> args;
   std::vector<Choice> choices;
   std::vector<SourceSite> sites;
-  int64_t ranks = 0, lsaSize = 0, blocks = 0;
+  int64_t ranks = 0, lsaSize = 0, blocks = 0, checkedLaunches = 0;
   size_t frameBytes = 0, arenaBytes = 0;
   void (*entry)(void *) = nullptr;
   std::unique_ptr<orc::LLJIT> jit;
@@ -72,6 +72,7 @@ ArrayRef<Choice> Kernel::choices() const { return data->choices; }
 int64_t Kernel::ranks() const { return data->ranks; }
 int64_t Kernel::lsaSize() const { return data->lsaSize; }
 int64_t Kernel::blocks() const { return data->blocks; }
+int64_t Kernel::checkedLaunches() const { return data->checkedLaunches; }
 void (*Kernel::entry() const)(void *) { return data->entry; }
 size_t Kernel::frameBytes() const { return data->frameBytes; }
 size_t Kernel::arenaBytes() const { return data->arenaBytes; }
@@ -149,6 +150,7 @@ std::unique_ptr<Kernel> KernelFactory::make(Contents contents,
   data->ranks = description.ranks;
   data->lsaSize = description.lsaSize;
   data->blocks = description.blocks;
+  data->checkedLaunches = description.checkedLaunches;
   data->arenaBytes = contents.arenaBytes;
   data->frameBytes = contents.frameBytes;
   data->entry = entry;
@@ -168,6 +170,7 @@ static Error runPasses(mlir::ModuleOp module, const CompileOptions &options) {
   pipeline.protocol = options.protocol;
   pipeline.check = options.check;
   pipeline.checkEvents = options.checkEvents;
+  pipeline.runLaunches = options.runLaunches;
   pipeline.instrument = options.instrument;
   pipeline.assertBounds = options.assertBounds;
   return runPipeline(module, [&](mlir::OpPassManager &manager) {

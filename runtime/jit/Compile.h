@@ -90,6 +90,8 @@ struct CompileOptions {
   std::string *object = nullptr;
   /// Budget of events of the checker; 0: its default.
   int64_t checkEvents = 0;
+  /// Launches that a run will make, for the checker; 0: it is not known.
+  int64_t runLaunches = 0;
   /// 0, 1, 2 or 3: effort of LLVM's optimiser.
   unsigned optLevel = 2;
 };
@@ -106,6 +108,8 @@ public:
   int64_t lsaSize() const;
   /// Blocks of each rank; 0: free.
   int64_t blocks() const;
+  /// Launches that the checker has followed; 0: nothing is proven of it.
+  int64_t checkedLaunches() const;
   /// The code; `context` is a lowering/cpu/Abi.h Context.
   void (*entry() const)(void *context);
   /// Bytes of stack that the code needs, its calls to the runtime not counted.

@@ -93,6 +93,8 @@ Description commsir::jit::describe(mlir::LLVM::LLVMFuncOp function) {
   description.ranks = readNumber(function, comms::cpu::kRanksAttr);
   description.lsaSize = readNumber(function, comms::cpu::kLsaSizeAttr);
   description.blocks = readNumber(function, comms::cpu::kBlocksAttr);
+  description.checkedLaunches =
+      readNumber(function, comms::cpu::kCheckedLaunchesAttr);
   return description;
 }
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// comms-check-sync changes nothing, so it need not be waited for: it judges a
+// comms-check-sync changes no code, so it need not be waited for: it judges a
 // copy of the module, in a context and a thread of its own, while machine code
 // is made of the module. Nobody gets that code before the verdict, and what is
 // said comes out as if the checker had run first.

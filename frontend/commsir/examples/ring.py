@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 import commsir
-from commsir import Array, Signal, Window, barrier, dims, epoch, f32, i64, put_signal, rank, wait_signal
+from commsir import Array, HostWindow, Signal, barrier, dims, epoch, f32, i64, put_signal, rank, wait_signal
 
 world, n = dims("world n")
 
 
 @commsir.kernel(blocks=1)
-def ring(x: f32[Array, n], y: f32[Window, world, n], come: i64[Signal, 1]) -> None:
+def ring(x: f32[Array, n], y: f32[HostWindow, world, n], come: i64[Signal, 1]) -> None:
     me, size = rank(), world
+    barrier()  # All programs have done with the y of the launch before.
     y[me] = x[:]
     for step in range(size - 1):
         piece = (me - step) % size

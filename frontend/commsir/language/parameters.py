@@ -41,6 +41,7 @@ __all__ = [
     "Channel",
     "Counter",
     "Dim",
+    "HostWindow",
     "Index",
     "Memory",
     "Signal",
@@ -96,10 +97,16 @@ class Parameter:
     kind: str  # "window", "array", "signal", "counter" or "scalar"
     dtype: DType
     shape: tuple[int | str, ...] = ()
+    #: A window that belongs to the host of its rank between two launches.
+    host: bool = False
+
+    def describe(self, shape: tuple[int | str, ...]) -> str:
+        """It, where it has this shape."""
+        sizes = f" [{', '.join(str(d) for d in shape)}]" if shape else ""
+        return f"{self.dtype.name} {'host ' * self.host}{self.kind}{sizes}"
 
     def __repr__(self) -> str:
-        shape = ", ".join(str(d) for d in self.shape)
-        return f"{self.dtype.name} {self.kind}" + (f" [{shape}]" if self.shape else "")
+        return self.describe(self.shape)
 
 
 def parse_shape(text: str) -> tuple[int | str, ...]:
@@ -128,7 +135,8 @@ def make_parameter(dtype: DType, items: tuple[Any, ...]) -> Parameter:
     kind = getattr(items[0], "_kind", None) if items else None
     if kind is None:
         raise TypeError(
-            f"{dtype.name}[…] begins with Window, Array, Signal or Counter, such as {dtype.name}[Window, 8, 64]"
+            f"{dtype.name}[…] begins with Window, HostWindow, Array, Signal or Counter, such as "
+            f"{dtype.name}[Window, 8, 64]"
         )
     dims = _dims(items[1:])
     if kind in ("signal", "counter"):
@@ -137,7 +145,7 @@ def make_parameter(dtype: DType, items: tuple[Any, ...]) -> Parameter:
         raise TypeError(
             f"{dtype.name}[{items[0].__name__}] has no shape; write {dtype.name}[{items[0].__name__}, 8, 64]"
         )
-    return Parameter(kind, dtype, dims)
+    return Parameter(kind, dtype, dims, getattr(items[0], "_host", False))
 
 
 def _cells(kind: str, dims: tuple[int | str, ...]) -> Parameter:
@@ -195,6 +203,16 @@ class Window(Memory):
 
     def multimem(self, team: Team | None = None) -> Array:
         """One address for all parts: NVLink multicast."""
+
+
+class HostWindow(Window):
+    """A window whose part the program around the kernel reads or writes between two launches of its rank.
+
+    The checker then refuses a kernel in which a peer may reach this rank's part before this rank's launch has begun,
+    or after it has ended.
+    """
+
+    _host = True
 
 
 class Array(Memory):

@@ -168,6 +168,20 @@ comms.kernel @k(%x: !comms.window<4xf32> {comms.init = "zero"}) {
 
 // -----
 
+// expected-error @+1 {{C11: argument 0 has comms.host, a unit attribute of windows}}
+comms.kernel @k(%x: memref<4xf32> {comms.host}) {
+  comms.return
+}
+
+// -----
+
+// expected-error @+1 {{C11: argument 0 has comms.host, a unit attribute of windows}}
+comms.kernel @k(%x: !comms.window<4xf32> {comms.host = 1}) {
+  comms.return
+}
+
+// -----
+
 // expected-error @+1 {{C10: the kernel's name is empty}}
 comms.kernel @""() {
   comms.return

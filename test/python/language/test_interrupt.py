@@ -76,6 +76,22 @@ def test_many_launches() -> None:
         counts.simulate(ranks=2, inputs={"x": np.zeros(4, np.int32)}, launches=1 << 40, check=False, time_limit=30)
 
 
+def test_a_run_without_a_limit_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("commsir._native.TIME_LIMIT", 0.2)
+    zeros = {"x": np.zeros(4, np.float32)}
+    with pytest.raises(commsir.LimitError, match=r"the limit of 0.2 s(.|\n)*spins|time_limit=0") as told:
+        spins.simulate(1, zeros, check=False)
+    assert "by time_limit=600" in str(told.value) and told.value.waiting[0].op == "scf.while"
+    with pytest.raises(commsir.LimitError, match="the limit of 0.3 s") as told:
+        spins.simulate(1, zeros, check=False, time_limit=0.3)
+    assert "time_limit=" not in str(told.value)
+    # 0 is none, and so it is where steps are limited.
+    assert counts.simulate(1, {"x": np.zeros(4, np.int32)}, launches=300000, check=False, time_limit=0).ranks == 1
+    with pytest.raises(commsir.LimitError, match="the limit of 100 steps") as told:
+        polls.simulate(1, check=False, max_steps=100)
+    assert "time_limit=" not in str(told.value)
+
+
 def test_a_handler_that_goes_on() -> None:
     """A handler of the caller's own that does not raise ends nothing."""
     seen: list[int] = []

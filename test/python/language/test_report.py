@@ -165,6 +165,20 @@ def k(x: f32[Array, n], s: i64[Signal, 1]):
         assert report.trace(tmp_path / "trace.json").exists()
 
 
+def test_a_run_that_fails_has_a_trace(load: Load, tmp_path: Path) -> None:
+    """It shows what the blocks came to; a kernel that was not run has none."""
+    stuck = load("@kernel\ndef stuck(s: i64[Signal, 1]) -> None:\n    wait_signal(s[0], ge=1)\n").stuck
+    path = tmp_path / "run.json"
+    with pytest.raises(commsir.CheckError):
+        stuck.simulate(2, trace=path)
+    assert not path.exists()
+    with pytest.raises(commsir.DeadlockError):
+        stuck.simulate(2, trace=path, check=False)
+    events = json.loads(path.read_text())["traceEvents"]
+    waits = [event for event in events if event.get("name") == "comms.wait_signal"]
+    assert {event["pid"] for event in waits} == {0, 1}
+
+
 def test_plot(kernel: commsir.Kernel, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     figure = kernel.simulate(3, {"x": X, "factor": 1}, blocks=2).plot(tmp_path / "run.png")
@@ -300,6 +314,21 @@ def test_more_launches_are_checked(load: Load) -> None:
         k.check(ranks=2, launches=65)
 
 
+def test_the_launches_of_a_run_are_checked(load: Load) -> None:
+    """As many as it makes; where that is too much, the report says how many."""
+    k = load(LATE).k
+    with pytest.raises(commsir.CheckError, match="in launch 6"):
+        k.simulate(2, launches=7)
+    assert k.simulate(2, launches=5).stats["checked_launches"] == 5
+    one = load(MEETS_ALL).meets_all
+    few, many = one.simulate(4, {"x": np.ones(4)}), one.simulate(4, {"x": np.ones(4)}, launches=100)
+    assert few.stats["checked_launches"] == 3 and "proven" not in str(few)
+    assert many.stats["checked_launches"] == 64 and "proven 64 of 100 launches" in str(many)
+    short = one.simulate(4, {"x": np.ones(4)}, launches=50, check_events=1500)
+    assert short.stats["checked_launches"] == 3 and "proven 3 of 50 launches" in str(short)
+    assert "checked_launches" not in one.simulate(4, {"x": np.ones(4)}, check=False).stats
+
+
 MEETS_ALL = """
 @kernel(blocks=1)
 def meets_all(x: f32[Array, 4], s: i64[Signal, 1], y: f32[Array, 4]):
@@ -313,7 +342,9 @@ def meets_all(x: f32[Array, 4], s: i64[Signal, 1], y: f32[Array, 4]):
 def test_what_was_too_much_for_the_checker_is_not_called_proven(load: Load) -> None:
     kernel = load(MEETS_ALL).meets_all
     few, many = kernel.check(ranks=4), kernel.check(ranks=500)
-    assert few.proven and "4 ranks: neither hangs nor races" in str(few)
+    assert few.proven and few.launches == 3 and "4 ranks: neither hangs nor races" in str(few)
+    unchecked = kernel.check(ranks=4, check=False)
+    assert not unchecked.warnings and not unchecked.proven and "4 ranks: compiled, but not checked" in str(unchecked)
     assert not many.proven and "500 ranks: compiled, but not checked" in str(many)
     report = kernel.simulate(500, {"x": np.ones(4)})
     (warning,) = report.stats["warnings"]

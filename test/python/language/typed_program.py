@@ -11,6 +11,7 @@ from commsir import (
     Channel,
     Counter,
     Dim,
+    HostWindow,
     Index,
     Memory,
     Signal,
@@ -82,6 +83,7 @@ def helper(t: Tile, scale: float) -> Tile:
 @commsir.kernel
 def big(
     x: f32[Window, rows, n],
+    kept: f32[HostWindow, rows, n],
     y: bf16[Array, rows, n],
     s: i64[Signal, 4],
     c: i64[Counter, 1],
@@ -97,6 +99,7 @@ def big(
     v = x.load(0, 4, valid=2)
     y[0] = helper(t, 2.0)
     y[0, 1] = 3
+    y[0] = kept.peer(0)[0]
     y.store(t, 4)
     y[0] += t
     z[0] = me

@@ -50,10 +50,13 @@ class Compiler(Statements):
         self.frame = Frame(dict(self.arguments), scope, place[0], analysis.Liveness(list(body)), own)
 
     def end(self, locations: bool) -> str:
-        declared = ", ".join(f"%{name}: {value.type}" for name, value in self.arguments.items())
+        declared = ", ".join(f"%{name}: {value.type}{self._marks(name)}" for name, value in self.arguments.items())
         extra = ", ".join(f"{name} = {value}" for name, value in self._head.attributes.items())
         header = f"comms.kernel @{self._head.name}({declared})" + (f" attributes {{{extra}}}" if extra else "")
         return self.emitter.render(header, self._start, set(self.arguments), locations)
+
+    def _marks(self, name: str) -> str:
+        return " {comms.host}" if self.parameters[name].host else ""
 
     def region_of(self, function: Value, arguments: list[Value]) -> Value:
         """The result of a function of a collective, on tiles."""

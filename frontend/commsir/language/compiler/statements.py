@@ -14,7 +14,7 @@ from .calls import Calls
 from .carried import CONTINUE, RESULT, RETURN
 from .emitter import Line, quote
 from .numbers import SYMBOLS
-from .values import Channel, Const, Memory, Scalar, Seq, Team, Tile, Token, Undefined, Value, View
+from .values import Channel, Const, Memory, Scalar, Seq, Team, Tile, Token, Undefined, Value, View, Window
 
 
 def _text(message: ast.expr | None) -> str:
@@ -49,7 +49,18 @@ class Statements(Calls):
             if isinstance(s.value, ast.Compare | ast.BinOp) and not isinstance(value, Token):
                 self.fail("this value goes nowhere", "assign it, or leave the line out", s)
 
+    def _refuse_lost(self, s: ast.Assign | ast.AnnAssign, targets: Sequence[ast.expr]) -> None:
+        """`y = tile` of an array `y` that is not read behind it: to store there was meant."""
+        for name in sorted(analysis.assigned(targets) - self.frame.live.after[id(s)]):
+            if isinstance(self.frame.variables.get(name), Memory | Window):
+                self.fail(
+                    f"'{name}' is an array, of which this stores nothing: it gives the name to another value",
+                    f"store in it: {name}[:] = …, or {name}[i] = … for an element or a row",
+                    s,
+                )
+
     def visit_Assign(self, s: ast.Assign) -> None:
+        self._refuse_lost(s, s.targets)
         value = self.expression(s.value)
         if len(s.targets) > 1 or any(map(analysis.calls, s.targets)):
             value = self.snapshot(value)  # Of before a target's subscript, or an earlier target, stores there.
@@ -60,6 +71,7 @@ class Statements(Calls):
     def visit_AnnAssign(self, s: ast.AnnAssign) -> None:
         if s.value is None:
             return
+        self._refuse_lost(s, [s.target])
         value = self.expression(s.value)
         dtype = as_dtype(self._annotated(s.annotation))
         if dtype is not None:
@@ -82,6 +94,9 @@ class Statements(Calls):
             if isinstance(old, Seq) and old.is_list:
                 longer = f"{s.target.id} = {s.target.id} {SYMBOLS[type(s.op)]} …"
                 self.fail("lists do not change in a kernel", f"make a new one: {longer}", s)
+            if isinstance(old, Memory | Window):
+                changed = f"{s.target.id}[:] {SYMBOLS[type(s.op)]}= …"
+                self.fail(f"'{s.target.id}' is an array, which is no number", f"change what is in it: {changed}", s)
             self.assign(s.target, self.binary(s.op, old, self.expression(s.value)))
         elif isinstance(s.target, ast.Subscript):
             place = self._stored_to(s.target)

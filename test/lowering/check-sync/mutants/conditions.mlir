@@ -157,6 +157,7 @@ comms.kernel @unknown_offset(%x: !comms.window<64xf32>, %out: memref<64xf32>, %i
   scf.if %r1 {
     // expected-error @below {{'comms.tile_store' op writes [0, 16) of 'x' at rank 0 on rank 1 block 0 in launch 1, with no order between it and the read by rank 0 block 0 in launch 1}}
     // expected-note @below {{order them: a signal that releases and a wait that acquires, or a barrier}}
+    // expected-note @below {{data decide the place, which may be any of these: bound it by comms.check_bounds before it}}
     comms.tile_store %one, %at0[%d] : tensor<16xf32>, memref<64xf32>
   }
   scf.if %r0 {

@@ -9,7 +9,7 @@ comms.kernel @written_too_early(%y: !comms.window<64xf32> {comms.host}) attribut
   comms.for_peers %world as %peer {
     %part = comms.peer %y at %peer of %world : !comms.window<64xf32> -> memref<64xf32>
     // expected-error @below {{writes [0, 64) of 'y' at rank 1 on rank 0 block 0 in launch 2, where that rank may not have begun launch 2: its host may still use it}}
-    // expected-note @below {{wait for that rank first: a comms.barrier before the first write into an output of a peer}}
+    // expected-note @below {{wait for that rank first: a comms.barrier before the first access to what its host uses}}
     comms.tile_store %tile, %part[%c0] : tensor<64xf32>, memref<64xf32>
   }
   comms.barrier %world block
@@ -26,7 +26,7 @@ comms.kernel @not_waited_for(%y: !comms.window<64xf32> {comms.host}) attributes 
   comms.for_peers %world as %peer {
     %part = comms.peer %y at %peer of %world : !comms.window<64xf32> -> memref<64xf32>
     // expected-error @below {{writes 'y' at rank 0 in launch 1 on rank 1 block 0, which that rank does not wait for before it ends the launch: its host may use it too early}}
-    // expected-note @below {{end the kernel with a comms.barrier behind the accesses to outputs of peers}}
+    // expected-note @below {{end the kernel with a comms.barrier behind the accesses to what its host uses}}
     comms.tile_store %tile, %part[%c0] : tensor<64xf32>, memref<64xf32>
   }
   comms.return

@@ -204,6 +204,7 @@ comms.kernel @scattered(%x: !comms.window<64xf32>, %s: !comms.signal<1>,
     comms.wait_signal %s[%c0] ge %want : !comms.signal<1>
     // expected-error @below {{'comms.tile_load' op reads [0, 16) of 'x' at rank 2 on rank 2 block 0 in launch 1, with no order between it and the write by rank 0 block 0 in launch 1}}
     // expected-note @below {{order them: a signal that releases and a wait that acquires, or a barrier}}
+    // expected-note @below {{data decide the place, which may be any of these: bound it by comms.check_bounds before it}}
     %v = comms.tile_load %own[%c0] : memref<64xf32> -> tensor<16xf32>
   }
   comms.barrier %team block
