@@ -242,10 +242,9 @@ COMMSIR_API commsir_status commsir_p2p_create(const char *name, int64_t rank,
                                               int64_t ranks,
                                               const commsir_store *store,
                                               commsir_p2p **p2p);
-/* What is not in a peer's ring by now is lost, and all transfers are over, which
- * may be freed later.
- * COMMSIR_DEADLOCK: the store has been asked, and does not answer for seconds;
- * it has to stay until the process ends. */
+/* What is not in a peer's ring by now is lost, and all transfers are over,
+ * which may be freed later. COMMSIR_DEADLOCK: the store has been asked, and
+ * does not answer for seconds; it has to stay until the process ends. */
 COMMSIR_API commsir_status commsir_p2p_destroy(commsir_p2p *);
 /* Ends all transfers, also on the other side. */
 COMMSIR_API commsir_status commsir_p2p_abort(commsir_p2p *, const char *reason);

@@ -60,9 +60,9 @@ struct GroupOptions {
   /// Limit on the bytes of channel memory of this rank; 0: the default.
   uint64_t channelBytes = 0;
   /// GPU: CTAs, at most, of an all_reduce, all_gather or reduce_scatter that
-  /// takes 0.15 ms or more, for kernels of others that run beside it; 0: as many
-  /// as are fastest. COMMSIR_MAX_CTAS counts where it is set; the least that any
-  /// rank says does.
+  /// takes 0.15 ms or more, for kernels of others that run beside it; 0: as
+  /// many as are fastest. COMMSIR_MAX_CTAS counts where it is set; the least
+  /// that any rank says does.
   int64_t ctas = 0;
   /// GPU: "nccl": NCCL's symmetric windows; "plain": CUDA's memory, shared
   /// between the processes of a host; empty: NCCL's where every rank has it.
