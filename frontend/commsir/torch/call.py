@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.distributed
+from torch._subclasses.fake_tensor import FakeTensor
 
 from commsir.torch import capi, flight
 from commsir.torch.work import Work
@@ -82,20 +83,22 @@ class Call:
     def single(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         """The one tensor of a call that takes one."""
         if len(tensors) != 1:
-            raise ValueError(f"commsir: {self.name} takes one tensor, got {len(tensors)}; call it once for each tensor")
+            raise RuntimeError(
+                f"commsir: {self.name} takes one tensor, got {len(tensors)}; call it once for each tensor"
+            )
         return tensors[0]
 
     def check_count(self, tensors: Sequence[Any]) -> None:
         """There is one for each rank."""
         if len(tensors) != self.ranks:
-            raise ValueError(
+            raise RuntimeError(
                 f"commsir: {self.name} got {len(tensors)} tensors for {self.ranks} ranks; give a tensor for each rank"
             )
 
     def check_types(self, tensors: Sequence[torch.Tensor], same_size: bool = False) -> None:
         """They are of one type."""
         if not tensors:
-            raise ValueError(f"commsir: {self.name} got no tensors")
+            raise RuntimeError(f"commsir: {self.name} got no tensors")
         types = sorted({str(tensor.dtype) for tensor in tensors})
         if len(types) > 1:
             raise RuntimeError(
@@ -108,7 +111,7 @@ class Call:
     def check_pairs(self, parts: Sequence[torch.Tensor], wholes: Sequence[torch.Tensor], times: int) -> None:
         """Of each pair the second holds `times` the elements of the first, of one type."""
         if not parts or len(parts) != len(wholes):
-            raise ValueError(f"commsir: {self.name} got {len(parts)} tensors and {len(wholes)}; give as many of both")
+            raise RuntimeError(f"commsir: {self.name} got {len(parts)} tensors and {len(wholes)}; give as many of both")
         for i, (part, whole) in enumerate(zip(parts, wholes, strict=True)):
             self.check_types([part, whole])
             if whole.numel() != times * part.numel():
@@ -116,6 +119,13 @@ class Call:
                     f"commsir: {self.name}: tensors {i} have {part.numel()} and {whole.numel()} elements; the one has "
                     f"to hold {times} times the other"
                 )
+
+    def has_memory(self) -> bool:
+        """Whether its tensors do: those of the device "meta" and of FakeTensorMode have none, and nothing moves. It is
+        asked before the device, which is told to be one of those that have."""
+        tensors = self.inputs + self.outputs + self.kept
+        places = {tensor.device.type for tensor in tensors}
+        return places != {"meta"} and not any(isinstance(tensor, FakeTensor) for tensor in tensors)
 
     def device(self) -> str:
         """Where its tensors are: "cpu" or "cuda"."""
@@ -137,7 +147,7 @@ class Call:
     def dense(self, tensor: torch.Tensor, read: bool, write: bool) -> torch.Tensor:
         """`tensor`, or a contiguous stand-in that is filled before the call and copied back after it."""
         if tensor.layout != torch.strided:
-            raise ValueError(f"commsir: {self.name} takes dense tensors; call .to_dense() first")
+            raise RuntimeError(f"commsir: {self.name} takes dense tensors; call .to_dense() first")
         # Memory of a view that negates, such as the imaginary part of a conjugate, is not what it holds.
         if tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj():
             return tensor

@@ -17,6 +17,7 @@ from commsir._arrays import dlpack_name, dtype_name
 from commsir._signature import Signature
 from commsir._sources import kernel_text
 from commsir.errors import UsageError
+from commsir.torch import dynamo
 from commsir.torch.meeting import look
 
 if TYPE_CHECKING:
@@ -317,6 +318,7 @@ def _scalar_type(name: str) -> torch.dtype:
     return getattr(torch, dlpack_name(name))  # type: ignore[no-any-return]
 
 
+@dynamo.opaque
 class Group:
     """commsir_group: made collectively from a torch store. Belongs to one thread at a time, but for `abort`."""
 

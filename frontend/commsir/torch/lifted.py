@@ -1,4 +1,4 @@
-"""Functions of torch.distributed that refuse all backends but Gloo and NCCL by name, let through to ours."""
+"""Functions of torch that refuse all backends but Gloo and NCCL by name, or groups in Python, let through to ours."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from torch.distributed import distributed_c10d
 
 from commsir.torch import counts
 
-__all__ = ["lift"]
+__all__ = ["Options", "lift"]
 
 c10d: Any = distributed_c10d
-_Backend: Any = torch._C._distributed_c10d.Backend
+_native: Any = torch._C._distributed_c10d
+_Backend: Any = _native.Backend
 
 
 def _is_ours(group: Any) -> bool:
@@ -120,17 +121,34 @@ def _split_source(original: Any) -> Any:
     return _get_split_source
 
 
-class _Options(_Backend.Options):  # type: ignore[misc]
+class Options(_Backend.Options):  # type: ignore[misc]
     """Those that torch copies to split a group, as it does for the meshes of bound groups."""
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return _Options(self.backend, self._timeout)
+        return Options(self.backend, self._timeout)
+
+
+def _builtin_hook(original: Any) -> Any:
+    @functools.wraps(original)
+    def _register_builtin_comm_hook(model: Any, comm_hook_type: Any) -> None:
+        """That in C++ looks for a list of tensors in the future of a call, where a group in Python has an object: it
+        gets torch's hook in Python, which does the same."""
+        in_python = type(model.process_group) is not dist.ProcessGroup
+        if not in_python or comm_hook_type != _native.BuiltinCommHookType.FP16_COMPRESS:
+            original(model, comm_hook_type)
+            return
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+        model.logger._set_comm_hook_name(str(comm_hook_type))
+        _native._register_comm_hook(model.reducer, model.process_group, default_hooks.fp16_compress_hook)
+
+    return _register_builtin_comm_hook
 
 
 def _give_options() -> None:
     """Before torch 2.15 it asks them of a backend, of which only its own tell."""
     if not hasattr(_Backend, "options"):
-        _Backend.options = property(lambda used: _Options(used.name()))
+        _Backend.options = property(lambda used: Options(used.name()))
 
 
 def lift() -> None:
@@ -140,6 +158,8 @@ def lift() -> None:
         _replace("_get_split_source", _split_source)
     _replace("monitored_barrier", _monitored_barrier)
     _replace("_set_pg_timeout", _set_timeout)
+    ddp: Any = torch.nn.parallel.DistributedDataParallel
+    ddp._register_builtin_comm_hook = _builtin_hook(ddp._register_builtin_comm_hook)
     if hasattr(c10d, "shrink_group"):
         _replace("_validate_shrink_backend_requirements", _shrinkable)
         _replace("_create_shrunk_process_group", _shrunk)

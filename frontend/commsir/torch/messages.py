@@ -19,7 +19,7 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch import backend, capi
+from commsir.torch import backend, capi, dynamo
 from commsir.torch.transfers import Transfer
 
 dist: Any = torch.distributed
@@ -58,6 +58,7 @@ def _load(path: str) -> ctypes.CDLL:
     return library
 
 
+@dynamo.opaque
 class MessageWork:
     """A send or a receive that has begun."""
 
@@ -99,6 +100,7 @@ class MessageWork:
             self._owner.keep(self._transfer, self._tensor)
 
 
+@dynamo.opaque
 class Messages:
     """What a process group has for them. Tells the other ranks that this one is there, without waiting for any."""
 

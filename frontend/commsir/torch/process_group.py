@@ -20,7 +20,7 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch import backend, capi
+from commsir.torch import backend, capi, lifted
 from commsir.torch.call import Call, Tensors
 from commsir.torch.running import Running
 from commsir.torch.transfers import Transfer
@@ -103,7 +103,7 @@ class ProcessGroup(Running):
 
     def _check_rank(self, name: str, rank: int) -> None:
         if not 0 <= rank < self.settings.size:
-            raise ValueError(f"commsir: {name}: no rank {rank} in a group of {self.settings.size}")
+            raise RuntimeError(f"commsir: {name}: no rank {rank} in a group of {self.settings.size}")
 
     def _has_only(self, plain: str, coalesced: str) -> bool:
         """Whether a subclass has overridden a call and not its coalesced form, which is then made of such calls."""
@@ -144,6 +144,13 @@ class ProcessGroup(Running):
         return self
 
     get_backend = _get_backend
+
+    def get_group_store(self) -> Any:
+        return self.settings.store
+
+    @property
+    def options(self) -> Any:
+        return lifted.Options(self.name(), self.settings.timeout)
 
     def _set_sequence_number_for_group(self) -> None:
         pass
@@ -622,7 +629,7 @@ class ProcessGroup(Running):
         """A group of the ranks that are left, also where this one has failed; they meet in the store again."""
         left = [rank for rank in range(self.settings.size) if rank not in ranks_to_exclude]
         if self.settings.rank not in left:
-            raise ValueError(f"commsir: shrink: rank {self.settings.rank} is left out; ranks that are left call this")
+            raise RuntimeError(f"commsir: shrink: rank {self.settings.rank} is left out; ranks that are left call this")
         if shrink_flags:
             self.abort_because(f"it shrinks to {len(left)} ranks")
         self._drain()

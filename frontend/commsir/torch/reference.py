@@ -22,7 +22,7 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch import backend, capi
+from commsir.torch import backend, capi, dynamo
 
 dist: Any = torch.distributed
 
@@ -47,6 +47,7 @@ def _one(tensors: Any) -> torch.Tensor:
     return tensor
 
 
+@dynamo.opaque
 class _Done(dist.Work):  # type: ignore[misc]
     """Work that is over when the program gets it: calls of this backend return when they have run."""
 
@@ -68,6 +69,7 @@ class _Done(dist.Work):  # type: ignore[misc]
         return self._future
 
 
+@dynamo.opaque
 class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
     """One rank of a group. `settings` has the store, the rank and the size."""
 

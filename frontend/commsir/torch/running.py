@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch import backend, capi, counts, dynamo, flight, transfers
+from commsir.torch import backend, capi, counts, dynamo, flight, forms, transfers
 from commsir.torch.call import Call
 from commsir.torch.messages import Messages
 from commsir.torch.side import Side
@@ -29,13 +29,13 @@ __all__ = ["Running", "end_all"]
 _LAST_CALLS, _LAST_WAITS = 5.0, 2.0
 
 
-@dynamo.is_group
 @dynamo.opaque
 class Running(dist.ProcessGroup):  # type: ignore[misc]
     """Takes calls that were taken apart."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        forms.take_all(cls)
         dynamo.opaque(cls)
 
     def __init__(self, settings: backend.Settings) -> None:
@@ -106,6 +106,8 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
 
     def _submit(self, call: Call) -> Work:
         self._check_usable(call.name)
+        if not call.has_memory():
+            return self._without_memory(call)
         device = call.device()
         if device == "cuda":
             self._side(device).check_gpu(call.name, [*call.inputs, *call.outputs, *call.kept][0].get_device())
@@ -130,6 +132,11 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
             self._carry_out(call, device)
         else:
             self._enqueue(lambda: self._carry_out(call, device))
+        return work
+
+    def _without_memory(self, call: Call) -> Work:
+        work = Work(list(call.outputs or call.inputs), self.settings.timeout, call.name, self.abort_because)
+        work.complete()
         return work
 
     def _enqueue(self, job: Callable[[], None]) -> None:
@@ -377,7 +384,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
     def set_timeout(self, timeout: timedelta) -> None:
         """Of calls to come."""
         if timeout.total_seconds() <= 0:
-            raise ValueError(f"commsir: process group {self.settings.name}: the timeout must be more than 0")
+            raise RuntimeError(f"commsir: process group {self.settings.name}: the timeout must be more than 0")
         self.settings.timeout = timeout
         for side in list(self._sides.values()):
             side.set_timeout(timeout)

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 import torch.distributed
 
+from commsir.torch import dynamo
+
 dist: Any = torch.distributed
 
 __all__ = ["Work", "has_ended"]
@@ -22,6 +24,7 @@ __all__ = ["Work", "has_ended"]
 _GRACE = 5.0
 
 
+@dynamo.opaque
 class Work(dist.Work):  # type: ignore[misc]
     """Done when its call is; sends and receives are waited for by who waits."""
 
@@ -124,6 +127,10 @@ class Work(dist.Work):  # type: ignore[misc]
 
     def synchronize(self) -> None:
         """The tensors are on the CPU, or the call has been put into the current stream."""
+
+    def block_current_stream(self) -> None:
+        """What follows in the stream comes after the call; on the CPU, what follows here."""
+        self.wait()
 
     def is_completed(self) -> bool:
         """Whether it is over, also where it has failed; on a GPU, once what it put into its stream is."""

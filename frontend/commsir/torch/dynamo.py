@@ -1,0 +1,79 @@
+"""torch.compile and process groups in Python, of which Dynamo is to see what it sees of those in C++.
+
+It traces what is Python, and would go from a compiled function into a group's locks and queues. Of a group in C++ it
+knows who is in it; what torch makes no functional collective of breaks the graph there, and runs as it stands.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import FunctionType, ModuleType
+from typing import Any
+
+import torch
+import torch.distributed
+
+dist: Any = torch.distributed
+
+__all__ = ["opaque"]
+
+#: Where Dynamo tells process groups from other objects.
+_MODULE = "torch._dynamo.variables.distributed"
+
+
+def opaque(cls: type[Any]) -> type[Any]:
+    """Keeps Dynamo out of what a class defines, and not out of what classes made from it define.
+
+    For those whose methods programs or C++ may call while a compiled function runs, or that are dropped there.
+    """
+    for member in list(vars(cls).values()):
+        function = member.fget if isinstance(member, property) else member
+        if isinstance(function, FunctionType):
+            _keep_out_of(function)
+    return cls
+
+
+def _keep_out_of(function: Any) -> None:
+    """What `torch.compiler.disable` does, without importing Dynamo and without a wrapper around each call."""
+    function._torchdynamo_disable = True
+    function._torchdynamo_disable_msg = "commsir: the calls of a process group are not traced"
+    # It also takes what C++ calls while a compiled function runs, as DDP does in its forward pass.
+    frames: Any = torch._C._dynamo.eval_frame
+    skip = frames._FrameAction.SKIP
+    frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))
+
+
+def _teach(module: Any) -> None:
+    """torch 2.11 goes by the exact types of its own groups; newer ones know what is made from ProcessGroup."""
+    if variable := getattr(module, "ProcessGroupVariable", None):
+        known = variable.is_process_group
+        variable.is_process_group = staticmethod(lambda value: isinstance(value, dist.ProcessGroup) or known(value))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Teaches Dynamo when somebody imports it, which takes a second: programs that compile nothing do not."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(fullname, path, target) if fullname == _MODULE else None
+        loader: Any = spec.loader if spec else None
+        if loader is None:
+            return None
+        run = loader.exec_module
+
+        def run_and_teach(module: ModuleType) -> None:
+            run(module)
+            _teach(module)
+
+        loader.exec_module = run_and_teach
+        return spec
+
+
+if _MODULE in sys.modules:
+    _teach(sys.modules[_MODULE])
+else:
+    sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,44 @@
+"""Groups as programs use them beside dist's functions, in C++ and in Python; four ranks, or CHECK_RANKS of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import calling_checks
+import compiled_checks
+import pytest
+from harness import World
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        calling_checks.builtin_hooks,
+        calling_checks.forms,
+        calling_checks.without_memory,
+        calling_checks.asked,
+        compiled_checks.one_graph,
+    ],
+    ids=lambda check: str(check.__name__),
+)
+def test_calls(world: World, check: Callable[..., None]) -> None:
+    world.run(check)
+
+
+@pytest.mark.parametrize(
+    ("check", "backend"),
+    [
+        (compiled_checks.breaks, "commsir"),
+        (compiled_checks.parallel_training, "commsir"),
+        (compiled_checks.of_ones_own, ""),
+    ],
+)
+def test_dynamo_does_not_go_into_a_group(world: World, check: Callable[..., set[str]], backend: str) -> None:
+    for seen in world.run(check, backend=backend):
+        ours = [at for at in seen if ("commsir" in at and "_checks.py" not in at) or at.endswith(" allreduce")]
+        assert seen and not ours, ours
+
+
+def test_wrong_arguments_raise_what_they_raise_of_other_groups(world: World) -> None:
+    for types in world.run(calling_checks.refusals):
+        assert types == ["RuntimeError"] * 4
