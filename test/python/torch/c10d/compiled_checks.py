@@ -71,10 +71,9 @@ def _one_by_one(x: torch.Tensor, got: torch.Tensor, ahead: int, behind: int) -> 
 
 
 def breaks(rank: int, size: int) -> set[str]:
-    """Sends, asynchronous calls and calls of the group itself in compiled functions; what Dynamo has seen."""
+    """Sends, asynchronous calls and a barrier in compiled functions; what Dynamo has seen."""
     ahead, behind = (rank + 1) % size, (rank - 1) % size
     seen: set[str] = set()
-    group = dist.group.WORLD
 
     def passed_on(exchange: Callable[..., None], x: torch.Tensor) -> torch.Tensor:
         got = torch.zeros_like(x)
@@ -86,14 +85,13 @@ def breaks(rank: int, size: int) -> set[str]:
         work = dist.all_reduce(total, async_op=True)
         more = x + 1
         work.wait()
-        assert work.is_completed()
+        assert work.is_completed() or x.is_cuda
         return total + more
 
-    def by_the_group(x: torch.Tensor) -> torch.Tensor:
-        total = x * 2
-        group.allreduce([total]).wait()
+    def met(x: torch.Tensor) -> torch.Tensor:
+        more = x * 2
         dist.barrier()
-        return total + 1
+        return more + 1
 
     x, others = data(rank, 5, torch.float32), [data(r, 5, torch.float32) for r in range(size)]
     # Over NCCL, sends of all ranks that are not in one batch wait for each other.
@@ -103,8 +101,8 @@ def breaks(rank: int, size: int) -> set[str]:
         seen |= files
     got, _, files = _compiled(asynchronous, x)
     close(got, 2 * reduced(R.SUM, others) + x + 1)
-    got, _, more = _compiled(by_the_group, x)
-    close(got, 2 * reduced(R.SUM, others) + 1)
+    got, _, more = _compiled(met, x)
+    close(got, 2 * x + 1)
     return seen | files | more
 
 
@@ -144,15 +142,17 @@ def of_ones_own(rank: int, size: int, store: Any) -> set[str]:
     """The same of a group whose calls are the program's."""
     commsir.torch.register_backend("zeros", _Zeros)
     dist.init_process_group("zeros", store=store, rank=rank, world_size=size)
-    group = dist.group.WORLD
 
     def function(x: torch.Tensor) -> torch.Tensor:
-        one, two = x * 2, x * 3
-        work = dist.all_reduce(one, async_op=True)
-        group.allreduce(two, op=R.MAX).wait()
+        zeros = x * 2
+        work = dist.all_reduce(zeros, async_op=True)
         work.wait()
-        return one + two + 1
+        return zeros + 1
 
-    got, _, seen = _compiled(function, data(rank, 5, torch.float32))
+    x = data(rank, 5, torch.float32)
+    got, _, seen = _compiled(function, x)
     close(got, torch.ones(5))
+    # An override takes every form that the method takes.
+    dist.distributed_c10d._get_default_group().allreduce(x, op=R.MAX).wait()
+    close(x, torch.zeros(5))
     return seen
