@@ -518,10 +518,11 @@ CallWork::~CallWork() {
 }
 
 void CallWork::complete(std::exception_ptr error) {
-  finish(error);
   c10::intrusive_ptr<c10::ivalue::Future> waiting;
   {
+    // Who has waited and asks for the future next gets one that is done.
     std::lock_guard<std::mutex> lock(innerMutex);
+    finish(error);
     settled = true;
     waiting = future;
   }

@@ -335,6 +335,11 @@ def in_order(rank: int, size: int) -> None:
     doubled = done.get_future().then(lambda f: f.value()[0] * 2)
     close(doubled.wait(), torch.full((64,), 4.0 * size))
     assert done.is_completed() and done.is_success()
+    # Who asks for the future of a call that is over gets one that is done.
+    for _ in range(200):
+        work = dist.all_reduce(tensor.fill_(1), async_op=True)
+        work.wait()
+        assert torch.equal(work.get_future().value()[0], torch.full((64,), float(size)))
 
 
 def callbacks(rank: int, size: int) -> None:
