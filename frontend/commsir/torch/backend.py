@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch import extension
+from commsir.torch import dynamo, extension
 from commsir.torch._release import BACKEND as _NAME
 from commsir.torch._release import folders as _folders
 from commsir.torch._release import paths_of
@@ -143,6 +143,7 @@ def _tell_nccl_the_rank(rank: int) -> None:
 def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int], str], Any]:
     """Makes the backend that takes what CommsIR does not compile, for a group or for a pair of its ranks."""
 
+    @dynamo.opaque  # C++ calls it in the first call that is delegated, which may be in a compiled function.
     def make(store: Any, device: str, rank: int, size: int, global_ranks: Sequence[int], name: str) -> Any:
         if device == "cpu":
             chosen = dist.ProcessGroupGloo._Options()

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed
@@ -20,20 +20,22 @@ dist: Any = torch.distributed
 
 __all__ = ["opaque"]
 
+_Given = TypeVar("_Given")
+
 #: Where Dynamo tells process groups from other objects.
 _MODULE = "torch._dynamo.variables.distributed"
 
 
-def opaque(cls: type[Any]) -> type[Any]:
-    """Keeps Dynamo out of what a class defines, and not out of what classes made from it define.
+def opaque(given: _Given) -> _Given:
+    """Keeps Dynamo out of a function, or of what a class defines, and not out of what classes made from it define.
 
-    For those whose methods programs or C++ may call while a compiled function runs, or that are dropped there.
+    For those that programs or C++ may call while a compiled function runs, or that are dropped there.
     """
-    for member in list(vars(cls).values()):
+    for member in list(vars(given).values()) if isinstance(given, type) else [given]:
         function = member.fget if isinstance(member, property) else member
         if isinstance(function, FunctionType):
             _keep_out_of(function)
-    return cls
+    return given
 
 
 def _keep_out_of(function: Any) -> None:

@@ -71,7 +71,7 @@ def _one_by_one(x: torch.Tensor, got: torch.Tensor, ahead: int, behind: int) -> 
 
 
 def breaks(rank: int, size: int) -> set[str]:
-    """Sends, asynchronous calls and a barrier in compiled functions; what Dynamo has seen."""
+    """Sends, asynchronous calls, a barrier and a call that is delegated in compiled functions; what Dynamo has seen."""
     ahead, behind = (rank + 1) % size, (rank - 1) % size
     seen: set[str] = set()
 
@@ -93,6 +93,11 @@ def breaks(rank: int, size: int) -> set[str]:
         dist.barrier()
         return more + 1
 
+    def delegated(x: torch.Tensor) -> torch.Tensor:
+        # The first call that is: what takes it is made meanwhile.
+        dist.all_reduce(sparse, async_op=True).wait()
+        return x + 1
+
     x, others = data(rank, 5, torch.float32), [data(r, 5, torch.float32) for r in range(size)]
     # Over NCCL, sends of all ranks that are not in one batch wait for each other.
     for exchange in [_in_batch, *([_one_by_one] if x.device.type == "cpu" else [])]:
@@ -101,9 +106,17 @@ def breaks(rank: int, size: int) -> set[str]:
         seen |= files
     got, _, files = _compiled(asynchronous, x)
     close(got, 2 * reduced(R.SUM, others) + x + 1)
-    got, _, more = _compiled(met, x)
-    close(got, 2 * x + 1)
-    return seen | files | more
+    seen |= files
+    functions = [(met, 2 * x + 1)]
+    if x.device.type == "cpu":  # NCCL has no sparse ones. There the batch was delegated.
+        sparse = torch.eye(size).to_sparse()
+        functions += [(delegated, x + 1)]
+    for function, wanted in functions:
+        got, _, files = _compiled(function, x)
+        close(got, wanted)
+        seen |= files
+    assert x.is_cuda or torch.equal(sparse.to_dense(), size * torch.eye(size))
+    return seen
 
 
 def parallel_training(rank: int, size: int) -> set[str]:
