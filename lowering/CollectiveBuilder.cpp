@@ -160,7 +160,7 @@ Value CollectiveBuilder::elementOffset(const TileArray &array, Value part,
 }
 
 Value CollectiveBuilder::valid(Value tile) {
-  if (!theProblem.flat || theProblem.partElements % theProblem.tileSize == 0)
+  if (tilesAreWhole || theProblem.countWholeTiles() == theProblem.tiles)
     return Value();
   Value rest = sub(constant(theProblem.partElements),
                    mul(tile, constant(theProblem.tileSize)));

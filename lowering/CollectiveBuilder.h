@@ -25,6 +25,7 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 namespace mlir::comms {
 
@@ -91,6 +92,12 @@ public:
   //===--------------------------------------------------------------------===//
   // Control
   //===--------------------------------------------------------------------===//
+
+  /// Calls `body`, all of whose tiles are whole: the caller sees to that.
+  void withWholeTiles(function_ref<void()> body) {
+    llvm::SaveAndRestore keep(tilesAreWhole, true);
+    body();
+  }
 
   /// `body` for i = first, first + step, … below `end`, with values that are
   /// carried along; returns the last ones.
@@ -184,6 +191,8 @@ private:
   Value myRank, myBlock, numBlocks;
   /// The arrival of `beginCollective`.
   Value arrived;
+  /// Within `withWholeTiles`.
+  bool tilesAreWhole = false;
 };
 
 } // namespace mlir::comms

@@ -354,6 +354,11 @@ void ExpandCollectives::record(KernelOp kernel, const Problem &problem,
              .str();
 }
 
+/// Vectors of 16 bytes that a thread has on their way to it: of 1024 threads
+/// 128 KiB, which hide a loaded memory's latency where few CTAs are to keep
+/// links busy. They are half of the registers that such threads have.
+static constexpr int64_t batchLoadsOfGpu = 8;
+
 LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
                                         int64_t &nextChannel,
                                         SmallVector<Earlier> &earlier) {
@@ -367,6 +372,8 @@ LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
   int64_t pieces =
       choice->algorithm->pieces ? choice->algorithm->pieces(*problem) : 1;
   int64_t wantedSize = tileSize;
+  if (problem->batchLoads == 0)
+    problem->batchLoads = threads > 1 ? batchLoadsOfGpu : 1;
   if (tileSize == 0 && threads > 1)
     wantedSize = getTileSizeFor(*problem, threads * cluster, pieces);
   chooseTiles(*problem, pieces, wantedSize,

@@ -379,6 +379,7 @@ static constexpr KernelNumber kernelNumbers[] = {
     {"step_fence", &Problem::stepFence, 0},
     {"late_copies", &Problem::lateCopies, 0},
     {"held_tiles", &Problem::heldTiles, 0},
+    {"batch_loads", &Problem::batchLoads, 0},
 };
 
 ArrayRef<KernelNumber> mlir::comms::getKernelNumbers() { return kernelNumbers; }

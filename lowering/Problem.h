@@ -95,6 +95,10 @@ struct Problem {
   int64_t tileSize = 0;
   /// Tiles of a part.
   int64_t tiles = 0;
+  /// Those that are whole: all, or all but the last.
+  int64_t countWholeTiles() const {
+    return flat ? partElements / tileSize : tiles;
+  }
 
   /// What the protocol in question costs: microseconds until a peer sees data,
   /// and bytes in memory for each byte of data. Set before `Algorithm::cost`.
@@ -122,6 +126,9 @@ struct Problem {
   /// Tiles that a block may keep in registers over all steps that send them
   /// (`comms.held_tiles`), rather than load them in each.
   int64_t heldTiles = 0;
+  /// Tiles that a block loads before it stores the first of them, where tiles
+  /// are of any size (`comms.batch_loads`); 0: as many as suit the target.
+  int64_t batchLoads = 0;
 
   /// Of a problem without arrays, which is to be estimated alone: whether its
   /// outputs are windows.

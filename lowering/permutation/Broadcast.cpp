@@ -37,11 +37,22 @@ int64_t permutation::countChunks(const Problem &problem) {
   return std::min(int64_t(problem.partBytes() / chunkBytes), mostChunks);
 }
 
+/// Job that reads what the root has.
+static Job makeRead(CollectiveBuilder &b, Value part, Value round) {
+  return {part, round,
+          [&b](Value, Value tile) {
+            return b.makeOutputs(b.produce({}, tile), {}, tile);
+          },
+          nullptr};
+}
+
 /// The root writes everything to all.
 static void broadcastWhole(CollectiveBuilder &b) {
   Exchange e(b, makeWhole(b));
   b.barrier();
-  b.ifThen(b.isRank(b.root()), [&] { writeToAll(e, {}); });
+  Value zero = b.constant(0);
+  b.ifThen(b.isRank(b.root()),
+           [&] { e.forTiles(writeToAll(b, makeRead(b, zero, zero), {})); });
   b.barrier();
 }
 
@@ -54,9 +65,13 @@ static void broadcastPieces(CollectiveBuilder &b) {
     b.ifThen(b.isRank(b.root()),
              [&] { sendToAll(e, channels, round, /*inSteps=*/false); });
     b.endRound(channels);
-    gatherDirectly(e, round, [&](Value slot, Value tile) {
-      return b.receive(channels, slot, b.root(), tile);
-    });
+    gatherDirectly(e, {b.rank(), round,
+                       [&](Value slot, Value tile) {
+                         return b.makeOutputs(
+                             b.receive(channels, slot, b.root(), tile), {},
+                             tile);
+                       },
+                       nullptr});
   });
 }
 
@@ -107,19 +122,18 @@ private:
 } // namespace
 
 void Pipeline::sendPiece(Value round, Value step) {
-  e.forTiles(step, round, [&](Value, Value tile) {
-    Tiles outputs = b.makeOutputs(b.produce({}, tile), {}, tile);
-    storeToBoth(b, outputs, {}, tile, rankOf(step));
-  });
+  e.forTiles(writeInStep(b, makeRead(b, step, round), {},
+                         {rankOf(step), step, /*isFirst=*/true}));
 }
 
 void Pipeline::handOn(Value round, Value step) {
   Value to = receiver(step);
   Value isOther = b.either(b.less(to, number), b.less(number, to));
   b.ifThen(isOther, [&] {
-    e.forTiles(number, round, [&](Value, Value tile) {
-      b.storeOutputs(b.loadOutputs({}, tile), {}, tile, rankOf(to));
-    });
+    Job get{number, round,
+            [&](Value, Value tile) { return b.loadOutputs({}, tile); },
+            nullptr};
+    e.forTiles(writeInStep(b, get, {}, {rankOf(to), to}));
   });
 }
 

@@ -48,25 +48,22 @@ static void copyDirectly(CollectiveBuilder &b) {
   };
   bool inSteps = goesInSteps(problem, 1);
   bool holds = problem.inputParts() == 1 && inSteps && e.holdsTiles();
+  Job get{zero, zero,
+          [&](Value, Value tile) {
+            return b.makeOutputs(b.produce({}, tile), own, tile);
+          },
+          nullptr};
   SmallVector<Held> held;
   if (holds) // Nobody writes inputs: loads need not wait for the barrier.
-    held = e.hold(zero, zero, [&](Value, Value tile) {
-      return b.makeOutputs(b.produce({}, tile), own, tile);
-    });
+    held = e.hold(get);
   b.barrier();
   if (holds)
     storeHeld(e, held, own);
   else if (problem.inputParts() == 1 && !inSteps)
-    writeToAll(e, own);
+    e.forTiles(writeToAll(b, get, own));
   else if (problem.inputParts() == 1)
-    e.forSteps([&](const Step &step) {
-      e.forTiles(zero, zero, [&](Value, Value tile) {
-        Tiles made = b.makeOutputs(b.produce({}, tile), own, tile);
-        if (step.isFirst)
-          return storeToBoth(b, made, own, tile, step.peer);
-        b.storeOutputs(made, own, tile, step.peer);
-      });
-    });
+    e.forSteps(
+        [&](const Step &step) { e.forTiles(writeInStep(b, get, own, step)); });
   else if (!inSteps && b.ranks() <= mostTogether)
     writeParts(everyone(b));
   else
@@ -82,19 +79,6 @@ static void copyDirectly(CollectiveBuilder &b) {
 // Through a channel
 //===----------------------------------------------------------------------===//
 
-static void copyAtOnce(Exchange &e, const Channels &channels) {
-  CollectiveBuilder &b = e.b;
-  e.forRounds([&](Value round) {
-    scatterRound(e, channels, round);
-    b.loop(b.numRanks(), [&](Value source) {
-      e.forTiles(source, round, [&](Value slot, Value tile) {
-        b.consume(b.receive(channels, slot, source, tile), source, tile);
-      });
-    });
-    e.endRound();
-  });
-}
-
 /// Job that copies what `source` sent.
 static Job makeCopy(CollectiveBuilder &b, const Channels &channels, Value round,
                     Value source) {
@@ -106,6 +90,17 @@ static Job makeCopy(CollectiveBuilder &b, const Channels &channels, Value round,
           [&b, source](Value, Value tile, ValueRange outputs) {
             b.storeOutputs(outputs, source, tile);
           }};
+}
+
+static void copyAtOnce(Exchange &e, const Channels &channels) {
+  CollectiveBuilder &b = e.b;
+  e.forRounds([&](Value round) {
+    scatterRound(e, channels, round);
+    b.loop(b.numRanks(), [&](Value source) {
+      e.forTiles(makeCopy(b, channels, round, source));
+    });
+    e.endRound();
+  });
 }
 
 /// Job that gives this rank what it has for itself.

@@ -7,6 +7,7 @@
 
 #include "lowering/permutation/Exchange.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -43,58 +44,124 @@ Deal permutation::makeWhole(CollectiveBuilder &b) {
   return deal;
 }
 
-std::pair<Value, Value> Exchange::tileOf(Value part, Value round, Value slot) {
-  Value tile = b.add(b.mul(round, b.constant(deal.slots)), slot);
-  Value exists;
-  if (deal.slots * deal.rounds > deal.tiles)
-    exists = b.less(tile, b.constant(deal.tiles));
+Value Exchange::firstTile(Value part, Value round) {
+  Value first = b.mul(round, b.constant(deal.slots));
   if (deal.pieces == 1)
-    return {tile, exists};
-  tile = b.add(b.mul(part, b.constant(deal.tiles)), tile);
-  if (deal.pieces * deal.tiles > b.problem().tiles) {
-    Value isInside = b.less(tile, b.constant(b.problem().tiles));
-    exists = exists ? b.both(exists, isInside) : isInside;
-  }
-  return {tile, exists};
+    return first;
+  return b.add(b.mul(part, b.constant(deal.tiles)), first);
 }
 
-void Exchange::forSlots(function_ref<void(Value)> body) {
-  b.loop(b.block(), b.constant(deal.slots), b.blocks(), {},
+Value Exchange::exists(Value part, Value round, Value slot) {
+  Value result;
+  auto require = [&](Value isInside) {
+    result = result ? b.both(result, isInside) : isInside;
+  };
+  if (deal.slots * deal.rounds > deal.tiles)
+    require(b.less(b.add(b.mul(round, b.constant(deal.slots)), slot),
+                   b.constant(deal.tiles)));
+  if (deal.pieces * deal.tiles > b.problem().tiles)
+    require(b.less(tileOf(part, round, slot), b.constant(b.problem().tiles)));
+  return result;
+}
+
+/// Of numbers that may be negative.
+template <typename OpT>
+static Value combine(CollectiveBuilder &b, Value lhs, Value rhs) {
+  return b.builder().createOrFold<OpT>(b.loc(), lhs, rhs);
+}
+
+Value Exchange::countWhole(ArrayRef<Job> jobs) {
+  Value count = b.constant(deal.slots);
+  auto limit = [&](int64_t tiles, Value first) {
+    Value left = combine<arith::SubIOp>(b, b.constant(tiles), first);
+    count = combine<arith::MinSIOp>(b, count, left);
+  };
+  int64_t whole = b.problem().countWholeTiles();
+  for (const Job &job : jobs) {
+    if (deal.slots * deal.rounds > deal.tiles)
+      limit(deal.tiles, b.mul(job.round, b.constant(deal.slots)));
+    if (deal.pieces * deal.tiles > whole)
+      limit(whole, firstTile(job.part, job.round));
+  }
+  return count;
+}
+
+void Exchange::forSlots(Value first, function_ref<void(Value)> body) {
+  b.loop(first, b.constant(deal.slots), b.blocks(), {},
          [&](Value slot, ValueRange) {
            body(slot);
            return Tiles();
          });
 }
 
-void Exchange::forTiles(Value part, Value round,
-                        function_ref<void(Value, Value)> body) {
-  forSlots([&](Value slot) {
-    auto [tile, exists] = tileOf(part, round, slot);
-    if (exists)
-      b.ifThen(exists, [&, tile = tile] { body(slot, tile); });
-    else
-      body(slot, tile);
-  });
+void Exchange::doJobs(ArrayRef<Job> jobs, ValueRange slots) {
+  struct Begun {
+    const Job *job;
+    Value slot, tile;
+    Tiles loaded;
+  };
+  SmallVector<Begun> begun;
+  for (Value slot : slots)
+    for (const Job &job : jobs)
+      begun.push_back({&job, slot, tileOf(job.part, job.round, slot), {}});
+  for (Begun &one : begun)
+    one.loaded = one.job->load(one.slot, one.tile);
+  for (Begun &one : begun)
+    one.job->store(one.slot, one.tile, one.loaded);
 }
 
 void Exchange::forTiles(ArrayRef<Job> jobs) {
-  forSlots([&](Value slot) {
-    SmallVector<std::pair<const Job *, Value>> certain;
-    for (const Job &job : jobs) {
-      auto [tile, exists] = tileOf(job.part, job.round, slot);
-      if (exists)
-        b.ifThen(exists, [&, tile = tile] {
-          job.store(slot, tile, job.load(slot, tile));
-        });
-      else
-        certain.push_back({&job, tile});
-    }
-    SmallVector<Tiles> loaded;
-    for (auto [job, tile] : certain)
-      loaded.push_back(job->load(slot, tile));
-    for (auto [index, one] : llvm::enumerate(certain))
-      one.first->store(slot, one.second, loaded[index]);
+  int64_t batch = batchOf(jobs);
+  Value rest = batch > 1 ? forBatches(jobs, batch) : b.block();
+  if (!rest)
+    return;
+  forSlots(rest, [&](Value slot) {
+    if (!hasEmptySlots())
+      return doJobs(jobs, slot);
+    for (const Job &job : jobs)
+      b.ifThen(exists(job.part, job.round, slot), [&] { doJobs(job, slot); });
   });
+}
+
+int64_t Exchange::batchOf(ArrayRef<Job> jobs) const {
+  if (!b.problem().flat) // A row is many vectors of a thread.
+    return 1;
+  int64_t loads = 0;
+  for (const Job &job : jobs)
+    loads += job.loads * static_cast<int64_t>(b.problem().wires.size());
+  int64_t most = b.problem().batchLoads / std::max<int64_t>(loads, 1);
+  std::optional<int64_t> blocks = b.constantBlocks();
+  if (!blocks)
+    return most;
+  // Of what each block has at least; as it divides that, if it can be.
+  int64_t own = deal.slots / *blocks;
+  most = std::min(most, own);
+  for (int64_t batch = most; batch > most / 2; --batch)
+    if (own % batch == 0)
+      return batch;
+  return most;
+}
+
+Value Exchange::forBatches(ArrayRef<Job> jobs, int64_t batch) {
+  Value count = countWhole(jobs), blocks = b.blocks();
+  Value stride = b.mul(blocks, b.constant(batch));
+  Value others = b.mul(blocks, b.constant(batch - 1));
+  b.loop(b.block(), combine<arith::SubIOp>(b, count, others), stride, {},
+         [&](Value slot, ValueRange) {
+           Tiles slots;
+           for (int64_t i = 0; i < batch; ++i)
+             slots.push_back(b.add(slot, b.mul(blocks, b.constant(i))));
+           b.withWholeTiles([&] { doJobs(jobs, slots); });
+           return Tiles();
+         });
+  std::optional<int64_t> known = b.constantBlocks();
+  if (known && !hasPartSlots() && deal.slots % (*known * batch) == 0)
+    return {};
+  // Behind the batches that this block's slots of `count` have filled.
+  Value first = combine<arith::MaxSIOp>(b, count, b.constant(0));
+  Value own = b.div(
+      b.add(first, b.sub(blocks, b.add(b.block(), b.constant(1)))), blocks);
+  return b.add(b.block(), b.mul(b.div(own, b.constant(batch)), stride));
 }
 
 /// More tiles than a thread has registers for.
@@ -108,14 +175,12 @@ bool Exchange::holdsTiles() const {
          deal.slots / *blocks <= std::min(b.problem().heldTiles, mostHeld);
 }
 
-SmallVector<Held>
-Exchange::hold(Value part, Value round,
-               function_ref<Tiles(Value slot, Value tile)> load) {
+SmallVector<Held> Exchange::hold(const Job &get) {
   SmallVector<Held> held;
   for (int64_t slot = 0; slot < deal.slots; slot += *b.constantBlocks()) {
     Value own = b.add(b.block(), b.constant(slot));
-    Value tile = tileOf(part, round, own).first;
-    held.push_back({own, tile, load(own, tile)});
+    Value tile = tileOf(get.part, get.round, own);
+    held.push_back({own, tile, get.load(own, tile)});
   }
   return held;
 }
@@ -219,56 +284,52 @@ void permutation::scatterRound(Exchange &e, const Channels &channels,
 // Straight into outputs
 //===----------------------------------------------------------------------===//
 
-void permutation::storeToBoth(CollectiveBuilder &b, ValueRange outputs,
-                              Value part, Value tile, Value peer) {
-  b.storeOutputs(outputs, part, tile);
-  if (b.ranks() > 1)
-    b.storeOutputs(outputs, part, tile, peer);
+/// Into the outputs of the step's peer, and in the first step the own ones.
+static void storeInStep(CollectiveBuilder &b, ValueRange outputs, Value part,
+                        Value tile, const Step &step) {
+  if (step.isFirst)
+    b.storeOutputs(outputs, part, tile);
+  if (!step.isFirst || b.ranks() > 1)
+    b.storeOutputs(outputs, part, tile, step.peer);
+}
+
+Job permutation::writeInStep(CollectiveBuilder &b, Job get, Value part,
+                             const Step &step) {
+  get.store = [&b, part, step](Value, Value tile, ValueRange outputs) {
+    storeInStep(b, outputs, part, tile, step);
+  };
+  return get;
+}
+
+Job permutation::writeToAll(CollectiveBuilder &b, Job get, Value part) {
+  get.store = [&b, part](Value, Value tile, ValueRange outputs) {
+    b.forRanksRotated(
+        [&](Value peer) { b.storeOutputs(outputs, part, tile, peer); });
+  };
+  return get;
 }
 
 void permutation::storeHeld(Exchange &e, ArrayRef<Held> held, Value part) {
   e.forSteps([&](const Step &step) {
-    for (const Held &one : held) {
-      if (step.isFirst)
-        storeToBoth(e.b, one.tiles, part, one.tile, step.peer);
-      else
-        e.b.storeOutputs(one.tiles, part, one.tile, step.peer);
-    }
+    for (const Held &one : held)
+      storeInStep(e.b, one.tiles, part, one.tile, step);
   });
 }
 
-void permutation::gatherDirectly(
-    Exchange &e, Value round, function_ref<Tiles(Value slot, Value tile)> get) {
+void permutation::gatherDirectly(Exchange &e, const Job &get) {
   CollectiveBuilder &b = e.b;
-  auto outputs = [&](Value slot, Value tile) {
-    return b.makeOutputs(get(slot, tile), {}, tile);
-  };
+  Job again = get;
+  again.loads = 1;
+  again.load = [&b](Value, Value tile) { return b.loadOutputs({}, tile); };
   // The sends of this round have been made: outputs may be written.
   b.barrier();
   if (!goesInSteps(b.problem(), e.deal.pieces))
-    e.forTiles(b.rank(), round, [&](Value slot, Value tile) {
-      Tiles made = outputs(slot, tile);
-      b.forRanksRotated(
-          [&](Value peer) { b.storeOutputs(made, {}, tile, peer); });
-    });
+    e.forTiles(writeToAll(b, get, {}));
   else if (e.holdsTiles())
-    storeHeld(e, e.hold(b.rank(), round, outputs), {});
+    storeHeld(e, e.hold(get), {});
   else
     e.forSteps([&](const Step &step) {
-      e.forTiles(b.rank(), round, [&](Value slot, Value tile) {
-        if (step.isFirst)
-          return storeToBoth(b, outputs(slot, tile), {}, tile, step.peer);
-        b.storeOutputs(b.loadOutputs({}, tile), {}, tile, step.peer);
-      });
+      e.forTiles(writeInStep(b, step.isFirst ? get : again, {}, step));
     });
   b.barrier();
-}
-
-void permutation::writeToAll(Exchange &e, Value part) {
-  CollectiveBuilder &b = e.b;
-  e.forTiles(b.constant(0), b.constant(0), [&](Value, Value tile) {
-    Tiles outputs = b.makeOutputs(b.produce({}, tile), part, tile);
-    b.forRanksRotated(
-        [&](Value peer) { b.storeOutputs(outputs, part, tile, peer); });
-  });
 }

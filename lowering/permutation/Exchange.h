@@ -36,11 +36,13 @@ Deal makeDeal(CollectiveBuilder &b, int64_t pieces, int64_t rows);
 /// Everything in one round.
 Deal makeWhole(CollectiveBuilder &b);
 
-/// What is done with a tile in each slot of a part.
+/// What is done with the tile in each slot of a part, in a round.
 struct Job {
   Value part, round;
   std::function<Tiles(Value slot, Value tile)> load;
   std::function<void(Value slot, Value tile, ValueRange loaded)> store;
+  /// Tiles that `load` has on their way at once.
+  int64_t loads = 1;
 };
 
 /// A tile that this block has in registers.
@@ -59,19 +61,17 @@ class Exchange {
 public:
   Exchange(CollectiveBuilder &b, Deal deal) : b(b), deal(deal) {}
 
-  /// `body` for this block's slots of a round, with the tile of part `part` in
-  /// each: its number in the array or, where arrays have parts, in the part.
-  void forTiles(Value part, Value round,
-                function_ref<void(Value slot, Value tile)> body);
-  /// Several jobs in each slot: all load before the first stores, so that they
-  /// wait together; but one after the other where tiles may not exist.
+  /// The jobs of each of this block's slots in a round that has a tile, the one
+  /// of the job's part: its number in the array or, where arrays have parts, in
+  /// the part. All load before the first stores, so that they
+  /// wait together, those of several slots if they are few; but one after the
+  /// other where tiles may not exist.
   void forTiles(ArrayRef<Job> jobs);
   /// Whether all that this block has of a part stays in registers over the
   /// steps: it is little, and as much for each block.
   bool holdsTiles() const;
-  /// `load` for each tile that is held.
-  SmallVector<Held> hold(Value part, Value round,
-                         function_ref<Tiles(Value slot, Value tile)> load);
+  /// What `get` loads for each tile that is held.
+  SmallVector<Held> hold(const Job &get);
   /// `body` for each step, `between` between two. A rank that is alone takes
   /// one, with itself.
   void forSteps(function_ref<void(const Step &)> body,
@@ -105,9 +105,36 @@ public:
   Deal deal;
 
 private:
-  /// The tile in a slot, and whether it exists (null: it does).
-  std::pair<Value, Value> tileOf(Value part, Value round, Value slot);
-  void forSlots(function_ref<void(Value slot)> body);
+  /// The number of the first tile of a round of a part.
+  Value firstTile(Value part, Value round);
+  /// The tile in a slot.
+  Value tileOf(Value part, Value round, Value slot) {
+    return b.add(firstTile(part, round), slot);
+  }
+  /// Whether not all rounds, or not all parts, have a tile in each slot.
+  bool hasEmptySlots() const {
+    return deal.slots * deal.rounds > deal.tiles ||
+           deal.pieces * deal.tiles > b.problem().tiles;
+  }
+  /// Whether the tile in a slot exists; null: it does.
+  Value exists(Value part, Value round, Value slot);
+  /// Whether there are slots without a whole tile.
+  bool hasPartSlots() const {
+    return hasEmptySlots() ||
+           deal.pieces * deal.tiles > b.problem().countWholeTiles();
+  }
+  /// How many slots, from the first on, have whole tiles for all jobs; may be
+  /// negative.
+  Value countWhole(ArrayRef<Job> jobs);
+
+  /// Slots whose jobs are done together.
+  int64_t batchOf(ArrayRef<Job> jobs) const;
+  /// Does the jobs of as many slots at once. Gives the slot of this block from
+  /// which on they have yet to be done; null: none.
+  Value forBatches(ArrayRef<Job> jobs, int64_t batch);
+  /// Does the jobs of slots that have tiles.
+  void doJobs(ArrayRef<Job> jobs, ValueRange slots);
+  void forSlots(Value first, function_ref<void(Value slot)> body);
 };
 
 /// Ranks whose tiles are loaded together: they stay in registers.
@@ -131,18 +158,15 @@ void sendToAll(Exchange &e, const Channels &channels, Value round, bool inSteps,
 void scatterRound(Exchange &e, const Channels &channels, Value round,
                   ArrayRef<Job> beside = {});
 
-/// Into the own outputs and those of `peer`.
-void storeToBoth(CollectiveBuilder &b, ValueRange outputs, Value part,
-                 Value tile, Value peer);
+/// The job that writes what `get` loads, made for outputs, into part `part` of
+/// those of the step's peer, and in the first step of this rank.
+Job writeInStep(CollectiveBuilder &b, Job get, Value part, const Step &step);
+/// Into those of all: a part that is not worth a barrier a step.
+Job writeToAll(CollectiveBuilder &b, Job get, Value part);
 /// What is held, into the outputs of all, in steps.
 void storeHeld(Exchange &e, ArrayRef<Held> held, Value part);
-/// Writes the own part into the outputs of all: `get` gives a tile of it, as it
-/// travels.
-void gatherDirectly(Exchange &e, Value round,
-                    function_ref<Tiles(Value slot, Value tile)> get);
-/// A part that is not worth a barrier a step: a tile is loaded once and written
-/// to all.
-void writeToAll(Exchange &e, Value part);
+/// Writes the own part into the outputs of all: `get` loads it, as it travels.
+void gatherDirectly(Exchange &e, const Job &get);
 
 // The programs, by collective.
 void expandAllReduce(CollectiveBuilder &b);

@@ -35,17 +35,36 @@ static Tiles sumTile(CollectiveBuilder &b, const Channels &channels, Value slot,
 // Sums through a channel
 //===----------------------------------------------------------------------===//
 
+/// Job that makes the sums of this rank's part.
+static Job makeSums(CollectiveBuilder &b, const Channels &channels,
+                    Value round) {
+  Job made;
+  made.part = b.rank();
+  made.round = round;
+  made.loads = b.ranks();
+  made.load = [&b, channels](Value slot, Value tile) {
+    return b.round(sumTile(b, channels, slot, tile));
+  };
+  return made;
+}
+
 static void gatherRound(Exchange &e, const Channels &channels,
                         const Channels &sums, Value round) {
   CollectiveBuilder &b = e.b;
-  e.forTiles(b.rank(), round, [&](Value slot, Value tile) {
-    b.send(sums, b.round(sumTile(b, channels, slot, tile)), slot, {}, tile);
-  });
+  Job send = makeSums(b, channels, round);
+  send.store = [&](Value slot, Value tile, ValueRange made) {
+    b.send(sums, made, slot, {}, tile);
+  };
+  e.forTiles(send);
   b.endRound(sums);
   b.loop(b.numRanks(), [&](Value owner) {
-    e.forTiles(owner, round, [&](Value slot, Value tile) {
-      b.consume(b.extend(b.receive(sums, slot, owner, tile)), {}, tile);
-    });
+    e.forTiles(Job{owner, round,
+                   [&](Value slot, Value tile) {
+                     return b.receive(sums, slot, owner, tile);
+                   },
+                   [&](Value, Value tile, ValueRange sum) {
+                     b.consume(b.extend(sum), {}, tile);
+                   }});
   });
   e.endRound();
 }
@@ -81,16 +100,14 @@ static Job makeCopy(CollectiveBuilder &b, const Channels &sums, Value round,
 }
 
 /// Makes the sums, and sends them to the first peer.
-static Job makeSums(CollectiveBuilder &b, const Channels &channels,
-                    const Channels &sums, Value round, Value peer) {
-  return {b.rank(), round,
-          [&b, channels](Value slot, Value tile) {
-            return b.round(sumTile(b, channels, slot, tile));
-          },
-          [&b, sums, peer](Value slot, Value tile, ValueRange made) {
-            b.send(sums, made, slot, peer, tile);
-            b.consume(b.extend(made), {}, tile);
-          }};
+static Job makeFirstSends(CollectiveBuilder &b, const Channels &channels,
+                          const Channels &sums, Value round, Value peer) {
+  Job made = makeSums(b, channels, round);
+  made.store = [&b, sums, peer](Value slot, Value tile, ValueRange made) {
+    b.send(sums, made, slot, peer, tile);
+    b.consume(b.extend(made), {}, tile);
+  };
+  return made;
 }
 
 /// Sends the others the sums that were made.
@@ -110,7 +127,8 @@ static void gatherInSteps(Exchange &e, const Channels &channels,
   e.forSteps(
       [&](const Step &step) {
         if (step.isFirst)
-          return e.forTiles(makeSums(b, channels, sums, round, step.peer));
+          return e.forTiles(
+              makeFirstSends(b, channels, sums, round, step.peer));
         Value source = e.sourceAt(b.sub(step.distance, b.constant(1)));
         e.forTiles({makeResends(b, sums, round, step.peer),
                     makeCopy(b, sums, round, source)});
@@ -156,10 +174,12 @@ void permutation::expandAllReduce(CollectiveBuilder &b) {
     sums = e.channels(ChannelPattern::Multicast, Payload::Partial);
   e.forRounds([&](Value round) {
     scatterRound(e, channels, round);
+    Job get = makeSums(b, channels, round);
+    get.load = [&, load = get.load](Value slot, Value tile) {
+      return b.makeOutputs(b.extend(load(slot, tile)), {}, tile);
+    };
     if (direct)
-      gatherDirectly(e, round, [&](Value slot, Value tile) {
-        return b.extend(b.round(sumTile(b, channels, slot, tile)));
-      });
+      gatherDirectly(e, get);
     else
       gatherRound(e, channels, sums, round);
   });
@@ -170,9 +190,15 @@ void permutation::expandReduceScatter(CollectiveBuilder &b) {
   Channels channels = e.channels(ChannelPattern::Pairwise, Payload::Wire);
   e.forRounds([&](Value round) {
     scatterRound(e, channels, round);
-    e.forTiles(b.rank(), round, [&](Value slot, Value tile) {
-      b.consume(sumTile(b, channels, slot, tile), {}, tile);
-    });
+    Job made{b.rank(), round,
+             [&](Value slot, Value tile) {
+               return sumTile(b, channels, slot, tile);
+             },
+             [&](Value, Value tile, ValueRange sum) {
+               b.consume(Tiles(sum), {}, tile);
+             }};
+    made.loads = b.ranks();
+    e.forTiles(made);
     e.endRound();
   });
 }

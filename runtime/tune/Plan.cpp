@@ -414,8 +414,9 @@ static const Option kOptions[] = {
      }},
     {"--set", "NAME=LIST",
      "an attribute comms.NAME of our kernels (round_bytes, step_bytes, "
-     "step_fence, late_copies, held_tiles: see comms.kernel in docs/Spec.md) "
-     "and its values, auto: without it; repeat it for other names",
+     "step_fence, late_copies, held_tiles, batch_loads: see comms.kernel in "
+     "docs/Spec.md) and its values, auto: without it; repeat it for other "
+     "names",
      readNumber},
     {"--graph", "", "calls are captured in a CUDA graph and replayed [so]",
      setFlag<&Plan::graph, true>},

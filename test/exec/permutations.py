@@ -18,12 +18,21 @@ Array = npt.NDArray[Any]
 ELEMENTS = {"f32": np.float32, "i32": np.int32}
 OPS = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast")
 #: Pairs of a variant and a collective that has none.
-WITHOUT = (("memory", "broadcast"), ("late", "broadcast"), ("in-place", "reduce_scatter"), ("in-place", "all_gather"))
-#: Attributes of a variant: rounds of few bytes; steps that are copied late; tiles that stay in registers over steps.
+WITHOUT = (
+    ("memory", "broadcast"),
+    ("late", "broadcast"),
+    ("batches-late", "broadcast"),
+    ("in-place", "reduce_scatter"),
+    ("in-place", "all_gather"),
+)
+#: Attributes of a variant: rounds of few bytes; steps that are copied late; tiles that stay in registers over steps;
+#: tiles of several slots that are loaded together, of which three jobs in a slot leave one, and one job leaves five.
 ATTRIBUTES = {
     "rounds": {"round_bytes": 4096},
     "late": {"round_bytes": 4096, "step_bytes": 0, "step_fence": 0, "late_copies": 1},
     "held": {"step_bytes": 0, "step_fence": 0, "held_tiles": 4},
+    "batches": {"step_bytes": 0, "batch_loads": 5},
+    "batches-late": {"round_bytes": 20480, "step_bytes": 0, "batch_loads": 5},
 }
 
 
@@ -66,7 +75,7 @@ def run(folder: Path, op: str, ranks: int, part: int, blocks: int, protocol: str
     outs = part * ranks if op in ("all_gather", "all_to_all") else part
     root = ranks // 2
     in_place = variant == "in-place"
-    window = variant not in ("memory", "late")
+    window = variant not in ("memory", "late", "batches-late")
     text = kernel(op, element, ins, outs, root, window, in_place, ATTRIBUTES.get(variant, {}))
     (folder / "kernel.mlir").write_text(text)
     random = np.random.default_rng(ranks * 1000 + part)
@@ -95,7 +104,7 @@ def main() -> int:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
-    variants = ("windows", "memory", "rounds", "in-place", "late")
+    variants = ("windows", "memory", "rounds", "in-place", "late", "batches", "batches-late")
     for op, variant in itertools.product(OPS, variants):
         if (variant, op) in WITHOUT:
             continue

@@ -333,6 +333,7 @@ WAYS = (
     Way("not copied late", {**COPIED_LATE, "late_copies": 0}, ("all_reduce", "all_gather", "all_to_all"), "output"),
     Way("plain memory", {"step_bytes": 2048}, memory="both"),
     Way("held tiles", {"step_bytes": 0, "held_tiles": 16}, ("all_reduce", "all_gather"), whole=True),
+    Way("batches of three", {"step_bytes": 0, "round_bytes": 65536, "batch_loads": 3}, memory="both"),
     Way("in place", {"step_bytes": 2048}, ("all_reduce", "all_to_all", "broadcast"), in_place=True),
     Way("in place, rounds", COPIED_LATE, ("all_reduce", "all_to_all"), "both", in_place=True),
 )

@@ -188,6 +188,44 @@ comms.kernel @not_held(%x: !comms.window<192xf32>, %y: !comms.window<576xf32>)
 
 // -----
 
+// Of the five or six of eleven tiles that a block has, three are loaded before
+// the first is stored; what then is left comes one by one.
+// CHECK-LABEL: comms.kernel @batches
+// CHECK:       comms.barrier
+// CHECK:       scf.for
+// CHECK-COUNT-3: comms.tile_load
+// CHECK-NOT:     comms.tile_load
+// CHECK-COUNT-6: comms.tile_store
+// CHECK:       scf.for
+// CHECK-COUNT-1: comms.tile_load
+// CHECK-NOT:     comms.tile_load
+// CHECK-COUNT-2: comms.tile_store
+// CHECK:       comms.barrier
+comms.kernel @batches(%x: !comms.window<704xf32>, %y: !comms.window<2112xf32>)
+    attributes {ranks = 3 : i64, blocks = 2 : i64, comms.step_bytes = 0 : i64, comms.step_fence = 0 : i64, comms.batch_loads = 3 : i64} {
+  %team = comms.team world
+  comms.all_gather %team ins(%x : !comms.window<704xf32>) outs(%y : !comms.window<2112xf32>)
+  comms.return
+}
+
+// -----
+
+// Twelve tiles are two batches of three for each block, and none is left.
+// CHECK-LABEL: comms.kernel @whole_batches
+// CHECK:       comms.barrier
+// CHECK:       scf.for
+// CHECK-COUNT-3: comms.tile_load
+// CHECK-NOT:     scf.for
+// CHECK:       comms.barrier
+comms.kernel @whole_batches(%x: !comms.window<768xf32>, %y: !comms.window<2304xf32>)
+    attributes {ranks = 3 : i64, blocks = 2 : i64, comms.step_bytes = 0 : i64, comms.step_fence = 0 : i64, comms.batch_loads = 4 : i64} {
+  %team = comms.team world
+  comms.all_gather %team ins(%x : !comms.window<768xf32>) outs(%y : !comms.window<2304xf32>)
+  comms.return
+}
+
+// -----
+
 // From 2 MiB a pair on, ranks keep in step, by barriers that order nothing.
 // CHECK-LABEL: comms.kernel @steps_by_default
 // CHECK:       comms.barrier %{{.*}} block{{$}}
