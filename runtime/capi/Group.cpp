@@ -126,7 +126,7 @@ static commsir_status create(const commsir_group_options *options,
   if (options->timeout > 0)
     settings.timeout = options->timeout;
   settings.ncclComm = options->nccl_comm;
-  settings.ctas = std::max<int64_t>(options->ctas, 0);
+  settings.ctas = options->ctas;
   return hand(group::createGroup(settings, store), out);
 }
 

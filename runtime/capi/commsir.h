@@ -88,7 +88,8 @@ typedef struct {
   void *nccl_comm;
   /* GPU: CTAs, at most, of an all_reduce, all_gather or reduce_scatter that
    * takes 0.15 ms or more, for kernels of others that run beside it; 0: as many
-   * as are fastest. COMMSIR_MAX_CTAS counts where it is set. */
+   * as are fastest; -1: as many as carry what NCCL does (28). COMMSIR_MAX_CTAS
+   * counts where it is set. */
   int64_t ctas;
 } commsir_group_options;
 

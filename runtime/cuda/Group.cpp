@@ -181,7 +181,8 @@ llvm::Error CudaGroup::makeCommunicator() {
 /// Bytes of channel memory, and CTAs of collectives that run beside others: the
 /// least that any rank allows, because all choose by it.
 llvm::Error CudaGroup::agreeOnLimits() {
-  limits = {settings.channelBytes, settings.ctas};
+  limits = {settings.channelBytes,
+            settings.ctas < 0 ? group::kSharedCtas : settings.ctas};
   llvm::Error wrong = llvm::Error::success();
   auto ctas = tune::getCtaLimit();
   if (!ctas)

@@ -47,6 +47,10 @@ public:
 /// A store in a folder that all ranks see. Made when it is not there.
 llvm::Expected<std::unique_ptr<Store>> createFileStore(llvm::StringRef folder);
 
+/// CTAs of large collectives that kernels of others run beside: the fewest that
+/// carry what NCCL's do ("PyTorch, beside a matmul" in docs/Benchmarks.md).
+inline constexpr int64_t kSharedCtas = 28;
+
 struct GroupOptions {
   /// Unique among the groups that use the store, and the same on all ranks.
   std::string name = "world";
@@ -61,8 +65,8 @@ struct GroupOptions {
   uint64_t channelBytes = 0;
   /// GPU: CTAs, at most, of an all_reduce, all_gather or reduce_scatter that
   /// takes 0.15 ms or more, for kernels of others that run beside it; 0: as
-  /// many as are fastest. COMMSIR_MAX_CTAS counts where it is set; the least
-  /// that any rank says does.
+  /// many as are fastest; negative: `kSharedCtas`. COMMSIR_MAX_CTAS counts
+  /// where it is set; the least that any rank says does.
   int64_t ctas = 0;
   /// GPU: "nccl": NCCL's symmetric windows; "plain": CUDA's memory, shared
   /// between the processes of a host; empty: NCCL's where every rank has it.

@@ -77,10 +77,6 @@ class _Options(ctypes.Structure):
     ]
 
 
-#: What large collectives leave the rest of a GPU to, as Side.cpp has it.
-_SHARED_CTAS = 32
-
-
 class Collective(ctypes.Structure):
     """commsir_collective."""
 
@@ -338,7 +334,8 @@ class Group:
         self.library = load(path)
         self.rank, self.size, self.device = rank, size, _device(device)
         callbacks = Callbacks(store)
-        options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None, _SHARED_CTAS)
+        # Training runs large collectives beside its arithmetic: they take as few CTAs as carry what NCCL does.
+        options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None, ctas=-1)
         face = callbacks.as_store()
         status = self.library.commsir_group_create(ctypes.byref(options), ctypes.byref(face), ctypes.byref(self.handle))
         if interrupt := callbacks.interrupt():

@@ -18,9 +18,6 @@
 using namespace commsir::torch_c10d;
 using std::chrono::milliseconds;
 
-/// What large collectives leave the rest of a GPU to: about as many as NCCL
-/// takes, beside which training programs were tuned. capi.py has the same.
-static constexpr int64_t kSharedCtas = 32;
 /// How long a rank that has failed waits for what the others were calling.
 static constexpr milliseconds gossip{3000};
 
@@ -192,7 +189,7 @@ std::string Side::makeGroup(milliseconds timeout) {
   options.ranks = settings.size;
   options.device = device.is_cpu() ? -1 : device.index();
   options.timeout = static_cast<double>(timeout.count()) / 1000;
-  options.ctas = kSharedCtas;
+  options.ctas = -1; // Training runs them beside its arithmetic.
   commsir_store face = store.face();
   std::string why;
   // An abort may come at any time, and touches none that is not agreed on.
