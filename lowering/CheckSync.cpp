@@ -271,6 +271,7 @@ Verdict CheckSync::followFewerLaunches(const Program &program,
 void CheckSync::runOnOperation() {
   KernelOp kernel = getOperation();
   markAllAnalysesPreserved();
+  kernel->removeAttr(target::kCheckedLaunchesAttr); // An earlier proof's.
   FailureOr<Program> program = Program::build(kernel);
   if (failed(program))
     return signalPassFailure();

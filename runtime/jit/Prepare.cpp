@@ -191,6 +191,8 @@ Expected<comms::KernelOp> commsir::jit::prepareKernel(mlir::ModuleOp module,
                            "kernel @" + kernel->getSymName() +
                                " does not say for how many ranks it is; give "
                                "the number of ranks");
+  // Only a proof of this compilation is one.
+  (*kernel)->removeAttr(comms::cpu::kCheckedLaunchesAttr);
   // The others would only cost time.
   for (comms::KernelOp other :
        make_early_inc_range(module.getOps<comms::KernelOp>()))

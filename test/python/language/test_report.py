@@ -352,6 +352,17 @@ def test_what_was_too_much_for_the_checker_is_not_called_proven(load: Load) -> N
     assert "warnings" not in kernel.simulate(4, {"x": np.ones(4)}).stats
 
 
+def test_what_a_source_says_of_itself_is_no_proof() -> None:
+    hangs = """comms.kernel @hangs(%s: !comms.signal<1>) attributes {comms.checked_launches = 3 : i64} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : i64
+      %token = comms.wait_signal %s[%c0] ge %c1 : !comms.signal<1>
+      comms.return
+    }"""
+    report = commsir.check(hangs, ranks=2, check=False)
+    assert not report.proven and "not checked" in str(report)
+
+
 TELLS_TOO_EARLY = """
 @kernel(blocks=1)
 def tells_too_early(x: f32[Array, 64], w: f32[Window, 64], s: i64[Signal, 1], y: f32[Array, 64]):
