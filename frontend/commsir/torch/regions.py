@@ -9,6 +9,7 @@ they are stored.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
 
 from commsir.torch.capi import element_type
@@ -362,13 +364,21 @@ def _convert(region: Region, node: Node) -> Tile:
     kind = element_type(node.meta["val"].dtype)
     if not kind.startswith(("f", "bf")) or kind == "f64":
         raise Unsupported(f"{node} casts to {node.meta['val'].dtype}")
-    if kind == "f8E4M3FN":
+    if kind == "f8E4M3FN" and not _torch_saturates():
         tile = _overflow(region, tile)
     return region.widen(region.narrow(tile, kind), kind)
 
 
+@functools.cache
+def _torch_saturates() -> bool:
+    """Whether a cast to e4m3fn makes the largest number of what is larger, as `arith.truncf` does: that of torch 2.15;
+    that of 2.11 makes NaN."""
+    with unset_fake_temporarily():  # type: ignore[no-untyped-call, unused-ignore]
+        return not bool(torch.tensor(1e9).to(torch.float8_e4m3fn).isnan())
+
+
 def _overflow(region: Region, tile: Tile) -> Tile:
-    """NaN in place of what rounds to more than e4m3fn holds: there torch makes NaN, but `arith.truncf` saturates."""
+    """NaN in place of what rounds to more than e4m3fn holds, which `arith.truncf` saturates."""
     size, most = region.unary("math.absf", tile), region.constant(_MOST_E4M3FN, tile.width)
     kind = region.tensor(tile.width)
     over = region.emit(f"arith.cmpf ogt, {size.name}, {most.name} : {kind}", tile.width)

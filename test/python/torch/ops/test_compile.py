@@ -54,7 +54,8 @@ def test_statistics_along_rows(pair: World, collective: str, name: str) -> None:
 
 def test_arithmetic_that_is_folded_away(pair: World) -> None:
     ((fused, _),) = pair.run(compile_checks.folded_away, "gloo")[0]
-    assert not fused
+    # In torch 2.15 it is not folded, as 0 times infinity is not 0.
+    assert fused in ((), ("aten.add.Tensor", "aten.mul.Tensor"))
 
 
 @pytest.mark.parametrize("shape", [(0, 16), (2, 0, 16), (4, 0), (4, 1)])
