@@ -63,9 +63,9 @@ public:
 
   /// The jobs of each of this block's slots in a round that has a tile, the one
   /// of the job's part: its number in the array or, where arrays have parts, in
-  /// the part. All load before the first stores, so that they
-  /// wait together, those of several slots if they are few; but one after the
-  /// other where tiles may not exist.
+  /// the part. All load before the first stores, so that they wait together,
+  /// those of several slots if they are few; but one after the other where
+  /// tiles may not exist.
   void forTiles(ArrayRef<Job> jobs);
   /// Whether all that this block has of a part stays in registers over the
   /// steps: it is little, and as much for each block.
