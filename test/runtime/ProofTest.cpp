@@ -166,6 +166,21 @@ TEST_F(ProofOfCode, WarningsOfTheCheckerComeOut) {
   EXPECT_EQ(built, 1u);
 }
 
+/// 64 MiB on few blocks: more than is followed where the compiler waits for it.
+TEST_F(ProofOfCode, LargeCollectivesAreProvenWhole) {
+  const char large[] = R"(
+comms.kernel @sum(%x: memref<33554432xbf16>, %y: memref<33554432xbf16>) attributes {ranks = 4 : i64} {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<33554432xbf16>) outs(%y : memref<33554432xbf16>)
+  comms.return
+})";
+  options.blocks = 28;
+  options.threads = 1024;
+  EXPECT_EQ(compile(large), "compiled");
+  std::string said = inOrder(large);
+  EXPECT_NE(said.find("followed 2 of 4 ranks"), std::string::npos) << said;
+}
+
 /// What comes after the checker fails: the refusal is told, and that alone.
 TEST_F(ProofOfCode, ARefusalGoesBeforeWhatFailsAfterIt) {
   options.threads = 77;
