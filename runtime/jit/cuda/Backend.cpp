@@ -71,8 +71,7 @@ static bool isProvenQuickly(mlir::ModuleOp module) {
 }
 
 /// Events that are followed beside the compiler, unless the caller says: all
-/// ranks of an all_reduce of 64 MiB over 8, in half a second and
-/// 350 MB.
+/// ranks of an all_reduce of 64 MiB over 8, in half a second and 350 MB.
 static constexpr int64_t kEventsBeside = 32'000'000;
 
 static Expected<std::unique_ptr<Proof>> startProof(mlir::ModuleOp module,
