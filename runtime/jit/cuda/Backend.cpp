@@ -58,26 +58,34 @@ static int64_t countTiles(comms::KernelOp kernel) {
   return tiles;
 }
 
-/// Whether the checker follows so little of a kernel on channels that a copy of
-/// it would take longer.
-static bool isProvenQuickly(mlir::ModuleOp module) {
-  constexpr int64_t kFewBlocks = 128, kFewTiles = 4096;
-  return all_of(module.getOps<comms::KernelOp>(), [](comms::KernelOp kernel) {
+/// Whether the ranks of a kernel on channels deal with so many tiles that the
+/// machine code takes longer, too.
+static bool hasManyTiles(mlir::ModuleOp module) {
+  constexpr int64_t kFew = 4096;
+  return any_of(module.getOps<comms::KernelOp>(), [](comms::KernelOp kernel) {
     int64_t ranks = kernel.getRanks().value_or(1);
-    return ranks * static_cast<int64_t>(kernel.getBlocks().value_or(1)) <=
-               kFewBlocks &&
-           ranks * countTiles(kernel) <= kFewTiles;
+    return ranks * countTiles(kernel) > kFew;
   });
 }
 
-/// Events that are followed beside the compiler, unless the caller says: all
-/// ranks of an all_reduce of 64 MiB over 8, in half a second and 350 MB.
-static constexpr int64_t kEventsBeside = 32'000'000;
+/// Whether the checker follows so many blocks that a copy of the kernel, to
+/// judge beside the compiler, takes less time.
+static bool hasManyBlocks(mlir::ModuleOp module) {
+  constexpr uint64_t kFew = 128;
+  return any_of(module.getOps<comms::KernelOp>(), [](comms::KernelOp kernel) {
+    return kernel.getRanks().value_or(1) * kernel.getBlocks().value_or(1) >
+           kFew;
+  });
+}
+
+/// Events that are followed of many tiles, unless the caller says: all ranks of
+/// an all_reduce of 64 MiB over 8, in half a second and 350 MB.
+static constexpr int64_t kEventsOfManyTiles = 32'000'000;
 
 static Expected<std::unique_ptr<Proof>> startProof(mlir::ModuleOp module,
                                                    CudaOptions options) {
-  if (!options.checkEvents)
-    options.checkEvents = kEventsBeside;
+  if (!options.checkEvents && hasManyTiles(module))
+    options.checkEvents = kEventsOfManyTiles;
   return Proof::start(module, [options](mlir::OpPassManager &manager) {
     comms::NVVMPipelineOptions pipeline;
     describePipeline(options, pipeline);
@@ -216,7 +224,7 @@ Expected<PtxKernel> commsir::jit::makePtx(mlir::ModuleOp module, StringRef name,
                                           const CudaOptions &options) {
   if (Error error = lower(module, options, comms::buildCommsToChannels))
     return std::move(error);
-  if (options.check && !isProvenQuickly(module))
+  if (options.check && (hasManyBlocks(module) || hasManyTiles(module)))
     return makePtxBeside(module, name, options);
   auto build = [](mlir::OpPassManager &manager,
                   const comms::NVVMPipelineOptions &pipeline) {
