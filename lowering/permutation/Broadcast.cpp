@@ -130,10 +130,8 @@ void Pipeline::handOn(Value round, Value step) {
   Value to = receiver(step);
   Value isOther = b.either(b.less(to, number), b.less(number, to));
   b.ifThen(isOther, [&] {
-    Job get{number, round,
-            [&](Value, Value tile) { return b.loadOutputs({}, tile); },
-            nullptr};
-    e.forTiles(writeInStep(b, get, {}, {rankOf(to), to}));
+    e.forTiles(
+        writeInStep(b, readOutputs(b, number, round), {}, {rankOf(to), to}));
   });
 }
 

@@ -56,10 +56,10 @@ Value Exchange::exists(Value part, Value round, Value slot) {
   auto require = [&](Value isInside) {
     result = result ? b.both(result, isInside) : isInside;
   };
-  if (deal.slots * deal.rounds > deal.tiles)
+  if (roundsExceed())
     require(b.less(b.add(b.mul(round, b.constant(deal.slots)), slot),
                    b.constant(deal.tiles)));
-  if (deal.pieces * deal.tiles > b.problem().tiles)
+  if (partsExceed(b.problem().tiles))
     require(b.less(tileOf(part, round, slot), b.constant(b.problem().tiles)));
   return result;
 }
@@ -78,9 +78,9 @@ Value Exchange::countWhole(ArrayRef<Job> jobs) {
   };
   int64_t whole = b.problem().countWholeTiles();
   for (const Job &job : jobs) {
-    if (deal.slots * deal.rounds > deal.tiles)
+    if (roundsExceed())
       limit(deal.tiles, b.mul(job.round, b.constant(deal.slots)));
-    if (deal.pieces * deal.tiles > whole)
+    if (partsExceed(whole))
       limit(whole, firstTile(job.part, job.round));
   }
   return count;
@@ -170,8 +170,7 @@ static constexpr int64_t mostHeld = 32;
 bool Exchange::holdsTiles() const {
   std::optional<int64_t> blocks = b.constantBlocks();
   return blocks && *blocks > 0 && deal.rounds == 1 &&
-         deal.slots % *blocks == 0 &&
-         deal.pieces * deal.tiles <= b.problem().tiles &&
+         deal.slots % *blocks == 0 && !partsExceed(b.problem().tiles) &&
          deal.slots / *blocks <= std::min(b.problem().heldTiles, mostHeld);
 }
 
@@ -293,6 +292,11 @@ static void storeInStep(CollectiveBuilder &b, ValueRange outputs, Value part,
     b.storeOutputs(outputs, part, tile, step.peer);
 }
 
+Job permutation::readOutputs(CollectiveBuilder &b, Value part, Value round) {
+  return {part, round,
+          [&b](Value, Value tile) { return b.loadOutputs({}, tile); }, nullptr};
+}
+
 Job permutation::writeInStep(CollectiveBuilder &b, Job get, Value part,
                              const Step &step) {
   get.store = [&b, part, step](Value, Value tile, ValueRange outputs) {
@@ -318,9 +322,7 @@ void permutation::storeHeld(Exchange &e, ArrayRef<Held> held, Value part) {
 
 void permutation::gatherDirectly(Exchange &e, const Job &get) {
   CollectiveBuilder &b = e.b;
-  Job again = get;
-  again.loads = 1;
-  again.load = [&b](Value, Value tile) { return b.loadOutputs({}, tile); };
+  Job again = readOutputs(b, get.part, get.round);
   // The sends of this round have been made: outputs may be written.
   b.barrier();
   if (!goesInSteps(b.problem(), e.deal.pieces))

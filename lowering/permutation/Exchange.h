@@ -111,18 +111,21 @@ private:
   Value tileOf(Value part, Value round, Value slot) {
     return b.add(firstTile(part, round), slot);
   }
-  /// Whether not all rounds, or not all parts, have a tile in each slot.
+  /// Whether rounds have more slots than a part has tiles.
+  bool roundsExceed() const { return deal.slots * deal.rounds > deal.tiles; }
+  /// Whether all parts together have more than `tiles` tiles.
+  bool partsExceed(int64_t tiles) const {
+    return deal.pieces * deal.tiles > tiles;
+  }
+  /// Whether there are slots without a tile, and without a whole one.
   bool hasEmptySlots() const {
-    return deal.slots * deal.rounds > deal.tiles ||
-           deal.pieces * deal.tiles > b.problem().tiles;
+    return roundsExceed() || partsExceed(b.problem().tiles);
+  }
+  bool hasPartSlots() const {
+    return roundsExceed() || partsExceed(b.problem().countWholeTiles());
   }
   /// Whether the tile in a slot exists; null: it does.
   Value exists(Value part, Value round, Value slot);
-  /// Whether there are slots without a whole tile.
-  bool hasPartSlots() const {
-    return hasEmptySlots() ||
-           deal.pieces * deal.tiles > b.problem().countWholeTiles();
-  }
   /// How many slots, from the first on, have whole tiles for all jobs; may be
   /// negative.
   Value countWhole(ArrayRef<Job> jobs);
@@ -158,6 +161,8 @@ void sendToAll(Exchange &e, const Channels &channels, Value round, bool inSteps,
 void scatterRound(Exchange &e, const Channels &channels, Value round,
                   ArrayRef<Job> beside = {});
 
+/// Job that reads what this rank has in its outputs.
+Job readOutputs(CollectiveBuilder &b, Value part, Value round);
 /// The job that writes what `get` loads, made for outputs, into part `part` of
 /// those of the step's peer, and in the first step of this rank.
 Job writeInStep(CollectiveBuilder &b, Job get, Value part, const Step &step);

@@ -113,11 +113,11 @@ static Job makeFirstSends(CollectiveBuilder &b, const Channels &channels,
 /// Sends the others the sums that were made.
 static Job makeResends(CollectiveBuilder &b, const Channels &sums, Value round,
                        Value peer) {
-  return {b.rank(), round,
-          [&b](Value, Value tile) { return b.loadOutputs({}, tile); },
-          [&b, sums, peer](Value slot, Value tile, ValueRange made) {
-            b.send(sums, made, slot, peer, tile);
-          }};
+  Job made = readOutputs(b, b.rank(), round);
+  made.store = [&b, sums, peer](Value slot, Value tile, ValueRange made) {
+    b.send(sums, made, slot, peer, tile);
+  };
+  return made;
 }
 
 /// What came at the last step is left where it is.
@@ -174,14 +174,13 @@ void permutation::expandAllReduce(CollectiveBuilder &b) {
     sums = e.channels(ChannelPattern::Multicast, Payload::Partial);
   e.forRounds([&](Value round) {
     scatterRound(e, channels, round);
+    if (!direct)
+      return gatherRound(e, channels, sums, round);
     Job get = makeSums(b, channels, round);
-    get.load = [&, load = get.load](Value slot, Value tile) {
-      return b.makeOutputs(b.extend(load(slot, tile)), {}, tile);
+    get.load = [&b, sum = get.load](Value slot, Value tile) {
+      return b.makeOutputs(b.extend(sum(slot, tile)), {}, tile);
     };
-    if (direct)
-      gatherDirectly(e, get);
-    else
-      gatherRound(e, channels, sums, round);
+    gatherDirectly(e, get);
   });
 }
 

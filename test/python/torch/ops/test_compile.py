@@ -54,8 +54,9 @@ def test_statistics_along_rows(pair: World, collective: str, name: str) -> None:
 
 def test_arithmetic_that_is_folded_away(pair: World) -> None:
     ((fused, _),) = pair.run(compile_checks.folded_away, "gloo")[0]
-    # In torch 2.15 it is not folded, as 0 times infinity is not 0.
-    assert fused in ((), ("aten.add.Tensor", "aten.mul.Tensor"))
+    # Newer ones than 2.11 need not fold it, as 0 times infinity is not 0.
+    newer = not torch.__version__.startswith("2.11.")
+    assert not fused or (newer and fused == ("aten.add.Tensor", "aten.mul.Tensor"))
 
 
 @pytest.mark.parametrize("shape", [(0, 16), (2, 0, 16), (4, 0), (4, 1)])
