@@ -170,6 +170,19 @@ def Comms_EpochOp : Comms_IndexOp<"epoch"> {
   let assemblyFormat = "attr-dict";
 }
 
+def Comms_ExtentOp : Comms_IndexOp<"extent"> {
+  let summary = "Number of elements that this launch works on, at most `most`.";
+  let description = [{
+    The caller gives it with each launch, the same on all ranks; a launch that
+    is given none works on `most` elements. The pass `comms-expand-collectives`
+    makes it for kernels whose sizes are known at launch only
+    (`comms.run_time_extent`).
+  }];
+  let arguments = (ins I64Attr:$most);
+  let assemblyFormat = "`most` $most attr-dict";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Windows
 //===----------------------------------------------------------------------===//

@@ -224,6 +224,18 @@ void NumBlocksOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
   set(getResult(), getRange(blocks.value_or(1), blocks.value_or(largestCount)));
 }
 
+LogicalResult ExtentOp::verify() {
+  if (static_cast<int64_t>(getMost()) < 0)
+    return emitOpError("C1: an extent is at most ")
+           << static_cast<int64_t>(getMost()) << ", which is below 0";
+  return success();
+}
+
+void ExtentOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
+                                 SetIntRangeFn set) {
+  set(getResult(), getRange(0, static_cast<int64_t>(getMost())));
+}
+
 void EpochOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
                                 SetIntRangeFn set) {
   set(getResult(), getRange(1, std::numeric_limits<int64_t>::max()));

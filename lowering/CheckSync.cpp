@@ -105,6 +105,18 @@ std::vector<int64_t> firstRanks(int64_t count) {
   return ranks;
 }
 
+/// Extents of launches that are followed: the most, one element, and what lies
+/// between. The tiles of a smaller extent are the first ones of a larger.
+std::vector<int64_t> extentsOf(const Program &program) {
+  int64_t most = program.mostExtent;
+  if (program.extents.empty() || most < 2)
+    return {most};
+  std::vector<int64_t> extents = {most, 1};
+  if (most > 2)
+    extents.push_back(most / 2 + 1);
+  return extents;
+}
+
 struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
   using CheckSyncBase::CheckSyncBase;
 
@@ -288,13 +300,20 @@ void CheckSync::runOnOperation() {
   auto isTooLong = [](const Verdict &verdict) {
     return verdict.outcome == Outcome::OverBudget && !verdict.refused;
   };
-  Verdict verdict = followAll(*program, *shape);
-  if (isTooLong(verdict) && !launches)
-    verdict = followFewerLaunches(*program, *shape);
-  if (isTooLong(verdict))
-    verdict = followFewer(*program, *shape);
-  if (verdict.refused)
-    return signalPassFailure();
+  Verdict verdict;
+  for (int64_t extent : extentsOf(*program)) {
+    for (Register known : program->extents)
+      program->initialValues[known] = Interval::of(extent);
+    verdict = followAll(*program, *shape);
+    if (isTooLong(verdict) && !launches)
+      verdict = followFewerLaunches(*program, *shape);
+    if (isTooLong(verdict))
+      verdict = followFewer(*program, *shape);
+    if (verdict.refused)
+      return signalPassFailure();
+    if (verdict.outcome == Outcome::OverBudget)
+      break;
+  }
   if (verdict.outcome != Outcome::OverBudget)
     return pass();
   kernel.emitWarning()

@@ -32,6 +32,14 @@ CollectiveBuilder::CollectiveBuilder(OpBuilder &builder, const Problem &problem,
     myBlock = sub(myBlock, constant(first));
     numBlocks = constant(static_cast<int64_t>(role.getLast()) - first);
   }
+  numTiles = constant(problem.tiles);
+  if (!problem.isSized())
+    return;
+  extent = ExtentOp::create(b, loc(), b.getIndexType(), problem.partElements);
+  Value size = constant(problem.flat ? problem.tileSize
+                                     : problem.inputs.front().tileLength);
+  numTiles =
+      problem.hasWholeTiles() ? div(extent, size) : divCeil(extent, size);
 }
 
 //===----------------------------------------------------------------------===//
@@ -115,11 +123,13 @@ void CollectiveBuilder::loop(Value end, function_ref<void(Value)> body) {
 }
 
 void CollectiveBuilder::forOwnTiles(function_ref<void(Value)> body) {
-  loop(myBlock, constant(theProblem.tiles), numBlocks, {},
-       [&](Value tile, ValueRange) {
-         body(tile);
-         return Tiles();
-       });
+  std::optional<int64_t> blocks = constantBlocks();
+  if (theProblem.isSized() && blocks && theProblem.tiles <= *blocks)
+    return ifThen(less(myBlock, numTiles), [&] { body(myBlock); });
+  loop(myBlock, numTiles, numBlocks, {}, [&](Value tile, ValueRange) {
+    body(tile);
+    return Tiles();
+  });
 }
 
 void CollectiveBuilder::forRanksRotated(function_ref<void(Value)> body) {
@@ -156,14 +166,20 @@ Value CollectiveBuilder::elementOffset(const TileArray &array, Value part,
   if (array.shared)
     return constant(0);
   Value offset = mul(tile, constant(array.tileLength));
-  return part ? add(mul(part, constant(array.partElements)), offset) : offset;
+  if (!part)
+    return offset;
+  Value elements = constant(array.partElements);
+  if (theProblem.isSized())
+    elements =
+        theProblem.flat ? extent : mul(numTiles, constant(array.tileLength));
+  return add(mul(part, elements), offset);
 }
 
 Value CollectiveBuilder::valid(Value tile) {
-  if (tilesAreWhole || theProblem.countWholeTiles() == theProblem.tiles)
+  if (tilesAreWhole || theProblem.hasWholeTiles())
     return Value();
-  Value rest = sub(constant(theProblem.partElements),
-                   mul(tile, constant(theProblem.tileSize)));
+  Value all = extent ? extent : constant(theProblem.partElements);
+  Value rest = sub(all, mul(tile, constant(theProblem.tileSize)));
   return min(rest, constant(theProblem.tileSize));
 }
 

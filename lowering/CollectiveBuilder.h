@@ -83,6 +83,9 @@ public:
   /// The rank `distance` after this one, around the end.
   Value rankAfter(Value distance);
   Value isRank(Value rank) { return equal(myRank, rank); }
+  /// Tiles of a part, and elements of a part of the first input: constants, or
+  /// what the launch gives.
+  Value tiles() const { return numTiles; }
   /// This block's number and the number of blocks, within the role that runs.
   Value block() const { return myBlock; }
   Value blocks() const { return numBlocks; }
@@ -189,6 +192,8 @@ private:
   std::string protocol;
   int64_t &nextChannel;
   Value myRank, myBlock, numBlocks;
+  /// The launch's extent (null: the problem's own), and tiles of a part.
+  Value extent, numTiles;
   /// The arrival of `beginCollective`.
   Value arrived;
   /// Within `withWholeTiles`.

@@ -114,7 +114,7 @@ private:
     Operation *op = value.getDefiningOp();
     if (isa<BlockIdOp>(op))
       return !allBlocks;
-    if (isa<SizeOp, NumBlocksOp, EpochOp>(op))
+    if (isa<SizeOp, NumBlocksOp, EpochOp, ExtentOp>(op))
       return true;
     return isa_and_nonnull<arith::ArithDialect, index::IndexDialect>(
                op->getDialect()) &&

@@ -14,6 +14,7 @@
 #include "lowering/Accesses.h"
 #include "lowering/Passes.h"
 #include "lowering/Protocol.h"
+#include "lowering/target/Attributes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -29,6 +30,8 @@ namespace mlir::comms {
 
 using namespace mlir;
 using namespace mlir::comms;
+using target::kSharedChannelsAttr;
+using target::kSharedSlotsAttr;
 
 //===----------------------------------------------------------------------===//
 // The pass
@@ -91,7 +94,7 @@ static std::optional<int64_t> countBytes(const ChannelMemory &memory) {
 /// Appends the channel's window to the kernel's arguments.
 static FailureOr<Value> addWindow(KernelOp kernel, ChannelOp channel,
                                   const Protocol &protocol,
-                                  const ChannelMemory &memory) {
+                                  const ChannelMemory &memory, bool isShared) {
   if (!countBytes(memory)) {
     channel.emitOpError()
         << "needs " << memory.buffers << " x " << memory.rows << " x "
@@ -107,16 +110,19 @@ static FailureOr<Value> addWindow(KernelOp kernel, ChannelOp channel,
       memory.elementType);
   std::string name =
       ("channel" + Twine(int64_t(channel.getId())) + "." + protocol.name).str();
-  auto attributes = builder.getDictionaryAttr({
-      builder.getNamedAttr("comms.hidden", builder.getUnitAttr()),
-      builder.getNamedAttr(
-          "comms.init",
-          builder.getStringAttr(memory.poisoned ? "poison" : "zero")),
-      builder.getNamedAttr("comms.name", builder.getStringAttr(name)),
-  });
+  bool isPoison = memory.kind == SlotKind::Poison;
+  NamedAttrList attributes;
+  attributes.set("comms.hidden", builder.getUnitAttr());
+  attributes.set("comms.init",
+                 builder.getStringAttr(isPoison ? "poison" : "zero"));
+  attributes.set("comms.name", builder.getStringAttr(name));
+  if (isShared)
+    attributes.set(kSharedSlotsAttr,
+                   builder.getStringAttr(stringifySlotKind(memory.kind)));
   unsigned index = kernel.getNumArguments();
-  if (failed(
-          kernel.insertArgument(index, window, attributes, channel.getLoc())))
+  if (failed(kernel.insertArgument(
+          index, window, attributes.getDictionary(kernel.getContext()),
+          channel.getLoc())))
     return failure();
   return Value(kernel.getArgument(index));
 }
@@ -158,7 +164,8 @@ static LogicalResult lowerUser(Operation *user, const Protocol &protocol,
   return success();
 }
 
-static LogicalResult lowerChannel(KernelOp kernel, ChannelOp channel) {
+static LogicalResult lowerChannel(KernelOp kernel, ChannelOp channel,
+                                  bool isShared) {
   const Protocol *protocol = chooseProtocol(channel);
   if (!protocol)
     return failure();
@@ -169,8 +176,11 @@ static LogicalResult lowerChannel(KernelOp kernel, ChannelOp channel) {
 
   ChannelContext context;
   context.memory = protocol->memory(channel, *size);
+  context.isShared = isShared;
+  if (isShared) // The window is the buffer that the launch has its turn in.
+    context.memory.buffers = 1;
   FailureOr<Value> window =
-      addWindow(kernel, channel, *protocol, context.memory);
+      addWindow(kernel, channel, *protocol, context.memory, isShared);
   if (failed(window))
     return failure();
   context.channel = channel;
@@ -194,12 +204,15 @@ static LogicalResult lowerChannel(KernelOp kernel, ChannelOp channel) {
 
 namespace {
 struct LowerChannels : mlir::comms::impl::LowerChannelsBase<LowerChannels> {
+  using Base::Base;
   void runOnOperation() override {
     KernelOp kernel = getOperation();
+    if (shared)
+      kernel->setAttr(kSharedChannelsAttr, UnitAttr::get(&getContext()));
     SmallVector<ChannelOp> channels;
     kernel.walk([&](ChannelOp channel) { channels.push_back(channel); });
     for (ChannelOp channel : channels)
-      if (failed(lowerChannel(kernel, channel)))
+      if (failed(lowerChannel(kernel, channel, shared)))
         return signalPassFailure();
     if (failed(checkNoneIsLeft(kernel)))
       signalPassFailure();

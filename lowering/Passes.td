@@ -135,6 +135,13 @@ def LowerChannels : Pass<"comms-lower-channels", "::mlir::comms::KernelOp"> {
     the flag) is computed once, at the channel. No operation over a channel is
     left.
 
+    With the option `shared`, the kernels of a group take the memory of their
+    channels in turn. The kernel gets the attribute `comms.shared_channels`; a
+    new argument is the one buffer that the launch has its turn in, and
+    `comms.shared_slots` says what its slots hold ("data", "packets", "lines",
+    "poison"). No protocol clears slots then: the prologue of the next launch
+    does.
+
     Before:
 
     ```mlir
@@ -180,6 +187,9 @@ def LowerChannels : Pass<"comms-lower-channels", "::mlir::comms::KernelOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"shared", "shared", "bool", "false", "The kernels of a group take the memory of channels in turn">,
+  ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
@@ -688,7 +698,7 @@ def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
     After, canonicalised (threads=1):
 
     ```mlir
-    llvm.func @tell(%params: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.struct<(array<5 x i64>)>, nvvm.grid_constant})
+    llvm.func @tell(%params: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.struct<(array<8 x i64>)>, nvvm.grid_constant})
         attributes {comms.param_bytes = 40 : i64, nvvm.kernel, nvvm.reqntid = array<i32: 1>} {
       …
       %cell_at = llvm.getelementptr %params[24] : (!llvm.ptr) -> !llvm.ptr, i8

@@ -61,8 +61,10 @@ static void addProof(OpPassManager &kernels, const TargetOptions &options) {
 
 /// Channels become memory, and memory is watched where that was asked for.
 static void addMemoryFloor(OpPassManager &kernels, const TargetOptions &options,
-                           bool instrument = false) {
-  kernels.addPass(createLowerChannels());
+                           bool instrument = false, bool shared = false) {
+  LowerChannelsOptions lower;
+  lower.shared = shared;
+  kernels.addPass(createLowerChannels(lower));
   kernels.addPass(createEliminateBarriers());
   addCleanup(kernels);
   if (instrument)
@@ -97,7 +99,8 @@ void mlir::comms::buildProof(OpPassManager &manager,
 void mlir::comms::buildChannelsToNVVM(OpPassManager &manager,
                                       const NVVMPipelineOptions &options) {
   OpPassManager &kernels = manager.nest<KernelOp>();
-  addMemoryFloor(kernels, options);
+  addMemoryFloor(kernels, options, /*instrument=*/false,
+                 options.sharedChannels);
   kernels.addPass(createUnrollRanks());
   addCleanup(kernels);
   DistributeTilesOptions distribute;

@@ -94,6 +94,10 @@ struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions>,
       *this, "count-arrivals", llvm::cl::init(true),
       llvm::cl::desc("Rows over a cluster wait for bytes that an mbarrier "
                      "counts, not for a barrier")};
+  Option<bool> sharedChannels{
+      *this, "shared-channels", llvm::cl::init(false),
+      llvm::cl::desc("Channels lie in memory that the kernels of a group take "
+                     "in turn")};
   Option<std::string> chip{*this, "chip", llvm::cl::init("sm_90"),
                            llvm::cl::desc("sm_80, sm_90, sm_100 or later")};
   Option<std::string> impl{

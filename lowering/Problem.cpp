@@ -380,6 +380,7 @@ static constexpr KernelNumber kernelNumbers[] = {
     {"late_copies", &Problem::lateCopies, 0},
     {"held_tiles", &Problem::heldTiles, 0},
     {"batch_loads", &Problem::batchLoads, 0},
+    {"run_time_extent", &Problem::extentStep, 1},
 };
 
 ArrayRef<KernelNumber> mlir::comms::getKernelNumbers() { return kernelNumbers; }

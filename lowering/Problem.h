@@ -95,9 +95,23 @@ struct Problem {
   int64_t tileSize = 0;
   /// Tiles of a part.
   int64_t tiles = 0;
+  /// The kernel's `comms.run_time_extent`: `partElements` and `tiles` are the
+  /// most, and the elements of a part are known at launch (comms.extent), a
+  /// multiple of this number. 0: they are what the arrays have.
+  int64_t extentStep = 0;
+  bool isSized() const { return extentStep > 0; }
+  /// Why algorithms that need the number of tiles cannot carry it out.
+  static constexpr const char *whyNotSized =
+      "its number of elements is known at launch only; use one_shot or "
+      "two_shot";
   /// Those that are whole: all, or all but the last.
   int64_t countWholeTiles() const {
     return flat ? partElements / tileSize : tiles;
+  }
+  /// Whether all tiles are whole, whatever the extent is.
+  bool hasWholeTiles() const {
+    return isSized() ? !flat || extentStep % tileSize == 0
+                     : countWholeTiles() == tiles;
   }
 
   /// What the protocol in question costs: microseconds until a peer sees data,

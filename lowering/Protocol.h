@@ -23,6 +23,23 @@
 
 namespace mlir::comms {
 
+/// What slots hold between launches. Kernels that share channel memory keep
+/// each kind in a region of its own, because a receiver recognizes a new tile
+/// by it.
+enum class SlotKind {
+  /// Tiles as they are; a barrier publishes them, and no start value is needed.
+  Data,
+  /// Packets of 8 bytes, each with the flag of the launch that stored it.
+  Packets,
+  /// Lines of 128 bytes with a flag each, and their rests.
+  Lines,
+  /// Poison, except where the last launch received.
+  Poison,
+};
+
+/// The name of a kind: "data", "packets", "lines" or "poison".
+llvm::StringRef stringifySlotKind(SlotKind kind);
+
 /// The memory that a channel needs on each rank: a window of shape
 /// [buffers, rows, slots, units]. Launches take the buffers in turn. A row
 /// belongs to one source or destination of the team; there is one row where
@@ -34,8 +51,8 @@ struct ChannelMemory {
   /// Slots lie with the sender, and receivers read there; else they lie with
   /// the receiver, and senders write there.
   bool atSender = false;
-  /// Filled with poison rather than zero before the first launch.
-  bool poisoned = false;
+  /// Poison is filled in before the first launch; other kinds begin as zeros.
+  SlotKind kind = SlotKind::Data;
   /// Of slots of packets: how these lie.
   Assumption packets = Assumption::Store8Whole;
 
@@ -51,8 +68,12 @@ struct ChannelContext {
   Value team;
   int64_t teamSize;
   /// What the protocol said of its memory, and the window that it is: hidden,
-  /// an argument of the kernel.
+  /// an argument of the kernel. Where kernels share channel memory, the window
+  /// is the one buffer of this launch.
   ChannelMemory memory;
+  /// Kernels share the memory. The kernel's prologue then clears what the
+  /// launch before received; a protocol clears nothing.
+  bool isShared = false;
   Value window;
   /// This rank's own part of it; made after `begin`.
   Value local;

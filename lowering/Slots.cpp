@@ -29,6 +29,20 @@ int64_t Protocol::getTileStep(Type elementType) const {
 // Where slots lie
 //===----------------------------------------------------------------------===//
 
+StringRef mlir::comms::stringifySlotKind(SlotKind kind) {
+  switch (kind) {
+  case SlotKind::Data:
+    return "data";
+  case SlotKind::Packets:
+    return "packets";
+  case SlotKind::Lines:
+    return "lines";
+  case SlotKind::Poison:
+    return "poison";
+  }
+  llvm_unreachable("unknown kind of slots");
+}
+
 ChannelMemory mlir::comms::layOutSlots(ChannelOp channel, int64_t teamSize,
                                        int64_t buffers, int64_t units,
                                        Type elementType) {
@@ -51,6 +65,8 @@ static Value emitScaled(OpBuilder &builder, Location loc, Value base,
 
 Value mlir::comms::emitBuffer(OpBuilder &builder, Location loc,
                               const ChannelMemory &memory, int64_t delay) {
+  if (memory.buffers == 1)
+    return arith::ConstantIndexOp::create(builder, loc, 0);
   Value launch = EpochOp::create(builder, loc);
   Value buffers = arith::ConstantIndexOp::create(builder, loc, memory.buffers);
   Value turn = arith::RemUIOp::create(builder, loc, launch, buffers);

@@ -170,7 +170,12 @@ static LogicalResult expand(CollectiveBuilder &b) {
   return success();
 }
 
-static bool supports(const Problem &, std::string &) { return true; }
+static bool supports(const Problem &problem, std::string &why) {
+  if (!problem.isSized() || !problem.kind->rowsVary)
+    return true;
+  why = "its numbers of rows are arrays, and no extent of the launch";
+  return false;
+}
 
 static double cost(const Problem &problem) {
   return problem.hop + problem.transfer(double(problem.ranks - 1));

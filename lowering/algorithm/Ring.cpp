@@ -288,6 +288,10 @@ static const Row *findRow(const Problem &problem) {
 }
 
 static bool supports(const Problem &problem, std::string &why) {
+  if (problem.isSized()) {
+    why = Problem::whyNotSized;
+    return false;
+  }
   if (findRow(problem))
     return true;
   why = "it carries out all_reduce, reduce_scatter, all_gather and broadcast";

@@ -50,9 +50,8 @@ static void forOwnedTiles(CollectiveBuilder &b,
     });
   Value behind = b.sub(b.numRanks(), b.mod(b.block(), b.numRanks()));
   Value turn = b.rankAfter(behind);
-  b.loop(b.add(b.block(), b.mul(turn, b.blocks())),
-         b.constant(b.problem().tiles), b.mul(b.blocks(), b.numRanks()), {},
-         [&](Value tile, ValueRange) {
+  b.loop(b.add(b.block(), b.mul(turn, b.blocks())), b.tiles(),
+         b.mul(b.blocks(), b.numRanks()), {}, [&](Value tile, ValueRange) {
            body(tile);
            return Tiles();
          });

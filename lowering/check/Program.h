@@ -286,6 +286,9 @@ public:
   std::vector<TeamPlan> teams;
   std::vector<ChannelPlan> channels;
   std::vector<ArgumentPlan> arguments;
+  /// The results of comms.extent, and the most that they can be.
+  std::vector<Register> extents;
+  int64_t mostExtent = 0;
   /// Initial registers: constants are known, everything else is not.
   std::vector<Interval> initialValues;
   /// One more than the highest block that a role names.

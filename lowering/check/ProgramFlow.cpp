@@ -335,6 +335,11 @@ LogicalResult ProgramBuilder::evaluate(Operation *op) {
     made.code = Code::NumBlocks;
   } else if (isa<EpochOp>(op)) {
     made.code = Code::Epoch;
+  } else if (auto extent = dyn_cast<ExtentOp>(op)) {
+    // Followed as a constant, once for each value that is tried.
+    program.extents.push_back(reg(result));
+    program.mostExtent = extent.getMost();
+    return success();
   }
   made.dst = reg(result);
   if (made.code != Code::Forget)

@@ -8,9 +8,10 @@
 // A kernel compiles once for all ranks to one PTX entry that takes one struct
 // by value, `.entry kernel(.param .align 8 .b8 kernel_param_0[size])`:
 //
-//   0   u32 rank, ranks, lsaSize, flags         Launch
+//   0   u32 rank, ranks, lsaSize, blocks        Launch
 //   16  u64 state                               pointer to State
-//   24  for each argument of `comms.args`, hidden ones included, in order:
+//   24  u64 record, digest, extent
+//   48  for each argument of `comms.args`, hidden ones included, in order:
 //         window   u64 part[ranks]   base of each world rank's part as this
 //         rank
 //                                    reaches it; 0: out of reach
@@ -18,6 +19,9 @@
 //         signal   u64 cells[ranks]  as a window's; cells are u64
 //         counter  u64 cells         cells are u64
 //         scalar   8 bytes, low bytes first
+//         A window with `slots` (shared channel memory) has two words more:
+//         u64 bytes from one buffer to the next; u64 bytes from its first line
+//         to the rest of that line (0: its slots are no lines)
 //       then, for each window that has the unit attribute `multimem`, in order:
 //         u64 multicast address of the window's parts
 //
@@ -44,11 +48,17 @@ struct Launch {
   uint32_t rank;
   uint32_t ranks;
   uint32_t lsaSize;
-  /// Reserved: 0.
-  uint32_t flags;
+  /// Shared channel memory: the number of BlockStates; else 0.
+  uint32_t blocks;
   uint64_t state;
+  /// Shared channel memory: the ErrorRecord of this kernel, in place of that of
+  /// the State, and what it writes as the State's digest; else 0.
+  uint64_t record;
+  uint64_t digest;
+  /// What comms.extent gives; 0: its `most`.
+  uint64_t extent;
 };
-static_assert(sizeof(Launch) == 24);
+static_assert(sizeof(Launch) == 48);
 
 /// Bytes before the first argument.
 inline constexpr int64_t kArgumentsOffset = sizeof(Launch);
@@ -113,7 +123,8 @@ struct State {
   /// Blocks, threads of a CTA, CTAs of a block; not read by the kernel.
   uint32_t grid[3];
   uint32_t pad;
-  uint64_t pad2;
+  /// Shared channel memory: the extent of the last launch.
+  uint64_t extent;
 };
 static_assert(sizeof(State) == 64);
 
@@ -121,19 +132,25 @@ static_assert(sizeof(State) == 64);
 /// once.
 struct BlockState {
   /// Launches that have finished; the running one is one more. 64 bits: 2^32
-  /// launches of 2 us are done in three hours.
+  /// launches of 2 us are done in three hours. In shared channel memory a
+  /// launch also advances the states of blocks that it does not have, so that
+  /// all states count the launches of all kernels.
   uint64_t epoch;
   /// Which of three buffers the next launch uses, without a division that all
   /// its sends would wait for: (epoch + 1) mod 3 with the lowest bit flipped,
-  /// which is 0 at first. Kept by kernels that use it.
+  /// which is 0 at first. Kept by kernels that use it. In shared channel memory
+  /// it counts the launches of such kernels alone.
   uint32_t third;
+  /// Shared channel memory: 16 bytes of poison that the last launch of such a
+  /// kernel used up in its buffer, and that the next one fills in again.
+  uint32_t stale;
   /// Barriers of extent `block` and of the kernel's first team that the block
   /// has passed; wraps.
   uint32_t generation;
   /// 1 while a launch runs the block. A second one that finds it so reports
   /// PollKind::Busy.
   uint32_t busy;
-  uint32_t pad[3];
+  uint32_t pad[2];
 };
 static_assert(sizeof(BlockState) == 32 && sizeof(State) % 32 == 0);
 
@@ -151,14 +168,25 @@ constexpr int64_t getStateBytes(int64_t blocks) {
   return getBlockOffset(blocks);
 }
 
+/// BlockStates that shared channel memory has at the most: no launch of more
+/// blocks shares it.
+inline constexpr int64_t kMostSharedBlocks = 4096;
+/// Windows of one region lie one after the other, each at a multiple of so many
+/// bytes (see kAlignment): an eighth of it is the alignment of rests of lines.
+inline constexpr int64_t kSharedAlignment = 2048;
+/// Buffers that launches take in turn in shared channel memory.
+inline constexpr int64_t kSharedTurns = 2, kSharedPoisonTurns = 3;
+
 /// Barriers across ranks use one hidden window of u32, zero at first, named
-/// kBarrierName, of shape [teams][blocks + 2][ranks]: cell [t][b][r] is the
-/// generation that block b of rank r has reached, cell [t][blocks][r] that of
-/// all blocks of rank r, cell [t][blocks + 1][0] counts the blocks of this rank
-/// that have come. Each team has generations of its own, for not all ranks need
+/// kBarrierName, of shape [teams][2 + blocks][ranks]: cell [t][2 + b][r] is the
+/// generation that block b of rank r has reached, cell [t][0][r] that of all
+/// blocks of rank r, cell [t][1][0] counts the blocks of this rank that have
+/// come. Each team has generations of its own, for not all ranks need
 /// meet others equally often; teams of one size and distance are one, for they
 /// cut the world alike.
 inline constexpr const char kBarrierName[] = "barrier";
+/// Rows of cells before those of the blocks.
+inline constexpr int64_t kBarrierRows = 2;
 
 /// Names of the hidden scalars that kernels which call NCCL take, each i64: the
 /// address of the device communicator in device memory; for a window NCCL's
@@ -192,11 +220,13 @@ using target::kCheckedLaunchesAttr;
 using target::kChoicesAttr;
 using target::kLsaSizeAttr;
 using target::kRanksAttr;
+using target::kSharedChannelsAttr;
+using target::kSharedSlotsAttr;
 using target::kSitesAttr;
 /// {blocks, threads, cluster, dynamic_shared} as i64: the shape of the launch;
 /// bytes of dynamic shared memory (0: none). With the unit attribute `overlap`
 /// a launch may begin while the one before it in its stream ends (programmatic
-/// dependent launch).
+/// dependent launch); with `shared` its channels lie in shared channel memory.
 inline constexpr const char kLaunchAttr[] = "comms.launch";
 /// Of kernels that call NCCL's device library: what their device communicator
 /// must have, {lsa_barriers, rail_barriers, contexts, signals, counters} as

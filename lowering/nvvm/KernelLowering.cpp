@@ -21,7 +21,8 @@ using namespace mlir::comms::nvvm;
 KernelLowering::KernelLowering(KernelOp kernel, const LLVMTypeConverter &types,
                                const Target &target)
     : KernelBase(kernel, types, {"GPU", "a GPU kernel", "comms-to-nvvm"}),
-      target(target), generic(LLVM::LLVMPointerType::get(kernel.getContext())),
+      target(target), isShared(kernel->hasAttr(kSharedChannelsAttr)),
+      generic(LLVM::LLVMPointerType::get(kernel.getContext())),
       global(LLVM::LLVMPointerType::get(kernel.getContext(), 1)),
       shared(LLVM::LLVMPointerType::get(kernel.getContext(), 3)) {}
 
@@ -148,25 +149,32 @@ LogicalResult KernelLowering::layOutParameters() {
   });
   if (!barrierTeams.empty()) {
     barrierArgument = kernel.getNumArguments();
-    SmallVector<int64_t, 3> shape{target.blocks + 2, ranks};
+    SmallVector<int64_t, 3> shape{kBarrierRows + target.blocks, ranks};
+    if (isShared && barrierTeams.size() > 1)
+      return kernel.emitOpError("has barriers of several teams, and such a "
+                                "kernel cannot share channel memory");
     if (barrierTeams.size() > 1)
       shape.insert(shape.begin(), static_cast<int64_t>(barrierTeams.size()));
     auto window =
         WindowType::get(kernel.getContext(), shape, rewriter.getI32Type());
-    auto attributes = rewriter.getDictionaryAttr(
-        {rewriter.getNamedAttr("comms.name",
-                               rewriter.getStringAttr(kBarrierName)),
-         rewriter.getNamedAttr("comms.hidden", rewriter.getUnitAttr()),
-         rewriter.getNamedAttr("comms.init", rewriter.getStringAttr("zero"))});
-    if (failed(kernel.insertArgument(barrierArgument, window, attributes,
-                                     kernel.getLoc())))
+    NamedAttrList attributes;
+    attributes.set("comms.name", rewriter.getStringAttr(kBarrierName));
+    attributes.set("comms.hidden", rewriter.getUnitAttr());
+    attributes.set("comms.init", rewriter.getStringAttr("zero"));
+    if (isShared)
+      attributes.set(kSharedSlotsAttr, rewriter.getStringAttr(kBarrierName));
+    if (failed(kernel.insertArgument(
+            barrierArgument, window,
+            attributes.getDictionary(kernel.getContext()), kernel.getLoc())))
       return failure();
   }
   paramBytes = kArgumentsOffset;
   for (BlockArgument argument : kernel.getBody().getArguments()) {
     offsets.push_back(paramBytes);
-    bool isShared = isa<WindowType, SignalType>(argument.getType());
-    paramBytes += 8 * (isShared ? ranks : 1);
+    bool hasParts = isa<WindowType, SignalType>(argument.getType());
+    paramBytes += 8 * (hasParts ? ranks : 1);
+    if (takesTurns(argument.getArgNumber()))
+      paramBytes += 16;
     multicast.push_back(-1);
   }
   for (auto [index, argument] :
@@ -203,6 +211,14 @@ Value KernelLowering::bindScalar(unsigned index, Type type,
   if (isa<FloatType>(type))
     return arith::BitcastOp::create(b, type, bits);
   return bits;
+}
+
+Value KernelLowering::bindExtent(ExtentOp op, ImplicitLocOpBuilder &b) {
+  Value word = parameter(offsetof(Launch, extent), b.getI64Type(), b);
+  Value given =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ne, word, constI64(0, b));
+  Value most = constI64(static_cast<int64_t>(op.getMost()), b);
+  return toIndex(arith::SelectOp::create(b, given, word, most), b);
 }
 
 /// An entry of one struct by value, for CTAs of this shape.
@@ -258,7 +274,10 @@ void KernelLowering::readState(ImplicitLocOpBuilder &b) {
       b, b.getI64Type(), addBytes(words, offsetof(BlockState, epoch), b),
       /*alignment=*/8);
   epoch = toIndex(arith::AddIOp::create(b, finished, constI64(1, b)), b);
-  useThirds(b);
+  if (isShared)
+    takeTurns(b);
+  else
+    useThirds(b);
   Value one = constI32(1, b);
   budget = LLVM::AllocaOp::create(b, generic, i32, one);
   Value spin = LLVM::LoadOp::create(b, i32, addBytes(state, kSpinOffset, b), 4);
@@ -333,18 +352,51 @@ LogicalResult KernelLowering::makeFunction() {
   return bindArguments(entry, b);
 }
 
+/// Whether `op` loads, calculates or sends, and waits for nobody.
+static bool isQuick(Operation &op) {
+  if (isa<PoisonStoreOp, PacketStoreOp, vector::LoadOp, vector::MaskedLoadOp,
+          memref::AllocaOp, memref::StoreOp, ScratchOp,
+          NVVM::ClusterArriveRelaxedOp, LLVM::InlineAsmOp>(op))
+    return true;
+  return !op.getNumRegions() && isMemoryEffectFree(&op) &&
+         !op.hasTrait<OpTrait::IsTerminator>();
+}
+
+/// Whether `op` is a branch or a loop that holds nothing else.
+static bool isQuickRegion(Operation &op) {
+  return isa<scf::IfOp, scf::ForOp>(op) &&
+         llvm::all_of(op.getRegions(), [](Region &region) {
+           return llvm::all_of(region.getOps(), [](Operation &inner) {
+             return isa<scf::YieldOp>(inner) || isQuick(inner) ||
+                    isQuickRegion(inner);
+           });
+         });
+}
+
 /// Where the block's channels are marked busy: behind what is loaded and sent
 /// first, for it is a branch, which waits for all that stands before it.
 static Operation *findEntrance(Block &entry) {
-  auto isFirst = [](Operation &op) {
-    bool isQuick =
-        isa<PoisonStoreOp, PacketStoreOp, vector::LoadOp, vector::MaskedLoadOp,
-            memref::AllocaOp, memref::StoreOp, ScratchOp,
-            NVVM::ClusterArriveRelaxedOp, LLVM::InlineAsmOp>(op);
-    return !isQuick && (op.getNumRegions() || !isMemoryEffectFree(&op) ||
-                        op.hasTrait<OpTrait::IsTerminator>());
-  };
-  return &*llvm::find_if(entry, isFirst);
+  return &*llvm::find_if_not(entry, isQuick);
+}
+
+/// Where a launch on shared channel memory does what the next launch needs:
+/// behind all that is sent before something is waited for, on each branch that
+/// a block may take.
+static void findSharedEntrances(Block &block,
+                                SmallVectorImpl<Operation *> &entrances) {
+  Operation &op = *llvm::find_if(block, [](Operation &one) {
+    return !isQuick(one) && !isQuickRegion(one);
+  });
+  auto branch = dyn_cast<scf::IfOp>(op);
+  if (!branch)
+    return entrances.push_back(&op);
+  if (branch.getElseRegion().empty()) {
+    OpBuilder b(op.getContext());
+    b.createBlock(&branch.getElseRegion());
+    scf::YieldOp::create(b, op.getLoc());
+  }
+  findSharedEntrances(*branch.thenBlock(), entrances);
+  findSharedEntrances(*branch.elseBlock(), entrances);
 }
 
 /// Marks the block's channels busy. What was there before is looked at when the
@@ -380,6 +432,8 @@ void KernelLowering::lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) {
     keep(toI64(epoch, in), offsetof(BlockState, epoch), 8);
     if (third)
       keep(getNextThird(in), offsetof(BlockState, third), 4);
+    if (third && isShared)
+      keep(constI32(poisonUnits, in), offsetof(BlockState, stale), 4);
     if (!generations.empty()) {
       Value passed =
           LLVM::LoadOp::create(in, in.getI32Type(), generations.front());
@@ -412,7 +466,8 @@ LogicalResult KernelLowering::lowerOtherOp(Operation *op,
   return success();
 }
 
-LogicalResult KernelLowering::lowerBody(Operation *entrance) {
+LogicalResult KernelLowering::lowerBody(Operation *entrance,
+                                        ArrayRef<Operation *> shared) {
   // What is lowered may add ops, never comms ops: one list is enough. Parents
   // come before what is in them, so a loop's peer is known to its body.
   SmallVector<Operation *> ops;
@@ -421,11 +476,12 @@ LogicalResult KernelLowering::lowerBody(Operation *entrance) {
       ops.push_back(op);
   });
   for (Operation *op : ops) {
-    if (op == entrance) {
-      rewriter.setInsertionPoint(op);
-      ImplicitLocOpBuilder b(op->getLoc(), rewriter);
+    rewriter.setInsertionPoint(op);
+    ImplicitLocOpBuilder b(op->getLoc(), rewriter);
+    if (op == entrance)
       enter(b);
-    }
+    if (llvm::is_contained(shared, op))
+      enterShared(b);
     if (!done.contains(op) && (failed(refuseGin(op)) || failed(lowerOp(op))))
       return failure();
   }
@@ -440,6 +496,8 @@ void KernelLowering::describe() {
       list.set("multimem", rewriter.getUnitAttr());
     if (kernel.getArgAttr(i, kNcclAttr))
       list.set("hidden", rewriter.getUnitAttr());
+    if (Attribute slots = kernel.getArgAttr(i, kSharedSlotsAttr))
+      list.set("slots", slots);
     args.push_back(list.getDictionary(rewriter.getContext()));
   }
   function->setAttr(kArgsAttr, rewriter.getArrayAttr(args));
@@ -460,6 +518,8 @@ void KernelLowering::describe() {
       number("dynamic_shared", sharedBytes > kStaticShared ? sharedBytes : 0)};
   if (target.sm >= 90) // It begins by waiting for the launch before it.
     launch.push_back(rewriter.getNamedAttr("overlap", rewriter.getUnitAttr()));
+  if (isShared)
+    launch.push_back(rewriter.getNamedAttr("shared", rewriter.getUnitAttr()));
   function->setAttr(kLaunchAttr, rewriter.getDictionaryAttr(launch));
 }
 
@@ -492,8 +552,11 @@ LogicalResult KernelLowering::run() {
   hoistPolls(kernel);
   hoistStores(kernel);
   Operation *entrance = findEntrance(kernel.getBody().front());
+  SmallVector<Operation *> shared;
+  if (isShared)
+    findSharedEntrances(kernel.getBody().front(), shared);
   if (failed(layOutParameters()) || failed(makeFunction()) ||
-      failed(lowerBody(entrance)) || failed(makeShared()))
+      failed(lowerBody(entrance, shared)) || failed(makeShared()))
     return failure();
   describe();
   if (failed(eraseNames()))

@@ -116,10 +116,12 @@ private:
   Value bindMemory(unsigned index, MemRefType type,
                    ImplicitLocOpBuilder &b) override;
   Value bindScalar(unsigned index, Type type, ImplicitLocOpBuilder &b) override;
+  Value bindExtent(ExtentOp op, ImplicitLocOpBuilder &b) override;
   void lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) override;
   LogicalResult lowerOtherOp(Operation *op, ImplicitLocOpBuilder &b) override;
-  /// `entrance`: the op before which the block's channels are marked busy.
-  LogicalResult lowerBody(Operation *entrance);
+  /// `entrance`: the op before which the block's channels are marked busy;
+  /// `shared`: those before which enterShared is done, one on each branch.
+  LogicalResult lowerBody(Operation *entrance, ArrayRef<Operation *> shared);
   void describe();
   LogicalResult makeShared();
 
@@ -156,6 +158,14 @@ private:
   /// Whether `mine` (i1) holds for all threads of the warp.
   Value holdsForWarp(Value mine, ImplicitLocOpBuilder &b);
 
+  // Channel memory that kernels share: SharedChannels.cpp.
+  /// Whether an argument is a window of which each launch uses one buffer.
+  bool takesTurns(unsigned argument);
+  void takeTurns(ImplicitLocOpBuilder &b);
+  void enterShared(ImplicitLocOpBuilder &b);
+  void advanceOthers(Value thread, Value step, ImplicitLocOpBuilder &b);
+  void clearStale(Value thread, Value step, ImplicitLocOpBuilder &b);
+
   // Threads: ThreadLowering.cpp.
   /// The threads of the block meet; what each stored before is seen by the
   /// others after, if that is asked for.
@@ -172,6 +182,7 @@ private:
   Value findWords(ImplicitLocOpBuilder &b);
   void useThirds(ImplicitLocOpBuilder &b);
   Value getNextThird(ImplicitLocOpBuilder &b);
+  Value recordAddress(ImplicitLocOpBuilder &b);
   void record(PollKind kind, Value site, Value seen, Value wanted,
               ImplicitLocOpBuilder &b);
   LogicalResult lowerGpuOp(Operation *op, ImplicitLocOpBuilder &b);
@@ -241,6 +252,8 @@ private:
   Value toIndex(Value integer, ImplicitLocOpBuilder &b);
 
   Target target;
+  /// The kernels of the group take the memory of channels in turn.
+  const bool isShared;
   LLVM::LLVMPointerType generic, global, shared;
   int64_t ranks = 1, lsaSize = 1;
   /// The parameter struct; the state in global memory.
@@ -253,6 +266,16 @@ private:
   Value words;
   /// i32: its word `third`; null: the kernel does not use it.
   Value third;
+  /// Shared channel memory. By argument, i64: bytes from the first buffer to
+  /// that of the launch (null: the argument takes no turns). The first window
+  /// of poison (-1: none), the buffer that it used last (i64, bytes), how much
+  /// of that was used (i32, 16 bytes), and how much this launch uses.
+  llvm::SmallVector<Value> turns;
+  int64_t poisonArgument = -1;
+  Value staleTurn, staleUnits;
+  int64_t poisonUnits = 0;
+  /// Windows of lines, by their views.
+  llvm::DenseMap<Value, unsigned> lineArguments;
   /// i32: what the leader found in the block's busy word.
   Value busy;
   /// i1: this thread is the leader.

@@ -41,7 +41,9 @@ Value KernelLowering::partAddress(unsigned argument, Value worldRank,
   Value bytes =
       b.createOrFold<arith::MulIOp>(toI64(worldRank, b), constI64(8, b));
   Value entry = addBytes(addBytes(params, offsets[argument], b), bytes, b);
-  return loadParameter(entry, global, b);
+  Value part = loadParameter(entry, global, b);
+  bool hasTurn = argument < turns.size() && turns[argument];
+  return hasTurn ? addBytes(part, turns[argument], b) : part;
 }
 
 /// Cell `index` of a signal of a rank, or of a counter (null rank).
@@ -72,7 +74,11 @@ Value KernelLowering::makeMemRef(MemRefType type, Value address,
 
 Value KernelLowering::viewPart(MemRefType type, unsigned argument,
                                Value worldRank, ImplicitLocOpBuilder &b) {
-  return makeMemRef(type, partAddress(argument, worldRank, b), kAlignment, b);
+  Value view =
+      makeMemRef(type, partAddress(argument, worldRank, b), kAlignment, b);
+  if (takesTurns(argument))
+    lineArguments[view] = argument;
+  return view;
 }
 
 Value KernelLowering::globalAddress(Value memref, Value offset,

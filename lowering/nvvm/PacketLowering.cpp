@@ -165,10 +165,17 @@ LinePart KernelLowering::findLine(Value memref, Value offset, Value valid,
   auto index = [&](int64_t value) { return constIndex(value, b); };
   Value line = arith::DivUIOp::create(b, offset, index(kLineUnits));
   Value rest = arith::MulIOp::create(b, line, index(kRestUnits));
-  int64_t elements = cast<MemRefType>(memref.getType()).getNumElements();
-  rest = arith::AddIOp::create(
-      b, rest, index(countUnits(elements, Assumption::Store128Whole)));
-  part.rest = globalAddress(memref, rest, b);
+  if (auto known = lineArguments.find(memref); known != lineArguments.end()) {
+    // Where kernels share the memory, rests lie in a region of their own.
+    Value shift =
+        parameter(offsets[known->second] + 8 * (ranks + 1), b.getI64Type(), b);
+    part.rest = addBytes(globalAddress(memref, rest, b), shift, b);
+  } else {
+    int64_t elements = cast<MemRefType>(memref.getType()).getNumElements();
+    rest = arith::AddIOp::create(
+        b, rest, index(countUnits(elements, Assumption::Store128Whole)));
+    part.rest = globalAddress(memref, rest, b);
+  }
   Value thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
   Value lastThread = constI32(lineThreads - 1, b);
   part.isLast = arith::CmpIOp::create(

@@ -187,11 +187,11 @@ SmallVector<Value> KernelLowering::emitPolls(ArrayRef<Poll> polls,
   LLVM::LLVMFuncOp stop = getStopFunction();
   auto ask = [&](Value start, const Missing &missing,
                  ImplicitLocOpBuilder &in) -> Value {
-    return LLVM::CallOp::create(in, stop,
-                                ValueRange{start, state, missing.kind,
-                                           missing.site, toI32(me.rank, in),
-                                           toI32(block, in), missing.peer,
-                                           missing.seen, missing.wanted})
+    return LLVM::CallOp::create(
+               in, stop,
+               ValueRange{start, state, recordAddress(in), missing.kind,
+                          missing.site, toI32(me.rank, in), toI32(block, in),
+                          missing.peer, missing.seen, missing.wanted})
         .getResult();
   };
   PollLoop loop{.polls = polls,

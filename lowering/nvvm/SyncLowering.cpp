@@ -138,10 +138,11 @@ Value KernelLowering::barrierCell(Value worldRank, unsigned team,
                                   BarrierExtent extent, Value source,
                                   ImplicitLocOpBuilder &b) {
   Value base = partAddress(barrierArgument, worldRank, b);
-  int64_t first = team * (target.blocks + 2);
+  int64_t first = team * (kBarrierRows + target.blocks);
   Value row = extent == BarrierExtent::Grid
-                  ? constIndex(first + target.blocks, b)
-                  : b.createOrFold<arith::AddIOp>(block, constIndex(first, b));
+                  ? constIndex(first, b)
+                  : b.createOrFold<arith::AddIOp>(
+                        block, constIndex(first + kBarrierRows, b));
   Value cell = b.createOrFold<arith::AddIOp>(
       b.createOrFold<arith::MulIOp>(row, constIndex(ranks, b)), source);
   return addBytes(base, scale(cell, b.getI32Type(), b), b);
@@ -193,7 +194,7 @@ FailureOr<Value> KernelLowering::arrive(Operation *op, Value team,
 void KernelLowering::arriveInGrid(const TeamNumbers &team, unsigned number,
                                   Value wanted, ImplicitLocOpBuilder &b) {
   Value base = partAddress(barrierArgument, me.rank, b);
-  int64_t row = number * (target.blocks + 2) + target.blocks + 1;
+  int64_t row = number * (kBarrierRows + target.blocks) + 1;
   Value counter = addBytes(base, 4 * row * ranks, b);
   Value before =
       emitOne(b, Ptx::FetchAdd32, {counter, constI32(1, b)}, b.getI32Type());

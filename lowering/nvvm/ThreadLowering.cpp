@@ -207,8 +207,8 @@ static LLVM::LLVMFuncOp makeHelper(OpBuilder &builder, Location loc,
   return function;
 }
 
-/// void(state, kind, site, rank, block, peer, seen, wanted): stops the kernel;
-/// the first to do so writes the record.
+/// void(state, record, kind, site, rank, block, peer, seen, wanted): stops the
+/// kernel; the first to do so writes the record. One of 0 is the state's.
 static LLVM::LLVMFuncOp getRecordFunction(ModuleOp module,
                                           LLVM::LLVMPointerType global) {
   if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(kRecord))
@@ -218,7 +218,7 @@ static LLVM::LLVMFuncOp getRecordFunction(ModuleOp module,
   Type i32 = top.getI32Type(), i64 = top.getI64Type();
   auto function =
       makeHelper(top, loc, kRecord, LLVM::LLVMVoidType::get(top.getContext()),
-                 {global, i32, i32, i32, i32, i32, i64, i64});
+                 {global, i64, i32, i32, i32, i32, i32, i64, i64});
   Block *entry = function.addEntryBlock(top);
   Block *write = function.addBlock(), *end = function.addBlock();
   ImplicitLocOpBuilder b(loc, top);
@@ -231,7 +231,10 @@ static LLVM::LLVMFuncOp getRecordFunction(ModuleOp module,
   Value zero = LLVM::ConstantOp::create(b, i64, 0);
   Value one = LLVM::ConstantOp::create(b, i64, 1);
   Value old = emitOne(b, Ptx::Exchange64, {at(state, kAbortOffset), one}, i64);
-  Value record = LLVM::LoadOp::create(b, i64, at(state, kRecordOffset), 8);
+  Value own = entry->getArgument(1);
+  Value record = LLVM::SelectOp::create(
+      b, LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, own, zero), own,
+      LLVM::LoadOp::create(b, i64, at(state, kRecordOffset), 8));
   Value isFirst = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::eq, old, zero);
   Value exists = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, record, zero);
   Value both = LLVM::AndOp::create(b, isFirst, exists);
@@ -244,7 +247,7 @@ static LLVM::LLVMFuncOp getRecordFunction(ModuleOp module,
       offsetof(ErrorRecord, peer),  offsetof(ErrorRecord, seen),
       offsetof(ErrorRecord, wanted)};
   for (auto [index, offset] : llvm::enumerate(fields)) {
-    Value value = entry->getArgument(index + 1);
+    Value value = entry->getArgument(index + 2);
     emit(b, value.getType() == i32 ? Ptx::Store32 : Ptx::Store64,
          {at(base, offset), value});
   }
@@ -258,7 +261,8 @@ static LLVM::LLVMFuncOp getRecordFunction(ModuleOp module,
   return function;
 }
 
-/// i64(start, state, kind, site, rank, block, peer, seen, wanted): 0: stop;
+/// i64(start, state, record, kind, site, rank, block, peer, seen, wanted): 0:
+/// stop;
 /// else the time at which the wait began, to be given at the next call.
 LLVM::LLVMFuncOp KernelLowering::getStopFunction() {
   auto module = function->getParentOfType<ModuleOp>();
@@ -270,7 +274,7 @@ LLVM::LLVMFuncOp KernelLowering::getStopFunction() {
   Location loc = module.getLoc();
   Type i32 = top.getI32Type(), i64 = top.getI64Type();
   auto stop = makeHelper(top, loc, kStop, i64,
-                         {i64, global, i32, i32, i32, i32, i32, i64, i64});
+                         {i64, global, i64, i32, i32, i32, i32, i32, i64, i64});
   Block *entry = stop.addEntryBlock(top);
   Block *look = stop.addBlock(), *first = stop.addBlock(),
         *later = stop.addBlock(), *late = stop.addBlock(),
@@ -316,13 +320,20 @@ LLVM::LLVMFuncOp KernelLowering::getStopFunction() {
   return stop;
 }
 
+/// Address of the record of this kernel's failures, where its state is not its
+/// own; else 0.
+Value KernelLowering::recordAddress(ImplicitLocOpBuilder &b) {
+  return isShared ? parameter(offsetof(Launch, record), b.getI64Type(), b)
+                  : constI64(0, b);
+}
+
 /// Writes the record of a failure that no peer is waited for in.
 void KernelLowering::record(PollKind kind, Value site, Value seen, Value wanted,
                             ImplicitLocOpBuilder &b) {
   LLVM::LLVMFuncOp function =
       getRecordFunction(this->function->getParentOfType<ModuleOp>(), global);
   LLVM::CallOp::create(b, function,
-                       ValueRange{state,
+                       ValueRange{state, recordAddress(b),
                                   constI32(static_cast<int64_t>(kind), b), site,
                                   toI32(me.rank, b), toI32(block, b),
                                   constI32(kNoPeer, b), seen, wanted});

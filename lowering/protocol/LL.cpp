@@ -40,8 +40,11 @@ static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
       bits >= payloadBits
           ? type.getTileSize() * (bits / payloadBits)
           : int64_t(llvm::divideCeil(type.getTileSize(), payloadBits / bits));
-  return layOutSlots(channel, teamSize, /*buffers=*/2, units,
-                     IntegerType::get(channel.getContext(), 64));
+  ChannelMemory memory =
+      layOutSlots(channel, teamSize, /*buffers=*/2, units,
+                  IntegerType::get(channel.getContext(), 64));
+  memory.kind = SlotKind::Packets;
+  return memory;
 }
 
 namespace mlir::comms {

@@ -40,6 +40,7 @@ static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
                   IntegerType::get(channel.getContext(), 64));
   memory.rest = kRestUnits * lines;
   memory.packets = Assumption::Store128Whole;
+  memory.kind = SlotKind::Lines;
   return memory;
 }
 

@@ -25,6 +25,11 @@
 //     rank's same block, which has then made its clears of launch k. Where a
 //     sender hears nothing back, whoever made the program puts a barrier at the
 //     end of the launch.
+// Where kernels share the memory (see docs/Spec.md, "Shared channel memory"),
+// the prologue of the next launch, of whatever kernel, clears the extent that
+// this launch leaves behind in the block states; the same argument holds, for
+// a launch begins after the whole launch before it.
+//
 // The extent is exact: the receive that was made in launch k - 1 is made in
 // launch k with the same slot, source and `valid`, which isLaunchInvariant
 // proves; a channel's memory belongs to one kernel and one number of blocks, so
@@ -64,7 +69,7 @@ static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
   ChannelType type = channel.getChannel().getType();
   ChannelMemory memory = layOutSlots(channel, teamSize, /*buffers=*/3,
                                      type.getTileSize(), type.getElementType());
-  memory.poisoned = true;
+  memory.kind = SlotKind::Poison;
   return memory;
 }
 
@@ -101,7 +106,7 @@ static PoisonFillOp clear(OpBuilder &builder, const ChannelContext &context,
 static FailureOr<Value> recv(OpBuilder &builder, const ChannelContext &context,
                              RecvOp op) {
   bool sameEachLaunch = isLaunchInvariant(op);
-  if (sameEachLaunch)
+  if (sameEachLaunch && !context.isShared)
     // Nobody reads there: it may be moved past other accesses.
     clear(builder, context, op, context.stale)
         ->setAttr("comms.stale", builder.getUnitAttr());
@@ -109,7 +114,7 @@ static FailureOr<Value> recv(OpBuilder &builder, const ChannelContext &context,
   Value tile =
       PoisonLoadOp::create(builder, op.getLoc(), op.getTile().getType(),
                            slot.part, slot.offset, op.getValid());
-  if (!sameEachLaunch)
+  if (!sameEachLaunch && !context.isShared)
     clear(builder, context, op, context.buffer);
   return tile;
 }

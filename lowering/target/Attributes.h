@@ -31,6 +31,12 @@ inline constexpr const char kChoicesAttr[] = "comms.choices";
 /// proven the kernel.
 inline constexpr const char kCheckedLaunchesAttr[] = "comms.checked_launches";
 
+/// Of a kernel whose channels lie in memory that the kernels of a group take in
+/// turn (unit). Of each of its hidden windows, what the slots hold: a name of
+/// SlotKind.
+inline constexpr const char kSharedChannelsAttr[] = "comms.shared_channels";
+inline constexpr const char kSharedSlotsAttr[] = "comms.shared_slots";
+
 /// Poison of lamport slots: every 16 bits of a float.
 inline constexpr uint16_t kPoison16 = 0xFFFA;
 inline constexpr uint32_t kPoison32 = 0xFFFAFFFA;

@@ -119,6 +119,10 @@ protected:
                            ImplicitLocOpBuilder &b) = 0;
   virtual Value bindScalar(unsigned index, Type type,
                            ImplicitLocOpBuilder &b) = 0;
+  /// The launch's extent, an index: where launches are given none, the most.
+  virtual Value bindExtent(ExtentOp op, ImplicitLocOpBuilder &b) {
+    return constIndex(static_cast<int64_t>(op.getMost()), b);
+  }
   virtual void lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) = 0;
   /// Ops of other dialects, which may stay.
   virtual LogicalResult lowerOtherOp(Operation *op, ImplicitLocOpBuilder &b) {

@@ -224,6 +224,8 @@ LogicalResult KernelBase::lowerOp(Operation *op) {
       .Case<BlockIdOp>([&](auto) { return replace(block); })
       .Case<NumBlocksOp>([&](auto) { return replace(blocks); })
       .Case<EpochOp>([&](auto) { return replace(epoch); })
+      .Case<ExtentOp>(
+          [&](auto extent) { return replace(bindExtent(extent, b)); })
       .Case<ReturnOp>([&](auto end) { return lowerReturn(end, b), success(); })
       .Case<LocalOp, PeerOp, MultimemOp, ScratchOp, memref::AllocaOp>(
           [&](auto) { return lowerWindowOp(op, b); })

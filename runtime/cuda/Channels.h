@@ -101,8 +101,12 @@ private:
   llvm::SmallVector<Place> free;
 };
 
+class SharedChannels;
+
 /// One instance of a kernel's channels.
 struct ChannelSet {
+  /// The memory that they share with other kernels'; null: it is their own.
+  SharedChannels *shared = nullptr;
   /// Own state, and every rank's as this rank reaches it.
   CUdeviceptr state = 0;
   std::vector<CUdeviceptr> states;
@@ -117,7 +121,8 @@ struct ChannelSet {
   uint64_t windowsVersion = 0;
   /// Capture that it belongs to; 0: launches that are not captured.
   unsigned long long capture = 0;
-  /// Seconds that the polls of its next launch may take.
+  /// Seconds that the polls of its next launch may take. Of shared memory,
+  /// SharedChannels::timeout counts.
   double timeout = 0;
 };
 

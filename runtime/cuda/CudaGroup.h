@@ -11,6 +11,7 @@
 //   GroupWindows.cpp   memory that ranks reach at each other
 //   GroupRequest.cpp   from a request to machine code
 //   GroupKernels.cpp   preparing and discarding kernels, and their channels
+//   GroupShared.cpp    channel memory that kernels take in turn
 //   GroupLaunch.cpp    arguments, launches, copies
 //   GroupCells.cpp     one-sided access
 //   GroupFailure.cpp   what has failed, and what the peers do instead
@@ -27,6 +28,7 @@
 #include "runtime/cuda/OneSided.h"
 #include "runtime/cuda/PeerMemory.h"
 #include "runtime/cuda/Seconds.h"
+#include "runtime/cuda/SharedChannels.h"
 #include "runtime/group/Error.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -119,8 +121,13 @@ public:
   /// Arguments of `launch`, and their numbers in the kernel.
   std::vector<jit::ArgInfo> visible;
   std::vector<unsigned> numbers;
+  bool isShared() const { return takesShared(*kernel); }
+  /// Bytes of channels that it may have in shared memory.
+  uint64_t channelBytes = 0;
   /// Of launches that are not captured.
   ChannelSet *eager = nullptr;
+  /// Shared memory: of captures to come.
+  ChannelSet *graph = nullptr;
   /// All, `eager` among them.
   std::deque<ChannelSet> sets;
   std::vector<ChannelSet *> spares;
@@ -163,8 +170,8 @@ public:
   llvm::Error waitCell(const group::CellWait &wait, void *stream) override;
   llvm::Expected<int64_t> readCell(const int64_t *own) override;
   llvm::Error launch(group::GroupKernel &kernel,
-                     llvm::ArrayRef<group::Argument> arguments,
-                     void *stream) override;
+                     llvm::ArrayRef<group::Argument> arguments, void *stream,
+                     uint64_t extent) override;
   llvm::Error poll() override;
   std::optional<std::string> ended() const override;
   void abort(llvm::StringRef reason) override;
@@ -196,8 +203,11 @@ private:
   };
   /// What a peer's state says of one set of channels.
   struct View {
+    /// Null: shared memory, whose state names a kernel that is not known here.
     const CudaGroupKernel *kernel;
+    /// One of both.
     const ChannelSet *set;
+    const SharedChannels *shared;
     abi::State state;
     /// Of all blocks the least, and the number of busy blocks.
     uint64_t epoch = 0;
@@ -228,20 +238,41 @@ private:
   llvm::Expected<ChannelSet *>
   makeSet(CudaGroupKernel &kernel, std::unique_ptr<DeviceComm> deviceComm = {});
   llvm::Error makeSets(CudaGroupKernel &kernel);
+  uint64_t sharedKernelBytes(uint64_t asked) const;
+  llvm::Error makeSharedSets(CudaGroupKernel &kernel);
+  llvm::Error growShared(SharedChannels *&which, const SharedNeeds &needs,
+                         bool isEager);
+  llvm::Error replaceShared(SharedChannels *&which, SharedChannels *made,
+                            bool isEager);
+  llvm::Expected<ChannelSet *>
+  bindShared(CudaGroupKernel &kernel, ChannelSet *set, SharedChannels &shared);
+  llvm::Expected<ChannelSet *> sharedSetFor(CudaGroupKernel &kernel,
+                                            unsigned long long capture);
+  llvm::Error awaitGraphs(SharedChannels &shared, CUstream stream,
+                          unsigned long long capture);
+  llvm::Error recordGraph(SharedChannels &shared, CUstream stream);
+  double &timeoutOf(ChannelSet &set) {
+    return set.shared ? set.shared->timeout : set.timeout;
+  }
+  bool hasFailed(const ChannelSet &set) const;
+  bool isOfGraphs(const View &view) const;
+  llvm::Expected<View> readView(int64_t peer, CUdeviceptr state,
+                                int64_t blocks);
   void dropSets(CudaGroupKernel &kernel, size_t from);
   llvm::Error writeTimeouts();
   llvm::Error writeTimeout(ChannelSet &set, CUstream stream);
   llvm::Expected<std::vector<std::unique_ptr<DeviceComm>>>
   makeDeviceComms(const CudaGroupKernel &kernel, int count);
+  bool isEagerIdle();
   llvm::Expected<bool> awaitLaunches(const CudaGroupKernel &kernel);
   llvm::Error fillSet(const CudaGroupKernel &kernel, const ChannelSet &set,
                       const ChannelPool::Piece &piece);
   llvm::Expected<ChannelSet *> setFor(CudaGroupKernel &kernel,
                                       unsigned long long capture);
   llvm::Error bind(const CudaGroupKernel &kernel, ChannelSet &set,
-                   llvm::ArrayRef<group::Argument> arguments);
+                   llvm::ArrayRef<group::Argument> arguments, uint64_t extent);
   llvm::Error bindOne(const CudaGroupKernel &kernel, ChannelSet &set, size_t i,
-                      const group::Argument &argument);
+                      const group::Argument &argument, uint64_t extent);
   llvm::Error follow(CUstream stream, unsigned long long capture);
 
   llvm::Error explain(const CudaGroupKernel &kernel, const ChannelSet &set,
@@ -285,6 +316,10 @@ private:
   llvm::StringMap<CudaGroupKernel *> byRequest;
   /// Changed under `controlMutex`.
   std::list<CudaGroupKernel> kernels;
+  /// Channel memory that kernels share: all that graphs may use, and those of
+  /// launches that are not captured and of captures to come.
+  std::list<SharedChannels> shared;
+  SharedChannels *eagerShared = nullptr, *graphShared = nullptr;
   Last eagerLast, captureLast;
   unsigned long long captureId = 0;
 

@@ -382,6 +382,9 @@ CudaGroup::~CudaGroup() {
   for (CUevent event : {order, captureOrder})
     if (event)
       cu.EventDestroy(event);
+  for (SharedChannels &memory : shared)
+    if (memory.order)
+      cu.EventDestroy(memory.order);
   if (control)
     cu.StreamDestroy(control);
   kernels.clear();

@@ -39,36 +39,68 @@ llvm::Error CudaGroup::stopped() const {
   return llvm::make_error<GroupError>(stopKind, stopReason, stopWaiting);
 }
 
+/// The state that lies at `state` of `peer`, with `blocks` block states behind
+/// it. Under `controlMutex`.
+llvm::Expected<CudaGroup::View>
+CudaGroup::readView(int64_t peer, CUdeviceptr state, int64_t blocks) {
+  auto *bytes = static_cast<char *>(staging->host());
+  std::string what = "reading the state of rank " + std::to_string(peer);
+  if (auto error = cu.check(
+          cu.MemcpyDtoHAsync(bytes, state, size_t(abi::getStateBytes(blocks)),
+                             control),
+          what))
+    return std::move(error);
+  if (auto error = waitForControl(what, kReadSeconds))
+    return std::move(error);
+  View view{nullptr, nullptr, nullptr, {}, UINT64_MAX, 0};
+  std::memcpy(&view.state, bytes, sizeof(view.state));
+  for (int64_t block = 0; block < blocks; ++block) {
+    abi::BlockState words;
+    std::memcpy(&words, bytes + abi::getBlockOffset(block), sizeof(words));
+    view.epoch = std::min(view.epoch, words.epoch);
+    view.busy += words.busy != 0;
+  }
+  return view;
+}
+
 /// State, epochs and busy words of `peer`, of all sets of channels.
 llvm::Expected<std::vector<CudaGroup::View>> CudaGroup::readPeer(int64_t peer) {
   std::lock_guard lock(controlMutex);
   std::vector<View> views;
-  auto *bytes = static_cast<char *>(staging->host());
+  auto fits = [](int64_t blocks) {
+    return size_t(abi::getStateBytes(blocks)) <= kStagingBytes;
+  };
   for (const CudaGroupKernel &kernel : kernels) {
     auto blocks = kernel.kernel->shape().blocks;
-    auto size = size_t(abi::getStateBytes(blocks));
     for (const ChannelSet &set : kernel.sets) {
-      if (!set.states[peer] || size > kStagingBytes)
+      if (set.shared || !set.states[peer] || !fits(blocks))
         continue;
-      if (auto error = cu.check(
-              cu.MemcpyDtoHAsync(bytes, set.states[peer], size, control),
-              "reading the state of rank " + llvm::Twine(peer)))
-        return std::move(error);
-      if (auto error = waitForControl(
-              "reading the state of rank " + llvm::Twine(peer), kReadSeconds))
-        return std::move(error);
-      View view{&kernel, &set, {}, UINT64_MAX, 0};
-      std::memcpy(&view.state, bytes, sizeof(view.state));
-      for (int64_t block = 0; block < blocks; ++block) {
-        abi::BlockState words;
-        std::memcpy(&words, bytes + abi::getBlockOffset(block), sizeof(words));
-        view.epoch = std::min(view.epoch, words.epoch);
-        view.busy += words.busy != 0;
-      }
-      views.push_back(view);
+      auto view = readView(peer, set.states[peer], blocks);
+      if (!view)
+        return view.takeError();
+      view->kernel = &kernel;
+      view->set = &set;
+      views.push_back(*view);
     }
   }
+  for (const SharedChannels &memory : shared) {
+    if (!memory.states()[peer] || !fits(memory.has().blocks))
+      continue;
+    auto view = readView(peer, memory.states()[peer], memory.has().blocks);
+    if (!view)
+      return view.takeError();
+    view->shared = &memory;
+    for (const CudaGroupKernel &kernel : kernels)
+      if (kernel.isShared() && kernel.digest == view->state.digest)
+        view->kernel = &kernel;
+    views.push_back(*view);
+  }
   return views;
+}
+
+/// Whether a graph launches what the view is of.
+bool CudaGroup::isOfGraphs(const View &view) const {
+  return view.shared ? view.shared != eagerShared : view.set->capture != 0;
 }
 
 /// "rank 2 runs launch 7 of kernel 'b' (…) instead"; `differs`: it runs, or
@@ -90,20 +122,34 @@ std::string CudaGroup::describePeer(int64_t peer, const CudaGroupKernel &kernel,
   }
   const View *same = nullptr, *other = nullptr;
   for (const View &view : *views) {
-    if (view.set == &set)
+    if (set.shared ? view.shared == set.shared : view.set == &set)
       same = &view;
     else if (view.busy || view.state.abort == 1)
       other = &view;
   }
-  if (same && same->state.digest != kernel.digest) {
+  bool isOther = same && same->state.digest != kernel.digest;
+  if (isOther && !set.shared) {
     differs = true;
     return whom +
            "keeps another kernel where this rank keeps the channels of " +
            kernel.describe();
   }
+  // In shared memory it may run another kernel, or have run it last.
+  if (isOther && (same->busy || same->state.abort == 1)) {
+    other = same;
+    same = nullptr;
+  }
   bool gaveUp = same && same->state.abort;
-  if (same && same->busy && same->epoch + 1 == launch)
-    return whom + "is in this launch too";
+  if (same && same->busy && same->epoch + 1 == launch) {
+    uint64_t mine = set.params[KernelCode::kExtentPlace];
+    differs |= set.shared && same->state.extent != mine;
+    return whom + "is in this launch too" +
+           (differs ? llvm::formatv(", with {0} elements where this rank has "
+                                    "{1}",
+                                    same->state.extent, mine)
+                          .str()
+                    : std::string());
+  }
   if (gaveUp && same->epoch == launch)
     return whom + "gave up in this launch too";
   if (same && same->busy)
@@ -115,16 +161,20 @@ std::string CudaGroup::describePeer(int64_t peer, const CudaGroupKernel &kernel,
     uint64_t number = other->epoch + (other->busy ? 1 : 0);
     return whom + llvm::formatv("{0} launch {1} of {2}{3} instead",
                                 other->busy ? "runs" : "gave up in", number,
-                                other->kernel->describe(),
-                                other->set->capture ? ", in a graph" : "")
+                                other->kernel ? other->kernel->describe()
+                                              : "a kernel that this rank does "
+                                                "not have",
+                                isOfGraphs(*other) ? ", in a graph" : "")
                       .str();
   }
   if (same && same->epoch >= launch)
     return whom + "has finished this launch";
-  return whom + llvm::formatv("has not begun this launch: it has finished {0} "
-                              "of this kernel and runs nothing of the group",
-                              same ? same->epoch : 0)
-                    .str();
+  return whom +
+         llvm::formatv("has not begun this launch: it has finished {0} "
+                       "of {1} and runs nothing of the group",
+                       same ? same->epoch : 0,
+                       set.shared ? "the group's kernels" : "this kernel")
+             .str();
 }
 
 /// Number of the launch that block `block` of this rank runs or has ended.
@@ -172,7 +222,8 @@ llvm::Error CudaGroup::explain(const CudaGroupKernel &kernel,
   if (poll == abi::PollKind::Busy)
     return llvm::make_error<GroupError>(Kind::Usage, text + waiting.what,
                                         std::vector{waiting});
-  text += llvm::formatv("gave up waiting after {0} s", set.timeout).str();
+  double timeout = set.shared ? set.shared->timeout : set.timeout;
+  text += llvm::formatv("gave up waiting after {0} s", timeout).str();
   bool differs = false;
   for (int64_t peer = 0; peer < settings.ranks; ++peer)
     if (peer != settings.rank)
@@ -219,6 +270,21 @@ std::optional<std::string> CudaGroup::ended() const {
   return stopReason;
 }
 
+/// Whether a kernel has given up on these channels, or on memory that they
+/// share.
+bool CudaGroup::hasFailed(const ChannelSet &set) const {
+  auto isWritten = [](const ChannelSet &one) {
+    return __atomic_load_n(&one.record.host->valid, __ATOMIC_ACQUIRE) != 0;
+  };
+  if (!set.shared)
+    return isWritten(set);
+  return llvm::any_of(kernels, [&](const CudaGroupKernel &kernel) {
+    return llvm::any_of(kernel.sets, [&](const ChannelSet &one) {
+      return one.shared == set.shared && isWritten(one);
+    });
+  });
+}
+
 /// The first reason counts; abort words are written every time.
 void CudaGroup::stop(llvm::StringRef reason, Kind kind) {
   {
@@ -236,7 +302,7 @@ void CudaGroup::stop(llvm::StringRef reason, Kind kind) {
   for (const CudaGroupKernel &kernel : kernels)
     for (const ChannelSet &set : kernel.sets)
       // What a kernel wrote itself tells peers more.
-      if (!__atomic_load_n(&set.record.host->valid, __ATOMIC_ACQUIRE))
+      if (!hasFailed(set))
         cu.MemcpyHtoDAsync(set.state + abi::kAbortOffset, abortWord->host(),
                            sizeof(uint64_t), control);
 }

@@ -32,8 +32,12 @@ static constexpr int kNcclBlocks = 32;
 /// What needs no peer.
 llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
                                   CudaGroupKernel &made) {
-  auto compiled = compileRequest(request, settings.ranks, *device,
-                                 {pool->most(), limits.ctas});
+  // By the limit, not by what is left of it: a choice must not depend on what
+  // was prepared before.
+  uint64_t memory =
+      request.shared ? sharedKernelBytes(request.channelBytes) : pool->most();
+  auto compiled =
+      compileRequest(request, settings.ranks, *device, {memory, limits.ctas});
   if (!compiled)
     return compiled.takeError();
   made.kernel = std::move(*compiled);
@@ -56,6 +60,7 @@ llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
   made.digest = digestOf(request, *made.kernel) ^
                 (made.label.empty() ? 0 : llvm::xxh3_64bits(made.label) << 1);
   made.concurrent = request.concurrent;
+  made.channelBytes = memory;
   made.firstLaunch = request.firstLaunch;
   for (auto [number, argument] : llvm::enumerate(made.kernel->args()))
     if (!argument.hidden) {
@@ -292,6 +297,8 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
 /// Channels of launches that are not captured, where there are none, and of one
 /// capture. Collective.
 llvm::Error CudaGroup::makeSets(CudaGroupKernel &kernel) {
+  if (kernel.isShared())
+    return makeSharedSets(kernel);
   size_t bytes = kernel.layout.bytes;
   bool spare =
       kernel.eager || (bytes <= kSpareBytes && pool->mayHave(2 * bytes));
@@ -330,25 +337,29 @@ llvm::Error CudaGroup::makeSets(CudaGroupKernel &kernel) {
 void CudaGroup::dropSets(CudaGroupKernel &kernel, size_t from) {
   std::lock_guard lock(controlMutex);
   while (kernel.sets.size() > from) {
-    pool->give(kernel.sets.back().state, kernel.layout.bytes);
+    if (!kernel.sets.back().shared)
+      pool->give(kernel.sets.back().state, kernel.layout.bytes);
     records.give(kernel.sets.back().record);
     kernel.sets.pop_back();
   }
 }
 
+/// Waits for the launches that are not captured, which follow each other;
+/// false: that cannot be done. A stream that is captured by now cannot be
+/// asked.
+bool CudaGroup::isEagerIdle() {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return !eagerLast.any ||
+         (cu.StreamIsCapturing(eagerLast.stream, &status) == CUDA_SUCCESS &&
+          status == CU_STREAM_CAPTURE_STATUS_NONE &&
+          cu.EventRecord(order, eagerLast.stream) == CUDA_SUCCESS &&
+          cu.EventSynchronize(order) == CUDA_SUCCESS);
+}
+
 /// Whether all that was launched on the kernel's own channels has ended, on all
 /// ranks; false: that cannot be known.
 llvm::Expected<bool> CudaGroup::awaitLaunches(const CudaGroupKernel &kernel) {
-  // Launches follow each other, but for concurrent ones. A stream that is
-  // captured by now cannot be asked.
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  bool isKnown =
-      !kernel.concurrent &&
-      (!eagerLast.any ||
-       (cu.StreamIsCapturing(eagerLast.stream, &status) == CUDA_SUCCESS &&
-        status == CU_STREAM_CAPTURE_STATUS_NONE &&
-        cu.EventRecord(order, eagerLast.stream) == CUDA_SUCCESS &&
-        cu.EventSynchronize(order) == CUDA_SUCCESS));
+  bool isKnown = !kernel.concurrent && isEagerIdle();
   // A record that is written would be told of the next kernel that has it.
   for (const ChannelSet &set : kernel.sets)
     isKnown &= !__atomic_load_n(&set.record.host->valid, __ATOMIC_ACQUIRE);
@@ -386,11 +397,12 @@ llvm::Error CudaGroup::discard(GroupKernel &which) {
     if (set.capture) {
       captured.push_back(std::move(set));
     } else {
-      pool->give(set.state, kernel.layout.bytes);
+      if (!set.shared)
+        pool->give(set.state, kernel.layout.bytes);
       records.give(set.record);
     }
   kernel.sets = std::move(captured);
-  kernel.eager = nullptr;
+  kernel.eager = kernel.graph = nullptr;
   kernel.spares.clear();
   if (kernel.sets.empty())
     gone.splice(gone.begin(), kernels, llvm::find_if(kernels, [&](auto &one) {
@@ -403,6 +415,8 @@ llvm::Error CudaGroup::discard(GroupKernel &which) {
 /// are not captured, and beside other graphs.
 llvm::Expected<ChannelSet *> CudaGroup::setFor(CudaGroupKernel &kernel,
                                                unsigned long long capture) {
+  if (kernel.isShared())
+    return sharedSetFor(kernel, capture);
   for (ChannelSet &set : llvm::reverse(kernel.sets))
     if (set.capture == capture)
       return &set;
@@ -470,7 +484,7 @@ llvm::Error CudaGroup::writeTimeouts() {
   llvm::SmallVector<ChannelSet *> old;
   for (CudaGroupKernel &kernel : kernels)
     for (ChannelSet &set : kernel.sets)
-      if (set.capture && set.timeout != settings.timeout)
+      if (set.capture && timeoutOf(set) != settings.timeout)
         old.push_back(&set);
   if (old.empty())
     return llvm::Error::success();
@@ -480,12 +494,14 @@ llvm::Error CudaGroup::writeTimeouts() {
   uint64_t limit = toNanoseconds(settings.timeout);
   std::memcpy(staging->host(), &limit, sizeof(limit));
   for (ChannelSet *set : old) {
+    if (timeoutOf(*set) == settings.timeout)
+      continue; // Another kernel's, in the same memory.
     if (auto error = cu.check(
             cu.MemcpyHtoDAsync(set->state + abi::kTimeoutOffset,
                                staging->host(), sizeof(limit), control),
             what))
       return error;
-    set->timeout = settings.timeout;
+    timeoutOf(*set) = settings.timeout;
   }
   return waitForControl(what, patience());
 }

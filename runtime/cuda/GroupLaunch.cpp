@@ -18,7 +18,8 @@ using group::makeError;
 using Kind = group::GroupError::Kind;
 
 llvm::Error CudaGroup::bindOne(const CudaGroupKernel &kernel, ChannelSet &set,
-                               size_t i, const Argument &argument) {
+                               size_t i, const Argument &argument,
+                               uint64_t extent) {
   const jit::ArgInfo &info = kernel.visible[i];
   auto bad = [&](const llvm::Twine &why) {
     return usage("argument '" + info.name + "' of kernel '" + kernel.name() +
@@ -38,8 +39,10 @@ llvm::Error CudaGroup::bindOne(const CudaGroupKernel &kernel, ChannelSet &set,
     return llvm::Error::success();
   }
   auto address = reinterpret_cast<CUdeviceptr>(argument.data);
-  if (argument.bytes < info.bytes() || (!address && info.bytes()))
-    return bad(llvm::formatv("takes {0} bytes, {1} were given", info.bytes(),
+  // With an extent the caller has seen to it that there are enough.
+  size_t bytes = extent ? argument.bytes : info.bytes();
+  if (argument.bytes < bytes || (!address && bytes))
+    return bad(llvm::formatv("takes {0} bytes, {1} were given", bytes,
                              address ? argument.bytes : 0)
                    .str());
   if (address % abi::kAlignment)
@@ -50,7 +53,7 @@ llvm::Error CudaGroup::bindOne(const CudaGroupKernel &kernel, ChannelSet &set,
   if (info.kind == jit::ArgKind::Memory) {
     *place = address;
   } else {
-    const Range *range = find(address, info.bytes());
+    const Range *range = find(address, bytes);
     if (!range)
       return bad(llvm::formatv("at {0:x} is not symmetric memory of the group: "
                                "allocate it by the group, or adopt it",
@@ -71,7 +74,8 @@ llvm::Error CudaGroup::bindOne(const CudaGroupKernel &kernel, ChannelSet &set,
 }
 
 llvm::Error CudaGroup::bind(const CudaGroupKernel &kernel, ChannelSet &set,
-                            llvm::ArrayRef<Argument> arguments) {
+                            llvm::ArrayRef<Argument> arguments,
+                            uint64_t extent) {
   if (arguments.size() != kernel.visible.size())
     return usage(llvm::formatv("kernel '{0}' takes {1} arguments, {2} were "
                                "given",
@@ -85,10 +89,10 @@ llvm::Error CudaGroup::bind(const CudaGroupKernel &kernel, ChannelSet &set,
   for (size_t i = 0; i < arguments.size(); ++i) {
     // Mostly the arrays of the launch before.
     if (arguments[i].data && arguments[i].data == set.bound[i] &&
-        arguments[i].bytes >= kernel.visible[i].bytes())
+        (extent || arguments[i].bytes >= kernel.visible[i].bytes()))
       continue;
     set.bound[i] = nullptr;
-    if (auto error = bindOne(kernel, set, i, arguments[i]))
+    if (auto error = bindOne(kernel, set, i, arguments[i], extent))
       return error;
   }
   return llvm::Error::success();
@@ -132,13 +136,13 @@ llvm::Error CudaGroup::writeTimeout(ChannelSet &set, CUstream stream) {
                           std::pair(place + 4, uint32_t(limit >> 32))})
     if (auto error = cu.check(cu.MemsetD32Async(at, half, 1, stream), what))
       return error;
-  set.timeout = settings.timeout;
+  timeoutOf(set) = settings.timeout;
   return llvm::Error::success();
 }
 
 llvm::Error CudaGroup::launch(GroupKernel &which,
                               llvm::ArrayRef<Argument> arguments,
-                              void *streamPointer) {
+                              void *streamPointer, uint64_t extent) {
   auto &kernel = static_cast<CudaGroupKernel &>(which);
   auto stream = static_cast<CUstream>(streamPointer);
   if (isStopped.load(std::memory_order_relaxed))
@@ -156,6 +160,11 @@ llvm::Error CudaGroup::launch(GroupKernel &which,
   unsigned long long capture =
       status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : 0;
   ChannelSet *set = kernel.eager;
+  if (set && set->shared && set->shared != eagerShared) {
+    auto bound = bindShared(kernel, set, *eagerShared);
+    if (!bound)
+      return bound.takeError();
+  }
   if (capture) {
     auto own = setFor(kernel, capture);
     if (!own)
@@ -165,17 +174,24 @@ llvm::Error CudaGroup::launch(GroupKernel &which,
   // A failure of these channels is told before more is launched on them.
   if (__atomic_load_n(&set->record.host->valid, __ATOMIC_RELAXED))
     return poll();
-  if (auto error = bind(kernel, *set, arguments))
+  if (auto error = bind(kernel, *set, arguments, extent))
     return error;
+  set->params[KernelCode::kExtentPlace] = extent;
   if (!kernel.concurrent)
     if (auto error = follow(stream, capture))
       return asGroupError(std::move(error));
-  if (set->timeout != settings.timeout)
+  if (timeoutOf(*set) != settings.timeout)
     if (auto error = writeTimeout(*set, stream))
+      return asGroupError(std::move(error));
+  if (capture && set->shared)
+    if (auto error = awaitGraphs(*set->shared, stream, capture))
       return asGroupError(std::move(error));
   CUresult result = kernel.code->launch(set->params.data(), stream);
   if (result != CUDA_SUCCESS)
     return asGroupError(kernel.code->explain(result));
+  if (capture && set->shared)
+    if (auto error = recordGraph(*set->shared, stream))
+      return asGroupError(std::move(error));
   ++done.launches;
   return llvm::Error::success();
 }

@@ -58,11 +58,12 @@ std::string commsir::cuda::keyOf(const KernelRequest &request) {
   // What is open has been chosen from the tables of the time.
   uint64_t tables = isSettled(request) ? 0 : tune::getTablesDigest();
   return llvm::formatv("{0}\n{1}\n{2}\n{3} {4} {5} {6} {7} {8} {10} "
-                       "{11}\n{9}",
+                       "{11} {12}\n{9}",
                        request.name, request.algorithm, request.protocol,
                        request.blocks, request.threads, request.cluster,
                        request.check, request.concurrent, request.impl,
-                       request.source, tables, request.firstLaunch)
+                       request.source, tables, request.firstLaunch,
+                       request.shared)
       .str();
 }
 
@@ -168,6 +169,7 @@ commsir::cuda::compileRequest(const KernelRequest &request, int64_t ranks,
   options.threads = request.threads;
   options.cluster = request.cluster;
   options.impl = request.impl;
+  options.sharedChannels = request.shared;
   options.nccl = findNccl;
   options.chip = device.getChip();
   options.algorithm = request.algorithm;

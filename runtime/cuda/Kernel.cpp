@@ -162,6 +162,9 @@ llvm::Error KernelCode::layOut() {
     bool parts = argument.kind == jit::ArgKind::Window ||
                  argument.kind == jit::ArgKind::Signal;
     words += parts ? size_t(kernel.ranks()) : 1;
+    bool takesTurns =
+        !argument.slots.empty() && argument.slots != abi::kBarrierName;
+    words += takesTurns ? 2 : 0;
   }
   if (int64_t(words * sizeof(uint64_t)) == kernel.paramBytes())
     return findNcclArguments();

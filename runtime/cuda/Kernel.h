@@ -66,6 +66,9 @@ public:
   /// Place of the state's address in it.
   static constexpr size_t kStatePlace =
       offsetof(mlir::comms::nvvm::Launch, state) / sizeof(uint64_t);
+  /// Place of the launch's extent in it.
+  static constexpr size_t kExtentPlace =
+      offsetof(mlir::comms::nvvm::Launch, extent) / sizeof(uint64_t);
 
   /// Whether launches take a device communicator.
   bool needsDeviceComm() const;

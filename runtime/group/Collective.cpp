@@ -95,6 +95,9 @@ struct Plan {
   Shelf::Kept *kept = nullptr;
   uint64_t age = 0;
   uint64_t digest = 0;
+  /// Elements of a part that a launch is given, where its kernel takes any
+  /// number; else 0.
+  uint64_t extent = 0;
 };
 
 struct PlainPlan : Plan {
@@ -239,6 +242,10 @@ struct Collectives::Impl {
   llvm::Expected<bool> runDirectly(const Shape &shape);
   llvm::Error runPiece(PlainPlan &plan, int64_t first, int64_t count,
                        uint64_t capture, void *stream);
+  bool takesExtent(const Shape &shape, int64_t first, int64_t count) const;
+  llvm::Error runSized(PlainPlan &plan, int64_t first, int64_t count,
+                       void *stream);
+  static int64_t pieceOf(const Shape &shape, int64_t left);
   llvm::Error runParts(const Shape &shape, int64_t first, int64_t elements);
   llvm::Error copyParts(llvm::ArrayRef<Array> list, const Shape &shape,
                         int64_t first, int64_t count, size_t pitch,
@@ -246,7 +253,8 @@ struct Collectives::Impl {
   llvm::Error runWhole(PlainPlan &plan, void *stream);
   llvm::Error runPlan(PlainPlan &plan, bool isDirect, void *stream);
   llvm::Error launch(const Shape &shape, int64_t elements, GroupKernel &kernel,
-                     void *input, void *output, void *stream);
+                     void *input, void *output, void *stream,
+                     uint64_t extent = 0);
   llvm::Error runVarying(Collectives &collectives, const CollectiveCall &call,
                          void *stream);
   llvm::Expected<int64_t> exchangeSizes(Collectives &collectives,
@@ -258,6 +266,10 @@ struct Collectives::Impl {
   bool isPlain(const PlainPlan &plan) const;
   llvm::Error launchPlain(PlainPlan &plan, void *stream);
   llvm::Expected<FusedPlan *> planOf(const FusedCall &call, void *stream);
+  bool takesExtent(const FusedCall &call) const;
+  /// Of what is cut into the same pieces: calls of any number of rows where a
+  /// kernel takes them.
+  std::string pieceKeyOf(const FusedCall &call) const;
   int64_t cutRows(const FusedCall &call) const;
   llvm::Error runRows(Collectives &collectives, const FusedCall &call,
                       int64_t piece, void *stream);
@@ -441,13 +453,14 @@ llvm::Expected<char *> Collectives::Impl::take(Scratch::Use use, size_t bytes,
 
 llvm::Error Collectives::Impl::launch(const Shape &shape, int64_t elements,
                                       GroupKernel &kernel, void *input,
-                                      void *output, void *stream) {
+                                      void *output, void *stream,
+                                      uint64_t extent) {
   size_t width = shape.elementBytes;
   // Arrays that this rank does not have are not looked at.
   Argument arguments[] = {
       {input ? input : output, elements * shape.inputParts * width},
       {output ? output : input, elements * shape.outputParts * width}};
-  return group.launch(kernel, arguments, stream);
+  return group.launch(kernel, arguments, stream, extent);
 }
 
 /// Whether a kernel may write over what it has to send yet. It sees two arrays,
@@ -462,6 +475,62 @@ static bool writesOverInput(const Shape &shape) {
          isBefore(shape.output, shape.input + part * shape.inputParts);
 }
 
+/// GPU: whether a kernel for any number of elements takes these, where they
+/// lie: so that a size that was never seen costs no compilation.
+bool Collectives::Impl::takesExtent(const Shape &shape, int64_t first,
+                                    int64_t count) const {
+  bool isWhole = count == shape.elements ||
+                 (shape.inputParts == 1 && shape.outputParts == 1);
+  size_t offset = first * shape.elementBytes;
+  auto fits = [&](const char *array) { return isAligned(array + offset); };
+  return count <= shape.mostSized() && isWhole && shape.inputList.empty() &&
+         shape.outputList.empty() && fits(shape.input) && fits(shape.output) &&
+         !writesOverInput(shape);
+}
+
+/// The number that extents of a kernel are multiples of, so that it can leave
+/// out what only ends of arrays need. Few, for each makes a kernel.
+static int64_t stepOf(int64_t count) {
+  for (int64_t step : {8192, 1024, 512, 256, 128, 64})
+    if (count % step == 0)
+      return step;
+  return 1;
+}
+
+/// Sizes between two powers of two share a kernel.
+llvm::Error Collectives::Impl::runSized(PlainPlan &plan, int64_t first,
+                                        int64_t count, void *stream) {
+  const Shape &shape = plan.shape;
+  auto most = int64_t(llvm::PowerOf2Ceil(std::max<int64_t>(count, 64)));
+  int64_t step = stepOf(count);
+  Shelf &shelf = shelfOf({});
+  std::string key = llvm::formatv("sized {0} {1} {2}", shape.key(), most, step);
+  auto kept = find(shelf, key, {}, shape.text, stream,
+                   [&] { return shape.writeSized(most, step); });
+  if (!kept) {
+    llvm::Error error = kept.takeError();
+    isTooLarge = isLimit(error);
+    return error;
+  }
+  if (count == shape.elements) {
+    plan.extent = count;
+    keep(plan, shelf, **kept);
+  }
+  size_t offset = first * shape.elementBytes;
+  return launch(shape, count, *(*kept)->kernel, shape.input + offset,
+                shape.output + offset, stream, count);
+}
+
+/// GPU: elements of the next launch of a call of which `left` are left. Large
+/// calls go in pieces of few sizes, which keep links busy for so long that a
+/// launch more does not count, and an end that a kernel of any size takes.
+int64_t Collectives::Impl::pieceOf(const Shape &shape, int64_t left) {
+  int64_t most = shape.mostSized();
+  if (shape.op != "all_reduce" || !most || left <= most)
+    return left;
+  return left >= 16 * most ? 16 * most : left >= 4 * most ? 4 * most : most;
+}
+
 /// Elements [first, first + count) of every part. Where the kernel is for more,
 /// parts do not lie one after the other, or the output is the input, arrays go
 /// through scratch memory.
@@ -469,6 +538,8 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
                                         int64_t count, uint64_t capture,
                                         void *stream) {
   const Shape &shape = plan.shape;
+  if (takesExtent(shape, first, count))
+    return runSized(plan, first, count, stream);
   int64_t elements = count;
   if ((group.onGpu() || count < shape.chunk) &&
       !deservesOwn(shape, count, capture))
@@ -518,8 +589,10 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
   staged |= pack || unpack;
   // In a capture a size is not counted.
   if (elements == count && !cuts && !capture && shape.inputList.empty() &&
-      shape.outputList.empty())
+      shape.outputList.empty()) {
+    plan.extent = 0;
     keep(plan, shelf, **kept);
+  }
   if (llvm::Error error =
           launch(shape, elements, *(*kept)->kernel, from, result, stream))
     return error;
@@ -765,7 +838,7 @@ llvm::Error Collectives::Impl::launchPlain(PlainPlan &plan, void *stream) {
   const Shape &shape = plan.shape;
   plan.shelf->touch(*plan.kept);
   return launch(shape, shape.elements, *plan.kept->kernel, shape.input,
-                shape.output, stream);
+                shape.output, stream, plan.extent);
 }
 
 llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
@@ -774,7 +847,8 @@ llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
     return launchPlain(plan, stream);
   uint64_t capture = group.captureOf(stream);
   for (int64_t first = 0; first < shape.elements;) {
-    int64_t count = std::min(shape.chunk, shape.elements - first);
+    int64_t count =
+        std::min(shape.chunk, pieceOf(shape, shape.elements - first));
     isTooLarge = false;
     llvm::Error error = runPiece(plan, first, count, capture, stream);
     if (!error) {
@@ -1020,6 +1094,29 @@ StagingCounts Collectives::counts() const { return impl->counted; }
 // Collectives with arithmetic
 //===----------------------------------------------------------------------===//
 
+/// Whether a kernel for any number of rows carries the call out.
+bool Collectives::Impl::takesExtent(const FusedCall &call) const {
+  return group.onGpu() && group.options().ranks > 1 &&
+         call.op == "all_reduce" && call.rows > 0;
+}
+
+/// Rows of the kernel that takes so many.
+static int64_t capacityOf(int64_t rows) {
+  return int64_t(llvm::PowerOf2Ceil(std::max<int64_t>(rows, 1)));
+}
+
+/// The same call with another number of rows.
+static FusedCall withRows(const FusedCall &call, int64_t rows) {
+  FusedCall other = call;
+  other.rows = rows;
+  other.input.elements = rows * call.columns;
+  for (auto *operands : {&other.arguments, &other.outputs})
+    for (FusedCall::Operand &one : *operands)
+      if (one.perRow)
+        one.array.elements = rows * one.columns;
+  return other;
+}
+
 llvm::Expected<FusedPlan *> Collectives::Impl::planOf(const FusedCall &call,
                                                       void *stream) {
   Key key = keyOf(call);
@@ -1028,22 +1125,23 @@ llvm::Expected<FusedPlan *> Collectives::Impl::planOf(const FusedCall &call,
     known->second.shelf->touch(*known->second.kept);
     return &known->second;
   }
-  auto source = writeFused(call, group);
-  if (!source)
-    return source.takeError();
+  bool isSized = takesExtent(call);
+  auto request = isSized ? writeFused(withRows(call, capacityOf(call.rows)),
+                                      group, /*isSized=*/true)
+                         : writeFused(call, group);
+  if (!request)
+    return request.takeError();
   FusedPlan plan;
-  plan.digest = llvm::xxh3_64bits(*source);
+  if (isSized)
+    plan.extent = call.rows * call.columns;
+  plan.digest = llvm::xxh3_64bits(request->source);
   plan.text =
       llvm::formatv("{0} {1} of {2}x{3} {4} with arithmetic", call.op,
                     call.reduction, call.rows, call.columns, call.elementType);
   Shelf &shelf = shelfOf({});
   group.announce(plan.digest, plan.text);
-  auto kept = find(shelf, *source, {}, plan.text, stream, [&] {
-    KernelRequest request;
-    request.source = *source;
-    request.name = call.op;
-    return request;
-  });
+  auto kept = find(shelf, request->source, {}, plan.text, stream,
+                   [&] { return *request; });
   group.announce(0, "");
   if (!kept)
     return note(kept.takeError());
@@ -1057,6 +1155,12 @@ llvm::Expected<FusedPlan *> Collectives::Impl::planOf(const FusedCall &call,
   FusedPlan &made = fused[key.str()];
   made = std::move(plan);
   return &made;
+}
+
+std::string Collectives::Impl::pieceKeyOf(const FusedCall &call) const {
+  bool isSized = takesExtent(call);
+  return (isSized ? "any " : "") +
+         keyOf(isSized ? withRows(call, 1) : call).str().str();
 }
 
 /// Rows of about half of a call, at which every array is aligned; 0: it cannot
@@ -1080,7 +1184,10 @@ int64_t Collectives::Impl::cutRows(const FusedCall &call) const {
   int64_t step = 1;
   while (!isAlignedAt(step)) // Ends at `alignment`.
     step *= 2;
-  int64_t piece = int64_t(llvm::alignTo(llvm::divideCeil(call.rows, 2), step));
+  // Of those for any number of rows, the largest kernel that may fit.
+  int64_t half = takesExtent(call) ? capacityOf(call.rows) / 2
+                                   : llvm::divideCeil(call.rows, 2);
+  int64_t piece = int64_t(llvm::alignTo(half, step));
   return piece < call.rows ? piece : 0;
 }
 
@@ -1117,8 +1224,9 @@ llvm::Error Collectives::run(const FusedCall &call, void *stream) {
     if (llvm::Error error = impl->followTables())
       return error;
   if (!impl->fusedPieces.empty())
-    if (int64_t piece = impl->fusedPieces.lookup(keyOf(call).str()))
-      return impl->runRows(*this, call, piece, stream);
+    if (int64_t piece = impl->fusedPieces.lookup(impl->pieceKeyOf(call)))
+      if (piece < call.rows)
+        return impl->runRows(*this, call, piece, stream);
   auto plan = impl->planOf(call, stream);
   if (!plan) {
     llvm::Error error = plan.takeError();
@@ -1129,7 +1237,7 @@ llvm::Error Collectives::run(const FusedCall &call, void *stream) {
     llvm::consumeError(std::move(error));
     if (impl->fusedPieces.size() >= kPlans)
       impl->fusedPieces.clear();
-    impl->fusedPieces[keyOf(call).str()] = piece;
+    impl->fusedPieces[impl->pieceKeyOf(call)] = piece;
     return impl->runRows(*this, call, piece, stream);
   }
   llvm::SmallVector<Argument, 8> arguments;
@@ -1142,8 +1250,8 @@ llvm::Error Collectives::run(const FusedCall &call, void *stream) {
     for (const FusedCall::Operand &one : *operands)
       add(one.array);
   impl->group.announce((*plan)->digest, (*plan)->text);
-  llvm::Error error =
-      impl->group.launch(*(*plan)->kept->kernel, arguments, stream);
+  llvm::Error error = impl->group.launch(*(*plan)->kept->kernel, arguments,
+                                         stream, (*plan)->extent);
   impl->group.announce(0, "");
   ++impl->counted.inPlace;
   return impl->note(std::move(error));

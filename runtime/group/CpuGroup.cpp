@@ -1067,7 +1067,8 @@ void CpuGroup::announce(uint64_t digest, llvm::StringRef text) {
 }
 
 llvm::Error CpuGroup::launch(GroupKernel &kernel,
-                             llvm::ArrayRef<Argument> arguments, void *) {
+                             llvm::ArrayRef<Argument> arguments, void *,
+                             uint64_t) {
   if (llvm::Error error = ready())
     return error;
   return static_cast<CpuKernel &>(kernel).launch(arguments);

@@ -101,7 +101,7 @@ public:
   llvm::Error discard(GroupKernel &kernel) override;
   void announce(uint64_t digest, llvm::StringRef text) override;
   llvm::Error launch(GroupKernel &kernel, llvm::ArrayRef<Argument> arguments,
-                     void *stream) override;
+                     void *stream, uint64_t extent) override;
   llvm::Error poll() override;
   std::optional<std::string> ended() const override;
   llvm::Error mend() override;

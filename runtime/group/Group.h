@@ -99,6 +99,13 @@ struct KernelRequest {
   /// make other kernels, of the same machine code and with channels of their
   /// own, which are told apart as such where ranks disagree.
   std::string label;
+  /// GPU: its channels lie in memory that the group's kernels take in turn, and
+  /// which therefore does not grow with their number. Only for kernels of one
+  /// collective over all ranks, whose launches follow the group's others.
+  bool shared = false;
+  /// Of shared channels: bytes that it may have, all buffers counted, or Limit;
+  /// 0: what suits the group's own limit.
+  uint64_t channelBytes = 0;
   /// Number of its first launch, as if others had ended before: for tests of
   /// what counts launches.
   uint64_t firstLaunch = 1;
@@ -225,9 +232,12 @@ public:
 
   /// GPU: puts the launch into `stream` (a CUstream, which may be capturing)
   /// and returns. CPU: returns when this rank has finished; `stream` is null.
+  /// `extent`: of a kernel whose sizes are known at launch, the elements of a
+  /// part, the same on all ranks; the caller sees to it that the arguments hold
+  /// so many, and that they are not more than the kernel was made for.
   virtual llvm::Error launch(GroupKernel &kernel,
-                             llvm::ArrayRef<Argument> arguments,
-                             void *stream) = 0;
+                             llvm::ArrayRef<Argument> arguments, void *stream,
+                             uint64_t extent = 0) = 0;
 
   /// Memory of this rank alone, of the group's kind of device, for copies of
   /// arrays; aligned as kernels want it. Fails with Limit: there is no more.

@@ -351,10 +351,42 @@ static std::string detail(const Shape &shape) {
   return text + (shape.sendsUp ? "from 0 to 1 " : "from 1 to 0 ");
 }
 
-/// Half of what kernels have by themselves: a group keeps many, whose channels
-/// share what memory it allows. On two H200 an all_reduce of 256 MiB is 2 to 3
-/// % faster so, and more slower with an eighth of it.
-static constexpr int64_t kRoundBytes = int64_t(64) << 20;
+/// A quarter of what kernels have by themselves: it bounds the channel memory
+/// of a group, which has two buffers of it for eager launches and two for
+/// graphs.
+static constexpr int64_t kRoundBytes = int64_t(32) << 20;
+
+/// GPU: bytes of a message up to which kernels of any size take it: an
+/// all_reduce goes in two shots, which up to here keep up with all else in
+/// little channel memory; of the others each rank sends straight to all.
+static constexpr int64_t kMostSizedReduce = int64_t(4) << 20,
+                         kMostSizedCopy = int64_t(1) << 20;
+/// Bytes of channels, all buffers counted, of such a kernel: those of an
+/// all_reduce of 4 MiB over 4 ranks. With more, rows are cut.
+static constexpr uint64_t kSizedChannelBytes = uint64_t(26) << 20;
+
+KernelRequest Shape::writeSized(int64_t most, int64_t step) const {
+  KernelRequest request = write(most);
+  // The one attribute becomes two.
+  llvm::StringRef source = request.source;
+  auto [head, rest] = source.split("attributes {");
+  request.source = llvm::formatv("{0}attributes {{comms.run_time_extent = {1} "
+                                 ": i64, {2}",
+                                 head, step, rest);
+  request.channelBytes = kSizedChannelBytes;
+  return request;
+}
+
+int64_t Shape::mostSized() const {
+  bool isOpen = algorithm.empty() && protocol.empty();
+  if (!onGpu || ranks < 2 || !isOpen || !members.empty())
+    return 0;
+  if (op == "all_reduce")
+    return kMostSizedReduce / int64_t(elementBytes);
+  if (op == "all_gather" || op == "reduce_scatter" || op == "all_to_all")
+    return kMostSizedCopy / ranks / int64_t(elementBytes);
+  return 0;
+}
 
 KernelRequest Shape::write(int64_t elements, bool direct) const {
   constexpr const char *text =
@@ -379,6 +411,7 @@ KernelRequest Shape::write(int64_t elements, bool direct) const {
   request.protocol = protocol;
   request.blocks = onGpu ? 0 : 1;
   request.label = onGpu ? typeName : std::string();
+  request.shared = onGpu;
   return request;
 }
 
@@ -527,8 +560,9 @@ KernelRequest Shape::writeParts(int64_t elements) const {
   return request;
 }
 
-llvm::Expected<std::string> commsir::group::writeFused(const FusedCall &call,
-                                                       const Group &group) {
+llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
+                                                         const Group &group,
+                                                         bool isSized) {
   const Operation *operation = findOperation(call.op);
   auto refuse = [&](const llvm::Twine &why) {
     return makeError(Kind::Usage, call.op + " with arithmetic: " + why);
@@ -606,13 +640,21 @@ llvm::Expected<std::string> commsir::group::writeFused(const FusedCall &call,
   std::string extra =
       names[0].empty() ? "" : " args(" + names[0] + " : " + types[0] + ")";
   // One row may be the part of one rank; of several it would be cut.
-  const char *known = ranks == 1 ? " attributes {ranks = 1 : i64}" : "";
-  return llvm::formatv("comms.kernel @{0}(%x: {1}{2}){8} {{\n"
-                       "  %team = comms.team world\n"
-                       "  comms.{0} {3}%team ins(%x : {1}) outs({4} : {5}){6}\n"
-                       "{7}  comms.return\n}\n",
-                       call.op, input, parameters,
-                       call.reduction.empty() ? "" : call.reduction + " ",
-                       names[1], types[1], extra, consume, known)
-      .str();
+  std::string known = ranks == 1 ? " attributes {ranks = 1 : i64}" : "";
+  if (isSized)
+    known = llvm::formatv(" attributes {{comms.run_time_extent = {0} : i64}",
+                          call.columns);
+  KernelRequest request;
+  request.name = call.op;
+  request.shared = group.onGpu();
+  request.channelBytes = isSized ? kSizedChannelBytes : 0;
+  request.source =
+      llvm::formatv("comms.kernel @{0}(%x: {1}{2}){8} {{\n"
+                    "  %team = comms.team world\n"
+                    "  comms.{0} {3}%team ins(%x : {1}) outs({4} : {5}){6}\n"
+                    "{7}  comms.return\n}\n",
+                    call.op, input, parameters,
+                    call.reduction.empty() ? "" : call.reduction + " ",
+                    names[1], types[1], extra, consume, known);
+  return request;
 }

@@ -47,6 +47,12 @@ struct Shape {
   /// A kernel for parts of `elements` elements; `direct`: that writes into the
   /// outputs of peers, which are windows.
   KernelRequest write(int64_t elements, bool direct = false) const;
+  /// GPU: a kernel for parts of up to `most` elements, a multiple of `step` of
+  /// which each launch is given.
+  KernelRequest writeSized(int64_t most, int64_t step) const;
+  /// GPU: elements of a part up to which such kernels carry the call out as
+  /// quickly as one for that size alone; 0: they do not at all.
+  int64_t mostSized() const;
   /// Whether so many elements of each part are moved by a kernel that takes the
   /// parts where they lie.
   bool takesParts(int64_t elements) const;
@@ -73,9 +79,10 @@ int64_t sizeClass(int64_t elements);
 /// Bytes of an element of the type of that name; none: there is no such type.
 std::optional<size_t> elementBytesOf(llvm::StringRef type);
 
-/// The text of a kernel for a collective with arithmetic.
-llvm::Expected<std::string> writeFused(const FusedCall &call,
-                                       const Group &group);
+/// A kernel for a collective with arithmetic. `isSized`: the rows of the call
+/// are the most; launches are given how many elements there are.
+llvm::Expected<KernelRequest>
+writeFused(const FusedCall &call, const Group &group, bool isSized = false);
 
 } // namespace commsir::group
 

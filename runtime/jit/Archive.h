@@ -105,6 +105,7 @@ void visitArgument(Archive &archive, ArgInfo &argument) {
   archive.number(argument.hidden);
   archive.number(argument.poisoned);
   archive.number(argument.multimem);
+  archive.text(argument.slots);
 }
 
 template <typename Archive>

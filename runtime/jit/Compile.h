@@ -50,6 +50,10 @@ struct ArgInfo {
   bool poisoned = false;
   /// A window that the code also reaches by its multicast address.
   bool multimem = false;
+  /// Of a hidden window in memory that the kernels of a group take in turn:
+  /// what its slots hold, "data", "packets", "lines" or "poison"; "barrier":
+  /// cells of barriers. Empty: the window is the kernel's own.
+  std::string slots;
 
   /// Number of elements of one rank's part.
   int64_t elements() const;

@@ -55,6 +55,7 @@ static ArgInfo readArgument(mlir::DictionaryAttr entry) {
   info.hidden = entry.contains("hidden");
   info.poisoned = entry.contains("poisoned");
   info.multimem = entry.contains("multimem");
+  info.slots = getString(entry, "slots").str();
   return info;
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/tune/Kernel.h"
 
+#include "lowering/Algorithm.h"
 #include "lowering/Problem.h"
 #include "lowering/Protocol.h"
 #include "runtime/tune/ChannelMemory.h"
@@ -44,6 +45,14 @@ static void describe(const comms::Problem &problem, Question &question) {
 static std::string getName(mlir::Operation *op, llvm::StringRef attribute) {
   auto name = op->getAttrOfType<mlir::StringAttr>(attribute);
   return name ? name.getValue().str() : "";
+}
+
+/// Whether the algorithm of a way carries out the collective; one that is left
+/// to the compiler does.
+static bool isUsable(const comms::Problem &problem, const Way &way) {
+  const comms::Algorithm *algorithm = comms::findAlgorithm(way.algorithm);
+  std::string why;
+  return !algorithm || algorithm->supports(problem, why);
 }
 
 KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
@@ -88,6 +97,13 @@ KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
       return countChannels(kernel, op, way);
     };
     Answer answer = choose(question);
+    if (problem->isSized() && !isUsable(*problem, answer.way)) {
+      // Of the algorithms that take an extent.
+      question.algorithm = "two_shot";
+      if (!isUsable(*problem, {.algorithm = "two_shot"}))
+        question.algorithm = "one_shot";
+      answer = choose(question);
+    }
     if (wish.memory && boundChannels(question) > wish.memory)
       taken += question.channels(answer.way).value_or(0);
     question.channels = nullptr; // It refers to the kernel as it was.

@@ -776,6 +776,13 @@ END FAKE(GraphLaunch, CUgraphExec exec,
     copy(nullptr, launch.to, launch.from, launch.bytes);
 else if (launch.cell) launch.cell();
 else runKernel(*reinterpret_cast<Stream *>(stream), launch.params.data());
+END FAKE(GraphAddEventRecordNode, CUgraphNode *node, CUgraph,
+         const CUgraphNode *, size_t,
+         CUevent event) *node = reinterpret_cast<CUgraphNode>(event);
+END FAKE(GraphAddDependencies, CUgraph, const CUgraphNode *,
+         const CUgraphNode *, const CUgraphEdgeData *, size_t)
+END FAKE(GraphRemoveDependencies, CUgraph, const CUgraphNode *,
+         const CUgraphNode *, const CUgraphEdgeData *, size_t)
 END FAKE(GraphDestroy, CUgraph graph) delete reinterpret_cast<Graph *>(graph);
 END FAKE(GraphExecDestroy,
          CUgraphExec exec) delete reinterpret_cast<Graph *>(exec);

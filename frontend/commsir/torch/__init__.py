@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from commsir.torch.interop import adopt_symmetric_memory, nccl_communicator, share, unshare, window_tensor
     from commsir.torch.ops import fused_collective
     from commsir.torch.process_group import ProcessGroup
+    from commsir.torch.warm import warm_up
     from commsir.torch.windows import window
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "share",
     "stats",
     "unshare",
+    "warm_up",
     "window",
     "window_tensor",
 ]
@@ -59,6 +61,7 @@ _LAZY = {
     "share": "interop",
     "stats": "counts",
     "unshare": "interop",
+    "warm_up": "warm",
     "window": "windows",
     "window_tensor": "interop",
 }

@@ -329,13 +329,16 @@ class Group:
         timeout: timedelta,
         device: int = -1,
         nccl_comm: int = 0,
+        shares_gpu: bool = True,
     ) -> None:
         self.handle, self._process = ctypes.c_void_p(), os.getpid()
         self.library = load(path)
         self.rank, self.size, self.device = rank, size, _device(device)
         callbacks = Callbacks(store)
-        # Training runs large collectives beside its arithmetic: they take as few CTAs as carry what NCCL does.
-        options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None, ctas=-1)
+        # Training runs large collectives beside its arithmetic: they take as few CTAs as carry what NCCL does. What runs
+        # in the stream of the arithmetic takes as many as are fastest.
+        ctas = -1 if shares_gpu else 0
+        options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None, ctas=ctas)
         face = callbacks.as_store()
         status = self.library.commsir_group_create(ctypes.byref(options), ctypes.byref(face), ctypes.byref(self.handle))
         if interrupt := callbacks.interrupt():

@@ -89,6 +89,7 @@ def _make_group(process_group: Any, name: str, device: int) -> capi.Group:
         name=f"{name}.ops",
         timeout=backend.timeout_of(process_group, "cpu" if device < 0 else "cuda") or c10d.default_pg_timeout,
         device=device,
+        shares_gpu=False,
     )
 
 

@@ -30,6 +30,7 @@ static void describePipeline(const CudaOptions &options,
   pipeline.algorithm = options.algorithm;
   pipeline.protocol = options.protocol;
   pipeline.impl = options.impl;
+  pipeline.sharedChannels = options.sharedChannels;
   pipeline.tileSize = options.tileSize;
   pipeline.check = options.check;
   pipeline.checkEvents = options.checkEvents;
@@ -108,6 +109,7 @@ static LaunchShape readShape(mlir::LLVM::LLVMFuncOp function) {
   shape.cluster = read("cluster", 1);
   shape.dynamicShared = read("dynamic_shared", 0);
   shape.overlap = launch.contains("overlap");
+  shape.shared = launch.contains("shared");
   return shape;
 }
 

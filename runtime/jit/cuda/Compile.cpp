@@ -134,6 +134,7 @@ static CacheKey makeKey(StringRef what, StringRef module, StringRef variant,
   key.add("optLevel", options.optLevel);
   key.add("linker", identifyLinker(options.linker));
   key.add("impl", options.impl);
+  key.add("sharedChannels", options.sharedChannels);
   key.add("nccl", nccl);
   return key.finish();
 }

@@ -52,6 +52,9 @@ struct CudaOptions {
   /// "nccl": windows and barriers are NCCL's own, too; empty: generated, and
   /// only GIN calls NCCL.
   std::string impl;
+  /// Channels lie in memory that the kernels of a group take in turn
+  /// (lowering/nvvm/Abi.h).
+  bool sharedChannels = false;
   /// Finds the NCCL that is loaded, for kernels that call its device library;
   /// not called for others. Null: there is none.
   std::function<llvm::Expected<NcclInstallation>()> nccl;
@@ -65,6 +68,8 @@ struct LaunchShape {
   /// The kernel begins with griddepcontrol.wait, so that a launch may begin
   /// before the launch ahead of it in the stream has ended.
   bool overlap = false;
+  /// Its channels lie in memory that the kernels of a group take in turn.
+  bool shared = false;
 };
 
 /// A kernel in machine code of one GPU generation, with what is known about it.

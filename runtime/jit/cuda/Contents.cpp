@@ -30,6 +30,7 @@ static void visitContents(Archive &archive, KernelContents &contents) {
   archive.number(contents.shape.cluster);
   archive.number(contents.shape.dynamicShared);
   archive.number(contents.shape.overlap);
+  archive.number(contents.shape.shared);
   archive.number(contents.paramBytes);
   archive.number(contents.facts.registers);
   archive.number(contents.facts.sharedBytes);

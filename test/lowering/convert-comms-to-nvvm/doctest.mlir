@@ -1,6 +1,6 @@
 // RUN: comms-opt %s --convert-comms-to-nvvm -canonicalize | FileCheck %s --implicit-check-not=atomicrmw
 
-// CHECK: llvm.func @tell(%[[PARAMS:.*]]: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.struct<(array<5 x i64>)>, nvvm.grid_constant})
+// CHECK: llvm.func @tell(%[[PARAMS:.*]]: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.struct<(array<8 x i64>)>, nvvm.grid_constant})
 // CHECK-SAME: comms.args = [{bytes = 8 : i64, element = "i64", kind = "signal", name = "cells", shape = array<i64: 4>}]
 // CHECK-SAME: comms.launch = {blocks = 1 : i64, cluster = 1 : i64, dynamic_shared = 0 : i64, overlap, threads = 1 : i64}
 // CHECK-SAME: comms.param_bytes = 40 : i64

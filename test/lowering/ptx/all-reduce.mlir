@@ -20,7 +20,7 @@
 // The message of a thread moves in one access a peer, and the loads of all four
 // polls are in flight before the first is looked at.
 // LAMPORT-LABEL: .visible .entry all_reduce(
-// LAMPORT: .param .align 8 .b8 all_reduce_param_0[120]
+// LAMPORT: .param .align 8 .b8 all_reduce_param_0[144]
 // LAMPORT: .reqntid 128
 // LAMPORT: griddepcontrol.launch_dependents;
 // LAMPORT: griddepcontrol.wait;

@@ -27,7 +27,7 @@ KINDS: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "f16": np.float16
 KINDS |= {"bf16": ml_dtypes.bfloat16, "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2}
 KINDS |= {"index": np.dtype("int64")}
 KINDS |= {f"i{width}": np.dtype(f"int{width}") for width in (8, 16, 32, 64)}
-ARGUMENTS_OFFSET = 24
+ARGUMENTS_OFFSET = 48
 STATE_BYTES, BLOCK_BYTES = 64, 32
 
 
@@ -47,7 +47,7 @@ def describe(path: str, options: str) -> dict[str, Any]:
     for text in re.findall(r"\{([^{}]*)\}", listed[1] if listed else ""):
         shape = re.search(r"shape = array<i64(?:: ([^>]*))?>", text)
         found: dict[str, Any] = {
-            key: m[1] for key in ("element", "kind", "name") if (m := re.search(rf'{key} = "([^"]*)"', text))
+            key: m[1] for key in ("element", "kind", "name", "slots") if (m := re.search(rf'{key} = "([^"]*)"', text))
         }
         found["bytes"] = int(m[1]) if (m := re.search(r"bytes = (\d+)", text)) else 8
         found["shape"] = tuple(int(n) for n in shape[1].split(",")) if shape and shape[1] else ()

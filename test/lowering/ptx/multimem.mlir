@@ -5,8 +5,8 @@
 
 // The multicast address follows the parts of the window.
 // PTX-LABEL: .entry bf16(
-// PTX: bf16_param_0[64]
-// PTX: ld.param.b64 {{.*}}[bf16_param_0+56]
+// PTX: bf16_param_0[88]
+// PTX: ld.param.b64 {{.*}}[bf16_param_0+80]
 // PTX: multimem.ld_reduce.relaxed.sys.global.add.acc::f32.v4.bf16x2
 // PTX: multimem.st.relaxed.sys.global.v4.f32
 // PTX: multimem.red.relaxed.sys.global.add.v4.bf16x2

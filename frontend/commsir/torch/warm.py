@@ -1,0 +1,49 @@
+"""Kernels made ahead, so that no call of a serving loop waits for the compiler."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+
+def _sizes(rows: int | Iterable[int]) -> list[int]:
+    """Row counts that reach every kernel which counts of up to `rows` use, or just those that are listed."""
+    if not isinstance(rows, int):
+        return sorted({int(count) for count in rows}, reverse=True)
+    if rows < 1:
+        raise ValueError(f"warm_up: rows={rows}; give the largest row count that calls will have, at least 1")
+    powers = {1 << power for power in range(rows.bit_length())}
+    # Counts that no power of two divides use kernels of their own where a row is short.
+    odd = {max(power - 1, 1) for power in powers}
+    return sorted({count for count in powers | odd if count <= rows} | {rows}, reverse=True)
+
+
+def warm_up(call: Callable[[int], Any], rows: int | Iterable[int], *, progress: bool | None = None) -> float:
+    """Compiles ahead what `call` needs for every row count up to `rows`.
+
+    `call(count)` makes the inputs for `count` rows and the collective calls on them. warm_up calls it for row counts
+    that between them use every kernel that counts of 1 to `rows` use (powers of two, and one less), or for the listed
+    counts if `rows` is a list. A later call with a row count that was never seen then compiles nothing, and can be
+    captured in a CUDA graph at once.
+
+    All ranks must call it with the same `rows`, as they must make the same collective calls. The compiled kernels are
+    kept in the cache on disk, so that the next start of the program takes a fraction of the time. `progress` prints a
+    line on rank 0's standard error as the counts pass; by default if that is a terminal. Returns the seconds it took.
+    """
+    start = time.perf_counter()
+    shows = sys.stderr.isatty() if progress is None else progress
+    if torch.distributed.is_initialized() and torch.distributed.get_rank() != 0:
+        shows = False
+    counts = _sizes(rows)
+    for number, count in enumerate(counts, 1):
+        call(count)
+        if shows:
+            end = "\n" if number == len(counts) else "\r"
+            print(f"commsir: warm-up, {number} of {len(counts)} row counts", end=end, file=sys.stderr, flush=True)
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
