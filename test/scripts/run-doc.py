@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import faulthandler
+import importlib.util
 import multiprocessing
 import os
 import pathlib
@@ -33,28 +34,28 @@ FORK = multiprocessing.get_context("fork")
 PATIENCE = 240
 
 
-def environment_of(build: pathlib.Path, site: pathlib.Path) -> dict[str, str]:
-    """That of a reader who has the tools on the path and the package installed."""
-    info = site / "commsir-0.1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: commsir\nVersion: 0.1.0\n")
-    (info / "entry_points.txt").write_text("[torch.backends]\ncommsir = commsir.torch:autoload\n")
+def environment_of(build: pathlib.Path, cache: pathlib.Path) -> dict[str, str]:
+    """That of a reader who has typed the README's `export PATH`, and nothing else that decides what Python finds: the
+    package is the one that `make setup` has installed."""
     path = [str(build / "bin"), str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]
-    return {
+    environment = {
         **os.environ,
         "PATH": os.pathsep.join(path),
-        "PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "frontend")]),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "COMMSIR_LIBRARY": str(build / "lib"),
-        "COMMSIR_CACHE_DIR": str(site / "cache"),
+        "COMMSIR_CACHE_DIR": str(cache),
         "MPLBACKEND": "Agg",
         "MPLCONFIGDIR": str(build / "matplotlib"),  # Its list of fonts takes seconds to make.
-        "OMP_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",  # Else torchrun says that it sets it.
     }
+    for name in ("PYTHONPATH", "COMMSIR_LIBRARY"):
+        environment.pop(name, None)
+    if build != ROOT / "build":
+        environment["COMMSIR_LIBRARY"] = str(build / "lib")
+    return environment
 
 
 def follow(page: Page, tools: Tools, pipe: Any) -> None:
-    """In a process of its own: reads the page, and tells what came of it. SIGUSR1 shows where it and its ranks are."""
+    """In a process of its own: reads the page, and tells what came of it. SIGUSR1 shows where it is."""
     os.setpgid(0, 0)
     faulthandler.register(signal.SIGUSR1, file=os.dup(2))
     with tempfile.TemporaryDirectory() as folder:
@@ -119,11 +120,27 @@ def static_faults(page: Page, binaries: pathlib.Path) -> list[str]:
     return wrong
 
 
-def prepare(build: pathlib.Path, site: pathlib.Path, with_torch: bool) -> Tools:
+def forget_python_path() -> None:
+    """Takes back what PYTHONPATH has put on the path: readers have none."""
+    for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+        if folder in sys.path[1:]:
+            sys.path.remove(folder)
+
+
+def installation_fault() -> str:
+    """What keeps a reader's Python from the package of this checkout; empty: nothing."""
+    found = importlib.util.find_spec("commsir")
+    where = pathlib.Path(found.origin).parent if found and found.origin else None
+    if where == ROOT / "frontend" / "commsir":
+        return ""
+    return f"{sys.executable} finds commsir in {where}, not in {ROOT / 'frontend'}: run make setup"
+
+
+def prepare(build: pathlib.Path, cache: pathlib.Path, with_torch: bool) -> Tools:
     """The environment; modules are imported here once, and readers are forked from this process."""
-    environment = environment_of(build, site)
+    environment = environment_of(build, cache)
+    os.environ.clear()
     os.environ.update(environment)
-    sys.path[:0] = [str(site), str(ROOT / "frontend")]
     import numpy  # noqa: F401
 
     if with_torch:
@@ -150,8 +167,11 @@ def main() -> int:
     pages = [page for page in pages if not page.generated]
     if options.with_torch or options.without_torch:
         pages = [page for page in pages if page.needs_torch == options.with_torch]
-    with tempfile.TemporaryDirectory() as site:
-        tools = prepare(build, pathlib.Path(site), any(page.needs_torch for page in pages))
+    forget_python_path()
+    if fault := installation_fault():
+        sys.exit(f"run-doc.py: error: {fault}")
+    with tempfile.TemporaryDirectory() as cache:
+        tools = prepare(build, pathlib.Path(cache), any(page.needs_torch for page in pages))
         if options.self_test:
             status: int = selftest.run(tools, follow_all, static_faults)
             return status

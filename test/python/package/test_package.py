@@ -9,14 +9,13 @@ import sys
 
 import commsir
 import pytest
-from conftest import ROOT, SUM
+from conftest import SUM
 
 
 def python(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     """A new interpreter with the package of this checkout."""
-    own = {"PYTHONPATH": str(ROOT / "frontend"), "COMMSIR_LIBRARY": os.environ["COMMSIR_LIBRARY"]}
     return subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | own | environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, timeout=120
     )
 
 
