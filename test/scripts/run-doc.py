@@ -1,6 +1,6 @@
 """Follows pages of documentation as a reader would, and says where what happens is not what they say.
 
-Usage: run-doc.py --build BUILD PAGE.md… [--with-torch | --without-torch] [--links]
+Usage: run-doc.py --build BUILD PAGE.md… [--with-torch | --without-torch] [--links | --slow]
        run-doc.py --build BUILD --self-test
 
 What blocks are, and how output is shown, is at the head of pages/page.py; what is not run, and why, in
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import faulthandler
 import importlib.util
 import multiprocessing
@@ -30,8 +31,8 @@ from pages.reader import Reader, Tools
 
 ROOT = commands.ROOT
 FORK = multiprocessing.get_context("fork")
-#: Seconds for a page; a loaded machine needs a tenth of it.
-PATIENCE = 240
+#: Seconds for a page, and for one of which only slow commands are run; a loaded machine needs a tenth of it.
+PATIENCE, SLOW_PATIENCE = 240, 1200
 
 
 def environment_of(build: pathlib.Path, cache: pathlib.Path) -> dict[str, str]:
@@ -83,6 +84,7 @@ def follow_all(pages: list[Page], tools: Tools, jobs: int = 2) -> tuple[int, lis
     used: set[Any] = set()
     waiting = list(pages)
     running: dict[str, Any] = {}
+    patience = SLOW_PATIENCE if tools.slow else PATIENCE
     while waiting or running:
         while waiting and len(running) < jobs:
             page = waiting.pop(0)
@@ -92,7 +94,7 @@ def follow_all(pages: list[Page], tools: Tools, jobs: int = 2) -> tuple[int, lis
             theirs.close()
             running[page.name] = (process, ours, time.monotonic())
         for name, (process, pipe, begun) in list(running.items()):
-            late = time.monotonic() - begun > PATIENCE
+            late = time.monotonic() - begun > patience
             if not late and not pipe.poll(0.02):
                 continue
             del running[name]
@@ -153,6 +155,7 @@ def main() -> int:
     parser.add_argument("pages", nargs="*", type=pathlib.Path)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--links", action="store_true", help="run nothing: links, files and commands in prose")
+    parser.add_argument("--slow", action="store_true", help="only the commands that pages/exceptions.py calls slow")
     parser.add_argument("--with-torch", action="store_true")
     parser.add_argument("--without-torch", action="store_true")
     parser.add_argument("--self-test", action="store_true", help="see that each kind of fault is noticed")
@@ -165,6 +168,9 @@ def main() -> int:
         return 1 if faults or not pages else 0
 
     pages = [page for page in pages if not page.generated]
+    if options.slow:
+        slow = {entry.page for entry in NOT_RUN if entry.reason == "slow"}
+        pages = [page for page in pages if page.name in slow]
     if options.with_torch or options.without_torch:
         pages = [page for page in pages if page.needs_torch == options.with_torch]
     forget_python_path()
@@ -175,12 +181,13 @@ def main() -> int:
         if options.self_test:
             status: int = selftest.run(tools, follow_all, static_faults)
             return status
-        ran, faults, used = follow_all(pages, tools)
+        tools = dataclasses.replace(tools, slow=options.slow)
+        ran, faults, used = follow_all(pages, tools, jobs=1 if options.slow else 2)
     names = {page.name for page in pages}
     faults += [
         f"pages/exceptions.py: nothing in {entry.page} begins with '{entry.starts}'"
         for entry in NOT_RUN
-        if entry.page in names and entry not in used
+        if entry.page in names and entry not in used and options.slow in (False, entry.reason == "slow")
     ]
     print(*faults, f"{ran} blocks of {len(pages)} pages run, {len(faults)} faults", sep="\n")
     return 1 if faults or not ran else 0

@@ -88,6 +88,16 @@ def test_doctor_says_which_backend_fits_torch(monkeypatch: pytest.MonkeyPatch, t
     assert not found.problem and f"for torch 2.99 and Python {here}" in found.found and str(tmp_path) in found.found
 
 
+def test_doctor_says_whether_torch_knows_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    doctor = importlib.import_module("commsir.doctor")
+    monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
+    assert not doctor._torch_name().problem
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    assert "not installed" in doctor._torch_name().problem and "make setup" in doctor._torch_name().problem
+    monkeypatch.setenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+    assert doctor._torch_name().problem.startswith("TORCH_DEVICE_BACKEND_AUTOLOAD=0")
+
+
 def test_doctor_does_not_import_torch() -> None:
     done = python("import sys, commsir; print(commsir.doctor()); assert 'torch' not in sys.modules")
     assert done.returncode == 0, done.stderr

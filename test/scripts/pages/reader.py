@@ -42,6 +42,8 @@ class Tools:
     build: pathlib.Path
     compiler: str
     environment: dict[str, str]
+    #: Only what the list of exceptions calls slow is run.
+    slow: bool = False
 
 
 class Reader:
@@ -65,7 +67,10 @@ class Reader:
     def read(self) -> None:
         for block in self.page.blocks:
             try:
-                self._block(block)
+                if self.tools.slow:
+                    self._slow_commands(block)
+                else:
+                    self._block(block)
             except Exception:
                 self._wrong(block.line, traceback.format_exc())
         for title, line in self.titles.items():
@@ -100,9 +105,12 @@ class Reader:
         elif not block.title:
             self._wrong(block.line, f"nobody runs this block ({block.language or 'no language'}); see {NOTE}")
 
+    def _excuse(self, text: str) -> NotRun | None:
+        return next((one for one in NOT_RUN if one.page == self.page.name and text.startswith(one.starts)), None)
+
     def _excused(self, text: str, line: int) -> bool:
         """Whether it is on the list of what is not run; then what it names has to be there."""
-        excuse = next((one for one in NOT_RUN if one.page == self.page.name and text.startswith(one.starts)), None)
+        excuse = self._excuse(text)
         if not excuse:
             return False
         self.used.add(excuse)
@@ -119,6 +127,14 @@ class Reader:
                 if excuse.reason == "quoted" and word not in text
             ]
         return True
+
+    def _slow_commands(self, block: Block) -> None:
+        for command in block.commands:
+            excuse = self._excuse(command.text)
+            if excuse and excuse.reason == "slow":
+                self.used.add(excuse)
+                self.ran += 1
+                self._command(command, block.line)
 
     def _commands(self, block: Block) -> None:
         for command in block.commands:
