@@ -110,11 +110,12 @@ install_python() {
 }
 
 # Needs no network: frontend/make_wheel.py is its build backend. What the package
-# says of itself is installed; its files are used where they are.
+# says of itself is installed; its files are used where they are. A wheel that was
+# installed since then is replaced.
 install_package() {
   local stamp=commsir.package.sha256 want
   want=$( (pwd; cat frontend/pyproject.toml frontend/make_wheel.py; grep '^project(' CMakeLists.txt) | sha256sum)
-  is_made $stamp "$want" && return
+  is_made $stamp "$want" && compgen -G '.venv/lib/python3*/site-packages/__editable__.commsir.pth' >/dev/null && return
   must_install "the Python package of this checkout is not installed in .venv"
   say "installing the Python package of this checkout into .venv (editable)"
   pip_install --no-index --no-deps --no-build-isolation -e frontend
