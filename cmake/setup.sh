@@ -20,6 +20,9 @@ what=${1:-all}
 say() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 
+# A whole environment stays whole: what is built may use all of it.
+[ "$what" != demo ] || [ ! -f .venv/commsir.sha256 ] || what=all
+
 case $what in
   all) packages=(cmake/packages-demo.txt cmake/packages.txt) ;;
   demo) packages=(cmake/packages-demo.txt) ;;

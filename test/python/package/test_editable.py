@@ -81,3 +81,14 @@ def test_the_demo_installs_versions_of_the_build() -> None:
     pinned = {line.split("==")[0] for line in lines if "==" in line}
     names = (ROOT / "cmake" / "requirements-demo.txt").read_text().splitlines()
     assert {name for name in names if not name.startswith("#")} < pinned
+
+
+@pytest.mark.parametrize("part", [(), ("demo",)])
+def test_setup_leaves_what_is_there(part: tuple[str, ...]) -> None:
+    """The second time, all or the demo's part: nothing is missing, nothing is installed."""
+    if Path(sys.prefix) != ROOT / ".venv" or not (ROOT / ".venv" / "commsir.sha256").is_file():
+        pytest.skip("the tests run in another environment than the one of make setup")
+    setup = ROOT / "cmake" / "setup.sh"
+    environment = os.environ | {"COMMSIR_NO_INSTALL": "1"}
+    done = subprocess.run([setup, *part], env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "setup: everything is there\n", "")
