@@ -44,23 +44,33 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(commsir_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
 endif()
 
-# The one precompiled header; every library and tool reuses it.
-file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/Precompiled.cpp" CONTENT "\n")
-add_library(commsir_precompiled OBJECT "${PROJECT_BINARY_DIR}/Precompiled.cpp")
-target_link_libraries(commsir_precompiled PRIVATE commsir_options)
+# Precompiled headers: commsir_precompiled, of MLIR, for libraries, tools and tests;
+# commsir_precompiled_passes, which also has the dialects that passes lower between.
+foreach(name commsir_precompiled commsir_precompiled_passes)
+  file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/${name}.cpp" CONTENT "\n")
+  add_library(${name} OBJECT "${PROJECT_BINARY_DIR}/${name}.cpp")
+  target_link_libraries(${name} PRIVATE commsir_options)
+endforeach()
 target_precompile_headers(commsir_precompiled PRIVATE "${PROJECT_SOURCE_DIR}/cmake/Precompiled.h")
+target_precompile_headers(commsir_precompiled_passes PRIVATE "${PROJECT_SOURCE_DIR}/cmake/PrecompiledPasses.h")
+target_include_directories(commsir_precompiled_passes PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
+add_dependencies(commsir_precompiled_passes CommsIRDialectIncGen)
 
-# commsir_library(NAME SOURCES… DEPENDS targets LINK libraries): a static library
-# of one top-level folder. LLVM and MLIR are the distribution's shared libraries.
+# commsir_library(NAME SOURCES… DEPENDS targets LINK libraries PRECOMPILED target):
+# a static library of one top-level folder. LLVM and MLIR are the distribution's
+# shared libraries.
 function(commsir_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "PRECOMPILED" "SOURCES;DEPENDS;LINK" ${ARGN})
+  if(NOT arg_PRECOMPILED)
+    set(arg_PRECOMPILED commsir_precompiled)
+  endif()
   add_library(${name} STATIC ${arg_SOURCES})
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/commsir>)
   target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE $<BUILD_INTERFACE:commsir_options>)
   target_link_libraries(${name} PUBLIC MLIR LLVM)
-  target_precompile_headers(${name} REUSE_FROM commsir_precompiled)
+  target_precompile_headers(${name} REUSE_FROM ${arg_PRECOMPILED})
   if(arg_DEPENDS)
     add_dependencies(${name} ${arg_DEPENDS})
   endif()

@@ -12,7 +12,7 @@ find_program(COMMSIR_PTXAS ptxas HINTS ${commsir_wheels} PATH_SUFFIXES cu13/bin
   PATHS /usr/local/cuda/bin DOC "ptxas, for the tests of generated PTX")
 if(COMMSIR_CUDA_INCLUDE AND COMMSIR_NCCL_INCLUDE)
   option(COMMSIR_CUDA "Build the runtime for NVIDIA GPUs" ON)
-else()
-  option(COMMSIR_CUDA "Build the runtime for NVIDIA GPUs" OFF)
+elseif(NOT COMMSIR_CUDA) # Not cached: the headers may be there next time.
+  set(COMMSIR_CUDA OFF)
   message(STATUS "no headers of CUDA and NCCL: the GPU runtime is left out (make setup installs them)")
 endif()

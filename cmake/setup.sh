@@ -1,19 +1,37 @@
 #!/usr/bin/env bash
-# Installs what the build and the tests need and is not there yet: Debian
-# packages (cmake/packages.txt) and a Python environment in .venv
-# (cmake/requirements.txt and, for the GPU target's headers and ptxas,
-# cmake/requirements-cuda.txt). Says what it installs. Quick when nothing is missing.
+# Installs what is not there yet, and says what it installs. Quick when nothing is
+# missing.
+#
+#   setup.sh        what the build, the tests and lint need
+#   setup.sh demo   what `make demo` needs of that
+#
+# That is: Debian packages (cmake/packages-demo.txt, cmake/packages.txt), a Python
+# environment in .venv (cmake/requirements.txt and, for the GPU target's headers
+# and ptxas, cmake/requirements-cuda.txt; the demo: the packages of
+# cmake/requirements-demo.txt in the same versions), and in it the Python package
+# of this checkout, editable: .venv/bin/python has `import commsir`, and torch
+# finds the backend.
 #
 # COMMSIR_NO_INSTALL=1: only report what is missing, and fail if anything is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+what=${1:-all}
 
 say() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 
+# A whole environment stays whole: what is built may use all of it.
+[ "$what" != demo ] || [ ! -f .venv/commsir.sha256 ] || what=all
+
+case $what in
+  all) packages=(cmake/packages-demo.txt cmake/packages.txt) ;;
+  demo) packages=(cmake/packages-demo.txt) ;;
+  *) fail "there is no part '$what': setup.sh, or setup.sh demo" ;;
+esac
+
 missing_packages() {
   local name
-  grep -v '^#' cmake/packages.txt | while read -r name; do
+  grep -hv '^#' "${packages[@]}" | while read -r name; do
     dpkg-query -W -f='${Status}' "$name" 2>/dev/null | grep -q '^install ok installed$' || echo "$name"
   done
 }
@@ -49,22 +67,65 @@ install_packages() {
   rm -f /tmp/commsir-apt.$$
 }
 
-# The environment is rebuilt when the requirements or the interpreter change.
-install_python() {
-  local stamp=.venv/commsir.sha256 want
-  want=$( (cat cmake/requirements*.txt; python3 --version) | sha256sum)
-  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$want" ] && .venv/bin/python -c '' 2>/dev/null && return
-  [ -z "${COMMSIR_NO_INSTALL:-}" ] || fail "the Python environment .venv is missing or old; run make setup without COMMSIR_NO_INSTALL"
+# GPUs are used where there is a driver; the demo then has the GPU target, too.
+has_driver() { ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; }
+
+pip_install() { .venv/bin/python -m pip install -q --disable-pip-version-check "$@"; }
+
+# A stamp in .venv holds the hash of what it was made from.
+is_made() { [ -f ".venv/$1" ] && [ "$(cat ".venv/$1")" = "$2" ] && .venv/bin/python -c '' 2>/dev/null; }
+
+must_install() { [ -z "${COMMSIR_NO_INSTALL:-}" ] || fail "$1; run make setup without COMMSIR_NO_INSTALL"; }
+
+make_environment() {
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     fail "python3 is $(python3 --version); 3.11 or newer is needed"
-  say "making .venv with: $(grep -v '^#' cmake/requirements.txt | tr '\n' ' ')"
-  say "and, to compile for GPUs (headers and ptxas; no GPU is needed): $(grep -v '^#' cmake/requirements-cuda.txt | tr '\n' ' ')"
+  rm -f .venv/commsir.*
   python3 -m venv --clear .venv
-  .venv/bin/pip install -q --disable-pip-version-check -r cmake/requirements.txt
-  .venv/bin/pip install -q --disable-pip-version-check --no-deps -r cmake/requirements-cuda.txt
-  printf '%s' "$want" >"$stamp"
+}
+
+names() { grep -hv '^#' "$@" | tr '\n' ' '; }
+
+# The environment is rebuilt when the requirements or the interpreter change. That
+# of the demo becomes the whole one.
+install_python() {
+  local all=commsir.sha256 demo=commsir.demo.sha256 want_all want_demo
+  local demo_files=(cmake/requirements-demo.txt)
+  ! has_driver || demo_files+=(cmake/requirements-cuda.txt)
+  want_all=$( (cat cmake/requirements-cuda.txt cmake/requirements.txt; python3 --version) | sha256sum)
+  want_demo=$( (cat "${demo_files[@]}" cmake/requirements.txt; python3 --version) | sha256sum)
+  is_made $all "$want_all" && return
+  [ "$what" = all ] || ! is_made $demo "$want_demo" || return 0
+  must_install "the Python environment .venv is missing or old"
+  if [ -f .venv/$all ] || ! is_made $demo "$want_demo"; then make_environment; fi
+  if [ "$what" = demo ]; then
+    say "putting into .venv: $(names "${demo_files[@]}")"
+    pip_install -c cmake/requirements.txt -r cmake/requirements-demo.txt
+    ! has_driver || pip_install --no-deps -r cmake/requirements-cuda.txt
+    printf '%s' "$want_demo" >.venv/$demo
+    return
+  fi
+  say "putting into .venv: $(names cmake/requirements.txt)"
+  say "and, to compile for GPUs (headers and ptxas; no GPU is needed): $(names cmake/requirements-cuda.txt)"
+  pip_install -r cmake/requirements.txt
+  pip_install --no-deps -r cmake/requirements-cuda.txt
+  printf '%s' "$want_all" >.venv/$all
+}
+
+# Needs no network: frontend/make_wheel.py is its build backend. What the package
+# says of itself is installed; its files are used where they are. A wheel that was
+# installed since then is replaced.
+install_package() {
+  local stamp=commsir.package.sha256 want
+  want=$( (pwd; cat frontend/pyproject.toml frontend/make_wheel.py; grep '^project(' CMakeLists.txt) | sha256sum)
+  is_made $stamp "$want" && compgen -G '.venv/lib/python3*/site-packages/__editable__.commsir.pth' >/dev/null && return
+  must_install "the Python package of this checkout is not installed in .venv"
+  say "installing the Python package of this checkout into .venv (editable)"
+  pip_install --no-index --no-deps --no-build-isolation -e frontend
+  printf '%s' "$want" >.venv/$stamp
 }
 
 install_packages
 install_python
+install_package
 say "everything is there"

@@ -1,19 +1,26 @@
-"""Packs the wheel: the Python sources, the libraries that CMake has put into the stage, and the metadata of
-pyproject.toml. The same input gives the same bytes.
+"""Packs wheels: the one that `make wheel` makes, with the Python sources, the libraries that CMake has put into the
+stage, and the metadata of pyproject.toml; and, as the build backend of pyproject.toml (PEP 660), the editable one of a
+checkout (`pip install -e frontend`), which names this folder and holds the same metadata. The same input gives the same
+bytes.
 
 Usage: make_wheel.py --version 0.1.0 --sources frontend --stage build/wheel/stage --out build/wheel
 """
+
+from __future__ import annotations
 
 import argparse
 import base64
 import hashlib
 import pathlib
+import re
 import tomllib
 import zipfile
 from typing import Any
 
 #: glibc 2.35, which the libraries are held to by a test.
 TAG = "py3-none-manylinux_2_35_x86_64"
+#: The editable one has no libraries: the package finds those of build/lib.
+EDITABLE_TAG = "py3-none-any"
 #: For all files: the year 2020.
 TIME = (2020, 1, 1, 0, 0, 0)
 
@@ -68,35 +75,86 @@ def digest(data: bytes) -> str:
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
+def read_project(sources: pathlib.Path) -> dict[str, Any]:
+    """The table `project` of pyproject.toml."""
+    project: dict[str, Any] = tomllib.loads((sources / "pyproject.toml").read_text())["project"]
+    return project
+
+
+def information(project: dict[str, Any], version: str, tag: str, license_file: pathlib.Path) -> dict[str, bytes]:
+    """Name in the wheel and bytes of every file of its .dist-info, without RECORD."""
+    pure = "true" if tag.endswith("-any") else "false"
+    wheel = f"Wheel-Version: 1.0\nGenerator: make_wheel.py\nRoot-Is-Purelib: {pure}\nTag: {tag}\n"
+    files = {
+        "METADATA": metadata(project, version).encode(),
+        "WHEEL": wheel.encode(),
+        "entry_points.txt": entry_points(project).encode(),
+        "licenses/LICENSE": license_file.read_bytes(),
+    }
+    return {f"{project['name']}-{version}.dist-info/{name}": data for name, data in files.items()}
+
+
+def pack(files: dict[str, bytes], name: str, tag: str, out: pathlib.Path) -> pathlib.Path:
+    """Writes the wheel NAME-TAG.whl into the folder `out`, with a RECORD of its files."""
+    path = f"{name}.dist-info/RECORD"
+    record = "".join(f"{file},{digest(data)},{len(data)}\n" for file, data in files.items())
+    made = out / f"{name}-{tag}.whl"
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        for file, data in {**files, path: f"{record}{path},,\n".encode()}.items():
+            entry = zipfile.ZipInfo(file, TIME)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, data, compresslevel=6)
+    return made
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The build backend: what pip calls, in the folder of pyproject.toml
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def checkout_version(root: pathlib.Path) -> str:
+    """The version that CMakeLists.txt gives the project."""
+    found = re.search(r"^project\(CommsIR VERSION ([\d.]+)", (root / "CMakeLists.txt").read_text(), re.M)
+    if not found:
+        raise RuntimeError(f"{root / 'CMakeLists.txt'} has no line project(CommsIR VERSION ...)")
+    return found[1]
+
+
+def build_editable(
+    wheel_directory: str, config_settings: dict[str, Any] | None = None, metadata_directory: str | None = None
+) -> str:
+    """A wheel that puts this folder on Python's path."""
+    sources = pathlib.Path(__file__).resolve().parent
+    project, version = read_project(sources), checkout_version(sources.parent)
+    files = {f"__editable__.{project['name']}.pth": f"{sources}\n".encode()}
+    files |= information(project, version, EDITABLE_TAG, sources.parent / "LICENSE")
+    return pack(files, f"{project['name']}-{version}", EDITABLE_TAG, pathlib.Path(wheel_directory)).name
+
+
+def build_wheel(
+    wheel_directory: str, config_settings: dict[str, Any] | None = None, metadata_directory: str | None = None
+) -> str:
+    """pip asks for it where -e is missing."""
+    raise RuntimeError(
+        "CMake builds the libraries of the wheel: run `make wheel` and install build/wheel/commsir-*.whl, or install "
+        "the checkout itself: pip install -e frontend"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--version", required=True)
     for name in ("sources", "stage", "out"):
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    project = tomllib.loads((options.sources / "pyproject.toml").read_text())["project"]
-    name = f"{project['name']}-{options.version}"
+    project = read_project(options.sources)
     files = contents(options.sources, options.stage)
-    info = f"{name}.dist-info"
-    files[f"{info}/METADATA"] = metadata(project, options.version).encode()
-    wheel = f"Wheel-Version: 1.0\nGenerator: make_wheel.py\nRoot-Is-Purelib: false\nTag: {TAG}\n"
-    files[f"{info}/WHEEL"] = wheel.encode()
-    files[f"{info}/entry_points.txt"] = entry_points(project).encode()
-    licence = options.sources.parent / "LICENSE"
-    files[f"{info}/licenses/LICENSE"] = licence.read_bytes()
-    record = "".join(f"{path},{digest(data)},{len(data)}\n" for path, data in files.items())
-    files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
-
+    files |= information(project, options.version, TAG, options.sources.parent / "LICENSE")
     for old in options.out.glob("commsir-*.whl"):
         old.unlink()
-    made = options.out / f"{name}-{TAG}.whl"
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-        for path, data in files.items():
-            entry = zipfile.ZipInfo(path, TIME)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, data, compresslevel=6)
-    print(f"{made}: {made.stat().st_size / 1e6:.1f} MB, {len(files)} files")
+    made = pack(files, f"{project['name']}-{options.version}", TAG, options.out)
+    print(f"{made}: {made.stat().st_size / 1e6:.1f} MB, {len(files) + 1} files")
 
 
 if __name__ == "__main__":

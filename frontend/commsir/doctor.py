@@ -92,6 +92,21 @@ def _torch_backend(version: str) -> Finding:
     )
 
 
+def _torch_name() -> Finding:
+    """Whether torch finds the backend by its name, which it does by an entry point of what is installed."""
+    what = "torch, name"
+    if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "0":
+        return Finding(what, "", "TORCH_DEVICE_BACKEND_AUTOLOAD=0: programs have to call commsir.torch.register()")
+    if importlib.metadata.entry_points(group="torch.backends", name="commsir"):
+        return Finding(what, 'torch finds the backend by its name: init_process_group("commsir")')
+    return Finding(
+        what,
+        "",
+        'torch does not know the backend "commsir": the package is on the path of Python, but not installed.\n'
+        "Install the wheel or, in a checkout, run `make setup`; else programs have to call commsir.torch.register()",
+    )
+
+
 def _gpu_names(cuda: dict[str, Any]) -> str:
     names: dict[str, int] = {}
     for gpu in cuda.get("gpus", ()):
@@ -139,7 +154,7 @@ def doctor() -> Report:
         torch := _package("torch", "the backend and the ops of PyTorch"),
     ]
     if not torch.problem:
-        found.append(_torch_backend(torch.found))
+        found += [_torch_name(), _torch_backend(torch.found)]
     for name in (
         "COMMSIR_LIBRARY",
         "COMMSIR_NCCL_LIBRARY",

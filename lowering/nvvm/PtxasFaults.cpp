@@ -19,7 +19,7 @@ using namespace llvm;
 namespace {
 
 /// `@%p1 op.type operands;`, one instruction on a line, as LLVM writes them.
-struct Instruction {
+struct PtxInstruction {
   StringRef predicate; // With what follows it.
   StringRef op;
   StringRef operands;
@@ -34,10 +34,10 @@ public:
 
 private:
   void scan();
-  void scanMove(const Instruction &move);
+  void scanMove(const PtxInstruction &move);
   bool hasSplitPair() const;
   void write(StringRef line);
-  void writeStore(const Instruction &store, StringRef line);
+  void writeStore(const PtxInstruction &store, StringRef line);
   void writePair(StringRef target, StringRef low, StringRef high);
   void writeSum(ArrayRef<StringRef> operands);
   void writeNarrow(StringRef op, StringRef target, StringRef source);
@@ -62,7 +62,7 @@ private:
 
 } // namespace
 
-static bool parse(StringRef line, Instruction &instruction) {
+static bool parse(StringRef line, PtxInstruction &instruction) {
   StringRef rest = line.ltrim();
   if (!rest.consume_back(";"))
     return false;
@@ -121,7 +121,7 @@ static std::pair<StringRef, StringRef> splitTwo(StringRef operands) {
 }
 
 /// Notes what a `mov` joins, copies or takes apart.
-void FunctionText::scanMove(const Instruction &move) {
+void FunctionText::scanMove(const PtxInstruction &move) {
   auto [target, source] = splitTwo(move.operands);
   if (source.starts_with("{")) {
     SmallVector<StringRef> parts = splitNames(source);
@@ -136,7 +136,7 @@ void FunctionText::scanMove(const Instruction &move) {
 }
 
 void FunctionText::scan() {
-  Instruction instruction;
+  PtxInstruction instruction;
   for (StringRef line : lines) {
     instruction = {};
     if (!parse(line, instruction))
@@ -169,7 +169,7 @@ void FunctionText::scan() {
 
 /// Whether a half of a word of two pairs is used by something else.
 bool FunctionText::hasSplitPair() const {
-  Instruction instruction;
+  PtxInstruction instruction;
   for (StringRef line : lines) {
     instruction = {};
     if (!parse(line, instruction) || instruction.op != "mov.b32")
@@ -205,7 +205,7 @@ void FunctionText::emit(const Twine &op,
 
 /// A store whose values have the width that is stored, or, of bytes, are
 /// integers of 16 bits, which PTX has no narrower registers for.
-void FunctionText::writeStore(const Instruction &store, StringRef line) {
+void FunctionText::writeStore(const PtxInstruction &store, StringRef line) {
   StringRef type = store.op.rsplit('.').second;
   unsigned width = 0;
   if (!type.consume_front("b") || type.getAsInteger(10, width))
@@ -280,7 +280,7 @@ void FunctionText::writeAbsolute(StringRef width, StringRef target,
 }
 
 void FunctionText::write(StringRef line) {
-  Instruction instruction;
+  PtxInstruction instruction;
   if (!parse(line, instruction))
     return void((text += line) += "\n");
   if (instruction.op.starts_with("st."))

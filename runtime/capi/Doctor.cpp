@@ -12,6 +12,7 @@
 
 #include "lowering/Algorithm.h"
 #include "lowering/Protocol.h"
+#include "runtime/Config.h"
 #include "runtime/Version.h"
 #include "runtime/capi/Error.h"
 #include "runtime/driver/Memory.h"

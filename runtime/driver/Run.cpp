@@ -9,6 +9,7 @@
 
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
+#include "runtime/Config.h"
 #include "runtime/Version.h"
 #include "runtime/driver/Session.h"
 #include "runtime/driver/StandardOutput.h"

@@ -8,6 +8,7 @@
 #include "runtime/driver/Target.h"
 
 #include "lowering/Pipelines.h"
+#include "runtime/Config.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"

@@ -129,9 +129,8 @@ bool mayShareMachine();
 /// Keeps GPUs open from run to run, where opening them takes long.
 void keepMachineOpen();
 
-#ifdef COMMSIR_CUDA
+/// Builds without the runtime for NVIDIA GPUs do not have it.
 std::unique_ptr<Target> createCudaTarget(const Options &options);
-#endif
 
 } // namespace commsir::driver
 

@@ -7,6 +7,7 @@
 
 #include "runtime/group/Group.h"
 
+#include "runtime/Config.h"
 #include "runtime/group/Error.h"
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 
 #include "runtime/tune/Bench.h"
 
+#include "runtime/Config.h"
 #include "runtime/Version.h"
 #include "runtime/driver/AtomicFile.h"
 #include "runtime/driver/Memory.h"

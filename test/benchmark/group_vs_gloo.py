@@ -24,10 +24,8 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from commsir.torch import capi
 from torch.multiprocessing.spawn import start_processes
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "frontend"))
-from commsir.torch import capi  # noqa: E402 (of this checkout)
 
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
 

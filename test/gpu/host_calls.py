@@ -176,7 +176,6 @@ def _environment(libraries: pathlib.Path) -> dict[str, str]:
     fake = libraries / "fake-cuda"
     return {
         **os.environ,
-        "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[2] / "frontend"),
         "COMMSIR_LIBRARY": str(libraries),
         "COMMSIR_TORCH_BACKEND": "cpp",
         "COMMSIR_NCCL_LIBRARY": "none",

@@ -1,6 +1,6 @@
 """Follows pages of documentation as a reader would, and says where what happens is not what they say.
 
-Usage: run-doc.py --build BUILD PAGE.md… [--with-torch | --without-torch] [--links]
+Usage: run-doc.py --build BUILD PAGE.md… [--with-torch | --without-torch] [--links | --slow]
        run-doc.py --build BUILD --self-test
 
 What blocks are, and how output is shown, is at the head of pages/page.py; what is not run, and why, in
@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import faulthandler
+import importlib.util
 import multiprocessing
 import os
 import pathlib
@@ -29,32 +31,32 @@ from pages.reader import Reader, Tools
 
 ROOT = commands.ROOT
 FORK = multiprocessing.get_context("fork")
-#: Seconds for a page; a loaded machine needs a tenth of it.
-PATIENCE = 240
+#: Seconds for a page, and for one of which only slow commands are run; a loaded machine needs a tenth of it.
+PATIENCE, SLOW_PATIENCE = 240, 1200
 
 
-def environment_of(build: pathlib.Path, site: pathlib.Path) -> dict[str, str]:
-    """That of a reader who has the tools on the path and the package installed."""
-    info = site / "commsir-0.1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: commsir\nVersion: 0.1.0\n")
-    (info / "entry_points.txt").write_text("[torch.backends]\ncommsir = commsir.torch:autoload\n")
+def environment_of(build: pathlib.Path, cache: pathlib.Path) -> dict[str, str]:
+    """That of a reader who has typed the README's `export PATH`, and nothing else that decides what Python finds: the
+    package is the one that `make setup` has installed."""
     path = [str(build / "bin"), str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]
-    return {
+    environment = {
         **os.environ,
         "PATH": os.pathsep.join(path),
-        "PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "frontend")]),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "COMMSIR_LIBRARY": str(build / "lib"),
-        "COMMSIR_CACHE_DIR": str(site / "cache"),
+        "COMMSIR_CACHE_DIR": str(cache),
         "MPLBACKEND": "Agg",
         "MPLCONFIGDIR": str(build / "matplotlib"),  # Its list of fonts takes seconds to make.
-        "OMP_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",  # Else torchrun says that it sets it.
     }
+    for name in ("PYTHONPATH", "COMMSIR_LIBRARY"):
+        environment.pop(name, None)
+    if build != ROOT / "build":
+        environment["COMMSIR_LIBRARY"] = str(build / "lib")
+    return environment
 
 
 def follow(page: Page, tools: Tools, pipe: Any) -> None:
-    """In a process of its own: reads the page, and tells what came of it. SIGUSR1 shows where it and its ranks are."""
+    """In a process of its own: reads the page, and tells what came of it. SIGUSR1 shows where it is."""
     os.setpgid(0, 0)
     faulthandler.register(signal.SIGUSR1, file=os.dup(2))
     with tempfile.TemporaryDirectory() as folder:
@@ -82,6 +84,7 @@ def follow_all(pages: list[Page], tools: Tools, jobs: int = 2) -> tuple[int, lis
     used: set[Any] = set()
     waiting = list(pages)
     running: dict[str, Any] = {}
+    patience = SLOW_PATIENCE if tools.slow else PATIENCE
     while waiting or running:
         while waiting and len(running) < jobs:
             page = waiting.pop(0)
@@ -91,7 +94,7 @@ def follow_all(pages: list[Page], tools: Tools, jobs: int = 2) -> tuple[int, lis
             theirs.close()
             running[page.name] = (process, ours, time.monotonic())
         for name, (process, pipe, begun) in list(running.items()):
-            late = time.monotonic() - begun > PATIENCE
+            late = time.monotonic() - begun > patience
             if not late and not pipe.poll(0.02):
                 continue
             del running[name]
@@ -119,11 +122,27 @@ def static_faults(page: Page, binaries: pathlib.Path) -> list[str]:
     return wrong
 
 
-def prepare(build: pathlib.Path, site: pathlib.Path, with_torch: bool) -> Tools:
+def forget_python_path() -> None:
+    """Takes back what PYTHONPATH has put on the path: readers have none."""
+    for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+        if folder in sys.path[1:]:
+            sys.path.remove(folder)
+
+
+def installation_fault() -> str:
+    """What keeps a reader's Python from the package of this checkout; empty: nothing."""
+    found = importlib.util.find_spec("commsir")
+    where = pathlib.Path(found.origin).parent if found and found.origin else None
+    if where == ROOT / "frontend" / "commsir":
+        return ""
+    return f"{sys.executable} finds commsir in {where}, not in {ROOT / 'frontend'}: run make setup"
+
+
+def prepare(build: pathlib.Path, cache: pathlib.Path, with_torch: bool) -> Tools:
     """The environment; modules are imported here once, and readers are forked from this process."""
-    environment = environment_of(build, site)
+    environment = environment_of(build, cache)
+    os.environ.clear()
     os.environ.update(environment)
-    sys.path[:0] = [str(site), str(ROOT / "frontend")]
     import numpy  # noqa: F401
 
     if with_torch:
@@ -136,6 +155,7 @@ def main() -> int:
     parser.add_argument("pages", nargs="*", type=pathlib.Path)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--links", action="store_true", help="run nothing: links, files and commands in prose")
+    parser.add_argument("--slow", action="store_true", help="only the commands that pages/exceptions.py calls slow")
     parser.add_argument("--with-torch", action="store_true")
     parser.add_argument("--without-torch", action="store_true")
     parser.add_argument("--self-test", action="store_true", help="see that each kind of fault is noticed")
@@ -148,19 +168,26 @@ def main() -> int:
         return 1 if faults or not pages else 0
 
     pages = [page for page in pages if not page.generated]
+    if options.slow:
+        slow = {entry.page for entry in NOT_RUN if entry.reason == "slow"}
+        pages = [page for page in pages if page.name in slow]
     if options.with_torch or options.without_torch:
         pages = [page for page in pages if page.needs_torch == options.with_torch]
-    with tempfile.TemporaryDirectory() as site:
-        tools = prepare(build, pathlib.Path(site), any(page.needs_torch for page in pages))
+    forget_python_path()
+    if fault := installation_fault():
+        sys.exit(f"run-doc.py: error: {fault}")
+    with tempfile.TemporaryDirectory() as cache:
+        tools = prepare(build, pathlib.Path(cache), any(page.needs_torch for page in pages))
         if options.self_test:
             status: int = selftest.run(tools, follow_all, static_faults)
             return status
-        ran, faults, used = follow_all(pages, tools)
+        tools = dataclasses.replace(tools, slow=options.slow)
+        ran, faults, used = follow_all(pages, tools, jobs=1 if options.slow else 2)
     names = {page.name for page in pages}
     faults += [
         f"pages/exceptions.py: nothing in {entry.page} begins with '{entry.starts}'"
         for entry in NOT_RUN
-        if entry.page in names and entry not in used
+        if entry.page in names and entry not in used and options.slow in (False, entry.reason == "slow")
     ]
     print(*faults, f"{ran} blocks of {len(pages)} pages run, {len(faults)} faults", sep="\n")
     return 1 if faults or not ran else 0

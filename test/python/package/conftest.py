@@ -7,7 +7,6 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "frontend"))
 os.environ.setdefault("COMMSIR_LIBRARY", str(ROOT / "build" / "lib"))
 
 SUM = """

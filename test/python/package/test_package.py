@@ -9,14 +9,13 @@ import sys
 
 import commsir
 import pytest
-from conftest import ROOT, SUM
+from conftest import SUM
 
 
 def python(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     """A new interpreter with the package of this checkout."""
-    own = {"PYTHONPATH": str(ROOT / "frontend"), "COMMSIR_LIBRARY": os.environ["COMMSIR_LIBRARY"]}
     return subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | own | environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, timeout=120
     )
 
 
@@ -87,6 +86,16 @@ def test_doctor_says_which_backend_fits_torch(monkeypatch: pytest.MonkeyPatch, t
     (tmp_path / f"libcommsir_c10d.torch-2.99{suffix}").touch()
     found = doctor._torch_backend("2.99.1+cpu")
     assert not found.problem and f"for torch 2.99 and Python {here}" in found.found and str(tmp_path) in found.found
+
+
+def test_doctor_says_whether_torch_knows_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    doctor = importlib.import_module("commsir.doctor")
+    monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
+    assert not doctor._torch_name().problem
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    assert "not installed" in doctor._torch_name().problem and "make setup" in doctor._torch_name().problem
+    monkeypatch.setenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+    assert doctor._torch_name().problem.startswith("TORCH_DEVICE_BACKEND_AUTOLOAD=0")
 
 
 def test_doctor_does_not_import_torch() -> None:

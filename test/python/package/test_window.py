@@ -13,7 +13,6 @@ import commsir
 import numpy as np
 import pytest
 from commsir.window import GroupWindow
-from conftest import ROOT
 from test_group import together
 
 
@@ -314,9 +313,8 @@ def test_programs_end_without_a_word(tmp_path: pathlib.Path, backend: str) -> No
     if backend:
         pytest.importorskip("torch")
     code = _TORCH_TO_THE_END.format(backend=backend) if backend else _KEPT_TO_THE_END
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "frontend")}
     command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -369,8 +367,7 @@ def test_waits_end(tmp_path: pathlib.Path, body: object, target: int, number: in
 
 
 def test_a_checkpoint_is_pulled() -> None:
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "frontend")}
     command = [sys.executable, "-m", "commsir.examples.pull_checkpoint"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "5 checkpoints" in done.stdout

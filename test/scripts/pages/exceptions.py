@@ -1,4 +1,4 @@
-"""What pages show and the tests do not run, each with its reason. All of it is checked some other way.
+"""What pages show and the tests of pages do not run, each with its reason. All of it is checked some other way.
 
 The flags, files and targets of commands are looked up (`commands.py`). An entry that fits nothing any more is a fault.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 REASONS = {
     "gpu": "needs NVIDIA GPUs",
     "install": "installs packages, or needs a network",
+    "slow": "takes a minute: `run-doc.py --slow` runs it, as typed, and nothing else of the page",
     "long": "takes minutes; the test or the make target that does it is one of its own",
     "elsewhere": "another test runs it: `by` is that test, which names the page",
     "figure": "a drawing, or the syntax of something: no code and no output",
@@ -42,27 +43,9 @@ NOT_RUN: list[NotRun] = [
     NotRun("Python.md", "make wheel", "long", by="test/python/package/CMakeLists.txt", words=("wheel",)),
     NotRun("Python.md", "pip install", "install"),
     NotRun("Torch.md", "commsir: rank 0: all_reduce", "quoted", by="runtime/group/Process.cpp", words=("has died",)),
-    NotRun(
-        "Torch.md",
-        "torchrun --standalone",
-        "long",
-        by="test/python/torch/examples/test_programs.py",
-        words=("fsdp_digits",),
-    ),
-    NotRun(
-        "Torch.md",
-        "torchrun --nproc-per-node 4 -m commsir.bench",
-        "long",
-        by="test/python/torch/examples/test_bench.py",
-        words=("commsir.bench",),
-    ),
-    NotRun(
-        "TorchCompile.md",
-        "torchrun",
-        "long",
-        by="test/python/torch/examples/test_programs.py",
-        words=("tensor_parallel",),
-    ),
+    NotRun("Torch.md", "torchrun --standalone", "slow"),
+    NotRun("Torch.md", "torchrun --nproc-per-node 4 -m commsir.bench", "slow"),
+    NotRun("TorchCompile.md", "torchrun", "slow"),
     NotRun(
         "TorchCompile.md",
         "all_reduce of 1x8x32",

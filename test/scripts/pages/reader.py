@@ -14,7 +14,6 @@ import multiprocessing
 import os
 import pathlib
 import re
-import runpy
 import shlex
 import socket
 import subprocess
@@ -43,6 +42,8 @@ class Tools:
     build: pathlib.Path
     compiler: str
     environment: dict[str, str]
+    #: Only what the list of exceptions calls slow is run.
+    slow: bool = False
 
 
 class Reader:
@@ -66,7 +67,10 @@ class Reader:
     def read(self) -> None:
         for block in self.page.blocks:
             try:
-                self._block(block)
+                if self.tools.slow:
+                    self._slow_commands(block)
+                else:
+                    self._block(block)
             except Exception:
                 self._wrong(block.line, traceback.format_exc())
         for title, line in self.titles.items():
@@ -101,9 +105,12 @@ class Reader:
         elif not block.title:
             self._wrong(block.line, f"nobody runs this block ({block.language or 'no language'}); see {NOTE}")
 
+    def _excuse(self, text: str) -> NotRun | None:
+        return next((one for one in NOT_RUN if one.page == self.page.name and text.startswith(one.starts)), None)
+
     def _excused(self, text: str, line: int) -> bool:
         """Whether it is on the list of what is not run; then what it names has to be there."""
-        excuse = next((one for one in NOT_RUN if one.page == self.page.name and text.startswith(one.starts)), None)
+        excuse = self._excuse(text)
         if not excuse:
             return False
         self.used.add(excuse)
@@ -121,6 +128,14 @@ class Reader:
             ]
         return True
 
+    def _slow_commands(self, block: Block) -> None:
+        for command in block.commands:
+            excuse = self._excuse(command.text)
+            if excuse and excuse.reason == "slow":
+                self.used.add(excuse)
+                self.ran += 1
+                self._command(command, block.line)
+
     def _commands(self, block: Block) -> None:
         for command in block.commands:
             if self._excused(command.text, block.line):
@@ -137,10 +152,7 @@ class Reader:
         if re.match(GUARDED, text):
             self._wrong(line, f"$ {text}: a test does not build or install; see {NOTE}")
             return
-        if text.startswith("torchrun "):
-            status, printed = self._torchrun(shlex.split(text, comments=True)[1:])
-        else:
-            status, printed = self._shell(text)
+        status, printed = self._shell(text)
         said = ""
         if status != command.status:
             said += f"\n  exit status {status}, not {command.status}"
@@ -156,7 +168,7 @@ class Reader:
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=self.where,
-            env=self.environment,
+            env=self.environment | {"PET_MASTER_PORT": str(_free_port())},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -232,58 +244,17 @@ class Reader:
         if done.returncode:
             self._wrong(block.line, f"does not compile:\n{done.stderr}")
 
-    def _torchrun(self, arguments: list[str]) -> tuple[int, str]:
-        """What torchrun does, with ranks that are forked: they do not import torch anew."""
-        import torch.distributed
-        from torch.distributed.run import get_args_parser
-
-        options = get_args_parser().parse_args(arguments)
-        ranks = int(options.nproc_per_node)
-        distributed: Any = torch.distributed
-        meeting = socket.create_server(("127.0.0.1", 0))
-        port = meeting.getsockname()[1]
-        environment = self.environment | {
-            "WORLD_SIZE": str(ranks),
-            "LOCAL_WORLD_SIZE": str(ranks),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-            "TORCHELASTIC_USE_AGENT_STORE": "True",
-            "TORCHELASTIC_RESTART_COUNT": "0",
-            "OMP_NUM_THREADS": "1",
-        }
-        program = [options.training_script, *options.training_script_args]
-        with tempfile.TemporaryFile() as output:
-            processes = [
-                FORK.Process(
-                    target=_rank,
-                    args=(
-                        program,
-                        options.module,
-                        environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
-                        self.where,
-                        output.fileno(),
-                    ),
-                )
-                for rank in range(ranks)
-            ]
-            for process in processes:
-                process.start()
-            # Ranks that connect already wait. The store has a thread: a rank forked beside it could inherit a lock that
-            # this thread holds, and nobody would release it there.
-            store = distributed.TCPStore(
-                "127.0.0.1", port, is_master=True, wait_for_workers=False, master_listen_fd=meeting.detach()
-            )
-            for process in processes:
-                process.join()
-            del store
-            output.seek(0)
-            printed = output.read().decode(errors="replace")
-        return max(abs(process.exitcode or 0) for process in processes), printed
-
 
 #: What is never typed by a test: it builds or installs.
 GUARDED = r"^(sudo |apt|make|pip|cmake|ninja|git )"
 NOTE = "test/scripts/pages/exceptions.py"
+
+
+def _free_port() -> int:
+    """Where ranks of torchrun meet: several pages are read at a time, and its own default is one port."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
 
 
 def _uses(text: str, title: str) -> bool:
@@ -295,24 +266,6 @@ def _settle(environment: dict[str, str], where: pathlib.Path) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(where)
-
-
-def _rank(program: list[str], module: bool, environment: dict[str, str], where: pathlib.Path, output: int) -> None:
-    """One rank of torchrun."""
-    _settle(environment, where)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    sys.stdout = os.fdopen(os.dup(1), "w", buffering=1 << 16)
-    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
-    sys.argv = program
-    try:
-        if module:
-            runpy.run_module(program[0], run_name="__main__", alter_sys=True)
-        else:
-            sys.path.insert(0, str((where / program[0]).resolve().parent))
-            runpy.run_path(program[0], run_name="__main__")
-    finally:
-        sys.stdout.flush()
 
 
 def _serve(pipe: Connection, theirs: Connection, environment: dict[str, str], where: pathlib.Path) -> None:

@@ -15,15 +15,9 @@ PROGRAMS = Path(__file__).resolve().parents[4] / "frontend" / "commsir" / "examp
 
 
 @pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a host where the package is installed: torch finds its entry point."""
-    site = tmp_path_factory.mktemp("site")
-    info = site / "commsir-0.1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: commsir\nVersion: 0.1.0\n")
-    (info / "entry_points.txt").write_text("[torch.backends]\ncommsir = commsir.torch:autoload\n")
-    path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH", "")]))
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+def installed() -> dict[str, str]:
+    """The environment of a user, with nothing that says where the package is: it is installed."""
+    return {**{name: value for name, value in os.environ.items() if name != "PYTHONPATH"}, "OMP_NUM_THREADS": "1"}
 
 
 def _free_port() -> int:

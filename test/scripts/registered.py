@@ -1,0 +1,120 @@
+# ===- registered.py - Every test is run by something ----------------------===#
+#
+# Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# ===-----------------------------------------------------------------------===#
+"""Finds tests that no entry of ctest runs: some lists in CMakeLists.txt name files.
+
+Usage: registered.py --build BUILD [--source SOURCE]
+
+`test_*.py` has to be named by an entry, itself or its folder; a file with RUN lines has to lie in a suite of lit; a C++
+file has to be compiled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+from dataclasses import dataclass
+
+#: Sources that no target of the build compiles, each with its reason.
+NOT_COMPILED = {
+    "test/integration/outside": "find-package.sh builds it, as a project of its own",
+}
+
+
+@dataclass
+class Entry:
+    """The words of one add_test, and the folder that it runs in."""
+
+    words: list[str]
+    folder: pathlib.Path
+
+
+def read_entries(build: pathlib.Path) -> list[Entry]:
+    """All entries of ctest that CMake has written."""
+    entries: dict[str, Entry] = {}
+    for file in build.rglob("CTestTestfile.cmake"):
+        text = file.read_text(encoding="utf-8")
+        for name, arguments in re.findall(r'^add_test\((?:\[=\[)?(.*?)(?:\]=\])? ("?.*)\)$', text, re.M):
+            quoted = re.findall(r'"((?:[^"\\]|\\.)*)"', arguments)
+            entries[f"{file}:{name}"] = Entry(quoted or arguments.split(), file.parent)
+        for name, folder in re.findall(
+            r'^set_tests_properties\((?:\[=\[)?(.*?)(?:\]=\])? PROPERTIES .*WORKING_DIRECTORY "([^"]*)"', text, re.M
+        ):
+            entries[f"{file}:{name}"].folder = pathlib.Path(folder)
+    return list(entries.values())
+
+
+def named(entry: Entry) -> tuple[set[pathlib.Path], set[pathlib.Path]]:
+    """Paths that an entry names, and those of `--ignore`."""
+    paths: set[pathlib.Path] = set()
+    ignored: set[pathlib.Path] = set()
+    before = ""
+    for word in entry.words:
+        (ignored if before == "--ignore" else paths).add(entry.folder / word)
+        before = word
+    return paths, ignored
+
+
+def unlisted_python(source: pathlib.Path, entries: list[Entry]) -> tuple[int, list[str]]:
+    """How many files of pytest there are, and what is wrong with them."""
+    runs = [named(entry) for entry in entries if "pytest" in entry.words]
+    tests = sorted((source / "test").rglob("test_*.py"))
+    return len(tests), [
+        f"{path.relative_to(source)}: no entry of ctest runs it; name it in {path.parent.name}/CMakeLists.txt"
+        for path in tests
+        if not any({path, *path.parents} & paths and path not in ignored for paths, ignored in runs)
+    ]
+
+
+def unlisted_lit(source: pathlib.Path, build: pathlib.Path) -> tuple[int, list[str]]:
+    """The same for files with RUN lines."""
+    suites = {source / "test" / file.parent.name for file in (build / "test").glob("*/lit.cfg.py")}
+    tests = [
+        path
+        for suffix in ("mlir", "test")
+        for path in sorted((source / "test").rglob(f"*.{suffix}"))
+        if re.search(r"^.{0,3} ?RUN:", path.read_text(encoding="utf-8", errors="replace"), re.M)
+    ]
+    return len(tests), [
+        f"{path.relative_to(source)}: its folder is no suite of lit; test/CMakeLists.txt names them"
+        for path in tests
+        if not suites & set(path.parents) or "Inputs" in path.parts
+    ]
+
+
+def uncompiled(source: pathlib.Path, build: pathlib.Path) -> tuple[int, list[str]]:
+    """The same for tests in C++."""
+    commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    compiled = {pathlib.Path(command["file"]) for command in commands}
+    tests = sorted((source / "test").rglob("*.cpp"))
+    return len(tests), [
+        f"{path.relative_to(source)}: no target compiles it"
+        for path in tests
+        if path not in compiled and not any(path.is_relative_to(source / folder) for folder in NOT_COMPILED)
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--source", type=pathlib.Path, default=pathlib.Path(__file__).parents[2])
+    options = parser.parse_args()
+    build, source = options.build.resolve(), options.source.resolve()
+    entries = read_entries(build)
+    python, faults = unlisted_python(source, entries)
+    lit, more = unlisted_lit(source, build)
+    faults += more
+    cpp, more = uncompiled(source, build)
+    faults += more
+    print(*faults, f"{python} files of pytest, {lit} of lit, {cpp} in C++; {len(faults)} run by nothing", sep="\n")
+    return 1 if faults or not (python and lit and cpp) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
