@@ -699,9 +699,9 @@ def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
 
     ```mlir
     llvm.func @tell(%params: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.struct<(array<8 x i64>)>, nvvm.grid_constant})
-        attributes {comms.param_bytes = 40 : i64, nvvm.kernel, nvvm.reqntid = array<i32: 1>} {
+        attributes {comms.param_bytes = 64 : i64, nvvm.kernel, nvvm.reqntid = array<i32: 1>} {
       …
-      %cell_at = llvm.getelementptr %params[24] : (!llvm.ptr) -> !llvm.ptr, i8
+      %cell_at = llvm.getelementptr %params[48] : (!llvm.ptr) -> !llvm.ptr, i8
       %cell = llvm.load %cell_at invariant {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr<1>
       llvm.inline_asm has_side_effects "red.release.sys.global.add.u64 [$0], $1;", "l,l,~{memory}" %cell, %one : (!llvm.ptr<1>, i64) -> ()
       …
