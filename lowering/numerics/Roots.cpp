@@ -1,0 +1,54 @@
+//===- Roots.cpp - Roots, and rounding to whole numbers
+//-----------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/numerics/Functions.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::numerics;
+
+/// One over the cube root of x, of a normal number x: a guess from the
+/// exponent, which is a third of x's, and two steps of fourth order, which
+/// divide nothing.
+static Float emitInverseCubeRoot(Float x) {
+  constexpr int64_t guess = 0x54A2FA8C;
+  // A third: 2731 / 2^13, of the bits that matter.
+  Int third = shiftRight(shiftRight(toBits(x), 12) * 2731, 1);
+  Float root = fromBits(guess - third);
+  for (int step = 0; step < 2; ++step) {
+    static constexpr double coefficients[] = {float(1. / 3), float(2. / 9),
+                                              float(14. / 81)};
+    Float rest = fma(-(x * root), root * root, 1);
+    root = fma(root * rest, polynomial(rest, coefficients), root);
+  }
+  return root;
+}
+
+Float numerics::emitCbrt(Float x) {
+  Float size = abs(x);
+  Bool isSubnormal = size < 0x1p-126;
+  Float normal = select(isSubnormal, size * 0x1p24, size);
+  Float inverse = emitInverseCubeRoot(normal);
+  Float square = inverse * inverse, root = normal * square;
+  // One step more, with what is left of x in more bits than f32 has.
+  Float rootSquared = root * root, lost = fma(root, root, -rootSquared);
+  Float rest = fma(-rootSquared, root, normal);
+  rest = fma(-lost, root, rest);
+  root = fma(rest * float(1. / 3), square, root);
+  root = select(isSubnormal, root * 0x1p-8, root);
+  Bool isOwnRoot = x == 0 || size == infinity;
+  return select(isOwnRoot, x, copySign(root, x));
+}
+
+Float numerics::emitRsqrt(Float x) { return 1 / sqrt(x); }
+
+Float numerics::emitRound(Float x) {
+  Float whole = trunc(x), rest = abs(x - whole);
+  Float added = select(rest >= 0.5, x.like(1), 0);
+  return whole + copySign(added, x);
+}
