@@ -47,10 +47,6 @@ static Float emit(MathFunction function, ArrayRef<Float> values) {
     return emitExpm1(x);
   case MathFunction::Log:
     return emitLog(x);
-#if 0
-  case MathFunction::Log10:
-    return emitLog10(x);
-#endif
   case MathFunction::Log1p:
     return emitLog1p(x);
   case MathFunction::Log2:

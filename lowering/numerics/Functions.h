@@ -43,7 +43,6 @@ Float emitErfc(Float x);
 // Logarithms.cpp
 Float emitLog(Float x);
 Float emitLog2(Float x);
-Float emitLog10(Float x);
 Float emitLog1p(Float x);
 Float emitAsinh(Float x);
 Float emitAcosh(Float x);

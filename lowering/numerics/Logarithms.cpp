@@ -42,7 +42,7 @@ static Float emitTail(Float x) {
   return polynomial(x, coefficients);
 }
 
-/// log(1 + x), of x in [-1/3, 1/3]; it has the sign of x where x is a zero.
+/// log(1 + x), of x in [-1/3, 1/3].
 static Float emitSmallLog1p(Float x) { return fma(x * x, emitTail(x), x); }
 
 /// What a logarithm of x is, if it is `number` where x is above 0 and finite.
@@ -63,15 +63,6 @@ Float numerics::emitLog2(Float x) {
   Float tail = fraction * emitTail(fraction);
   Float log = fma(fraction, fma(tail, log2OfE, withoutOne), fraction);
   return selectLog(x, log - minusExponent);
-}
-
-Float numerics::emitLog10(Float x) {
-  constexpr double log10OfE = 0x1.bcb7b2p-2, restOfIt = -0x1.5b235ep-27,
-                   minusLog10Of2 = -0x1.344136p-2;
-  auto [fraction, minusExponent] = split(x);
-  Float tail = fraction * emitTail(fraction);
-  Float log = fma(fraction, log10OfE, fraction * fma(tail, log10OfE, restOfIt));
-  return selectLog(x, fma(minusExponent, minusLog10Of2, log));
 }
 
 //===----------------------------------------------------------------------===//
@@ -100,7 +91,7 @@ static Float emitLog1pOrLog(Float x, Float small, double added) {
 Float numerics::emitLog1p(Float x) {
   Float log = emitLog1pOrLog(x, x, 0);
   Float other = select(x == -1, x.like(-infinity), notANumber);
-  return select(x > -1, select(x == infinity, x, log), other);
+  return copySign(select(x > -1, select(x == infinity, x, log), other), x);
 }
 
 Float numerics::emitAsinh(Float x) {

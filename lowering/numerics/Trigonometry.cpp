@@ -28,13 +28,14 @@ struct Reduced {
 };
 
 /// Of |x| up to `mostBySubtraction`: pi / 2 in three parts is subtracted as
-/// often as it fits. The first product and difference are exact.
+/// often as it fits. The first product and difference are exact. All parts are
+/// subtracted, so that -0 stays -0.
 static constexpr double mostBySubtraction = 0x1p20;
 static Reduced reduceBySubtraction(Float x) {
   Float sum = fma(x, 0x1.45f306p-1, wholeF32), number = sum - wholeF32;
-  Float rest = fma(number, -halfPi, x);
-  rest = fma(number, 0x1.777a5cp-25, rest);
-  rest = fma(number, 0x1.ee59dap-50, rest);
+  Float rest = fma(number, -0x1.921fb4p0, x);
+  rest = fma(number, -0x1.4442dp-24, rest);
+  rest = fma(number, -0x1.84698ap-48, rest);
   return {rest, toBits(sum)};
 }
 
