@@ -181,13 +181,24 @@ Float numerics::emitSinh(Float x) {
   return copySign(result, x);
 }
 
+/// Beyond 0.6, 1 - 2 / (e^2x + 1), to which an error of e^2x matters little.
 Float numerics::emitTanh(Float x) {
-  static constexpr double coefficients[] = {-0x1.555554p-2, 0x1.111086p-3,
-                                            -0x1.b9f58p-5,  0x1.63de6cp-6,
-                                            -0x1.0db2cep-7, 0x1.1fc462p-9};
+  static constexpr double odd[] = {-0x1.55553ep-2, 0x1.1109bep-3,
+                                   -0x1.b89abap-5, 0x1.54c3c2p-6,
+                                   -0x1.828776p-8};
+  static constexpr double exp2[] = {1,
+                                    0x1.62e43p-1,
+                                    0x1.ebfbdcp-3,
+                                    0x1.c6af7ap-5,
+                                    0x1.3b2dd2p-7,
+                                    0x1.5f0948p-10,
+                                    0x1.417a7p-13};
+  constexpr double twiceLog2OfE = 0x1.715476p1;
   Float size = abs(x), most = select(size > 10, 10, size);
-  Float large = 1 - 2 / (emitScaledExp(most + most).get() + 1);
-  return copySign(select(size < 0.6F, emitOdd(size, coefficients), large), x);
+  auto [number, power] = roundToPower(most, twiceLog2OfE);
+  Float rest = fma(most, twiceLog2OfE, -number);
+  Float large = 1 - 2 / (polynomial(rest, exp2) * power + 1);
+  return copySign(select(size < 0.6F, emitOdd(size, odd), large), x);
 }
 
 //===----------------------------------------------------------------------===//

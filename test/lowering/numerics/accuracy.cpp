@@ -40,6 +40,9 @@ constexpr int64_t chunk = 1 << 16;
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
+/// What f(-x) is: f(x), -f(x), or to be computed.
+enum class Symmetry { None, Even, Odd };
+
 /// A function, what it should be, and how many units it may be wrong by.
 struct Function {
   llvm::StringRef name;
@@ -47,6 +50,7 @@ struct Function {
   double allowed;
   /// Of all elements of the arguments.
   void (*compute)(llvm::ArrayRef<Floats> arguments, Doubles &results);
+  Symmetry symmetry = Symmetry::None;
 };
 
 template <auto function>
@@ -73,20 +77,20 @@ void fusedMultiplyAdd(llvm::ArrayRef<Floats> a, Doubles &results) {
 #define OF2(expression) of2<[](double x, double y) { return expression; }>
 
 const Function functions[] = {
-    {"absf", 1, 0, OF1(std::fabs(x))},
+    {"absf", 1, 0, OF1(std::fabs(x)), Symmetry::Even},
     {"acos", 1, 4, OF1(std::acos(x))},
     {"acosh", 1, 4, OF1(std::acosh(x))},
-    {"asin", 1, 4, OF1(std::asin(x))},
-    {"asinh", 1, 4, OF1(std::asinh(x))},
-    {"atan", 1, 4, OF1(std::atan(x))},
+    {"asin", 1, 4, OF1(std::asin(x)), Symmetry::Odd},
+    {"asinh", 1, 4, OF1(std::asinh(x)), Symmetry::Odd},
+    {"atan", 1, 4, OF1(std::atan(x)), Symmetry::Odd},
     {"atan2", 2, 4, OF2(std::atan2(x, y))},
-    {"atanh", 1, 4, OF1(std::atanh(x))},
-    {"cbrt", 1, 4, OF1(std::cbrt(x))},
+    {"atanh", 1, 4, OF1(std::atanh(x)), Symmetry::Odd},
+    {"cbrt", 1, 4, OF1(std::cbrt(x)), Symmetry::Odd},
     {"ceil", 1, 0, OF1(std::ceil(x))},
     {"copysign", 2, 0, OF2(std::copysign(x, y))},
-    {"cos", 1, 4, OF1(std::cos(x))},
-    {"cosh", 1, 4, OF1(std::cosh(x))},
-    {"erf", 1, 4, OF1(std::erf(x))},
+    {"cos", 1, 4, OF1(std::cos(x)), Symmetry::Even},
+    {"cosh", 1, 4, OF1(std::cosh(x)), Symmetry::Even},
+    {"erf", 1, 4, OF1(std::erf(x)), Symmetry::Odd},
     {"erfc", 1, 4, OF1(std::erfc(x))},
     {"exp", 1, 4, OF1(std::exp(x))},
     {"exp2", 1, 4, OF1(std::exp2(x))},
@@ -97,15 +101,15 @@ const Function functions[] = {
     {"log1p", 1, 4, OF1(std::log1p(x))},
     {"log2", 1, 4, OF1(std::log2(x))},
     {"powf", 2, 4, OF2(std::pow(x, y))},
-    {"round", 1, 0, OF1(std::round(x))},
-    {"roundeven", 1, 0, OF1(std::nearbyint(x))},
+    {"round", 1, 0, OF1(std::round(x)), Symmetry::Odd},
+    {"roundeven", 1, 0, OF1(std::nearbyint(x)), Symmetry::Odd},
     {"rsqrt", 1, 4, OF1(1 / std::sqrt(x))},
-    {"sin", 1, 4, OF1(std::sin(x))},
-    {"sinh", 1, 4, OF1(std::sinh(x))},
+    {"sin", 1, 4, OF1(std::sin(x)), Symmetry::Odd},
+    {"sinh", 1, 4, OF1(std::sinh(x)), Symmetry::Odd},
     {"sqrt", 1, 0.5, OF1(std::sqrt(x))},
-    {"tan", 1, 4, OF1(std::tan(x))},
-    {"tanh", 1, 4, OF1(std::tanh(x))},
-    {"trunc", 1, 0, OF1(std::trunc(x))},
+    {"tan", 1, 4, OF1(std::tan(x)), Symmetry::Odd},
+    {"tanh", 1, 4, OF1(std::tanh(x)), Symmetry::Odd},
+    {"trunc", 1, 0, OF1(std::trunc(x)), Symmetry::Odd},
 };
 
 //===----------------------------------------------------------------------===//
@@ -289,16 +293,21 @@ private:
   int64_t count = 0;
 };
 
-void addSingles(Batches &batches, bool all) {
-  constexpr uint64_t stride = 4099; // A prime.
-  for (uint64_t bits = 0; bits < 1ULL << 32; bits += all ? 1 : stride)
+/// With `signs`, negative numbers, too.
+void addSingles(Batches &batches, bool signs, bool all) {
+  constexpr uint64_t stride = 4099, sign = 1ULL << 31; // A prime.
+  uint64_t end = signs ? 2 * sign : sign;
+  for (uint64_t bits = 0; bits < end; bits += all ? 1 : stride)
     batches.add(fromBits(uint32_t(bits)));
   if (all)
     return;
   for (float special : getSpecialValues())
-    for (float value : {special, -special})
-      for (int32_t near = -50; near <= 50; ++near)
-        batches.add(fromBits(toBits(value) + near));
+    for (int32_t near = -50; near <= 50; ++near) {
+      uint32_t bits = toBits(special) + near;
+      batches.add(fromBits(bits));
+      if (signs)
+        batches.add(fromBits(bits ^ uint32_t(sign)));
+    }
 }
 
 /// Pairs and triples.
@@ -349,14 +358,24 @@ bool check(const Function &function, bool all) {
   Compiled compiled(function);
   Worst worst;
   Doubles right(chunk);
+  bool isSymmetric = function.symmetry != Symmetry::None;
   auto lookAt = [&](llvm::ArrayRef<Floats> arguments) {
     function.compute(arguments, right);
     look(arguments, compiled.run(arguments), right, worst);
+    if (!isSymmetric)
+      return;
+    Floats negative = arguments[0];
+    for (float &number : negative)
+      number = -number;
+    if (function.symmetry == Symmetry::Odd)
+      for (double &number : right)
+        number = -number;
+    look(negative, compiled.run(negative), right, worst);
   };
   {
     Batches batches(function.arity, lookAt);
     if (function.arity == 1)
-      addSingles(batches, all);
+      addSingles(batches, !isSymmetric, all);
     else
       addTuples(batches, function.arity, all);
   }
