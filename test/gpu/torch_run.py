@@ -131,6 +131,7 @@ def check_compile(rank: int, size: int, failed: list[str]) -> None:
     for shape in ((0, 16), (4, 0), (4, 1)):
         attempt(f"compile {shape}", partial(compile_checks.without_elements, rank, size, shape), failed)
     for ordered in (
+        compile_checks.ends_of_functions,
         compile_checks.used_in_another_order,
         compile_checks.each_needs_the_other,
         compile_checks.ops_keep_their_order,

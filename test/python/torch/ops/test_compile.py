@@ -77,6 +77,11 @@ def test_casts_overflow(pair: World, dtype: torch.dtype) -> None:
     assert fused and not because
 
 
+def test_ends_of_functions(pair: World) -> None:
+    ((fused, because),) = pair.run(compile_checks.ends_of_functions, "gloo")[0]
+    assert fused and not because
+
+
 def test_results_used_in_another_order_on_each_rank(pair: World) -> None:
     for said in pair.run(compile_checks.used_in_another_order, "gloo"):
         assert len(said) == 2 and all(fused for fused, _ in said), said
