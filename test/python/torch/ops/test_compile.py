@@ -77,8 +77,9 @@ def test_casts_overflow(pair: World, dtype: torch.dtype) -> None:
     assert fused and not because
 
 
-def test_ends_of_functions(pair: World) -> None:
-    ((fused, because),) = pair.run(compile_checks.ends_of_functions, "gloo")[0]
+@pytest.mark.parametrize("name", ["log", "exp", "tanh", "erf", "rsqrt"])
+def test_ends_of_functions(pair: World, name: str) -> None:
+    ((fused, because),) = pair.run(compile_checks.ends_of_functions, "gloo", name=name)[0]
     assert fused and not because
 
 
