@@ -489,9 +489,10 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
     Leaves only operations whose result IEEE 754 or two's complement arithmetic
     fixes to the bit, so that no target, libm or optimiser decides one:
 
-    - functions of `math` become MLIR's own expansions and polynomials
-      (`rsqrt` is 1 / sqrt), as does `comms.math`; those that have none are refused, with a list of
-      those that do; f64 has exact functions only;
+    - functions of `math`, and `comms.math`, become the expansions of
+      `lowering/numerics`, which are right to 4 units in the last place of f32
+      (`rsqrt` is 1 / sqrt); those that have none are refused, with a list of
+      those that do; f64 has exact functions, `rsqrt` and `round`;
     - `sqrt` keeps its operand's NaN from deciding which one it gives; for the GPU
       `chip`, f32's `sqrt` and 1 / sqrt become the GPU's approximations and steps
       that round them rightly, without a branch;
@@ -549,7 +550,8 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
            "Convert narrow floats, and take roots, by the instructions of this GPU, as sm_90; empty: by integer arithmetic, and as IEEE 754 has them">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect",
-                           "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect"];
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::NVVM::NVVMDialect"];
 }
 
 def ConvertCommsToCPU : Pass<"convert-comms-to-cpu", "::mlir::ModuleOp"> {

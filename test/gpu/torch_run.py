@@ -128,6 +128,8 @@ def check_compile(rank: int, size: int, failed: list[str]) -> None:
         say("      ", said)
     for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
         attempt(f"compile casts to {dtype}", partial(compile_checks.overflows, rank, size, dtype), failed)
+    for name in ("log", "exp", "tanh", "erf", "rsqrt"):
+        attempt(f"compile {name}", partial(compile_checks.ends_of_functions, rank, size, name), failed)
     for shape in ((0, 16), (4, 0), (4, 1)):
         attempt(f"compile {shape}", partial(compile_checks.without_elements, rank, size, shape), failed)
     for ordered in (

@@ -123,3 +123,31 @@ comms.kernel @seen_narrow(%z: memref<4xbf16>, %a: bf16, %i: index) {
   memref.store %s, %z[%i] : memref<4xbf16>
   comms.return
 }
+
+// Huge angles, which are rare, are reduced behind one branch for the whole vector; exp has none.
+// CHECK-LABEL: comms.kernel @angles
+// CHECK:       %[[HUGE:.*]] = arith.cmpf ogt, %{{.*}}, %{{.*}} : vector<16xf32>
+// CHECK:       %[[ANY:.*]] = vector.reduction <or>, %[[HUGE]] : vector<16xi1> into i1
+// CHECK:       %[[R:.*]]:2 = scf.if %[[ANY]] -> (vector<16xf32>, vector<16xi32>) {
+// CHECK:         arith.muli %{{.*}} : vector<16xi64>
+// CHECK:       } else {
+// CHECK-NEXT:    scf.yield
+// CHECK-NEXT:  }
+// CHECK:       comms.return
+// CHECK-LABEL: comms.kernel @powers
+// CHECK-NOT:   scf.if
+// CHECK:       comms.return
+comms.kernel @angles(%x: memref<16xf32>) {
+  %c0 = arith.constant 0 : index
+  %a = vector.load %x[%c0] : memref<16xf32>, vector<16xf32>
+  %b = math.sin %a : vector<16xf32>
+  vector.store %b, %x[%c0] : memref<16xf32>, vector<16xf32>
+  comms.return
+}
+comms.kernel @powers(%x: memref<16xf32>) {
+  %c0 = arith.constant 0 : index
+  %a = vector.load %x[%c0] : memref<16xf32>, vector<16xf32>
+  %b = math.exp %a : vector<16xf32>
+  vector.store %b, %x[%c0] : memref<16xf32>, vector<16xf32>
+  comms.return
+}

@@ -239,26 +239,7 @@ class Arithmetic(Numbers):
         if isinstance(exponent, int | float) and abs(exponent) <= 64 and exponent == int(exponent):
             power = self._repeat(x, abs(int(exponent)))
             return power if exponent >= 0 else self._divide(Const(1.0), power)
-        if isinstance(base, Const) and base.py > 0:
-            return self.binary_math("powf", x, y)
-        dtype = x.dtype
-        if dtype.width < 16:  # f8 has no infinities
-            x, y = self.convert(x, F32), self.convert(y, F32)
-        return self.convert(self._signed_power(x, y), dtype)
-
-    def _signed_power(self, x: Number, y: Number) -> Number:
-        """C's pow: math.powf, which is exp(y * log(x)), knows numbers above 0 alone."""
-        zero, one, size = Const(0.0), Const(1.0), self.absolute(x)
-        trivial = self.logical(False, self.compare(ast.Eq(), size, one), self.compare(ast.Eq(), y, zero))
-        power: Value = self.select(trivial, one, self.binary_math("powf", size, y))
-        half = self.multiply(y, Const(0.5))
-        whole = self.compare(ast.Eq(), self.unary_math("floor", y), y)
-        odd = self.logical(True, whole, self.compare(ast.NotEq(), self.unary_math("floor", half), half))
-        below = self.compare(ast.Lt(), self.binary_math("copysign", one, x), zero)
-        power = self.select(self.logical(True, below, odd), self.negate(power), power)
-        undefined = self.logical(True, self.compare(ast.Lt(), x, zero), self.invert(whole))
-        undefined = self.logical(True, undefined, self._is_finite(x))
-        return self.select(undefined, Const(math.nan), power)
+        return self.binary_math("powf", x, y)
 
     def _repeat(self, base: Const | Number, exponent: int) -> Value:
         """Square and multiply."""

@@ -55,6 +55,15 @@ class Const(Value):
         return isinstance(self.py, bool | int | float)
 
 
+@dataclass(frozen=True, eq=False)
+class Image(Const):
+    """A function of `math` of a constant. Python computes with the value `py`; where the constant meets f32 or
+    a narrower float, it has the bits of the function of data."""
+
+    function: str
+    argument: Const
+
+
 @dataclass(frozen=True)
 class Scalar(Value):
     name: str

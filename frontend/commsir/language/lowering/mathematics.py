@@ -13,7 +13,7 @@ import numpy as np
 from .. import functions as f
 from ..compiler import Compiler
 from ..compiler.registry import Handler, lowers
-from ..compiler.values import Const, Scalar, Tile, Value
+from ..compiler.values import Const, Image, Scalar, Tile, Value
 
 _MATH = {
     "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log1p": "log1p", "sqrt": "sqrt",
@@ -32,9 +32,10 @@ def _unary(name: str) -> Handler:
     def handler(c: Compiler, x: Value) -> Value:
         if isinstance(x, Const) and x.is_number:
             try:
-                return Const(fold(x.py))
+                value = fold(x.py)
             except (ValueError, ArithmeticError) as error:
                 c.fail(f"{name} of {x.py}: {error}")
+            return Const(value) if name in _ROUNDING else Image(value, _MATH[name], x)
         x = c.load_view(x)
         if name in _ROUNDING and isinstance(x, Scalar | Tile) and x.dtype.is_integer:
             return x

@@ -274,6 +274,39 @@ def overflows(rank: int, size: int, dtype: torch.dtype) -> list[Said]:
     return _said()
 
 
+def ends_of_functions(rank: int, size: int, name: str) -> list[Said]:
+    """Functions of subnormal, huge and special numbers are those of torch, to rounding."""
+
+    def function(x: Any) -> Any:
+        h = funcol.all_reduce(x, "max", dist.group.WORLD) * 1.0
+        return h, getattr(torch, name)(h)
+
+    inf = float("inf")
+    numbers = [
+        0.0,
+        -0.0,
+        1e-45,
+        1e-40,
+        1.2e-38,
+        1e-8,
+        0.5,
+        1.0,
+        2.5,
+        10.0,
+        88.7,
+        88.8,
+        -88.0,
+        -103.0,
+        -104.0,
+        1e30,
+        inf,
+    ]
+    x = torch.tensor([*numbers, -inf, float("nan"), -1.0], device=DEVICE).repeat(2, 1)
+    for a, b in zip(function(x), _compiled(function, leaves=True)(x), strict=True):
+        torch.testing.assert_close(a, b, rtol=5e-7, atol=6e-45, equal_nan=True)
+    return _said()
+
+
 def used_in_another_order(rank: int, size: int) -> list[Said]:
     """Collectives begin in one order on all ranks; what a rank does with their results decides nothing."""
 

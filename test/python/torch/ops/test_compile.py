@@ -77,6 +77,12 @@ def test_casts_overflow(pair: World, dtype: torch.dtype) -> None:
     assert fused and not because
 
 
+@pytest.mark.parametrize("name", ["log", "exp", "tanh", "erf", "rsqrt"])
+def test_ends_of_functions(pair: World, name: str) -> None:
+    ((fused, because),) = pair.run(compile_checks.ends_of_functions, "gloo", name=name)[0]
+    assert fused and not because
+
+
 def test_results_used_in_another_order_on_each_rank(pair: World) -> None:
     for said in pair.run(compile_checks.used_in_another_order, "gloo"):
         assert len(said) == 2 and all(fused for fused, _ in said), said
