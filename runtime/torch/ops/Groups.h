@@ -51,6 +51,19 @@ struct Used {
   std::mutex mutex;
   /// Symmetric memory of torch that is known to the group, or cannot be.
   std::set<void *> adopted;
+  /// Places in compiled graphs at which all ranks run one and the same kernel.
+  std::set<std::string, std::less<>> agreed;
+
+  bool isAgreed(std::string_view site) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return agreed.count(site);
+  }
+  /// Whether there is any such place: from then on ranks may meet in this
+  /// group.
+  bool hasAgreed() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return !agreed.empty();
+  }
 };
 
 class Groups {
@@ -59,14 +72,18 @@ public:
   void setCallbacks(const Callbacks &made) { callbacks = made; }
   /// Throws when the process group has no group of CommsIR, with the reason.
   Used &find(const std::string &name, int32_t device);
+  /// The same, or null where the group has not been made yet.
+  Used *findMade(const std::string &name, int32_t device);
   /// Lets `used` take the memory in place, where all ranks can.
   void adopt(Used &used, void *data, uint64_t bytes);
   /// Forgets all groups of that process group; who made them destroys them.
   void forget(const std::string &name);
+  /// The message of the last callback of this thread that failed.
+  const char *error() const { return required().error(); }
 
 private:
   const Callbacks &required() const;
-  Used &findKnown(const std::string &name, int32_t device);
+  Used &make(const std::string &name, int32_t device);
 
   Callbacks callbacks = {};
   std::mutex mutex;
