@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.fx.node import map_arg
 
 from commsir.torch import agreement, backend, capi, collectives, lowerings, ops, regions
@@ -107,6 +108,8 @@ class _Before:
         """Why it cannot be moved there."""
         last = self._behind(node)
         assert last is not None
+        if last is self._start:
+            return f"which needs {last} itself"
         if last.target is torch.ops.higher_order.with_effects or is_communication(last):
             return "which is there once a later collective has begun"
         what = f"for which {last} " if last is not node else "which "
@@ -144,6 +147,31 @@ class _Before:
                 waiting += node.all_input_nodes
         for node in sorted(needed, key=self._places.__getitem__):
             self._start.prepend(node)
+
+
+def _free_sizes(graph: Graph, collective: Collective) -> None:
+    """Takes sizes that are those of the result from the input instead, so that they need no result."""
+    source, value = collective.node.args[0], collective.node.meta["val"]
+    assert isinstance(source, Node)
+    size_of = torch.ops.aten.sym_size.int
+    later = False
+    for node in list(graph.nodes):
+        later = later or node is collective.node
+        if not later or node.target is not size_of:
+            continue
+        same = [d for d, size in enumerate(value.shape) if statically_known_true(size == node.meta["val"])]
+        if not same or isinstance(value.shape[same[0]], int):
+            continue
+        with graph.inserting_before(collective.node):
+            size = graph.call_function(size_of, (source, same[0]))
+            size.meta["val"] = source.meta["val"].shape[same[0]]
+            if same[0] == 0 and collective.op != "all_reduce":
+                scale = operator.mul if collective.op == "all_gather" else operator.floordiv
+                ranks = collective.node.args[1 if collective.op == "all_gather" else 2]
+                size = graph.call_function(scale, (size, ranks))
+                size.meta["val"] = node.meta["val"]
+        node.replace_all_uses_with(size)
+        graph.erase_node(node)
 
 
 def _grow(graph: Graph, start: Node, region: Region, before: _Before) -> tuple[list[Node], list[str]]:
@@ -330,6 +358,7 @@ def _sweep(graph: Graph) -> None:
 def _fuse(graph: Graph, collective: Collective, everything: list[Any]) -> tuple[tuple[str, ...], list[str]]:
     """What it is fused with, and why not with more."""
     region = collective.begin()
+    _free_sizes(graph, collective)
     before = _Before(graph, collective.node)
     grown, because = _grow(graph, collective.node, region, before)
     inside, cut = _shorten(region, grown)
