@@ -82,15 +82,18 @@ def _order_collectives() -> None:
     from torch._inductor import ir, virtualized
     from torch._inductor.lowering import lowerings
 
+    # Other torches may call them otherwise.
+    kinds, waits = getattr(ir, "_CollectiveKernel", ()), getattr(ir, "_WaitKernel", ())
+
     def ordered(original: Any) -> Any:
         @functools.wraps(original)
         def call(*given: Any, **named: Any) -> Any:
             graph: Any = virtualized.V.graph
             there = len(graph.operations)
             made = original(*given, **named)
-            begun = [one for one in graph.operations[there:] if isinstance(one, ir._CollectiveKernel)]
             if _has_ours(graph):
-                _keep_order(graph, [one for one in begun if not isinstance(one, ir._WaitKernel)], has_effects=False)
+                begun = [one for one in graph.operations[there:] if isinstance(one, kinds)]
+                _keep_order(graph, [one for one in begun if not isinstance(one, waits)], has_effects=False)
             return made
 
         return call

@@ -528,7 +528,7 @@ def _apart(
         return arrived
 
     captured = device >= 0 and torch.cuda.is_current_stream_capturing()
-    if captured or input.numel() == 0 or agreement.is_settled(site):
+    if captured or input.numel() == 0 or not agreement.is_open(site):
         arrived = collective()
     else:
         shapes = [(tuple(one.shape), one.dtype) for one in (input, *args)]
@@ -546,7 +546,6 @@ def _apart(
         )
         arrived, all_want = agreement.attempt(site, digest_of(*kernel), ended)
         if all_want:
-            agreement.settle(site)
             group_of(group_name, device)
             if _library.commsir_torch_agree(group_name.encode(), device, site.encode()):
                 raise RuntimeError(f"commsir: no group for process group {group_name} any more")

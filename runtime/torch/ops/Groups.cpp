@@ -12,6 +12,29 @@
 
 using namespace commsir::torch_ops;
 
+/// On the CPU ranks may differ now and then. On GPUs they differ before the
+/// first launch or never.
+static constexpr unsigned kDisagreements = 3;
+
+void Used::agree(const std::string &site) {
+  std::lock_guard<std::mutex> lock(mutex);
+  agreed[site] = 0;
+  hasEverAgreed = true;
+}
+
+void Used::note(std::string_view site, bool isSame) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (isSame && !hasDisagreed)
+    return;
+  hasDisagreed = true;
+  auto found = agreed.find(site);
+  if (found == agreed.end())
+    return;
+  found->second = isSame ? 0 : found->second + 1;
+  if (found->second >= (device < 0 ? kDisagreements : 1))
+    agreed.erase(found);
+}
+
 /// Never destroyed: calls may come until the process ends.
 Groups &Groups::get() {
   static Groups *groups = new Groups;
@@ -105,8 +128,7 @@ COMMSIR_API int commsir_torch_agree(const char *name, int32_t device,
                                     const char *site) {
   try {
     Used &used = Groups::get().find(name, device);
-    std::lock_guard<std::mutex> lock(used.mutex);
-    used.agreed.insert(site);
+    used.agree(site);
     return 0;
   } catch (const std::exception &) {
     return 1;

@@ -51,19 +51,30 @@ struct Used {
   std::mutex mutex;
   /// Symmetric memory of torch that is known to the group, or cannot be.
   std::set<void *> adopted;
-  /// Places in compiled graphs at which all ranks run one and the same kernel.
-  std::set<std::string, std::less<>> agreed;
 
+  /// Whether all ranks run one and the same kernel at a place of a compiled
+  /// graph.
   bool isAgreed(std::string_view site) {
     std::lock_guard<std::mutex> lock(mutex);
-    return agreed.count(site);
+    return agreed.find(site) != agreed.end();
   }
-  /// Whether there is any such place: from then on ranks may meet in this
+  /// Whether there has been any such place: from then on ranks may meet in this
   /// group.
   bool hasAgreed() {
     std::lock_guard<std::mutex> lock(mutex);
-    return !agreed.empty();
+    return hasEverAgreed;
   }
+  void agree(const std::string &site);
+  /// What has come of a call at such a place: `isSame` on all ranks. A few in a
+  /// row that were not end it.
+  void note(std::string_view site, bool isSame);
+
+private:
+  /// With the calls in a row that ranks did not make alike.
+  std::map<std::string, unsigned, std::less<>> agreed;
+  bool hasEverAgreed = false;
+  /// Whether any of them has such calls.
+  bool hasDisagreed = false;
 };
 
 class Groups {

@@ -642,6 +642,7 @@ static std::vector<Tensor> fused(std::string op, Tensor input,
   // Without elements a kernel is no step.
   if (used && input.numel() && used->isAgreed(site)) {
     commsir_status status = run(outs);
+    used->note(site, status != COMMSIR_DISAGREE);
     if (status != COMMSIR_DISAGREE) {
       check(status);
       return outs;
