@@ -33,6 +33,7 @@ __all__ = [
     "load",
     "memory",
     "named_type",
+    "version",
     "width",
 ]
 
@@ -168,6 +169,13 @@ def load(path: str) -> ctypes.CDLL:
         library.commsir_group_abort.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
         _libraries[path] = library
     return _libraries[path]
+
+
+def version(path: str) -> str:
+    """That of libcommsir.so, and of what it compiles with."""
+    library = load(path)
+    library.commsir_version.restype = ctypes.c_char_p
+    return str(library.commsir_version().decode())
 
 
 _TYPES = {

@@ -9,26 +9,31 @@ arithmetic that follows as far as a region can hold it, residual additions and n
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import logging
 import operator
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.fx import Graph, Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.fx.node import map_arg
 
-import commsir.torch.ops  # noqa: F401  (registers torch.ops.commsir)
+from commsir.torch import agreement, backend, capi, collectives, lowerings, ops, regions
 from commsir.torch.capi import element_type
-from commsir.torch.regions import Region, Unsupported, is_arithmetic
+from commsir.torch.collectives import Collective, collectives_of, is_communication, site_of
+from commsir.torch.regions import Region, Unsupported, is_arithmetic, moves_nothing
 
 __all__ = ["CollectivePass", "Fusion", "clear_fusions", "compile_options", "disable", "enable", "fusions"]
 
 _log = logging.getLogger("commsir.compile")
-_functional = torch.ops._c10d_functional
+_WAIT = torch.ops._c10d_functional.wait_tensor.default
 
 #: Largest number of results that a kernel writes.
 _MOST_OUTPUTS = 4
@@ -70,65 +75,8 @@ def clear_fusions() -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Anchor:
-    """A collective in the graph, and the wait for it."""
-
-    node: Node
-    wait: Node
-    op: str
-    reduce_op: str
-    #: Its name; a newer torch puts the group itself into a graph that is compiled for several ranks.
-    group: Any
-
-
-def _anchor(node: Node) -> _Anchor | None:
-    if node.op != "call_function":
-        return None
-    a = node.args
-    if node.target is _functional.all_reduce.default:
-        op, reduce_op, group = "all_reduce", a[1], a[2]
-    elif node.target is _functional.reduce_scatter_tensor.default:
-        op, reduce_op, group = "reduce_scatter", a[1], a[3]
-    elif node.target is _functional.all_gather_into_tensor.default:
-        op, reduce_op, group = "all_gather", "", a[2]
-    else:
-        return None
-    waits = [user for user in node.users if user.target is _functional.wait_tensor.default]
-    if len(waits) != 1 or len(node.users) != 1:
-        return None
-    return _Anchor(node, waits[0], op, str(reduce_op), group)
-
-
-def _begin(anchor: _Anchor) -> Region:
-    """The region that holds what arrives and nothing else."""
-    source = anchor.node.args[0]
-    assert isinstance(source, Node)
-    config: Any = torch._inductor.config
-    if config.cpp_wrapper:
-        raise Unsupported("cpp_wrapper is on, whose code cannot call the fused operation")
-    if not isinstance(anchor.group, str):
-        raise Unsupported("its group has no name in the graph (torch.compiler.config.compile_on_one_rank)")
-    value, result = source.meta["val"], anchor.wait.meta["val"]
-    if value.dtype not in (torch.float32, torch.float16, torch.bfloat16):
-        raise Unsupported(f"it is of {value.dtype}: float32, float16 and bfloat16 are taken")
-    if anchor.reduce_op not in ("", "sum", "avg", "max", "min"):
-        raise Unsupported(f'it reduces by "{anchor.reduce_op}"')
-    if value.dim() == 0 or not isinstance(value.shape[-1], int):
-        raise Unsupported(f"its last dimension is not known when it is compiled: {list(value.shape)}")
-    if value.dim() == 1 and anchor.op != "all_reduce":
-        raise Unsupported("it has one dimension, and is cut along it")
-    columns = int(value.shape[-1])
-    if columns < 2:
-        raise Unsupported(f"its rows have {columns} elements: {list(value.shape)}")
-    arrives = "f32" if anchor.reduce_op else element_type(value.dtype)
-    region = Region(columns, result.numel() // columns, [arrives])
-    region.begin(anchor.wait, "%w0", arrives)
-    return region
-
-
-#: Operations that ranks meet in.
-_COMMUNICATION = ("_c10d_functional", "_c10d_functional_autograd", "c10d", "commsir", "symm_mem")
+def _is_random(node: Node) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 def _keeps_its_place(node: Node) -> bool:
@@ -137,7 +85,7 @@ def _keeps_its_place(node: Node) -> bool:
         return False
     # Calls of ours in the program are effects.
     effect = node.target is torch.ops.higher_order.with_effects
-    return effect or getattr(node.target, "namespace", "") in _COMMUNICATION or node.is_impure()
+    return effect or is_communication(node) or _is_random(node) or node.is_impure()
 
 
 class _Before:
@@ -147,24 +95,45 @@ class _Before:
     def __init__(self, graph: Graph, start: Node) -> None:
         self._start = start
         self._places = {node: place for place, node in enumerate(graph.nodes)}
-        self._known = {start: False}
+        #: What keeps a node behind that place; None: nothing.
+        self._known: dict[Node, Node | None] = {start: start}
 
     def _is_later(self, node: Node) -> bool:
         return self._places[node] >= self._places[self._start]
 
     def __contains__(self, node: Node) -> bool:
+        return self._behind(node) is None
+
+    def why_not(self, node: Node) -> str:
+        """Why it cannot be moved there."""
+        last = self._behind(node)
+        assert last is not None
+        if last is self._start:
+            return f"which needs {last} itself"
+        if last.target is torch.ops.higher_order.with_effects or is_communication(last):
+            return "which is there once a later collective has begun"
+        what = f"for which {last} " if last is not node else "which "
+        if _is_random(last):
+            return f"{what}draws random numbers after the collective has begun"
+        return f"{what}has an effect after the collective has begun"
+
+    def _behind(self, node: Node) -> Node | None:
         waiting = [node]
         while waiting:
-            sources = [one for one in waiting[-1].all_input_nodes if self._is_later(one)]
+            last = waiting[-1]
+            sources = [one for one in last.all_input_nodes if self._is_later(one)]
             unknown = [one for one in sources if one not in self._known]
-            if unknown and waiting[-1] not in self._known:
+            if unknown and last not in self._known:
                 waiting += unknown
                 continue
-            last = waiting.pop()
+            waiting.pop()
             if last not in self._known:
                 # To wait earlier than it is written changes nothing.
-                moves = last.target is _functional.wait_tensor.default or not _keeps_its_place(last)
-                self._known[last] = not self._is_later(last) or moves and all(self._known[one] for one in sources)
+                stays = last.target is not _WAIT and _keeps_its_place(last)
+                blocks = [self._known[one] for one in sources if self._known[one] is not None]
+                self._known[last] = (
+                    None if not self._is_later(last) else last if stays else blocks[0] if blocks else None
+                )
         return self._known[node]
 
     def move(self, nodes: list[Node]) -> None:
@@ -180,14 +149,39 @@ class _Before:
             self._start.prepend(node)
 
 
-def _grow(graph: Graph, anchor: _Anchor, region: Region, before: _Before) -> tuple[list[Node], list[str]]:
+def _free_sizes(graph: Graph, collective: Collective) -> None:
+    """Takes sizes that are those of the result from the input instead, so that they need no result."""
+    source, value = collective.node.args[0], collective.node.meta["val"]
+    assert isinstance(source, Node)
+    size_of = torch.ops.aten.sym_size.int
+    later = False
+    for node in list(graph.nodes):
+        later = later or node is collective.node
+        if not later or node.target is not size_of:
+            continue
+        same = [d for d, size in enumerate(value.shape) if statically_known_true(size == node.meta["val"])]
+        if not same or isinstance(value.shape[same[0]], int):
+            continue
+        with graph.inserting_before(collective.node):
+            size = graph.call_function(size_of, (source, same[0]))
+            size.meta["val"] = source.meta["val"].shape[same[0]]
+            if same[0] == 0 and collective.op != "all_reduce":
+                scale = operator.mul if collective.op == "all_gather" else operator.floordiv
+                ranks = collective.node.args[1 if collective.op == "all_gather" else 2]
+                size = graph.call_function(scale, (size, ranks))
+                size.meta["val"] = node.meta["val"]
+        node.replace_all_uses_with(size)
+        graph.erase_node(node)
+
+
+def _grow(graph: Graph, start: Node, region: Region, before: _Before) -> tuple[list[Node], list[str]]:
     """Adds nodes to the region for as long as it can hold them. Also why it could not hold others."""
-    inside: dict[Node, None] = {anchor.wait: None}
+    inside: dict[Node, None] = {start: None}
     # Nodes that stay outside but need something from inside: what they make cannot be an argument.
     after: set[Node] = set()
     because: list[str] = []
     for node in graph.nodes:
-        if node is anchor.wait or not any(source in inside or source in after for source in node.all_input_nodes):
+        if node is start or not any(source in inside or source in after for source in node.all_input_nodes):
             continue
         if node.op == "output":
             continue
@@ -197,7 +191,7 @@ def _grow(graph: Graph, anchor: _Anchor, region: Region, before: _Before) -> tup
             if late:
                 raise Unsupported(f"{node} needs {late[0]}, which comes after the kernel")
             if later:
-                raise Unsupported(f"{node} needs {later[0]}, which is there once a later collective has begun")
+                raise Unsupported(f"{node} needs {later[0]}, {before.why_not(later[0])}")
             region.add(node)
             inside[node] = None
         except Unsupported as why:
@@ -207,32 +201,83 @@ def _grow(graph: Graph, anchor: _Anchor, region: Region, before: _Before) -> tup
     return list(inside), because
 
 
-def _outputs(inside: list[Node]) -> list[Node]:
-    members = set(inside)
-    return [node for node in inside if any(user not in members for user in node.users)]
+# ---------------------------------------------------------------------------------------------------------------------
+# What fits into a kernel
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _results(region: Region, inside: Iterable[Node]) -> list[Node]:
+    """What others need of it; not twice what is the same in another shape."""
+    members = dict.fromkeys(inside)
+    needed = [node for node in members if any(user not in members for user in node.users)]
+    return list({_stored(region, node): node for node in reversed(needed)}.values())[::-1]
+
+
+def _stored(region: Region, node: Node) -> Any:
+    """What a kernel writes for it: the same for nodes that are the same in another shape."""
+    tile = region.tiles[node]
+    value = node.meta["val"]
+    return (tile, value.dtype) if isinstance(value, torch.Tensor) else node
+
+
+def _excess(region: Region, inside: Iterable[Node]) -> int:
+    """How many results there are too many; more where some cannot be stored at all."""
+    results = _results(region, inside)
+    values = [node.meta["val"] for node in results]
+    lost = sum(not isinstance(value, torch.Tensor) or not element_type(value.dtype) for value in values)
+    return max(len(results) - _MOST_OUTPUTS, 0) + lost * (len(results) + 1)
+
+
+def _ends(inside: Iterable[Node]) -> list[Node]:
+    """What nothing inside needs, but for the collective."""
+    members = dict.fromkeys(inside)
+    return [node for node in list(members)[1:] if not any(user in members for user in node.users)]
 
 
 def _prune(inside: list[Node]) -> list[Node]:
     """Without views at the end: they cost nothing outside."""
     kept = list(inside)
-    while len(kept) > 1:
-        last = [
-            node for node in kept[1:] if not any(user in kept for user in node.users) and node.target in _SHAPES_ONLY
-        ]
-        if not last:
-            return kept
+    while last := {node for node in _ends(kept) if moves_nothing(node)}:
         kept = [node for node in kept if node not in last]
     return kept
 
 
-_SHAPES_ONLY = {
-    torch.ops.aten.view.default,
-    torch.ops.aten.reshape.default,
-    torch.ops.aten._unsafe_view.default,
-    torch.ops.aten.unsqueeze.default,
-    torch.ops.aten.squeeze.dim,
-    torch.ops.aten.alias.default,
-}
+def _from_the_end(region: Region, inside: list[Node]) -> list[Node]:
+    """The most of it, from the beginning on in the graph's order, that fits."""
+    kept = list(inside)
+    while len(kept) > 1 and _excess(region, kept):
+        kept.pop()
+    return kept
+
+
+def _from_all_ends(region: Region, inside: list[Node]) -> list[Node]:
+    """What is left when it loses one end after the other, first those that leave the fewest results."""
+    kept = list(inside)
+    while len(kept) > 1 and _excess(region, kept):
+        drop = min(reversed(_ends(kept)), key=lambda node: len(_results(region, [x for x in kept if x is not node])))
+        kept.remove(drop)
+    return kept
+
+
+def _work(inside: list[Node]) -> int:
+    """How many of them are arithmetic."""
+    return sum(not moves_nothing(node) and node.target is not torch.ops.aten.clone.default for node in inside[1:])
+
+
+def _shorten(region: Region, inside: list[Node]) -> tuple[list[Node], list[str]]:
+    """As much of a region as a kernel can write the results of, and why not all."""
+    kept = _prune(inside)
+    if not _excess(region, kept):
+        return kept, []
+    count = len(_results(region, kept))
+    ways = [_prune(way(region, kept)) for way in (_from_the_end, _from_all_ends)]
+    best = max(ways, key=_work)
+    if _excess(region, best):  # Views that were taken out can be results of several types.
+        best = best[:1]
+    first = next(node for node in kept if node not in best)
+    return best, [
+        f"{count} of its values are needed elsewhere, a kernel writes {_MOST_OUTPUTS}: it ends before {first}"
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -240,52 +285,54 @@ _SHAPES_ONLY = {
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _stored(node: Node) -> str:
-    kind = element_type(node.meta["val"].dtype)
-    if not kind:
-        raise Unsupported(f"{node} is of {node.meta['val'].dtype}, which cannot be stored")
-    return kind
-
-
-def _replace(graph: Graph, anchor: _Anchor, region: Region, inside: list[Node], before: _Before) -> None:
-    results = _outputs(inside)
-    if len(results) > _MOST_OUTPUTS:
-        raise Unsupported(f"{len(results)} of its values are needed elsewhere; a kernel writes {_MOST_OUTPUTS}")
-    kinds = [_stored(node) for node in results]
+def _replace(
+    graph: Graph, collective: Collective, region: Region, inside: list[Node], before: _Before, everything: list[Any]
+) -> None:
+    results = _results(region, inside)
+    kinds = [element_type(node.meta["val"].dtype) for node in results]
     consume = region.text(list(zip(results, kinds, strict=True)))
     widths = [region.tiles[node].width for node in results]
-    source = anchor.node.args[0]
+    start, members = collective.node, dict.fromkeys(inside)
+    shown = (collective.op, collective.reduce_op, consume, kinds, widths)
+    site = site_of(collective, everything, *shown)
     before.move(region.arguments)
-    with graph.inserting_before(anchor.node):
+    with graph.inserting_before(start):
         fused = graph.call_function(
             torch.ops.commsir.fused_collective.default,
             (
-                anchor.op,
-                source,
+                collective.op,
+                start.args[0],
                 region.arguments,
-                anchor.reduce_op,
+                collective.reduce_op,
                 consume,
                 ",".join(kinds),
                 widths,
                 False,
-                anchor.group,
+                collective.group,
+                site,
             ),
         )
         _set_value(fused)
-        parts = []
-        for number, node in enumerate(results):
-            part = graph.call_function(operator.getitem, (fused, number))
-            part.meta["val"] = fused.meta["val"][number]
-            shape = list(node.meta["val"].shape)
-            if list(part.meta["val"].shape) != shape:
-                part = graph.call_function(torch.ops.aten.reshape.default, (part, shape))
-                part.meta["val"] = node.meta["val"]
-            parts.append(part)
-    members = set(inside)
-    for node, part in zip(results, parts, strict=True):
+        written = {_stored(region, node): number for number, node in enumerate(results)}
+        parts: dict[Node, Node] = {}
+        for node in members:
+            if any(user not in members for user in node.users):
+                parts[node] = _part(graph, fused, written[_stored(region, node)], node)
+    for node, part in parts.items():
         node.replace_all_uses_with(part, delete_user_cb=lambda user: user not in members)
-    for node in [*reversed(inside), anchor.node]:
+    for node in reversed(inside):
         graph.erase_node(node)
+
+
+def _part(graph: Graph, fused: Node, number: int, node: Node) -> Node:
+    """A result of the kernel in the shape of `node`."""
+    part = graph.call_function(operator.getitem, (fused, number))
+    part.meta["val"] = fused.meta["val"][number]
+    shape = list(node.meta["val"].shape)
+    if list(part.meta["val"].shape) != shape:
+        part = graph.call_function(torch.ops.aten.reshape.default, (part, shape))
+        part.meta["val"] = node.meta["val"]
+    return part
 
 
 def _set_value(node: Node) -> None:
@@ -308,29 +355,49 @@ def _sweep(graph: Graph) -> None:
             graph.erase_node(node)
 
 
+def _fuse(graph: Graph, collective: Collective, everything: list[Any]) -> tuple[tuple[str, ...], list[str]]:
+    """What it is fused with, and why not with more."""
+    region = collective.begin()
+    _free_sizes(graph, collective)
+    before = _Before(graph, collective.node)
+    grown, because = _grow(graph, collective.node, region, before)
+    inside, cut = _shorten(region, grown)
+    because += cut
+    if not _work(inside):
+        raise Unsupported("; ".join(dict.fromkeys(because)) or "no arithmetic follows")
+    if len(inside) < len(grown):
+        region = collective.begin()
+        for node in inside[1:]:
+            region.add(node)
+    names = tuple(str(one.target).removesuffix(".default") for one in inside[1:] if one.target is not _WAIT)
+    _replace(graph, collective, region, inside, before, everything)
+    return names, because
+
+
+def _leave(graph: Graph, collective: Collective) -> None:
+    """Other ranks may want a kernel there. On the CPU they hear at every call that this one does not."""
+    source = collective.node.args[0]
+    if not collective.may_be_fused() or not isinstance(source, Node) or source.meta["val"].device.type != "cpu":
+        return
+    with graph.inserting_before(collective.node):
+        graph.call_function(torch.ops.commsir._unfused.default, (source, collective.group)).meta["val"] = None
+
+
 def fuse_collectives(graph: Graph) -> int:
     """Fuses what it can; returns the number of kernels."""
     _sweep(graph)
     count = 0
-    for node in list(graph.nodes):
-        anchor = _anchor(node)
-        if anchor is None:
-            continue
+    everything = list(collectives_of(graph))
+    for collective in everything:
         done: tuple[str, ...] = ()
-        shape = tuple(anchor.wait.meta["val"].shape)
+        shape = collective.shape
         try:
-            region = _begin(anchor)
-            before = _Before(graph, anchor.node)
-            inside, because = _grow(graph, anchor, region, before)
-            inside = _prune(inside)
-            if len(inside) == 1:
-                raise Unsupported("; ".join(because) or "no arithmetic follows")
-            names = tuple(str(one.target).removesuffix(".default") for one in inside[1:])
-            _replace(graph, anchor, region, inside, before)
-            done, count = names, count + 1
+            done, because = _fuse(graph, collective, everything)
+            count += 1
         except Unsupported as why:
             because = [str(why)]
-        _fusions.append(Fusion(anchor.op, str(anchor.group), shape, done, tuple(dict.fromkeys(because))))
+            _leave(graph, collective)
+        _fusions.append(Fusion(collective.op, str(collective.group), shape, done, tuple(dict.fromkeys(because))))
         _log.info("%s", _fusions[-1])
     if count:
         lint: Any = graph.lint
@@ -342,13 +409,23 @@ def fuse_collectives(graph: Graph) -> int:
 # Inductor
 # ---------------------------------------------------------------------------------------------------------------------
 
+_Pass = torch._inductor.custom_graph_pass.CustomGraphPass
 
-class CollectivePass(torch._inductor.custom_graph_pass.CustomGraphPass):
+
+@functools.cache
+def _sources() -> str:
+    """All that decides what the pass makes of a graph, but for torch."""
+    modules = (sys.modules[__name__], agreement, capi, collectives, lowerings, ops, regions)
+    texts = "".join(Path(inspect.getfile(one)).read_text() for one in modules)
+    return hashlib.sha256(f"{texts}{capi.version(backend.library())}".encode()).hexdigest()
+
+
+class CollectivePass(_Pass):
     """The pass, for `torch._inductor.config.post_grad_custom_post_pass`; calls the one that was there first."""
 
     def __init__(self, before: Any = None) -> None:
         self.before = before
-        _lower()
+        lowerings.lower()
 
     def __call__(self, graph: Graph) -> None:
         if self.before is not None:
@@ -356,72 +433,13 @@ class CollectivePass(torch._inductor.custom_graph_pass.CustomGraphPass):
         fuse_collectives(graph)
 
     def uuid(self) -> Any:
-        """For Inductor's cache: changes when the pass does."""
-        text = "".join(Path(inspect.getfile(one)).read_text() for one in (Region, Fusion))
-        inner = self.before.uuid() if hasattr(self.before, "uuid") else ""
-        return hashlib.sha256(f"{text}{inner}".encode()).hexdigest()
-
-
-_lowered = False
-
-
-def _lower() -> None:
-    """Inductor places the input of a fused collective in symmetric memory, where it decides where it lies."""
-    global _lowered
-    if _lowered:
-        return
-    _lowered = True
-    from torch._inductor import comm_lowering, ir, virtualized
-    from torch._inductor.lowering import add_layout_constraint, constrain_to_fx_strides, register_lowering
-    from torch.utils import _pytree as pytree
-
-    op = torch.ops.commsir.fused_collective.default
-
-    def symmetric(x: Any, group: Any) -> bool:
-        from torch.distributed._symmetric_memory import is_symm_mem_enabled_for_group
-
-        return (
-            x.get_device().type == "cuda"
-            and is_symm_mem_enabled_for_group(group)
-            and comm_lowering.can_realize_as_comm_buffer(x, ir.CommBufferType.SYMM_MEM)
-        )
-
-    add_layout_constraint(op, constrain_to_fx_strides)
-
-    @register_lowering(op, type_promotion_kind=None)
-    def _(
-        name: str,
-        x: Any,
-        args: Any,
-        reduce_op: str,
-        consume: str,
-        out_types: str,
-        out_columns: Any,
-        in_place: bool,
-        group: Any,
-    ) -> Any:
-        if symmetric(x, group):
-            comm_lowering.realize_as_comm_buffer(x, ir.CommBufferType.SYMM_MEM, group)
-            in_place = True
-        graph: Any = virtualized.V.graph
-        there = len(graph.operations)
-        made = ir.FallbackKernel.create(op, name, x, args, reduce_op, consume, out_types, out_columns, in_place, group)
-        if graph.current_node.target is op:  # else its effect, of a call in the program, is seen to
-            _keep_order(graph, graph.operations[there:])
-        return pytree.tree_map(ir.TensorBox.create, made)
-
-
-def _keep_order(graph: Any, operations: list[Any]) -> None:
-    """The scheduler, too, keeps the order of what ranks meet in: as it does for operations with effects."""
-    if not hasattr(graph, "effectful_ops") or not hasattr(graph, "additional_star_deps"):
-        return  # another torch
-    effect = torch._library.effects.EffectType.ORDERED
-    last = graph.effectful_ops.get(effect)
-    for operation in operations:
-        operation.has_side_effects = lambda: True
-        if last is not None:
-            graph.additional_star_deps[operation.get_name()].add(last.get_name())
-        graph.effectful_ops[effect] = operation
+        """For Inductor's cache: changes when what the pass does changes. None: nothing says when; nothing is cached."""
+        if type(self) is not CollectivePass and type(self).uuid is CollectivePass.uuid:
+            return None
+        inner = self.before.uuid() if isinstance(self.before, _Pass) else None
+        if self.before is not None and not inner:
+            return None
+        return (_sources(), lowerings.groups_with_symmetric_memory(), inner)
 
 
 #: Passes that torch calls with more than the graph; () where it has no such kind, or takes one pass alone.

@@ -10,6 +10,7 @@ stream it is done when it returns.
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import threading
 import warnings
@@ -23,6 +24,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from commsir.torch import _release, backend, capi
+from commsir.torch.agreement import Agreement, digest_of
 from commsir.torch.endings import when_gone
 from commsir.torch.meeting import Meeting, store_of
 
@@ -46,6 +48,9 @@ _LIBRARY: Any = torch.library
 _check: Any = torch._check
 
 _groups: dict[tuple[str, int], tuple[Any, capi.Group]] = {}
+_agreements: dict[tuple[str, int], tuple[Any, Agreement]] = {}
+#: The name of a group of this rank alone.
+_ALONE = "commsir/alone"
 _making: dict[tuple[str, int], threading.Lock] = {}
 #: Process groups without symmetric memory, of which was told.
 _refused: set[str] = set()
@@ -59,7 +64,7 @@ _said = threading.local()
 
 def group_of(name: str, device: int = -1) -> capi.Group:
     """The group that the ops use for a process group on the CPU (-1) or a GPU: collective when it is new."""
-    process_group = _C10D._resolve_process_group(name)
+    process_group = None if name == _ALONE else _C10D._resolve_process_group(name)
     # One of several threads makes it.
     with _making.setdefault((name, device), threading.Lock()):
         known = _groups.get((name, device))
@@ -81,6 +86,8 @@ def _make_group(process_group: Any, name: str, device: int) -> capi.Group:
     path = backend.library()
     if not path:
         raise RuntimeError("torch.ops.commsir: libcommsir.so was not found; set COMMSIR_LIBRARY to its folder")
+    if process_group is None:
+        return capi.Group(path, _DIST.HashStore(), 0, 1, name=name, timeout=c10d.default_pg_timeout, device=device)
     return capi.Group(
         path,
         _DIST.PrefixStore(f"commsir/ops/{device >= 0}", _C10D._get_process_group_store(process_group)),
@@ -111,7 +118,7 @@ def _resolve(name: bytes, device: int) -> int:
 
 
 def _size(name: bytes) -> int:
-    return int(_C10D._resolve_process_group(name.decode()).size())
+    return 1 if name == _ALONE.encode() else int(_C10D._resolve_process_group(name.decode()).size())
 
 
 def _symmetric(name: str, device: int, data: int, size: int) -> list[int]:
@@ -191,6 +198,8 @@ def counts_of(process_group: Any) -> dict[str, Any]:
 def _forget(name: str | None) -> None:
     """The process group is gone (without a name: all are), and its name may be another's next."""
     _refused.difference_update(list(_refused) if name is None else [name])
+    for key in [key for key in _agreements if name in (None, key[0])]:
+        del _agreements[key]
     for key in [key for key in _groups if name in (None, key[0])]:
         _library.commsir_torch_forget(key[0].encode())
         _groups.pop(key)[1].destroy()
@@ -263,6 +272,7 @@ def _fake_fused_collective(
     out_columns: list[int],
     symmetric: bool,
     group_name: str,
+    site: str = "",
 ) -> list[torch.Tensor]:
     ranks = _size(group_name.encode())
     for arg in args:
@@ -339,6 +349,7 @@ for _name, _fake in _FAKES.items():
     _LIBRARY.register_fake(f"commsir::{_name}.out", _fake_out(_fake))
 _LIBRARY.register_fake("commsir::fused_collective", _fake_fused_collective)
 _LIBRARY.register_fake("commsir::fused_collective.out", _fake_fused_collective_out)
+_LIBRARY.register_fake("commsir::_unfused", lambda input, group_name: None)
 #: By which compiled code keeps the order of calls, and those whose results nobody reads: other ranks wait for them.
 #: It is torch's own, and not public yet: None where a torch has no such thing.
 _ordered: Any = getattr(getattr(torch._library, "effects", None), "EffectType", None)
@@ -464,6 +475,110 @@ _refuse_gradients(
     "torch.ops.commsir.fused_collective has no derivative, but an argument requires grad: call it under"
     " torch.no_grad(), or write the collective and the arithmetic one by one, which torch.compile fuses",
 )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Where ranks may have compiled different arithmetic
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _agreement(name: str, device: int) -> Agreement:
+    process_group = _C10D._resolve_process_group(name)
+    known = _agreements.get((name, device))
+    if known is None or known[0] is not process_group:
+        known = _agreements[(name, device)] = (process_group, Agreement(process_group, device))
+    return known[1]
+
+
+def _collective(op: str, input: torch.Tensor, reduce_op: str, group_name: str) -> torch.Tensor:  # noqa: A002
+    """The process group's own, as the program has it."""
+    functional, ranks, given = _OPS._c10d_functional, _size(group_name.encode()), input.contiguous()
+    if op == "all_reduce":
+        begun = functional.all_reduce(given, reduce_op, group_name)
+    elif op == "reduce_scatter":
+        begun = functional.reduce_scatter_tensor(given, reduce_op, ranks, group_name)
+    else:
+        begun = functional.all_gather_into_tensor(given, ranks, group_name)
+    return cast(torch.Tensor, functional.wait_tensor(begun))
+
+
+def _apart(
+    op: str,
+    input: torch.Tensor,  # noqa: A002
+    args: list[torch.Tensor],
+    reduce_op: str,
+    consume: str,
+    out_types: str,
+    out_columns: list[int],
+    symmetric: bool,
+    group_name: str,
+    site: str,
+) -> list[torch.Tensor]:
+    """The collective of the process group, and then the arithmetic on this rank; or all as one kernel, from this call
+    on, if that is what all ranks want."""
+    device = -1 if input.device.type == "cpu" else int(input.device.index)
+    agreement = _agreement(group_name, device)
+
+    def collective() -> torch.Tensor:
+        return _collective(op, input, reduce_op, group_name)
+
+    def ended() -> torch.Tensor:
+        arrived = collective()
+        if device >= 0:
+            torch.cuda.current_stream(input.device).synchronize()
+        return arrived
+
+    captured = device >= 0 and torch.cuda.is_current_stream_capturing()
+    if captured or input.numel() == 0 or not agreement.is_open(site):
+        arrived = collective()
+    else:
+        shapes = [(tuple(one.shape), one.dtype) for one in (input, *args)]
+        in_place = symmetric and input.is_contiguous()
+        kernel = (
+            site,
+            op,
+            reduce_op,
+            consume,
+            out_types,
+            out_columns,
+            in_place,
+            shapes,
+            capi.version(backend.library()),
+        )
+        arrived, all_want = agreement.attempt(site, digest_of(*kernel), ended)
+        if all_want:
+            group_of(group_name, device)
+            if _library.commsir_torch_agree(group_name.encode(), device, site.encode()):
+                raise RuntimeError(f"commsir: no group for process group {group_name} any more")
+            made = _OPS.commsir.fused_collective(
+                op, input, args, reduce_op, consume, out_types, out_columns, symmetric, group_name, site
+            )
+            return cast("list[torch.Tensor]", made)
+    alone = op if op == "all_gather" else "all_reduce"
+    made = _OPS.commsir.fused_collective(
+        alone, arrived, args, reduce_op, consume, out_types, out_columns, False, _ALONE
+    )
+    return cast("list[torch.Tensor]", made)
+
+
+def _saying(call: Any) -> Any:
+    """Keeps what went wrong for `error`: between here and the caller is C++, which has a status alone."""
+
+    def said(*arguments: Any) -> Any:
+        try:
+            with torch.no_grad():
+                return call(*arguments)
+        except BaseException as error:
+            _said.text = ctypes.create_string_buffer((str(error) or type(error).__name__).encode())
+            if isinstance(error, KeyboardInterrupt):
+                _thread.interrupt_main()
+            raise
+
+    return said
+
+
+for _key in ("CPU", "CUDA"):
+    _implementations.impl("_apart", _saying(_apart), _key)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

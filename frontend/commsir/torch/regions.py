@@ -22,7 +22,7 @@ from torch.fx import Node
 
 from commsir.torch.capi import element_type
 
-__all__ = ["Region", "Unsupported", "is_arithmetic"]
+__all__ = ["Region", "Unsupported", "is_arithmetic", "moves_nothing"]
 
 aten = torch.ops.aten
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
@@ -240,11 +240,29 @@ _Rule = Callable[[Region, Node], Any]
 _RULES: dict[Any, _Rule] = {}
 #: The ones that do not work element by element.
 _REDUCTIONS: set[Any] = set()
+_WAIT = torch.ops._c10d_functional.wait_tensor.default
+_VIEWS = {
+    aten.view.default,
+    aten.reshape.default,
+    aten._unsafe_view.default,
+    aten.unsqueeze.default,
+    aten.squeeze.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+    aten.alias.default,
+    aten.detach.default,
+    _WAIT,
+}
 
 
 def is_arithmetic(node: Node) -> bool:
     """Whether the node does nothing but make a value, of a kind that regions know."""
-    return node.target in _RULES or node.target is operator.getitem
+    return (node.target in _RULES or node.target is operator.getitem) and node.target is not _WAIT
+
+
+def moves_nothing(node: Node) -> bool:
+    """Whether what it makes is what it is given, seen in another way: outside of a region it costs nothing."""
+    return node.target in _VIEWS
 
 
 def _rule(*targets: Any) -> Callable[[_Rule], _Rule]:
@@ -387,16 +405,7 @@ def _overflow(region: Region, tile: Tile) -> Tile:
     return region.emit(f"arith.select {over.name}, {nan.name}, {tile.name} : {mask}, {kind}", tile.width)
 
 
-@_rule(
-    aten.view.default,
-    aten.reshape.default,
-    aten._unsafe_view.default,
-    aten.unsqueeze.default,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
-    aten.clone.default,
-    aten.alias.default,
-)
+@_rule(*_VIEWS, aten.clone.default)
 def _same_rows(region: Region, node: Node) -> Tile:
     return region.operand(node.args[0])
 

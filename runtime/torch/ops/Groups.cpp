@@ -12,6 +12,29 @@
 
 using namespace commsir::torch_ops;
 
+/// On the CPU ranks may differ now and then. On GPUs they differ before the
+/// first launch or never.
+static constexpr unsigned kDisagreements = 3;
+
+void Used::agree(const std::string &site) {
+  std::lock_guard<std::mutex> lock(mutex);
+  agreed[site] = 0;
+  hasEverAgreed = true;
+}
+
+void Used::note(std::string_view site, bool isSame) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (isSame && !hasDisagreed)
+    return;
+  hasDisagreed = true;
+  auto found = agreed.find(site);
+  if (found == agreed.end())
+    return;
+  found->second = isSame ? 0 : found->second + 1;
+  if (found->second >= (device < 0 ? kDisagreements : 1))
+    agreed.erase(found);
+}
+
 /// Never destroyed: calls may come until the process ends.
 Groups &Groups::get() {
   static Groups *groups = new Groups;
@@ -34,7 +57,7 @@ struct Recent {
 };
 } // namespace
 
-Used &Groups::find(const std::string &name, int32_t device) {
+Used *Groups::findMade(const std::string &name, int32_t device) {
   static thread_local Recent recent;
   uint64_t now = age.load(std::memory_order_acquire);
   if (recent.age != now)
@@ -42,18 +65,19 @@ Used &Groups::find(const std::string &name, int32_t device) {
   // Names of process groups differ in their ends: "0", "1", ….
   size_t hash = name.size() * 5 + (name.empty() ? 0 : name.back()) + device;
   Used *&place = recent.used[hash % Recent::kPlaces];
-  if (!place || place->device != device || place->name != name)
-    place = &findKnown(name, device);
-  return *place;
+  if (place && place->device == device && place->name == name)
+    return place;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto it = groups.find({name, device});
+  return it == groups.end() ? nullptr : place = it->second.get();
 }
 
-Used &Groups::findKnown(const std::string &name, int32_t device) {
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    auto it = groups.find({name, device});
-    if (it != groups.end())
-      return *it->second;
-  }
+Used &Groups::find(const std::string &name, int32_t device) {
+  Used *made = findMade(name, device);
+  return made ? *made : make(name, device);
+}
+
+Used &Groups::make(const std::string &name, int32_t device) {
   // Without the lock: making a group waits for the other ranks, and for the
   // interpreter, which another op may hold.
   const Callbacks &python = required();
@@ -98,5 +122,16 @@ COMMSIR_API void commsir_torch_set_callbacks(const Callbacks *callbacks) {
 }
 COMMSIR_API void commsir_torch_forget(const char *name) {
   Groups::get().forget(name);
+}
+/// The group has been made before, by `resolve`. 0: done.
+COMMSIR_API int commsir_torch_agree(const char *name, int32_t device,
+                                    const char *site) {
+  try {
+    Used &used = Groups::get().find(name, device);
+    used.agree(site);
+    return 0;
+  } catch (const std::exception &) {
+    return 1;
+  }
 }
 }

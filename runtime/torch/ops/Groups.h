@@ -51,6 +51,30 @@ struct Used {
   std::mutex mutex;
   /// Symmetric memory of torch that is known to the group, or cannot be.
   std::set<void *> adopted;
+
+  /// Whether all ranks run one and the same kernel at a place of a compiled
+  /// graph.
+  bool isAgreed(std::string_view site) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return agreed.find(site) != agreed.end();
+  }
+  /// Whether there has been any such place: from then on ranks may meet in this
+  /// group.
+  bool hasAgreed() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return hasEverAgreed;
+  }
+  void agree(const std::string &site);
+  /// What has come of a call at such a place: `isSame` on all ranks. A few in a
+  /// row that were not end it.
+  void note(std::string_view site, bool isSame);
+
+private:
+  /// With the calls in a row that ranks did not make alike.
+  std::map<std::string, unsigned, std::less<>> agreed;
+  bool hasEverAgreed = false;
+  /// Whether any of them has such calls.
+  bool hasDisagreed = false;
 };
 
 class Groups {
@@ -59,14 +83,18 @@ public:
   void setCallbacks(const Callbacks &made) { callbacks = made; }
   /// Throws when the process group has no group of CommsIR, with the reason.
   Used &find(const std::string &name, int32_t device);
+  /// The same, or null where the group has not been made yet.
+  Used *findMade(const std::string &name, int32_t device);
   /// Lets `used` take the memory in place, where all ranks can.
   void adopt(Used &used, void *data, uint64_t bytes);
   /// Forgets all groups of that process group; who made them destroys them.
   void forget(const std::string &name);
+  /// The message of the last callback of this thread that failed.
+  const char *error() const { return required().error(); }
 
 private:
   const Callbacks &required() const;
-  Used &findKnown(const std::string &name, int32_t device);
+  Used &make(const std::string &name, int32_t device);
 
   Callbacks callbacks = {};
   std::mutex mutex;

@@ -21,6 +21,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -266,11 +267,16 @@ static void requireResult(const Tensor &out, const Tensor &input,
   requireContiguous(out);
 }
 
-static Used &groupOf(const Tensor &tensor, const std::string &name) {
+/// -1: the CPU.
+static int32_t deviceNumber(const Tensor &tensor) {
   bool cpu = tensor.is_cpu();
   if (!cpu && !tensor.is_cuda())
     throw std::runtime_error("commsir: tensors are on the CPU or on a GPU");
-  return Groups::get().find(name, cpu ? -1 : tensor.get_device_index());
+  return cpu ? -1 : tensor.get_device_index();
+}
+
+static Used &groupOf(const Tensor &tensor, const std::string &name) {
+  return Groups::get().find(name, deviceNumber(tensor));
 }
 
 /// Of the torch that is loaded: one without CUDA has no such function, so that
@@ -467,9 +473,12 @@ static void requireApart(const Tensor &out, const Tensor &arg) {
                              "rows are not its own; give it memory of its own");
 }
 
-static void fusedOut(std::string op, Tensor input, std::vector<Tensor> args,
-                     std::string reduce, std::string consume, bool symmetric,
-                     std::string group, std::vector<Tensor> outs) {
+static commsir_status fuse(const std::string &op, const Tensor &input,
+                           const std::vector<Tensor> &args,
+                           const std::string &reduce,
+                           const std::string &consume, bool symmetric,
+                           const std::string &group,
+                           const std::vector<Tensor> &outs) {
   Used &used = groupOf(input, group);
   Tensor in = dense(input);
   std::vector<Tensor> kept;
@@ -492,7 +501,7 @@ static void fusedOut(std::string op, Tensor input, std::vector<Tensor> args,
       reduces ? reductionFor(in.scalar_type(), reduce) : std::string();
   // Of all ranks, so nobody waits.
   if (rowsOf(in) == 0)
-    return;
+    return COMMSIR_OK;
   commsir_fused call = {};
   call.op = op.c_str();
   call.reduction = reduction.c_str();
@@ -509,7 +518,13 @@ static void fusedOut(std::string op, Tensor input, std::vector<Tensor> args,
   if (symmetric && input.is_contiguous())
     Groups::get().adopt(used, in.data_ptr(), in.numel() * in.element_size());
   Interruptible scope;
-  check(commsir_group_fused(used.group, &call, streamOf(in)));
+  return commsir_group_fused(used.group, &call, streamOf(in));
+}
+
+static void fusedOut(std::string op, Tensor input, std::vector<Tensor> args,
+                     std::string reduce, std::string consume, bool symmetric,
+                     std::string group, std::vector<Tensor> outs) {
+  check(fuse(op, input, args, reduce, consume, symmetric, group, outs));
 }
 
 /// Rows that an op's results have on each rank, for `rows` rows of input.
@@ -522,11 +537,11 @@ static int64_t resultRows(const std::string &op, int64_t rows, int64_t ranks) {
   return rows / ranks;
 }
 
-static std::vector<Tensor> fused(std::string op, Tensor input,
-                                 std::vector<Tensor> args, std::string reduce,
-                                 std::string consume, std::string outTypes,
-                                 std::vector<int64_t> outColumns,
-                                 bool symmetric, std::string group) {
+static std::vector<Tensor> emptyOutputs(const std::string &op,
+                                        const Tensor &input,
+                                        const std::string &outTypes,
+                                        const std::vector<int64_t> &outColumns,
+                                        const std::string &group) {
   std::vector<std::string> types = split(outTypes);
   if (types.size() != outColumns.size())
     throw std::runtime_error("commsir: fused_collective has " +
@@ -543,8 +558,100 @@ static std::vector<Tensor> fused(std::string op, Tensor input,
     shape.back() = outColumns[i];
     outs.push_back(emptyOf(input, shape, typeNamed(types[i])));
   }
-  fusedOut(op, input, args, reduce, consume, symmetric, group, outs);
   return outs;
+}
+
+//===----------------------------------------------------------------------===//
+// Where each rank has compiled for itself
+//===----------------------------------------------------------------------===//
+//
+// Ranks that compile a program may come to different arithmetic behind one and
+// the same collective: one multiplies by its number, one adds a bias, one has
+// a graph without a kernel. What they have in common is the collective of the
+// process group. So a kernel at a place ("site") of a compiled graph runs once
+// all ranks have said that they want this very kernel there; until then, and
+// where they do not, commsir::_apart runs the collective and, on this rank
+// alone, the arithmetic (frontend/commsir/torch/agreement.py).
+//
+// On the CPU every step of a group is compared among its ranks. There a rank
+// may leave what was agreed on at any call: once anything is agreed on, each
+// collective of a compiled graph is a step of the group, if only one that says
+// that this rank runs it apart.
+
+/// Tells the other ranks, which may be about to run a kernel instead.
+static void goApart(Used &used) {
+  if (used.device >= 0 || !used.hasAgreed())
+    return;
+  int32_t given = 0, taken = 0;
+  commsir_collective call = {};
+  call.op = "all_reduce";
+  call.reduction = "max";
+  call.type = "i32";
+  call.type_name = "a collective without arithmetic";
+  call.input = &given;
+  call.output = &taken;
+  call.input_elements = call.output_elements = 1;
+  std::lock_guard<std::mutex> lock(used.mutex);
+  Interruptible scope;
+  commsir_status status = commsir_group_collective(used.group, &call, nullptr);
+  // Others had a kernel in mind, and have heard.
+  if (status != COMMSIR_DISAGREE)
+    check(status);
+}
+
+/// Before a collective of a compiled graph that is left as it is.
+static void unfused(Tensor input, std::string group) {
+  if (Used *used = Groups::get().findMade(group, deviceNumber(input)))
+    goApart(*used);
+}
+
+static std::vector<Tensor>
+runApart(const std::string &op, const Tensor &input,
+         const std::vector<Tensor> &args, const std::string &reduce,
+         const std::string &consume, const std::string &outTypes,
+         const std::vector<int64_t> &outColumns, bool symmetric,
+         const std::string &group, const std::string &site) {
+  using torch::stable::detail::from;
+  std::array<StableIValue, 10> stack = {
+      from(op),      from(input),    from(args),       from(reduce),
+      from(consume), from(outTypes), from(outColumns), from(symmetric),
+      from(group),   from(site)};
+  if (torch_call_dispatcher("commsir::_apart", "", stack.data(),
+                            TORCH_ABI_VERSION))
+    throw std::runtime_error(Groups::get().error());
+  return torch::stable::detail::to<std::vector<Tensor>>(stack[0]);
+}
+
+/// `site`: a place in a compiled graph; empty: all ranks make the same call.
+static std::vector<Tensor> fused(std::string op, Tensor input,
+                                 std::vector<Tensor> args, std::string reduce,
+                                 std::string consume, std::string outTypes,
+                                 std::vector<int64_t> outColumns,
+                                 bool symmetric, std::string group,
+                                 std::string site) {
+  auto run = [&](std::vector<Tensor> &outs) {
+    outs = emptyOutputs(op, input, outTypes, outColumns, group);
+    return fuse(op, input, args, reduce, consume, symmetric, group, outs);
+  };
+  std::vector<Tensor> outs;
+  if (site.empty()) {
+    check(run(outs));
+    return outs;
+  }
+  Used *used = Groups::get().findMade(group, deviceNumber(input));
+  // Without elements a kernel is no step.
+  if (used && input.numel() && used->isAgreed(site)) {
+    commsir_status status = run(outs);
+    used->note(site, status != COMMSIR_DISAGREE);
+    if (status != COMMSIR_DISAGREE) {
+      check(status);
+      return outs;
+    }
+  } else if (used) {
+    goApart(*used);
+  }
+  return runApart(op, input, args, reduce, consume, outTypes, outColumns,
+                  symmetric, group, site);
 }
 
 //===----------------------------------------------------------------------===//
@@ -575,10 +682,14 @@ STABLE_TORCH_LIBRARY(commsir, m) {
         "out) -> ()");
   m.def("fused_collective(str op, Tensor input, Tensor[] args, str reduce_op, "
         "str consume, str out_types, int[] out_columns, bool symmetric, str "
-        "group_name) -> Tensor[]");
+        "group_name, str site='') -> Tensor[]");
   m.def("fused_collective.out(str op, Tensor input, Tensor[] args, str "
         "reduce_op, str consume, bool symmetric, str group_name, *, "
         "Tensor(a!)[] outs) -> ()");
+  m.def("_unfused(Tensor input, str group_name) -> ()");
+  m.def("_apart(str op, Tensor input, Tensor[] args, str reduce_op, str "
+        "consume, str out_types, int[] out_columns, bool symmetric, str "
+        "group_name, str site) -> Tensor[]");
   m.def("_nothing(Tensor input, str reduce_op, str group_name) -> Tensor");
 }
 
@@ -596,6 +707,7 @@ STABLE_TORCH_LIBRARY(commsir, m) {
     m.impl("broadcast.out", TORCH_BOX(&broadcastOut));                         \
     m.impl("fused_collective", TORCH_BOX(&fused));                             \
     m.impl("fused_collective.out", TORCH_BOX(&fusedOut));                      \
+    m.impl("_unfused", TORCH_BOX(&unfused));                                   \
     m.impl("_nothing", TORCH_BOX(&nothing));                                   \
   }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import commsir.torch.compile as fusing
 import torch
+import torch._inductor.custom_graph_pass
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
 
@@ -102,7 +103,7 @@ FUSED: dict[str, Callable[..., Any]] = {
 }
 
 
-def _compiled(function: Callable[..., Any], leaves: bool) -> Callable[..., Any]:
+def _compiled(function: Callable[..., Any], leaves: bool, **options: Any) -> Callable[..., Any]:
     """The function, compiled anew; `leaves`: something of it is left to Inductor."""
     # What comes out of Inductor's cache has not met the pass in this process.
     torch._inductor.config.force_disable_caches = True
@@ -111,7 +112,7 @@ def _compiled(function: Callable[..., Any], leaves: bool) -> Callable[..., Any]:
     fusing.clear_fusions()
     # What is left to Inductor runs as it is: a C++ compiler would take longer than all else.
     left = {"fallback_by_default": True} if leaves and DEVICE == "cpu" else {}
-    return torch.compile(function, fullgraph=True, options={**fusing.compile_options(), **left})
+    return torch.compile(function, fullgraph=True, options={**fusing.compile_options(**options), **left})
 
 
 def fuses(rank: int, size: int, name: str, dtype: torch.dtype, dynamic: bool = False) -> list[str]:
@@ -230,6 +231,192 @@ def folded_away(rank: int, size: int) -> list[Said]:
     x, r = (_tensor(rank, 4, SQUARE, dtype=torch.float32, seed=seed) for seed in range(2))
     _compare(function(x, r), _compiled(function, leaves=True)(x, r), 2e-5)
     return _said()
+
+
+def _norm_add_norm(sum_of: Callable[..., Any], x: Any, r: Any) -> Any:
+    """What follows a layer of Gemma: a norm, the residual, a norm."""
+    h = r + torch.nn.functional.rms_norm(sum_of(x), (SQUARE,))
+    return torch.nn.functional.rms_norm(h, (SQUARE,)), h
+
+
+def waited_for_twice(rank: int, size: int) -> list[Said]:
+    """A program waits itself for what functional collectives wait for, too."""
+    wait: Any = funcol.wait_tensor
+
+    def sum_of(x: Any) -> Any:
+        return wait(wait(funcol.all_reduce(x, "sum", dist.group.WORLD)).detach())
+
+    def function(x: Any, r: Any) -> Any:
+        return _norm_add_norm(sum_of, x, r)
+
+    x, r = (_tensor(rank, 4, SQUARE, dtype=torch.float32, seed=seed) for seed in range(2))
+    with torch.no_grad():
+        compiled = _compiled(function, leaves=True)
+        for _ in range(2):
+            _compare(function(x, r), compiled(x, r), 2e-5)
+    return _said()
+
+
+def waits_behind_views(rank: int, size: int) -> int:
+    """What has begun is seen in other shapes, and waited for more than once; returns how many kernels there are."""
+    functional, aten = torch.ops._c10d_functional, torch.ops.aten
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    begun = graph.call_function(functional.all_reduce.default, (x, "sum", dist.group.WORLD.group_name))
+    view = graph.call_function(aten.view.default, (begun, [2, 4, SQUARE]))
+    waits = [graph.call_function(functional.wait_tensor.default, (one,)) for one in (view, begun)]
+    back = graph.call_function(aten.view.default, (waits[0], [8, SQUARE]))
+    clone = graph.call_function(aten.clone.default, (waits[1],))
+    graph.output(graph.call_function(aten.add.Tensor, (back, clone)))
+    given = _tensor(rank, 8, SQUARE, dtype=torch.float32)
+    x.meta["val"] = given
+    for node in graph.nodes:
+        if node.op == "call_function":
+            values = torch.fx.node.map_arg(node.args, lambda one: one.meta["val"])
+            node.meta["val"] = node.target(*values)
+    want = torch.fx.GraphModule({}, graph)(given)
+    count = fusing.fuse_collectives(graph)
+    assert not any(node.target is functional.wait_tensor.default for node in graph.nodes)
+    torch.testing.assert_close(torch.fx.GraphModule({}, graph)(given), want)
+    return count
+
+
+def five_results(rank: int, size: int) -> list[Said]:
+    """One more than a kernel writes."""
+
+    def function(x: Any) -> Any:
+        h = funcol.all_reduce(x, "sum", dist.group.WORLD)
+        a = h + 1
+        b = a * 2
+        c = b - 3
+        return h, h.reshape(2, 2, -1), a, b, c, c * c
+
+    x, compiled = _tensor(rank, 4, SQUARE, dtype=torch.float32), _compiled(function, leaves=True)
+    for _ in range(2):
+        _compare(function(x), compiled(x), 2e-5)
+    return _said()
+
+
+def saved_for_gradients(rank: int, size: int) -> list[Said]:
+    """What the backward pass needs are results, too."""
+
+    class Sum(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> Any:
+            return funcol.all_reduce(x, "sum", dist.group.WORLD)
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> Any:
+            return grad
+
+    sum_of: Any = Sum.apply  # type: ignore[no-untyped-call, unused-ignore]
+
+    def function(x: Any, r: Any) -> Any:
+        return _norm_add_norm(sum_of, x, r)
+
+    def run(called: Callable[..., Any]) -> Any:
+        given = [_tensor(rank, 4, SQUARE, dtype=torch.float32, seed=seed).requires_grad_() for seed in range(2)]
+        made = called(*given)
+        sum(one.square().sum() for one in made).backward()
+        return *(one.detach() for one in made), *(one.grad for one in given)
+
+    compiled = _compiled(function, leaves=True)
+    for _ in range(2):
+        _compare(run(function), run(compiled), 2e-5)
+    return _said()
+
+
+def every_collective(rank: int, size: int) -> dict[str, str]:
+    """What is said of each kind of collective, by its name."""
+    group = dist.group.WORLD
+
+    def function(x: Any) -> Any:
+        a, b = funcol.all_reduce_coalesced([x, x + 1], "sum", group)
+        return (
+            a + b,
+            funcol.all_to_all_single(x, None, None, group) * 2,
+            funcol.broadcast(x, 0, group) + 1,
+            *funcol.all_gather_into_tensor_coalesced([x], group),
+            *funcol.reduce_scatter_tensor_coalesced([x], "sum", [0], group),
+            funcol.all_reduce(x.sum(), "sum", group) * 2,
+            funcol.all_gather_tensor(x, 0, group) + torch.rand(8 * size, SQUARE, device=DEVICE),
+            _theirs(x) * 2,
+        )
+
+    _compiled(function, leaves=True)(_tensor(rank, 8, SQUARE, dtype=torch.float32))
+    assert not any(one.fused for one in fusing.fusions())
+    assert all(one.shape or one.collective == "all_reduce" for one in fusing.fusions())
+    return {one.collective: " ".join(one.because) for one in fusing.fusions()}
+
+
+@torch.library.custom_op("checks::tp_all_reduce", mutates_args=())
+def _theirs(x: torch.Tensor) -> torch.Tensor:
+    made = x.clone()
+    dist.all_reduce(made)
+    return made
+
+
+@_theirs.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+class _Functional(torch._inductor.custom_graph_pass.CustomGraphPass):
+    """A program's own pass, which writes functional collectives for the program's own operation."""
+
+    def __call__(self, graph: torch.fx.Graph) -> None:
+        functional: Any = torch.ops._c10d_functional
+        for node in graph.find_nodes(op="call_function", target=torch.ops.checks.tp_all_reduce.default):
+            with graph.inserting_before(node):
+                begun = graph.call_function(
+                    functional.all_reduce.default, (*node.args, "sum", dist.group.WORLD.group_name)
+                )
+                wait = graph.call_function(functional.wait_tensor.default, (begun,))
+            begun.meta["val"] = wait.meta["val"] = node.meta["val"]
+            node.replace_all_uses_with(wait)
+            graph.erase_node(node)
+
+    def uuid(self) -> str:
+        return "1"
+
+
+def behind_another_pass(rank: int, size: int, as_function: bool) -> list[Said]:
+    """A pass before ours writes the collectives; with `as_function` one that Inductor cannot cache."""
+
+    def function(x: Any, r: Any) -> Any:
+        return _norm_add_norm(_theirs, x, r)
+
+    functional: Any = _Functional()
+    before = functional.__call__ if as_function else functional
+    compiled = _compiled(function, leaves=True, post_grad_custom_post_pass=before)
+    x, r = (_tensor(rank, 4, SQUARE, dtype=torch.float32, seed=seed) for seed in range(2))
+    for _ in range(2):
+        _compare(function(x, r), compiled(x, r), 2e-5)
+    return _said()
+
+
+def another_pass_each_time(rank: int, size: int) -> list[float]:
+    """Passes without a name for their state, before ours, with Inductor's cache: what each time comes out."""
+
+    def function(x: Any) -> Any:
+        return funcol.all_reduce(x, "sum", dist.group.WORLD) + 1.0
+
+    def adding(number: float) -> Any:
+        def change(graph: torch.fx.Graph) -> None:
+            for node in graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor):
+                node.args = (node.args[0], number)
+
+        return change
+
+    made = []
+    for number in (5.0, 7.0):
+        compiled = _compiled(function, leaves=True, post_grad_custom_post_pass=adding(number))
+        torch._inductor.config.force_disable_caches = False
+        try:
+            made.append(float(compiled(torch.zeros(4, SQUARE, device=DEVICE))[0, 0]))
+        finally:
+            torch._inductor.config.force_disable_caches = True
+    return made
 
 
 def rows_that_may_lack(rank: int, size: int, rows: int) -> list[Said]:

@@ -107,6 +107,53 @@ def test_one_kernel(pair: World) -> None:
     assert not [name for name in counts if "_c10d_functional" in name or "graph_0_cpp_fused" in name], counts
 
 
+def test_waits_for_what_was_waited_for(pair: World) -> None:
+    ((fused, because),) = pair.run(compile_checks.waited_for_twice, "gloo")[0]
+    assert fused.count("aten.rsqrt") == 2 and not because, (fused, because)
+
+
+def test_waits_behind_views(pair: World) -> None:
+    assert pair.run(compile_checks.waits_behind_views, "gloo") == [1, 1]
+
+
+def test_a_region_ends_where_there_are_too_many_results(pair: World) -> None:
+    ((fused, because),) = pair.run(compile_checks.five_results, "gloo")[0]
+    assert fused[:3] == ("aten.add.Tensor", "aten.mul.Tensor", "aten.sub.Tensor")
+    assert "5 of its values are needed elsewhere" in because[0]
+
+
+def test_values_saved_for_gradients(pair: World) -> None:
+    ((fused, because),) = pair.run(compile_checks.saved_for_gradients, "gloo")[0]
+    assert fused.count("aten.rsqrt") == 2, (fused, because)
+
+
+def test_every_collective_is_named(pair: World) -> None:
+    said = pair.run(compile_checks.every_collective, "gloo")[0]
+    reasons = {
+        "all_reduce_coalesced": "several tensors at once",
+        "all_gather_into_tensor_coalesced": "several tensors at once",
+        "reduce_scatter_tensor_coalesced": "several tensors at once",
+        "all_to_all_single": "not with all_to_all_single",
+        "broadcast": "not with broadcast",
+        "all_reduce": "without dimensions",
+        "all_gather": "draws random numbers",
+        "tp_all_reduce": "an operation of its own",
+    }
+    assert said.keys() == reasons.keys()
+    for name, reason in reasons.items():
+        assert reason in said[name], said
+
+
+@pytest.mark.parametrize("as_function", [False, True])
+def test_behind_another_pass(pair: World, as_function: bool) -> None:
+    ((fused, _),) = pair.run(compile_checks.behind_another_pass, "gloo", as_function=as_function)[0]
+    assert fused.count("aten.rsqrt") == 2
+
+
+def test_passes_without_a_name_are_not_cached(pair: World) -> None:
+    assert pair.run(compile_checks.another_pass_each_time, "gloo") == [[5.0, 7.0]] * 2
+
+
 def test_a_group_without_a_name_is_left() -> None:
     """A newer torch puts groups themselves into graphs that it compiles for several ranks."""
     graph = torch.fx.Graph()
@@ -161,3 +208,32 @@ def test_a_pass_that_asks_for_more_is_torchs_to_call(monkeypatch: pytest.MonkeyP
     one = Other()
     behind = compile.compile_options(post_grad_custom_post_pass=one)["post_grad_custom_post_pass"]
     assert behind[0] is one and behind[1].before is None
+
+
+class Named(Other):
+    """Somebody else's pass, whose name changes with its state."""
+
+    def __init__(self, name: Any) -> None:
+        self.name = name
+
+    def uuid(self) -> Any:
+        return self.name
+
+
+class Changed(compile.CollectivePass):
+    """Our pass, changed by somebody who says nothing about it."""
+
+    def __call__(self, graph: torch.fx.Graph) -> None:
+        pass
+
+
+def test_names_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inductor caches nothing for a pass without one, and nothing of another one's."""
+    ours = compile.CollectivePass
+    names = [ours().uuid(), *(ours(Named(name)).uuid() for name in ("a", "b", ("a", 1), b"a"))]
+    monkeypatch.setattr("commsir.torch.lowerings.groups_with_symmetric_memory", lambda: ("0",))
+    names.append(ours().uuid())
+    assert len({repr(name) for name in names}) == len(names) and all(names)
+    for before in (lambda graph: None, Named(None), Named(""), Changed(), torch.fx.Graph.lint):
+        assert ours(before).uuid() is None
+    assert Changed().uuid() is None

@@ -1,0 +1,169 @@
+"""Collectives in FX graphs: which ones can begin a region, and why others cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from commsir.torch.agreement import digest_of
+from commsir.torch.capi import element_type
+from commsir.torch.regions import Region, Unsupported
+
+__all__ = ["Collective", "collectives_of", "is_communication", "site_of"]
+
+_functional = torch.ops._c10d_functional
+#: Operations that ranks meet in.
+_COMMUNICATION = ("_c10d_functional", "_c10d_functional_autograd", "c10d", "commsir", "symm_mem", "_dtensor")
+#: Of those, the ones that are no collectives.
+_NO_COLLECTIVES = ("wait_tensor", "_wrap_tensor_autograd", "_unfused", "_nothing")
+#: What an operation of somebody else's is called that may be a collective.
+_NAMES = ("all_reduce", "allreduce", "all_gather", "allgather", "reduce_scatter", "all_to_all", "alltoall")
+_FUSED: dict[Any, str] = {
+    _functional.all_reduce.default: "all_reduce",
+    _functional.reduce_scatter_tensor.default: "reduce_scatter",
+    _functional.all_gather_into_tensor.default: "all_gather",
+}
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective in a graph; `whole` where it has the form that regions begin with."""
+
+    node: Node
+    op: str
+    reduce_op: str
+    #: Its name; a newer torch puts the group itself into a graph that is compiled for several ranks.
+    group: Any
+    whole: bool
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Of its result, or the first one."""
+        value = _first(self.node.meta.get("val"))
+        if value is None:  # What writes into its arguments.
+            value = _first([one.meta.get("val") for one in self.node.all_input_nodes])
+        return () if value is None else tuple(value.shape)
+
+    def may_be_fused(self) -> bool:
+        """Whether a rank can have a kernel in its place, by all that is the same on every rank."""
+        if not self.whole or not isinstance(self.group, str) or _has_cpp_wrapper():
+            return False
+        value = self.node.meta["val"]
+        return value.dtype in _FLOATS and self.reduce_op in ("", "sum", "avg", "max", "min")
+
+    def begin(self) -> Region:
+        """The region that holds what arrives and nothing else."""
+        if not self.whole:
+            raise Unsupported(self._why_not_whole())
+        if _has_cpp_wrapper():
+            raise Unsupported("cpp_wrapper is on, whose code cannot call the fused operation")
+        if not isinstance(self.group, str):
+            raise Unsupported("its group has no name in the graph (torch.compiler.config.compile_on_one_rank)")
+        source = self.node.args[0]
+        assert isinstance(source, Node)
+        value, result = source.meta["val"], self.node.meta["val"]
+        if value.dtype not in _FLOATS:
+            raise Unsupported(f"it is of {value.dtype}: float32, float16 and bfloat16 are taken")
+        if not self.may_be_fused():
+            raise Unsupported(f'it reduces by "{self.reduce_op}"')
+        if value.dim() == 0:
+            raise Unsupported("it is one number: there are no rows in a tensor without dimensions")
+        if not isinstance(value.shape[-1], int):
+            raise Unsupported(f"its last dimension is not known when it is compiled: {list(value.shape)}")
+        if value.dim() == 1 and self.op != "all_reduce":
+            raise Unsupported("it has one dimension, and is cut along it")
+        columns = int(value.shape[-1])
+        if columns < 2:
+            raise Unsupported(f"its rows have {columns} elements: {list(value.shape)}")
+        arrives = "f32" if self.reduce_op else element_type(value.dtype)
+        region = Region(columns, result.numel() // columns, [arrives])
+        region.begin(self.node, "%w0", arrives)
+        return region
+
+    def _why_not_whole(self) -> str:
+        namespace = _target(self.node).namespace
+        taken = "regions begin with all_reduce, reduce_scatter_tensor and all_gather_into_tensor"
+        if namespace == "commsir":
+            return "it is a call of torch.ops.commsir in the program, which is left as it is"
+        if namespace not in _COMMUNICATION:
+            return (
+                "it is an operation of its own, of which the pass knows no more than the name; a pass before this one "
+                "can write torch.distributed's functional collective in its place"
+            )
+        if "coalesced" in self.op:
+            return f"it takes several tensors at once; {taken} of one tensor"
+        if self.op.endswith(("_", "_out")):
+            return f"it writes into a tensor that it is given; {taken} that make their result"
+        return f"{taken}, not with {self.op}"
+
+
+def _has_cpp_wrapper() -> bool:
+    config: Any = torch._inductor.config
+    return bool(config.cpp_wrapper)
+
+
+def _first(value: Any) -> torch.Tensor | None:
+    if isinstance(value, (list, tuple)):
+        return next((found for found in map(_first, value) if found is not None), None)
+    return value if isinstance(value, torch.Tensor) else None
+
+
+def _target(node: Node) -> Any:
+    """What it calls, also where it is called for its effect."""
+    if node.target is torch.ops.higher_order.with_effects:
+        return node.args[1]
+    return node.target
+
+
+def is_communication(node: Node) -> bool:
+    """Whether other ranks may wait for it."""
+    return node.op == "call_function" and getattr(_target(node), "namespace", "") in _COMMUNICATION
+
+
+def _named_argument(node: Node, *names: str) -> Any:
+    schema = getattr(_target(node), "_schema", None)
+    given = node.args if _target(node) is node.target else node.args[2:]
+    for place, argument in enumerate(schema.arguments if schema else ()):
+        if argument.name in names:
+            return node.kwargs.get(argument.name, given[place] if place < len(given) else argument.default_value)
+    return None
+
+
+def _collective(node: Node) -> Collective | None:
+    target = _target(node)
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
+        return None
+    name = target._opname
+    if target.namespace in _COMMUNICATION:
+        if name in _NO_COLLECTIVES:
+            return None
+    elif target.namespace in ("aten", "prims") or not any(one in name for one in _NAMES):
+        return None
+    reduce_op, group = _named_argument(node, "reduce_op"), _named_argument(node, "group_name", "group", "process_group")
+    whole = node.target in _FUSED
+    return Collective(node, _FUSED[node.target] if whole else name, str(reduce_op or ""), group, whole)
+
+
+def collectives_of(graph: Graph) -> Iterator[Collective]:
+    """All of the graph's, in the order in which they begin."""
+    for node in list(graph.nodes):
+        if made := _collective(node):
+            yield made
+
+
+def site_of(collective: Collective, all_of_graph: list[Collective], *what: Any) -> str:
+    """A name for the place, and for what is there; on all ranks the same where they have compiled the same. It tells
+    graphs apart by the collectives of the group that they have."""
+
+    def sizes(one: Collective) -> tuple[Any, ...]:
+        # Ranks need not have come to know the same sizes as constants.
+        return tuple(size if isinstance(size, int) else "?" for size in one.shape)
+
+    same_group = [one for one in all_of_graph if one.group == collective.group]
+    kinds = [(one.op, one.reduce_op, sizes(one)) for one in same_group]
+    return digest_of(kinds, same_group.index(collective), *what)

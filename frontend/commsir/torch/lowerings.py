@@ -1,0 +1,120 @@
+"""What Inductor has to know about torch.ops.commsir in its graphs: where inputs lie, and the order of calls."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+import commsir.torch.ops  # noqa: F401  (registers torch.ops.commsir)
+
+__all__ = ["groups_with_symmetric_memory", "lower"]
+
+
+def groups_with_symmetric_memory() -> tuple[str, ...]:
+    """Of these, Inductor places inputs in it."""
+    import torch.distributed._symmetric_memory as symm_mem
+
+    return tuple(sorted(map(str, getattr(symm_mem, "_group_name_to_store", ()))))
+
+
+@functools.cache
+def lower() -> None:
+    """Inductor places the input of a fused collective in symmetric memory, where it decides where it lies."""
+    from torch._inductor import comm_lowering, ir, virtualized
+    from torch._inductor.lowering import add_layout_constraint, constrain_to_fx_strides, register_lowering
+    from torch.utils import _pytree as pytree
+
+    op = torch.ops.commsir.fused_collective.default
+
+    def symmetric(x: Any, group: Any) -> bool:
+        from torch.distributed._symmetric_memory import is_symm_mem_enabled_for_group
+
+        return (
+            x.get_device().type == "cuda"
+            and is_symm_mem_enabled_for_group(group)
+            and comm_lowering.can_realize_as_comm_buffer(x, ir.CommBufferType.SYMM_MEM)
+        )
+
+    add_layout_constraint(op, constrain_to_fx_strides)
+
+    @register_lowering(op, type_promotion_kind=None)
+    def _(
+        name: str,
+        x: Any,
+        args: Any,
+        reduce_op: str,
+        consume: str,
+        out_types: str,
+        out_columns: Any,
+        in_place: bool,
+        group: Any,
+        site: str = "",
+    ) -> Any:
+        if symmetric(x, group):
+            comm_lowering.realize_as_comm_buffer(x, ir.CommBufferType.SYMM_MEM, group)
+            in_place = True
+        graph: Any = virtualized.V.graph
+        there = len(graph.operations)
+        made = ir.FallbackKernel.create(
+            op, name, x, args, reduce_op, consume, out_types, out_columns, in_place, group, site
+        )
+        if graph.current_node.target is op:  # else its effect, of a call in the program, is seen to
+            _keep_order(graph, graph.operations[there:])
+        return pytree.tree_map(ir.TensorBox.create, made)
+
+    unfused = torch.ops.commsir._unfused.default
+    torch.fx.node.has_side_effect(unfused)
+
+    @register_lowering(unfused, type_promotion_kind=None)
+    def _(x: Any, group: Any) -> None:
+        graph: Any = virtualized.V.graph
+        there = len(graph.operations)
+        ir.FallbackKernel.create(unfused, x, group)
+        _keep_order(graph, graph.operations[there:])
+
+    _order_collectives()
+
+
+def _order_collectives() -> None:
+    """Those of process groups, too, keep their places among ours: what is fused may be run as one of them."""
+    from torch._inductor import ir, virtualized
+    from torch._inductor.lowering import lowerings
+
+    # Other torches may call them otherwise.
+    kinds, waits = getattr(ir, "_CollectiveKernel", ()), getattr(ir, "_WaitKernel", ())
+
+    def ordered(original: Any) -> Any:
+        @functools.wraps(original)
+        def call(*given: Any, **named: Any) -> Any:
+            graph: Any = virtualized.V.graph
+            there = len(graph.operations)
+            made = original(*given, **named)
+            if _has_ours(graph):
+                begun = [one for one in graph.operations[there:] if isinstance(one, kinds)]
+                _keep_order(graph, [one for one in begun if not isinstance(one, waits)], has_effects=False)
+            return made
+
+        return call
+
+    for target in [one for one in lowerings if getattr(one, "namespace", "") == "_c10d_functional"]:
+        lowerings[target] = ordered(lowerings[target])
+
+
+def _has_ours(graph: Any) -> bool:
+    return any(getattr(node.target, "namespace", "") == "commsir" for node in graph.graph.nodes)
+
+
+def _keep_order(graph: Any, operations: list[Any], has_effects: bool = True) -> None:
+    """The scheduler, too, keeps the order of what ranks meet in: as it does for operations with effects."""
+    if not hasattr(graph, "effectful_ops") or not hasattr(graph, "additional_star_deps"):
+        return  # another torch
+    effect = torch._library.effects.EffectType.ORDERED
+    last = graph.effectful_ops.get(effect)
+    for operation in operations:
+        if has_effects:
+            operation.has_side_effects = lambda: True
+        if last is not None:
+            graph.additional_star_deps[operation.get_name()].add(last.get_name())
+        graph.effectful_ops[effect] = operation

@@ -1,0 +1,50 @@
+"""torch.compile where ranks have compiled different things: each gives what it would give without the pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import differing_checks as checks
+import pytest
+from harness import World
+
+#: Of each backend that process groups may have.
+_BACKENDS = ["commsir", "gloo"]
+
+
+@pytest.mark.parametrize("backend", _BACKENDS)
+@pytest.mark.parametrize("name", list(checks.DIFFERING))
+def test_two_ranks(pair: World, name: str, backend: str) -> None:
+    pair.run(checks.differ, backend, names=[name], timeout=30)
+
+
+@pytest.mark.parametrize("name", ["constant", "one_of_several", "in_turn"])
+def test_four_ranks(world: World, name: str) -> None:
+    world.run(checks.differ, "gloo", names=[name], timeout=60)
+
+
+def test_one_after_the_other(pair: World) -> None:
+    """In one group, after ranks have agreed on some of it."""
+    pair.run(checks.differ, "gloo", names=["compiled_again", "bias", "scattered_constant", "saved", "rows"], timeout=60)
+
+
+@pytest.mark.parametrize("backend", _BACKENDS)
+def test_uneven_shards(world: World, backend: str) -> None:
+    said = world.run(checks.uneven_shards, backend, timeout=30)
+    assert "not fused" in said[3][0] and ": fused with" in said[0][0], said
+
+
+@pytest.mark.parametrize("backend", _BACKENDS)
+def test_one_rank_does_not_compile(pair: World, backend: str) -> None:
+    assert pair.run(checks.not_compiled, backend, timeout=30) == [0, 0]
+
+
+@pytest.mark.parametrize("size", ["pair", "world"])
+def test_kernels_where_all_agree(request: Any, size: str) -> None:
+    for ran in request.getfixturevalue(size).run(checks.agree, "gloo", timeout=30):
+        assert ran == [1, 1, 1]
+
+
+def test_one_rank_has_it_in_its_cache(pair: World) -> None:
+    for ran in pair.run(checks.cached_on_some, "gloo", timeout=30):
+        assert ran == [1] * 6
