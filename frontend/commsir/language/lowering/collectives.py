@@ -163,20 +163,12 @@ def _consumed(c: Compiler, e: Exchange, consume: Value, wire: list[Tile]) -> lis
         dtype = _accumulator(tile.dtype) if e.reduces else tile.dtype
         arguments.append(Tile(c.emitter.fresh(), dtype, tile.length))
     for array in e.args:
-        length = wire[0].length if _cuts_row(e) and len(array.shape) == 1 else _argument_length(c, array, rows)
+        # The type decides, never the sizes: an array of one dimension is one row, which all rows of the result share.
+        length = wire[0].length if _cuts_row(e) and len(array.shape) == 1 else _last(c, array)
         arguments.append(Tile(c.emitter.fresh(), array.dtype, length))
         c.emitter.hint(arguments[-1].name, f"{array.label}_row")
     wanted = [(a.dtype, wire[0].length if _cuts_row(e) else _output_length(c, a, rows), a.label) for a in e.outs]
     return _region(c, "consume", consume, arguments, wanted)[0]
-
-
-def _argument_length(c: Compiler, array: Array, rows: int | None) -> int:
-    """One tile for each row, or one in all: a vector as long as there are rows is one value a row."""
-    last = _last(c, array)
-    if len(array.shape) > 1:
-        own = _rows(array.shape)
-        return last if rows is None or own in (rows, 1) else last
-    return 1 if rows is not None and rows > 1 and last == rows else last
 
 
 def _output_length(c: Compiler, array: Array, rows: int | None) -> int | None:
