@@ -219,10 +219,8 @@ class Kernel:
     def _ask(self, function: Callable[..., T], **options: Any) -> T:
         """Calls the library; what it says of the source shows the lines of Python."""
         text = self.text()
-        try:
+        with diagnostics.in_terms_of(self):
             return function(text, ranks=self.attributes.get("ranks", 0), file=diagnostics.GENERATED, **options)
-        except errors.CommsError as error:
-            raise diagnostics.with_source(error, self._start) from None
 
 
 def _know_count(name: str, value: Any, least: int) -> None:

@@ -18,7 +18,9 @@ import pytest
 
 Load = Callable[[str], ModuleType]
 
-PARAMETERS = "x: f32[Window, 8, 64], y: f32[Array, 8, 64], q: i32[Array, 64], s: Signal[4], n: i64, v: f32"
+PARAMETERS = (
+    "x: f32[Window, 8, 64], y: f32[Array, 8, 64], q: i32[Array, 64], s: Signal[4], n: i64, v: f32, w: f32[Array, 8]"
+)
 PRELUDE = "import numpy\nOUTSIDE = numpy.zeros(3)\ndef itself(t):\n    return itself(t)\ndef one_way(t):\n    if t > 0:\n        return t\n"
 
 # The body, the line in it that is meant (from 1), and words of the message.
@@ -168,6 +170,32 @@ CASES: dict[str, tuple[str, int, str]] = {
     "decorator": ("@sorted\ndef f(v):\n    return v\ny[0] = f(1)", 2, "sorted"),
     "object": ("class_ = np.random\ny[0] = class_.default_rng(0)(1)", 2, "default_rng|Generator"),
     "uncalled": ("a = rank + 1", 1, "which is no number.*call it"),
+    "name-of-softmax": ("y[0] = softmax(x[0])", 1, r"kernels have no 'softmax'.*e / e.sum\(\)"),
+    "name-of-relu": ("y[0] = relu(x[0])", 1, r"kernels have no 'relu'.*maximum\(t, 0.0\)"),
+    "name-of-gelu": ("y[0] = gelu(x[0])", 1, r"kernels have no 'gelu'.*erf"),
+    "name-of-thread": ("y[thread_id()] = x[0]", 1, "kernels have no 'thread_id'.*block_id"),
+    "name-of-triton": ("y[program_id(0)] = x[0]", 1, "kernels have no 'program_id'.*block_id"),
+    "missing-in-numpy": ("y[0] = np.softmax(x[0])", 1, r"'numpy' has no attribute 'softmax'.*e / e.sum\(\)"),
+    "matmul": ("y[0] = np.matmul(x[0], x[0])", 1, r"'matmul' is not known.*\(a \* b\).sum"),
+    "matmul-operator": ("y[0] = x[0] @ y[0]", 1, r"'@' is not known to kernels.*\(a \* b\).sum"),
+    "digits": ("y[0] = round(x[0], 2)", 1, r"round takes no number of digits.*rint\(x \* 100.0\)"),
+    "keyword-of-torch": ("y[0] = x[0].sum(dim=-1)", 1, "sum has no parameter 'dim'.*it is called 'axis'"),
+    "axis": ("y[0] = x[0].sum(1)", 1, "the axis is 1.*a tile has one dimension"),
+    "instance": ("y[0] = isinstance(x[0], float)", 1, "isinstance works on what is known"),
+    "random": ("import_ = 1\ny[0] = numpy.random.rand(64)", 2, "kernels draw no random numbers"),
+    "none-as-subscript": ("a = x[None]", 1, r"a subscript is None.*x\[i, :\]"),
+    "list-as-subscript": ("a = x[[0, 1]]", 1, r"a subscript is a list of 2.*x\[i, :\]"),
+    "range-of-floats": ("for k in range(1.5):\n    pass", 1, "the end of range is 1.5, not an integer.*//"),
+    "gin-word": ("put(y, x, 1, gin='any')", 1, "gin has 'any', which is no setting.*gin=\"backend = any\""),
+    "gin-name": ("put(y, x, 1, gin='backed = any')", 1, "gin has no setting 'backed'.*did you mean 'backend'"),
+    "gin-value": ("put(y, x, 1, gin='backend = ib')", 1, "backend of gin is 'ib'.*any, proxy, gdaki"),
+    "gin-number": ("put(y, x, 1, gin='context_id = one')", 1, "context_id of gin is 'one'.*a number"),
+    "gin-type": ("put(y, x, 1, gin=0)", 1, "gin is 0.*backend is any, proxy, gdaki"),
+    "scratch-shapeless": ("a = scratch(f32)", 1, r"scratch memory has no shape.*scratch\(f32, 4, 64\)"),
+    "scratch-of-nothing": ("a = scratch(f32, 0)", 1, "a dimension of 0.*at least 1"),
+    "scratch-unknown": ("a = scratch(f32, n)", 1, "a dimension of scratch memory is a scalar i64"),
+    "scratch-of-text": ("a = scratch(f32, '64')", 1, "a dimension of scratch memory is the string '64'"),
+    "one-value-a-row": ("all_reduce(x, outs=y, args=w, consume=lambda t, w: t * w)", 1, r"64 and 8 elements.*one dimension.*\[rows, 1\]"),
 }  # fmt: skip
 
 
