@@ -59,7 +59,9 @@ def _translated(error: CommsError) -> None:
 
     error.message = in_python(_PASS_FAILED.sub("the kernel cannot be compiled", error.message))
     error.diagnostics = tuple(map(translate, error.diagnostics))
-    error.waiting = tuple(dataclasses.replace(w, op=construct(w.op), what=in_python(w.what)) for w in error.waiting)
+    error.waiting = tuple(
+        dataclasses.replace(w, written=construct(w.op), what=in_python(w.what)) for w in error.waiting
+    )
 
 
 def _placed(said: Diagnostic, start: Place | None) -> Diagnostic:
@@ -84,7 +86,7 @@ def with_source(error: CommsError, start: Place | None = None, *, is_python: boo
         file, _, rest = place.rpartition(":")[0].rpartition(":")
         column = place.rpartition(":")[2]
         if rest.isdigit() and column.isdigit():
-            what = f"rank {waiting.rank} block {waiting.block} waits here in {waiting.op}"
+            what = f"rank {waiting.rank} block {waiting.block} waits here in {waiting.written or waiting.op}"
             said.append(Diagnostic("note", what, file, int(rest), int(column)))
     if isinstance(error, CheckError) and any(_UNKNOWN in d.message for d in said):
         said.append(Diagnostic("note", "what depends on data cannot be proved; simulate(…, check=False) runs it"))

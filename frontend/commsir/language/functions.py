@@ -61,7 +61,7 @@ def rank(team: Team | None = None) -> int:
 
 @op
 def size(team: Team | None = None) -> int:
-    """Number of ranks of a team (the world): a constant once the kernel is specialised to `ranks`."""
+    """Number of ranks of a team (the world): a constant once the kernel is specialized to `ranks`."""
 
 
 @op

@@ -64,7 +64,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "array-at-run-time": ("a = y if n > 0 else q\na[0] = 1", 1, "the array 'y' or the array 'q'.*each in its own branch"),
     "numpy-function": ("y[0] = np.sort(y[0])", 1, "'sort' is not known to kernels.*functions of your own"),
     "keyword-of-helper": ("def h(a, *, b):\n    return a + b\ny[0] = h(y[0], c=1)", 3, r"h has no parameter 'c'.*it is h\(a, \*, b\)"),
-    "length-of-open-dimension": ("y.store(x.load(0, n), 0)", 1, r"the length of a tile.*k.specialise\(n=64\)"),
+    "length-of-open-dimension": ("y.store(x.load(0, n), 0)", 1, r"the length of a tile.*k.specialize\(n=64\)"),
     "unknown-python": ("a = sorted((n, 1))", 1, "sorted cannot.*outside"),
     "array-outside": ("a = OUTSIDE[0]", 1, "an array from outside cannot.*argument"),
     "lengths": ("y[0] = x[0] + q[0:32]", 1, r"'\+' of tiles of 64 and 32 elements"),
@@ -452,7 +452,7 @@ def test_arrays_of_collectives(x: list[object], words: str) -> None:
         commsir.all_reduce(x, op="max")
 
 
-def test_specialised_to_nonsense(load: Load) -> None:
+def test_specialized_to_nonsense(load: Load) -> None:
     kernel = load('@kernel\ndef k(x: f32[Array, "n"]):\n    x[0] = 1.0\n').k
     for fixed, words in (
         ({"n": -3}, "n is -3, where a whole number of at least 0"),
@@ -462,8 +462,8 @@ def test_specialised_to_nonsense(load: Load) -> None:
         ({"m": 1}, "has no dimension 'm'; there is n, ranks"),
     ):
         with pytest.raises(commsir.UsageError, match=words):
-            kernel.specialise(**fixed)
-    assert kernel.specialise(n=np.int64(4)).dims == {"n": 4}
+            kernel.specialize(**fixed)
+    assert kernel.specialize(n=np.int64(4)).dims == {"n": 4}
     with pytest.raises(commsir.UsageError, match="a list of one array a rank"):
         commsir.all_reduce(["a", "b"])
 
@@ -493,12 +493,12 @@ def test_sizes_that_are_not_known(load: Load) -> None:
     kernel = load("n, m = dims('n m')\n@kernel\ndef k(x: f32[Array, n, m]):\n    x[0, 0] = 1.0\n").k
     for ask in (kernel.check, kernel.explain):
         with pytest.raises(
-            commsir.UsageError, match=rf"sizes n, m of k are not known: k.specialise\(n=…, m=…\).{ask.__name__}"
+            commsir.UsageError, match=rf"sizes n, m of k are not known: k.specialize\(n=…, m=…\).{ask.__name__}"
         ):
             ask(ranks=2)
     with pytest.raises(commsir.UsageError, match="the size m of k is not known"):
-        kernel.specialise(n=2).check(ranks=2)
-    kernel.specialise(n=2, m=3).check(ranks=2)
+        kernel.specialize(n=2).check(ranks=2)
+    kernel.specialize(n=2, m=3).check(ranks=2)
 
 
 def test_no_ranks_at_all(load: Load) -> None:
@@ -516,7 +516,7 @@ def test_arrays_where_tiles_are_meant(load: Load) -> None:
         ("x[::2] = 1.0", r"for i in range\(start, stop, step\)"),
     ):
         with pytest.raises(commsir.CompileError, match=words):
-            load(f"{head}    {body}\n").k.specialise(n=8, m=2).text()
+            load(f"{head}    {body}\n").k.specialize(n=8, m=2).text()
 
 
 def test_what_assertions_say(load: Load) -> None:
@@ -531,7 +531,7 @@ def test_sizes_that_no_memory_has(load: Load) -> None:
     made = load('n = dims("n")\n# not here\n@kernel\ndef k(x: f32[Window, n]):\n    barrier()\n')
     for size in (2**62, 2**80):
         with pytest.raises(commsir.CompileError, match=r"def k\(x") as told:
-            made.k.specialise(n=size).check(ranks=2)
+            made.k.specialize(n=size).check(ranks=2)
         assert told.value.file == made.__file__ and told.value.line == 8
 
 

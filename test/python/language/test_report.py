@@ -190,11 +190,11 @@ def test_plot(kernel: commsir.Kernel, tmp_path: Path) -> None:
 
 
 def test_explain_and_targets(kernel: commsir.Kernel) -> None:
-    fixed = kernel.specialise(rows=2, n=8, ranks=2)
+    fixed = kernel.specialize(rows=2, n=8, ranks=2)
     assert fixed.explain()["arguments"]
     assert "llvm.func" in fixed.lowered and "define" in fixed.llvm and ".visible .entry" in fixed.ptx
     assert fixed.check().ranks == 2
-    with pytest.raises(commsir.UsageError, match=r"k.specialise\(ranks=8\).ptx"):
+    with pytest.raises(commsir.UsageError, match=r"k.specialize\(ranks=8\).ptx"):
         _ = kernel.ptx
 
 

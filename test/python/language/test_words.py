@@ -1,5 +1,6 @@
 """Errors and reports of kernels in Python are in Python's words: no operation or type of the dialect is in them."""
 
+# ruff: noqa: E501 (tables, and programs in strings)
 from __future__ import annotations
 
 import re
@@ -90,7 +91,7 @@ REFUSED = {
     "poison": "poison_store(x[0], b.peer(1 - rank()), 0)\ny[0] = poison_load(b.local(), 0, 64)",
     "roles": "with role('a', 0, 4):\n    pass",
     "channel": "ch = channel(64, f32, pattern='pairwise', slots=1, protocol='ll')\nsend(x[0], ch[0], 1 - rank())",
-    "protocol": "ch = channel(63, f32, pattern='pairwise', slots=1, protocol='ll128')\nsend(y[0, 0:63], ch[0], 1 - rank())",
+    "protocol": "ch = channel(63, f32, pattern='single', slots=1, protocol='ll128')\nsend(y[0, 0:63], ch[0], 1 - rank())",
     "algorithm": "all_reduce(x, outs=y, algorithm='three_shot')",
     "multimem": "all_reduce(x.multimem(), outs=y)",
     "root": "broadcast(x, root=9, outs=y)",
@@ -129,7 +130,7 @@ def test_replayed_runs(load: Load, tmp_path: Path) -> None:
     with pytest.raises(commsir.DeadlockError) as again:
         commsir.replay(path)
     for error in (caught.value, again.value):
-        assert [waiting.op for waiting in error.waiting] == ["wait_signal"] * 2
+        assert [(w.op, w.written) for w in error.waiting] == [("comms.wait_signal", "wait_signal")] * 2
         assert not FOREIGN.search(str(error)), error
 
 

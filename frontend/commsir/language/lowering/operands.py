@@ -124,7 +124,7 @@ def a_length(c: Compiler, length: Value) -> int:
     if isinstance(length, Seq):
         c.fail(f"the length of a tile is {length.describe()}", "a tile has one dimension; arrays have more")
     n = c.known(
-        length, "the length of a tile", int, "a number, a constant, or a dimension that is fixed: k.specialise(n=64)"
+        length, "the length of a tile", int, "a number, a constant, or a dimension that is fixed: k.specialize(n=64)"
     )
     if n < 1:
         c.fail(f"a tile of {n} elements", "a tile has at least one element")
