@@ -14,11 +14,12 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from commsir import _native, errors
-from commsir.language import diagnostics, extents, parameters, source
+from commsir.language import diagnostics, extents, parameters, source, words
 from commsir.language.lowering import Compiler, Head
 from commsir.language.parameters import Parameter
 
 if TYPE_CHECKING:
+    from commsir._explain import Explanation
     from commsir._simulate import Report
 
 __all__ = ["Kernel", "kernel"]
@@ -194,9 +195,14 @@ class Kernel:
             raise errors.UsageError(f"for how many ranks? Code is made for a number of them: {how}")
         return self._ask(_native.compile, produce=produce)
 
-    def explain(self, ranks: int | None = None, **options: Any) -> dict[str, Any]:
-        """What was chosen for the kernel, and why."""
-        return self._with(ranks, options.pop("blocks", None))._closed("explain")._ask(_native.explain, **options)
+    def explain(self, ranks: int | None = None, **options: Any) -> Explanation:
+        """What was chosen for the kernel, and why. It prints as a table, also where the checker refuses the kernel."""
+        kernel = self._with(ranks, options.pop("blocks", None))._closed("explain")
+        made = kernel._ask(_native.explain, **options)
+        made.words = words.in_python
+        if made.refusal is not None:
+            diagnostics.with_source(made.refusal, kernel._start)
+        return made
 
     def check(self, ranks: int | None = None, **options: Any) -> _native.CheckReport:
         """Proves that the kernel neither hangs nor races; raises CheckError, with its lines, where it could.
