@@ -422,11 +422,33 @@ static std::optional<int64_t> countResult(const CollectiveRows &rows,
   return elements;
 }
 
+/// An arg of rank 1 goes with every row of the result, whatever its size. Where
+/// the inputs are of rank 1 as well, rows do not matter.
+static bool isAlwaysShared(CollectiveOpInterface op, Type arg) {
+  return isOfRankOne(arg) &&
+         !llvm::any_of(op.getInputs().getTypes(), isOfRankOne);
+}
+
+/// An arg of rank 1 holds the one tile that all rows share.
+static LogicalResult verifySharedArg(CollectiveOpInterface op, Type type,
+                                     int64_t length) {
+  if (agree(getArrayRows(type)->length, length))
+    return success();
+  return op->emitOpError()
+         << "C11: arg " << type
+         << " has rank 1, so that all rows share it, but its tile in "
+            "'consume' has "
+         << length << " elements; give it the shape [rows, " << length
+         << "] if each row has its own";
+}
+
 /// The array holds one tile of `length` for each row of the result; one tile in
 /// all if it may be shared.
 static LogicalResult verifySize(CollectiveOpInterface op, StringRef constraint,
                                 StringRef name, const CollectiveRows &rows,
                                 Type type, int64_t length, bool mayBeShared) {
+  if (mayBeShared && isAlwaysShared(op, type))
+    return verifySharedArg(op, type, length);
   std::optional<int64_t> wanted = countResult(rows, length);
   std::optional<int64_t> held = getArrayRows(type)->getNumElements();
   if (!wanted || !held || held == wanted || (mayBeShared && held == length))

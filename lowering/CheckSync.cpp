@@ -36,9 +36,6 @@ namespace {
 
 /// Ranks when neither the kernel nor the option says how many.
 constexpr int64_t defaultRanks = 4;
-/// Blocks of each rank when nothing says how many and the kernel tells blocks
-/// apart: two show what goes wrong between them.
-constexpr int64_t defaultBlocks = 2;
 /// About 10 ms.
 constexpr uint64_t defaultEvents = 2'000'000;
 constexpr int64_t maxRanks = int64_t(1) << 20;
@@ -132,17 +129,12 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
   KernelOp kernel = getOperation();
   WorldShape shape;
   auto kernelRanks = static_cast<int64_t>(kernel.getRanks().value_or(0));
-  auto kernelBlocks = static_cast<int64_t>(kernel.getBlocks().value_or(0));
   shape.ranks = ranks         ? int64_t(ranks)
                 : kernelRanks ? kernelRanks
                               : defaultRanks;
   shape.reach = static_cast<int64_t>(
       kernel.getLsaSize().value_or(static_cast<uint64_t>(shape.ranks)));
-  shape.blocks = blocks         ? int64_t(blocks)
-                 : kernelBlocks ? kernelBlocks
-                 : !tellsBlocksApart(kernel)
-                     ? 1
-                     : std::max(defaultBlocks, program.roleBlocks);
+  shape.blocks = blocks ? int64_t(blocks) : chooseBlocks(kernel, defaultBlocks);
   // What is in one of several buffers is overwritten when all have been used.
   shape.launches =
       launches ? int64_t(launches)

@@ -9,6 +9,7 @@
 
 #include "dialect/Comms.h"
 #include "lowering/Passes.h"
+#include "lowering/Problem.h"
 #include "lowering/nvvm/PtxEmission.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -53,6 +54,7 @@ static void addProof(OpPassManager &kernels, const TargetOptions &options) {
   CheckSyncOptions check;
   check.ranks = options.ranks;
   check.blocks = options.blocks;
+  check.defaultBlocks = kDefaultBlocks;
   check.maxEvents = options.checkEvents;
   check.launches = options.checkLaunches;
   check.runLaunches = options.runLaunches;

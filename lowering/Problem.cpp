@@ -54,6 +54,18 @@ bool mlir::comms::tellsBlocksApart(KernelOp kernel) {
       .wasInterrupted();
 }
 
+int64_t mlir::comms::chooseBlocks(KernelOp kernel, int64_t usual) {
+  if (auto own = kernel.getBlocks())
+    return static_cast<int64_t>(*own);
+  if (!tellsBlocksApart(kernel))
+    return 1;
+  int64_t blocks = usual;
+  kernel.walk([&](RoleOp role) {
+    blocks = std::max(blocks, static_cast<int64_t>(role.getLast()));
+  });
+  return blocks;
+}
+
 const CollectiveKind *mlir::comms::findCollectiveKind(StringRef name) {
   const auto *it = llvm::find_if(
       kinds, [&](const CollectiveKind &kind) { return kind.name == name; });

@@ -189,6 +189,14 @@ const CollectiveKind *getCollectiveKind(Operation *op);
 /// are, it has one.
 bool tellsBlocksApart(KernelOp kernel);
 
+/// Blocks of a rank where nothing says how many, on the CPU.
+inline constexpr int64_t kDefaultBlocks = 1;
+
+/// The blocks of a rank for which nobody has asked for a number: the kernel's
+/// own, 1 where it does not tell blocks apart, else `usual`, or as many as its
+/// roles name.
+int64_t chooseBlocks(KernelOp kernel, int64_t usual = kDefaultBlocks);
+
 /// The row of that name, or null.
 const CollectiveKind *findCollectiveKind(llvm::StringRef name);
 

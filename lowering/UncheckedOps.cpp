@@ -73,30 +73,113 @@ static bool isCheckedVectorOp(Operation *op) {
       .Default([](Operation *) { return false; });
 }
 
+namespace {
+/// What to write in place of an op that a kernel cannot hold.
+struct Alternative {
+  StringLiteral op, instead;
+};
+} // namespace
+
+static constexpr StringLiteral
+    kWholeTiles = "a block computes with whole tiles and has no threads to "
+                  "number: write arithmetic on tensors of rank 1, "
+                  "comms.tile_load and comms.tile_store",
+    kReduceRow = "write comms.row_reduce, which combines the elements of a "
+                 "tile",
+    kLoad = "write memref.load or comms.tile_load",
+    kStore = "write memref.store or comms.tile_store", kLoop = "write scf.for",
+    kScratch = "memory of a block is comms.scratch, which the kernel does not "
+               "free";
+
+static constexpr Alternative kAlternatives[] = {
+    {"affine.for", kLoop},
+    {"affine.parallel", kLoop},
+    {"affine.if", "write scf.if"},
+    {"affine.load", kLoad},
+    {"affine.vector_load", kLoad},
+    {"affine.store", kStore},
+    {"affine.vector_store", kStore},
+    {"gpu.thread_id", kWholeTiles},
+    {"gpu.block_dim", kWholeTiles},
+    {"gpu.global_id", kWholeTiles},
+    {"gpu.lane_id", kWholeTiles},
+    {"gpu.subgroup_id", kWholeTiles},
+    {"gpu.subgroup_size", kWholeTiles},
+    {"gpu.num_subgroups", kWholeTiles},
+    {"gpu.block_id", "write comms.block_id"},
+    {"gpu.cluster_block_id", "write comms.block_id"},
+    {"gpu.cluster_id", "write comms.block_id"},
+    {"gpu.grid_dim", "write comms.num_blocks"},
+    {"gpu.barrier", "leave it out: what a block does is in order; "
+                    "comms.barrier waits for other ranks and blocks"},
+    {"gpu.all_reduce", kReduceRow},
+    {"gpu.subgroup_reduce", kReduceRow},
+    {"gpu.shuffle", kReduceRow},
+    {"gpu.printf", "store the value in an array that the kernel is given"},
+    {"gpu.alloc", kScratch},
+    {"memref.alloc", kScratch},
+    {"memref.dealloc", kScratch},
+    {"memref.realloc", kScratch},
+    {"memref.atomic_rmw", "comms.signal adds to a cell of a rank, "
+                          "comms.multimem_reduce to all parts of a window"},
+    {"memref.generic_atomic_rmw", "comms.signal adds to a cell of a rank"},
+    {"vector.transfer_read", kLoad},
+    {"vector.transfer_write", kStore},
+};
+
+/// Ops of one target's threads.
+static bool isOfThreads(Operation *op) {
+  StringRef dialect = op->getName().getDialectNamespace();
+  return dialect == "gpu" || dialect == "nvvm";
+}
+
+/// What to write in place of `op`; empty: nothing is known.
+static StringRef findAlternative(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  for (const Alternative &one : kAlternatives)
+    if (one.op == name)
+      return one.instead;
+  return isOfThreads(op) ? StringRef(kWholeTiles) : StringRef();
+}
+
+/// The end of an op that is refused itself.
+static bool endsRefused(Operation *op) {
+  return op->hasTrait<OpTrait::IsTerminator>() &&
+         isa_and_present<affine::AffineDialect>(op->getDialect());
+}
+
+static bool isChecked(Operation *op) {
+  if (isa_and_present<memref::MemRefDialect>(op->getDialect()))
+    return isCheckedMemRefOp(op);
+  if (isa_and_present<vector::VectorDialect>(op->getDialect()))
+    return isCheckedVectorOp(op);
+  if (isa_and_present<affine::AffineDialect>(op->getDialect()))
+    return isa<affine::AffineApplyOp, affine::AffineMinOp, affine::AffineMaxOp>(
+        op);
+  return !isOfThreads(op);
+}
+
 LogicalResult comms::refuseUnchecked(Operation *op) {
   if (isa<CallOpInterface>(op) &&
       !isa_and_present<CommsDialect>(op->getDialect()))
     return op->emitOpError("a kernel calls no functions: what they do cannot "
                            "be checked; inline them first");
-  if (isa<cf::AssertOp>(op))
-    return op->emitOpError("would end the process; a kernel ends with "
-                           "comms.return");
   if (isa_and_present<LLVM::LLVMDialect>(op->getDialect()))
     return op->emitOpError("accesses of the LLVM dialect cannot be checked; "
                            "use comms.tile_load, comms.tile_store, "
                            "memref.load or memref.store");
-  bool known = true;
-  if (isa_and_present<memref::MemRefDialect>(op->getDialect()))
-    known = isCheckedMemRefOp(op);
-  else if (isa_and_present<vector::VectorDialect>(op->getDialect()))
-    known = isCheckedVectorOp(op);
-  else if (isa_and_present<affine::AffineDialect>(op->getDialect()))
-    known =
-        isa<affine::AffineApplyOp, affine::AffineMinOp, affine::AffineMaxOp>(
-            op);
-  if (known)
+  if (isa<cf::AssertOp>(op))
+    return op->emitOpError("would end the process; a kernel ends with "
+                           "comms.return, and a run that has left bounds with "
+                           "comms.check_bounds");
+  if (endsRefused(op) || isChecked(op))
     return success();
-  return op->emitOpError("accesses through it cannot be checked; use a view "
-                         "with constant offsets, comms.tile_load, "
-                         "comms.tile_store, memref.load or memref.store");
+  StringRef instead = findAlternative(op);
+  if (instead.empty())
+    instead = "use a view with constant offsets, comms.tile_load, "
+              "comms.tile_store, memref.load or memref.store";
+  return op->emitOpError() << (isOfThreads(op)
+                                   ? "has no place in a kernel; "
+                                   : "accesses through it cannot be checked; ")
+                           << instead;
 }

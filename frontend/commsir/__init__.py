@@ -163,6 +163,7 @@ if TYPE_CHECKING:
         i32,
         i64,
         index,
+        ranks,
     )
     from commsir.torch.counts import stats
 
@@ -281,6 +282,7 @@ __all__ = [
     "put",
     "put_signal",
     "rank",
+    "ranks",
     "read_counter",
     "read_signal",
     "recv",

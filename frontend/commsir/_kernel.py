@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib
 import inspect
@@ -13,11 +14,12 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from commsir import _native, errors
-from commsir.language import diagnostics, parameters, source
+from commsir.language import diagnostics, extents, parameters, source, words
 from commsir.language.lowering import Compiler, Head
 from commsir.language.parameters import Parameter
 
 if TYPE_CHECKING:
+    from commsir._explain import Explanation
     from commsir._simulate import Report
 
 __all__ = ["Kernel", "kernel"]
@@ -59,7 +61,7 @@ class Kernel:
         return copy.copy(self)  # Functions are not copied.
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By its function's name, as functions are pickled, and what `specialise` has fixed."""
+        """By its function's name, as functions are pickled, and what `specialize` has fixed."""
         function = self.__commsir_function__
         name = (function.__module__, function.__qualname__)
         try:
@@ -107,10 +109,11 @@ class Kernel:
     @property
     def symbols(self) -> list[str]:
         """The names of dimensions that are not fixed yet."""
-        names = [d for p in self.parameters.values() for d in p.shape if isinstance(d, str) and d != "?"]
-        return [n for n in dict.fromkeys(names) if n not in self.dims]
+        shapes = [p.shape for p in self.parameters.values()]
+        names = [name for shape in shapes for dim in shape for name in extents.names_in(dim)]
+        return [n for n in dict.fromkeys(names) if n not in self.dims and n != extents.RANKS]
 
-    def specialise(self, **fixed: int) -> Kernel:
+    def specialize(self, **fixed: int) -> Kernel:
         """The same kernel with dimensions, `ranks` or `blocks` fixed."""
         made = copy.copy(self)
         for name, value in fixed.items():
@@ -123,11 +126,47 @@ class Kernel:
             chosen[name] = operator.index(value)
         return made
 
+    #: The same, as British English has it.
+    specialise = specialize
+
+    @property
+    def _head(self) -> Head:
+        return Head(self.__name__, self.parameters, self.attributes, self.dims)
+
+    def _inferred(self) -> Kernel:
+        """The kernel with those dimensions fixed that its collectives give, once those of their inputs are known."""
+        made = self
+        while made.symbols:
+            compiler = Compiler(made.attributes.get("ranks"))
+            # What else is wrong with a kernel of which too little is known says its compilation.
+            with contextlib.suppress(errors.CommsError):
+                compiler.kernel(source.find(self.__commsir_function__), made._head, False)
+            found = {name: number for name, number in compiler.inferred.items() if name in made.symbols}
+            if not found:
+                break
+            made = made.specialize(**found)
+        return made
+
+    def _shape(self, parameter: str) -> tuple[int, ...]:
+        """The shape of a parameter whose dimensions are all fixed."""
+        sizes, shape = self._head.sizes, self.parameters[parameter].shape
+        made = [extents.evaluate(dim, sizes) for dim in shape]
+        for dim, number in zip(shape, made, strict=True):
+            unknown = [name for name in extents.names_in(dim) if name not in sizes]
+            if number is None:
+                name = unknown[0] if unknown else str(dim)
+                raise errors.UsageError(
+                    f"the dimension '{name}' of '{parameter}' is not known: pass an array that has it, "
+                    f"or {self.__name__}.specialize({name}=…)"
+                )
+            if number < 0:
+                raise errors.UsageError(f"the dimension {dim} of '{parameter}' is {number}, less than 0")
+        return tuple(number for number in made if number is not None)
+
     def text(self, locations: bool = True) -> str:
         """The kernel as MLIR, as it was translated; with `locations` every op carries its place in the Python file."""
         found = source.find(self.__commsir_function__)
-        head = Head(self.__name__, self.parameters, self.attributes, self.dims)
-        return Compiler(self.attributes.get("ranks")).kernel(found, head, locations)
+        return Compiler(self.attributes.get("ranks")).kernel(found, self._head, locations)
 
     @property
     def ir(self) -> str:
@@ -152,13 +191,18 @@ class Kernel:
 
     def _for_ranks(self, produce: str) -> str:
         if "ranks" not in self.attributes:
-            how = f"{self.__name__}.specialise(ranks=8).{produce}"
+            how = f"{self.__name__}.specialize(ranks=8).{produce}"
             raise errors.UsageError(f"for how many ranks? Code is made for a number of them: {how}")
         return self._ask(_native.compile, produce=produce)
 
-    def explain(self, ranks: int | None = None, **options: Any) -> dict[str, Any]:
-        """What was chosen for the kernel, and why."""
-        return self._with(ranks, options.pop("blocks", None))._closed("explain")._ask(_native.explain, **options)
+    def explain(self, ranks: int | None = None, **options: Any) -> Explanation:
+        """What was chosen for the kernel, and why. It prints as a table, also where the checker refuses the kernel."""
+        kernel = self._with(ranks, options.pop("blocks", None))._closed("explain")
+        made = kernel._ask(_native.explain, **options)
+        made.words = words.in_python
+        if made.refusal is not None:
+            diagnostics.with_source(made.refusal, kernel._start)
+        return made
 
     def check(self, ranks: int | None = None, **options: Any) -> _native.CheckReport:
         """Proves that the kernel neither hangs nor races; raises CheckError, with its lines, where it could.
@@ -204,25 +248,24 @@ class Kernel:
 
     def _with(self, ranks: int | None, blocks: int | None = None) -> Kernel:
         given = {"ranks": ranks, "blocks": blocks}
-        return self.specialise(**{name: number for name, number in given.items() if number is not None})
+        return self.specialize(**{name: number for name, number in given.items() if number is not None})
 
     def _closed(self, what: str) -> Kernel:
-        """The kernel, if all its dimensions are fixed."""
-        if self.symbols:
-            fixed = ", ".join(f"{name}=…" for name in self.symbols)
+        """The kernel, if all its dimensions are fixed, or given by those that are."""
+        made = self._inferred()
+        if made.symbols:
+            fixed = ", ".join(f"{name}=…" for name in made.symbols)
             raise errors.UsageError(
-                f"the size{'s' * (len(self.symbols) > 1)} {', '.join(self.symbols)} of {self.__name__} "
-                f"{'are' if len(self.symbols) > 1 else 'is'} not known: {self.__name__}.specialise({fixed}).{what}(…)"
+                f"the size{'s' * (len(made.symbols) > 1)} {', '.join(made.symbols)} of {self.__name__} "
+                f"{'are' if len(made.symbols) > 1 else 'is'} not known: {self.__name__}.specialize({fixed}).{what}(…)"
             )
-        return self
+        return made
 
     def _ask(self, function: Callable[..., T], **options: Any) -> T:
         """Calls the library; what it says of the source shows the lines of Python."""
         text = self.text()
-        try:
+        with diagnostics.in_terms_of(self):
             return function(text, ranks=self.attributes.get("ranks", 0), file=diagnostics.GENERATED, **options)
-        except errors.CommsError as error:
-            raise diagnostics.with_source(error, self._start) from None
 
 
 def _know_count(name: str, value: Any, least: int) -> None:
@@ -260,7 +303,8 @@ def _parameters(function: FunctionType) -> dict[str, Parameter]:
                 place,
                 'write f32[Window, "rows", 64], f32[Array, 8, 64], Signal[4], Counter[1], or f32, i64, … for a scalar',
             )
-        if taken := {dim for dim in found.shape if dim in _ATTRIBUTES}:
+        own = {name for dim in found.shape for name in extents.names_in(dim)} - {extents.RANKS}
+        if taken := own & set(_ATTRIBUTES):
             raise diagnostics.compile_error(
                 f"a dimension of '{name}' has the name '{min(taken)}', which is the kernel's own", place, "rename it"
             )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import tvm_ffi
 
     from commsir._arrays import Array, View
+    from commsir._explain import Explanation
 
 __all__ = [
     "CheckReport",
@@ -235,9 +236,20 @@ def check(source: str, *, ranks: int = 0, launches: int = 0, **options: Any) -> 
     )
 
 
-def explain(source: str, *, ranks: int = 0, **options: Any) -> dict[str, Any]:
-    """What was chosen for the kernel, and why: arguments, choices, remarks of the passes."""
-    return _report(source, {"produce": "explain", "ranks": ranks, **options})
+def explain(source: str, *, ranks: int = 0, **options: Any) -> Explanation:
+    """What was chosen for the kernel, and why: arguments, choices, remarks of the passes. It prints as a table.
+
+    A kernel that the checker refuses is explained as well, with the refusal.
+    """
+    from commsir._explain import Explanation
+
+    request = {"produce": "explain", "ranks": ranks, **options}
+    try:
+        return Explanation(_report(source, request))
+    except errors.CheckError as refusal:
+        made = Explanation(_report(source, {**request, "check": False}))
+        made.refusal = refusal
+        return made
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -115,6 +115,7 @@ def replay(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         return simulate_views(run.source, run.request, views)
     except errors.CommsError as error:
-        from commsir.language.diagnostics import with_source
+        from commsir.language import diagnostics
 
-        raise with_source(error) from None
+        is_python = run.request.get("file") == diagnostics.GENERATED
+        raise diagnostics.with_source(error, is_python=is_python) from None

@@ -18,6 +18,7 @@ from commsir import _arrays, _files, _native, errors
 from commsir._kernel import Kernel
 from commsir.language import diagnostics
 from commsir.language.dtypes import BY_NAME, DType, narrow, widen
+from commsir.language.extents import RANKS, Calculated, Extent, evaluate, names_in, solve
 from commsir.language.parameters import Parameter
 
 if TYPE_CHECKING:
@@ -50,12 +51,9 @@ def run(
     _know_names(kernel, inputs)
     count = _count_ranks(kernel, ranks, inputs)
     given = {n: _parts(n, p, inputs[n], count) for n, p in kernel.parameters.items() if n in inputs and _is_array(p)}
-    fixed = _bind_dimensions(kernel, given)
-    made = (
-        kernel.specialise(ranks=count, **fixed)
-        if blocks is None
-        else kernel.specialise(ranks=count, blocks=blocks, **fixed)
-    )
+    fixed = _bind_dimensions(kernel, given, count)
+    blocks_of = {} if blocks is None else {"blocks": blocks}
+    made = kernel.specialize(ranks=count, **blocks_of, **fixed)._inferred()
     # The report may run it again, when the caller's arrays hold something else.
     kept = {name: _copied(value) for name, value in inputs.items()}
     arrays = {n: given.get(n) or _zeros(made, n, p, count) for n, p in kernel.parameters.items() if _is_array(p)}
@@ -157,7 +155,7 @@ def _count_ranks(kernel: Kernel, ranks: int | None, inputs: Mapping[str, Any]) -
     fixed = kernel.attributes.get("ranks")
     if given and fixed and given != fixed:
         raise errors.UsageError(
-            f"{kernel.__name__} is of {fixed} ranks (ranks={fixed} in its decorator or in specialise), not of {given}"
+            f"{kernel.__name__} is of {fixed} ranks (ranks={fixed} in its decorator or in specialize), not of {given}"
         )
     count = given or fixed or next(iter(lengths.values()), 0)
     if count < 1:
@@ -242,32 +240,50 @@ def _host(value: Any, name: str) -> Bits:
         return np.asarray(value.get()) if hasattr(value, "get") else np.asarray(value.cpu())
 
 
-def _bind_dimensions(kernel: Kernel, given: Mapping[str, list[Bits]]) -> dict[str, int]:
-    dims = dict(kernel.dims)
+def _bind_dimensions(kernel: Kernel, given: Mapping[str, list[Bits]], ranks: int) -> dict[str, int]:
+    """The numbers of the dimensions by the arrays that are given: those of names first, then what others leave."""
+    sizes = {**kernel.dims, RANKS: ranks}
     for name, parts in given.items():
-        spec, shape = kernel.parameters[name], parts[0].shape
-        wanted = tuple(d if isinstance(d, int) else dims.get(d, d) for d in spec.shape)
-        agrees = len(shape) == len(wanted) and all(
-            w == s for w, s in zip(wanted, shape, strict=True) if isinstance(w, int)
+        _know_rank(name, kernel.parameters[name].shape, parts[0].shape)
+    pairs = [
+        (name, dim, size)
+        for name, parts in given.items()
+        for dim, size in zip(kernel.parameters[name].shape, parts[0].shape, strict=True)
+    ]
+    for calculated in (False, True):
+        for _, dim, size in pairs:
+            found = solve(dim, size, sizes) if isinstance(dim, Calculated) == calculated else None
+            if found is not None and found[1] >= 0:
+                sizes[found[0]] = found[1]
+    for name, parts in given.items():
+        _know_shape(name, kernel.parameters[name].shape, parts[0].shape, sizes)
+    return {name: size for name, size in sizes.items() if name != RANKS}
+
+
+def _know_rank(name: str, wanted: tuple[Extent, ...], shape: tuple[int, ...]) -> None:
+    if len(shape) != len(wanted):
+        text = ", ".join(map(str, wanted))
+        raise errors.UsageError(f"'{name}' has shape {list(shape)}, and the kernel has it as [{text}]")
+
+
+def _know_shape(name: str, wanted: tuple[Extent, ...], shape: tuple[int, ...], sizes: Mapping[str, int]) -> None:
+    """Whether an array has the shape that its annotation says, as far as the names in it have numbers."""
+    for dim, size in zip(wanted, shape, strict=True):
+        unknown = [one for one in names_in(dim) if one not in sizes]
+        if dim == "?" or evaluate(dim, sizes) == size or len(unknown) > 1:
+            continue
+        if isinstance(dim, str):
+            raise errors.UsageError(f"'{name}' has shape {list(shape)}, but '{dim}' is {sizes[dim]} elsewhere")
+        known = ", ".join(f"{one} is {sizes[one]}" for one in dict.fromkeys(names_in(dim)) if one in sizes)
+        text = ", ".join(map(str, wanted))
+        raise errors.UsageError(
+            f"'{name}' has shape {list(shape)}, and the kernel has it as [{text}]"
+            + (f", where {known}" if known else "")
         )
-        if not agrees:
-            text = ", ".join(str(d) for d in wanted)
-            raise errors.UsageError(f"'{name}' has shape {list(shape)}, and the kernel has it as [{text}]")
-        for dim, size in zip(spec.shape, shape, strict=True):
-            if isinstance(dim, str) and dim != "?" and dims.setdefault(dim, size) != size:
-                raise errors.UsageError(f"'{name}' has shape {list(shape)}, but '{dim}' is {dims[dim]} elsewhere")
-    return dims
 
 
 def _zeros(kernel: Kernel, name: str, spec: Parameter, ranks: int) -> list[Bits]:
-    shape = tuple(d if isinstance(d, int) else kernel.dims.get(d, -1) for d in spec.shape)
-    if -1 in shape:
-        unknown = next(d for d in spec.shape if isinstance(d, str) and d not in kernel.dims)
-        raise errors.UsageError(
-            f"the dimension '{unknown}' of '{name}' is not known: pass an array that has it, "
-            f"or {kernel.__name__}.specialise({unknown}=…)"
-        )
-    return [np.zeros(shape, spec.dtype.numpy) for _ in range(ranks)]
+    return [np.zeros(kernel._shape(name), spec.dtype.numpy) for _ in range(ranks)]
 
 
 def _views(parts: list[Bits], spec: Parameter) -> list[_arrays.View]:

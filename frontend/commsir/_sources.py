@@ -23,7 +23,7 @@ def kernel_text(source: str | os.PathLike[str] | Kernel, ranks: int, options: di
     if isinstance(source, os.PathLike):
         with open(source, encoding="utf-8") as file:
             return file.read()
-    if not hasattr(source, "specialise"):
+    if not hasattr(source, "specialize"):
         raise errors.UsageError(
             f"a group compiles MLIR text, a file of it, or a @commsir.kernel, not a {type(source).__name__}"
         )
@@ -31,7 +31,7 @@ def kernel_text(source: str | os.PathLike[str] | Kernel, ranks: int, options: di
     wanted = source.attributes.get("ranks", ranks)
     if wanted != ranks:
         raise errors.UsageError(f"{source.__name__} is fixed to {wanted} ranks, and the group has {ranks}")
-    made = source.specialise(ranks=ranks, **dims)
+    made = source.specialize(ranks=ranks, **dims)._inferred()
     if made.symbols:
         missing = ", ".join(f"{name}=…" for name in made.symbols)
         raise errors.UsageError(f"dimensions of {source.__name__} are open; say group.kernel(…, {missing})")

@@ -64,9 +64,11 @@ class Waiting:
     op: str
     location: str
     what: str
+    #: What the program has in place of `op`, where it is no MLIR.
+    written: str = ""
 
     def __str__(self) -> str:
-        return f"rank {self.rank}, block {self.block}: {self.op} at {self.location}: {self.what}"
+        return f"rank {self.rank}, block {self.block}: {self.written or self.op} at {self.location}: {self.what}"
 
 
 @dataclass(eq=False)

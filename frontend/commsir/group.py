@@ -136,9 +136,9 @@ def _number(value: Any, kind: str, what: str) -> np.ndarray[Any, Any]:
 class GroupKernel(Signature):
     """A kernel that a group has compiled. Called with its arguments, in order or by name."""
 
-    def __init__(self, group: Group, handle: int, described: str) -> None:
+    def __init__(self, group: Group, handle: int, described: str, source: Any = None) -> None:
         super().__init__(described)
-        self._group, self._handle = group, handle
+        self._group, self._handle, self._source = group, handle, source
 
     def _seen(self, argument: dict[str, Any], value: Any) -> View | None:
         """A value as the library takes it; None where the group has its own."""
@@ -153,13 +153,23 @@ class GroupKernel(Signature):
 
     def __call__(self, *values: Any, stream: int | None = None, **named: Any) -> None:
         seen = [self._seen(argument, value) for argument, value in self.match(values, named)]
-        self._group._launch(self._handle, [one and one.tensor for one in seen], stream)
+        with _in_terms_of(self._source):
+            self._group._launch(self._handle, [one and one.tensor for one in seen], stream)
         for argument, one in zip(self.arguments, seen, strict=True):
             if one and not one.is_as_it_was():
                 raise errors.UsageError(
                     f"kernel {self.name} writes argument '{argument['name']}', but its array is read-only: "
                     "pass a copy of it"
                 )
+
+
+def _in_terms_of(source: Any) -> contextlib.AbstractContextManager[None]:
+    """Errors about a kernel in Python are in its terms; MLIR keeps its own."""
+    if not hasattr(source, "__commsir_function__"):
+        return contextlib.nullcontext()
+    from commsir.language import diagnostics
+
+    return diagnostics.in_terms_of(source)
 
 
 def _whole(value: Any, what: str) -> int:
@@ -541,8 +551,9 @@ class Group:
         if concurrent is not False:
             options["concurrent"] = concurrent
         text = kernel_text(source, self.ranks, options)
-        handle, described = _ask("group_kernel", self._handle, text, name, json.dumps(options))
-        return GroupKernel(self, int(handle), str(described))
+        with _in_terms_of(source):
+            handle, described = _ask("group_kernel", self._handle, text, name, json.dumps(options))
+        return GroupKernel(self, int(handle), str(described), source)
 
     def _launch(self, kernel: int, tensors: list[tvm_ffi.Tensor | None], stream: int | None) -> None:
         answer = self._kernel_launch(self._handle, kernel, tensors, self._stream(stream))

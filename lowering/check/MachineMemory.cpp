@@ -343,8 +343,7 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
     if (now.somewhere || old.somewhere)
       diag->attachNote()
           << "data decide the place, which may be any of these: bound it by "
-             "comms.check_bounds before it (Python: assert 0 <= i < n), or by "
-             "arith.minsi and arith.maxsi (minimum, maximum)";
+             "comms.check_bounds before it, or by arith.minsi and arith.maxsi";
   };
   size_t part = size_t(argument) * shape.followed.size() + rankIndex[rank];
   shadows[part].access(

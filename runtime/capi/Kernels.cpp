@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/Pipelines.h"
+#include "lowering/Problem.h"
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
 #include "lowering/nvvm/PtxEmission.h"
@@ -114,10 +115,10 @@ llvm::Error Workshop::lower(const Request &request) {
     return kernel.takeError();
   int64_t blocks = options.blocks;
   // Code for GPUs needs the number; comms-run takes the same one.
-  if (options.target == "cuda")
+  if (options.target == "cuda" && !blocks) {
     jit::settleBlocks(*kernel);
-  if (options.target == "cuda" && !blocks && !kernel->getBlocks())
-    blocks = 16;
+    blocks = comms::chooseBlocks(*kernel, 16);
+  }
   return jit::runPipeline(*module, [&](mlir::OpPassManager &manager) {
     auto set = [&](auto &pipeline) {
       pipeline.ranks = options.ranks.value_or(0);

@@ -97,7 +97,7 @@ void Scheduler::resume(Worker &worker, Fiber &fiber) {
   fiber.suspended = transfer.fctx;
   if (traced) {
     Wait wait = fiber.wait;
-    fiber.wait.site = -1;
+    fiber.wait.site = kRuns;
     record(worker, fiber, begin, fiber.stoppedAt = now());
     fiber.wait = wait;
   }
@@ -281,6 +281,10 @@ void Scheduler::wake(Fiber *list) {
     reversed = fiber->next;
     fiber->next = nullptr;
     fiber->state = Fiber::Ready;
+    if (options.trace && fiber->worker->slices.size() < kMaxSlices)
+      fiber->worker->slices.push_back({int32_t(fiber->context.rank),
+                                       int32_t(fiber->context.block), kWoken,
+                                       fiber->context.epoch, now(), now()});
     fiber->worker->ready.push_back(fiber);
   }
 }

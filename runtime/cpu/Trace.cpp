@@ -36,6 +36,19 @@ static void writeSlice(json::OStream &out, const jit::Kernel &kernel,
   });
 }
 
+/// Who runs at that time has woken the block.
+static void writeWake(json::OStream &out, const TraceSlice &slice) {
+  out.object([&] {
+    out.attribute("ph", "i");
+    out.attribute("s", "t");
+    out.attribute("name", "woken");
+    out.attribute("cat", "wake");
+    out.attribute("pid", slice.rank);
+    out.attribute("tid", slice.block);
+    out.attribute("ts", double(slice.begin) / 1000);
+  });
+}
+
 static void writeName(json::OStream &out, StringRef what, int64_t rank,
                       int64_t block, const Twine &name) {
   out.object([&] {
@@ -73,7 +86,8 @@ std::string commsir::cpu::renderTrace(const jit::Kernel &kernel, int64_t ranks,
         writeName(out, "thread_name", rank, block, "block " + Twine(block));
       }
       for (const TraceSlice &slice : slices)
-        writeSlice(out, kernel, slice);
+        slice.site == kWoken ? writeWake(out, slice)
+                             : writeSlice(out, kernel, slice);
     });
   });
   return text;

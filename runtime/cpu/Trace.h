@@ -18,10 +18,16 @@
 
 namespace commsir::cpu {
 
+/// The site of a slice in which the block ran.
+inline constexpr int32_t kRuns = -1;
+/// That of a slice without a length: another block, the one that runs then, has
+/// done what the block waited for.
+inline constexpr int32_t kWoken = -2;
+
 /// A time in which one block ran or waited.
 struct TraceSlice {
   int32_t rank, block;
-  /// Site that it waited at; -1: it ran.
+  /// Site that it waited at, kRuns or kWoken.
   int32_t site;
   int64_t launch;
   /// Nanoseconds since the run's start.

@@ -16,6 +16,10 @@
 using namespace commsir;
 using namespace commsir::driver;
 
+namespace {
+using Row = llvm::SmallVector<std::string>;
+} // namespace
+
 /// Up to this many ranks all rows are shown; of more, the first and last few.
 static constexpr int64_t kAllRows = 16, kFirstRows = 6, kLastRows = 3;
 
@@ -81,6 +85,10 @@ static std::string formatDuration(double microseconds) {
   return text;
 }
 
+/// Whether the times of ranks mean anything: in the CPU world, which counts its
+/// steps, ranks take turns in the same threads.
+static bool hasTimes(const Report &report) { return !report.stats->steps; }
+
 /// The distinct values of a field of all choices: "one_shot, ring".
 static std::string joinChoices(const Report &report,
                                std::string jit::Choice::*field) {
@@ -120,10 +128,6 @@ static llvm::SmallVector<int64_t> shownRanks(const Report &report) {
   return rows;
 }
 
-namespace {
-using Row = llvm::SmallVector<std::string>;
-}
-
 /// Prints rows in columns; the first row is the heading. Columns of numbers
 /// (`right`) are aligned to the right.
 static void printColumns(llvm::ArrayRef<Row> rows, llvm::ArrayRef<bool> right,
@@ -146,31 +150,41 @@ static void printColumns(llvm::ArrayRef<Row> rows, llvm::ArrayRef<bool> right,
   }
 }
 
+/// What the table says of one rank beside its number.
+static Row describeRank(const Report &report, int64_t rank) {
+  Row row = {joinChoices(report, &jit::Choice::algorithm),
+             joinChoices(report, &jit::Choice::protocol),
+             std::to_string(report.blocks)};
+  if (hasTimes(report))
+    row.push_back(formatMicroseconds(report.stats->rankMicroseconds[rank]));
+  if (report.comparisons.empty())
+    return row;
+  auto [error, mismatches] = errorOf(report, rank);
+  row.append({formatError(error),
+              mismatches ? plural(mismatches, "wrong element") : ""});
+  return row;
+}
+
 static void printRanks(const Report &report, llvm::raw_ostream &out) {
-  bool compared = !report.comparisons.empty();
-  std::vector<Row> rows;
-  rows.push_back({"rank", "algorithm", "protocol", "blocks", "µs"});
-  if (compared)
-    rows.back().append({"max error", ""});
-  std::string algorithm = joinChoices(report, &jit::Choice::algorithm);
-  std::string protocol = joinChoices(report, &jit::Choice::protocol);
-  for (int64_t rank : shownRanks(report)) {
-    if (rank < 0) {
-      rows.push_back({"...", "", "", "", ""});
-      if (compared)
-        rows.back().append({"", ""});
-      continue;
-    }
-    rows.push_back({std::to_string(rank), algorithm, protocol,
-                    std::to_string(report.blocks),
-                    formatMicroseconds(report.stats->rankMicroseconds[rank])});
-    if (!compared)
-      continue;
-    auto [error, mismatches] = errorOf(report, rank);
-    rows.back().append({formatError(error),
-                        mismatches ? plural(mismatches, "wrong element") : ""});
+  std::vector<Row> rows = {{"rank", "algorithm", "protocol", "blocks"}};
+  llvm::SmallVector<bool> right = {true, false, false, true};
+  auto addColumn = [&](llvm::StringRef name, bool isRight) {
+    rows.front().push_back(name.str());
+    right.push_back(isRight);
+  };
+  if (hasTimes(report))
+    addColumn("µs", true);
+  if (!report.comparisons.empty()) {
+    addColumn("max error", true);
+    addColumn("", false);
   }
-  printColumns(rows, {true, false, false, true, true, true, false}, out);
+  for (int64_t rank : shownRanks(report)) {
+    Row &row = rows.emplace_back(Row{rank < 0 ? "..." : std::to_string(rank)});
+    if (rank >= 0)
+      row.append(describeRank(report, rank));
+    row.resize(right.size());
+  }
+  printColumns(rows, right, out);
 }
 
 static void printComparisons(const Report &report, llvm::raw_ostream &out) {

@@ -161,11 +161,10 @@ bool Session::fixBlocks() {
   std::optional<int64_t> own = kernel.getBlocks();
   if (own && options.blocks && *own != options.blocks)
     return refuseCount("blocks", options.blocks, *own);
-  report.blocks = own              ? *own
-                  : options.blocks ? options.blocks
-                  : mlir::comms::tellsBlocksApart(kernel)
-                      ? target->defaultBlocks()
-                      : 1;
+  report.blocks =
+      options.blocks
+          ? options.blocks
+          : mlir::comms::chooseBlocks(kernel, target->defaultBlocks());
   constexpr int64_t maxFibers = int64_t(1) << 24;
   if (report.ranks <= maxFibers / std::max<int64_t>(report.blocks, 1))
     return true;

@@ -8,6 +8,7 @@
 #include "runtime/driver/Target.h"
 
 #include "lowering/Pipelines.h"
+#include "lowering/Problem.h"
 #include "runtime/Config.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -53,7 +54,7 @@ public:
   explicit CpuTarget(const Options &options) : options(options) {}
 
   llvm::Error checkMachine(int64_t) override { return llvm::Error::success(); }
-  int64_t defaultBlocks() const override { return 1; }
+  int64_t defaultBlocks() const override { return mlir::comms::kDefaultBlocks; }
 
   void addPasses(mlir::OpPassManager &manager, int64_t ranks,
                  int64_t blocks) const override {

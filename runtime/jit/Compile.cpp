@@ -8,6 +8,7 @@
 #include "runtime/jit/Compile.h"
 
 #include "lowering/Pipelines.h"
+#include "lowering/Problem.h"
 #include "lowering/Translations.h"
 #include "lowering/cpu/Abi.h"
 #include "runtime/cpu/Runtime.h"
@@ -187,6 +188,10 @@ static Expected<std::string> lower(mlir::ModuleOp module, StringRef name,
       prepareKernel(module, name, options.ranks, options.blocks);
   if (!kernel)
     return kernel.takeError();
+  // A run of fewer blocks than its roles name would wait for the others.
+  if (int64_t blocks = comms::chooseBlocks(*kernel);
+      blocks > comms::kDefaultBlocks && !kernel->getBlocks())
+    kernel->setBlocks(blocks);
   std::string chosen = kernel->getSymName().str();
   if (Error error = runPasses(module, options))
     return std::move(error);

@@ -41,7 +41,7 @@ def largest(
 
 def main(ranks: int = 4) -> None:
     g = np.random.default_rng(0).normal(size=(ranks, 64)).astype(np.float32)
-    report = largest.specialise(world=ranks).simulate(ranks, {"g": g}, fuzz=10)
+    report = largest.specialize(world=ranks).simulate(ranks, {"g": g}, fuzz=10)
     print(report)
     for y in report["y"]:
         assert 0 < np.count_nonzero(y) <= ranks * K

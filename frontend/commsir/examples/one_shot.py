@@ -32,7 +32,7 @@ def one_shot(x: f32[Array, n], inbox: f32[Window, slots, n], come: i64[Signal, 1
 
 def main(ranks: int = 4) -> None:
     x = [np.random.default_rng(r).uniform(-1, 1, 256).astype(np.float32) for r in range(ranks)]
-    kernel = one_shot.specialise(slots=2 * ranks, n=256)
+    kernel = one_shot.specialize(slots=2 * ranks, n=256)
     print(kernel.check(ranks=ranks))
     report = kernel.simulate(ranks, {"x": x}, launches=3, fuzz=20)
     print(report)

@@ -40,7 +40,7 @@ def pipeline(
 
 def main(ranks: int = 4) -> None:
     x = np.random.default_rng(0).normal(size=(8, 64)).astype(np.float32)
-    pipeline.specialise(rows=8, n=64).check(ranks=ranks)
+    pipeline.specialize(rows=8, n=64).check(ranks=ranks)
     report = pipeline.simulate(ranks, {"x": x}, launches=3, fuzz=10)
     print(report)
     np.testing.assert_array_equal(report["y"][-1], x * 2 ** (ranks - 1))

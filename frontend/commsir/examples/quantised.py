@@ -39,7 +39,7 @@ def quantised(
 
 def main(ranks: int = 4) -> None:
     x = [np.random.default_rng(r).normal(size=(8, 256)).astype(np.float32) for r in range(ranks)]
-    report = quantised.specialise(share=8 // ranks).simulate(ranks, {"x": x})
+    report = quantised.specialize(share=8 // ranks).simulate(ranks, {"x": x})
     print(report)
     wanted = sum(x)
     error = np.abs(report["y"][0] - wanted).max() / np.abs(wanted).max()

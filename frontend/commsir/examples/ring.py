@@ -24,7 +24,7 @@ def ring(x: f32[Array, n], y: f32[HostWindow, world, n], come: i64[Signal, 1]) -
 
 def main(ranks: int = 4) -> None:
     x = [np.random.default_rng(r).uniform(-1, 1, 64).astype(np.float32) for r in range(ranks)]
-    report = ring.specialise(world=ranks).simulate(ranks, {"x": x}, launches=2, fuzz=20)
+    report = ring.specialize(world=ranks).simulate(ranks, {"x": x}, launches=2, fuzz=20)
     print(report)
     for y in report["y"]:
         np.testing.assert_array_equal(y, np.stack(x))

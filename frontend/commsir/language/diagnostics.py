@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from ..errors import CheckError, CommsError, CompileError, Diagnostic
 from . import source
 from .source import Place
+from .words import construct, in_python
 
 #: The text that a kernel is made into, as a file. Every op in it has its place in Python; what the library says of
 #: anything else, such as a parameter's type, has a line of this text.
@@ -17,6 +20,8 @@ GENERATED = "<kernel>"
 
 # What the library says of a file that the dialect's verifier refuses; here it is the kernel's text.
 _INVALID = re.compile(r"(the source of )?'.*' is not valid", re.DOTALL)
+# What it says where a pass fails, beside what the pass says itself.
+_PASS_FAILED = re.compile(r"the kernel could not be lowered: pass \S+ failed")
 # What the checker says where a value that it has to know depends on data.
 _UNKNOWN = "that is not known: it depends on data or on an argument"
 # What an assert becomes that is no check of bounds.
@@ -45,6 +50,20 @@ def compile_error(message: str, place: Place, hint: str = "", notes: Iterable[tu
     return CompileError("the kernel cannot be compiled", (said,))
 
 
+def _translated(error: CommsError) -> None:
+    """The error with Python's words in place of the dialect's."""
+
+    def translate(said: Diagnostic) -> Diagnostic:
+        text = _ASSERTED.sub(r"\1 does not hold", in_python(said.message))
+        return dataclasses.replace(said, message=text, notes=tuple(map(translate, said.notes)))
+
+    error.message = in_python(_PASS_FAILED.sub("the kernel cannot be compiled", error.message))
+    error.diagnostics = tuple(map(translate, error.diagnostics))
+    error.waiting = tuple(
+        dataclasses.replace(w, written=construct(w.op), what=in_python(w.what)) for w in error.waiting
+    )
+
+
 def _placed(said: Diagnostic, start: Place | None) -> Diagnostic:
     """What is said of the generated text, where the kernel begins instead, for the text's lines are not Python's."""
     notes = tuple(_placed(note, start) for note in said.notes)
@@ -54,25 +73,35 @@ def _placed(said: Diagnostic, start: Place | None) -> Diagnostic:
     return dataclasses.replace(said, notes=notes)
 
 
-def with_source(error: CommsError, start: Place | None = None) -> CommsError:
+def with_source(error: CommsError, start: Place | None = None, *, is_python: bool = True) -> CommsError:
     """The same error in the terms of Python, its diagnostics showing the lines that they are about.
 
-    `start` is where the kernel begins, if that is known.
+    `start` is where the kernel begins, if that is known; a kernel that is no Python keeps the words of the dialect.
     """
     error.message = _INVALID.sub("the kernel is not valid", error.message)
+    if is_python:
+        _translated(error)
     said = [_placed(one, start) for one in error.diagnostics]
     for place, waiting in {w.location: w for w in reversed(error.waiting)}.items():
         file, _, rest = place.rpartition(":")[0].rpartition(":")
         column = place.rpartition(":")[2]
         if rest.isdigit() and column.isdigit():
-            what = f"rank {waiting.rank} block {waiting.block} waits here in {waiting.op}"
+            what = f"rank {waiting.rank} block {waiting.block} waits here in {waiting.written or waiting.op}"
             said.append(Diagnostic("note", what, file, int(rest), int(column)))
     if isinstance(error, CheckError) and any(_UNKNOWN in d.message for d in said):
         said.append(Diagnostic("note", "what depends on data cannot be proved; simulate(…, check=False) runs it"))
-    error.diagnostics = tuple(
-        show(dataclasses.replace(d, message=_ASSERTED.sub(r"\1 does not hold", d.message))) for d in said
-    )
+    error.diagnostics = tuple(map(show, said))
     return error
+
+
+@contextmanager
+def in_terms_of(kernel: Any) -> Iterator[None]:
+    """What the library raises is said in the terms of the kernel, if it is one in Python and no text of MLIR."""
+    try:
+        yield
+    except CommsError as error:
+        start = getattr(kernel, "_start", None)
+        raise (error if start is None else with_source(error, start)) from None
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:

@@ -61,7 +61,7 @@ def rank(team: Team | None = None) -> int:
 
 @op
 def size(team: Team | None = None) -> int:
-    """Number of ranks of a team (the world): a constant once the kernel is specialised to `ranks`."""
+    """Number of ranks of a team (the world): a constant once the kernel is specialized to `ranks`."""
 
 
 @op
@@ -124,8 +124,8 @@ def multimem(window: Window, team: Team | None = None) -> Array:
 
 
 @op
-def scratch(dtype: Any, *shape: int, space: str = "") -> Array:
-    """Memory of this block alone while the kernel runs: `scratch(f32, 4, 64, space="shared")`.
+def scratch(dtype: Any, *shape: int | tuple[int, ...], space: str = "") -> Array:
+    """Memory of this block alone while the kernel runs: `scratch(f32, 4, 64)`, `scratch(f32, (4, 64), space="shared")`.
 
     `space` is "" (global), "scratch" or "shared". What it holds at first is undefined; in a loop it is the same memory.
     """

@@ -168,7 +168,7 @@ def _outputs(
 ) -> dict[str, Parameter]:
     """What each rank gets: `outs` may say types and shapes as `f32`, `"bf16"` or arrays; else it is as the input."""
     first = parameters["x0"]
-    shape = [int(d) for d in first.shape]
+    shape = [d for d in first.shape if isinstance(d, int)]
     scale = _SCALE.get(name, "1")
     if scale == "1/N" and shape[0] % ranks:
         raise errors.UsageError(f"commsir.{name}: {shape[0]} rows cannot be shared out to {ranks} ranks")

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from . import dtypes
+from . import dtypes, extents
 from .dtypes import DType, as_dtype
+from .extents import RANKS, Calculated, Dim, Extent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Annotated as bf16
     from typing import Annotated as f8
     from typing import Annotated as f8e5m2
@@ -62,26 +63,19 @@ __all__ = [
     "i64",
     "i8",
     "index",
+    "ranks",
 ]
 
 
-class Dim(str):
-    """The name of a dimension. In a kernel it is the number that the dimension has."""
-
-    def _calculate(self, *others: object) -> NoReturn:
-        raise TypeError(
-            f"the dimension '{self}' is a name, which an annotation does not calculate with: write a dimension of its"
-            f" own, as in f32[Array, {self}2], or a number"
-        )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = _calculate
-    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _calculate
+#: The number of ranks that a kernel runs on, for annotations: `y: f32[Array, rows * ranks, n]`.
+ranks: Any = Dim(RANKS)
 
 
 def dims(names: str) -> Any:
     """Names of dimensions for annotations: `rows, n = dims("rows n")`, then `f32[Window, rows, n]`.
 
-    A single name is given alone: `n = dims("n")`.
+    A single name is given alone: `n = dims("n")`. Annotations calculate with them, and with `ranks`, by +, -, * and //:
+    `f32[Array, rows * ranks, n // 2]`.
     """
     made = tuple(Dim(n) for n in re.split(r"[,\s]+", names.strip()))
     for name in made:
@@ -96,11 +90,11 @@ class Parameter:
 
     kind: str  # "window", "array", "signal", "counter" or "scalar"
     dtype: DType
-    shape: tuple[int | str, ...] = ()
+    shape: tuple[Extent, ...] = ()
     #: A window that belongs to the host of its rank between two launches.
     host: bool = False
 
-    def describe(self, shape: tuple[int | str, ...]) -> str:
+    def describe(self, shape: Sequence[Extent]) -> str:
         """It, where it has this shape."""
         sizes = f" [{', '.join(str(d) for d in shape)}]" if shape else ""
         return f"{self.dtype.name} {'host ' * self.host}{self.kind}{sizes}"
@@ -109,8 +103,10 @@ class Parameter:
         return self.describe(self.shape)
 
 
-def parse_shape(text: str) -> tuple[int | str, ...]:
-    """`"rows, 64"`, `"rows 64"` or `"8x64"`."""
+def parse_shape(text: str) -> tuple[Extent, ...]:
+    """`"rows, 64"`, `"rows 64"`, `"8x64"` or `"rows * ranks, 64"`."""
+    if re.search(r"[-+*/()]", text):
+        return tuple(extents.parse(part) for part in text.split(",") if part.strip())
     parts = [p for p in re.split(r"[,\s]+|(?<=\d)x(?=\d)", text.strip()) if p]
     for part in parts:
         if not re.fullmatch(r"\d+|[A-Za-z_]\w*|\?", part):
@@ -118,15 +114,17 @@ def parse_shape(text: str) -> tuple[int | str, ...]:
     return tuple(int(p) if p.isdigit() else p for p in parts)
 
 
-def _dims(items: tuple[Any, ...]) -> tuple[int | str, ...]:
-    dims: list[int | str] = []
+def _dims(items: tuple[Any, ...]) -> tuple[Extent, ...]:
+    dims: list[Extent] = []
     for item in items:
         if isinstance(item, str):
             dims.extend(parse_shape(item))
-        elif isinstance(item, int) and not isinstance(item, bool) and item >= 0:
+        elif isinstance(item, Calculated) or isinstance(item, int) and not isinstance(item, bool) and item >= 0:
             dims.append(item)
         else:
-            raise TypeError(f'{item!r} is no dimension: dimensions are numbers and names, such as "rows", 64')
+            raise TypeError(
+                f'{item!r} is no dimension: dimensions are numbers, names and products of them, such as "rows", 64'
+            )
     return tuple(dims)
 
 
@@ -148,7 +146,7 @@ def make_parameter(dtype: DType, items: tuple[Any, ...]) -> Parameter:
     return Parameter(kind, dtype, dims, getattr(items[0], "_host", False))
 
 
-def _cells(kind: str, dims: tuple[int | str, ...]) -> Parameter:
+def _cells(kind: str, dims: tuple[Extent, ...]) -> Parameter:
     if len(dims) != 1:
         raise TypeError(f"a {kind} has a number of cells, such as {kind.capitalize()}[4]")
     return Parameter(kind, dtypes.I64, dims)
@@ -281,16 +279,18 @@ class Tile:
 
     dtype: Any
     shape: tuple[int]
+    size: int
+    ndim: int
 
     def __len__(self) -> int: ...
     def __getitem__(self, i: int) -> Tile:
         """Of a tile of one element, that element: a scalar."""
 
-    def sum(self) -> Tile: ...
-    def prod(self) -> Tile: ...
-    def min(self) -> Tile: ...
-    def max(self) -> Tile: ...
-    def mean(self) -> Tile: ...
+    def sum(self, axis: int | None = None, keepdims: bool = False) -> Tile: ...
+    def prod(self, axis: int | None = None, keepdims: bool = False) -> Tile: ...
+    def min(self, axis: int | None = None, keepdims: bool = False) -> Tile: ...
+    def max(self, axis: int | None = None, keepdims: bool = False) -> Tile: ...
+    def mean(self, axis: int | None = None, keepdims: bool = False) -> Tile: ...
     def any(self) -> Tile: ...
     def all(self) -> Tile: ...
     def astype(self, dtype: Any) -> Tile: ...

@@ -146,11 +146,23 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<3x64xbf16>) attributes {ranks 
 
 // -----
 
-comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<32xbf16>) attributes {ranks = 8 : i64} {
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<1x32xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C11: arg 'memref<32xbf16>' has 32 elements; the result has 4096, in rows of 64, and one row that all share has 64}}
-  comms.all_gather %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>) args(%g : memref<32xbf16>)
+  // expected-error @+1 {{C11: arg 'memref<1x32xbf16>' has 32 elements; the result has 4096, in rows of 64, and one row that all share has 64}}
+  comms.all_gather %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>) args(%g : memref<1x32xbf16>)
     consume(%w: tensor<64xbf16>, %v: tensor<64xbf16>) {
+      comms.yield %w : tensor<64xbf16>
+    }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C11: arg 'memref<64xbf16>' has rank 1, so that all rows share it, but its tile in 'consume' has 1 elements; give it the shape [rows, 1] if each row has its own}}
+  comms.all_gather %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>) args(%g : memref<64xbf16>)
+    consume(%w: tensor<64xbf16>, %v: tensor<1xbf16>) {
       comms.yield %w : tensor<64xbf16>
     }
   comms.return

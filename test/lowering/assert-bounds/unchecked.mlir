@@ -82,6 +82,53 @@ comms.kernel @affine(%x: memref<8xf32>) {
 
 // -----
 
+// The end of the loop says nothing of its own.
+comms.kernel @loop(%x: memref<8xf32>, %y: memref<8xf32>) {
+  // expected-error @+1 {{'affine.for' op accesses through it cannot be checked; write scf.for}}
+  affine.for %i = 0 to 8 {
+    // expected-error @+1 {{'affine.load' op accesses through it cannot be checked; write memref.load or comms.tile_load}}
+    %v = affine.load %x[%i] : memref<8xf32>
+    // expected-error @+1 {{'affine.store' op accesses through it cannot be checked; write memref.store or comms.tile_store}}
+    affine.store %v, %y[%i] : memref<8xf32>
+  }
+  comms.return
+}
+
+// -----
+
+comms.kernel @allocates(%v: f32, %i: index) {
+  // expected-error @+1 {{'memref.alloc' op accesses through it cannot be checked; memory of a block is comms.scratch}}
+  %m = memref.alloc() : memref<8xf32>
+  memref.store %v, %m[%i] : memref<8xf32>
+  comms.return
+}
+
+// -----
+
+comms.kernel @threads(%x: memref<8xf32>, %y: memref<8xf32>) {
+  // expected-error @+1 {{'gpu.thread_id' op has no place in a kernel; a block computes with whole tiles and has no threads to number: write arithmetic on tensors of rank 1, comms.tile_load and comms.tile_store}}
+  %i = gpu.thread_id x
+  // expected-error @+1 {{'gpu.block_id' op has no place in a kernel; write comms.block_id}}
+  %b = gpu.block_id x
+  // expected-error @+1 {{'gpu.barrier' op has no place in a kernel; leave it out: what a block does is in order}}
+  gpu.barrier
+  %v = memref.load %x[%i] : memref<8xf32>
+  memref.store %v, %y[%b] : memref<8xf32>
+  comms.return
+}
+
+// -----
+
+comms.kernel @registers(%x: memref<8xi32>) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{'nvvm.read.ptx.sreg.tid.x' op has no place in a kernel; a block computes with whole tiles}}
+  %t = nvvm.read.ptx.sreg.tid.x : i32
+  memref.store %t, %x[%c0] : memref<8xi32>
+  comms.return
+}
+
+// -----
+
 comms.kernel @vector(%x: memref<8xf32>) {
   %c5 = arith.constant 5 : index
   // expected-error @+1 {{'vector.load' op read of x out of bounds: offset 5, count 4, limit 8}}

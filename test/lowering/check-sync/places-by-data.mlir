@@ -48,7 +48,7 @@ comms.kernel @not_checked(%box: !comms.window<2x16xf32>, %c: memref<1xi32>, %y: 
   %there = comms.peer %box at %other of %world : !comms.window<2x16xf32> -> memref<2x16xf32>
   // expected-error @below {{writes [16, 32) of 'box' at rank 0 on rank 1 block 0 in launch 1, with no order between it and the read by rank 0 block 0 in launch 1}}
   // expected-note @below {{order them}}
-  // expected-note @below {{data decide the place, which may be any of these: bound it by comms.check_bounds before it (Python: assert 0 <= i < n), or by arith.minsi and arith.maxsi (minimum, maximum)}}
+  // expected-note @below {{data decide the place, which may be any of these: bound it by comms.check_bounds before it, or by arith.minsi and arith.maxsi}}
   comms.tile_store %ones, %there[%row] : tensor<16xf32>, memref<2x16xf32>
   %mine = comms.local %box : !comms.window<2x16xf32> -> memref<2x16xf32>
   %data = memref.load %c[%c0] : memref<1xi32>
@@ -80,7 +80,7 @@ comms.kernel @checked_for_less(%box: !comms.window<2x16xf32>, %c: memref<1xi32>,
   %there = comms.peer %box at %other of %world : !comms.window<2x16xf32> -> memref<2x16xf32>
   // expected-error @below {{writes [16, 17) of 'box' at rank 0 on rank 1 block 0 in launch 1, with no order between it and the read by rank 0 block 0 in launch 1}}
   // expected-note @below {{order them}}
-  // expected-note @below {{data decide the place, which may be any of these: bound it by comms.check_bounds before it (Python: assert 0 <= i < n), or by arith.minsi and arith.maxsi (minimum, maximum)}}
+  // expected-note @below {{data decide the place, which may be any of these: bound it by comms.check_bounds before it, or by arith.minsi and arith.maxsi}}
   comms.tile_store %ones, %there[%row] : tensor<16xf32>, memref<2x16xf32>
   %mine = comms.local %box : !comms.window<2x16xf32> -> memref<2x16xf32>
   %data = memref.load %c[%c0] : memref<1xi32>
@@ -113,7 +113,7 @@ comms.kernel @checked_elsewhere(%box: !comms.window<2x16xf32>, %c: memref<1xi32>
   %there = comms.peer %box at %other of %world : !comms.window<2x16xf32> -> memref<2x16xf32>
   // expected-error @below {{writes [16, 32) of 'box' at rank 0 on rank 1 block 0 in launch 1, with no order between it and the read by rank 0 block 0 in launch 1}}
   // expected-note @below {{order them}}
-  // expected-note @below {{data decide the place, which may be any of these: bound it by comms.check_bounds before it (Python: assert 0 <= i < n), or by arith.minsi and arith.maxsi (minimum, maximum)}}
+  // expected-note @below {{data decide the place, which may be any of these: bound it by comms.check_bounds before it, or by arith.minsi and arith.maxsi}}
   comms.tile_store %ones, %there[%row] : tensor<16xf32>, memref<2x16xf32>
   %mine = comms.local %box : !comms.window<2x16xf32> -> memref<2x16xf32>
   %data = memref.load %c[%c0] : memref<1xi32>
@@ -190,7 +190,7 @@ comms.kernel @clamped_above(%box: !comms.window<2x16xf32>, %c: memref<1xi32>, %y
   %at = arith.addi %row, %i : index
   // expected-error @below {{reads [0, 16) of 'box' at rank 1 on rank 1 block 0 in launch 1, with no order between it and the write by rank 0 block 0 in launch 1}}
   // expected-note @below {{order them}}
-  // expected-note @below {{data decide the place, which may be any of these: bound it by comms.check_bounds before it (Python: assert 0 <= i < n), or by arith.minsi and arith.maxsi (minimum, maximum)}}
+  // expected-note @below {{data decide the place, which may be any of these: bound it by comms.check_bounds before it, or by arith.minsi and arith.maxsi}}
   %tile = comms.tile_load %mine[%at] : memref<2x16xf32> -> tensor<1xf32>
   %one = tensor.extract %tile[%c0] : tensor<1xf32>
   memref.store %one, %y[%c0] : memref<1xf32>
@@ -256,7 +256,7 @@ comms.kernel @wrapped(%box: !comms.window<2x16xf32>, %c: memref<1xi32>, %y: memr
   %there = comms.peer %box at %other of %world : !comms.window<2x16xf32> -> memref<2x16xf32>
   // expected-error @below {{writes [16, 32) of 'box' at rank 0 on rank 1 block 0 in launch 1, with no order between it and the read by rank 0 block 0 in launch 1}}
   // expected-note @below {{order them}}
-  // expected-note @below {{data decide the place, which may be any of these: bound it by comms.check_bounds before it (Python: assert 0 <= i < n), or by arith.minsi and arith.maxsi (minimum, maximum)}}
+  // expected-note @below {{data decide the place, which may be any of these: bound it by comms.check_bounds before it, or by arith.minsi and arith.maxsi}}
   comms.tile_store %ones, %there[%row] : tensor<16xf32>, memref<2x16xf32>
   %mine = comms.local %box : !comms.window<2x16xf32> -> memref<2x16xf32>
   %data = memref.load %c[%c0] : memref<1xi32>

@@ -18,7 +18,9 @@ import pytest
 
 Load = Callable[[str], ModuleType]
 
-PARAMETERS = "x: f32[Window, 8, 64], y: f32[Array, 8, 64], q: i32[Array, 64], s: Signal[4], n: i64, v: f32"
+PARAMETERS = (
+    "x: f32[Window, 8, 64], y: f32[Array, 8, 64], q: i32[Array, 64], s: Signal[4], n: i64, v: f32, w: f32[Array, 8]"
+)
 PRELUDE = "import numpy\nOUTSIDE = numpy.zeros(3)\ndef itself(t):\n    return itself(t)\ndef one_way(t):\n    if t > 0:\n        return t\n"
 
 # The body, the line in it that is meant (from 1), and words of the message.
@@ -62,7 +64,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "array-at-run-time": ("a = y if n > 0 else q\na[0] = 1", 1, "the array 'y' or the array 'q'.*each in its own branch"),
     "numpy-function": ("y[0] = np.sort(y[0])", 1, "'sort' is not known to kernels.*functions of your own"),
     "keyword-of-helper": ("def h(a, *, b):\n    return a + b\ny[0] = h(y[0], c=1)", 3, r"h has no parameter 'c'.*it is h\(a, \*, b\)"),
-    "length-of-open-dimension": ("y.store(x.load(0, n), 0)", 1, r"the length of a tile.*k.specialise\(n=64\)"),
+    "length-of-open-dimension": ("y.store(x.load(0, n), 0)", 1, r"the length of a tile.*k.specialize\(n=64\)"),
     "unknown-python": ("a = sorted((n, 1))", 1, "sorted cannot.*outside"),
     "array-outside": ("a = OUTSIDE[0]", 1, "an array from outside cannot.*argument"),
     "lengths": ("y[0] = x[0] + q[0:32]", 1, r"'\+' of tiles of 64 and 32 elements"),
@@ -168,6 +170,32 @@ CASES: dict[str, tuple[str, int, str]] = {
     "decorator": ("@sorted\ndef f(v):\n    return v\ny[0] = f(1)", 2, "sorted"),
     "object": ("class_ = np.random\ny[0] = class_.default_rng(0)(1)", 2, "default_rng|Generator"),
     "uncalled": ("a = rank + 1", 1, "which is no number.*call it"),
+    "name-of-softmax": ("y[0] = softmax(x[0])", 1, r"kernels have no 'softmax'.*e / e.sum\(\)"),
+    "name-of-relu": ("y[0] = relu(x[0])", 1, r"kernels have no 'relu'.*maximum\(t, 0.0\)"),
+    "name-of-gelu": ("y[0] = gelu(x[0])", 1, r"kernels have no 'gelu'.*erf"),
+    "name-of-thread": ("y[thread_id()] = x[0]", 1, "kernels have no 'thread_id'.*block_id"),
+    "name-of-triton": ("y[program_id(0)] = x[0]", 1, "kernels have no 'program_id'.*block_id"),
+    "missing-in-numpy": ("y[0] = np.softmax(x[0])", 1, r"'numpy' has no attribute 'softmax'.*e / e.sum\(\)"),
+    "matmul": ("y[0] = np.matmul(x[0], x[0])", 1, r"'matmul' is not known.*\(a \* b\).sum"),
+    "matmul-operator": ("y[0] = x[0] @ y[0]", 1, r"'@' is not known to kernels.*\(a \* b\).sum"),
+    "digits": ("y[0] = round(x[0], 2)", 1, r"round takes no number of digits.*rint\(x \* 100.0\)"),
+    "keyword-of-torch": ("y[0] = x[0].sum(dim=-1)", 1, "sum has no parameter 'dim'.*it is called 'axis'"),
+    "axis": ("y[0] = x[0].sum(1)", 1, "the axis is 1.*a tile has one dimension"),
+    "instance": ("y[0] = isinstance(x[0], float)", 1, "isinstance works on what is known"),
+    "random": ("import_ = 1\ny[0] = numpy.random.rand(64)", 2, "kernels draw no random numbers"),
+    "none-as-subscript": ("a = x[None]", 1, r"a subscript is None.*x\[i, :\]"),
+    "list-as-subscript": ("a = x[[0, 1]]", 1, r"a subscript is a list of 2.*x\[i, :\]"),
+    "range-of-floats": ("for k in range(1.5):\n    pass", 1, "the end of range is 1.5, not an integer.*//"),
+    "gin-word": ("put(y, x, 1, gin='any')", 1, "gin has 'any', which is no setting.*gin=\"backend = any\""),
+    "gin-name": ("put(y, x, 1, gin='backed = any')", 1, "gin has no setting 'backed'.*did you mean 'backend'"),
+    "gin-value": ("put(y, x, 1, gin='backend = ib')", 1, "backend of gin is 'ib'.*any, proxy, gdaki"),
+    "gin-number": ("put(y, x, 1, gin='context_id = one')", 1, "context_id of gin is 'one'.*a number"),
+    "gin-type": ("put(y, x, 1, gin=0)", 1, "gin is 0.*backend is any, proxy, gdaki"),
+    "scratch-shapeless": ("a = scratch(f32)", 1, r"scratch memory has no shape.*scratch\(f32, 4, 64\)"),
+    "scratch-of-nothing": ("a = scratch(f32, 0)", 1, "a dimension of 0.*at least 1"),
+    "scratch-unknown": ("a = scratch(f32, n)", 1, "a dimension of scratch memory is a scalar i64"),
+    "scratch-of-text": ("a = scratch(f32, '64')", 1, "a dimension of scratch memory is the string '64'"),
+    "one-value-a-row": ("all_reduce(x, outs=y, args=w, consume=lambda t, w: t * w)", 1, r"64 and 8 elements.*one dimension.*\[rows, 1\]"),
 }  # fmt: skip
 
 
@@ -424,7 +452,7 @@ def test_arrays_of_collectives(x: list[object], words: str) -> None:
         commsir.all_reduce(x, op="max")
 
 
-def test_specialised_to_nonsense(load: Load) -> None:
+def test_specialized_to_nonsense(load: Load) -> None:
     kernel = load('@kernel\ndef k(x: f32[Array, "n"]):\n    x[0] = 1.0\n').k
     for fixed, words in (
         ({"n": -3}, "n is -3, where a whole number of at least 0"),
@@ -434,8 +462,8 @@ def test_specialised_to_nonsense(load: Load) -> None:
         ({"m": 1}, "has no dimension 'm'; there is n, ranks"),
     ):
         with pytest.raises(commsir.UsageError, match=words):
-            kernel.specialise(**fixed)
-    assert kernel.specialise(n=np.int64(4)).dims == {"n": 4}
+            kernel.specialize(**fixed)
+    assert kernel.specialize(n=np.int64(4)).dims == {"n": 4}
     with pytest.raises(commsir.UsageError, match="a list of one array a rank"):
         commsir.all_reduce(["a", "b"])
 
@@ -465,12 +493,12 @@ def test_sizes_that_are_not_known(load: Load) -> None:
     kernel = load("n, m = dims('n m')\n@kernel\ndef k(x: f32[Array, n, m]):\n    x[0, 0] = 1.0\n").k
     for ask in (kernel.check, kernel.explain):
         with pytest.raises(
-            commsir.UsageError, match=rf"sizes n, m of k are not known: k.specialise\(n=…, m=…\).{ask.__name__}"
+            commsir.UsageError, match=rf"sizes n, m of k are not known: k.specialize\(n=…, m=…\).{ask.__name__}"
         ):
             ask(ranks=2)
     with pytest.raises(commsir.UsageError, match="the size m of k is not known"):
-        kernel.specialise(n=2).check(ranks=2)
-    kernel.specialise(n=2, m=3).check(ranks=2)
+        kernel.specialize(n=2).check(ranks=2)
+    kernel.specialize(n=2, m=3).check(ranks=2)
 
 
 def test_no_ranks_at_all(load: Load) -> None:
@@ -488,7 +516,7 @@ def test_arrays_where_tiles_are_meant(load: Load) -> None:
         ("x[::2] = 1.0", r"for i in range\(start, stop, step\)"),
     ):
         with pytest.raises(commsir.CompileError, match=words):
-            load(f"{head}    {body}\n").k.specialise(n=8, m=2).text()
+            load(f"{head}    {body}\n").k.specialize(n=8, m=2).text()
 
 
 def test_what_assertions_say(load: Load) -> None:
@@ -503,7 +531,7 @@ def test_sizes_that_no_memory_has(load: Load) -> None:
     made = load('n = dims("n")\n# not here\n@kernel\ndef k(x: f32[Window, n]):\n    barrier()\n')
     for size in (2**62, 2**80):
         with pytest.raises(commsir.CompileError, match=r"def k\(x") as told:
-            made.k.specialise(n=size).check(ranks=2)
+            made.k.specialize(n=size).check(ranks=2)
         assert told.value.file == made.__file__ and told.value.line == 8
 
 

@@ -109,7 +109,7 @@ def test_a_handler_that_goes_on() -> None:
 
 def test_the_program(tmp_path: pathlib.Path) -> None:
     """comms-run of the package ends by the signal, as the program itself does."""
-    (tmp_path / "spins.mlir").write_text(spins.specialise(n=4).text())
+    (tmp_path / "spins.mlir").write_text(spins.specialize(n=4).text())
     program = "from commsir._tools import comms_run; print('here', flush=True); comms_run()"
     command = [sys.executable, "-c", program, "spins.mlir", "--ranks", "1", "--no-check", "--time-limit", "30"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:

@@ -182,7 +182,7 @@ def test_locations(load: Load) -> None:
     assert f'loc("{file}":7:' in text and f'loc("{file}":8:5)' in text
 
 
-def test_specialise(load: Load) -> None:
+def test_specialize(load: Load) -> None:
     """Named dimensions are fixed by arrays, by name, or stay `?`."""
     module = load(
         '@kernel\ndef k(x: Window["rows, n", "f32"], y: f32[Array, "rows", "n"]):\n'
@@ -190,13 +190,13 @@ def test_specialise(load: Load) -> None:
         '@kernel\ndef open_(x: f32[Window, "rows", 64], y: f32[Array, "rows", 64]):\n    all_reduce(x, outs=y)\n'
     )
     assert module.k.symbols == ["rows", "n"]
-    fixed = module.k.specialise(rows=4, n=32)
+    fixed = module.k.specialize(rows=4, n=32)
     assert "!comms.window<4x32xf32>" in fixed.ir and "tensor<32xf32>" in fixed.ir
     with pytest.raises(module.CompileError, match="known when the kernel is compiled"):
         _ = module.k.ir
     assert "!comms.window<?x64xf32>" in module.open_.ir
     with pytest.raises(module.UsageError, match="did you mean 'rows'"):
-        module.k.specialise(row=3)
+        module.k.specialize(row=3)
 
 
 def test_every_op_can_be_written(load: Load) -> None:

@@ -158,7 +158,7 @@ def totals(x: Arrays) -> dict[str, Arrays]:
 def test_any_number_of_ranks(kernel: commsir.Kernel, ranks: int) -> None:
     x = numbers(ranks, 16)
     wanted = totals(x)["y"] if kernel is tree else [np.stack(x)] * ranks
-    made = kernel.specialise(**{"n": 16, "W": ranks} if kernel is bruck else {"n": 16})
+    made = kernel.specialize(**{"n": 16, "W": ranks} if kernel is bruck else {"n": 16})
     made.check(ranks=ranks)
     report = made.simulate(ranks, {"x": x}, launches=3, fuzz=5)
     np.testing.assert_array_equal(report["y"], wanted)
@@ -167,14 +167,14 @@ def test_any_number_of_ranks(kernel: commsir.Kernel, ranks: int) -> None:
 @pytest.mark.parametrize("kernel", [doubling, two_teams])
 def test_sum_of_eight(kernel: commsir.Kernel) -> None:
     x = numbers(8, 16)
-    kernel.specialise(n=16).check(ranks=8)
+    kernel.specialize(n=16).check(ranks=8)
     np.testing.assert_array_equal(kernel.simulate(8, {"x": x}, launches=2, fuzz=5)["y"], totals(x)["y"])
 
 
 def test_dispatch_by_data() -> None:
     x = numbers(3, 6, 4)
     expert = [rng.integers(0, 3, size=6).astype(np.int32) for _ in range(3)]
-    made = dispatch.specialise(W=3, cap=6)
+    made = dispatch.specialize(W=3, cap=6)
     report = made.simulate(3, {"x": x, "expert": expert}, fuzz=5)
     for target in range(3):
         for source in range(3):
@@ -194,7 +194,7 @@ def test_loops_that_end_early(wanted: int) -> None:
 @pytest.mark.parametrize("kernel", [tree, doubling, two_teams, bruck, dispatch, find], ids=lambda k: str(k.__name__))
 def test_code_for_gpus(kernel: commsir.Kernel) -> None:
     """A block is many threads there, of which one stores an element; and no number of blocks has to be named."""
-    made = kernel.specialise(ranks=8, **dict.fromkeys(kernel.symbols, 8))
+    made = kernel.specialize(ranks=8, **dict.fromkeys(kernel.symbols, 8))
     assert f".visible .entry {kernel.__name__}" in made.ptx
 
 
@@ -216,14 +216,14 @@ def shares_out(x: f32[Window, n]) -> None:
 
 @pytest.mark.parametrize("kernel", [counts_blocks, in_roles, shares_out], ids=lambda k: str(k.__name__))
 def test_kernels_that_tell_blocks_apart_leave_their_number_open(kernel: commsir.Kernel) -> None:
-    made = kernel.specialise(n=8) if "n" in kernel.symbols else kernel
+    made = kernel.specialize(n=8) if "n" in kernel.symbols else kernel
     assert made.check(ranks=2).blocks == 0
     assert made.explain(ranks=2, target="cuda")["blocks"] == 16
     assert made.check(ranks=2, blocks=3).blocks == 3
 
 
 def test_kernels_of_one_block() -> None:
-    made = tree.specialise(n=8)
+    made = tree.specialize(n=8)
     assert made.check(ranks=2).blocks == 0
     assert made.explain(ranks=2, target="cuda")["blocks"] == 1
     with pytest.raises(commsir.CheckError, match="block 1"):

@@ -117,8 +117,8 @@ def test_arguments_of_the_decorator(load: Load) -> None:
 
 
 def test_dimensions_with_names_of_the_kernel(load: Load) -> None:
-    module = load(COPY.replace('n = dims("n")', 'n = dims("ranks")'))
-    with pytest.raises(commsir.CompileError, match="the name .ranks., which is the kernel.s own"):
+    module = load(COPY.replace('n = dims("n")', 'n = dims("blocks")'))
+    with pytest.raises(commsir.CompileError, match="the name .blocks., which is the kernel.s own"):
         module.copy.simulate(2, {"x": [1.0]})
 
 

@@ -17,7 +17,7 @@ def test_a_kernel_is_found_by_its_name() -> None:
 
 
 def test_what_is_fixed_goes_along() -> None:
-    fixed = one_shot.specialise(ranks=4, n=64)
+    fixed = one_shot.specialize(ranks=4, n=64)
     got = pickle.loads(pickle.dumps(fixed))
     assert repr(got) == repr(fixed) and got is not one_shot and "ranks" not in one_shot.attributes
     assert got.text(locations=False) == fixed.text(locations=False)
@@ -35,7 +35,7 @@ def _tell(kernel: commsir.Kernel) -> str:
 
 def test_another_process_has_it() -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(_tell, (one_shot.specialise(ranks=2),)) == repr(one_shot.specialise(ranks=2))
+        assert pool.apply(_tell, (one_shot.specialize(ranks=2),)) == repr(one_shot.specialize(ranks=2))
 
 
 def test_a_kernel_within_a_function_is_refused() -> None:

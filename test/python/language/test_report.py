@@ -15,6 +15,7 @@ from typing import Any
 import commsir
 import numpy as np
 import pytest
+from commsir import _plot
 
 Load = Callable[[str], ModuleType]
 
@@ -190,11 +191,11 @@ def test_plot(kernel: commsir.Kernel, tmp_path: Path) -> None:
 
 
 def test_explain_and_targets(kernel: commsir.Kernel) -> None:
-    fixed = kernel.specialise(rows=2, n=8, ranks=2)
+    fixed = kernel.specialize(rows=2, n=8, ranks=2)
     assert fixed.explain()["arguments"]
     assert "llvm.func" in fixed.lowered and "define" in fixed.llvm and ".visible .entry" in fixed.ptx
     assert fixed.check().ranks == 2
-    with pytest.raises(commsir.UsageError, match=r"k.specialise\(ranks=8\).ptx"):
+    with pytest.raises(commsir.UsageError, match=r"k.specialize\(ranks=8\).ptx"):
         _ = kernel.ptx
 
 
@@ -380,3 +381,84 @@ def test_schedules_show_a_signal_that_comes_before_its_data(load: Load) -> None:
         kernel.check(ranks=3)
     with pytest.raises(commsir.MismatchError):
         kernel.simulate(3, {"x": np.ones(64)}, check=False, fuzz=100)
+
+
+def _slice(track: tuple[int, int], begin: int, end: int, wait: str = "") -> dict[str, object]:
+    event = {"ph": "X", "pid": track[0], "tid": track[1], "ts": begin, "dur": end - begin, "args": {}}
+    if not wait:
+        return {**event, "name": "k", "cat": "run"}
+    return {**event, "name": f"comms.{wait}", "cat": "wait", "args": {"source": "/home/me/k.py:7:5"}}
+
+
+def test_plots_are_of_steps() -> None:
+    """The axis is the order of runs, however long each took, and an arrow begins at the run that ended the wait."""
+    first, second = (0, 0), (1, 0)
+    events = [
+        _slice(first, 0, 900),
+        _slice(first, 900, 1400, "wait_signal"),
+        _slice(second, 1000, 1300),
+        {"ph": "i", "cat": "wake", "name": "woken", "pid": 0, "tid": 0, "ts": 1200},
+        _slice(first, 1400, 1401),
+        _slice(second, 1300, 1500, "barrier"),
+        {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "rank 0"}},
+    ]
+    made = [(s.track, s.kind, s.begin, s.end, s.line) for s in _plot.spans(events)]
+    assert made == [
+        (first, "runs", 0, 1, ""),
+        (second, "runs", 1, 2, ""),
+        (first, "runs", 2, 3, ""),
+        (first, "wait_signal", 1, 2, "7"),
+        (second, "barrier", 2, 3, "7"),
+    ]
+    assert _plot.arrows(events) == [_plot.Arrow(second, 1, first)]
+
+
+def test_plots_have_one_color_for_a_kind(load: Load) -> None:
+    pytest.importorskip("matplotlib")
+    figure = load(LATE_BARRIER).k.simulate(8, blocks=4, check=False).plot()
+    labels = {text.get_text() for text in figure.legends[0].get_texts()}
+    assert {"runs", "waits in wait_signal (line 9)", "waits in barrier (line 10)", "ends the wait of"} <= labels
+    (axes,) = figure.axes
+    assert "steps" in axes.get_xlabel() and "µs" not in axes.get_xlabel()
+    assert [label.get_text() for label in axes.get_yticklabels()][-1] == "rank 7 block 3"
+    colors = {c.get_label(): c.get_facecolor()[0] for c in axes.collections if not c.get_label().startswith("_")}
+    wanted = {"waits in wait_signal (line 9)": "#D55E00", "waits in barrier (line 10)": "#0072B2"}
+    for label, color in wanted.items():
+        assert tuple(round(255 * part) for part in colors[label][:3]) == tuple(bytes.fromhex(color[1:]))
+
+
+LATE_BARRIER = """
+@kernel
+def k(s: Signal[4]) -> None:
+    signal(s[block_id()], (rank() + 1) % size())
+    wait_signal(s[block_id()], ge=epoch())
+    barrier()
+"""
+
+
+def test_one_number_of_blocks(load: Load, tmp_path: Path) -> None:
+    """Where nobody says how many blocks there are, a run, the checker and a group mean the same number."""
+    k = load("@kernel\ndef k(y: f32[Array, 8]) -> None:\n    y[:] = full(8, f32(block_id()))\n").k
+    assert k.simulate(2).stats["blocks"] == 1 and k.check(2).proven and k.explain(2).refusal is None
+    with commsir.Group(0, 1, folder=str(tmp_path)) as group:
+        y = np.ones(8, np.float32)
+        group.kernel(k)(y)
+        assert not y.any()
+    for ask in (k.simulate, k.check):
+        with pytest.raises(commsir.CheckError, match="block 1"):
+            ask(2, blocks=2)
+    assert "block 1" in str(k.explain(2, blocks=2).refusal)
+
+
+def test_explanations_print(load: Load) -> None:
+    """A table of arguments and choices, with the reasons; of what the checker refuses as well."""
+    k = load("@kernel\ndef k(x: bf16[Window, 8, 64], y: f32[Array, 8, 64]):\n    all_reduce(x, outs=y)\n").k
+    made = k.explain(ranks=4)
+    assert made["choices"][0]["op"] == "all_reduce" and made.refusal is None
+    text = str(made)
+    assert repr(made) == text and "neither hangs nor races" in text
+    assert re.search(r"x +window +bf16 +8 x 64 +1,024", text) and re.search(r"all_reduce +\w+ +\w+", text)
+    assert "why: all_reduce: " in text and "comms-" not in text
+    hangs = load("@kernel\ndef k(x: f32[Array, 8], s: Signal[1]):\n    wait_signal(s[0], ge=1)\n").k.explain(ranks=2)
+    assert isinstance(hangs.refusal, commsir.CheckError)
+    assert "wait_signal waits for ever" in str(hangs) and re.search(r"x +memory +f32 +8 +32", str(hangs))

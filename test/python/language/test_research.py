@@ -191,7 +191,7 @@ def test_quantised() -> None:
 @pytest.mark.parametrize("ranks", [1, 2, 5])
 def test_pipeline(ranks: int) -> None:
     x = numbers(3, 6, 16)
-    pipeline.specialise(rows=6, n=16).check(ranks=ranks)
+    pipeline.specialize(rows=6, n=16).check(ranks=ranks)
     report = pipeline.simulate(ranks, {"x": x}, fuzz=10, launches=3)
     np.testing.assert_array_equal(report["y"][-1], x * 2 ** (ranks - 1))
 
@@ -220,7 +220,7 @@ def test_roots() -> None:
 @pytest.mark.parametrize("ranks", [1, 3, 8])
 def test_without_barriers(kernel: commsir.Kernel, ranks: int) -> None:
     x = numbers(6, ranks, 20)
-    kernel.specialise(n=20).check(ranks=ranks)
+    kernel.specialize(n=20).check(ranks=ranks)
     report = kernel.simulate(ranks, {"x": x}, fuzz=5, launches=5)
     np.testing.assert_allclose(report["y"], [x.sum(axis=0)] * ranks, rtol=1e-4, atol=1e-5)
 
@@ -273,5 +273,5 @@ KERNELS = [quantised, pipeline, halo, packets, poisoned, two_shot, neighbours, c
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: str(k.__name__))
 def test_code_for_gpus(kernel: commsir.Kernel) -> None:
-    made = kernel.specialise(ranks=8, **dict.fromkeys(kernel.symbols, 16))
+    made = kernel.specialize(ranks=8, **dict.fromkeys(kernel.symbols, 16))
     assert f".visible .entry {kernel.__name__}" in made.ptx

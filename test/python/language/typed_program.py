@@ -133,7 +133,7 @@ def big(
     b = bitcast(w, i32)
 
 
-report = big.specialise(rows=2, n=8, ranks=2).simulate(2, {"a": 1.0}, seed=3, fuzz=2, blocks=1, trace=False)
+report = big.specialize(rows=2, n=8, ranks=2).simulate(2, {"a": 1.0}, seed=3, fuzz=2, blocks=1, trace=False)
 arrs: list[np.ndarray] = report["y"]
 html: str = report._repr_html_()
 ir: str = big.ir

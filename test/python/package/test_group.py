@@ -337,11 +337,11 @@ def test_kernels_of_all_kinds(tmp_path: pathlib.Path) -> None:
         inbox, x, y = group.allocate((2, 8)), np.full(8, 5, np.float32), np.zeros(8, np.float32)
         group.kernel(one_shot, slots=2, n=8)(x=x, inbox=inbox, y=y)
         assert (y == 5).all()
-        group.kernel(one_shot.specialise(slots=2), n=8)
+        group.kernel(one_shot.specialize(slots=2), n=8)
         with pytest.raises(commsir.UsageError, match="open; say group.kernel\\(…, n=…\\)"):
             group.kernel(one_shot, slots=2)
         with pytest.raises(commsir.UsageError, match="fixed to 2 ranks, and the group has 1"):
-            group.kernel(one_shot.specialise(ranks=2, slots=4, n=8))
+            group.kernel(one_shot.specialize(ranks=2, slots=4, n=8))
         with pytest.raises(commsir.UsageError, match="not a int"):
             group.kernel(3)  # type: ignore[arg-type]
         x, mask = np.zeros(8, np.float32), np.zeros(8, np.bool_)

@@ -80,7 +80,7 @@ class Calls(Expressions):
         return self._call_python(callee.py, args, keywords)
 
     def _call_python(self, function: Any, args: list[Value], keywords: dict[str, Value]) -> Value:
-        if (known := registry.function(function)) is not None:
+        if (known := registry.function(function) or registry.function_of_torch(function)) is not None:
             signature, handler = known
             return handler(self, **self.bind_call(signature, _name_of(function), args, keywords)) or Const(None)
         dtype = as_dtype(function) if isinstance(function, DType | type) else None
@@ -119,6 +119,8 @@ class Calls(Expressions):
     def _fold_call(self, function: Any, args: list[Value], keywords: dict[str, Value]) -> Value:
         """A function of Python's on constants is called now."""
         name = _name_of(function)
+        if instead := hints.CHANGING.get(_module_of(function)):
+            self.fail(f"'{name}' would be computed once, when the kernel is compiled", instead)
         if isinstance(function, BuiltinFunctionType | type):
             given = [v.py for v in args if isinstance(v, Const)]
             named = {k: v.py for k, v in keywords.items() if isinstance(v, Const)}
@@ -127,9 +129,12 @@ class Calls(Expressions):
                     return Const(function(*given, **named))
                 except Exception as error:
                     self.fail(f"{name}: {error}")
+        if getattr(builtins, name, None) is function and name in hints.OF_CONSTANTS:
+            self.fail(f"{name} works on what is known when the kernel is compiled alone", hints.OF_CONSTANTS[name])
         self.fail(
             f"'{name}' is not known to kernels",
-            hints.ATTRIBUTES.get(name)
+            hints.INSTEAD.get(name)
+            or hints.INSTEAD.get(name.lower())
             or (diagnostics.did_you_mean(name, registry.names()) if isinstance(function, FunctionType) else "")
             or "functions of your own can be called, and those that docs/PythonKernels.md lists",
         )
@@ -155,7 +160,9 @@ class Calls(Expressions):
     ) -> inspect.BoundArguments:
         unknown = [k for k in keywords if k not in signature.parameters]
         if unknown:
-            hint = diagnostics.did_you_mean(unknown[0], signature.parameters)
+            here = hints.KEYWORDS.get(unknown[0])
+            renamed = f"it is called '{here}'" if here in signature.parameters else ""
+            hint = renamed or diagnostics.did_you_mean(unknown[0], signature.parameters)
             self.fail(f"{name} has no parameter '{unknown[0]}'", hint or f"it is {name}{signature}")
         try:
             return signature.bind(*args, **keywords)
@@ -265,6 +272,13 @@ def _python_function(function: Any) -> Any:
     if isinstance(function, functools._lru_cache_wrapper):
         return function.__wrapped__
     return getattr(function, "__commsir_function__", function)
+
+
+def _module_of(function: Any) -> str:
+    """The module that a function is from, or the object whose method it is; of a package the first name."""
+    owner = type(getattr(function, "__self__", None))
+    module = getattr(function, "__module__", None) or getattr(owner, "__module__", None) or ""
+    return str(module).partition(".")[0]
 
 
 def _name_of(function: Any) -> str:

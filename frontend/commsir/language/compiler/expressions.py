@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import diagnostics
 from ..dtypes import BOOL, I64, INDEX
@@ -43,11 +43,17 @@ class Expressions(Subscripts):
         if isinstance(found, Undefined):
             self.fail(found.why or f"'{node.id}' has no value here", node=node)
         if found is MISSING:
-            known = [*self.frame.variables, *registry.names()]
-            self.fail(f"'{node.id}' has no value", diagnostics.did_you_mean(node.id, known), node)
+            self._refuse_name(node)
         if self.in_region and isinstance(found, Value) and not self.frame.comes_from_region(node.id):
             found = self.captured(found, node)
         return self.python(found, node)
+
+    def _refuse_name(self, node: ast.Name) -> NoReturn:
+        """A name that nothing has; it may be that of a function of NumPy or torch."""
+        if instead := hints.INSTEAD.get(node.id):
+            self.fail(f"kernels have no '{node.id}'", instead, node)
+        known = [*self.frame.variables, *registry.names()]
+        self.fail(f"'{node.id}' has no value", diagnostics.did_you_mean(node.id, known), node)
 
     def captured(self, value: Value, node: ast.Name) -> Value:
         """What the function of a collective gets of a number of the kernel around it: a tile, as of arrays in args."""
@@ -239,9 +245,8 @@ class Expressions(Subscripts):
             self.fail(f"{value.describe()} has no methods in a kernel", "compute it outside the kernel", node)
         if not hasattr(value.py, node.attr):
             name = getattr(value.py, "__name__", value.describe())
-            self.fail(
-                f"'{name}' has no attribute '{node.attr}'", diagnostics.did_you_mean(node.attr, dir(value.py)), node
-            )
+            instead = hints.INSTEAD.get(node.attr) or diagnostics.did_you_mean(node.attr, dir(value.py))
+            self.fail(f"'{name}' has no attribute '{node.attr}'", instead, node)
         return self.python(getattr(value.py, node.attr), node)
 
 
@@ -250,7 +255,7 @@ def _attribute_hint(value: Value, name: str) -> str:
         return "tuples and lists do not change: sum up in a variable, or store in an array"
     if isinstance(value, Memory | Window) and (Tile, name) in registry.METHODS:
         return f"tiles have it: {whole_tile(value)}.{name}()"
-    if isinstance(value, Tile | Scalar | Memory | Window) and name in hints.ATTRIBUTES:
-        return hints.ATTRIBUTES[name]
+    if isinstance(value, Tile | Scalar | Memory | Window) and name in hints.INSTEAD:
+        return hints.INSTEAD[name]
     known = [known for kind, known in [*registry.ATTRIBUTES, *registry.METHODS] if kind is type(value)]
     return diagnostics.did_you_mean(name, known) or (f"it has {', '.join(sorted(known))}" if known else "")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .. import source
+from .. import extents, source
 from ..parameters import Parameter
 from ..source import Place
 from . import analysis
@@ -24,6 +24,12 @@ class Head:
     parameters: Mapping[str, Parameter]
     attributes: Mapping[str, int] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The dimensions that are fixed, with the number of ranks if it is."""
+        given = self.attributes.get("ranks")
+        return dict(self.dims) if given is None else {**self.dims, extents.RANKS: given}
 
 
 class Compiler(Statements):
@@ -45,7 +51,8 @@ class Compiler(Statements):
     def begin(self, head: Head, place: Place, scope: PythonScope | None = None, body: Sequence[ast.stmt] = ()) -> None:
         self._head, self._start, self.place = head, place, place
         self.parameters = head.parameters
-        self.arguments = {name: _argument(name, spec, head.dims) for name, spec in head.parameters.items()}
+        self.dims = head.sizes
+        self.arguments = {name: _argument(name, spec, self.dims) for name, spec in head.parameters.items()}
         own = analysis.assigned(body)
         self.frame = Frame(dict(self.arguments), scope, place[0], analysis.Liveness(list(body)), own)
 
@@ -73,7 +80,7 @@ class Compiler(Statements):
 def _argument(name: str, spec: Parameter, dims: Mapping[str, int]) -> Argument:
     if spec.kind == "scalar":
         return Scalar(f"%{name}", spec.dtype)
-    shape = tuple(d if isinstance(d, int) else dims.get(d) for d in spec.shape)
+    shape = tuple(extents.evaluate(d, dims) for d in spec.shape)
     if spec.kind == "window":
         return Window(f"%{name}", shape, spec.dtype, name)
     if spec.kind == "array":

@@ -6,11 +6,14 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import diagnostics
+from .. import diagnostics, extents
 from ..dtypes import DType, as_dtype
-from ..parameters import Dim, Parameter
+from ..extents import Calculated, Dim
+from ..parameters import Parameter
 from .memory import MemoryAccess
 from .values import Argument, Const, Memory, Peers, Range, Seq, Value, Window, whole_tile
+
+_OPERATORS = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "//": ast.FloorDiv}
 
 
 class Known(MemoryAccess):
@@ -21,6 +24,9 @@ class Known(MemoryAccess):
         # The kernel's, for dimensions that are named.
         self.parameters: Mapping[str, Parameter] = {}
         self.arguments: Mapping[str, Argument] = {}
+        # The numbers that dimensions are known to have, and those that collectives say they have.
+        self.dims: Mapping[str, int] = {}
+        self.inferred: dict[str, int] = {}
 
     def python(self, found: Any, node: ast.AST | None = None) -> Value:
         """A Python object that a kernel refers to, as a constant."""
@@ -28,6 +34,8 @@ class Known(MemoryAccess):
             return found
         if isinstance(found, Dim):
             return self._dimension(found, node)
+        if isinstance(found, Calculated):
+            return self._calculated(found, node)
         if type(found).__module__ == "numpy" and hasattr(found, "item") and getattr(found, "shape", None) == ():
             return Const(found.item())
         if hasattr(found, "__dlpack__") or type(found).__name__ == "ndarray":
@@ -36,10 +44,28 @@ class Known(MemoryAccess):
 
     def _dimension(self, name: Dim, node: ast.AST | None) -> Value:
         """The number that a named dimension has: of the first parameter with it."""
+        if (number := self.dims.get(name)) is not None:
+            return Const(number)
         for parameter, spec in self.parameters.items():
             if name in spec.shape and isinstance(base := self.arguments[parameter], Memory | Window):
                 return self.extent(base, spec.shape.index(name))
+        if name == extents.RANKS:
+            return self.team_number("size", self.team("world"))
+        parts = [str(d) for spec in self.parameters.values() for d in spec.shape if name in extents.names_in(d)]
+        if parts:
+            hint = f"it is fixed with the kernel: k.specialize({name}=…)"
+            self.fail(f"the dimension '{name}' is not known by {parts[0]} alone", hint, node)
         self.fail(f"the dimension '{name}' is not one of this kernel's parameters", node=node)
+
+    def _calculated(self, extent: Calculated, node: ast.AST | None) -> Value:
+        left, right = self.python(extent.left, node), self.python(extent.right, node)
+        return self.binary(_OPERATORS[extent.symbol](), left, right)
+
+    def infer(self, extent: extents.Extent, number: int) -> None:
+        """A dimension of a parameter has to be that number: what it says of a name that is not known yet."""
+        solved = extents.solve(extent, number, {**self.dims, **self.inferred})
+        if solved is not None and solved[1] >= 0:
+            self.inferred[solved[0]] = solved[1]
 
     def items(self, value: Value, node: ast.AST | None = None) -> tuple[Value, ...]:
         """The elements of a tuple, a list, or a range of numbers that are known."""

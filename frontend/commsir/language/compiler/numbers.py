@@ -43,6 +43,8 @@ _COMPARE: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], str, str]] = {
 }
 # Constants that a branch may ask for their truth.
 _HAS_TRUTH = (bool, int, float, str, tuple, list, dict, set, range, type(None))
+# Of tiles that do not fit in the function of a collective.
+_ROWS_OF_ARGS = "; an array of args with one dimension is the same for all rows: [rows, 1] has one value for each row"
 # The bits of NaN and of the infinities; f8 has none, and its greatest numbers instead.
 _SPECIAL = {
     F64: (0x7FF8000000000000, 0x7FF0000000000000, 0xFFF0000000000000),
@@ -87,7 +89,7 @@ def _instead_of_number(value: Value) -> str:
         return "what gives no value cannot be computed with; collectives write their outs=…"
     if value == Const(...):
         return "all of an array is [:]"
-    if isinstance(value, Const) and type(value.py).__module__ == "numpy":
+    if isinstance(value, Const) and type(value.py).__module__ in ("numpy", "torch"):
         return "make tiles with zeros(n), full(n, value) or iota(n), and pass arrays as arguments"
     if isinstance(value, Seq):
         return "a tile of one value is full(n, value); other values are stored in an array"
@@ -294,7 +296,7 @@ class Numbers(Translation):
         if len(lengths) == 2 and lengths[0] != lengths[1] and 1 not in lengths:
             self.fail(
                 f"'{symbol}' of tiles of {lengths[0]} and {lengths[1]} elements",
-                "their lengths must agree, or one be 1",
+                "their lengths must agree, or one be 1" + _ROWS_OF_ARGS * self.in_region,
             )
         if dtype is INDEX:
             dtype = I64

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -29,6 +30,20 @@ def function(implemented: Any) -> tuple[inspect.Signature, Handler] | None:
         return FUNCTIONS.get(implemented)
     except TypeError:  # not hashable
         return None
+
+
+#: What torch calls functions of the language that have another name there.
+_IN_TORCH = {"clamp": "clip", "round": "rint", "absolute": "abs"}
+
+
+def function_of_torch(found: Any) -> tuple[inspect.Signature, Handler] | None:
+    """The same for a function of torch that the language has: torch.exp, torch.where, torch.maximum, …"""
+    name, torch = getattr(found, "__name__", ""), sys.modules.get("torch")
+    if torch is None or not name or getattr(torch, name, None) is not found:
+        return None
+    own = _IN_TORCH.get(name, name)
+    known = getattr(functions, own, None) or getattr(builtins, own, None)
+    return function(known) if known in (*functions.ALL, builtins.abs) else None
 
 
 def own_signature(handler: Handler, skipped: int) -> inspect.Signature:

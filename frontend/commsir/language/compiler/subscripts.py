@@ -6,7 +6,7 @@ import ast
 
 from .emitter import Line, may_be_repeated
 from .for_loops import ForLoops
-from .values import Cell, Cells, Channel, Const, Memory, Scalar, Seq, Slot, Tile, Value, View, Window
+from .values import Cell, Cells, Channel, Const, Memory, Scalar, Seq, Slot, Tile, Value, View, Window, whole_tile
 
 
 class Subscripts(ForLoops):
@@ -92,7 +92,14 @@ class Subscripts(ForLoops):
 
     def _one(self, base: Memory | Window, axis: int, key: ast.expr) -> Value:
         """A single subscript; a negative number counts from the end."""
-        index = self.number(self.expression(key), "a subscript")
+        index = self.load_view(self.expression(key))
+        if isinstance(index, Seq) or index == Const(None):
+            self.fail(
+                f"a subscript is {index.describe()}",
+                f"a subscript is a number, and the last may be a slice: {whole_tile(base)}",
+                key,
+            )
+        index = self.number(index, "a subscript")
         if isinstance(index, Tile):
             if index.length != 1:
                 self.fail(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+import numpy as np
+
 from .. import functions as f
 from ..compiler import Compiler
 from ..compiler.registry import Handler, lowers
@@ -78,14 +80,18 @@ def _divmod(c: Compiler, x: Value, y: Value) -> Value:
     return Seq((c.binary(ast.FloorDiv(), x, y), c.binary(ast.Mod(), x, y)))
 
 
-@lowers(round)
-def _round(c: Compiler, x: Value) -> Value:
+@lowers(round, np.round, np.around)
+def _round(c: Compiler, x: Value, ndigits: Value = Const(None)) -> Value:  # noqa: B008
+    """Python's: of a scalar an integer. Of a tile NumPy's, as `rint`: its type stays."""
     x = c.load_view(x)
+    if ndigits not in (Const(None), Const(0)):
+        c.fail("round takes no number of digits in a kernel", "write rint(x * 100.0) / 100.0 for two")
     if isinstance(x, Const) and x.is_number:
         return c.whole(x, round, "round")
     if isinstance(x, Scalar | Tile) and not x.dtype.is_float:
-        return c.scalar(x, x.dtype if x.dtype.is_integer else I64)
-    return c.scalar(c.unary_math("roundeven", x), I64)
+        return x if isinstance(x, Tile) else c.scalar(x, x.dtype if x.dtype.is_integer else I64)
+    rounded = c.unary_math("roundeven", x)
+    return rounded if isinstance(rounded, Tile) else c.scalar(rounded, I64)
 
 
 @lowers(enumerate)

@@ -16,6 +16,9 @@ from .operands import KINDS, a_team
 
 Array = Memory | Window
 
+# The shape of the outputs for x of [rows, n].
+_SHAPES = {"1": "[rows, n]", "N": "[rows * ranks, n]", "1/N": "[rows // ranks, n]"}
+
 
 @dataclass
 class Exchange:
@@ -65,19 +68,23 @@ def _last(c: Compiler, array: Array) -> int:
     if length is None:
         c.fail(
             f"the length of the rows of {array.describe()} has to be known where a collective has a function",
-            "give the dimension when the kernel is specialised: k.specialise(name=…)",
+            "give the dimension when the kernel is specialized: k.specialize(name=…)",
         )
     return length
 
 
-def _result_rows(c: Compiler, e: Exchange) -> int | None:
-    rows = _rows(e.inputs[0].shape)
+def _scaled(c: Compiler, e: Exchange, count: int | None) -> int | None:
+    """The rows or elements of the result for so many of the inputs; None where that is not known."""
     size = c.ranks
-    if rows is None or e.scale == "1":
-        return rows
+    if count is None or e.scale == "1":
+        return count
     if size is None:
         return None
-    return rows * size if e.scale == "N" else rows // size
+    return count * size if e.scale == "N" else count // size
+
+
+def _result_rows(c: Compiler, e: Exchange) -> int | None:
+    return _scaled(c, e, _rows(e.inputs[0].shape))
 
 
 def _cuts_row(e: Exchange) -> bool:
@@ -156,27 +163,20 @@ def _yielded(
     return c.tile(n, needed or length, dtype)
 
 
-def _consumed(c: Compiler, e: Exchange, consume: Value, wire: list[Tile]) -> list[Line]:
+def _consumed(c: Compiler, e: Exchange, consume: Value, wire: list[Tile]) -> tuple[list[Line], list[Tile]]:
+    """The region `consume`, and the tiles that are stored."""
     rows = _result_rows(c, e)
     arguments = []
     for tile in wire:
         dtype = _accumulator(tile.dtype) if e.reduces else tile.dtype
         arguments.append(Tile(c.emitter.fresh(), dtype, tile.length))
     for array in e.args:
-        length = wire[0].length if _cuts_row(e) and len(array.shape) == 1 else _argument_length(c, array, rows)
+        # The type decides, never the sizes: an array of one dimension is one row, which all rows of the result share.
+        length = wire[0].length if _cuts_row(e) and len(array.shape) == 1 else _last(c, array)
         arguments.append(Tile(c.emitter.fresh(), array.dtype, length))
         c.emitter.hint(arguments[-1].name, f"{array.label}_row")
     wanted = [(a.dtype, wire[0].length if _cuts_row(e) else _output_length(c, a, rows), a.label) for a in e.outs]
-    return _region(c, "consume", consume, arguments, wanted)[0]
-
-
-def _argument_length(c: Compiler, array: Array, rows: int | None) -> int:
-    """One tile for each row, or one in all: a vector as long as there are rows is one value a row."""
-    last = _last(c, array)
-    if len(array.shape) > 1:
-        own = _rows(array.shape)
-        return last if rows is None or own in (rows, 1) else last
-    return 1 if rows is not None and rows > 1 and last == rows else last
+    return _region(c, "consume", consume, arguments, wanted)
 
 
 def _output_length(c: Compiler, array: Array, rows: int | None) -> int | None:
@@ -193,15 +193,21 @@ def _emit(
     group = a_team(c, team)
     regions: list[list[Line]] = []
     lines, wire = _produced(c, e, produce)
+    stored = wire
     if lines:
         regions.append(lines)
     if consume != Const(None):
         if not wire:
             _last(c, next(a for a in e.inputs if None in a.shape))
-        regions.append(_consumed(c, e, consume, wire))
+        lines, stored = _consumed(c, e, consume, wire)
+        regions.append(lines)
         e.args.extend(_kept(c, value, tile) for value, tile in c.captures.values())
     elif e.args:
         c.fail(f"{e.name} has args but no function that reads them", "pass consume=lambda tile, …: …")
+    if group.size == c.ranks:
+        for array, tile in zip(e.outs, stored, strict=False):
+            _infer(c, e, array, tile.length)
+            _know_size(c, e, array, tile.length)
     text = f"comms.{e.name} {lead}{group.name} ins({_list(e.inputs)}) outs({_list(e.outs)})"
     if e.args:
         text += f" args({_list(e.args)})"
@@ -214,6 +220,43 @@ def _emit(
         c.emitter.splice(region)
         last = i + 1 == len(regions)
         c.emitter.emit("}" + (tail if last else ""), place if last else None)
+
+
+def _infer(c: Compiler, e: Exchange, out: Array, length: int) -> None:
+    """What an output's shape has to be, of rows of so many elements, where its annotation leaves that open."""
+    spec = c.parameters.get(out.label)
+    rows = _result_rows(c, e)
+    if spec is None or c.arguments.get(out.label) != out or rows is None:
+        return
+    if _cuts_row(e):
+        sizes = [_scaled(c, e, length)]
+    elif len(out.shape) == 1:
+        sizes = [rows * length]
+    else:
+        others = [d for d in out.shape[:-1] if d is not None]
+        share = math.prod(others)
+        lead = rows // share if len(others) == len(out.shape) - 2 and share and rows % share == 0 else None
+        sizes = [lead if d is None else d for d in out.shape[:-1]] + [length]
+    for given, dim, size in zip(out.shape, spec.shape, sizes, strict=False):
+        if given is None and size is not None:
+            c.infer(dim, size)
+
+
+def _know_size(c: Compiler, e: Exchange, out: Array, length: int) -> None:
+    """Refuses an output of another size than the result, of rows of so many elements, where both are known."""
+    rows = _result_rows(c, e)
+    if rows is None or _cuts_row(e) or None in out.shape:
+        return
+    held = math.prod(d for d in out.shape if d is not None)
+    whole = e.scale != "1/N" or _rows(e.inputs[0].shape) == rows * (
+        c.ranks or 1
+    )  # Else the verifier refuses the input.
+    if whole and held != rows * length:
+        shape = ", ".join(map(str, out.shape))
+        c.fail(
+            f"'{out.label}' is [{shape}], but {e.name} gives each rank {rows} row{'s' * (rows != 1)} of {length}",
+            f"where x is [rows, n], outs is an array of {_SHAPES[e.scale]}",
+        )
 
 
 def _kept(c: Compiler, value: Scalar | Tile, tile: Tile) -> Memory:
@@ -233,9 +276,10 @@ def _list(arrays: list[Array]) -> str:
     return ", ".join(a.name for a in arrays) + " : " + ", ".join(a.type for a in arrays)
 
 
-def _needed(c: Compiler, outs: Value, name: str) -> Value:
+def _needed(c: Compiler, outs: Value, name: str, scale: str = "1") -> Value:
     if outs == Const(None):
-        c.fail(f"{name} needs outs=…: what a rank gets is not of the size of what it gives")
+        why = "it does not write its input" if scale == "1" else "a rank gets more or less than it gives"
+        c.fail(f"{name} needs outs=…: {why}", f"where x is [rows, n], outs is an array of {_SHAPES[scale]}")
     return outs
 
 
@@ -261,7 +305,7 @@ def _lowers(function: Callable[..., object], scale: str, in_place: bool = True) 
         op: Value | None = None,
         root: Value | None = None,
     ) -> None:
-        e = _exchange(c, name, x, outs if in_place else _needed(c, outs, name), args, scale, op is not None)
+        e = _exchange(c, name, x, outs if in_place else _needed(c, outs, name, scale), args, scale, op is not None)
         lead = "" if op is None else f"{c.choice(op, 'op', KINDS)} "
         lead += "" if root is None else _root(c, root)
         _emit(c, e, lead, team, consume, produce, algorithm, protocol)
@@ -280,6 +324,8 @@ _lowers(f.scatter, "1/N", in_place=False)
 @lowers(f.send_recv)
 def _send_recv(c: Compiler, x: Value, source: Value, dest: Value, team: Value, outs: Value, protocol: Value) -> None:
     e = _exchange(c, "send_recv", x, outs, Const(None), "1", False)
+    if (length := e.inputs[0].shape[-1]) is not None:
+        _infer(c, e, e.outs[0], length)
     ends = [c.known(v, what, int) for v, what in ((source, "the source"), (dest, "the destination"))]
     who = f"{a_team(c, team).name} from {ends[0]} to {ends[1]}"
     text = f"comms.send_recv {who} ins({_list(e.inputs)}) outs({_list(e.outs)})"

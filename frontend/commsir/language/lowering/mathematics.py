@@ -14,6 +14,7 @@ from .. import functions as f
 from ..compiler import Compiler
 from ..compiler.registry import Handler, lowers
 from ..compiler.values import Const, Image, Scalar, Tile, Value
+from ..dtypes import BOOL
 
 _MATH = {
     "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log1p": "log1p", "sqrt": "sqrt",
@@ -63,7 +64,7 @@ for _name in ("isnan", "isinf", "isfinite"):
     lowers(getattr(f, _name), *_elsewhere(_name))(_predicate(_name))
 
 
-@lowers(abs, np.abs, math.fabs, operator.abs)
+@lowers(abs, np.abs, np.fabs, math.fabs, operator.abs)
 def _abs(c: Compiler, x: Value) -> Value:
     return c.absolute(x)
 
@@ -81,3 +82,67 @@ def _copysign(c: Compiler, x: Value, y: Value) -> Value:
 @lowers(math.atan2, np.arctan2)
 def _atan2(c: Compiler, x: Value, y: Value) -> Value:
     return c.binary_math("atan2", x, y)
+
+
+# NumPy's operators, by name.
+_OPERATORS: dict[str, type[ast.operator]] = {
+    "add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div, "true_divide": ast.Div,
+    "floor_divide": ast.FloorDiv, "mod": ast.Mod, "remainder": ast.Mod, "bitwise_and": ast.BitAnd,
+    "bitwise_or": ast.BitOr, "bitwise_xor": ast.BitXor, "left_shift": ast.LShift, "right_shift": ast.RShift,
+}  # fmt: skip
+_COMPARISONS: dict[str, type[ast.cmpop]] = {
+    "equal": ast.Eq, "not_equal": ast.NotEq, "less": ast.Lt, "less_equal": ast.LtE, "greater": ast.Gt,
+    "greater_equal": ast.GtE,
+}  # fmt: skip
+
+
+def _operator(kind: type[ast.operator]) -> Handler:
+    def handler(c: Compiler, x: Value, y: Value) -> Value:
+        return c.binary(kind(), c.load_view(x), c.load_view(y))
+
+    return handler
+
+
+def _comparison(kind: type[ast.cmpop]) -> Handler:
+    def handler(c: Compiler, x: Value, y: Value) -> Value:
+        return c.compare(kind(), c.load_view(x), c.load_view(y))
+
+    return handler
+
+
+for _name, _kind in _OPERATORS.items():
+    lowers(getattr(np, _name))(_operator(_kind))
+for _name, _test in _COMPARISONS.items():
+    lowers(getattr(np, _name))(_comparison(_test))
+
+
+def _logical(kind: type[ast.operator]) -> Handler:
+    def handler(c: Compiler, x: Value, y: Value) -> Value:
+        return c.binary(kind(), _truths(c, x), _truths(c, y))
+
+    return handler
+
+
+def _truths(c: Compiler, value: Value) -> Value:
+    n = c.number(value, "a condition")
+    return Const(bool(n.py)) if isinstance(n, Const) else c.convert(n, BOOL)
+
+
+for _name, _kind in {"logical_and": ast.BitAnd, "logical_or": ast.BitOr, "logical_xor": ast.BitXor}.items():
+    lowers(getattr(np, _name))(_logical(_kind))
+
+
+@lowers(np.logical_not)
+def _logical_not(c: Compiler, x: Value) -> Value:
+    return c.invert(_truths(c, x))
+
+
+@lowers(np.negative)
+def _negative(c: Compiler, x: Value) -> Value:
+    return c.negate(c.load_view(x))
+
+
+@lowers(np.square)
+def _square(c: Compiler, x: Value) -> Value:
+    x = c.load_view(x)
+    return c.multiply(x, x)

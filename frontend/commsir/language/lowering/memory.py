@@ -36,9 +36,21 @@ def _multimem(c: Compiler, window: Value, team: Value) -> Value:
     return dataclasses.replace(part, name=name)
 
 
+def _scratch_size(c: Compiler, size: Value) -> int:
+    hint = "a number, a constant, or a dimension that is fixed, as in scratch(f32, 4, 64)"
+    number = int(c.known(size, "a dimension of scratch memory", int, hint))
+    if number < 1:
+        c.fail(f"scratch memory with a dimension of {number}", "a dimension is at least 1")
+    return number
+
+
 @lowers(f.scratch)
 def _scratch(c: Compiler, dtype: Value, shape: Value, space: Value) -> Value:
-    sizes = tuple(c.known(d, "a dimension", int, "as in scratch(f32, 64)") for d in c.items(shape))
+    given = c.items(shape)
+    nested = c.items_if_known(given[0]) if len(given) == 1 else None  # A shape as NumPy takes it: (4, 64).
+    sizes = tuple(_scratch_size(c, d) for d in (given if nested is None else nested))
+    if not sizes:
+        c.fail("scratch memory has no shape", "write scratch(f32, 64), or scratch(f32, 4, 64)")
     where = c.choice(space, "the space", ("", "scratch", "shared"))
     memory = Memory("", sizes, c.element_type(dtype), "scratch", where)
     return dataclasses.replace(memory, name=c.result(f"comms.scratch : {memory.type}"))
@@ -62,6 +74,16 @@ def _ndim(c: Compiler, memory: Memory | Window) -> Value:
 @lowers_attribute(Memory, Window, Tile, Scalar, name="dtype")
 def _dtype(c: Compiler, value: Any) -> Value:
     return Const(value.dtype)
+
+
+@lowers_attribute(Tile, name="size")
+def _tile_size(c: Compiler, tile: Tile) -> Value:
+    return Const(tile.length)
+
+
+@lowers_attribute(Tile, name="ndim")
+def _tile_ndim(c: Compiler, tile: Tile) -> Value:
+    return Const(1)
 
 
 @lowers_attribute(Tile, name="shape")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from ..compiler import Compiler
 from ..compiler.values import Cell, Cells, Const, Memory, Scalar, Seq, Team, Tile, Token, Value, View, Window
+from ..diagnostics import did_you_mean
 from ..dtypes import BOOL, F32, I32, INDEX, DType
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
@@ -44,13 +43,36 @@ def at_peer(c: Compiler, peer: Value, team: Team) -> str:
     return f"at {c.index(peer, 'the peer').name} of {team.name}"
 
 
+# What `gin=` takes: a number, or one of these words.
+_GIN: dict[str, tuple[str, ...]] = {"context_id": (), "backend": ("any", "proxy", "gdaki"), "fence": SCOPES}
+_GIN_TAKES = (
+    'gin="" is NCCL\'s own choice, gin="context_id = 0, backend = proxy, fence = sys" says all that there is to say: '
+    f"backend is {', '.join(_GIN['backend'])}, fence {', '.join(SCOPES)}"
+)
+
+
 def gin_clause(c: Compiler, gin: Value) -> str:
     if gin == Const(None):
         return ""
-    text = c.known(gin, "gin", str, 'as in gin="context_id = 0"')
-    if not re.fullmatch(r"[\w ,=]*", text):
-        c.fail(f"gin is {gin.describe()}", 'as in gin="context_id = 0, backend = proxy"')
+    text = c.known(gin, "gin", str, _GIN_TAKES).strip()
+    for setting in filter(None, text.split(",")) if text else ():
+        _know_gin(c, setting)
     return f" gin <{text}>" if text else " gin <>"
+
+
+def _know_gin(c: Compiler, setting: str) -> None:
+    """One setting of GIN, as in `backend = proxy`."""
+    name, equals, value = (part.strip() for part in setting.partition("="))
+    if not equals:
+        owner = next((key for key, words in _GIN.items() if name in words), "")
+        c.fail(f"gin has '{name}', which is no setting", f'write gin="{owner} = {name}"' if owner else _GIN_TAKES)
+    if name not in _GIN:
+        c.fail(f"gin has no setting '{name}'", did_you_mean(name, _GIN) or _GIN_TAKES)
+    words = _GIN[name]
+    if value not in words if words else not value.isdecimal():
+        c.fail(
+            f"{name} of gin is '{value}'", f"it is one of {', '.join(words)}" if words else "it is a number from 0 on"
+        )
 
 
 def order_clause(c: Compiler, order: Value, scope: Value | None = None, usual: str = "") -> str:
@@ -102,7 +124,7 @@ def a_length(c: Compiler, length: Value) -> int:
     if isinstance(length, Seq):
         c.fail(f"the length of a tile is {length.describe()}", "a tile has one dimension; arrays have more")
     n = c.known(
-        length, "the length of a tile", int, "a number, a constant, or a dimension that is fixed: k.specialise(n=64)"
+        length, "the length of a tile", int, "a number, a constant, or a dimension that is fixed: k.specialize(n=64)"
     )
     if n < 1:
         c.fail(f"a tile of {n} elements", "a tile has at least one element")

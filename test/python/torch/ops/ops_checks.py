@@ -407,3 +407,25 @@ def fused(rank: int, size: int) -> None:
         assert y.shape == result.shape and largest.shape == (*result.shape[:-1], 1)
         torch.testing.assert_close(y.float(), added * weight.float(), rtol=1e-2, atol=1e-2)
         torch.testing.assert_close(largest, added.abs().amax(-1, keepdim=True), rtol=1e-5, atol=1e-5)
+
+
+_SCALED = """(%t: tensor<8xf32>, %w: tensor<8xf32>, %s: tensor<1xf32>) {
+    %a = arith.mulf %t, %w : tensor<8xf32>
+    %all = comms.broadcast_row %s : tensor<1xf32> -> tensor<8xf32>
+    %y = arith.addf %a, %all : tensor<8xf32>
+    comms.yield %y : tensor<8xf32>
+  }"""
+
+
+def shared_arguments(rank: int, size: int) -> None:
+    """One dimension is one row for all rows, also where it has as many elements as there are rows; [rows, 1] is one
+    value for each row, which one dimension never is."""
+    weight = torch.arange(8.0, device=DEVICE)
+    for op, count in (("all_reduce", lambda rows: rows), ("reduce_scatter", lambda rows: rows * size)):
+        for rows in (4, 8, 16):
+            scale = torch.arange(float(rows), device=DEVICE).view(rows, 1)
+            x = torch.ones(count(rows), 8, device=DEVICE)
+            (y,) = ops.fused_collective(op, x, [weight, scale], _SCALED, [(torch.float32, 8)])
+            assert torch.equal(y, size * weight + scale), (op, rows)
+            flat = partial(ops.fused_collective, op, x, [weight, scale.view(-1)], _SCALED, [(torch.float32, 8)])
+            _fails("has rank 1, so that all rows share it", flat)

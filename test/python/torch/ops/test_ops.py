@@ -72,3 +72,7 @@ def test_ctrl_c(world: World, backend: str) -> None:
 
 def test_fused(world: World) -> None:
     world.run(ops_checks.fused, "gloo")
+
+
+def test_shared_arguments(world: World) -> None:
+    world.run(ops_checks.shared_arguments, "gloo")

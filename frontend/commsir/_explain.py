@@ -1,0 +1,71 @@
+"""What was chosen for a kernel, and why: a report that prints as a table."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from commsir import errors
+
+__all__ = ["Explanation"]
+
+# How the library says that a pass has chosen something: of which op, and why.
+_REMARK = re.compile(
+    r'\[(?P<kind>\w+)\] (?P<op>\S+) \| Category:\S+ \| (?:Function=\S+ \| )?Remark="(?P<why>.*)"', re.DOTALL
+)
+_BITS = re.compile(r"\d+")
+
+
+class Explanation(dict[str, Any]):
+    """The report of `explain`, a dict: kernel, ranks, blocks, arguments, choices, channel_bytes, remarks, warnings.
+
+    It prints as a table. A kernel that the checker refuses is explained as well: `refusal` says why, else it is None.
+    """
+
+    refusal: errors.CheckError | None = None
+    #: Says what the library says in the words of the kernel's language.
+    words: Callable[[str], str] = staticmethod(lambda text: text)
+
+    def __str__(self) -> str:
+        blocks = (
+            f"{self['blocks']} block{'s' * (self['blocks'] != 1)} each" if self["blocks"] else "any number of blocks"
+        )
+        parts = [f"{self['kernel']}: {self['ranks']} rank{'s' * (self['ranks'] != 1)}, {blocks}", self._verdict()]
+        parts += [_table(("argument", "kind", "type", "shape", "bytes"), [_argument(one) for one in self["arguments"]])]
+        if self["choices"]:
+            keys = ("op", "algorithm", "protocol", "tiles", "tile")
+            rows = [tuple(str(one[key]) for key in keys) for one in self["choices"]]
+            parts += [_table(("collective", "algorithm", "protocol", "tiles", "elements"), rows)]
+            parts += [f"channel memory: {self['channel_bytes']:,} bytes a rank"]
+        reasons = [self._reason(errors.Diagnostic.read(one).message) for one in self["remarks"]]
+        parts += [f"why: {reason}" for reason in dict.fromkeys(reasons)]
+        parts += [f"warning: {self.words(errors.Diagnostic.read(one).message)}" for one in self["warnings"]]
+        return "\n".join(parts)
+
+    __repr__ = __str__
+
+    def _verdict(self) -> str:
+        if self.refusal is not None:
+            return "\n".join("  " + line for line in str(self.refusal).splitlines())
+        launches = self.get("checked_launches", 0)
+        return f"  checked over {launches} launches: neither hangs nor races" if launches else "  not checked"
+
+    def _reason(self, said: str) -> str:
+        found = _REMARK.fullmatch(said)
+        return f"{found['op']}: {self.words(found['why'])}" if found else self.words(said)
+
+
+def _argument(one: dict[str, Any]) -> tuple[str, ...]:
+    shape: list[int] = one["shape"]
+    bits = _BITS.search(one["type"])
+    size = math.prod(shape) * int(bits[0]) // 8 if bits and shape and min(shape) >= 0 else 0
+    sizes = " x ".join("?" if d < 0 else str(d) for d in shape)
+    return one["name"], one["kind"], one["type"], sizes, f"{size:,}" if size else ""
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)]
+    return "\n".join("  " + line.rstrip() for line in lines)
