@@ -762,15 +762,13 @@ static void checkSplits(const char *name, const char *what,
   TORCH_CHECK(splits.size() == static_cast<size_t>(ranks), "commsir: ", name,
               ": ", what, "_split_sizes has ", splits.size(), " numbers for ",
               ranks, " ranks. Number of tensor splits not equal to group size");
-  // What is left is never negative, so that no sum is too large.
-  for (int64_t split : splits) {
-    TORCH_CHECK(split >= 0, "commsir: ", name, ": ", what, "_split_sizes is ",
-                at::IntArrayRef(splits),
-                ": a number of rows cannot be negative");
+  TORCH_CHECK(std::all_of(splits.begin(), splits.end(),
+                          [](int64_t split) { return split >= 0; }),
+              "commsir: ", name, ": ", what, "_split_sizes is ",
+              at::IntArrayRef(splits), ": a number of rows cannot be negative");
+  // What is left never falls below -1, so that no sum is too large.
+  for (int64_t split : splits)
     left = split <= left ? left - split : -1;
-    if (left < 0)
-      break;
-  }
   TORCH_CHECK(left == 0, "commsir: ", name, ": ", what, "_split_sizes is ",
               at::IntArrayRef(splits), ", and the ", what, " has ", rows,
               " rows. Split sizes doesn't match total dim 0 size");
