@@ -32,8 +32,9 @@ static constexpr int kNcclBlocks = 32;
 /// What needs no peer.
 llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
                                   CudaGroupKernel &made) {
-  auto compiled = compileRequest(request, settings.ranks, *device,
-                                 {pool->most(), limits.ctas});
+  auto compiled =
+      compileRequest(request, settings.ranks, *device,
+                     {pool->most(), limits.ctas, limits.multiprocessors});
   if (!compiled)
     return compiled.takeError();
   made.kernel = std::move(*compiled);

@@ -147,6 +147,8 @@ def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int],
 
     @dynamo.opaque  # C++ calls it in the first call that is delegated, which may be in a compiled function.
     def make(store: Any, device: str, rank: int, size: int, global_ranks: Sequence[int], name: str) -> Any:
+        # What it looks for in the store is there as soon as the other ranks are.
+        store.set_timeout(min(timeout, store.timeout))
         if device == "cpu":
             chosen = dist.ProcessGroupGloo._Options()
             # Pairs connect at their first call: ranks that send to each other do not wait for the rest.
