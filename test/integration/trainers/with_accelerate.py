@@ -28,9 +28,8 @@ def main() -> None:
     assert torch.equal(weights[0], weights[1]), weights
     seen = {(call["op"], call["path"]) for call in commsir.stats()["calls"]}
     assert ("all_reduce", "commsir") in seen and {path for _, path in seen} == {"commsir"}, seen
-    accelerator.end_training()
     print(f"accelerate {accelerate.__version__}: trained over {torch.distributed.get_backend()}")
-    torch.distributed.destroy_process_group()
+    accelerator.end_training()
 
 
 if __name__ == "__main__":
