@@ -46,9 +46,9 @@ namespace commsir::cuda {
 
 namespace abi = mlir::comms::nvvm;
 
-/// Seconds that ranks wait at least for peers that open GPUs and start NCCL,
-/// and for those that compile, share memory or fill channels.
-constexpr double kOpeningSeconds = 60, kPreparingSeconds = 10, kForever = 1e9;
+/// Seconds that ranks which have met wait at least for each other while they
+/// open GPUs and start NCCL.
+constexpr double kOpeningSeconds = 60, kForever = 1e9;
 /// Bytes of pinned memory for reading the states of peers.
 constexpr size_t kStagingBytes = size_t(256) << 10;
 
@@ -218,9 +218,7 @@ private:
   /// before they launch: a peer may be compiling. One that is gone is seen at
   /// once.
   double opening() const { return std::max(settings.timeout, kOpeningSeconds); }
-  double patience() const {
-    return std::max(settings.timeout, kPreparingSeconds);
-  }
+  double patience() const { return settings.timeout; }
   llvm::Error makeCommunicator();
   llvm::Expected<bool> agreeOnNccl(std::string &why);
   llvm::Error agreeOnLimits();

@@ -178,11 +178,12 @@ llvm::Error CudaGroup::makeCommunicator() {
   return llvm::Error::success();
 }
 
-/// Bytes of channel memory, and CTAs of collectives that run beside others: the
-/// least that any rank allows, because all choose by it.
+/// Bytes of channel memory, CTAs of collectives that run beside others, and
+/// multiprocessors: the least that any rank has, because all choose by it.
 llvm::Error CudaGroup::agreeOnLimits() {
   limits = {settings.channelBytes,
-            settings.ctas < 0 ? group::kSharedCtas : settings.ctas};
+            settings.ctas < 0 ? group::kSharedCtas : settings.ctas,
+            device->getMultiprocessors()};
   llvm::Error wrong = llvm::Error::success();
   auto ctas = tune::getCtaLimit();
   if (!ctas)
@@ -199,19 +200,24 @@ llvm::Error CudaGroup::agreeOnLimits() {
   if (auto error = mesh->agree("reading limits", std::move(wrong), opening()))
     return error;
   auto all = mesh->all("comparing limits",
-                       std::to_string(limits.memory) + " " +
-                           std::to_string(limits.ctas),
+                       llvm::formatv("{0} {1} {2}", limits.memory, limits.ctas,
+                                     limits.multiprocessors)
+                           .str(),
                        opening());
   if (!all)
     return all.takeError();
   for (llvm::StringRef text : *all) {
-    auto [memoryText, ctasText] = text.split(' ');
+    auto [memoryText, rest] = text.split(' ');
+    auto [ctasText, multiprocessorsText] = rest.split(' ');
     uint64_t memory = 0;
-    int64_t most = 0;
+    int64_t most = 0, multiprocessors = 0;
     if (!memoryText.getAsInteger(10, memory))
       limits.memory = std::min(limits.memory, memory);
     if (!ctasText.getAsInteger(10, most) && most)
       limits.ctas = limits.ctas ? std::min(limits.ctas, most) : most;
+    if (!multiprocessorsText.getAsInteger(10, multiprocessors))
+      limits.multiprocessors =
+          std::min(limits.multiprocessors, multiprocessors);
   }
   return llvm::Error::success();
 }
@@ -282,16 +288,16 @@ commsir::group::createCudaGroup(const GroupOptions &options, Store &store) {
   } else {
     opened = asGroupError(found.takeError());
   }
-  double patience = std::max(options.timeout, kOpeningSeconds);
   auto mesh = Mesh::connect(store, options.name, int(options.rank),
-                            int(options.ranks), patience);
+                            int(options.ranks), options.timeout);
   if (!mesh) {
     if (!opened)
       return mesh.takeError();
     llvm::consumeError(mesh.takeError());
     return std::move(opened);
   }
-  if (auto error = (*mesh)->agree("opening GPUs", std::move(opened), patience))
+  if (auto error = (*mesh)->agree("opening GPUs", std::move(opened),
+                                  std::max(options.timeout, kOpeningSeconds)))
     return std::move(error);
   auto group =
       std::make_unique<CudaGroup>(options, std::move(device), std::move(*mesh));

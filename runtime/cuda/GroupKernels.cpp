@@ -36,8 +36,8 @@ llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
   // was prepared before.
   uint64_t memory =
       request.shared ? sharedKernelBytes(request.channelBytes) : pool->most();
-  auto compiled =
-      compileRequest(request, settings.ranks, *device, {memory, limits.ctas});
+  auto compiled = compileRequest(request, settings.ranks, *device,
+                                 {memory, limits.ctas, limits.multiprocessors});
   if (!compiled)
     return compiled.takeError();
   made.kernel = std::move(*compiled);

@@ -113,6 +113,12 @@ static std::string getName(const Device &device) {
              : "";
 }
 
+/// Multiprocessors by which all ranks choose.
+static int64_t countOf(const Device &device, const RequestLimits &limits) {
+  return limits.multiprocessors ? limits.multiprocessors
+                                : device.getMultiprocessors();
+}
+
 /// All that a request's open options are chosen from, beside the request and
 /// this build of CommsIR.
 static std::string variantOf(const KernelRequest &request, const Device &device,
@@ -121,7 +127,7 @@ static std::string variantOf(const KernelRequest &request, const Device &device,
     return "";
   return llvm::formatv(
              "{0}\n{1} multiprocessors, {2} bytes, {3} CTAs, tables {4}",
-             getName(device), device.getMultiprocessors(), limits.memory,
+             getName(device), countOf(device, limits), limits.memory,
              limits.ctas, tune::getTablesDigest())
       .str();
 }
@@ -141,7 +147,7 @@ static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
   wish.ranks = options.ranks;
   wish.chip = options.chip;
   wish.device = getName(device);
-  wish.multiprocessors = device.getMultiprocessors();
+  wish.multiprocessors = countOf(device, limits);
   wish.memory = limits.memory;
   wish.ctas = limits.ctas;
   wish.algorithm = request.algorithm;
@@ -189,7 +195,7 @@ commsir::cuda::compileRequest(const KernelRequest &request, int64_t ranks,
     return jit::compileCuda(std::move(*module), request.name, options);
   };
   tune::Question machine;
-  machine.multiprocessors = device.getMultiprocessors();
+  machine.multiprocessors = countOf(device, limits);
   auto isOpen = [&] { return !request.blocks && options.blocks; };
   const jit::CudaOptions asked = options;
   auto kernel = jit::compileCudaSource(

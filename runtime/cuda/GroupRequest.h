@@ -28,6 +28,8 @@ struct RequestLimits {
   uint64_t memory = 0;
   /// As `tune::Question::ctas`.
   int64_t ctas = 0;
+  /// That every rank has; 0: those of the device.
+  int64_t multiprocessors = 0;
 };
 
 /// A request's source in machine code.

@@ -108,9 +108,10 @@ def register() -> None:
     if not dist.is_available() or "COMMSIR" in dist.Backend._plugins:
         return
     dist.Backend.register_backend("commsir", _create, extended_api=True, devices=["cpu", "cuda"])
-    from commsir.torch import lifted
+    from commsir.torch import imports, lifted
 
     lifted.lift()
+    imports.accept_in_accelerate("commsir")
 
 
 def _end() -> None:

@@ -40,6 +40,8 @@ __all__ = [
 _EXTENSION = extension.Extension(
     _NAME, ["torch/c10d/*.cpp"], ["torch/*.h", "torch/c10d/*.h", "capi/commsir.h", "group/Meeting.h"]
 )
+#: Seconds that windows wait for peers at the most.
+_PATIENCE = 300.0
 _loaded: Any = None
 _searched = False
 #: Why there is none, if there is none.
@@ -145,6 +147,8 @@ def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int],
 
     @dynamo.opaque  # C++ calls it in the first call that is delegated, which may be in a compiled function.
     def make(store: Any, device: str, rank: int, size: int, global_ranks: Sequence[int], name: str) -> Any:
+        # What it looks for in the store is there as soon as the other ranks are.
+        store.set_timeout(min(timeout, store.timeout))
         if device == "cpu":
             chosen = dist.ProcessGroupGloo._Options()
             # Pairs connect at their first call: ranks that send to each other do not wait for the rest.
@@ -254,6 +258,9 @@ def create(options: Any, backend_options: Any) -> Any:
 
 def make(made: Settings) -> Any:
     """A process group's backend."""
+    from commsir.torch import lazy_views
+
+    lazy_views.install()
     module = load_module()
     if module is None:
         from commsir.torch.process_group import ProcessGroup
@@ -334,6 +341,13 @@ def timeout_of(group: Any, device: str) -> timedelta | None:
         return _loaded.timeout(backend)  # type: ignore[no-any-return]
     used = group._get_backend(torch.device(device)) if hasattr(group, "_get_backend") else group
     return getattr(getattr(used, "options", None), "_timeout", None)
+
+
+def patience_of(group: Any, device: str) -> float:
+    """Seconds that what is made beside a process group waits for peers where its caller does not say: never longer than
+    the process group's calls."""
+    limit = timeout_of(group, device)
+    return _PATIENCE if limit is None else min(_PATIENCE, limit.total_seconds())
 
 
 def abort(group: Any = None, reason: str = "it was aborted") -> None:

@@ -11,11 +11,12 @@ import torch.distributed
 from torch._subclasses.fake_tensor import FakeTensor
 
 from commsir.torch import capi, flight
+from commsir.torch.overlap import check_apart, overlap
 from commsir.torch.work import Work
 
 dist: Any = torch.distributed
 
-__all__ = ["Call", "Tensors"]
+__all__ = ["Call", "Tensors", "is_part_of"]
 
 Tensors = list[torch.Tensor]
 _R = dist.ReduceOp
@@ -61,6 +62,8 @@ class Call:
         #: Why CommsIR has nothing for the call; empty: it is asked.
         self.reason = ""
         self.sends = False
+        #: What is read is calculated with, which takes booleans that are 0 or 1.
+        self.reduces = False
         #: Where a call without tensors runs.
         self.place = torch.device("cpu")
         #: Who waits for it waits for the GPU.
@@ -145,34 +148,72 @@ class Call:
     # Tensors.
 
     def dense(self, tensor: torch.Tensor, read: bool, write: bool) -> torch.Tensor:
-        """`tensor`, or a contiguous stand-in that is filled before the call and copied back after it."""
+        """`tensor` if its memory is what it holds, elements behind each other and booleans 0 or 1 if the call
+        `reduces`; else a stand-in that is filled before the call and copied back after it."""
         if tensor.layout != torch.strided:
             raise RuntimeError(f"commsir: {self.name} takes dense tensors; call .to_dense() first")
-        # Memory of a view that negates, such as the imaginary part of a conjugate, is not what it holds.
-        if tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj():
+        is_truth = read and self.reduces and tensor.dtype == torch.bool
+        if _is_plain_view(tensor) and not is_truth:
             return tensor
-        stand = torch.empty_like(tensor, memory_format=torch.contiguous_format)
-        if read:
+        if write:
+            check_apart(self.name, [tensor])
+        stand = _stand_for(tensor)
+        if is_truth:
+            # Booleans may be any byte, as in a view of uint8: all but 0 are true.
+            self.before.append(lambda: torch.ne(tensor.view(torch.uint8), 0, out=stand))
+        elif read:
             self.before.append(lambda: stand.copy_(tensor))
         if write:
             self.after.append(lambda: tensor.copy_(stand))
         return stand
 
-    def input(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor that is read."""
-        self.inputs.append(self.dense(tensor, True, False))
-        return self.inputs[-1]
+    def input(self, tensor: torch.Tensor, written: Sequence[torch.Tensor] = (), is_own: bool = False) -> torch.Tensor:
+        """A tensor that is read. Where it shares memory with what is `written` it is copied before that, unless it
+        `is_own`, this rank's own part of it."""
+        used = self.dense(tensor, True, False)
+        if not is_own and any(overlap(one, used) for one in written):
+            stand, plain = _stand_for(used), used
+            self.before.append(lambda: stand.copy_(plain))
+            used = stand
+        self.inputs.append(used)
+        return used
+
+    def input_list(self, tensors: Sequence[torch.Tensor], rank: int) -> Tensors:
+        """One input a rank, of which that of this rank may be the call's one output."""
+        written = list(self.outputs)
+        return [
+            self.input(tensor, written, number == rank and is_part_of(tensor, written[0], 0))
+            for number, tensor in enumerate(tensors)
+        ]
 
     def output(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor that is written."""
         self.outputs.append(self.dense(tensor, False, True))
         return self.outputs[-1]
 
-    def both(self, tensor: torch.Tensor) -> torch.Tensor:
+    def output_list(self, tensors: Sequence[torch.Tensor]) -> Tensors:
+        """Outputs that have memory of their own each. Returns what stands for them."""
+        check_apart(self.name, tensors)
+        return [self.output(tensor) for tensor in tensors]
+
+    def both(self, tensor: torch.Tensor, read: bool = True, write: bool = True) -> torch.Tensor:
         """A tensor that is read and written."""
-        self.inputs.append(self.dense(tensor, True, True))
+        self.inputs.append(self.dense(tensor, read, write))
         self.outputs.append(self.inputs[-1])
         return self.inputs[-1]
+
+    def delegated_options(self, opts: Any) -> Any:
+        """What another backend is asked in place of `opts`: Gloo calculates with the bytes of booleans."""
+        known = self.inputs[0]
+        kind = getattr(opts.reduceOp, "op", opts.reduceOp)
+        if known.dtype != torch.bool or known.is_cuda or kind == _R.PREMUL_SUM:
+            return opts
+        made = type(opts)()
+        for name in ("rootRank", "timeout", "asyncOp"):
+            if hasattr(opts, name):
+                setattr(made, name, getattr(opts, name))
+        made.reduceOp = {"or": _R.BOR, "and": _R.BAND, "xor": _R.BXOR}[_REDUCTIONS[kind.value][True]]
+        return made
 
     def scratch(self, elements: int, like: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
         """Memory for the time of the call."""
@@ -313,6 +354,25 @@ class Call:
     def describe(self) -> str:
         """As errors name it."""
         return self.recorded().describe()
+
+
+def _is_plain_view(tensor: torch.Tensor) -> bool:
+    """Whether memory is what the tensor holds: that of a view which conjugates or negates lazily, such as the imaginary
+    part of a conjugate, is not."""
+    return tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
+
+
+def _stand_for(tensor: torch.Tensor) -> torch.Tensor:
+    """A contiguous tensor like that one, without its contents."""
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+
+
+def is_part_of(part: torch.Tensor, whole: torch.Tensor, number: int) -> bool:
+    """Whether `part` lies in `whole` as its part of that number."""
+    if isinstance(part, FakeTensor) or isinstance(whole, FakeTensor):
+        return True
+    plain = _is_plain_view(part) and _is_plain_view(whole)
+    return plain and part.data_ptr() == whole.data_ptr() + number * part.nbytes
 
 
 def _divide(sums: torch.Tensor, by: int) -> None:

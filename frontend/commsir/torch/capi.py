@@ -343,8 +343,8 @@ class Group:
         self.library = load(path)
         self.rank, self.size, self.device = rank, size, _device(device)
         callbacks = Callbacks(store)
-        # Training runs large collectives beside its arithmetic: they take as few CTAs as carry what NCCL does. What runs
-        # in the stream of the arithmetic takes as many as are fastest.
+        # Training runs large collectives beside its arithmetic: they take as few CTAs as carry what NCCL does. What
+        # runs in the stream of the arithmetic takes as many as are fastest.
         ctas = -1 if shares_gpu else 0
         options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None, ctas=ctas)
         face = callbacks.as_store()

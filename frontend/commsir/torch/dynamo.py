@@ -6,15 +6,13 @@ knows who is in it; what torch makes no functional collective of breaks the grap
 
 from __future__ import annotations
 
-import importlib.abc
-import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec, PathFinder
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed
+
+from commsir.torch.imports import when_imported
 
 dist: Any = torch.distributed
 
@@ -55,27 +53,5 @@ def _teach(module: Any) -> None:
         variable.is_process_group = staticmethod(lambda value: isinstance(value, dist.ProcessGroup) or known(value))
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Teaches Dynamo when somebody imports it, which takes a second: programs that compile nothing do not."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(fullname, path, target) if fullname == _MODULE else None
-        loader: Any = spec.loader if spec else None
-        if loader is None:
-            return None
-        run = loader.exec_module
-
-        def run_and_teach(module: ModuleType) -> None:
-            run(module)
-            _teach(module)
-
-        loader.exec_module = run_and_teach
-        return spec
-
-
-if _MODULE in sys.modules:
-    _teach(sys.modules[_MODULE])
-else:
-    sys.meta_path.insert(0, _Finder())
+# Somebody imports it, which takes a second: programs that compile nothing do not.
+when_imported(_MODULE, _teach)

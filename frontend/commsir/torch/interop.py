@@ -41,21 +41,23 @@ def nccl_communicator(group: Any = None) -> int:
     return pointer
 
 
-def wrap_process_group(group: Any = None, *, name: str = "wrapped", timeout: float = 300) -> capi.Group:
+def wrap_process_group(group: Any = None, *, name: str = "wrapped", timeout: float | None = None) -> capi.Group:
     """A group of CommsIR over the ranks of an existing process group of any backend. Collective.
 
-    Where that has an NCCL communicator it is used, not made anew; else the ranks share memory on the CPU.
+    Where that has an NCCL communicator it is used, not made anew; else the ranks share memory on the CPU. Waits last
+    `timeout` seconds: without one 300, or as long as those of the process group if that is less.
     """
     used = dist.distributed_c10d._get_default_group() if group is None else group
     store = dist.PrefixStore(f"commsir/{name}/{used.group_name}", store_of(used))
     on_gpu = torch.cuda.is_available() and "nccl" in str(dist.get_backend_config(used))
+    limit = backend.patience_of(used, "cuda" if on_gpu else "cpu") if timeout is None else timeout
     return capi.Group(
         backend.library(),
         store,
         used.rank(),
         used.size(),
         name=f"{name}.{used.group_name}",
-        timeout=timedelta(seconds=timeout),
+        timeout=timedelta(seconds=limit),
         device=torch.cuda.current_device() if on_gpu else -1,
         nccl_comm=nccl_communicator(used) if on_gpu else 0,
     )

@@ -11,9 +11,12 @@ stream it is done when it returns.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import ctypes
 import threading
 import warnings
+from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any, cast
 
 import commsir.torch._needed  # noqa: F401
@@ -37,7 +40,7 @@ _ERROR = ctypes.CFUNCTYPE(ctypes.c_void_p)
 
 
 class _Callbacks(ctypes.Structure):
-    _fields_ = [("resolve", _RESOLVE), ("size", _SIZE), ("adopt", _ADOPT), ("error", _ERROR)]
+    _fields_ = [("resolve", _RESOLVE), ("size", _SIZE), ("rank", _SIZE), ("adopt", _ADOPT), ("error", _ERROR)]
 
 
 # torch's own types say less than we know.
@@ -94,10 +97,14 @@ def _make_group(process_group: Any, name: str, device: int) -> capi.Group:
         process_group.rank(),
         process_group.size(),
         name=f"{name}.ops",
-        timeout=backend.timeout_of(process_group, "cpu" if device < 0 else "cuda") or c10d.default_pg_timeout,
+        timeout=_timeout_of(process_group, device),
         device=device,
         shares_gpu=False,
     )
+
+
+def _timeout_of(process_group: Any, device: int) -> timedelta:
+    return backend.timeout_of(process_group, "cpu" if device < 0 else "cuda") or c10d.default_pg_timeout
 
 
 def _guarded(call: Any, failed: Any) -> Any:
@@ -121,6 +128,10 @@ def _size(name: bytes) -> int:
     return 1 if name == _ALONE.encode() else int(_C10D._resolve_process_group(name.decode()).size())
 
 
+def _rank(name: bytes) -> int:
+    return int(_C10D._resolve_process_group(name.decode()).rank())
+
+
 def _symmetric(name: str, device: int, data: int, size: int) -> list[int]:
     """Where each rank's copy of symmetric memory of torch lies. Collective."""
     import torch.distributed._symmetric_memory as symm_mem
@@ -133,31 +144,63 @@ def _symmetric(name: str, device: int, data: int, size: int) -> list[int]:
     return [int(part) + offset for part in handle.buffer_ptrs]
 
 
+@contextlib.contextmanager
+def _limited(process_group: Any, limit: timedelta) -> Iterator[None]:
+    """Within it, waits in the process group's store last no longer."""
+    store = _C10D._get_process_group_store(process_group)
+    before = store.timeout
+    store.set_timeout(min(limit, before))
+    try:
+        yield
+    finally:
+        store.set_timeout(before)
+
+
+def _extents(process_group: Any, limit: timedelta, reached: Any) -> tuple[list[int], str]:
+    """Where each rank's copy lies, as this rank reaches it, or why the ranks use none in place, on all of them."""
+    # Nothing of this rank alone, such as the number of its GPU, may be in the name of the place.
+    place = _DIST.PrefixStore("commsir/ops/adopt", store_of(process_group))
+    rank, size = process_group.rank(), process_group.size()
+
+    def meet(said: str) -> list[str]:
+        met = Meeting(place, rank, size, limit).hold(said)
+        if not met.epoch:
+            raise RuntimeError(
+                f"commsir: rank {rank}: Timed out waiting {round(limit.total_seconds() * 1000)}ms for all ranks to use "
+                f"symmetric memory of process group {process_group.group_name}: {met.failure}"
+            )
+        return met.said
+
+    # torch's own meeting would wait without a word for ranks that do not come.
+    meet("")
+    parts, why = list[int](), ""
+    try:
+        with _limited(process_group, limit):
+            parts = reached()
+        why = "" if all(parts) else "it does not reach all ranks"
+    except Exception as error:
+        why = str(error) or type(error).__name__
+    refused = next(((other, said) for other, said in enumerate(meet(why)) if said), None)
+    return parts, f"rank {refused[0]}: {refused[1]}" if refused else ""
+
+
 def _adopt(name: bytes, device: int, data: int, size: int) -> int:
     """1: on some rank torch's symmetric memory does not reach all others, as over several hosts; all ranks hear of it.
 
     A newer torch says of every group that it has symmetric memory.
     """
-    group, parts, why = name.decode(), list[int](), ""
-    try:
-        parts = _symmetric(group, device, data, size)
-        why = "" if all(parts) else "it does not reach all ranks"
-    except Exception as error:
-        why = str(error) or type(error).__name__
+    group = name.decode()
     process_group = _C10D._resolve_process_group(group)
-    store = _DIST.PrefixStore(f"commsir/ops/adopt/{device}", store_of(process_group))
-    met = Meeting(store, process_group.rank(), process_group.size(), c10d.default_pg_timeout).hold(why)
-    if not met.epoch:
-        raise RuntimeError(f"commsir: ranks have not agreed on symmetric memory: {met.failure}")
-    refused = next(((rank, said) for rank, said in enumerate(met.said) if said), None)
-    if refused is None:
+    parts, refused = _extents(
+        process_group, _timeout_of(process_group, device), lambda: _symmetric(group, device, data, size)
+    )
+    if not refused:
         group_of(group, device).adopt(data, size, parts)
         return 0
     if group not in _refused:
         _refused.add(group)
         warnings.warn(
-            f"commsir: symmetric memory of process group {group} is not used, inputs are staged: rank {refused[0]}: "
-            f"{refused[1]}",
+            f"commsir: symmetric memory of process group {group} is not used, inputs are staged: {refused}",
             stacklevel=2,
         )
     return 1
@@ -175,7 +218,11 @@ def _load() -> tuple[Any, _Callbacks]:
             _OPS.load_library(str(path))
             library = ctypes.CDLL(str(path))
             callbacks = _Callbacks(
-                _RESOLVE(_guarded(_resolve, 0)), _SIZE(_guarded(_size, 0)), _ADOPT(_guarded(_adopt, -1)), _ERROR(_error)
+                _RESOLVE(_guarded(_resolve, 0)),
+                _SIZE(_guarded(_size, 0)),
+                _SIZE(_guarded(_rank, 0)),
+                _ADOPT(_guarded(_adopt, -1)),
+                _ERROR(_error),
             )
             library.commsir_torch_set_callbacks(ctypes.byref(callbacks))
             return library, callbacks

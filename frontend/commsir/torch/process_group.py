@@ -21,7 +21,7 @@ import torch
 import torch.distributed
 
 from commsir.torch import backend, capi, lifted
-from commsir.torch.call import Call, Tensors
+from commsir.torch.call import Call, Tensors, is_part_of
 from commsir.torch.running import Running
 from commsir.torch.transfers import Transfer
 from commsir.torch.work import Work
@@ -167,8 +167,10 @@ class ProcessGroup(Running):
         if tensor.layout != torch.strided:
             call.reason, call.inputs, call.outputs = "sparse tensor", [tensor], [tensor]
         else:
+            call.reduces = True
             tensor = call.both(tensor)
             call.reduce_step("all_reduce", opts.reduceOp, tensor, tensor)
+            opts = call.delegated_options(opts)
         call.delegated = lambda other: other.allreduce([tensor], opts)
         return self._submit(call)
 
@@ -178,19 +180,22 @@ class ProcessGroup(Running):
             return self._together(tensors, [self.allreduce([tensor], opts) for tensor in tensors])
         call = self._call("all_reduce_coalesced", opts)
         call.check_types(tensors)
+        call.reduces = True
         listed = [call.both(tensor) for tensor in tensors]
         flat = call.scratch(sum(t.numel() for t in listed), listed[0])
         parts = torch.split(flat, [t.numel() for t in listed])
         call.pack.append(lambda: [part.copy_(t.view(-1)) for part, t in zip(parts, listed, strict=True)])
         call.unpack.append(lambda: [t.view(-1).copy_(part) for part, t in zip(parts, listed, strict=True)])
         call.reduce_step("all_reduce", opts.reduceOp, flat, flat, within=call.sizes_of(listed))
+        opts = call.delegated_options(opts)
         call.delegated = lambda other: other.allreduce_coalesced(listed, opts)
         return self._submit(call)
 
     def broadcast(self, tensors: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.BroadcastOptions()
         call = self._call("broadcast", opts)
-        tensor = call.both(call.single(_listed(tensors)))
+        is_root = opts.rootRank == self.settings.rank
+        tensor = call.both(call.single(_listed(tensors)), read=is_root, write=not is_root)
         call.copy_step("broadcast", tensor, tensor, opts.rootRank)
         call.delegated = lambda other: other.broadcast([tensor], opts)
         return self._submit(call)
@@ -198,9 +203,11 @@ class ProcessGroup(Running):
     def reduce(self, tensors: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.ReduceOptions()
         call = self._call("reduce", opts)
+        call.reduces = True
         given, root = call.single(tensors), opts.rootRank == self.settings.rank
         tensor = call.both(given) if root else call.input(given)
         call.reduce_step("reduce", opts.reduceOp, tensor, tensor if root else None, opts.rootRank)
+        opts = call.delegated_options(opts)
         call.delegated = lambda other: other.reduce([tensor], opts)
         return self._submit(call)
 
@@ -229,10 +236,11 @@ class ProcessGroup(Running):
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         call = self._call("all_gather", opts)
-        source, targets = call.input(call.single(inputs)), list(outputs[0])
-        call.check_count(targets)
-        call.check_types([source, *targets])
-        call.outputs = targets
+        given = call.single(inputs)
+        call.check_count(outputs[0])
+        call.check_types([given, *outputs[0]])
+        targets = call.output_list(outputs[0])
+        source = call.input(given, targets, is_part_of(given, targets[self.settings.rank], 0))
         if targets[self.settings.rank].numel() != source.numel():
             raise RuntimeError(
                 f"commsir: all_gather of {source.numel()} elements into a tensor of "
@@ -253,7 +261,8 @@ class ProcessGroup(Running):
                 "commsir: all_gather_into_tensor: output tensor size must be equal to world_size times input tensor "
                 f"size: got {output.numel()} and {input.numel()} elements for {self.settings.size} ranks"
             )
-        source, target = call.input(input), call.output(output)
+        target = call.output(output)
+        source = call.input(input, [target], is_part_of(input, target, self.settings.rank))
         call.copy_step("all_gather", source, target)
         call.delegated = lambda other: other._allgather_base(target, source, opts or AllgatherOptions())
         return self._submit(call)
@@ -286,12 +295,15 @@ class ProcessGroup(Running):
 
     def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         call = self._call("all_gather_coalesced", opts)
-        call.inputs, call.outputs = list(inputs), [t for listed in outputs for t in listed]
         call.check_count(outputs)
         for listed in outputs:
             call.check_pairs(inputs, listed, 1)
-        self._gather_words(call, call.inputs, [list(column) for column in zip(*outputs, strict=True)])
-        call.delegated = lambda other: other.allgather_coalesced(outputs, inputs)
+        written = call.output_list([t for listed in outputs for t in listed])
+        sources = [call.input(t) for t in inputs]
+        count = len(sources)
+        self._gather_words(call, sources, [written[number::count] for number in range(count)])
+        by_rank = [written[first : first + count] for first in range(0, len(written), count)]
+        call.delegated = lambda other: other.allgather_coalesced(by_rank, sources)
         return self._submit(call)
 
     def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
@@ -301,37 +313,38 @@ class ProcessGroup(Running):
             return self._together(outputs, works)
         call = self._call("all_gather_into_tensor_coalesced", opts)
         call.check_pairs(inputs, outputs, self.settings.size)
-        call.inputs = list(inputs)
-        targets = [call.output(output) for output in outputs]
+        targets = call.output_list(outputs)
+        sources = [call.input(t) for t in inputs]
         parts = [
             [part.view(source.shape) for part in target.view(-1).chunk(self.settings.size)]
-            for source, target in zip(inputs, targets, strict=True)
+            for source, target in zip(sources, targets, strict=True)
         ]
-        self._gather_words(call, call.inputs, parts)
+        self._gather_words(call, sources, parts)
         call.delegated = lambda other: (
-            [other._allgather_base(t, s.contiguous()).wait() for s, t in zip(inputs, targets, strict=True)] and None
+            [other._allgather_base(t, s).wait() for s, t in zip(sources, targets, strict=True)] and None
         )
         return self._submit(call)
 
     def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.GatherOptions()
         call = self._call("gather", opts)
-        source, together = call.input(call.single(inputs)), None
+        given, together, lists = call.single(inputs), None, []
         if opts.rootRank == self.settings.rank:
-            targets = list(outputs[0])
-            call.check_count(targets)
-            call.check_types([source, *targets], same_size=True)
-            call.outputs = targets
-            together = call.unpacked(targets, source.numel())
+            call.check_count(outputs[0])
+            call.check_types([given, *outputs[0]], same_size=True)
+            lists = [call.output_list(outputs[0])]
+            together = call.unpacked(lists[0], given.numel())
+        is_own = bool(lists) and is_part_of(given, lists[0][self.settings.rank], 0)
+        source = call.input(given, call.outputs, is_own)
         call.copy_step("gather", source, together, opts.rootRank)
-        call.delegated = lambda other: other.gather(outputs, [source], opts)
+        call.delegated = lambda other: other.gather(lists, [source], opts)
         return self._submit(call)
 
     def gather_into_tensor(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> torch.distributed.Work:
         """`output` counts on the root alone."""
         opts = opts or dist.GatherOptions()
         call = self._call("gather_into_tensor", opts)
-        source, together, lists = call.input(input), None, []
+        together, lists = None, []
         if opts.rootRank == self.settings.rank:
             call.check_types([input, output])
             if output.numel() != input.numel() * self.settings.size:
@@ -340,7 +353,9 @@ class ProcessGroup(Running):
                     f"into a tensor of {output.numel()}"
                 )
             together = call.output(output)
-            lists = [list(together.view(self.settings.size, *source.shape))]
+            lists = [list(together.view(self.settings.size, *input.shape))]
+        is_own = together is not None and is_part_of(input, together, self.settings.rank)
+        source = call.input(input, call.outputs, is_own)
         call.copy_step("gather", source, together, opts.rootRank)
         call.delegated = lambda other: other.gather(lists, [source], opts)
         return self._submit(call)
@@ -348,15 +363,14 @@ class ProcessGroup(Running):
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.ScatterOptions()
         call = self._call("scatter", opts)
-        target, together = call.output(call.single(outputs)), None
+        target, together, lists = call.output(call.single(outputs)), None, []
         if opts.rootRank == self.settings.rank:
-            sources = list(inputs[0])
-            call.check_count(sources)
-            call.check_types([target, *sources], same_size=True)
-            call.inputs = sources
-            together = call.packed(sources, target.numel())
+            call.check_count(inputs[0])
+            call.check_types([target, *inputs[0]], same_size=True)
+            lists = [call.input_list(inputs[0], self.settings.rank)]
+            together = call.packed(lists[0], target.numel())
         call.copy_step("scatter", together, target, opts.rootRank)
-        call.delegated = lambda other: other.scatter([target], inputs, opts)
+        call.delegated = lambda other: other.scatter([target], lists, opts)
         return self._submit(call)
 
     # Reduce-scatter.
@@ -364,10 +378,11 @@ class ProcessGroup(Running):
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> torch.distributed.Work:
         opts = opts or dist.ReduceScatterOptions()
         call = self._call("reduce_scatter", opts)
-        target, sources = call.output(call.single(outputs)), list(inputs[0])
-        call.check_count(sources)
-        call.check_types([target, *sources])
-        call.inputs = sources
+        call.reduces = True
+        target = call.output(call.single(outputs))
+        call.check_count(inputs[0])
+        call.check_types([target, *inputs[0]])
+        sources = call.input_list(inputs[0], self.settings.rank)
         if sources[self.settings.rank].numel() != target.numel():
             raise RuntimeError(
                 f"commsir: reduce_scatter of {sources[self.settings.rank].numel()} elements into a tensor of "
@@ -378,6 +393,7 @@ class ProcessGroup(Running):
         part = target if all(t.numel() == each for t in sources) else call.unpacked([target], each)
         call.reduce_step("reduce_scatter", opts.reduceOp, call.packed(sources, each), part)
         _compare_sizes(call, sources)
+        opts = call.delegated_options(opts)
         call.delegated = lambda other: other.reduce_scatter([target], [sources], opts)
         return self._submit(call)
 
@@ -392,8 +408,11 @@ class ProcessGroup(Running):
                 "commsir: reduce_scatter_tensor: input tensor must be the same size as output size times world size: "
                 f"got {input.numel()} and {output.numel()} elements for {self.settings.size} ranks"
             )
-        source, target = call.input(input), call.output(output)
+        call.reduces = True
+        target = call.output(output)
+        source = call.input(input, [target], is_part_of(target, input, self.settings.rank))
         call.reduce_step("reduce_scatter", opts.reduceOp, source, target)
+        opts = call.delegated_options(opts)
         call.delegated = lambda other: other._reduce_scatter_base(target, source, opts)
         return self._submit(call)
 
@@ -405,8 +424,9 @@ class ProcessGroup(Running):
         call = self._call("reduce_scatter_tensor_coalesced", opts)
         call.check_types([*inputs, *outputs])
         call.check_pairs(outputs, inputs, self.settings.size)
+        call.reduces = True
         sources = [call.input(t) for t in inputs]
-        targets = [call.output(t) for t in outputs]
+        targets = call.output_list(outputs)
         size, sizes = self.settings.size, [t.numel() for t in targets]
         source = call.scratch(sum(sizes) * size, sources[0]).view(size, -1)
         target = call.scratch(sum(sizes), sources[0])
@@ -417,6 +437,7 @@ class ProcessGroup(Running):
             lambda: [t.view(-1).copy_(p) for p, t in zip(torch.split(target, sizes), targets, strict=True)]
         )
         call.reduce_step("reduce_scatter", opts.reduceOp, source, target, within=call.sizes_of(targets))
+        opts = call.delegated_options(opts)
         call.delegated = lambda other: (
             [other._reduce_scatter_base(t, s, opts).wait() for s, t in zip(sources, targets, strict=True)] and None
         )
@@ -434,9 +455,12 @@ class ProcessGroup(Running):
     ) -> torch.distributed.Work:
         call = self._call("all_to_all_single", opts)
         call.check_types([input, output])
-        source, target = call.input(input), call.output(output)
-        rows_in, rows_out = self._splits(source, input_splits), self._splits(target, output_splits)
-        if not input_splits and not output_splits:
+        rows_in = self._splits(call, "input", input, input_splits)
+        rows_out = self._splits(call, "output", output, output_splits)
+        is_even = not input_splits and not output_splits
+        target = call.output(output)
+        source = call.input(input, [target], is_even and is_part_of(input, target, 0))
+        if is_even:
             if source.numel() != target.numel():
                 raise RuntimeError(f"commsir: all_to_all_single of {source.numel()} elements into {target.numel()}")
             call.copy_step("all_to_all", source, target)
@@ -452,34 +476,50 @@ class ProcessGroup(Running):
         call.check_count(outputs)
         call.check_count(inputs)
         call.check_types([*inputs, *outputs])
-        # NCCL, and a copy of memory, take contiguous tensors alone; exchanges on the CPU copy parts of any.
         on_gpu = inputs[0].is_cuda
-        dense = on_gpu or self.settings.size == 1
-        call.inputs = [call.dense(t, True, False) if dense else t for t in inputs]
-        call.outputs = [call.dense(t, False, True) if dense else t for t in outputs]
-        self._uneven(call, call.outputs, call.inputs)
+        targets = call.output_list(outputs)
+        sources = [call.input(t, targets) for t in inputs]
+        self._uneven(call, targets, sources)
 
         def delegated(other: Any) -> Any:
             if on_gpu:
-                return other.alltoall(call.outputs, call.inputs, opts or dist.AllToAllOptions())
-            sizes = [t.numel() for t in call.outputs]
-            flat = torch.empty(sum(sizes), dtype=call.inputs[0].dtype, device="cpu")
-            joined = torch.cat([t.reshape(-1) for t in call.inputs])
-            other.alltoall_base(flat, joined, sizes, [t.numel() for t in call.inputs], dist.AllToAllOptions()).wait()
-            for part, tensor in zip(torch.split(flat, sizes), call.outputs, strict=True):
+                return other.alltoall(targets, sources, opts or dist.AllToAllOptions())
+            sizes = [t.numel() for t in targets]
+            flat = torch.empty(sum(sizes), dtype=sources[0].dtype, device="cpu")
+            joined = torch.cat([t.reshape(-1) for t in sources])
+            other.alltoall_base(flat, joined, sizes, [t.numel() for t in sources], dist.AllToAllOptions()).wait()
+            for part, tensor in zip(torch.split(flat, sizes), targets, strict=True):
                 tensor.copy_(part.view(tensor.shape))
             return None
 
         call.delegated = delegated
         return self._submit(call)
 
-    def _splits(self, tensor: torch.Tensor, splits: Any) -> list[int]:
-        size, rows = self.settings.size, tensor.shape[0] if tensor.dim() else 1
-        if splits and (len(splits) != size or sum(splits) != rows):
-            raise RuntimeError("commsir: Number of tensor splits not equal to group size, or not the tensor's length")
-        if not splits and rows % size:
-            raise RuntimeError("commsir: Tensor's dim 0 does not divide equally across group size")
-        return list(splits) if splits else [rows // size] * size
+    def _splits(self, call: Call, what: str, tensor: torch.Tensor, splits: Any) -> list[int]:
+        """How `tensor` is cut into rows for each rank; no splits: into equal parts."""
+        if not tensor.dim():
+            raise RuntimeError(f"commsir: {call.name}: the {what} has no dimension along which it could be cut")
+        size, rows, named = self.settings.size, tensor.shape[0], f"{what}_split_sizes"
+        if not splits:
+            if rows % size:
+                raise RuntimeError(
+                    f"commsir: {call.name}: the {what} has {rows} rows. Tensor's dim 0 does not divide equally across "
+                    f"group size, which is {size}"
+                )
+            return [rows // size] * size
+        if len(splits) != size:
+            raise RuntimeError(
+                f"commsir: {call.name}: {named} has {len(splits)} numbers for {size} ranks. Number of tensor splits "
+                "not equal to group size"
+            )
+        if min(splits) < 0:
+            raise RuntimeError(f"commsir: {call.name}: {named} is {list(splits)}: a number of rows cannot be negative")
+        if sum(splits) != rows:
+            raise RuntimeError(
+                f"commsir: {call.name}: {named} is {list(splits)}, and the {what} has {rows} rows. Split sizes doesn't "
+                "match total dim 0 size"
+            )
+        return list(splits)
 
     def _uneven(self, call: Call, outputs: Tensors, inputs: Tensors) -> None:
         """The ranks tell each other all sizes, and exchange pieces of the greatest."""

@@ -25,6 +25,8 @@ __all__ = ["Side"]
 
 #: Seconds that a rank that has failed waits for what the others were calling.
 _GOSSIP = 3.0
+#: How long ranks that have met get at least to make their group.
+_AFTER_MEETING = timedelta(seconds=5)
 
 
 def _differing(said: list[str]) -> str:
@@ -163,6 +165,12 @@ class Side:
             return self._group
 
     def _make_group(self, timeout: timedelta) -> capi.Group | str:
+        begun = time.monotonic()
+
+        def left() -> timedelta:
+            """What is left of `timeout`, and a little for ranks that have met late."""
+            return max(timeout - timedelta(seconds=time.monotonic() - begun), min(timeout, _AFTER_MEETING))
+
         self._meet(timeout)
         if self._without_library:
             return self._without_library
@@ -177,13 +185,14 @@ class Side:
                 self._settings.rank,
                 self._settings.size,
                 name=f"{self._settings.name}.{self._device}",
-                timeout=timeout,
+                timeout=left(),
                 device=-1 if self._device == "cpu" else self.gpu(),
             )
+            made.set_timeout(timeout)
         except capi.CommsIRError as error:
             why = f"no group: {error}"
         try:
-            why = self._agree(why, timeout)
+            why = self._agree(why, left())
         except STORE_ERRORS as error:
             # Others may have agreed, and go on: there is no second time.
             self.failed = True

@@ -79,7 +79,7 @@ def _reduction(op: Any) -> Any:
 _stores: dict[tuple[str, int], Any] = {}
 
 
-def _store(name: str) -> Any:
+def _store(name: str, timeout: timedelta | None = None) -> Any:
     """That of torchrun's environment, for a communicator of a name."""
     port = int(os.environ["MASTER_PORT"])
     rank = int(os.environ["RANK"])
@@ -87,7 +87,8 @@ def _store(name: str) -> Any:
     # One for all communicators: a port is served once.
     place = (os.environ["MASTER_ADDR"], port)
     if place not in _stores:
-        _stores[place] = dist.TCPStore(*place, is_master=rank == 0 and not agent)
+        limit = {} if timeout is None else {"timeout": timeout}
+        _stores[place] = dist.TCPStore(*place, is_master=rank == 0 and not agent, **limit)
     return dist.PrefixStore(f"commsir/torchcomms/{name}", _stores[place])
 
 
@@ -110,7 +111,9 @@ def make_backend(base: type[Any]) -> type[Any]:
         def init(self, device: torch.device, name: str, options: Any = None) -> None:
             """Bootstraps from a store alone; collective when the first call is."""
             settings = getattr(self, "_settings", None) or backend.Settings(
-                _store(name) if getattr(options, "store", None) is None else options.store,
+                _store(name, getattr(options, "timeout", None))
+                if getattr(options, "store", None) is None
+                else options.store,
                 int(os.environ.get("RANK", "0")),
                 int(os.environ.get("WORLD_SIZE", "1")),
                 getattr(options, "timeout", None) or timedelta(minutes=10),

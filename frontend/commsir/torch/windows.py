@@ -12,6 +12,7 @@ import torch.utils.dlpack
 import commsir
 from commsir._arrays import spelled
 from commsir.errors import AbortedError, UsageError
+from commsir.torch import backend
 from commsir.torch.endings import when_gone
 from commsir.torch.meeting import store_of
 from commsir.window import GroupWindow, Place
@@ -72,12 +73,13 @@ def _device(used: Any, device: Any) -> str | int:
     return torch.cuda.current_device() if asked.index is None else int(asked.index)
 
 
-def _group(used: Any, device: Any, timeout: float) -> commsir.Group:
+def _group(used: Any, device: Any, timeout: float | None) -> commsir.Group:
     _, found = _groups.get(used, ("", None))
     if found is None:
         store = dist.PrefixStore(f"commsir/windows/{used.group_name}", store_of(used))
         name, where = f"windows.{used.group_name}", _device(used, device)
-        found = commsir.Group(used.rank(), used.size(), store=store, name=name, device=where, timeout=timeout)
+        limit = backend.patience_of(used, "cpu" if where == "cpu" else "cuda") if timeout is None else timeout
+        found = commsir.Group(used.rank(), used.size(), store=store, name=name, device=where, timeout=limit)
         _groups[used] = used.group_name, found
     elif device is not None and torch.device(device).type != torch.device(found.device).type:
         raise ValueError(f"commsir: windows of this process group are on {found.device}, as its first one is")
@@ -108,12 +110,12 @@ def window(
     group: Any = None,
     signals: int = 8,
     device: Any = None,
-    timeout: float = 300,
+    timeout: float | None = None,
 ) -> TensorWindow:
     """A zeroed tensor on each rank that the others put to and get from, with `signals` cells. Collective.
 
     `group` is a process group of any backend; `device` and `timeout` (seconds of waits) are those of its first
-    window.
+    window. Waits last 300 seconds at the most, or as long as those of the process group if that is less.
     """
     used = dist.distributed_c10d._get_default_group() if group is None else group
     if not hasattr(used, "get_group_store"):

@@ -9,6 +9,7 @@
 
 #include "runtime/torch/c10d/Capture.h"
 #include "runtime/torch/c10d/Interrupt.h"
+#include "runtime/torch/c10d/Overlap.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,18 +28,69 @@ static constexpr milliseconds kGrace{5000};
 // Tensors
 //===----------------------------------------------------------------------===//
 
+/// Whether memory is what the tensor holds: that of a view which conjugates or
+/// negates lazily, such as the imaginary part of a conjugate, is not.
+static bool isPlainView(const at::Tensor &tensor) {
+  return tensor.is_contiguous() && !tensor.is_neg() && !tensor.is_conj();
+}
+
+/// Booleans may be any byte, as in a view of uint8: all but 0 are true.
+static void copyTruth(at::Tensor to, const at::Tensor &from) {
+  at::ne_out(to, from.view(at::kByte), at::Scalar(0));
+}
+
+/// A contiguous tensor like that one, without its contents.
+static at::Tensor standFor(const at::Tensor &tensor) {
+  return at::empty(tensor.sizes(), tensor.options());
+}
+
 at::Tensor Call::dense(const at::Tensor &tensor, bool in, bool out) {
   TORCH_CHECK(tensor.layout() == at::kStrided, "commsir: ", name,
               " takes dense tensors; call .to_dense() first");
-  if (tensor.is_contiguous())
+  bool isTruth = in && reduces && tensor.scalar_type() == at::kBool;
+  if (isPlainView(tensor) && !isTruth)
     return tensor;
-  at::Tensor stand = at::empty(tensor.sizes(), tensor.options());
-  if (in)
+  if (out)
+    checkApart(name, {tensor});
+  at::Tensor stand = standFor(tensor);
+  if (isTruth)
+    before.push_back([=] { copyTruth(stand, tensor); });
+  else if (in)
     before.push_back([=]() mutable { stand.copy_(tensor); });
   if (out)
     after.push_back([=] { tensor.copy_(stand); });
   kept.push_back(tensor);
   return stand;
+}
+
+bool commsir::torch_c10d::isPartOf(const at::Tensor &part,
+                                   const at::Tensor &whole, int64_t number) {
+  auto *begin = static_cast<const char *>(whole.const_data_ptr());
+  return isPlainView(part) && isPlainView(whole) &&
+         part.const_data_ptr() == begin + number * int64_t(part.nbytes());
+}
+
+at::Tensor Call::input(const at::Tensor &t,
+                       const std::vector<at::Tensor> &written, bool isOwn) {
+  at::Tensor used = dense(t, true, false);
+  bool isShared =
+      !isOwn && std::any_of(written.begin(), written.end(),
+                            [&](auto &one) { return doOverlap(one, used); });
+  if (isShared) {
+    at::Tensor stand = standFor(used);
+    before.push_back([=]() mutable { stand.copy_(used); });
+    kept.push_back(used);
+    used = stand;
+  }
+  return inputs.emplace_back(used);
+}
+
+std::vector<at::Tensor> Call::outputList(const std::vector<at::Tensor> &list) {
+  checkApart(name, list);
+  std::vector<at::Tensor> used;
+  for (const at::Tensor &tensor : list)
+    used.push_back(output(tensor));
+  return used;
 }
 
 at::Tensor Call::scratch(int64_t elements, const at::TensorOptions &options) {
@@ -180,8 +232,18 @@ const char *Call::nameOf(const at::Tensor &tensor) {
 
 bool PlainCall::liesPlainly() const {
   return input.layout() == at::kStrided && output.layout() == at::kStrided &&
-         input.scalar_type() == output.scalar_type() && input.is_contiguous() &&
-         output.is_contiguous() && input.device() == output.device();
+         input.scalar_type() == output.scalar_type() && isPlainView(input) &&
+         isPlainView(output) && input.device() == output.device() &&
+         (isInPlace() || !doOverlap(input, output));
+}
+
+/// Whether the input is the output, or this rank's part of the one is the
+/// other: that is read before it is written.
+bool PlainCall::isInPlace() const {
+  return input.nbytes() <= output.nbytes()
+             ? isPartOf(input, output,
+                        input.nbytes() < output.nbytes() ? rank : 0)
+             : isPartOf(output, input, rank);
 }
 
 bool PlainCall::copies(const char *op, int64_t stepRoot) {
@@ -339,6 +401,18 @@ static void checkReduction(const char *name, const ReduceOp &op,
               type, " to an integer; convert the tensor to a floating type");
   TORCH_CHECK(!(op == ReduceOp::AVG && type == at::kBool), "commsir: ", name,
               ": Cannot use ReduceOp.AVG with Boolean inputs; use a number");
+}
+
+/// Gloo calculates with the bytes of booleans.
+ReduceOp Call::delegatedOp(const ReduceOp &op) const {
+  const at::Tensor &known = inputs.front();
+  if (known.scalar_type() != at::kBool || !known.is_cpu() ||
+      op == ReduceOp::PREMUL_SUM)
+    return op;
+  std::string_view kind = reductionName(op, /*isBool=*/true);
+  return kind == "or"    ? ReduceOp::BOR
+         : kind == "and" ? ReduceOp::BAND
+                         : ReduceOp::BXOR;
 }
 
 void Call::reduceStep(const char *op, const ReduceOp &reduceOp, at::Tensor in,

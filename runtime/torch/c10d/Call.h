@@ -50,6 +50,9 @@ struct Step {
 };
 using Launch = std::function<void(const Step &)>;
 
+/// Whether `part` lies in `whole` as its part of that number.
+bool isPartOf(const at::Tensor &part, const at::Tensor &whole, int64_t number);
+
 /// Events of this process that are in no use: to make one costs as much as to
 /// record it. They are never destroyed, since nothing says when the last Work
 /// is, and CUDA may be gone by then.
@@ -164,8 +167,9 @@ struct Call {
   std::function<WorkPtr()> begins;
   /// Why CommsIR has nothing for the call; empty: it is asked.
   std::string notOwn;
-  /// `hostWaits`: who waits for the work waits for the GPU.
-  bool pointToPoint = false, async = true, hostWaits = false;
+  /// `hostWaits`: who waits for the work waits for the GPU. `reduces`: what is
+  /// read is calculated with, which takes booleans that are 0 or 1.
+  bool pointToPoint = false, async = true, hostWaits = false, reduces = false;
   uint64_t sequence = 0;
   /// Of the group's recorder.
   size_t ticket = 0;
@@ -173,17 +177,24 @@ struct Call {
   c10::Device device = c10::kCPU;
   c10::intrusive_ptr<CallWork> work;
 
-  /// `tensor`, or a contiguous stand-in that is filled before the call
-  /// (`in`) and copied back after it (`out`).
+  /// `tensor` if its memory is what it holds, elements behind each other and
+  /// booleans 0 or 1 if `reduces`; else a stand-in that is filled before the
+  /// call (`in`) and copied back after it (`out`).
   at::Tensor dense(const at::Tensor &tensor, bool in, bool out);
   at::Tensor input(const at::Tensor &t) {
     return inputs.emplace_back(dense(t, true, false));
   }
+  /// The same of a tensor that may share memory with what the call writes: it
+  /// is copied before that, unless it `isOwn`, this rank's own part of it.
+  at::Tensor input(const at::Tensor &t, const std::vector<at::Tensor> &written,
+                   bool isOwn);
   at::Tensor output(const at::Tensor &t) {
     return outputs.emplace_back(dense(t, false, true));
   }
-  at::Tensor both(const at::Tensor &t) {
-    inputs.push_back(dense(t, true, true));
+  /// Outputs that have memory of their own each. Returns what stands for them.
+  std::vector<at::Tensor> outputList(const std::vector<at::Tensor> &list);
+  at::Tensor both(const at::Tensor &t, bool in = true, bool out = true) {
+    inputs.push_back(dense(t, in, out));
     return outputs.emplace_back(inputs.back());
   }
   /// Memory for the time of the call.
@@ -202,6 +213,8 @@ struct Call {
   void reduceStep(const char *op, const c10d::ReduceOp &reduceOp, at::Tensor in,
                   at::Tensor out, int64_t ranks, int64_t root = 0,
                   bool result = true);
+  /// How another backend reduces what `reduceStep` does with `op`.
+  c10d::ReduceOp delegatedOp(const c10d::ReduceOp &op) const;
   /// reduce_scatter of CPU tensors as they lie; false: there is more to do.
   bool reducePartsStep(const char *op, const c10d::ReduceOp &reduceOp,
                        const std::vector<at::Tensor> &in, const at::Tensor &out,
@@ -235,6 +248,8 @@ struct PlainCall {
   std::chrono::milliseconds timeout;
   bool async;
   int64_t root = -1;
+  /// The caller's own, where arrays have a part of each.
+  int rank = 0;
   uint64_t sequence = 0;
   Step step = {};
 
@@ -247,6 +262,7 @@ struct PlainCall {
 
 private:
   bool liesPlainly() const;
+  bool isInPlace() const;
 };
 
 } // namespace commsir::torch_c10d

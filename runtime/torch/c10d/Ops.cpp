@@ -44,6 +44,13 @@ static void checkType(const char *name, const at::Tensor &a,
               b.scalar_type(), "; give tensors of one type");
 }
 
+/// What another backend is asked in place of `opts`.
+template <typename Options>
+static Options delegated(const Call &call, Options opts) {
+  opts.reduceOp = call.delegatedOp(opts.reduceOp);
+  return opts;
+}
+
 static int64_t mostElements(const Tensors &tensors) {
   int64_t most = 0;
   for (const at::Tensor &tensor : tensors)
@@ -155,7 +162,9 @@ WorkPtr Self::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) {
   auto call = newCall(OpType::BROADCAST, title, opts.timeout, opts.asyncOp);
   checkRoot(call->name, opts.rootRank, size_);
   call->root = opts.rootRank;
-  at::Tensor tensor = call->both(single(call->name, tensors));
+  bool isRoot = rank_ == opts.rootRank;
+  at::Tensor tensor =
+      call->both(single(call->name, tensors), /*in=*/isRoot, /*out=*/!isRoot);
   call->copyStep("broadcast", tensor, tensor, opts.rootRank);
   call->delegated = [=](c10d::Backend &other) {
     Tensors list{tensor};
@@ -175,16 +184,19 @@ WorkPtr Self::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts) {
   }
   auto call = newCall(OpType::ALLREDUCE, title, opts.timeout, opts.asyncOp);
   at::Tensor tensor = single(call->name, tensors);
+  auto passed = opts;
   if (tensor.layout() != at::kStrided) {
     call->notOwn = "sparse tensor";
     call->inputs = call->outputs = {tensor};
   } else {
+    call->reduces = true;
     tensor = call->both(tensor);
     call->reduceStep("all_reduce", opts.reduceOp, tensor, tensor, size_);
+    passed = delegated(*call, opts);
   }
   call->delegated = [=](c10d::Backend &other) {
     Tensors list{tensor};
-    return other.allreduce(list, opts);
+    return other.allreduce(list, passed);
   };
   return submit(call);
 }
@@ -209,6 +221,7 @@ WorkPtr Self::allreduce_coalesced(Tensors &tensors,
       newCall(OpType::ALLREDUCE_COALESCED, "commsir:all_reduce_coalesced",
               opts.timeout, opts.asyncOp);
   TORCH_CHECK(!tensors.empty(), "commsir: ", call->name, " got no tensors");
+  call->reduces = true;
   int64_t elements = 0;
   for (const at::Tensor &tensor : tensors) {
     checkType(call->name, tensors.front(), tensor);
@@ -230,9 +243,10 @@ WorkPtr Self::allreduce_coalesced(Tensors &tensors,
   });
   call->reduceStep("all_reduce", opts.reduceOp, flat, flat, size_);
   call->tellSizes(list);
-  call->delegated = [=](c10d::Backend &other) mutable {
-    return other.allreduce_coalesced(list, opts);
-  };
+  call->delegated =
+      [=, passed = delegated(*call, opts)](c10d::Backend &other) mutable {
+        return other.allreduce_coalesced(list, passed);
+      };
   return submit(call);
 }
 
@@ -241,14 +255,15 @@ WorkPtr Self::reduce(Tensors &tensors, const c10d::ReduceOptions &opts) {
       newCall(OpType::REDUCE, "commsir:reduce", opts.timeout, opts.asyncOp);
   checkRoot(call->name, opts.rootRank, size_);
   call->root = opts.rootRank;
+  call->reduces = true;
   bool root = opts.rootRank == rank_;
   const at::Tensor &given = single(call->name, tensors);
   at::Tensor tensor = root ? call->both(given) : call->input(given);
   call->reduceStep("reduce", opts.reduceOp, tensor,
                    root ? tensor : at::Tensor(), size_, opts.rootRank, root);
-  call->delegated = [=](c10d::Backend &other) {
+  call->delegated = [=, passed = delegated(*call, opts)](c10d::Backend &other) {
     Tensors list{tensor};
-    return other.reduce(list, opts);
+    return other.reduce(list, passed);
   };
   return submit(call);
 }
@@ -280,14 +295,14 @@ WorkPtr Self::allgather(std::vector<Tensors> &outputs, Tensors &inputs,
                         const c10d::AllgatherOptions &opts) {
   auto call = newCall(OpType::ALLGATHER, "commsir:all_gather", opts.timeout,
                       opts.asyncOp);
-  at::Tensor input = call->input(single(call->name, inputs));
+  const at::Tensor &given = single(call->name, inputs);
   TORCH_CHECK(outputs.size() == 1, "commsir: all_gather takes one list");
-  Tensors list = outputs.front();
-  checkCount(call->name, list.size(), size_);
-  for (const at::Tensor &output : list) {
-    checkType(call->name, input, output);
-    call->outputs.push_back(output);
-  }
+  checkCount(call->name, outputs.front().size(), size_);
+  for (const at::Tensor &output : outputs.front())
+    checkType(call->name, given, output);
+  Tensors list = call->outputList(outputs.front());
+  at::Tensor input =
+      call->input(given, list, isPartOf(given, list[rank_], /*number=*/0));
   TORCH_CHECK(list[rank_].numel() == input.numel(), "commsir: all_gather of ",
               input.numel(), " elements into a tensor of ",
               list[rank_].numel());
@@ -312,6 +327,7 @@ WorkPtr Self::_allgather_base(at::Tensor &output, at::Tensor &input,
                     output,
                     opts.timeout,
                     opts.asyncOp};
+    plain.rank = rank_;
     if (plain.copies("all_gather"))
       if (auto work = runPlain(plain))
         return *work;
@@ -324,7 +340,8 @@ WorkPtr Self::_allgather_base(at::Tensor &output, at::Tensor &input,
               "equal to world_size times input tensor size: got ",
               output.numel(), " and ", input.numel(), " elements for ", size_,
               " ranks");
-  at::Tensor in = call->input(input), out = call->output(output);
+  at::Tensor out = call->output(output);
+  at::Tensor in = call->input(input, {out}, isPartOf(input, out, rank_));
   call->copyStep("all_gather", in, out);
   call->delegated = [=](c10d::Backend &other) mutable {
     return other._allgather_base(out, in, opts);
@@ -375,10 +392,9 @@ WorkPtr Self::allgather_coalesced(std::vector<Tensors> &outputs,
               opts.timeout, opts.asyncOp);
   TORCH_CHECK(!inputs.empty(), "commsir: ", call->name, " got no tensors");
   checkCount(call->name, outputs.size(), size_);
-  // c10d's lists are one a rank; the gather wants one a tensor.
-  std::vector<Tensors> perTensor(inputs.size());
+  Tensors written;
   for (const at::Tensor &input : inputs)
-    call->inputs.push_back(input);
+    call->input(input);
   for (const Tensors &list : outputs) {
     TORCH_CHECK(list.size() == inputs.size(), "commsir: ", call->name, " got ",
                 inputs.size(), " inputs and ", list.size(),
@@ -387,13 +403,19 @@ WorkPtr Self::allgather_coalesced(std::vector<Tensors> &outputs,
       checkType(call->name, inputs[i], list[i]);
       TORCH_CHECK(list[i].numel() == inputs[i].numel(), "commsir: ", call->name,
                   ": output ", i, " is not as large as its input");
-      perTensor[i].push_back(list[i]);
-      call->outputs.push_back(list[i]);
+      written.push_back(list[i]);
     }
   }
-  gatherWords(*call, inputs, perTensor, size_);
-  call->delegated = [=, ins = inputs,
-                     outs = outputs](c10d::Backend &other) mutable {
+  // c10d's lists are one a rank; the gather wants one a tensor.
+  std::vector<Tensors> perTensor(inputs.size()), perRank(size_);
+  written = call->outputList(written);
+  for (size_t i = 0; i < written.size(); ++i) {
+    perRank[i / inputs.size()].push_back(written[i]);
+    perTensor[i % inputs.size()].push_back(written[i]);
+  }
+  gatherWords(*call, call->inputs, perTensor, size_);
+  call->delegated = [opts, ins = call->inputs,
+                     outs = perRank](c10d::Backend &other) mutable {
     return other.allgather_coalesced(outs, ins, opts);
   };
   return submit(call);
@@ -414,8 +436,11 @@ Self::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
                 "commsir: ", call->name, ": output ", i, " must hold ", size_,
                 " times its input");
     checkType(call->name, inputs[i], outputs[i]);
-    call->inputs.push_back(inputs[i]);
-    at::Tensor out = call->output(outputs[i]);
+    call->input(inputs[i]);
+  }
+  call->outputList(outputs);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const at::Tensor &out = call->outputs[i];
     Tensors parts;
     for (int rank = 0; rank < size_; ++rank)
       parts.push_back(
@@ -424,8 +449,8 @@ Self::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
               .view(inputs[i].sizes()));
     perTensor.push_back(std::move(parts));
   }
-  gatherWords(*call, inputs, perTensor, size_);
-  call->delegated = [opts, ins = inputs,
+  gatherWords(*call, call->inputs, perTensor, size_);
+  call->delegated = [opts, ins = call->inputs,
                      outs = call->outputs](c10d::Backend &other) mutable {
     return other.allgather_into_tensor_coalesced(outs, ins, opts);
   };
@@ -438,23 +463,25 @@ WorkPtr Self::gather(std::vector<Tensors> &outputs, Tensors &inputs,
       newCall(OpType::GATHER, "commsir:gather", opts.timeout, opts.asyncOp);
   checkRoot(call->name, opts.rootRank, size_);
   call->root = opts.rootRank;
-  at::Tensor input = call->input(single(call->name, inputs));
+  const at::Tensor &given = single(call->name, inputs);
   std::vector<Tensors> lists = outputs;
+  bool isOwn = false;
   if (rank_ == opts.rootRank) {
     TORCH_CHECK(lists.size() == 1, "commsir: gather: the root gives one list");
     checkCount(call->name, lists.front().size(), size_);
     for (const at::Tensor &output : lists.front()) {
-      checkType(call->name, input, output);
-      TORCH_CHECK(output.numel() == input.numel(), "commsir: gather of ",
-                  input.numel(), " elements into a tensor of ", output.numel());
-      call->outputs.push_back(output);
+      checkType(call->name, given, output);
+      TORCH_CHECK(output.numel() == given.numel(), "commsir: gather of ",
+                  given.numel(), " elements into a tensor of ", output.numel());
     }
+    lists.front() = call->outputList(lists.front());
+    isOwn = isPartOf(given, lists.front()[rank_], /*number=*/0);
   } else {
     TORCH_CHECK(lists.empty() || lists.front().empty(),
                 "commsir: gather: outputs are given on the root alone");
   }
-  copyLists(*call, "gather", {input},
-            rank_ == opts.rootRank ? lists.front() : Tensors(), input.numel(),
+  at::Tensor input = call->input(given, call->outputs, isOwn);
+  copyLists(*call, "gather", {input}, call->outputs, input.numel(),
             opts.rootRank);
   call->delegated = [=](c10d::Backend &other) mutable {
     Tensors one{input};
@@ -469,7 +496,7 @@ WorkPtr Self::gather_into_tensor(at::Tensor &output, at::Tensor &input,
                       opts.timeout, opts.asyncOp);
   checkRoot(call->name, opts.rootRank, size_);
   call->root = opts.rootRank;
-  at::Tensor in = call->input(input), all;
+  at::Tensor all;
   // On the root alone it is written, and has a size.
   std::vector<Tensors> lists;
   if (rank_ == opts.rootRank) {
@@ -481,12 +508,22 @@ WorkPtr Self::gather_into_tensor(at::Tensor &output, at::Tensor &input,
     all = call->output(output);
     lists.push_back(all.view({size_, -1}).unbind());
   }
+  at::Tensor in = call->input(input, call->outputs,
+                              all.defined() && isPartOf(input, all, rank_));
   call->copyStep("gather", in, all, opts.rootRank);
   call->delegated = [=](c10d::Backend &other) mutable {
     Tensors one{in.view({-1})};
     return other.gather(lists, one, opts);
   };
   return submit(call);
+}
+
+/// One input a rank, of which that of this rank may be the call's one output.
+static Tensors inputList(Call &call, const Tensors &list, int rank) {
+  for (size_t i = 0; i < list.size(); ++i)
+    call.input(list[i], call.outputs,
+               int(i) == rank && isPartOf(list[i], call.outputs.front(), 0));
+  return call.inputs;
 }
 
 WorkPtr Self::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
@@ -504,15 +541,14 @@ WorkPtr Self::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
       checkType(call->name, input, output);
       TORCH_CHECK(output.numel() == input.numel(), "commsir: scatter of ",
                   input.numel(), " elements into a tensor of ", output.numel());
-      call->inputs.push_back(input);
     }
+    lists.front() = inputList(*call, lists.front(), rank_);
   } else {
     TORCH_CHECK(lists.empty() || lists.front().empty(),
                 "commsir: scatter: inputs are given on the root alone");
   }
-  copyLists(*call, "scatter",
-            rank_ == opts.rootRank ? lists.front() : Tensors(), {output},
-            output.numel(), opts.rootRank);
+  copyLists(*call, "scatter", call->inputs, {output}, output.numel(),
+            opts.rootRank);
   call->delegated = [=](c10d::Backend &other) mutable {
     Tensors one{output};
     return other.scatter(one, lists, opts);
@@ -528,14 +564,13 @@ WorkPtr Self::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                              const c10d::ReduceScatterOptions &opts) {
   auto call = newCall(OpType::REDUCE_SCATTER, "commsir:reduce_scatter",
                       opts.timeout, opts.asyncOp);
+  call->reduces = true;
   at::Tensor output = call->output(single(call->name, outputs));
   TORCH_CHECK(inputs.size() == 1, "commsir: reduce_scatter takes one list");
-  Tensors list = inputs.front();
-  checkCount(call->name, list.size(), size_);
-  for (const at::Tensor &input : list) {
+  checkCount(call->name, inputs.front().size(), size_);
+  for (const at::Tensor &input : inputs.front())
     checkType(call->name, input, output);
-    call->inputs.push_back(input);
-  }
+  Tensors list = inputList(*call, inputs.front(), rank_);
   TORCH_CHECK(list[rank_].numel() == output.numel(),
               "commsir: reduce_scatter of ", list[rank_].numel(),
               " elements into a tensor of ", output.numel());
@@ -549,10 +584,10 @@ WorkPtr Self::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                      part, size_);
   }
   compareSizes(*call, list);
-  call->delegated = [=](c10d::Backend &other) {
+  call->delegated = [=, passed = delegated(*call, opts)](c10d::Backend &other) {
     std::vector<Tensors> lists{list};
     Tensors one{output};
-    return other.reduce_scatter(one, lists, opts);
+    return other.reduce_scatter(one, lists, passed);
   };
   return submit(call);
 }
@@ -567,6 +602,7 @@ WorkPtr Self::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
                     output,
                     opts.timeout,
                     opts.asyncOp};
+    plain.rank = rank_;
     if (plain.reduces("reduce_scatter", opts.reduceOp))
       if (auto work = runPlain(plain))
         return *work;
@@ -579,11 +615,14 @@ WorkPtr Self::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
               "size as output size times world size: got ",
               input.numel(), " and ", output.numel(), " elements for ", size_,
               " ranks");
-  at::Tensor in = call->input(input), out = call->output(output);
+  call->reduces = true;
+  at::Tensor out = call->output(output);
+  at::Tensor in = call->input(input, {out}, isPartOf(out, input, rank_));
   call->reduceStep("reduce_scatter", opts.reduceOp, in, out, size_);
-  call->delegated = [=](c10d::Backend &other) mutable {
-    return other._reduce_scatter_base(out, in, opts);
-  };
+  call->delegated =
+      [=, passed = delegated(*call, opts)](c10d::Backend &other) mutable {
+        return other._reduce_scatter_base(out, in, passed);
+      };
   return submit(call);
 }
 
@@ -596,6 +635,7 @@ Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
   TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(),
               "commsir: ", call->name, " got ", inputs.size(), " inputs and ",
               outputs.size(), " outputs");
+  call->reduces = true;
   int64_t each = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     checkType(call->name, inputs.front(), inputs[i]);
@@ -604,9 +644,9 @@ Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
                 "commsir: ", call->name, ": input ", i, " must hold ", size_,
                 " times its output");
     call->input(inputs[i]);
-    each += call->output(outputs[i]).numel();
+    each += outputs[i].numel();
   }
-  Tensors ins = call->inputs, outs = call->outputs;
+  Tensors ins = call->inputs, outs = call->outputList(outputs);
   at::Tensor in = call->scratch(each * size_, ins.front().options());
   at::Tensor out = call->scratch(each, ins.front().options());
   call->pack.push_back([=, ranks = size_] {
@@ -625,9 +665,10 @@ Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
   });
   call->reduceStep("reduce_scatter", opts.reduceOp, in, out, size_);
   call->tellSizes(outs);
-  call->delegated = [=](c10d::Backend &other) mutable {
-    return other.reduce_scatter_tensor_coalesced(outs, ins, opts);
-  };
+  call->delegated =
+      [=, passed = delegated(*call, opts)](c10d::Backend &other) mutable {
+        return other.reduce_scatter_tensor_coalesced(outs, ins, passed);
+      };
   return submit(call);
 }
 
@@ -703,6 +744,36 @@ static Tensors pieces(const at::Tensor &tensor,
   return result;
 }
 
+/// How `tensor` is cut into rows for each rank; none: into equal parts.
+static void checkSplits(const char *name, const char *what,
+                        const std::vector<int64_t> &splits,
+                        const at::Tensor &tensor, int ranks) {
+  TORCH_CHECK(tensor.dim(), "commsir: ", name, ": the ", what,
+              " has no dimension along which it could be cut");
+  int64_t rows = tensor.size(0), left = rows;
+  if (splits.empty()) {
+    TORCH_CHECK(rows % ranks == 0, "commsir: ", name, ": the ", what, " has ",
+                rows,
+                " rows. Tensor's dim 0 does not divide equally across "
+                "group size, which is ",
+                ranks);
+    return;
+  }
+  TORCH_CHECK(splits.size() == static_cast<size_t>(ranks), "commsir: ", name,
+              ": ", what, "_split_sizes has ", splits.size(), " numbers for ",
+              ranks, " ranks. Number of tensor splits not equal to group size");
+  TORCH_CHECK(std::all_of(splits.begin(), splits.end(),
+                          [](int64_t split) { return split >= 0; }),
+              "commsir: ", name, ": ", what, "_split_sizes is ",
+              at::IntArrayRef(splits), ": a number of rows cannot be negative");
+  // What is left never falls below -1, so that no sum is too large.
+  for (int64_t split : splits)
+    left = split <= left ? left - split : -1;
+  TORCH_CHECK(left == 0, "commsir: ", name, ": ", what, "_split_sizes is ",
+              at::IntArrayRef(splits), ", and the ", what, " has ", rows,
+              " rows. Split sizes doesn't match total dim 0 size");
+}
+
 static void uneven(Call &call, Tensors outputs, Tensors inputs) {
   if (inputs.size() == 1) {
     TORCH_CHECK(inputs.front().numel() == outputs.front().numel(),
@@ -740,10 +811,13 @@ WorkPtr Self::alltoall_base(at::Tensor &output, at::Tensor &input,
   }
   auto call = newCall(OpType::ALLTOALL_BASE, title, opts.timeout, opts.asyncOp);
   checkType(call->name, input, output);
-  c10d::checkSplitSizes(inputSplits, input, size_);
-  c10d::checkSplitSizes(outputSplits, output, size_);
-  at::Tensor in = call->input(input), out = call->output(output);
-  if (outputSplits.empty() && inputSplits.empty()) {
+  checkSplits(call->name, "input", inputSplits, input, size_);
+  checkSplits(call->name, "output", outputSplits, output, size_);
+  bool isUneven = !outputSplits.empty() || !inputSplits.empty();
+  at::Tensor out = call->output(output);
+  at::Tensor in =
+      call->input(input, {out}, !isUneven && isPartOf(input, out, 0));
+  if (!isUneven) {
     TORCH_CHECK(in.numel() == out.numel(), "commsir: all_to_all_single of ",
                 in.numel(), " elements into ", out.numel());
     call->copyStep("all_to_all", in, out);
@@ -794,17 +868,9 @@ WorkPtr Self::alltoall(Tensors &outputs, Tensors &inputs,
     for (const at::Tensor &tensor : *list)
       checkType(call->name, inputs.front(), tensor);
   bool isOnCpu = inputs.front().is_cpu();
-  // NCCL, and a copy of memory, take contiguous tensors alone; exchanges on the
-  // CPU copy parts of any.
-  if (isOnCpu && size_ > 1) {
-    call->inputs = inputs;
-    call->outputs = outputs;
-  } else {
-    for (const at::Tensor &tensor : inputs)
-      call->input(tensor);
-    for (const at::Tensor &tensor : outputs)
-      call->output(tensor);
-  }
+  call->outputList(outputs);
+  for (const at::Tensor &tensor : inputs)
+    call->input(tensor, call->outputs, /*isOwn=*/false);
   uneven(*call, call->outputs, call->inputs);
   call->delegated = [=, ins = call->inputs,
                      outs = call->outputs](c10d::Backend &other) mutable {

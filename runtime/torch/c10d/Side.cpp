@@ -17,7 +17,10 @@
 
 using namespace commsir::torch_c10d;
 using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
 
+/// How long ranks that have met get at least to make their group.
+static constexpr milliseconds kAfterMeeting{5000};
 /// How long a rank that has failed waits for what the others were calling.
 static constexpr milliseconds gossip{3000};
 
@@ -176,8 +179,15 @@ std::string Side::agree(const std::string &why, milliseconds timeout) {
 // The group
 //===----------------------------------------------------------------------===//
 
+/// What is left of `timeout`, and a little for ranks that have met late.
+static milliseconds leftOf(milliseconds timeout, Clock::time_point begun) {
+  auto passed = std::chrono::duration_cast<milliseconds>(Clock::now() - begun);
+  return std::max(timeout - passed, std::min(timeout, kAfterMeeting));
+}
+
 /// Why this rank has no group; empty: it has.
 std::string Side::makeGroup(milliseconds timeout) {
+  auto begun = Clock::now();
   meet(timeout);
   if (!withoutLibrary.empty())
     return withoutLibrary;
@@ -188,7 +198,7 @@ std::string Side::makeGroup(milliseconds timeout) {
   options.rank = settings.rank;
   options.ranks = settings.size;
   options.device = device.is_cpu() ? -1 : device.index();
-  options.timeout = static_cast<double>(timeout.count()) / 1000;
+  options.timeout = static_cast<double>(leftOf(timeout, begun).count()) / 1000;
   options.ctas = -1; // Training runs them beside its arithmetic.
   commsir_store face = store.face();
   std::string why;
@@ -197,8 +207,11 @@ std::string Side::makeGroup(milliseconds timeout) {
   commsir_status status = library->commsir_group_create(&options, &face, &own);
   if (status != COMMSIR_OK)
     why = store.explain("no group: " + library->lastError());
+  if (own)
+    library->commsir_group_set_timeout(
+        own, static_cast<double>(timeout.count()) / 1000);
   try {
-    why = agree(why, timeout);
+    why = agree(why, leftOf(timeout, begun));
   } catch (const std::exception &error) {
     // Others may have agreed, and go on: there is no second time.
     failed = true;

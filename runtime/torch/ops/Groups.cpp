@@ -85,6 +85,7 @@ Used &Groups::make(const std::string &name, int32_t device) {
   made->name = name;
   made->device = device;
   made->ranks = python.size(name.c_str());
+  made->rank = made->ranks > 0 ? python.rank(name.c_str()) : 0;
   made->group =
       made->ranks > 0 ? python.resolve(name.c_str(), device) : nullptr;
   if (!made->group)

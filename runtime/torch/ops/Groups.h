@@ -32,8 +32,9 @@ struct Callbacks {
   /// Makes the group of process group `name` on `device` (-1: the CPU). Null,
   /// after an error of Python's own: there is none.
   commsir_group *(*resolve)(const char *name, int32_t device);
-  /// Number of ranks of process group `name`.
+  /// Number of ranks of process group `name`, and which of them this is.
   int64_t (*size)(const char *name);
+  int64_t (*rank)(const char *name);
   /// Takes `bytes` of torch's symmetric memory at `data` as a window of the
   /// group. 0: done; 1: no rank can, and the memory is like any other; else
   /// there was an error.
@@ -47,7 +48,7 @@ struct Used {
   std::string name;
   int32_t device = -1;
   commsir_group *group = nullptr;
-  int64_t ranks = 0;
+  int64_t ranks = 0, rank = 0;
   std::mutex mutex;
   /// Symmetric memory of torch that is known to the group, or cannot be.
   std::set<void *> adopted;

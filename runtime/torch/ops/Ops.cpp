@@ -165,6 +165,29 @@ static Tensor dense(const Tensor &tensor) {
   return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
 }
 
+static Tensor logicalNot(const Tensor &tensor) {
+  std::array<StableIValue, 1> stack{torch::stable::detail::from(tensor)};
+  STD_TORCH_CHECK(torch_call_dispatcher("aten::logical_not", "", stack.data(),
+                                        TORCH_ABI_VERSION) == 0,
+                  "commsir: torch does not calculate with booleans");
+  return torch::stable::detail::to<Tensor>(stack[0]);
+}
+
+/// A tensor that a kernel calculates with. Booleans may be any byte, as in a
+/// view of uint8: all but 0 are true, and a kernel gets 0 and 1.
+static Tensor calculable(const Tensor &tensor) {
+  Tensor used = dense(tensor);
+  if (used.scalar_type() != ScalarType::Bool)
+    return used;
+  std::array<StableIValue, 2> stack{
+      torch::stable::detail::from(used),
+      torch::stable::detail::from(ScalarType::Byte)};
+  STD_TORCH_CHECK(torch_call_dispatcher("aten::view", "dtype", stack.data(),
+                                        TORCH_ABI_VERSION) == 0,
+                  "commsir: torch does not show booleans as bytes");
+  return logicalNot(logicalNot(torch::stable::detail::to<Tensor>(stack[0])));
+}
+
 /// torch's kind of a device, and which one of it; null: it has no number.
 struct Device {
   int32_t type = 0, index = 0;
@@ -308,10 +331,36 @@ static void check(commsir_status status) {
 // Plain collectives
 //===----------------------------------------------------------------------===//
 
+/// Where the bytes of a contiguous tensor lie.
+struct Extent {
+  const char *begin, *end;
+  explicit Extent(const Tensor &tensor)
+      : begin(static_cast<const char *>(tensor.data_ptr())),
+        end(begin + tensor.numel() * tensor.element_size()) {}
+  int64_t size() const { return end - begin; }
+  bool meets(const Extent &other) const {
+    return begin < other.end && other.begin < end;
+  }
+};
+
+/// The input, or a copy where it shares memory with the output: that is read
+/// before it is written only if the one is the other, or this rank's part of
+/// it.
+static Tensor apart(const Tensor &input, const Tensor &output, int64_t rank) {
+  Extent in(input), out(output);
+  int64_t part = std::min(in.size(), out.size());
+  bool isInPlace = in.size() == out.size() ? in.begin == out.begin
+                   : in.size() < out.size()
+                       ? in.begin == out.begin + rank * part
+                       : out.begin == in.begin + rank * part;
+  return isInPlace || !in.meets(out) ? input : torch::stable::clone(input);
+}
+
 static void run(const char *op, const Tensor &input, const std::string &reduce,
                 int64_t root, const std::string &groupName, const Tensor &out) {
   Used &used = groupOf(input, groupName);
-  Tensor in = dense(input);
+  Tensor in =
+      apart(reduce.empty() ? dense(input) : calculable(input), out, used.rank);
   ScalarType type = in.scalar_type(), part = partOf(type, reduce.empty());
   std::string reduction = reductionFor(type, reduce);
   int64_t parts = partOf(type) == type ? 1 : 2;
@@ -456,19 +505,13 @@ static commsir_operand operand(const Tensor &tensor) {
 /// A kernel reads an argument's row before it writes the same row of an output
 /// in its place, and knows no more.
 static void requireApart(const Tensor &out, const Tensor &arg) {
-  auto first = [](const Tensor &tensor) {
-    return static_cast<const char *>(tensor.data_ptr());
-  };
-  auto end = [&](const Tensor &tensor) {
-    return first(tensor) + tensor.numel() * tensor.element_size();
-  };
+  Extent written(out), read(arg);
   auto rowBytes = [](const Tensor &tensor) {
     return columnsOf(tensor) * int64_t(tensor.element_size());
   };
-  bool apart = end(out) <= first(arg) || end(arg) <= first(out);
-  bool same = first(out) == first(arg) && rowBytes(out) == rowBytes(arg) &&
+  bool same = written.begin == read.begin && rowBytes(out) == rowBytes(arg) &&
               arg.dim() > 1;
-  if (!apart && !same)
+  if (written.meets(read) && !same)
     throw std::runtime_error("commsir: an output overlaps an argument whose "
                              "rows are not its own; give it memory of its own");
 }
@@ -480,12 +523,12 @@ static commsir_status fuse(const std::string &op, const Tensor &input,
                            const std::string &group,
                            const std::vector<Tensor> &outs) {
   Used &used = groupOf(input, group);
-  Tensor in = dense(input);
+  Tensor in = calculable(input);
   std::vector<Tensor> kept;
   std::vector<commsir_operand> arguments, outputs;
   for (const Tensor &arg : args) {
     requireDevice("an argument", arg, input);
-    arguments.push_back(operand(kept.emplace_back(dense(arg))));
+    arguments.push_back(operand(kept.emplace_back(calculable(arg))));
   }
   for (const Tensor &out : outs) {
     // Types and sizes are the library's to compare with the arithmetic's.
@@ -493,6 +536,17 @@ static commsir_status fuse(const std::string &op, const Tensor &input,
     requireContiguous(out);
     for (const Tensor &arg : kept)
       requireApart(out, arg);
+    for (const Tensor &other : outs)
+      if (&other != &out && Extent(out).meets(Extent(other)))
+        throw std::runtime_error("commsir: two outputs share memory, and only "
+                                 "one of them could be kept; give each output "
+                                 "memory of its own");
+    // Rows of the result are written while others of the input are read.
+    bool isInPlace = op == "all_reduce" && columnsOf(out) == columnsOf(in) &&
+                     out.element_size() == in.element_size() &&
+                     out.data_ptr() == in.data_ptr();
+    if (!isInPlace && Extent(out).meets(Extent(in)))
+      in = torch::stable::clone(in);
     outputs.push_back(operand(out));
     outputs.back().per_row = 1;
   }
@@ -515,7 +569,7 @@ static commsir_status fuse(const std::string &op, const Tensor &input,
   call.output_count = outputs.size();
   call.consume = consume.c_str();
   std::lock_guard<std::mutex> lock(used.mutex);
-  if (symmetric && input.is_contiguous())
+  if (symmetric && in.data_ptr() == input.data_ptr())
     Groups::get().adopt(used, in.data_ptr(), in.numel() * in.element_size());
   Interruptible scope;
   return commsir_group_fused(used.group, &call, streamOf(in));

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import devices_checks
 import gpu_checks
 import pytest
 import torch
@@ -33,12 +34,16 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _run(folder: Path, backend: str) -> list[dict[str, str]]:
-    """What the checks came to on each rank, by their names."""
+def _run(folder: Path, backend: str, devices: tuple[int, ...] = ()) -> list[dict[str, str]]:
+    """What the checks came to on each rank, by their names; with `devices`, those of ranks on these GPUs."""
     environment = _environment() | {"COMMSIR_TORCH_BACKEND": backend}
+    program, last = gpu_checks.__file__, str(RANKS)
+    if devices:
+        environment["COMMSIR_FAKE_GPUS"] = str(max(devices) + 1)
+        program, last = devices_checks.__file__, ",".join(map(str, devices))
     ranks = [
         subprocess.Popen(
-            [sys.executable, str(gpu_checks.__file__), str(folder), str(rank), str(RANKS)],
+            [sys.executable, str(program), str(folder), str(rank), last],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -74,3 +79,10 @@ def test_gpu_in_python(outcomes_in_python: list[dict[str, str]], check: str) -> 
 def test_gpu(outcomes: list[dict[str, str]], check: str) -> None:
     for rank, outcome in enumerate(outcomes):
         assert outcome[check] == "", f"rank {rank}: {outcome[check]}"
+
+
+@pytest.mark.parametrize("backend", ["cpp", "python"])
+@pytest.mark.parametrize("devices", [(0, 1), (3, 1)], ids=str)
+def test_ranks_with_other_numbers_than_their_gpus(tmp_path: Path, devices: tuple[int, ...], backend: str) -> None:
+    for rank, outcome in enumerate(_run(tmp_path, backend, devices)):
+        assert not any(outcome.values()), f"rank {rank}: {outcome}"

@@ -354,6 +354,38 @@ def not_symmetric(rank: int, size: int) -> None:
     assert ops.all_reduce(torch.ones(3, device=DEVICE))[0] == size
 
 
+def symmetric_on_other_gpus(rank: int, size: int) -> None:
+    """Ranks agree on symmetric memory though each has another GPU, of another number than its own."""
+    taken: list[Any] = []
+    group = mock.Mock(adopt=lambda *given: taken.append(given))
+
+    def reached(name: str, device: int, data: int, length: int) -> list[int]:
+        return [data] * size
+
+    with mock.patch.object(ops, "_symmetric", reached), mock.patch.object(ops, "group_of", return_value=group):
+        name, device = dist.group.WORLD.group_name.encode(), (rank + 3) % (size + 1)
+        assert [ops._adopt(name, device, address, 64) for address in (4096, 8192)] == [0, 0]
+    assert taken == [(address, 64, [address] * size) for address in (4096, 8192)], taken
+
+
+def symmetric_without_a_rank(rank: int, size: int) -> None:
+    """Who does not come is named, within the group's timeout."""
+    if rank == 1:
+        dist.distributed_c10d._get_default_store().wait(["named"])
+        return
+    began = time.monotonic()
+    try:
+        ops._adopt(dist.group.WORLD.group_name.encode(), rank, 4096, 64)
+    except RuntimeError as error:
+        # Rank 0 names who is missing, and the others hear of it.
+        assert "symmetric memory" in str(error) and "rank 1 of" in str(error), error
+    else:
+        raise AssertionError("rank 1 was not missed")
+    assert time.monotonic() - began < 60
+    if rank == 0:
+        dist.distributed_c10d._get_default_store().set("named", "")
+
+
 def interrupted(rank: int, size: int) -> list[str]:
     """Ctrl-C ends an op that waits for others, and is raised."""
     store = dist.distributed_c10d._get_default_store()

@@ -62,6 +62,14 @@ def test_memory_that_one_rank_does_not_reach(world: World) -> None:
     world.run(ops_checks.not_symmetric, "gloo")
 
 
+def test_symmetric_memory_of_gpus_with_other_numbers(world: World) -> None:
+    world.run(ops_checks.symmetric_on_other_gpus, "gloo")
+
+
+def test_symmetric_memory_that_a_rank_does_not_ask_for(world: World) -> None:
+    world.run(ops_checks.symmetric_without_a_rank, "gloo", timeout=8)
+
+
 @pytest.mark.parametrize("backend", ["gloo", "commsir"])
 def test_ctrl_c(world: World, backend: str) -> None:
     waiting, seconds, later = world.run(ops_checks.interrupted, backend)[0]

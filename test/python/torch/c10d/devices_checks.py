@@ -1,0 +1,100 @@
+"""Ranks whose GPUs have other numbers than the ranks, in torch's symmetric memory; run by test_gpu.py."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from datetime import timedelta
+from typing import Any
+from unittest import mock
+
+import commsir
+import commsir.torch
+import commsir.torch.ops as ops
+import torch
+import torch.distributed
+from checks import error_of
+from gpu_checks import Calls, calls_of
+
+dist: Any = torch.distributed
+cuda: Any = torch.cuda
+
+_TEXT = """(%sum: tensor<64xf32>) {
+    %y = arith.addf %sum, %sum : tensor<64xf32>
+    comms.yield %y : tensor<64xf32>
+}"""
+
+
+def _fused(x: torch.Tensor, symmetric: bool, group: Any = None) -> None:
+    ops.fused_collective("all_reduce", x, [], _TEXT, [(torch.float32, 64)], symmetric=symmetric, group=group)
+
+
+def symmetric_memory_is_used_in_place(rank: int, size: int) -> Calls:
+    """Inductor gives ops such memory; no rank knows the numbers of the others' GPUs."""
+    x = torch.ones(8, 64, device="cuda")
+
+    def reached(name: str, device: int, data: int, length: int) -> list[int]:
+        assert device == x.get_device() == cuda.current_device()
+        return [data] * size
+
+    with mock.patch.object(ops, "_symmetric", reached):
+        _fused(x, True)
+        asked = calls_of(lambda: _fused(x, True))
+    group = ops.group_of(dist.group.WORLD.group_name, x.get_device())
+    assert group.contains(x.data_ptr(), x.nbytes)
+    counts = group.counts()
+    assert counts["staged"] == 0 and counts["launches"] >= 3, counts
+    return asked
+
+
+def one_rank_does_not_reach_it(rank: int, size: int) -> None:
+    """Nobody uses it in place then."""
+    x = torch.ones(8, 64, device="cuda")
+
+    def reached(name: str, device: int, data: int, length: int) -> list[int]:
+        if rank == size - 1:
+            raise RuntimeError("no way")
+        return [data] * size
+
+    with mock.patch.object(ops, "_symmetric", reached), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        _fused(x, True)
+    assert any(f"rank {size - 1}: no way" in str(one.message) for one in said), said
+    assert not ops.group_of(dist.group.WORLD.group_name, x.get_device()).contains(x.data_ptr(), x.nbytes)
+
+
+def who_is_missing_is_named(rank: int, size: int) -> None:
+    """Within the process group's timeout, and not torch's default of half an hour."""
+    group = dist.new_group(backend="commsir", timeout=timedelta(seconds=8))
+    x = torch.ones(8, 64, device="cuda")
+    _fused(x, False, group)
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 1:
+        store.wait(["told"], timedelta(seconds=100))
+        return
+    before, asked = store.timeout, time.monotonic()
+    said = error_of(lambda: _fused(x, True, group))
+    assert time.monotonic() - asked < 30, "it has waited too long"
+    assert "Timed out waiting 8000ms" in said and "rank 1 of" in said and "symmetric memory" in said, said
+    assert store.timeout == before
+    store.set("told", "")
+
+
+CHECKS = [symmetric_memory_is_used_in_place, one_rank_does_not_reach_it, who_is_missing_is_named]
+
+
+def main(folder: str, rank: int, devices: list[int]) -> None:
+    """Prints what went wrong in each check, as JSON."""
+    cuda.set_device(devices[rank])
+    commsir.torch.register()
+    size = len(devices)
+    dist.init_process_group("commsir", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    outcomes = {check.__name__: error_of(lambda check=check: check(rank, size)) for check in CHECKS}
+    dist.destroy_process_group()
+    print(json.dumps(outcomes))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), [int(device) for device in sys.argv[3].split(",")])
