@@ -42,9 +42,8 @@ bool Handle::enter(bool evenClosed) {
   do {
     if (seen & (evenClosed ? kFinished : kClosed | kFinished))
       return false;
-  } while (!state.compare_exchange_weak(seen, seen + 1,
-                                        std::memory_order_acquire,
-                                        std::memory_order_relaxed));
+  } while (!state.compare_exchange_weak(
+      seen, seen + 1, std::memory_order_acquire, std::memory_order_relaxed));
   return true;
 }
 

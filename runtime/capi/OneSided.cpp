@@ -17,15 +17,15 @@ using OneSidedBody = llvm::function_ref<commsir_status(group::OneSided &)>;
 /// One-sided access of any thread, also while another is in a collective: the
 /// peer that this one waits for may need it to come there.
 static commsir_status access(commsir_group *group, OneSidedBody body) {
-  return capi::beside(
-      group, [&](OpenGroup &open) { return body(open.oneSided); });
+  return capi::beside(group,
+                      [&](OpenGroup &open) { return body(open.oneSided); });
 }
 
 /// What all ranks do together.
 static commsir_status together(commsir_group *group, const char *what,
                                OneSidedBody body) {
-  return capi::inTurn(
-      group, what, [&](OpenGroup &open) { return body(open.oneSided); });
+  return capi::inTurn(group, what,
+                      [&](OpenGroup &open) { return body(open.oneSided); });
 }
 
 /// Hands out a number, or the error.

@@ -44,8 +44,8 @@ static commsir_status with(commsir_p2p *p2p, const char *function, Body body) {
       return isNull(function);
     capi::Handle::Call call(*p2p);
     if (!call)
-      return fail(COMMSIR_ABORTED, llvm::Twine(function) +
-                                       ": another thread has destroyed it");
+      return fail(COMMSIR_ABORTED,
+                  llvm::Twine(function) + ": another thread has destroyed it");
     return body(*p2p->messages);
   });
 }

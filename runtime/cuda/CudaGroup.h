@@ -186,9 +186,9 @@ private:
   struct Range final : group::WindowRecord {
     using WindowRecord::WindowRecord;
     void *reach(const void *data, int64_t peer) const override {
-      return parts[peer] ? reinterpret_cast<void *>(parts[peer] +
-                                                    offsetOf(data))
-                         : nullptr;
+      return parts[peer]
+                 ? reinterpret_cast<void *>(parts[peer] + offsetOf(data))
+                 : nullptr;
     }
     /// Of every rank, as this rank reaches it; 0: it does not.
     std::vector<CUdeviceptr> parts;
@@ -216,9 +216,7 @@ private:
   /// before they launch: a peer may be compiling. One that is gone is seen at
   /// once.
   double opening() const { return std::max(timeout(), kOpeningSeconds); }
-  double patience() const {
-    return std::max(timeout(), kPreparingSeconds);
-  }
+  double patience() const { return std::max(timeout(), kPreparingSeconds); }
   llvm::Error makeCommunicator();
   llvm::Expected<bool> agreeOnNccl(std::string &why);
   llvm::Error agreeOnLimits();

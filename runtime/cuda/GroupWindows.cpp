@@ -121,8 +121,8 @@ llvm::Error CudaGroup::adopt(void *own, size_t bytes,
             .str());
   if (auto error = checkOwn(own, bytes))
     return error;
-  windows.add(makeRange(
-      own, bytes, std::vector<CUdeviceptr>(parts.begin(), parts.end())));
+  windows.add(makeRange(own, bytes,
+                        std::vector<CUdeviceptr>(parts.begin(), parts.end())));
   return llvm::Error::success();
 }
 

@@ -94,9 +94,9 @@ llvm::Expected<OneSided::Place> OneSided::reach(int64_t peer, const void *own,
                      llvm::Twine(what) + ": an address is a null pointer");
   auto refuse = [&](Kind kind, const char *why) {
     return makeError(
-        kind,
-        llvm::Twine(what) + ": " + llvm::Twine(bytes) + " bytes at " +
-            llvm::Twine::utohexstr(reinterpret_cast<uintptr_t>(own)) + why);
+        kind, llvm::Twine(what) + ": " + llvm::Twine(bytes) + " bytes at " +
+                  llvm::Twine::utohexstr(reinterpret_cast<uintptr_t>(own)) +
+                  why);
   };
   auto window = group.findWindow(own, bytes);
   if (!window)
@@ -105,7 +105,8 @@ llvm::Expected<OneSided::Place> OneSided::reach(int64_t peer, const void *own,
     return std::move(error);
   Place place{window->reach(own, peer), WindowUse(window)};
   if (!place.use)
-    return refuse(Kind::Usage, " lie in a window that another thread has just released");
+    return refuse(Kind::Usage,
+                  " lie in a window that another thread has just released");
   if (!place.there && bytes)
     return makeError(Kind::Usage, llvm::Twine(what) + ": the window of rank " +
                                       llvm::Twine(peer) +
@@ -127,7 +128,8 @@ llvm::Error OneSided::get(int64_t peer, const void *from, void *to,
   auto there = reach(peer, from, bytes, to, "get");
   if (!there)
     return there.takeError();
-  return bytes ? group.move(to, there->there, bytes, stream) : llvm::Error::success();
+  return bytes ? group.move(to, there->there, bytes, stream)
+               : llvm::Error::success();
 }
 
 static llvm::Error checkValue(int64_t value) {
@@ -180,9 +182,9 @@ llvm::Error OneSided::wait(int64_t cell, WaitKind kind, int64_t value,
                                       llvm::Twine(ranks));
   if (!(timeout >= 0))
     return makeError(Kind::Usage, "wait: the timeout is less than 0 seconds");
-  return group.waitCell({own->own, std::move(own->window), cell, kind, value,
-                         source, timeout},
-                        stream);
+  return group.waitCell(
+      {own->own, std::move(own->window), cell, kind, value, source, timeout},
+      stream);
 }
 
 llvm::Expected<int64_t> OneSided::read(int64_t cell) {

@@ -37,7 +37,8 @@ std::string group::describeHost() {
 
 unsigned group::countForks() {
   static std::atomic<unsigned> count{0};
-  static const int watched = ::pthread_atfork(nullptr, nullptr, [] { ++count; });
+  static const int watched =
+      ::pthread_atfork(nullptr, nullptr, [] { ++count; });
   (void)watched;
   return count.load(std::memory_order_relaxed);
 }

@@ -62,7 +62,8 @@ void group::SharedText<Bytes>::put(llvm::StringRef text) {
   }
 }
 
-template <size_t Bytes> std::string group::SharedText<Bytes>::str() const {
+template <size_t Bytes>
+std::string group::SharedText<Bytes>::str() const {
   std::string text;
   for (const std::atomic<uint64_t> &each : words) {
     uint64_t word = each.load(std::memory_order_relaxed);

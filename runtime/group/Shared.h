@@ -27,7 +27,8 @@ namespace commsir::group {
 
 /// A text that one rank writes and others read at any time. A reader may see a
 /// part of an older text, which it notices by what was written beside it.
-template <size_t Bytes> class SharedText {
+template <size_t Bytes>
+class SharedText {
 public:
   void put(llvm::StringRef text);
   std::string str() const;

@@ -30,8 +30,8 @@ llvm::Error Turn::begin(const char *what) {
   if (current && owner == std::this_thread::get_id())
     return makeError(
         Kind::Usage,
-        llvm::Twine(what) + ": this thread is in a call of the group already (" +
-            current +
+        llvm::Twine(what) +
+            ": this thread is in a call of the group already (" + current +
             "), which would wait for this one. Do not call a group in a "
             "handler of signals or in a function that the group calls");
   if (current) {

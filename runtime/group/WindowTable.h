@@ -66,7 +66,8 @@ private:
 };
 
 /// The windows of a group, by where this rank's parts begin. Any thread.
-template <typename Window> class WindowTable {
+template <typename Window>
+class WindowTable {
 public:
   using Pointer = std::shared_ptr<Window>;
 
