@@ -41,8 +41,9 @@ public:
   }
   /// The one that this thread is on.
   void note() { tag = __tsan_get_current_fiber(); }
-  /// Right before this thread goes on with it.
-  void enter() { __tsan_switch_to_fiber(tag, 0); }
+  /// Right before this thread goes on with it. No call of its own, which would
+  /// begin on one stack and end on the other.
+  [[clang::always_inline]] void enter() { __tsan_switch_to_fiber(tag, 0); }
 
 private:
   void drop() {
