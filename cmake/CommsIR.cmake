@@ -12,6 +12,13 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 # Installed programs find the shared LLVM and MLIR that they were built with.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
+# LLVM and MLIR are the distribution's, without: test/tsan.supp leaves them out.
+set(COMMSIR_SANITIZE "" CACHE STRING "Sanitizers of the C++ code, as -fsanitize= has them: thread; address,undefined")
+if(COMMSIR_SANITIZE)
+  add_compile_options("-fsanitize=${COMMSIR_SANITIZE}" -fno-sanitize=vptr -fno-omit-frame-pointer -g1)
+  add_link_options("-fsanitize=${COMMSIR_SANITIZE}")
+endif()
+
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # The sloppiness is what ccache asks for beside a precompiled header.

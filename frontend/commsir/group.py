@@ -238,6 +238,10 @@ class Group:
     Ranks meet in `folder`, which all see, or through `store`. `device` is "cpu" or a GPU: its number, "cuda:0", or a
     device of torch. `timeout` is in seconds. `communicator` is an NCCL communicator over these ranks, in their order,
     which the group then uses and its owner keeps: nccl4py's, or the address of an ncclComm_t.
+
+    Several threads may use one group. What all ranks call takes turns, in the order in which the threads came, which
+    has to be the same on all ranks unless the calls are equal: else give each thread a group. Puts, gets, signals and
+    waits of windows, `abort`, `poll` and `stats` run beside that.
     """
 
     def __init__(
@@ -309,6 +313,9 @@ class Group:
 
         On GPUs all ranks do so, and wait for each other for a few seconds. A group that is dropped instead waits for
         nobody, and gives its memory back when all ranks have dropped it.
+
+        Other threads' calls fail from now on (AbortedError), as do those that wait for signals or for their turns;
+        others have 5 s to end before the group is aborted. Join the threads first.
         """
         self._let_go(waits=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import threading
 from typing import TYPE_CHECKING, Any
 
 from commsir import _native, errors
@@ -52,6 +53,7 @@ class GroupWindow:
         self._first, self._to = first, to
         #: None: released. Then nothing here keeps the memory, whose address may soon be another window's.
         self._kept: tuple[Array, tvm_ffi.Tensor] | None = (array, seen.tensor)
+        self._ending = threading.Lock()
         self._base = int(seen.tensor.data_ptr())
         self._itemsize = (int(seen.tensor.dtype.bits) + 7) // 8
         library = _native.library()
@@ -81,10 +83,12 @@ class GroupWindow:
         """Gives the memory and the cells back: all ranks call this, and the window is of no use then.
 
         On the CPU the memory goes with the last array of it; on a GPU at once, and arrays of it are nobody's to use.
+        Another thread's wait for a cell of it raises UsageError.
         """
-        handle = self._handle
-        if handle:  # Of a group that was closed arrays keep their memory.
-            self._end()
+        with self._ending:  # Of several threads one does.
+            handle = self._handle
+            if handle:  # Of a group that was closed arrays keep their memory.
+                self._end()
         _check(_native.call("signals_release", handle, self._first))
         _check(_native.call("window_release", handle, self._base))
 
@@ -93,11 +97,12 @@ class GroupWindow:
 
     @property
     def _memory(self) -> tuple[Array, tvm_ffi.Tensor]:
-        if self._kept is None:
+        kept = self._kept
+        if kept is None:
             raise errors.UsageError(
                 f"the window {self.type} {self.shape} of rank {self.group.rank} was released: make a new one"
             )
-        return self._kept
+        return kept
 
     @property
     def _handle(self) -> int:
@@ -132,7 +137,7 @@ class GroupWindow:
 
         On a GPU, in the stream (torch's current one).
         """
-        seen, own, size = self._sides(array, at, "put", written=False)
+        seen, own, size, _kept = self._sides(array, at, "put", written=False)
         number, used = _int64(peer, "the peer"), self._stream(stream)
         _check(self._put(self._handle, number, own, int(seen.tensor.data_ptr()), size, used))
         self.group._done_with(seen, used)
@@ -140,7 +145,7 @@ class GroupWindow:
     def get(self, peer: int, *, at: Place = (), out: Array | None = None, stream: int | None = None) -> Array:
         """Copies `array[at]` of the peer to a new array, or, from there on, as much as `out` has, as of `put`."""
         target = self._empty(at) if out is None else out
-        seen, own, size = self._sides(target, at, "get", written=True)
+        seen, own, size, _kept = self._sides(target, at, "get", written=True)
         number, used = _int64(peer, "the peer"), self._stream(stream)
         _check(self._get(self._handle, number, own, int(seen.tensor.data_ptr()), size, used))
         return target
@@ -166,7 +171,7 @@ class GroupWindow:
     ) -> None:
         """Puts, then signals: who has waited for the signal sees the data."""
         kind = _choose(_SIGNALS, op, "op of a signal")
-        seen, own, size = self._sides(array, at, "put_signal", written=False)
+        seen, own, size, _kept = self._sides(array, at, "put_signal", written=False)
         to, number, used = _int64(peer, "the peer"), _signal_number(value), self._stream(stream)
         source = int(seen.tensor.data_ptr())
         _check(self._put_signal(self._handle, to, own, source, size, self._cell(cell), kind, number, used))
@@ -229,8 +234,12 @@ class GroupWindow:
         part = math.prod(self.shape[len(index) :])
         return part, part * (self.shape[len(index) - 1] - index[-1]) if index else part
 
-    def _sides(self, array: Array, at: Place, what: str, *, written: bool) -> tuple[View, int, int]:
-        """`array`, where the copy is in the window, and its bytes."""
+    def _sides(self, array: Array, at: Place, what: str, *, written: bool) -> tuple[View, int, int, Any]:
+        """`array`, where the copy is in the window, its bytes, and what keeps that address the window's.
+
+        Another thread may release the window: then the call fails, as long as no other window can lie there.
+        """
+        kept = self._memory
         seen = self.group._view(array, f"the array of {what}")
         if seen.type != self.type:
             raise errors.UsageError(f"{what}: the array is {seen.type}, but the window {self.type}")
@@ -249,7 +258,7 @@ class GroupWindow:
                 f"{what}: an array of {count} elements, {seen.shape}, would end within another part of the window of "
                 f"{self.shape} than that at index {at}, which has {part}: give no more, or whole ones"
             )
-        return seen, self._base + offset * self._itemsize, count * self._itemsize
+        return seen, self._base + offset * self._itemsize, count * self._itemsize, kept
 
     def _empty(self, at: Place) -> Array:
         self._offset(at)

@@ -181,13 +181,19 @@ static Array<Any> groupShrink(int64_t handle, Array<int64_t> survivors,
 static void groupClose(int64_t handle, bool waits) {
   std::shared_ptr<Held> last; // Destroyed without the lock.
   Registry &all = registry();
-  std::lock_guard lock(all.mutex);
-  auto found = all.groups.find(handle);
-  if (found == all.groups.end())
+  {
+    std::lock_guard lock(all.mutex);
+    auto found = all.groups.find(handle);
+    if (found == all.groups.end())
+      return;
+    last = std::move(found->second);
+    all.groups.erase(found);
+  }
+  if (!waits)
     return;
-  last = std::move(found->second);
-  all.groups.erase(found);
-  if (waits && last.use_count() == 1)
+  // Calls of other threads end; arrays keep their memory.
+  commsir_group_close(last->group);
+  if (last.use_count() == 1)
     last->end = commsir_group_destroy;
 }
 
@@ -236,12 +242,11 @@ struct WindowTensor {
 };
 } // namespace
 
-/// A tensor of `shape` at `base`, which lies in some rank's part of `window`
+/// A tensor of `shape` at `base`, which lies in some rank's part of the window
 /// and keeps that and the group.
-static ffi::Tensor tensorOver(std::shared_ptr<Held> held, void *window,
-                              void *base, int64_t device,
-                              const Array<int64_t> &shape, DLDataType type) {
-  auto made = std::make_unique<WindowTensor>(std::move(held), window);
+static ffi::Tensor tensorOver(std::unique_ptr<WindowTensor> made, void *base,
+                              int64_t device, const Array<int64_t> &shape,
+                              DLDataType type) {
   made->shape.assign(shape.begin(), shape.end());
   DLTensor &tensor = made->tensor.dl_tensor;
   tensor = {};
@@ -299,8 +304,9 @@ static Array<Any> windowAllocate(int64_t handle, int64_t device,
       &base);
   if (status != COMMSIR_OK)
     return answer(status);
+  auto kept = std::make_unique<WindowTensor>(std::move(held), base);
   return {int64_t(COMMSIR_OK),
-          tensorOver(std::move(held), base, base, device, shape, type)};
+          tensorOver(std::move(kept), base, device, shape, type)};
 }
 
 static Array<Any> windowRelease(int64_t handle, int64_t address) {
@@ -339,15 +345,18 @@ static Array<Any> windowPeer(int64_t handle, int64_t device, int64_t address,
   auto held = find(handle);
   if (!held)
     return closed();
-  void *base =
-      commsir_window_peer(held->group, reinterpret_cast<void *>(address), peer);
+  // Kept before it is looked for: another thread may release it.
+  commsir_group *group = held->group;
+  auto *window = reinterpret_cast<void *>(address);
+  auto kept = std::make_unique<WindowTensor>(std::move(held), window);
+  void *base = commsir_window_peer(group, window, peer);
   if (!base)
     return {int64_t(COMMSIR_USAGE),
             String(R"({"message": "the window of that rank is out of this )"
-                   R"(rank's reach, or there is no such rank"})")};
+                   R"(rank's reach or was released, or there is no such )"
+                   R"(rank"})")};
   return {int64_t(COMMSIR_OK),
-          tensorOver(std::move(held), reinterpret_cast<void *>(address), base,
-                     device, shape, type)};
+          tensorOver(std::move(kept), base, device, shape, type)};
 }
 
 //===----------------------------------------------------------------------===//

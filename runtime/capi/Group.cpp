@@ -9,12 +9,18 @@
 #include "runtime/group/Error.h"
 
 #include "runtime/Json.h"
+#include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 using namespace commsir;
+using capi::beside;
 using capi::fail;
+using capi::GroupBody;
 using capi::guard;
+using capi::inTurn;
+using capi::OpenGroup;
 
 //===----------------------------------------------------------------------===//
 // Errors
@@ -75,6 +81,78 @@ static commsir_status isNull(const char *what) {
 }
 
 static std::string textOf(const char *text) { return text ? text : ""; }
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+/// What calls that are under way have to end when another thread closes their
+/// group, and then again once it is aborted.
+static constexpr std::chrono::seconds kGrace(5);
+
+static commsir_status makeCall(commsir_group *group, bool evenClosed,
+                               GroupBody body) {
+  return guard([&] {
+    if (!group)
+      return isNull("group");
+    capi::Handle::Call call(*group, evenClosed);
+    if (!call)
+      return fail(COMMSIR_ABORTED, "the group is closed; make a new one");
+    return body(*group->open);
+  });
+}
+
+commsir_status capi::beside(commsir_group *group, GroupBody body) {
+  return makeCall(group, /*evenClosed=*/false, body);
+}
+
+commsir_status capi::inTurn(commsir_group *group, const char *what,
+                            GroupBody body) {
+  return beside(group, [&](OpenGroup &open) {
+    // In a child of fork the turn may be one of the parent's threads'; there
+    // all calls fail.
+    if (open.isForked())
+      return body(open);
+    if (llvm::Error error = open.turn.begin(what))
+      return report(std::move(error));
+    struct Scope {
+      group::Turn &turn;
+      ~Scope() { turn.end(); }
+    } scope{open.turn};
+    return body(open);
+  });
+}
+
+void commsir_group::end(bool isLate) {
+  capi::OpenGroup *last = std::exchange(open, nullptr);
+  auto end = [last] { delete last; };
+  if (isLate || isDropped)
+    group::drop(*last->group, end);
+  else
+    end();
+}
+
+/// Lets no call begin, and ends those that wait.
+static void endWaits(commsir_group &group) {
+  group.close();
+  capi::Handle::Call call(group, /*evenClosed=*/true);
+  if (!call || group.open->isForked())
+    return;
+  group.open->group->endWaits();
+  group.open->turn.close();
+}
+
+/// The same, and waits for the calls of other threads.
+static void endCalls(commsir_group &group) {
+  endWaits(group);
+  capi::Handle::Call call(group, /*evenClosed=*/true);
+  if (!call || group.open->isForked() || group.awaitCalls(kGrace))
+    return;
+  group.open->group->abort("a thread has closed it while another was in a "
+                           "call of it; close a group after its last call has "
+                           "ended");
+  group.awaitCalls(kGrace);
+}
 
 void commsir_set_interrupt(int (*check)(void)) { group::setInterrupt(check); }
 
@@ -154,9 +232,20 @@ commsir_group_create_in_folder(const commsir_group_options *options,
   });
 }
 
+void commsir_group_close(commsir_group *group) {
+  guard([&] {
+    if (group)
+      endCalls(*group);
+    return COMMSIR_OK;
+  });
+}
+
 void commsir_group_destroy(commsir_group *group) {
   guard([&] {
-    delete group;
+    if (!group)
+      return COMMSIR_OK;
+    endCalls(*group);
+    group->finish();
     return COMMSIR_OK;
   });
 }
@@ -165,27 +254,29 @@ void commsir_group_drop(commsir_group *group) {
   guard([&] {
     if (!group)
       return COMMSIR_OK;
-    group::drop(*group->group, [group] { delete group; });
+    endWaits(*group);
+    group->isDropped = true;
+    group->finish();
     return COMMSIR_OK;
   });
 }
 
 commsir_status commsir_group_abort(commsir_group *group, const char *reason) {
-  return guard([&] {
-    if (!group)
-      return isNull("group");
-    group->group->abort(textOf(reason));
+  return makeCall(group, /*evenClosed=*/true, [&](OpenGroup &open) {
+    open.group->abort(textOf(reason));
     return COMMSIR_OK;
   });
 }
 
 commsir_status commsir_group_set_timeout(commsir_group *group, double seconds) {
-  return guard([&] {
-    if (!group)
-      return isNull("group");
+  return beside(group, [&](OpenGroup &open) {
     if (!(seconds > 0))
       return fail(COMMSIR_USAGE, "the timeout must be more than 0 seconds");
-    return report(group->group->setTimeout(seconds));
+    auto set = [&](OpenGroup &open) {
+      return report(open.group->setTimeout(seconds));
+    };
+    return open.group->onGpu() ? inTurn(group, "setting the timeout", set)
+                               : set(open);
   });
 }
 
@@ -193,42 +284,46 @@ commsir_status commsir_group_shrink(commsir_group *group,
                                     const int64_t *survivors, size_t count,
                                     const commsir_store *store,
                                     commsir_group **out) {
-  return guard([&] {
-    if (!group || !survivors || !store || !store->get || !store->set || !out)
+  return beside(group, [&](OpenGroup &open) {
+    if (!survivors || !store || !store->get || !store->set || !out)
       return isNull("an argument of commsir_group_shrink");
     capi::CallerStore adapter(*store);
-    return hand(group->group->shrink({survivors, count}, adapter), out);
+    return hand(open.group->shrink({survivors, count}, adapter), out);
   });
 }
 
 commsir_status commsir_group_poll(commsir_group *group) {
-  return guard([&] {
-    if (!group)
-      return isNull("group");
-    return report(group->group->poll());
+  return beside(group, [&](OpenGroup &open) {
+    // Else whose turn it is looks for failures.
+    if (open.isForked() || !open.turn.tryBegin("a poll"))
+      return report(open.group->pollBeside());
+    llvm::Error error = open.group->poll();
+    open.turn.end();
+    return report(std::move(error));
   });
 }
 
 char *commsir_group_ended(commsir_group *group) {
-  auto why = group ? group->group->ended() : std::nullopt;
-  return why ? capi::copyText(*why) : nullptr;
+  char *text = nullptr;
+  makeCall(group, /*evenClosed=*/true, [&](OpenGroup &open) {
+    if (auto why = open.group->ended())
+      text = capi::copyText(*why);
+    return COMMSIR_OK;
+  });
+  return text;
 }
 
 commsir_status commsir_group_finish(commsir_group *group, void *stream) {
-  return guard([&] {
-    if (!group)
-      return isNull("group");
-    return report(group->group->finish(stream));
+  return beside(group, [&](OpenGroup &open) {
+    return report(open.group->finish(stream));
   });
 }
 
 char *commsir_group_stats(commsir_group *group) {
   char *text = nullptr;
-  guard([&] {
-    if (!group)
-      return isNull("group");
-    group::GroupCounts counts = group->group->counts();
-    group::StagingCounts staging = group->collectives.counts();
+  beside(group, [&](OpenGroup &open) {
+    group::GroupCounts counts = open.group->counts();
+    group::StagingCounts staging = open.collectives.counts();
     auto whole = [](uint64_t value) { return static_cast<int64_t>(value); };
     text = capi::copyText(capi::render(
         llvm::json::Object{{"launches", whole(counts.launches)},
@@ -254,10 +349,10 @@ commsir_status commsir_window_allocate(commsir_group *group, size_t bytes,
 
 commsir_status commsir_window_allocate_for(commsir_group *group, size_t bytes,
                                            const char *purpose, void **base) {
-  return guard([&] {
-    if (!group || !base)
+  return inTurn(group, "making a window", [&](OpenGroup &open) {
+    if (!base)
       return isNull("an argument of commsir_window_allocate");
-    auto made = group->group->allocate(bytes, textOf(purpose));
+    auto made = open.group->allocate(bytes, textOf(purpose));
     if (!made)
       return report(made.takeError());
     *base = *made;
@@ -266,55 +361,67 @@ commsir_status commsir_window_allocate_for(commsir_group *group, size_t bytes,
 }
 
 commsir_status commsir_window_release(commsir_group *group, void *base) {
-  return guard([&] {
-    if (!group)
-      return isNull("group");
-    return report(group->group->release(base));
+  return inTurn(group, "releasing a window", [&](OpenGroup &open) {
+    return report(open.group->release(base));
   });
 }
 
 commsir_status commsir_window_adopt(commsir_group *group, void *own,
                                     size_t bytes, const uint64_t *parts) {
-  return guard([&] {
-    if (!group || !parts)
+  return inTurn(group, "adopting a window", [&](OpenGroup &open) {
+    if (!parts)
       return isNull("an argument of commsir_window_adopt");
-    auto count = static_cast<size_t>(group->group->options().ranks);
-    return report(group->group->adopt(own, bytes, {parts, count}));
+    auto count = static_cast<size_t>(open.group->options().ranks);
+    return report(open.group->adopt(own, bytes, {parts, count}));
   });
 }
 
 commsir_status commsir_window_share(commsir_group *group, void *own,
                                     size_t bytes) {
-  return guard([&] {
-    if (!group)
-      return isNull("group");
-    return report(group->group->share(own, bytes));
+  return inTurn(group, "sharing a window", [&](OpenGroup &open) {
+    return report(open.group->share(own, bytes));
   });
 }
 
 void commsir_window_forget(commsir_group *group, void *own) {
-  if (group)
-    group->group->forget(own);
+  inTurn(group, "forgetting a window", [&](OpenGroup &open) {
+    open.group->forget(own);
+    return COMMSIR_OK;
+  });
 }
 
 void commsir_window_keep(commsir_group *group, void *own) {
-  if (group)
-    group->group->keepView(own);
+  makeCall(group, /*evenClosed=*/true, [&](OpenGroup &open) {
+    open.group->keepView(own);
+    return COMMSIR_OK;
+  });
 }
 
 void commsir_window_drop(commsir_group *group, void *own) {
-  if (group)
-    group->group->dropView(own);
+  makeCall(group, /*evenClosed=*/true, [&](OpenGroup &open) {
+    open.group->dropView(own);
+    return COMMSIR_OK;
+  });
 }
 
 int commsir_window_contains(commsir_group *group, const void *data,
                             size_t bytes) {
-  return group && group->group->isSymmetric(data, bytes);
+  bool contains = false;
+  beside(group, [&](OpenGroup &open) {
+    contains = open.group->isSymmetric(data, bytes);
+    return COMMSIR_OK;
+  });
+  return contains;
 }
 
 void *commsir_window_peer(commsir_group *group, const void *data,
                           int64_t peer) {
-  return group ? group->group->peerAddress(data, peer) : nullptr;
+  void *address = nullptr;
+  beside(group, [&](OpenGroup &open) {
+    address = open.group->peerAddress(data, peer);
+    return COMMSIR_OK;
+  });
+  return address;
 }
 
 //===----------------------------------------------------------------------===//
@@ -370,17 +477,17 @@ static group::CollectiveTexts textsOf(const commsir_collective &call) {
 commsir_status commsir_group_collective(commsir_group *group,
                                         const commsir_collective *call,
                                         void *stream) {
-  return guard([&] {
-    if (!group || !call)
+  return inTurn(group, "a collective", [&](OpenGroup &open) {
+    if (!call)
       return isNull("an argument of commsir_group_collective");
     group::CollectiveTexts texts = textsOf(*call);
     if (!call->send_counts)
-      if (auto done = group->collectives.repeat(texts, stream))
+      if (auto done = open.collectives.repeat(texts, stream))
         return report(std::move(*done));
-    group::CollectiveCall made = callOf(*call, group->group->options().ranks);
-    llvm::Error error = group->collectives.run(made, stream);
+    group::CollectiveCall made = callOf(*call, open.group->options().ranks);
+    llvm::Error error = open.collectives.run(made, stream);
     if (!error && !call->send_counts)
-      group->collectives.remember(texts, made);
+      open.collectives.remember(texts, made);
     return report(std::move(error));
   });
 }
@@ -389,31 +496,29 @@ commsir_status commsir_group_collective_parts(commsir_group *group,
                                               const commsir_collective *call,
                                               const commsir_parts *parts,
                                               void *stream) {
-  return guard([&] {
-    if (!group || !call || !parts)
+  return inTurn(group, "a collective", [&](OpenGroup &open) {
+    if (!call || !parts)
       return isNull("an argument of commsir_group_collective_parts");
-    group::CollectiveCall made = callOf(*call, group->group->options().ranks);
+    group::CollectiveCall made = callOf(*call, open.group->options().ranks);
     made.inputParts = listOf(parts->inputs, parts->input_count);
     made.outputParts = listOf(parts->outputs, parts->output_count);
     made.partElements = parts->elements;
-    return report(group->collectives.run(made, stream));
+    return report(open.collectives.run(made, stream));
   });
 }
 
 char *commsir_group_why_not(commsir_group *group,
                             const commsir_collective *call) {
   char *text = nullptr;
-  guard([&] {
-    if (!group || !call) {
-      text = capi::copyText("an argument is a null pointer");
-      return COMMSIR_OK;
-    }
-    if (auto why = group->collectives.whyNot(
-            callOf(*call, group->group->options().ranks)))
+  commsir_status status = beside(group, [&](OpenGroup &open) {
+    if (!call)
+      return isNull("an argument of commsir_group_why_not");
+    if (auto why =
+            open.collectives.whyNot(callOf(*call, open.group->options().ranks)))
       text = capi::copyText(*why);
     return COMMSIR_OK;
   });
-  return text;
+  return status == COMMSIR_OK ? text : capi::copyText(commsir_error_message());
 }
 
 static llvm::SmallVector<group::FusedCall::Operand, 4>
@@ -429,8 +534,8 @@ operandsOf(const commsir_operand *operands, size_t count) {
 
 commsir_status commsir_group_fused(commsir_group *group,
                                    const commsir_fused *call, void *stream) {
-  return guard([&] {
-    if (!group || !call || (call->argument_count && !call->arguments) ||
+  return inTurn(group, "a fused collective", [&](OpenGroup &open) {
+    if (!call || (call->argument_count && !call->arguments) ||
         (call->output_count && !call->outputs))
       return isNull("an argument of commsir_group_fused");
     group::FusedCall made;
@@ -447,7 +552,7 @@ commsir_status commsir_group_fused(commsir_group *group,
     made.arguments = operandsOf(call->arguments, call->argument_count);
     made.outputs = operandsOf(call->outputs, call->output_count);
     made.consume = llvm::StringRef(call->consume ? call->consume : "");
-    return report(group->collectives.run(made, stream));
+    return report(open.collectives.run(made, stream));
   });
 }
 
@@ -499,11 +604,21 @@ static bool readOptions(llvm::StringRef text, group::KernelRequest &request,
   return true;
 }
 
+/// A kernel that was asked for before has its handle.
+static commsir_kernel *handleOf(commsir_group &group,
+                                group::GroupKernel &kernel) {
+  for (const auto &known : group.kernels)
+    if (&known->kernel == &kernel)
+      return known.get();
+  group.kernels.emplace_back(new commsir_kernel{group, kernel});
+  return group.kernels.back().get();
+}
+
 commsir_status commsir_group_kernel(commsir_group *group, const char *source,
                                     const char *name, const char *options,
                                     commsir_kernel **kernel) {
-  return guard([&] {
-    if (!group || !source || !kernel)
+  return inTurn(group, "making a kernel", [&](OpenGroup &open) {
+    if (!source || !kernel)
       return isNull("an argument of commsir_group_kernel");
     group::KernelRequest request;
     request.source = source;
@@ -511,12 +626,10 @@ commsir_status commsir_group_kernel(commsir_group *group, const char *source,
     std::string bad;
     if (options && *options && !readOptions(options, request, bad))
       return fail(COMMSIR_USAGE, "options of the kernel: " + bad);
-    auto made = group->group->prepare(request);
+    auto made = open.group->prepare(request);
     if (!made)
       return report(made.takeError());
-    group->kernels.push_back(std::unique_ptr<commsir_kernel>(
-        new commsir_kernel{*group->group, **made}));
-    *kernel = group->kernels.back().get();
+    *kernel = handleOf(*group, **made);
     return COMMSIR_OK;
   });
 }
@@ -524,13 +637,15 @@ commsir_status commsir_group_kernel(commsir_group *group, const char *source,
 commsir_status commsir_kernel_launch(commsir_kernel *kernel,
                                      const commsir_argument *arguments,
                                      size_t count, void *stream) {
-  return guard([&] {
-    if (!kernel || (count && !arguments))
+  if (!kernel)
+    return guard([] { return isNull("kernel"); });
+  return inTurn(&kernel->group, "a kernel launch", [&](OpenGroup &open) {
+    if (count && !arguments)
       return isNull("an argument of commsir_kernel_launch");
     llvm::SmallVector<group::Argument, 8> given;
     for (const commsir_argument &one : llvm::ArrayRef(arguments, count))
       given.push_back({one.data, one.bytes});
-    return report(kernel->group.launch(kernel->kernel, given, stream));
+    return report(open.group->launch(kernel->kernel, given, stream));
   });
 }
 
@@ -552,9 +667,7 @@ static llvm::StringRef kindName(jit::ArgKind kind) {
 
 char *commsir_kernel_describe(commsir_kernel *kernel) {
   char *text = nullptr;
-  guard([&] {
-    if (!kernel)
-      return isNull("kernel");
+  beside(kernel ? &kernel->group : nullptr, [&](OpenGroup &) {
     llvm::json::Array arguments, choices;
     for (const jit::ArgInfo &info : kernel->kernel.args()) {
       llvm::json::Array shape;

@@ -9,18 +9,23 @@
 
 using namespace commsir;
 using capi::fail;
-using capi::guard;
 using capi::reportGroup;
 
-/// Runs `body` on the group's one-sided access.
-static commsir_status
-access(commsir_group *group,
-       llvm::function_ref<commsir_status(group::OneSided &)> body) {
-  return guard([&] {
-    if (!group)
-      return fail(COMMSIR_USAGE, "group is a null pointer");
-    return body(group->oneSided);
-  });
+using capi::OpenGroup;
+using OneSidedBody = llvm::function_ref<commsir_status(group::OneSided &)>;
+
+/// One-sided access of any thread, also while another is in a collective: the
+/// peer that this one waits for may need it to come there.
+static commsir_status access(commsir_group *group, OneSidedBody body) {
+  return capi::beside(group,
+                      [&](OpenGroup &open) { return body(open.oneSided); });
+}
+
+/// What all ranks do together.
+static commsir_status together(commsir_group *group, const char *what,
+                               OneSidedBody body) {
+  return capi::inTurn(group, what,
+                      [&](OpenGroup &open) { return body(open.oneSided); });
 }
 
 /// Hands out a number, or the error.
@@ -61,7 +66,7 @@ commsir_status commsir_get(commsir_group *group, int64_t peer, const void *from,
 
 commsir_status commsir_signals_reserve(commsir_group *group, int64_t count,
                                        int64_t *first) {
-  return access(group, [&](group::OneSided &side) {
+  return together(group, "reserving signals", [&](group::OneSided &side) {
     if (!first)
       return fail(COMMSIR_USAGE, "first is a null pointer");
     return hand(side.reserve(count), first);
@@ -69,7 +74,7 @@ commsir_status commsir_signals_reserve(commsir_group *group, int64_t count,
 }
 
 commsir_status commsir_signals_release(commsir_group *group, int64_t first) {
-  return access(group, [&](group::OneSided &side) {
+  return together(group, "releasing signals", [&](group::OneSided &side) {
     return reportGroup(side.release(first));
   });
 }

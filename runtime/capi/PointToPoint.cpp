@@ -15,8 +15,14 @@ using capi::guard;
 using capi::reportGroup;
 
 /// Transfers may outlive it.
-struct commsir_p2p {
+struct commsir_p2p final : capi::Handle {
+  explicit commsir_p2p(std::shared_ptr<group::PointToPoint> made)
+      : messages(std::move(made)) {}
+  /// Only in a call.
   std::shared_ptr<group::PointToPoint> messages;
+
+private:
+  void end(bool) override { messages.reset(); }
 };
 
 struct commsir_transfer {
@@ -29,6 +35,21 @@ static commsir_status isNull(const char *function) {
               llvm::Twine("an argument of ") + function + " is a null pointer");
 }
 
+using Body = llvm::function_ref<commsir_status(group::PointToPoint &)>;
+
+/// A call of any thread.
+static commsir_status with(commsir_p2p *p2p, const char *function, Body body) {
+  return guard([&] {
+    if (!p2p)
+      return isNull(function);
+    capi::Handle::Call call(*p2p);
+    if (!call)
+      return fail(COMMSIR_ABORTED,
+                  llvm::Twine(function) + ": another thread has destroyed it");
+    return body(*p2p->messages);
+  });
+}
+
 commsir_status commsir_p2p_create(const char *name, int64_t rank, int64_t ranks,
                                   const commsir_store *store,
                                   commsir_p2p **p2p) {
@@ -39,7 +60,7 @@ commsir_status commsir_p2p_create(const char *name, int64_t rank, int64_t ranks,
         name, rank, ranks, std::make_unique<capi::CallerStore>(*store));
     if (!made)
       return reportGroup(made.takeError());
-    *p2p = new commsir_p2p{std::move(*made)};
+    *p2p = new commsir_p2p(std::move(*made));
     return COMMSIR_OK;
   });
 }
@@ -48,49 +69,46 @@ commsir_status commsir_p2p_destroy(commsir_p2p *p2p) {
   return guard([&] {
     if (!p2p)
       return COMMSIR_OK;
-    if (llvm::Error error = p2p->messages->leave(0)) {
-      // A thread is in it to the end of the process.
-      (void)new std::shared_ptr<group::PointToPoint>(p2p->messages);
-      delete p2p;
-      return reportGroup(std::move(error));
-    }
-    delete p2p;
-    return COMMSIR_OK;
+    std::shared_ptr<group::PointToPoint> messages;
+    if (capi::Handle::Call call(*p2p); call)
+      messages = p2p->messages;
+    if (!messages || !p2p->finish())
+      return COMMSIR_OK;
+    // Calls of other threads end by that.
+    llvm::Error error = messages->leave(0);
+    if (error) // A thread is in it to the end of the process.
+      (void)new std::shared_ptr<group::PointToPoint>(messages);
+    return reportGroup(std::move(error));
   });
 }
 
 commsir_status commsir_p2p_abort(commsir_p2p *p2p, const char *reason) {
-  return guard([&] {
-    if (!p2p)
-      return isNull("commsir_p2p_abort");
-    p2p->messages->abort(reason ? reason : "");
+  return with(p2p, "commsir_p2p_abort", [&](group::PointToPoint &messages) {
+    messages.abort(reason ? reason : "");
     return COMMSIR_OK;
   });
 }
 
 commsir_status commsir_p2p_leave(commsir_p2p *p2p, double timeout) {
-  return guard([&] {
-    if (!p2p)
-      return isNull("commsir_p2p_leave");
-    return reportGroup(p2p->messages->leave(timeout));
+  return with(p2p, "commsir_p2p_leave", [&](group::PointToPoint &messages) {
+    return reportGroup(messages.leave(timeout));
   });
 }
 
 commsir_status commsir_p2p_confirm(commsir_p2p *p2p) {
-  return guard([&] {
-    if (!p2p)
-      return isNull("commsir_p2p_confirm");
-    p2p->messages->confirm();
+  return with(p2p, "commsir_p2p_confirm", [&](group::PointToPoint &messages) {
+    messages.confirm();
     return COMMSIR_OK;
   });
 }
 
 commsir_status commsir_p2p_reaches(commsir_p2p *p2p, int64_t peer,
                                    double timeout, int *reached) {
-  return guard([&] {
-    if (!p2p || !reached)
-      return isNull("commsir_p2p_reaches");
-    auto said = p2p->messages->reaches(peer, timeout);
+  const char *function = "commsir_p2p_reaches";
+  return with(p2p, function, [&](group::PointToPoint &messages) {
+    if (!reached)
+      return isNull(function);
+    auto said = messages.reaches(peer, timeout);
     if (!said)
       return reportGroup(said.takeError());
     *reached = *said;
@@ -104,13 +122,12 @@ using Begin =
 static commsir_status begin(const char *function, Begin how, commsir_p2p *p2p,
                             const commsir_message *message,
                             commsir_transfer **out) {
-  return guard([&] {
-    if (!p2p || !message || !message->what || !out ||
+  return with(p2p, function, [&](group::PointToPoint &messages) {
+    if (!message || !message->what || !out ||
         (!message->data && message->bytes))
       return isNull(function);
-    auto made =
-        (p2p->messages.get()->*how)({message->peer, message->tag, message->data,
-                                     message->bytes, message->what});
+    auto made = (messages.*how)({message->peer, message->tag, message->data,
+                                 message->bytes, message->what});
     if (!made)
       return reportGroup(made.takeError());
     *out = new commsir_transfer{p2p->messages, std::move(*made)};

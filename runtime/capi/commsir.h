@@ -65,6 +65,25 @@ COMMSIR_API void commsir_free(void *text);
 |* Groups: one rank of N processes (runtime/group/Group.h)
 \*===----------------------------------------------------------------------===*/
 
+/* Threads. Any thread may call any function at any time, also with a group that
+ * another thread closes, destroys or drops: then the call fails with
+ * COMMSIR_ABORTED. A handle stays a handle until the process ends, and is not
+ * used again.
+ *
+ * - Calls that all ranks make (windows, signals, collectives, kernels and their
+ *   launches), and commsir_window_adopt and commsir_window_forget, take turns:
+ *   one runs, and those of other threads wait in the order in which they came.
+ *   Ranks compare these calls, so threads that make different ones have to
+ *   order them themselves, the same on all ranks, or have a group each.
+ * - All other functions run at once, beside whatever other threads do: a wait
+ *   for a signal keeps no collective waiting, and abort, poll, ended and stats
+ *   work while a call waits for peers.
+ * - A function that the library calls (an interrupt hook, a store's) may call
+ *   the second kind alone for the group that it is called for; the first kind
+ *   fails there with COMMSIR_USAGE.
+ * - One thread at a time uses arrays: a call reads and writes those that it was
+ *   given until it returns (GPU: until the stream has done it).
+ */
 typedef struct commsir_group commsir_group;
 typedef struct commsir_kernel commsir_kernel;
 
@@ -100,6 +119,12 @@ COMMSIR_API commsir_status commsir_group_create(const commsir_group_options *,
 /* A store in a folder that all ranks see. */
 COMMSIR_API commsir_status commsir_group_create_in_folder(
     const commsir_group_options *, const char *folder, commsir_group **group);
+/* Begins the group's end: no call begins from now on. Calls of other threads
+   that wait for signals or for their turns fail at once (COMMSIR_ABORTED);
+   others have 5 s to end, then the group is aborted. Windows, and the group,
+   stay until commsir_group_destroy or commsir_group_drop, which do this first
+   (drop waits for nobody). */
+COMMSIR_API void commsir_group_close(commsir_group *);
 /* Ends the group. GPU: waits for what runs there. Over NCCL that is for all
    ranks to do, and waits up to 5 s for those that are late; what they still use
    is lost to the process then. */
@@ -150,6 +175,7 @@ COMMSIR_API commsir_status commsir_window_allocate_for(commsir_group *,
                                                        size_t bytes,
                                                        const char *purpose,
                                                        void **base);
+/* Threads that wait for a cell there then fail (COMMSIR_USAGE). */
 COMMSIR_API commsir_status commsir_window_release(commsir_group *, void *base);
 /* This rank's view of the window that begins at `own` stays mapped when the
  * window is released, until commsir_window_drop has been called as often. Any
@@ -166,7 +192,8 @@ COMMSIR_API commsir_status commsir_window_adopt(commsir_group *, void *own,
  * of bytes on all ranks. It must stay until all ranks have forgotten it. */
 COMMSIR_API commsir_status commsir_window_share(commsir_group *, void *own,
                                                 size_t bytes);
-/* Ends commsir_window_adopt or commsir_window_share, on this rank. */
+/* Ends commsir_window_adopt or commsir_window_share, on this rank. Waits for
+ * the calls of other threads that may use the memory. */
 COMMSIR_API void commsir_window_forget(commsir_group *, void *own);
 COMMSIR_API int commsir_window_contains(commsir_group *, const void *data,
                                         size_t bytes);
@@ -190,7 +217,8 @@ COMMSIR_API commsir_status commsir_get(commsir_group *, int64_t peer,
                                        void *stream);
 
 /* Cells of signals: numbers from 0 to 2^63 - 1, one of each cell on each rank,
- * at first 0. Both are collective; `first` is the number of the first cell. */
+ * at first 0. Both are collective; `first` is the number of the first cell.
+ * Releasing cells ends waits of other threads for them (COMMSIR_USAGE). */
 COMMSIR_API commsir_status commsir_signals_reserve(commsir_group *,
                                                    int64_t count,
                                                    int64_t *first);
@@ -289,7 +317,7 @@ COMMSIR_API commsir_status commsir_transfer_wait(commsir_transfer *,
 COMMSIR_API int commsir_transfer_is_over(commsir_transfer *);
 /* Who has sent what was received. */
 COMMSIR_API int64_t commsir_transfer_source(commsir_transfer *);
-/* The transfer goes on. */
+/* The transfer goes on. No other thread is in a call of it. */
 COMMSIR_API void commsir_transfer_free(commsir_transfer *);
 
 /* A plain collective; elements are counted as in runtime/group/Collective.h.

@@ -14,6 +14,7 @@
 #define COMMSIR_RUNTIME_CPU_FIBER_H
 
 #include "lowering/cpu/Abi.h"
+#include "runtime/cpu/FiberTag.h"
 #include "runtime/cpu/Memory.h"
 
 #include <boost/context/detail/fcontext.hpp>
@@ -85,6 +86,7 @@ struct Fiber {
 
   Context context = {};
   boost::context::detail::fcontext_t suspended = nullptr;
+  [[no_unique_address]] FiberTag tag;
   Worker *worker = nullptr;
   /// Number of its stack slot, or -1.
   int64_t slot = -1;

@@ -43,11 +43,13 @@ void Scheduler::enter(transfer_t transfer) {
   Scheduler *scheduler = fiber->worker->scheduler;
   scheduler->kernel.entry()(&fiber->context);
   fiber->state = Fiber::Finished;
+  fiber->worker->mainTag.enter();
   jump_fcontext(fiber->worker->main, nullptr);
   __builtin_unreachable();
 }
 
 void Scheduler::suspend(Fiber &fiber) {
+  fiber.worker->mainTag.enter();
   transfer_t transfer = jump_fcontext(fiber.worker->main, nullptr);
   fiber.worker->main = transfer.fctx;
 }
@@ -82,6 +84,7 @@ void Scheduler::resume(Worker &worker, Fiber &fiber) {
     takeStack(worker, fiber);
     fiber.suspended =
         make_fcontext(stacks.top(fiber.slot), stacks.stackBytes(), enter);
+    fiber.tag.renew();
     RankState &rank = rankStates[fiber.context.rank];
     if (!rank.started.exchange(true))
       rank.first = Clock::now();
@@ -93,6 +96,8 @@ void Scheduler::resume(Worker &worker, Fiber &fiber) {
     record(worker, fiber, fiber.stoppedAt, begin);
   fiber.wait.kind = Wait::Nothing;
   fiber.state = Fiber::Running;
+  worker.mainTag.note();
+  fiber.tag.enter();
   transfer_t transfer = jump_fcontext(fiber.suspended, &fiber);
   fiber.suspended = transfer.fctx;
   if (traced) {

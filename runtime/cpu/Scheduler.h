@@ -38,6 +38,7 @@ struct Scheduler;
 struct Worker {
   Scheduler *scheduler = nullptr;
   boost::context::detail::fcontext_t main = nullptr;
+  [[no_unique_address]] FiberTag mainTag;
   std::vector<int64_t> freeSlots;
   /// Blocks that can run; in a fast run also (`waiting`) those to be polled.
   std::deque<Fiber *> ready;

@@ -18,6 +18,7 @@
 #include "runtime/cuda/Communicator.h"
 #include "runtime/cuda/Kernel.h"
 
+#include <atomic>
 #include <deque>
 #include <map>
 
@@ -60,14 +61,15 @@ public:
   void give(CUdeviceptr own, size_t bytes);
   /// The window that a piece lies in.
   const Window *windowOf(CUdeviceptr own) const;
-  /// Bytes of its windows.
+  /// Bytes of its windows. Any thread.
   uint64_t size() const { return total; }
   uint64_t getLimit() const { return limit; }
   void abandon();
 
 private:
   Communicator &communicator;
-  uint64_t limit, total = 0;
+  const uint64_t limit;
+  std::atomic<uint64_t> total{0};
   struct Block {
     std::unique_ptr<Window> window;
     /// What was asked for; behind it lies a mark that peers may still read.

@@ -150,7 +150,10 @@ public:
                     llvm::ArrayRef<uint64_t> parts) override;
   llvm::Error share(void *own, size_t bytes) override;
   void forget(void *own) override;
-  bool isSymmetric(const void *data, size_t bytes) const override;
+  std::shared_ptr<group::WindowRecord> findWindow(const void *data,
+                                                  size_t bytes) const override {
+    return windows.find(data, bytes);
+  }
   void *peerAddress(const void *data, int64_t peer) const override;
   llvm::Expected<group::GroupKernel *>
   prepare(const group::KernelRequest &request) override;
@@ -187,9 +190,14 @@ public:
 
 private:
   /// Memory that ranks reach at each other.
-  struct Range {
-    CUdeviceptr base = 0;
-    size_t bytes = 0;
+  struct Range final : group::WindowRecord {
+    using WindowRecord::WindowRecord;
+    void *reach(const void *data, int64_t peer) const override {
+      return parts[peer]
+                 ? reinterpret_cast<void *>(parts[peer] + offsetOf(data))
+                 : nullptr;
+    }
+    /// Of every rank, as this rank reaches it; 0: it does not.
     std::vector<CUdeviceptr> parts;
     /// Null: others made it.
     std::unique_ptr<Window> window;
@@ -217,16 +225,16 @@ private:
   /// Seconds that ranks wait for each other while the group is made, and
   /// before they launch: a peer may be compiling. One that is gone is seen at
   /// once.
-  double opening() const { return std::max(settings.timeout, kOpeningSeconds); }
-  double patience() const { return settings.timeout; }
+  double opening() const { return std::max(timeout(), kOpeningSeconds); }
+  double patience() const { return timeout(); }
   llvm::Error makeCommunicator();
   llvm::Expected<bool> agreeOnNccl(std::string &why);
   llvm::Error agreeOnLimits();
   llvm::Error identifyPeers();
-  const Range *find(CUdeviceptr address, size_t bytes) const;
   llvm::Error checkRange(const void *own, size_t bytes) const;
   llvm::Error checkOwn(const void *own, size_t bytes) const;
-  Range &addRange(void *own, size_t bytes, llvm::ArrayRef<CUdeviceptr> parts);
+  std::shared_ptr<Range> makeRange(void *own, size_t bytes,
+                                   llvm::ArrayRef<CUdeviceptr> parts) const;
 
   llvm::Error prepareOwn(const group::KernelRequest &request,
                          CudaGroupKernel &made);
@@ -283,6 +291,7 @@ private:
                         uint32_t block);
   llvm::Error waitForControl(const llvm::Twine &what, double seconds);
   llvm::Error waitOnHost(const group::CellWait &wait);
+  void noteCapture(void *stream);
   void stop(llvm::StringRef reason, group::GroupError::Kind kind);
   llvm::Error stopped() const;
   void noteIdle(llvm::function_ref<bool()> wait);
@@ -307,17 +316,19 @@ private:
   CUevent order = nullptr, captureOrder = nullptr;
   StreamSignals signals{*device};
 
-  std::map<CUdeviceptr, Range> ranges;
-  mutable const Range *lastFound = nullptr;
-  uint64_t windowsVersion = 1;
+  group::WindowTable<Range> windows;
 
   llvm::StringMap<CudaGroupKernel *> byRequest;
-  /// Changed under `controlMutex`.
+  /// Changed, with their sets and the records, under `kernelsMutex` and
+  /// `controlMutex`: read under either.
   std::list<CudaGroupKernel> kernels;
   /// Channel memory that kernels share: all that graphs may use, and those of
   /// launches that are not captured and of captures to come.
   std::list<SharedChannels> shared;
   SharedChannels *eagerShared = nullptr, *graphShared = nullptr;
+  /// Taken before `controlMutex`. Held while a failure is explained, for which
+  /// `abort` does not wait.
+  std::mutex kernelsMutex;
   Last eagerLast, captureLast;
   unsigned long long captureId = 0;
 
@@ -332,7 +343,7 @@ private:
   /// Some peer has ended otherwise.
   bool leaving = false;
   /// Graphs hold one-sided access.
-  bool hasCaptured = false;
+  std::atomic<bool> hasCaptured{false};
 };
 
 } // namespace commsir::cuda

@@ -372,11 +372,11 @@ CudaGroup::~CudaGroup() {
   if (!*isIdle || leaving) {
     if (pool)
       pool->abandon();
-    for (auto &[base, range] : ranges) {
-      if (range.window)
-        range.window->abandon();
-      if (range.shared)
-        range.shared->abandon();
+    for (const auto &range : windows.list()) {
+      if (range->window)
+        range->window->abandon();
+      if (range->shared)
+        range->shared->abandon();
     }
     for (CudaGroupKernel &kernel : kernels)
       for (ChannelSet &set : kernel.sets)
@@ -395,7 +395,7 @@ CudaGroup::~CudaGroup() {
     cu.StreamDestroy(control);
   kernels.clear();
   pool.reset();
-  ranges.clear();
+  windows.clear();
   communicator.reset();
 }
 
@@ -411,6 +411,7 @@ CudaGroup::shrink(llvm::ArrayRef<int64_t> survivors, group::Store &store) {
                  "among them");
   abort("it was shrunk");
   GroupOptions next = settings;
+  next.timeout = timeout();
   next.rank = place - survivors.begin();
   next.ranks = int64_t(survivors.size());
   next.ncclComm = nullptr;

@@ -30,12 +30,18 @@ llvm::Error CudaGroup::checkPeer(int64_t peer) {
                    "rank " + llvm::Twine(peer) + " is gone: " + why);
 }
 
+/// A graph that has captured one-sided access keeps the group.
+void CudaGroup::noteCapture(void *stream) {
+  if (captureOf(stream))
+    hasCaptured = true;
+}
+
 /// Not after the group's last launch, as `copy`: that may wait for a peer that
 /// waits for this.
 llvm::Error CudaGroup::move(void *to, const void *from, size_t bytes,
                             void *stream) {
   Current current(cu, device->context());
-  hasCaptured |= captureOf(stream) != 0;
+  noteCapture(stream);
   return asGroupError(
       cu.check(cu.MemcpyAsync(reinterpret_cast<CUdeviceptr>(to),
                               reinterpret_cast<CUdeviceptr>(from), bytes,
@@ -48,7 +54,7 @@ llvm::Error CudaGroup::signalCell(const CellSignal &signal,
   Current current(cu, device->context());
   auto cell = reinterpret_cast<CUdeviceptr>(signal.cell);
   auto stream = static_cast<CUstream>(streamPointer);
-  hasCaptured |= captureOf(stream) != 0;
+  noteCapture(stream);
   return asGroupError(signal.kind == SignalKind::Set
                           ? signals.set(cell, signal.value, stream)
                           : signals.add(cell, signal.value, stream));
@@ -59,8 +65,11 @@ llvm::Error CudaGroup::waitCell(const CellWait &wait, void *stream) {
     return stopped();
   if (wait.timeout > 0)
     return waitOnHost(wait);
+  group::WindowUse use(wait.window);
+  if (llvm::Error error = checkWait(wait))
+    return error;
   Current current(cu, device->context());
-  hasCaptured |= captureOf(stream) != 0;
+  noteCapture(stream);
   return asGroupError(signals.wait(reinterpret_cast<CUdeviceptr>(wait.cell),
                                    wait.value, wait.kind == WaitKind::Equal,
                                    static_cast<CUstream>(stream)));
@@ -103,6 +112,9 @@ llvm::Error CudaGroup::waitOnHost(const CellWait &wait) {
   while (true) {
     // Asked before the look: who goes may have signalled before.
     std::string why = whyNot();
+    group::WindowUse use(wait.window);
+    if (llvm::Error error = checkWait(wait))
+      return error;
     auto value = readCell(wait.cell);
     if (!value)
       return value.takeError();

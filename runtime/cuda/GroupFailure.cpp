@@ -235,6 +235,15 @@ llvm::Error CudaGroup::explain(const CudaGroupKernel &kernel,
 llvm::Error CudaGroup::poll() {
   if (isStopped)
     return stopped();
+  Kind kind = Kind::Peer;
+  std::string message;
+  auto note = [&](const GroupError &error) {
+    kind = error.getKind();
+    message = error.getMessage();
+    std::lock_guard lock(stopMutex);
+    stopWaiting = error.getWaiting().vec();
+  };
+  std::unique_lock lock(kernelsMutex);
   if (!records.isAnyWritten())
     return llvm::Error::success();
   for (const CudaGroupKernel &kernel : kernels)
@@ -242,19 +251,8 @@ llvm::Error CudaGroup::poll() {
       if (!__atomic_load_n(&set.record.host->valid, __ATOMIC_ACQUIRE))
         continue;
       abi::ErrorRecord record = *set.record.host;
-      Kind kind = Kind::Peer;
-      std::string message;
-      std::vector<cpu::Waiting> waiting;
-      llvm::handleAllErrors(explain(kernel, set, record),
-                            [&](const GroupError &error) {
-                              kind = error.getKind();
-                              message = error.getMessage();
-                              waiting = error.getWaiting().vec();
-                            });
-      {
-        std::lock_guard lock(stopMutex);
-        stopWaiting = std::move(waiting);
-      }
+      llvm::handleAllErrors(explain(kernel, set, record), note);
+      lock.unlock();
       stop(message, kind);
       return stopped();
     }

@@ -181,13 +181,15 @@ llvm::Error CudaGroup::fillSet(const CudaGroupKernel &kernel,
 llvm::Expected<ChannelSet *>
 CudaGroup::makeSet(CudaGroupKernel &kernel,
                    std::unique_ptr<DeviceComm> deviceComm) {
+  std::unique_lock lock(kernelsMutex);
   auto record = records.take(*device);
+  lock.unlock();
   if (!record)
     return record.takeError();
   ChannelPool::Piece piece = pool->take(kernel.layout.bytes);
   ChannelSet set;
   set.record = *record;
-  set.timeout = settings.timeout;
+  set.timeout = timeout();
   set.state = piece.own;
   set.states = piece.parts;
   set.params = kernel.code->makeParams(int(settings.rank));
@@ -214,10 +216,11 @@ CudaGroup::makeSet(CudaGroupKernel &kernel,
   set.deviceComm = std::move(deviceComm);
   if (auto error = fillSet(kernel, set, piece)) {
     pool->give(set.state, kernel.layout.bytes);
+    lock.lock();
     records.give(set.record);
     return std::move(error);
   }
-  std::lock_guard lock(controlMutex);
+  std::scoped_lock both(kernelsMutex, controlMutex);
   kernel.sets.push_back(std::move(set));
   return &kernel.sets.back();
 }
@@ -282,11 +285,11 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
                      .str());
   CudaGroupKernel *kernel;
   {
-    std::lock_guard lock(controlMutex);
+    std::scoped_lock lock(kernelsMutex, controlMutex);
     kernel = &kernels.emplace_back(std::move(*made));
   }
   if (auto error = makeSets(*kernel)) {
-    std::lock_guard lock(controlMutex);
+    std::scoped_lock lock(kernelsMutex, controlMutex);
     kernels.pop_back();
     return std::move(error);
   }
@@ -335,7 +338,7 @@ llvm::Error CudaGroup::makeSets(CudaGroupKernel &kernel) {
 /// Gives back the sets from number `from` on, which some rank could not make:
 /// the next pieces lie at the same place on all ranks again.
 void CudaGroup::dropSets(CudaGroupKernel &kernel, size_t from) {
-  std::lock_guard lock(controlMutex);
+  std::scoped_lock lock(kernelsMutex, controlMutex);
   while (kernel.sets.size() > from) {
     if (!kernel.sets.back().shared)
       pool->give(kernel.sets.back().state, kernel.layout.bytes);
@@ -391,7 +394,7 @@ llvm::Error CudaGroup::discard(GroupKernel &which) {
   if (!*idle) // What has failed is told once.
     return poll();
   std::list<CudaGroupKernel> gone;
-  std::lock_guard lock(controlMutex);
+  std::scoped_lock lock(kernelsMutex, controlMutex);
   std::deque<ChannelSet> captured;
   for (ChannelSet &set : kernel.sets)
     if (set.capture) {
@@ -457,9 +460,12 @@ llvm::Expected<ChannelSet *> CudaGroup::setFor(CudaGroupKernel &kernel,
       return std::move(failed);
     }
   }
-  set->capture = capture;
+  {
+    std::lock_guard lock(kernelsMutex);
+    set->capture = capture;
+  }
   // Graphs are launched without a look at it.
-  if (set->timeout != settings.timeout)
+  if (set->timeout != timeout())
     if (auto error = writeTimeouts())
       return std::move(error);
   return set;
@@ -470,9 +476,9 @@ llvm::Expected<ChannelSet *> CudaGroup::setFor(CudaGroupKernel &kernel,
 //===----------------------------------------------------------------------===//
 
 llvm::Error CudaGroup::setTimeout(double seconds) {
-  if (seconds == settings.timeout) // Mostly: some callers ask before each call.
+  if (seconds == timeout()) // Mostly: some callers ask before each call.
     return llvm::Error::success();
-  settings.timeout = seconds;
+  llvm::cantFail(Group::setTimeout(seconds));
   Current current(cu, device->context());
   OutsideCapture outside(cu);
   return asGroupError(writeTimeouts());
@@ -484,24 +490,24 @@ llvm::Error CudaGroup::writeTimeouts() {
   llvm::SmallVector<ChannelSet *> old;
   for (CudaGroupKernel &kernel : kernels)
     for (ChannelSet &set : kernel.sets)
-      if (set.capture && timeoutOf(set) != settings.timeout)
+      if (set.capture && timeoutOf(set) != timeout())
         old.push_back(&set);
   if (old.empty())
     return llvm::Error::success();
-  std::lock_guard lock(controlMutex);
+  std::scoped_lock lock(kernelsMutex, controlMutex);
   OutsideCapture outside(cu);
   const char *what = "changing the timeout of graphs";
-  uint64_t limit = toNanoseconds(settings.timeout);
+  uint64_t limit = toNanoseconds(timeout());
   std::memcpy(staging->host(), &limit, sizeof(limit));
   for (ChannelSet *set : old) {
-    if (timeoutOf(*set) == settings.timeout)
+    if (timeoutOf(*set) == timeout())
       continue; // Another kernel's, in the same memory.
     if (auto error = cu.check(
             cu.MemcpyHtoDAsync(set->state + abi::kTimeoutOffset,
                                staging->host(), sizeof(limit), control),
             what))
       return error;
-    timeoutOf(*set) = settings.timeout;
+    timeoutOf(*set) = timeout();
   }
   return waitForControl(what, patience());
 }

@@ -53,13 +53,13 @@ llvm::Error CudaGroup::bindOne(const CudaGroupKernel &kernel, ChannelSet &set,
   if (info.kind == jit::ArgKind::Memory) {
     *place = address;
   } else {
-    const Range *range = find(address, bytes);
+    auto range = windows.find(argument.data, bytes);
     if (!range)
       return bad(llvm::formatv("at {0:x} is not symmetric memory of the group: "
                                "allocate it by the group, or adopt it",
                                address)
                      .str());
-    uint64_t offset = address - range->base;
+    uint64_t offset = range->offsetOf(argument.data);
     uint64_t handle = range->window ? range->window->ncclHandle() : 0;
     if (kernel.kernel->nccl() && !handle)
       return bad("is memory that NCCL has not registered for this group, which "
@@ -82,9 +82,9 @@ llvm::Error CudaGroup::bind(const CudaGroupKernel &kernel, ChannelSet &set,
                                kernel.name(), kernel.visible.size(),
                                arguments.size())
                      .str());
-  if (set.windowsVersion != windowsVersion) {
+  if (uint64_t version = windows.getVersion(); set.windowsVersion != version) {
     llvm::fill(set.bound, nullptr);
-    set.windowsVersion = windowsVersion;
+    set.windowsVersion = version;
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     // Mostly the arrays of the launch before.
@@ -129,14 +129,15 @@ llvm::Error CudaGroup::follow(CUstream stream, unsigned long long capture) {
 /// In the order of the stream: launches before keep theirs. No kernel reads it
 /// between the halves, as launches on a set of channels follow each other.
 llvm::Error CudaGroup::writeTimeout(ChannelSet &set, CUstream stream) {
-  uint64_t limit = toNanoseconds(settings.timeout);
+  uint64_t limit = toNanoseconds(timeout());
   CUdeviceptr place = set.state + abi::kTimeoutOffset;
   const char *what = "changing the timeout of a kernel";
   for (auto [at, half] : {std::pair(place, uint32_t(limit)),
                           std::pair(place + 4, uint32_t(limit >> 32))})
     if (auto error = cu.check(cu.MemsetD32Async(at, half, 1, stream), what))
       return error;
-  timeoutOf(set) = settings.timeout;
+  std::lock_guard lock(kernelsMutex);
+  timeoutOf(set) = timeout();
   return llvm::Error::success();
 }
 
@@ -180,7 +181,7 @@ llvm::Error CudaGroup::launch(GroupKernel &which,
   if (!kernel.concurrent)
     if (auto error = follow(stream, capture))
       return asGroupError(std::move(error));
-  if (timeoutOf(*set) != settings.timeout)
+  if (timeoutOf(*set) != timeout())
     if (auto error = writeTimeout(*set, stream))
       return asGroupError(std::move(error));
   if (capture && set->shared)

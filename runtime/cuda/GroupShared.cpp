@@ -107,9 +107,9 @@ llvm::Error CudaGroup::growShared(SharedChannels *&which,
     return error;
   SharedChannels *made;
   {
-    std::lock_guard lock(controlMutex);
+    std::scoped_lock lock(kernelsMutex, controlMutex);
     made = &shared.emplace_back(wanted, settings.ranks, pool->take(bytes));
-    made->timeout = settings.timeout;
+    made->timeout = timeout();
   }
   llvm::Error filled = llvm::Error::success();
   {
@@ -124,7 +124,7 @@ llvm::Error CudaGroup::growShared(SharedChannels *&which,
   // No peer may write to channels that are not filled.
   if (auto error = mesh->agree("filling channels",
                                asGroupError(std::move(filled)), patience())) {
-    std::lock_guard lock(controlMutex);
+    std::scoped_lock lock(kernelsMutex, controlMutex);
     pool->give(made->state(), made->bytes());
     shared.pop_back();
     return error;
@@ -152,7 +152,7 @@ llvm::Error CudaGroup::replaceShared(SharedChannels *&which,
       if (set.shared == old)
         if (auto bound = bindShared(kernel, &set, *made); !bound)
           return bound.takeError();
-  std::lock_guard lock(controlMutex);
+  std::scoped_lock lock(kernelsMutex, controlMutex);
   pool->give(old->state(), old->bytes());
   if (old->order)
     cu.EventDestroy(old->order);
@@ -164,6 +164,7 @@ llvm::Error CudaGroup::replaceShared(SharedChannels *&which,
 llvm::Expected<ChannelSet *> CudaGroup::bindShared(CudaGroupKernel &kernel,
                                                    ChannelSet *set,
                                                    SharedChannels &memory) {
+  std::scoped_lock lock(kernelsMutex, controlMutex);
   ChannelSet made;
   if (!set) {
     auto record = records.take(*device);
@@ -181,7 +182,6 @@ llvm::Expected<ChannelSet *> CudaGroup::bindShared(CudaGroupKernel &kernel,
               bound.params.data());
   if (set)
     return set;
-  std::lock_guard lock(controlMutex);
   kernel.sets.push_back(std::move(made));
   return &kernel.sets.back();
 }
@@ -206,9 +206,12 @@ CudaGroup::sharedSetFor(CudaGroupKernel &kernel, unsigned long long capture) {
       return made.takeError();
     kernel.graph = *made;
   }
-  kernel.graph->capture = capture;
+  {
+    std::lock_guard lock(kernelsMutex);
+    kernel.graph->capture = capture;
+  }
   // Graphs are launched without a look at it.
-  if (graphShared->timeout != settings.timeout)
+  if (graphShared->timeout != timeout())
     if (auto error = writeTimeouts())
       return std::move(error);
   return kernel.graph;

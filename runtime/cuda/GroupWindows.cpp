@@ -13,33 +13,12 @@
 using namespace commsir;
 using namespace commsir::cuda;
 
-const CudaGroup::Range *CudaGroup::find(CUdeviceptr address,
-                                        size_t bytes) const {
-  auto holds = [&](const Range &range) {
-    return address >= range.base && address - range.base <= range.bytes &&
-           bytes <= range.bytes - (address - range.base);
-  };
-  if (lastFound && holds(*lastFound))
-    return lastFound;
-  auto after = ranges.upper_bound(address);
-  if (after == ranges.begin() || !holds(std::prev(after)->second))
-    return nullptr;
-  return lastFound = &std::prev(after)->second;
-}
-
 /// Whether a new range lies beside the others.
 llvm::Error CudaGroup::checkRange(const void *own, size_t bytes) const {
-  auto base = reinterpret_cast<CUdeviceptr>(own);
-  auto after = ranges.lower_bound(base);
-  bool clash = after != ranges.end() && after->first < base + bytes;
-  if (after != ranges.begin()) {
-    const Range &before = std::prev(after)->second;
-    clash |= before.base + before.bytes > base;
-  }
-  if (clash)
+  if (windows.overlaps(own, bytes))
     return usage(llvm::formatv("memory at {0:x} is a window of the group "
                                "already",
-                               base)
+                               reinterpret_cast<CUdeviceptr>(own))
                      .str());
   return llvm::Error::success();
 }
@@ -78,23 +57,23 @@ llvm::Expected<void *> CudaGroup::allocate(size_t bytes,
   if (auto error =
           mesh->agree(what, asGroupError(std::move(filled)), patience()))
     return std::move(error);
-  Range range;
-  range.base = (*window)->base();
-  range.bytes = bytes;
-  range.parts.assign((*window)->parts().begin(), (*window)->parts().end());
-  range.window = std::move(*window);
-  done.windowBytes += range.window->size();
-  CUdeviceptr base = range.base;
-  ranges[base] = std::move(range);
-  ++windowsVersion;
-  return reinterpret_cast<void *>(base);
+  auto *base = reinterpret_cast<void *>((*window)->base());
+  auto range = std::make_shared<Range>(base, bytes);
+  range->parts.assign((*window)->parts().begin(), (*window)->parts().end());
+  range->window = std::move(*window);
+  done.windowBytes += range->window->size();
+  windows.add(std::move(range));
+  return base;
 }
 
 llvm::Error CudaGroup::release(void *base) {
-  auto found = ranges.find(reinterpret_cast<CUdeviceptr>(base));
-  if (found == ranges.end() || !found->second.window)
-    return usage("release of memory that the group did not allocate");
+  auto found = windows.at(base);
+  if (!found || !found->window)
+    return usage("release of memory that the group did not allocate, or that "
+                 "was released before");
   Current current(cu, device->context());
+  // From here on no thread puts into streams what touches it.
+  windows.retire(found);
   llvm::Error idle = llvm::Error::success();
   if (isStopped)
     idle = stopped();
@@ -103,16 +82,14 @@ llvm::Error CudaGroup::release(void *base) {
   bool failed = bool(idle);
   if (auto error = mesh->agree("releasing a window",
                                asGroupError(std::move(idle)), patience())) {
-    found->second.window->abandon();
+    found->window->abandon();
     if (!failed)
       llvm::consumeError(std::move(error));
     else
       return error;
   }
-  done.windowBytes -= found->second.window->size();
-  lastFound = nullptr;
-  ++windowsVersion;
-  ranges.erase(found);
+  done.windowBytes -= found->window->size();
+  found->window.reset();
   return llvm::Error::success();
 }
 
@@ -127,15 +104,12 @@ llvm::Error CudaGroup::checkOwn(const void *own, size_t bytes) const {
 }
 
 /// Own accesses go by the own address, whatever `parts` calls it.
-CudaGroup::Range &CudaGroup::addRange(void *own, size_t bytes,
-                                      llvm::ArrayRef<CUdeviceptr> parts) {
-  auto base = reinterpret_cast<CUdeviceptr>(own);
-  Range &range = ranges[base];
-  range.base = base;
-  range.bytes = bytes;
-  range.parts.assign(parts.begin(), parts.end());
-  range.parts[settings.rank] = base;
-  ++windowsVersion;
+std::shared_ptr<CudaGroup::Range>
+CudaGroup::makeRange(void *own, size_t bytes,
+                     llvm::ArrayRef<CUdeviceptr> parts) const {
+  auto range = std::make_shared<Range>(own, bytes);
+  range->parts.assign(parts.begin(), parts.end());
+  range->parts[settings.rank] = reinterpret_cast<CUdeviceptr>(own);
   return range;
 }
 
@@ -147,7 +121,8 @@ llvm::Error CudaGroup::adopt(void *own, size_t bytes,
             .str());
   if (auto error = checkOwn(own, bytes))
     return error;
-  addRange(own, bytes, std::vector<CUdeviceptr>(parts.begin(), parts.end()));
+  windows.add(makeRange(own, bytes,
+                        std::vector<CUdeviceptr>(parts.begin(), parts.end())));
   return llvm::Error::success();
 }
 
@@ -162,33 +137,29 @@ llvm::Error CudaGroup::share(void *own, size_t bytes) {
       *device, *mesh, reinterpret_cast<CUdeviceptr>(own), bytes, patience());
   if (!shared)
     return asGroupError(shared.takeError());
-  addRange(own, bytes, (*shared)->parts()).shared = std::move(*shared);
+  auto range = makeRange(own, bytes, (*shared)->parts());
+  range->shared = std::move(*shared);
+  windows.add(std::move(range));
   return llvm::Error::success();
 }
 
 void CudaGroup::forget(void *own) {
-  auto found = ranges.find(reinterpret_cast<CUdeviceptr>(own));
-  if (found == ranges.end() || found->second.window)
+  auto found = windows.at(own);
+  if (!found || found->window)
     return;
-  if (found->second.shared) {
-    Current current(cu, device->context());
-    // What still runs reads and writes what peers have there.
-    if (isStopped || cu.CtxSynchronize() != CUDA_SUCCESS)
-      found->second.shared->abandon();
-  }
-  lastFound = nullptr;
-  ++windowsVersion;
-  ranges.erase(found);
-}
-
-bool CudaGroup::isSymmetric(const void *data, size_t bytes) const {
-  return find(reinterpret_cast<CUdeviceptr>(data), bytes) != nullptr;
+  windows.retire(found);
+  if (!found->shared)
+    return;
+  Current current(cu, device->context());
+  // What still runs reads and writes what peers have there.
+  if (isStopped || cu.CtxSynchronize() != CUDA_SUCCESS)
+    found->shared->abandon();
+  found->shared.reset();
 }
 
 void *CudaGroup::peerAddress(const void *data, int64_t peer) const {
-  auto address = reinterpret_cast<CUdeviceptr>(data);
-  const Range *range = find(address, 1);
-  if (!range || peer < 0 || peer >= settings.ranks || !range->parts[peer])
+  auto found = windows.find(data, 1);
+  if (!found || peer < 0 || peer >= settings.ranks)
     return nullptr;
-  return reinterpret_cast<void *>(range->parts[peer] + (address - range->base));
+  return found->reach(data, peer);
 }

@@ -34,6 +34,7 @@ StreamSignals::~StreamSignals() {
 
 llvm::Error StreamSignals::checkSupport() {
   const Driver &cu = device.driver();
+  std::lock_guard lock(mutex);
   if (support == 0) {
     int has = 0;
     if (auto error = cu.check(
@@ -54,6 +55,7 @@ llvm::Error StreamSignals::checkSupport() {
 
 llvm::Error StreamSignals::load() {
   const Driver &cu = device.driver();
+  std::lock_guard lock(mutex);
   if (adder)
     return llvm::Error::success();
   // Loading is no part of what a stream captures.

@@ -15,10 +15,13 @@
 
 #include "runtime/cuda/Cuda.h"
 
+#include <mutex>
+
 namespace commsir::cuda {
 
 /// Of one GPU, whose context is current in all calls. All put their work into
 /// `stream`, which may be capturing.
+/// Any thread.
 class StreamSignals {
 public:
   explicit StreamSignals(const Device &device) : device(device) {}
@@ -38,6 +41,8 @@ private:
   llvm::Error load();
 
   const Device &device;
+  /// Of what follows, which the first signals find out.
+  std::mutex mutex;
   /// Of the driver's operations: 0: not asked yet; -1: missing.
   int support = 0;
   CUmodule module = nullptr;

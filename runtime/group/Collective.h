@@ -88,7 +88,7 @@ struct FusedCall {
 
 /// Where the arrays of the calls were.
 struct StagingCounts {
-  uint64_t inPlace = 0, staged = 0;
+  Count inPlace, staged;
 };
 
 /// How many kernels are kept for one set of ranks; the rest are discarded, the
@@ -103,7 +103,8 @@ struct CollectiveLimits {
 
 /// The collectives of one group. Remembers calls by description, so that a
 /// repeated call is a lookup and a launch. In a stream that is being captured
-/// nothing is compiled: a call has to be made before, eagerly.
+/// nothing is compiled: a call has to be made before, eagerly. `whyNot` and
+/// `counts` are for any thread, the rest for one at a time (Group.h).
 class Collectives {
 public:
   explicit Collectives(Group &group, CollectiveLimits limits = {});

@@ -25,7 +25,6 @@
 #include <cstring>
 
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -42,16 +41,6 @@ static constexpr uint64_t kChannelBytes = uint64_t(256) << 20;
 /// Likewise of one rank of an ordered pair.
 static constexpr uint64_t kPairBytes = uint64_t(8) << 20;
 static constexpr int64_t kMaxRanks = 1024;
-
-/// How often this process was forked: what a group shares with its peers must
-/// not be used by two.
-static std::atomic<unsigned> forkCount{0};
-
-static void watchForks() {
-  static std::once_flag once;
-  std::call_once(once,
-                 [] { pthread_atfork(nullptr, nullptr, [] { ++forkCount; }); });
-}
 
 static std::string number(int64_t value) { return std::to_string(value); }
 
@@ -95,9 +84,9 @@ void Party::give(uint64_t offset, uint64_t bytes) {
 // Making a group
 //===----------------------------------------------------------------------===//
 
-CpuGroup::CpuGroup(GroupOptions options) : Group(std::move(options)) {
-  watchForks();
-  forks = forkCount;
+CpuGroup::CpuGroup(GroupOptions options)
+    : Group(std::move(options)), looked(settings.ranks) {
+  forks = countForks();
 }
 
 static llvm::Error checkOptions(const GroupOptions &options) {
@@ -245,7 +234,7 @@ llvm::Error CpuGroup::attach(Store &store) {
     return store.set(key, number(name.process) + " " + number(name.file) + " " +
                               number(name.bytes) + "\n" + describeHost());
   }
-  auto text = store.get(key, settings.timeout);
+  auto text = store.get(key, timeout());
   if (!text)
     return text.takeError();
   if (llvm::StringRef why = *text; why.consume_front(kFailed) && !why.empty()) {
@@ -325,7 +314,7 @@ CpuGroup::~CpuGroup() {
   for (int process : processes)
     if (process >= 0)
       ::close(process);
-  if (!segment.data() || forks != forkCount)
+  if (!segment.data() || isForked())
     return;
   Life life = ownSeat().life.load(std::memory_order_relaxed);
   if (life == Life::Member || (life == Life::Failed && hurt))
@@ -342,7 +331,7 @@ commsir::group::createCpuGroup(const GroupOptions &options, Store &store) {
 // Trouble
 //===----------------------------------------------------------------------===//
 
-bool CpuGroup::isForked() const { return forks != forkCount; }
+bool CpuGroup::isForked() const { return forks != countForks(); }
 
 llvm::Error CpuGroup::failure() const {
   std::lock_guard<std::mutex> guard(lock);
@@ -391,10 +380,10 @@ void CpuGroup::breakUp(Kind kind, std::string message, Life life,
     broken = true;
     if (running)
       running->store(1, std::memory_order_relaxed);
+    ownSeat().hurt.store(hurtIn, std::memory_order_relaxed);
+    ownSeat().reason.put(message);
+    ownSeat().life.store(life, std::memory_order_release);
   }
-  ownSeat().hurt.store(hurtIn, std::memory_order_relaxed);
-  putText(ownSeat().reason, kReasonBytes, message);
-  ownSeat().life.store(life, std::memory_order_release);
   wakeAll();
 }
 
@@ -408,13 +397,18 @@ void CpuGroup::disagree(const Party &party, std::string message) {
 }
 
 void CpuGroup::abort(llvm::StringRef reason) {
-  if (forks != forkCount)
+  if (isForked())
     return;
   breakUp(Kind::Aborted,
           "group '" + settings.name + "' was aborted on rank " +
               number(settings.rank) +
               (reason.empty() ? std::string() : ": " + reason.str()),
           Life::Aborted);
+}
+
+void CpuGroup::endWaits() {
+  Group::endWaits();
+  wakeRank(settings.rank);
 }
 
 /// Whether the process of `rank` has ended.
@@ -453,7 +447,7 @@ std::string CpuGroup::describeRank(const Party &party, int64_t member) const {
     return text + " has not begun";
   bool ended = place.ended.load(std::memory_order_acquire) >= last;
   return text + (ended ? " has ended step " : " is in step ") +
-         number(static_cast<int64_t>(last)) + " (" + step->text + ")";
+         number(static_cast<int64_t>(last)) + " (" + step->text.str() + ")";
 }
 
 /// Members that take another step than this rank, with both sides' texts.
@@ -464,13 +458,13 @@ std::string CpuGroup::findDisagreement(const Party &party) const {
     const Step *step = findStep(party.places[member], party.step);
     if (!step || step->digest.load(std::memory_order_relaxed) == party.digest)
       continue;
-    std::string said = step->text;
+    std::string said = step->text.str();
     // A member that owes nobody anything may be far ahead, and have written its
     // next step over this one meanwhile.
     std::atomic_thread_fence(std::memory_order_acquire);
     if (step->number.load(std::memory_order_relaxed) == party.step)
       text += "\n  rank " + number(party.members[member]) + ": " + said +
-              (own && said == own->text
+              (own && said == own->text.str()
                    ? ", with other arithmetic, source or options"
                    : "");
   }
@@ -478,7 +472,7 @@ std::string CpuGroup::findDisagreement(const Party &party) const {
     return text;
   return "ranks disagree in step " + number(static_cast<int64_t>(party.step)) +
          " of group '" + settings.name + "'\n  rank " + number(settings.rank) +
-         ": " + (own ? own->text : "") + text +
+         ": " + (own ? own->text.str() : "") + text +
          "\n  all ranks have to make the same calls in the same order";
 }
 
@@ -509,7 +503,7 @@ bool CpuGroup::findTrouble(const Party &party) {
       if (differs())
         return true;
       breakUp(life == Life::Aborted ? Kind::Aborted : Kind::Peer,
-              who + " has given up: " + peer.reason);
+              who + " has given up: " + peer.reason.str());
       return true;
     }
     // A rank that goes in an orderly way may have ended the step since.
@@ -596,14 +590,14 @@ bool Waiter::rest(Party &party, llvm::function_ref<bool()> ready) {
 
 void CpuGroup::doze(llvm::function_ref<bool()> ready, int64_t microseconds) {
   Seat &seat = ownSeat();
-  seat.asleep.store(1, std::memory_order_relaxed);
+  seat.asleep.fetch_add(1, std::memory_order_relaxed);
   board().sleepers.fetch_add(1, std::memory_order_seq_cst);
   uint32_t seen = board().bell.load(std::memory_order_acquire);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!broken.load(std::memory_order_relaxed) && !ready())
     sleepAt(board().bell, seen, bitOf(settings.rank), microseconds);
   board().sleepers.fetch_sub(1, std::memory_order_relaxed);
-  seat.asleep.store(0, std::memory_order_relaxed);
+  seat.asleep.fetch_sub(1, std::memory_order_relaxed);
 }
 
 bool Waiter::sleep(Party &party, llvm::function_ref<bool()> ready,
@@ -617,15 +611,15 @@ bool Waiter::sleep(Party &party, llvm::function_ref<bool()> ready,
 
 /// Breaks the group up where a wait has lasted for the timeout.
 bool Waiter::isTooLong(Party &party, Clock::duration time) {
-  if (std::chrono::duration<double>(time).count() < group.settings.timeout)
+  if (std::chrono::duration<double>(time).count() < group.timeout())
     return false;
   const Step *own = findStep(party.ownPlace(), party.step);
   std::string text = "rank " + number(group.settings.rank) + " has waited " +
-                     llvm::formatv("{0:f1}", group.settings.timeout).str() +
+                     llvm::formatv("{0:f1}", group.timeout()).str() +
                      " s for its peers in step " +
                      number(static_cast<int64_t>(party.step)) + " of group '" +
                      group.settings.name + "'" +
-                     (own ? std::string(" (") + own->text + ")" : "");
+                     (own ? " (" + own->text.str() + ")" : "");
   for (int64_t member = 0; member < party.size(); ++member) {
     const Place &place = party.places[member];
     if (member == party.own ||
@@ -683,7 +677,7 @@ llvm::Error CpuGroup::begin(Party &party, uint64_t digest,
   step.number.store(0, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   step.digest.store(digest, std::memory_order_relaxed);
-  putText(step.text, kTextBytes, text);
+  step.text.put(text);
   step.number.store(number, std::memory_order_release);
   return llvm::Error::success();
 }
@@ -745,8 +739,9 @@ llvm::Error CpuGroup::agreeOnText(Party &party) {
     // It is still there: a member waits for the others twice before its next
     // step, or goes on from here to where all meet.
     const Step *step = findStep(party.places[member], party.step);
-    differ |= llvm::StringRef(step->text) != own->text;
-    said += "\n  rank " + number(party.members[member]) + ": " + step->text;
+    std::string theirs = step->text.str();
+    differ |= theirs != own->text.str();
+    said += "\n  rank " + number(party.members[member]) + ": " + theirs;
   }
   if (!differ)
     return llvm::Error::success();
@@ -817,12 +812,10 @@ llvm::Expected<void *> CpuGroup::allocate(size_t bytes,
       return llvm::joinErrors(std::move(error), std::move(late));
     return std::move(error);
   }
-  Window window;
-  window.bytes = bytes;
-  window.stride = strideOf(bytes);
-  window.number = ++allocations;
-  llvm::Error error =
-      shareSegment(world, window.stride * settings.ranks, window.segment);
+  uint64_t numberOfThis = ++allocations;
+  int64_t stride = strideOf(bytes);
+  Segment made;
+  llvm::Error error = shareSegment(world, stride * settings.ranks, made);
   llvm::Error late = end(world);
   if (error || late) {
     // The first says more; that the group is broken follows from it.
@@ -830,47 +823,50 @@ llvm::Expected<void *> CpuGroup::allocate(size_t bytes,
       llvm::consumeError(std::move(late));
     return error ? std::move(error) : std::move(late);
   }
-  window.base = window.segment.data();
-  window.own = window.base + settings.rank * window.stride;
-  void *own = window.own;
+  char *first = made.data(), *own = first + settings.rank * stride;
+  auto window = std::make_shared<Window>(own, bytes, first, stride);
+  window->segment = std::move(made);
+  window->number = numberOfThis;
   counted.windowBytes += bytes;
-  windows.emplace(reinterpret_cast<uintptr_t>(own), std::move(window));
+  windows.add(std::move(window));
   return own;
 }
 
 llvm::Error CpuGroup::release(void *base) {
   if (llvm::Error error = ready())
     return error;
-  auto it = windows.find(reinterpret_cast<uintptr_t>(base));
-  if (it == windows.end() || it->second.adopted)
+  auto window = windows.at(base);
+  if (!window || window->isAdopted())
     return makeError(Kind::Usage, "release of memory that is no window of "
                                   "this group, or was released before");
-  std::string text = "release window " + std::to_string(it->second.number) +
-                     " of " + std::to_string(it->second.bytes) + " bytes";
+  std::string text = "release window " + std::to_string(window->number) +
+                     " of " + std::to_string(window->bytes) + " bytes";
   if (llvm::Error error = begin(world, llvm::xxh3_64bits(text), text))
     return error;
   if (llvm::Error error = meet(world))
     return error;
-  counted.windowBytes -= it->second.bytes;
-  {
-    std::lock_guard<std::mutex> guard(viewsLock);
-    if (auto view = views.find(it->first); view != views.end())
-      view->second.segment = std::move(it->second.segment);
-  }
-  windows.erase(it);
+  counted.windowBytes -= window->bytes;
+  windows.retire(window);
+  // Threads that wait for cells in it.
+  wakeRank(settings.rank);
   return end(world);
 }
 
 void CpuGroup::keepView(void *own) {
   std::lock_guard<std::mutex> guard(viewsLock);
-  ++views[reinterpret_cast<uintptr_t>(own)].keepers;
+  View &view = views[reinterpret_cast<uintptr_t>(own)];
+  if (++view.keepers == 1)
+    view.window = windows.at(own);
 }
 
 void CpuGroup::dropView(void *own) {
+  std::shared_ptr<Window> last; // Unmapped without the lock.
   std::lock_guard<std::mutex> guard(viewsLock);
   auto view = views.find(reinterpret_cast<uintptr_t>(own));
-  if (view != views.end() && --view->second.keepers == 0)
-    views.erase(view);
+  if (view == views.end() || --view->second.keepers)
+    return;
+  last = std::move(view->second.window);
+  views.erase(view);
 }
 
 llvm::Error CpuGroup::adopt(void *own, size_t bytes,
@@ -894,13 +890,9 @@ llvm::Error CpuGroup::adopt(void *own, size_t bytes,
                        "on the CPU the parts of a window lie at equal "
                        "distances; that of rank " +
                            number(rank) + " does not");
-  Window window;
-  window.own = static_cast<char *>(own);
-  window.bytes = bytes;
-  window.base = reinterpret_cast<char *>(parts[0]);
-  window.stride = stride;
-  window.adopted = true;
-  windows[reinterpret_cast<uintptr_t>(own)] = std::move(window);
+  windows.add(std::make_shared<Window>(static_cast<char *>(own), bytes,
+                                       reinterpret_cast<char *>(parts[0]),
+                                       stride));
   return llvm::Error::success();
 }
 
@@ -911,44 +903,31 @@ llvm::Error CpuGroup::share(void *, size_t) {
 }
 
 void CpuGroup::forget(void *own) {
-  auto it = windows.find(reinterpret_cast<uintptr_t>(own));
-  if (it != windows.end() && it->second.adopted)
-    windows.erase(it);
+  auto window = windows.at(own);
+  if (window && window->isAdopted())
+    windows.retire(window);
 }
 
-const CpuGroup::Window *CpuGroup::findWindow(const void *data,
-                                             size_t bytes) const {
-  auto at = reinterpret_cast<uintptr_t>(data);
-  auto it = windows.upper_bound(at);
-  if (it == windows.begin())
-    return nullptr;
-  const Window &window = std::prev(it)->second;
-  auto offset = at - reinterpret_cast<uintptr_t>(window.own);
-  return offset <= window.bytes && bytes <= window.bytes - offset ? &window
-                                                                  : nullptr;
-}
-
-bool CpuGroup::isSymmetric(const void *data, size_t bytes) const {
-  return findWindow(data, bytes) != nullptr;
+std::shared_ptr<WindowRecord> CpuGroup::findWindow(const void *data,
+                                                   size_t bytes) const {
+  return windows.find(data, bytes);
 }
 
 uint64_t CpuGroup::symmetricPlace(const void *data, size_t bytes) const {
-  const Window *window = findWindow(data, bytes);
-  if (!window || window->adopted)
+  auto window = windows.find(data, bytes);
+  if (!window || window->isAdopted())
     return 0;
-  uint64_t place[] = {window->number,
-                      uint64_t(static_cast<const char *>(data) - window->own)};
+  uint64_t place[] = {window->number, window->offsetOf(data)};
   return llvm::xxh3_64bits(
              {reinterpret_cast<const uint8_t *>(place), sizeof place}) |
          1;
 }
 
 void *CpuGroup::peerAddress(const void *data, int64_t peer) const {
-  const Window *window = findWindow(data, 0);
+  auto window = windows.find(data, 0);
   if (!window || peer < 0 || peer >= settings.ranks)
     return nullptr;
-  return window->base + peer * window->stride +
-         (static_cast<const char *>(data) - window->own);
+  return window->reach(data, peer);
 }
 
 //===----------------------------------------------------------------------===//
@@ -1076,7 +1055,7 @@ llvm::Error CpuGroup::launch(GroupKernel &kernel,
 
 llvm::Expected<std::unique_ptr<Group>>
 CpuGroup::shrink(llvm::ArrayRef<int64_t> survivors, Store &store) {
-  if (forks != forkCount)
+  if (isForked())
     return check();
   auto own = llvm::find(survivors, settings.rank);
   if (own == survivors.end() || !llvm::is_sorted(survivors) ||
@@ -1088,6 +1067,7 @@ CpuGroup::shrink(llvm::ArrayRef<int64_t> survivors, Store &store) {
                      "among them");
   abort("it shrinks to " + number(survivors.size()) + " ranks");
   GroupOptions options = settings;
+  options.timeout = timeout();
   options.name += "/" + llvm::join(llvm::map_range(survivors, number), ",");
   options.rank = own - survivors.begin();
   options.ranks = static_cast<int64_t>(survivors.size());

@@ -94,7 +94,8 @@ public:
   void forget(void *own) override;
   void keepView(void *own) override;
   void dropView(void *own) override;
-  bool isSymmetric(const void *data, size_t bytes) const override;
+  std::shared_ptr<WindowRecord> findWindow(const void *data,
+                                           size_t bytes) const override;
   uint64_t symmetricPlace(const void *data, size_t bytes) const override;
   void *peerAddress(const void *data, int64_t peer) const override;
   llvm::Expected<GroupKernel *> prepare(const KernelRequest &request) override;
@@ -103,9 +104,11 @@ public:
   llvm::Error launch(GroupKernel &kernel, llvm::ArrayRef<Argument> arguments,
                      void *stream, uint64_t extent) override;
   llvm::Error poll() override;
+  llvm::Error pollBeside() override { return check(); }
   std::optional<std::string> ended() const override;
   llvm::Error mend() override;
   void abort(llvm::StringRef reason) override;
+  void endWaits() override;
   llvm::Expected<std::unique_ptr<Group>>
   shrink(llvm::ArrayRef<int64_t> survivors, Store &store) override;
   GroupCounts counts() const override;
@@ -120,17 +123,19 @@ public:
 private:
   friend class CpuKernel;
   friend class Waiter;
-  struct Window {
-    /// Of this rank.
-    char *own = nullptr;
-    size_t bytes = 0;
+  struct Window final : WindowRecord {
+    Window(char *own, size_t bytes, char *base, int64_t stride)
+        : WindowRecord(own, bytes), base(base), stride(stride) {}
+    void *reach(const void *data, int64_t peer) const override {
+      return base + peer * stride + offsetOf(data);
+    }
     /// Part of rank 0, and the distance between parts.
-    char *base = nullptr;
-    int64_t stride = 0;
+    char *const base;
+    const int64_t stride;
     Segment segment;
-    bool adopted = false;
     /// Counted by allocations, which all ranks make; 0: adopted.
     uint64_t number = 0;
+    bool isAdopted() const { return number == 0; }
   };
 
   explicit CpuGroup(GroupOptions options);
@@ -183,7 +188,6 @@ private:
   /// Sleeps unless `ready`, until somebody wakes this rank.
   void doze(llvm::function_ref<bool()> ready, int64_t microseconds);
 
-  const Window *findWindow(const void *data, size_t bytes) const;
   llvm::Expected<std::unique_ptr<CpuKernel>> build(const KernelRequest &request,
                                                    Party &party);
 
@@ -192,11 +196,12 @@ private:
   std::map<std::pair<int64_t, int64_t>, Party> pairs;
   /// To see peers end.
   std::vector<int> processes;
-  std::map<uintptr_t, Window> windows;
-  /// Of windows, by where they begin; the segments of those that are released.
+  WindowTable<Window> windows;
+  /// Those that somebody may look at after they are released, by where they
+  /// begin.
   struct View {
     int64_t keepers = 0;
-    Segment segment;
+    std::shared_ptr<Window> window;
   };
   std::mutex viewsLock;
   std::map<uintptr_t, View> views;
@@ -208,7 +213,7 @@ private:
   std::string announcedText;
   unsigned forks = 0;
   /// When `checkPeer` last looked whether each peer's process lives.
-  std::vector<std::chrono::steady_clock::time_point> looked;
+  std::vector<std::atomic<std::chrono::steady_clock::time_point>> looked;
 
   /// The first failure; under the lock, as `abort` comes from any thread.
   mutable std::mutex lock;

@@ -201,7 +201,7 @@ llvm::Error CpuKernel::bindOne(size_t index, const Argument &argument) {
     scheduler.args[index] = {data, 0};
     return llvm::Error::success();
   }
-  const CpuGroup::Window *window = group.findWindow(data, needed);
+  auto window = group.windows.find(data, needed);
   if (!window)
     return refuse("is a window: it has to lie in symmetric memory of the "
                   "group, whole");
@@ -241,8 +241,8 @@ llvm::Error CpuKernel::bind(llvm::ArrayRef<Argument> arguments) {
 /// Number of an argument's window, and the offset in it.
 std::pair<uint64_t, uint64_t>
 CpuKernel::placeOf(const Argument &argument) const {
-  const CpuGroup::Window &window = *group.findWindow(argument.data, 0);
-  return {window.number, static_cast<char *>(argument.data) - window.own};
+  auto window = group.windows.find(argument.data, 0);
+  return {window->number, window->offsetOf(argument.data)};
 }
 
 /// What peers are told of a launch. The text is made where that is new.
@@ -395,5 +395,5 @@ std::string CpuKernel::describe(int64_t rank) {
   if (!last || !last->number.load())
     return "";
   return " (" + std::string(place.ended >= last->number ? "ended " : "is in ") +
-         last->text + ")";
+         last->text.str() + ")";
 }

@@ -82,7 +82,7 @@ llvm::Error CpuGroup::mend() {
   failureText += "\n  from there ranks could not go on: " + why;
   ownSeat().hurt.store(0, std::memory_order_release);
   // Those who have met again already wait for this rank in their next step.
-  putText(ownSeat().reason, kReasonBytes, failureText);
+  ownSeat().reason.put(failureText);
   ownSeat().life.store(Life::Failed, std::memory_order_release);
   wakeAll();
   return llvm::make_error<GroupError>(failureKind, failureText);
@@ -121,9 +121,9 @@ std::string CpuGroup::awaitSeats(SeatWord word, uint64_t step) {
     std::chrono::duration<double> waited = Clock::now() - begun;
     for (int64_t rank = 0; rank < settings.ranks; ++rank) {
       std::string why = isLate(rank) ? whyNotBack(rank, step, word) : "";
-      if (why.empty() && waited.count() > settings.timeout && isLate(rank))
+      if (why.empty() && waited.count() > timeout() && isLate(rank))
         why = llvm::formatv("rank {0} has not made its next call for {1:f1} s",
-                            rank, settings.timeout);
+                            rank, timeout());
       // It may have come since.
       if (!why.empty() && isLate(rank))
         return why;

@@ -42,7 +42,7 @@ std::string CpuGroup::whyGone(int64_t rank) const {
   switch (peer.life.load(std::memory_order_acquire)) {
   case Life::Aborted:
   case Life::Failed:
-    return who + " has given up: " + peer.reason;
+    return who + " has given up: " + peer.reason.str();
   case Life::Left:
     return who + " has left the group";
   case Life::Absent:
@@ -57,18 +57,17 @@ llvm::Error CpuGroup::checkPeer(int64_t peer) {
     return error;
   if (peer == settings.rank)
     return llvm::Error::success();
-  looked.resize(settings.ranks);
   // A look at the process costs a system call; one at its seat does not.
   Clock::time_point now = Clock::now();
   if (seat(peer).life.load(std::memory_order_acquire) == Life::Member &&
-      now - looked[peer] < kPeriod)
+      now - looked[peer].load(std::memory_order_relaxed) < kPeriod)
     return llvm::Error::success();
-  looked[peer] = now;
+  looked[peer].store(now, std::memory_order_relaxed);
   std::string why = whyGone(peer);
   if (why.empty())
     return llvm::Error::success();
   // It stays so: the next call says it, too.
-  looked[peer] = {};
+  looked[peer].store({}, std::memory_order_relaxed);
   return makeError(Kind::Peer, why);
 }
 
@@ -150,11 +149,13 @@ llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
     else
       ::sched_yield();
   }
-  double patience = wait.timeout > 0 ? wait.timeout : settings.timeout;
+  double patience = wait.timeout > 0 ? wait.timeout : timeout();
   Clock::time_point begun = Clock::now(), asked = begun, lookedAt = {};
   while (!ready()) {
     if (broken.load(std::memory_order_relaxed))
       return failure();
+    if (llvm::Error error = checkWait(wait))
+      return error;
     Clock::time_point now = Clock::now();
     if (now - lookedAt >= kPeriod) {
       lookedAt = now;
@@ -172,7 +173,8 @@ llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
     if (left <= 0)
       return noSignal(wait, llvm::formatv("{0:f1} s are over", patience).str());
     double most = std::chrono::duration<double>(kPeriod).count();
-    doze(ready, static_cast<int64_t>(std::min(left, most) * 1e6) + 1);
+    doze([&] { return ready() || wait.window->isReleased || isEnding; },
+         static_cast<int64_t>(std::min(left, most) * 1e6) + 1);
   }
   return llvm::Error::success();
 }

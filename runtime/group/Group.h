@@ -10,14 +10,19 @@
 // process on the CPU (windows are POSIX shared memory) or on a GPU (windows are
 // NCCL's, or peer memory).
 //
-// A group belongs to one thread at a time, but for `abort`. Functions marked
-// collective are called by all ranks, in the same order.
+// Functions marked collective are called by all ranks, in the same order.
+//
+// Functions marked "any thread" may be called while another thread is in any
+// other function of the group. All others are called by one thread at a time:
+// the C API has a Turn (runtime/group/Turn.h) for that, which its callers
+// queue for. Nothing may be called once the destructor has begun.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef COMMSIR_RUNTIME_GROUP_GROUP_H
 #define COMMSIR_RUNTIME_GROUP_GROUP_H
 
+#include "runtime/group/WindowTable.h"
 #include "runtime/jit/Compile.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -146,6 +151,8 @@ struct CellSignal {
 /// A wait for a cell of this rank.
 struct CellWait {
   const int64_t *cell = nullptr;
+  /// That the cell is in. Released by another thread, it ends the wait.
+  std::shared_ptr<WindowRecord> window;
   /// For messages.
   int64_t number = 0;
   WaitKind kind = WaitKind::AtLeast;
@@ -156,21 +163,43 @@ struct CellWait {
   double timeout = 0;
 };
 
+/// A number that one thread at a time changes and any thread reads.
+class Count {
+public:
+  Count() = default;
+  Count(uint64_t number) : number(number) {}
+  Count(const Count &other) : number(uint64_t(other)) {}
+  Count &operator=(const Count &other) { return *this = uint64_t(other); }
+  Count &operator=(uint64_t now) {
+    number.store(now, std::memory_order_relaxed);
+    return *this;
+  }
+  Count &operator+=(uint64_t more) { return *this = uint64_t(*this) + more; }
+  Count &operator-=(uint64_t less) { return *this = uint64_t(*this) - less; }
+  Count &operator++() { return *this += 1; }
+  operator uint64_t() const { return number.load(std::memory_order_relaxed); }
+
+private:
+  std::atomic<uint64_t> number{0};
+};
+
 /// What a group has done, for `commsir.stats()`.
 struct GroupCounts {
-  uint64_t launches = 0, compiled = 0, fromCache = 0;
-  uint64_t windowBytes = 0, channelBytes = 0;
+  Count launches, compiled, fromCache, windowBytes, channelBytes;
 };
 
 class Group {
 public:
   virtual ~Group() = default;
+  /// Any thread. The timeout is the first one: `timeout` has what counts.
   const GroupOptions &options() const { return settings; }
   bool onGpu() const { return settings.device >= 0; }
-  /// Of waits that begin later. GPU: of launches after the call, those of
-  /// graphs that were captured before included.
-  virtual llvm::Error setTimeout(double seconds) {
-    settings.timeout = seconds;
+  /// Seconds. Any thread.
+  double timeout() const { return seconds.load(std::memory_order_relaxed); }
+  /// Of waits that begin later. CPU: any thread. GPU: of launches after the
+  /// call, those of graphs that were captured before included.
+  virtual llvm::Error setTimeout(double now) {
+    seconds.store(now, std::memory_order_relaxed);
     return llvm::Error::success();
   }
 
@@ -192,15 +221,21 @@ public:
   /// until all ranks have called `forget`, or the group has ended. Collective:
   /// the same number of bytes on all ranks; all succeed or fail.
   virtual llvm::Error share(void *own, size_t bytes) = 0;
-  /// Ends `adopt` or `share`, on this rank. GPU: waits for its kernels.
+  /// Ends `adopt` or `share`, on this rank. Waits for threads that put to it or
+  /// get from it. GPU: waits for its kernels.
   virtual void forget(void *own) = 0;
   /// This rank's view of the window that begins at `own`, all parts of it,
   /// stays when it is released, until `dropView` has been called as often: for
   /// who may still look there. Any thread. GPU: it does not.
   virtual void keepView(void * /*own*/) {}
   virtual void dropView(void * /*own*/) {}
-  /// The whole range lies in one window of this group.
-  virtual bool isSymmetric(const void *data, size_t bytes) const = 0;
+  /// The window of this group that the whole range lies in, or null. Any
+  /// thread; hold a WindowUse while touching the memory.
+  virtual std::shared_ptr<WindowRecord> findWindow(const void *data,
+                                                   size_t bytes) const = 0;
+  bool isSymmetric(const void *data, size_t bytes) const {
+    return findWindow(data, bytes) != nullptr;
+  }
   /// A name for the place of the range in symmetric memory, the same on all
   /// ranks and no other's; 0: it has none, or ranks cannot write to each
   /// other's memory there.
@@ -209,7 +244,7 @@ public:
     return 0;
   }
   /// Address of rank `peer`'s copy of `data` as this rank reaches it; null when
-  /// it is out of reach or `data` is not symmetric.
+  /// it is out of reach or `data` is not symmetric. Any thread.
   virtual void *peerAddress(const void *data, int64_t peer) const = 0;
 
   /// Compiles, or finds what was compiled, and reserves channel memory.
@@ -254,12 +289,14 @@ public:
   /// Names the capture that `stream` is in; 0: none.
   virtual uint64_t captureOf(void * /*stream*/) const { return 0; }
   /// Waits until all that was put into `stream` has ended; tells of failures.
+  /// Any thread.
   virtual llvm::Error finish(void * /*stream*/) {
     return llvm::Error::success();
   }
 
-  // What OneSided.h stands on, which has checked the arguments. Addresses are
-  // as this rank reaches them. GPU: all but `readCell` go into `stream`.
+  // What OneSided.h stands on, which has checked the arguments, and holds a
+  // WindowUse but for `waitCell`. Addresses are as this rank reaches them. GPU:
+  // all but `readCell` go into `stream`. Any thread.
 
   /// An error when the rank is known to be gone.
   virtual llvm::Error checkPeer(int64_t peer) = 0;
@@ -274,9 +311,12 @@ public:
   /// mismatch), as an error that says who waits for whom; success: none.
   /// Does not wait, nor `mend`.
   virtual llvm::Error poll() = 0;
+  /// The same while another thread is in a call of the group, which looks for
+  /// new failures itself. Any thread.
+  virtual llvm::Error pollBeside() { return poll(); }
 
   /// Why the group can no longer be used: the first failure. None: it can, if
-  /// need be after `mend`.
+  /// need be after `mend`. Any thread.
   virtual std::optional<std::string> ended() const = 0;
 
   /// CPU: after a step of collectives in which ranks disagreed, and failed all,
@@ -292,12 +332,15 @@ public:
 
   /// Ends all waits of this rank, in flight and to come. Any thread.
   virtual void abort(llvm::StringRef reason) = 0;
+  /// This rank ends its group soon: waits for cells fail. Any thread.
+  virtual void endWaits() { isEnding = true; }
 
   /// A new group of `survivors` (ranks of this one, ascending, this rank among
-  /// them). Collective over the survivors; this group is aborted.
+  /// them). Collective over the survivors; this group is aborted. Any thread.
   virtual llvm::Expected<std::unique_ptr<Group>>
   shrink(llvm::ArrayRef<int64_t> survivors, Store &store) = 0;
 
+  /// Any thread.
   virtual GroupCounts counts() const = 0;
 
   // What `drop` stands on.
@@ -315,10 +358,19 @@ public:
   virtual void awaitPeers() {}
 
 protected:
-  explicit Group(GroupOptions options) : settings(std::move(options)) {}
-  GroupOptions settings;
+  explicit Group(GroupOptions options)
+      : settings(std::move(options)), seconds(settings.timeout) {}
+  /// Why a wait for a cell of `window` ends, if it has to: another thread has
+  /// released the cell, or closed the group.
+  llvm::Error checkWait(const CellWait &wait) const;
+
+  const GroupOptions settings;
   uint64_t mends = 0;
   std::atomic<bool> mustMend{false};
+  std::atomic<bool> isEnding{false};
+
+private:
+  std::atomic<double> seconds;
 };
 
 /// Adds to what waits ask every 20 ms, on the thread that waits: whether to

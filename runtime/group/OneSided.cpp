@@ -28,61 +28,90 @@ llvm::Expected<int64_t> OneSided::reserve(int64_t count) {
   auto base = group.allocate(count * kCellBytes);
   if (!base)
     return base.takeError();
+  std::lock_guard<std::mutex> lock(mutex);
   int64_t first = next;
   next += count;
-  cells.push_back({first, count, static_cast<char *>(*base)});
+  cells.push_back({first, count, group.findWindow(*base, count * kCellBytes)});
   return first;
 }
 
 llvm::Error OneSided::release(int64_t first) {
-  auto it = llvm::find_if(
-      cells, [&](const Cells &range) { return range.first == first; });
-  if (it == cells.end())
-    return makeError(Kind::Usage, "no reserved range of cells begins at " +
-                                      llvm::Twine(first));
-  if (llvm::Error error = group.release(it->base))
+  auto findRange = [&] {
+    return llvm::find_if(
+        cells, [&](const Cells &range) { return range.first == first; });
+  };
+  char *base = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto it = findRange();
+    if (it == cells.end())
+      return makeError(Kind::Usage, "no reserved range of cells begins at " +
+                                        llvm::Twine(first));
+    base = it->window->own;
+  }
+  // Cells can be signalled until all ranks release them.
+  if (llvm::Error error = group.release(base))
     return error;
-  cells.erase(it);
+  std::lock_guard<std::mutex> lock(mutex);
+  cells.erase(findRange());
   return llvm::Error::success();
 }
 
-llvm::Expected<int64_t *> OneSided::find(int64_t cell) const {
+llvm::Expected<OneSided::Cell> OneSided::find(int64_t cell) const {
+  std::lock_guard<std::mutex> lock(mutex);
   for (const Cells &range : cells)
     if (cell >= range.first && cell - range.first < range.count)
-      return reinterpret_cast<int64_t *>(range.base +
-                                         (cell - range.first) * kCellBytes);
+      return Cell{reinterpret_cast<int64_t *>(
+                      range.window->own + (cell - range.first) * kCellBytes),
+                  range.window};
+  if (cell >= 0 && cell < next)
+    return makeError(Kind::Usage, "cell " + llvm::Twine(cell) +
+                                      " was released: make a new window, or "
+                                      "reserve new cells, on all ranks");
   return makeError(Kind::Usage, "cell " + llvm::Twine(cell) +
                                     " is not reserved: all ranks reserve "
                                     "cells of signals together first");
 }
 
+llvm::Error OneSided::checkPeer(int64_t peer, const char *what) const {
+  int64_t ranks = group.options().ranks;
+  if (peer >= 0 && peer < ranks)
+    return llvm::Error::success();
+  return makeError(Kind::Usage,
+                   llvm::Twine(what) + ": rank " + llvm::Twine(peer) +
+                       " is none of a group of " + llvm::Twine(ranks));
+}
+
 /// Where this rank reaches the peer's copy of `own`, which has to lie in a
 /// window; `other` is the other side of the copy.
-llvm::Expected<void *> OneSided::reach(int64_t peer, const void *own,
-                                       size_t bytes, const void *other,
-                                       const char *what) {
-  int64_t ranks = group.options().ranks;
-  if (peer < 0 || peer >= ranks)
-    return makeError(Kind::Usage,
-                     llvm::Twine(what) + ": rank " + llvm::Twine(peer) +
-                         " is none of a group of " + llvm::Twine(ranks));
+llvm::Expected<OneSided::Place> OneSided::reach(int64_t peer, const void *own,
+                                                size_t bytes, const void *other,
+                                                const char *what) {
+  if (llvm::Error error = checkPeer(peer, what))
+    return std::move(error);
   if (bytes && (!own || !other))
     return makeError(Kind::Usage,
                      llvm::Twine(what) + ": an address is a null pointer");
-  if (!group.isSymmetric(own, bytes))
+  auto refuse = [&](Kind kind, const char *why) {
     return makeError(
-        Kind::Bounds,
-        llvm::Twine(what) + ": " + llvm::Twine(bytes) + " bytes at " +
-            llvm::Twine::utohexstr(reinterpret_cast<uintptr_t>(own)) +
-            " do not lie in one window of the group");
+        kind, llvm::Twine(what) + ": " + llvm::Twine(bytes) + " bytes at " +
+                  llvm::Twine::utohexstr(reinterpret_cast<uintptr_t>(own)) +
+                  why);
+  };
+  auto window = group.findWindow(own, bytes);
+  if (!window)
+    return refuse(Kind::Bounds, " do not lie in one window of the group");
   if (llvm::Error error = group.checkPeer(peer))
     return std::move(error);
-  void *there = group.peerAddress(own, peer);
-  if (!there && bytes)
+  Place place{window->reach(own, peer), WindowUse(window)};
+  if (!place.use)
+    return refuse(Kind::Usage,
+                  " lie in a window that another thread has just released");
+  if (!place.there && bytes)
     return makeError(Kind::Usage, llvm::Twine(what) + ": the window of rank " +
                                       llvm::Twine(peer) +
                                       " is out of this rank's reach");
-  return there;
+  return std::move(place);
 }
 
 llvm::Error OneSided::put(int64_t peer, void *to, const void *from,
@@ -90,7 +119,7 @@ llvm::Error OneSided::put(int64_t peer, void *to, const void *from,
   auto there = reach(peer, to, bytes, from, "put");
   if (!there)
     return there.takeError();
-  return bytes ? group.move(*there, from, bytes, stream)
+  return bytes ? group.move(there->there, from, bytes, stream)
                : llvm::Error::success();
 }
 
@@ -99,7 +128,8 @@ llvm::Error OneSided::get(int64_t peer, const void *from, void *to,
   auto there = reach(peer, from, bytes, to, "get");
   if (!there)
     return there.takeError();
-  return bytes ? group.move(to, *there, bytes, stream) : llvm::Error::success();
+  return bytes ? group.move(to, there->there, bytes, stream)
+               : llvm::Error::success();
 }
 
 static llvm::Error checkValue(int64_t value) {
@@ -114,14 +144,15 @@ llvm::Error OneSided::signal(int64_t peer, int64_t cell, SignalKind kind,
                              int64_t value, void *stream) {
   if (llvm::Error error = checkValue(value))
     return error;
-  auto own = find(cell);
-  if (!own)
-    return own.takeError();
-  auto there = reach(peer, *own, sizeof(int64_t), *own, "signal");
-  if (!there)
-    return there.takeError();
-  return group.signalCell({peer, static_cast<int64_t *>(*there), kind, value},
-                          stream);
+  auto found = find(cell);
+  if (!found)
+    return found.takeError();
+  int64_t *own = found->own;
+  auto place = reach(peer, own, sizeof(int64_t), own, "signal");
+  if (!place)
+    return place.takeError();
+  auto *there = static_cast<int64_t *>(place->there);
+  return group.signalCell({peer, there, kind, value}, stream);
 }
 
 llvm::Error OneSided::putSignal(int64_t peer, void *to, const void *from,
@@ -151,14 +182,20 @@ llvm::Error OneSided::wait(int64_t cell, WaitKind kind, int64_t value,
                                       llvm::Twine(ranks));
   if (!(timeout >= 0))
     return makeError(Kind::Usage, "wait: the timeout is less than 0 seconds");
-  return group.waitCell({*own, cell, kind, value, source, timeout}, stream);
+  return group.waitCell(
+      {own->own, std::move(own->window), cell, kind, value, source, timeout},
+      stream);
 }
 
 llvm::Expected<int64_t> OneSided::read(int64_t cell) {
   auto own = find(cell);
   if (!own)
     return own.takeError();
-  return group.readCell(*own);
+  WindowUse use(own->window);
+  if (!use)
+    return makeError(Kind::Usage, "another thread has just released cell " +
+                                      llvm::Twine(cell));
+  return group.readCell(own->own);
 }
 
 llvm::Error OneSided::reset(int64_t cell, void *stream) {

@@ -21,6 +21,8 @@
 
 namespace commsir::group {
 
+/// `reserve` and `release` are for one thread at a time (Group.h), the rest for
+/// any.
 class OneSided {
 public:
   explicit OneSided(Group &group) : group(group) {}
@@ -51,7 +53,8 @@ public:
   /// Waits for a cell of this rank; a signal of `source` (-1: of any rank) is
   /// what is missing. `timeout` in seconds; 0: the group's. GPU: the stream
   /// waits, without a timeout, which must be 0. A wait that fails leaves the
-  /// group as it was.
+  /// group as it was. Another thread that releases the cell, or ends the group,
+  /// ends the wait.
   llvm::Error wait(int64_t cell, WaitKind kind, int64_t value, int64_t source,
                    double timeout, void *stream);
   /// A cell of this rank. What came before the signals that made it comes
@@ -63,14 +66,27 @@ public:
 private:
   struct Cells {
     int64_t first, count;
-    char *base;
+    std::shared_ptr<WindowRecord> window;
   };
-  llvm::Expected<int64_t *> find(int64_t cell) const;
-  llvm::Expected<void *> reach(int64_t peer, const void *own, size_t bytes,
-                               const void *other, const char *what);
+  /// A cell of this rank.
+  struct Cell {
+    int64_t *own;
+    std::shared_ptr<WindowRecord> window;
+  };
+  /// What is at a peer, and what keeps the window meanwhile.
+  struct Place {
+    void *there;
+    WindowUse use;
+  };
+  llvm::Expected<Cell> find(int64_t cell) const;
+  llvm::Error checkPeer(int64_t peer, const char *what) const;
+  llvm::Expected<Place> reach(int64_t peer, const void *own, size_t bytes,
+                              const void *other, const char *what);
 
   Group &group;
+  mutable std::mutex mutex;
   std::vector<Cells> cells;
+  /// Numbers are not used again.
   int64_t next = 0;
 };
 

@@ -10,11 +10,13 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -31,6 +33,14 @@ std::string group::describeHost() {
   if (length > 0)
     text += " " + std::string(link, length);
   return text;
+}
+
+unsigned group::countForks() {
+  static std::atomic<unsigned> count{0};
+  static const int watched =
+      ::pthread_atfork(nullptr, nullptr, [] { ++count; });
+  (void)watched;
+  return count.load(std::memory_order_relaxed);
 }
 
 int group::openProcess(int process) {

@@ -20,6 +20,10 @@ namespace commsir::group {
 /// is the same can share memory.
 std::string describeHost();
 
+/// How often this process, or one that it is a child of, was forked since the
+/// first call: what was made before is the parent's.
+unsigned countForks();
+
 /// A file that can be read from once the process has ended, whether or not its
 /// parent knows; -1: there is none, for the reason in errno.
 int openProcess(int process);

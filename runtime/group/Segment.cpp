@@ -11,6 +11,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -24,19 +26,48 @@ static llvm::Error failSystem(const llvm::Twine &what) {
   return makeError(GroupError::Kind::Usage, what + ": " + std::strerror(errno));
 }
 
-Segment::~Segment() {
-  if (base)
-    ::munmap(base, bytes);
-  seal();
-}
+Segment::Mapping::~Mapping() { ::munmap(base, bytes); }
+
+class Segment::Unsealed {
+public:
+  static Unsealed &get() {
+    static auto *made = new Unsealed; // Never destroyed: threads may use it.
+    return *made;
+  }
+  void add(int file, const std::shared_ptr<Mapping> &mapping) {
+    std::lock_guard lock(mutex);
+    made[{::getpid(), file}] = mapping;
+  }
+  void remove(int file) {
+    std::lock_guard lock(mutex);
+    made.erase({::getpid(), file});
+  }
+  std::shared_ptr<Mapping> find(const SegmentName &name) {
+    std::lock_guard lock(mutex);
+    auto it = made.find({name.process, name.file});
+    auto mapping = it == made.end() ? nullptr : it->second.lock();
+    return mapping && mapping->bytes == name.bytes ? mapping : nullptr;
+  }
+
+private:
+  std::mutex mutex;
+  /// By process, for children of fork have other files, and by file.
+  std::map<std::pair<int64_t, int64_t>, std::weak_ptr<Mapping>> made;
+};
+
+Segment::~Segment() { seal(); }
 
 void Segment::seal() {
-  if (file >= 0)
-    ::close(file);
+  if (file < 0)
+    return;
+  // In a child of fork the lock may be one of the parent's threads'.
+  if (process == ::getpid())
+    Unsealed::get().remove(file);
+  ::close(file);
   file = -1;
 }
 
-SegmentName Segment::name() const { return {::getpid(), file, bytes}; }
+SegmentName Segment::name() const { return {::getpid(), file, size()}; }
 
 llvm::Expected<Segment> Segment::map(int file, uint64_t bytes) {
   void *at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -45,8 +76,7 @@ llvm::Expected<Segment> Segment::map(int file, uint64_t bytes) {
     return failSystem("cannot map " + llvm::Twine(bytes) +
                       " bytes of shared memory");
   Segment segment;
-  segment.base = static_cast<char *>(at);
-  segment.bytes = bytes;
+  segment.mapping = std::make_shared<Mapping>(static_cast<char *>(at), bytes);
   return std::move(segment);
 }
 
@@ -61,14 +91,23 @@ llvm::Expected<Segment> Segment::create(uint64_t bytes) {
     return std::move(error);
   }
   llvm::Expected<Segment> segment = map(file, bytes);
-  if (segment)
-    segment->file = file;
-  else
+  if (!segment) {
     ::close(file);
+    return segment;
+  }
+  segment->file = file;
+  segment->process = ::getpid();
+  Unsealed::get().add(file, segment->mapping);
   return segment;
 }
 
 llvm::Expected<Segment> Segment::open(const SegmentName &name) {
+  if (name.process == ::getpid())
+    if (auto mapping = Unsealed::get().find(name)) {
+      Segment segment;
+      segment.mapping = std::move(mapping);
+      return std::move(segment);
+    }
   std::string path = "/proc/" + std::to_string(name.process) + "/fd/" +
                      std::to_string(name.file);
   int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);

@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace commsir::group {
@@ -46,19 +47,31 @@ public:
   SegmentName name() const;
   /// All peers have opened it.
   void seal();
-  char *data() const { return base; }
-  uint64_t size() const { return bytes; }
+  char *data() const { return mapping ? mapping->base : nullptr; }
+  uint64_t size() const { return mapping ? mapping->bytes : 0; }
 
 private:
+  struct Mapping {
+    Mapping(char *base, uint64_t bytes) : base(base), bytes(bytes) {}
+    ~Mapping();
+    char *const base;
+    const uint64_t bytes;
+  };
+  /// Those that this process has made and not sealed. Ranks that are threads of
+  /// one process share them: there memory has one address, by which tools that
+  /// look for data races know it.
+  class Unsealed;
+
   static llvm::Expected<Segment> map(int file, uint64_t bytes);
   void swap(Segment &other) {
-    std::swap(base, other.base);
-    std::swap(bytes, other.bytes);
+    std::swap(mapping, other.mapping);
     std::swap(file, other.file);
+    std::swap(process, other.process);
   }
-  char *base = nullptr;
-  uint64_t bytes = 0;
+  std::shared_ptr<Mapping> mapping;
   int file = -1;
+  /// Who has made it.
+  int process = -1;
 };
 
 } // namespace commsir::group

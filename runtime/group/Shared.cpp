@@ -33,12 +33,49 @@ void group::wakeAt(std::atomic<uint32_t> &futex, uint32_t bits) {
             bits);
 }
 
-void group::putText(char *field, size_t bytes, llvm::StringRef text) {
+/// `text`, or as much of it as `bytes` with a zero at the end hold.
+static llvm::StringRef cutText(llvm::StringRef text, size_t bytes) {
   text = text.take_front(bytes - 1);
   // Not in the middle of a character.
   while (!text.empty() && text.size() == bytes - 1 &&
          (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80)
     text = text.drop_back();
+  return text;
+}
+
+void group::putText(char *field, size_t bytes, llvm::StringRef text) {
+  text = cutText(text, bytes);
   std::memcpy(field, text.data(), text.size());
   field[text.size()] = '\0';
 }
+
+template <size_t Bytes>
+void group::SharedText<Bytes>::put(llvm::StringRef text) {
+  text = cutText(text, Bytes);
+  // The zero that ends it is in the last word.
+  size_t used = text.size() / sizeof(uint64_t) + 1;
+  for (size_t i = 0; i < used; ++i) {
+    uint64_t word = 0;
+    llvm::StringRef part = text.substr(i * sizeof word, sizeof word);
+    std::memcpy(&word, part.data(), part.size());
+    words[i].store(word, std::memory_order_relaxed);
+  }
+}
+
+template <size_t Bytes>
+std::string group::SharedText<Bytes>::str() const {
+  std::string text;
+  for (const std::atomic<uint64_t> &each : words) {
+    uint64_t word = each.load(std::memory_order_relaxed);
+    char bytes[sizeof word];
+    std::memcpy(bytes, &word, sizeof word);
+    size_t length = ::strnlen(bytes, sizeof word);
+    text.append(bytes, length);
+    if (length < sizeof word)
+      break;
+  }
+  return text;
+}
+
+template class group::SharedText<group::kReasonBytes>;
+template class group::SharedText<group::kTextBytes>;

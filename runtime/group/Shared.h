@@ -18,10 +18,25 @@
 
 #include "llvm/ADT/StringRef.h"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace commsir::group {
+
+/// A text that one rank writes and others read at any time. A reader may see a
+/// part of an older text, which it notices by what was written beside it.
+template <size_t Bytes>
+class SharedText {
+public:
+  void put(llvm::StringRef text);
+  std::string str() const;
+
+private:
+  static_assert(Bytes % sizeof(uint64_t) == 0);
+  std::array<std::atomic<uint64_t>, Bytes / sizeof(uint64_t)> words;
+};
 
 /// At the start of the segment.
 struct alignas(64) Board {
@@ -44,6 +59,7 @@ enum class Life : uint32_t { Absent, Member, Left, Failed, Aborted };
 
 /// Of a rank.
 struct alignas(64) Seat {
+  /// How many of its threads sleep.
   std::atomic<uint32_t> asleep;
   std::atomic<Life> life;
   std::atomic<int32_t> process;
@@ -53,7 +69,7 @@ struct alignas(64) Seat {
   /// The last such step from which it wants to go on, and has gone on.
   std::atomic<uint64_t> returned, mended;
   /// Why it failed or was aborted; written before `life`.
-  char reason[kReasonBytes];
+  SharedText<kReasonBytes> reason;
 };
 
 /// One step that all members of a party take: a launch, an allocation, ….
@@ -61,7 +77,7 @@ struct Step {
   /// 0 while the rest is written.
   std::atomic<uint64_t> number;
   std::atomic<uint64_t> digest;
-  char text[kTextBytes];
+  SharedText<kTextBytes> text;
 };
 
 /// Steps that are remembered: no rank is that far ahead of another that it

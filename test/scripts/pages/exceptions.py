@@ -53,6 +53,7 @@ NOT_RUN: list[NotRun] = [
         by="frontend/commsir/torch/regions.py",
         words=("is not among the operations that regions hold",),
     ),
+    NotRun("Groups.md", "cmake --preset tsan", "long", by="CMakePresets.json", words=("tsan",)),
     NotRun("CApi.md", "cmake", "elsewhere", by="test/integration/find-package.sh"),
     NotRun("Debugging.md", "rank 0, launch 7", "quoted", by=_GROUP_FAILURE, words=_GPU_WORDS),
     NotRun("Gpu.md", "rank 0, launch 7", "quoted", by=_GROUP_FAILURE, words=_GPU_WORDS),

@@ -1,0 +1,141 @@
+//===- WindowTable.h - Windows that several threads use ---------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One thread of a rank may release a window while others put to it or wait for
+// a cell in it. A thread that looks a window up holds a reference, which keeps
+// its record; a thread that touches the memory also holds a WindowUse, for
+// which a release waits. A thread that waits holds none: it looks at
+// `isReleased` each time that it wakes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_GROUP_WINDOWTABLE_H
+#define COMMSIR_RUNTIME_GROUP_WINDOWTABLE_H
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+#include <vector>
+
+namespace commsir::group {
+
+/// Memory that ranks reach at each other.
+struct WindowRecord {
+  WindowRecord(void *own, size_t bytes)
+      : own(static_cast<char *>(own)), bytes(bytes) {}
+  virtual ~WindowRecord() = default;
+  /// Where this rank reaches the peer's copy of `data`; null: it does not.
+  virtual void *reach(const void *data, int64_t peer) const = 0;
+  size_t offsetOf(const void *data) const {
+    return reinterpret_cast<uintptr_t>(data) - reinterpret_cast<uintptr_t>(own);
+  }
+  bool holds(const void *data, size_t size) const {
+    size_t offset = offsetOf(data);
+    return offset <= bytes && size <= bytes - offset;
+  }
+
+  /// This rank's part.
+  char *const own;
+  const size_t bytes;
+  /// Held shared while a thread touches the memory.
+  std::shared_mutex users;
+  /// The memory is gone, or about to go. Set with `users` held.
+  std::atomic<bool> isReleased{false};
+};
+
+/// Keeps the memory of a window while a thread touches it.
+class WindowUse {
+public:
+  explicit WindowUse(std::shared_ptr<WindowRecord> used)
+      : window(std::move(used)), lock(window->users) {}
+  /// False: it was released meanwhile.
+  explicit operator bool() const { return !window->isReleased; }
+
+private:
+  std::shared_ptr<WindowRecord> window;
+  std::shared_lock<std::shared_mutex> lock;
+};
+
+/// The windows of a group, by where this rank's parts begin. Any thread.
+template <typename Window>
+class WindowTable {
+public:
+  using Pointer = std::shared_ptr<Window>;
+
+  /// The one that the whole range lies in, or null.
+  Pointer find(const void *data, size_t bytes) const {
+    std::lock_guard<std::mutex> guard(lock);
+    auto it = windows.upper_bound(reinterpret_cast<uintptr_t>(data));
+    if (it == windows.begin() || !std::prev(it)->second->holds(data, bytes))
+      return nullptr;
+    return std::prev(it)->second;
+  }
+  /// The one that begins there, or null.
+  Pointer at(const void *own) const {
+    std::lock_guard<std::mutex> guard(lock);
+    auto it = windows.find(reinterpret_cast<uintptr_t>(own));
+    return it == windows.end() ? nullptr : it->second;
+  }
+  /// Whether a range of memory touches one.
+  bool overlaps(const void *data, size_t bytes) const {
+    auto from = reinterpret_cast<uintptr_t>(data);
+    std::lock_guard<std::mutex> guard(lock);
+    auto after = windows.lower_bound(from);
+    if (after != windows.end() && after->first < from + bytes)
+      return true;
+    return after != windows.begin() &&
+           std::prev(after)->first + std::prev(after)->second->bytes > from;
+  }
+  /// In place of one that begins there.
+  void add(Pointer window) {
+    Pointer before;
+    std::lock_guard<std::mutex> guard(lock);
+    auto &place = windows[reinterpret_cast<uintptr_t>(window->own)];
+    before = std::exchange(place, std::move(window));
+    ++version;
+  }
+  /// No thread finds it from now on. Waits for those that touch its memory.
+  void retire(const Pointer &window) {
+    {
+      std::lock_guard<std::mutex> guard(lock);
+      auto it = windows.find(reinterpret_cast<uintptr_t>(window->own));
+      if (it != windows.end() && it->second == window)
+        windows.erase(it);
+      ++version;
+    }
+    std::unique_lock<std::shared_mutex> users(window->users);
+    window->isReleased = true;
+  }
+  std::vector<Pointer> list() const {
+    std::lock_guard<std::mutex> guard(lock);
+    std::vector<Pointer> all;
+    for (auto &[own, window] : windows)
+      all.push_back(window);
+    return all;
+  }
+  void clear() {
+    std::map<uintptr_t, Pointer> gone;
+    std::lock_guard<std::mutex> guard(lock);
+    gone.swap(windows);
+  }
+  /// Differs when the windows do.
+  uint64_t getVersion() const { return version; }
+
+private:
+  mutable std::mutex lock;
+  std::map<uintptr_t, Pointer> windows;
+  std::atomic<uint64_t> version{1};
+};
+
+} // namespace commsir::group
+
+#endif // COMMSIR_RUNTIME_GROUP_WINDOWTABLE_H

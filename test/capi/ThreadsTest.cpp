@@ -1,0 +1,553 @@
+//===- ThreadsTest.cpp - Several threads in one group ---------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ranks are threads of this process, and each has several threads that call its
+// group, so that ThreadSanitizer sees both sides of every access (docs/
+// Groups.md says how to run it).
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/capi/commsir.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+using Seconds = std::chrono::duration<double>;
+
+namespace {
+
+/// A store in memory.
+class MapStore {
+public:
+  commsir_store face() { return {this, set, get}; }
+
+private:
+  static int set(void *self, const char *key, const void *data, size_t bytes) {
+    auto &store = *static_cast<MapStore *>(self);
+    std::lock_guard lock(store.mutex);
+    store.values[key].assign(static_cast<const char *>(data), bytes);
+    store.changed.notify_all();
+    return 0;
+  }
+  static int get(void *self, const char *key, double timeout, void **data,
+                 size_t *bytes) {
+    auto &store = *static_cast<MapStore *>(self);
+    std::unique_lock lock(store.mutex);
+    if (!store.changed.wait_for(lock, Seconds(timeout),
+                                [&] { return store.values.count(key); }))
+      return 1;
+    const std::string &value = store.values[key];
+    *data = std::malloc(value.size() + 1);
+    std::memcpy(*data, value.data(), value.size());
+    *bytes = value.size();
+    return 0;
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, std::string> values;
+};
+
+/// Threads that are joined at the end.
+class Threads {
+public:
+  ~Threads() {
+    for (std::thread &one : all)
+      one.join();
+  }
+  void run(std::function<void()> body) { all.emplace_back(std::move(body)); }
+
+private:
+  std::vector<std::thread> all;
+};
+
+using Body = std::function<void(int64_t rank, commsir_group *)>;
+
+commsir_group *makeGroup(MapStore &store, const char *name, int64_t rank,
+                         int64_t ranks, double timeout) {
+  commsir_group_options options = {};
+  options.name = name;
+  options.rank = rank;
+  options.ranks = ranks;
+  options.device = -1;
+  options.timeout = timeout;
+  commsir_store face = store.face();
+  commsir_group *group = nullptr;
+  EXPECT_EQ(commsir_group_create(&options, &face, &group), COMMSIR_OK)
+      << commsir_error_message();
+  return group;
+}
+
+/// Runs `body` on each rank of a new group; it destroys the group.
+void runRanks(int64_t ranks, const Body &body, double timeout = 60,
+              const char *name = "world") {
+  MapStore store;
+  Threads threads;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    threads.run([&, rank] {
+      if (commsir_group *group = makeGroup(store, name, rank, ranks, timeout))
+        body(rank, group);
+    });
+}
+
+void expectOk(commsir_status status) {
+  EXPECT_EQ(status, COMMSIR_OK) << commsir_error_message();
+}
+
+void expectError(commsir_status status, commsir_status wanted,
+                 const char *part) {
+  EXPECT_EQ(status, wanted) << commsir_error_message();
+  EXPECT_NE(std::string(commsir_error_message()).find(part), std::string::npos)
+      << commsir_error_message();
+}
+
+commsir_status allReduce(commsir_group *group, std::vector<float> &data) {
+  commsir_collective call = {};
+  call.op = "all_reduce";
+  call.reduction = "sum";
+  call.type = "f32";
+  call.input = call.output = data.data();
+  call.input_elements = call.output_elements = int64_t(data.size());
+  return commsir_group_collective(group, &call, nullptr);
+}
+
+/// All ranks add ones.
+void addUp(commsir_group *group, size_t elements, int64_t ranks) {
+  std::vector<float> data(elements, 1);
+  expectOk(allReduce(group, data));
+  EXPECT_EQ(data.front(), float(ranks));
+  EXPECT_EQ(data.back(), float(ranks));
+}
+
+void sleepFor(double seconds) { std::this_thread::sleep_for(Seconds(seconds)); }
+
+/// A window of 64 floats, and a cell.
+struct Window {
+  explicit Window(commsir_group *group) : group(group) {
+    expectOk(commsir_window_allocate(group, 256, &base));
+    expectOk(commsir_signals_reserve(group, 2, &cell));
+  }
+  commsir_status wait(int64_t value, int64_t source, int64_t which = 0,
+                      double timeout = 0) const {
+    return commsir_wait_signal(group, cell + which, COMMSIR_WAIT_GE, value,
+                               source, timeout, nullptr);
+  }
+  commsir_status signal(int64_t peer, int64_t value, int64_t which = 0) const {
+    return commsir_signal(group, peer, cell + which, COMMSIR_SIGNAL_SET, value,
+                          nullptr);
+  }
+  commsir_status putSignal(int64_t peer, const float *from,
+                           int64_t value) const {
+    return commsir_put_signal(group, peer, base, from, 256, cell,
+                              COMMSIR_SIGNAL_SET, value, nullptr);
+  }
+  commsir_group *const group;
+  void *base = nullptr;
+  int64_t cell = 0;
+};
+
+constexpr char kKernel[] = R"(
+comms.kernel @total(%x: memref<64xf32>, %y: memref<64xf32>) {
+  %team = comms.team world
+  comms.all_reduce sum %team ins(%x : memref<64xf32>) outs(%y : memref<64xf32>)
+  comms.return
+}
+)";
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Calls that take turns
+//===----------------------------------------------------------------------===//
+
+TEST(Threads, Collectives) {
+  runRanks(2, [](int64_t, commsir_group *group) {
+    {
+      Threads threads;
+      for (int i = 0; i < 3; ++i)
+        threads.run([&] {
+          for (int k = 0; k < 20; ++k)
+            addUp(group, 100, 2);
+        });
+    }
+    commsir_group_destroy(group);
+  });
+}
+
+TEST(Threads, SizesOfOneRank) {
+  runRanks(1, [](int64_t, commsir_group *group) {
+    {
+      Threads threads;
+      for (size_t size : {10, 1000})
+        threads.run([&, size] {
+          for (int k = 0; k < 100; ++k)
+            addUp(group, size + k % 7, 1);
+        });
+    }
+    commsir_group_destroy(group);
+  });
+}
+
+TEST(Threads, LaunchesOfOneKernel) {
+  runRanks(2, [](int64_t, commsir_group *group) {
+    commsir_kernel *kernel = nullptr, *again = nullptr;
+    expectOk(commsir_group_kernel(group, kKernel, "", "", &kernel));
+    expectOk(commsir_group_kernel(group, kKernel, "", "", &again));
+    EXPECT_EQ(kernel, again);
+    {
+      Threads threads;
+      for (int i = 0; i < 3; ++i)
+        threads.run([&] {
+          for (int k = 0; k < 20; ++k) {
+            std::vector<float> x(64, 1), y(64);
+            commsir_argument arguments[] = {{x.data(), 256}, {y.data(), 256}};
+            expectOk(commsir_kernel_launch(kernel, arguments, 2, nullptr));
+            EXPECT_EQ(y[63], 2);
+          }
+        });
+    }
+    commsir_group_destroy(group);
+    expectError(commsir_kernel_launch(kernel, nullptr, 0, nullptr),
+                COMMSIR_ABORTED, "the group is closed");
+    EXPECT_EQ(commsir_kernel_describe(kernel), nullptr);
+  });
+}
+
+TEST(Threads, WindowsAreMadeAndReleased) {
+  runRanks(2, [](int64_t rank, commsir_group *group) {
+    {
+      Threads threads;
+      std::atomic<bool> isOver{false};
+      threads.run([&] {
+        while (!isOver) {
+          int local = 0;
+          EXPECT_EQ(commsir_window_contains(group, &local, 4), 0);
+          commsir_free(commsir_group_stats(group));
+          expectOk(commsir_group_poll(group));
+        }
+      });
+      for (int k = 0; k < 20; ++k) {
+        void *base = nullptr;
+        expectOk(commsir_window_allocate(group, 1000 + k, &base));
+        EXPECT_NE(commsir_window_peer(group, base, 1 - rank), nullptr);
+        expectOk(commsir_window_release(group, base));
+      }
+      isOver = true;
+    }
+    addUp(group, 8, 2);
+    commsir_group_destroy(group);
+  });
+}
+
+/// Groups do not wait for each other; their kernels are compiled at once.
+TEST(Threads, SeveralGroups) {
+  Threads threads;
+  for (int i = 0; i < 3; ++i)
+    threads.run([i] {
+      std::string name = "group-" + std::to_string(i);
+      auto body = [i](int64_t, commsir_group *group) {
+        for (int k = 0; k < 5; ++k)
+          addUp(group, 70 + 400 * i, 2);
+        commsir_group_destroy(group);
+      };
+      runRanks(2, body, 60, name.c_str());
+    });
+}
+
+//===----------------------------------------------------------------------===//
+// Calls beside others
+//===----------------------------------------------------------------------===//
+
+/// A thread that waits keeps no collective waiting: its signal may come after
+/// that.
+TEST(Threads, WaitsBesideCollectives) {
+  runRanks(2, [](int64_t rank, commsir_group *group) {
+    Window window(group);
+    int64_t peer = 1 - rank;
+    {
+      Threads threads;
+      threads.run([&] {
+        for (int64_t k = 1; k <= 20; ++k) {
+          expectOk(window.wait(k, peer));
+          EXPECT_EQ(static_cast<float *>(window.base)[63], float(k));
+          expectOk(window.signal(peer, k, 1));
+        }
+      });
+      threads.run([&] {
+        for (int64_t k = 1; k <= 20; ++k) {
+          std::vector<float> data(64, float(k));
+          expectOk(window.putSignal(peer, data.data(), k));
+          expectOk(window.wait(k, peer, 1));
+        }
+      });
+      for (int k = 0; k < 30; ++k)
+        addUp(group, 100, 2);
+    }
+    expectOk(commsir_signals_release(group, window.cell));
+    expectOk(commsir_window_release(group, window.base));
+    commsir_group_destroy(group);
+  });
+}
+
+TEST(Threads, ReleaseEndsWaits) {
+  runRanks(2, [](int64_t rank, commsir_group *group) {
+    Window window(group);
+    {
+      Threads threads;
+      if (rank == 0)
+        threads.run(
+            [&] { expectError(window.wait(1, 1), COMMSIR_USAGE, "released"); });
+      sleepFor(rank == 0 ? 0.1 : 0);
+      expectOk(commsir_signals_release(group, window.cell));
+    }
+    expectError(window.signal(1 - rank, 1), COMMSIR_USAGE, "was released");
+    expectError(window.wait(1, 1 - rank), COMMSIR_USAGE, "was released");
+    commsir_group_destroy(group);
+  });
+}
+
+/// Threads put to windows that go; they never touch what is gone.
+TEST(Threads, PutsToReleasedWindows) {
+  runRanks(2, [](int64_t rank, commsir_group *group) {
+    for (int k = 0; k < 10; ++k) {
+      Window window(group);
+      std::atomic<int64_t> puts{0};
+      Threads threads;
+      threads.run([&] {
+        std::vector<float> data(64, 1);
+        while (window.putSignal(1 - rank, data.data(), 1) == COMMSIR_OK)
+          ++puts;
+        std::string why = commsir_error_message();
+        EXPECT_TRUE(why.find("released") != std::string::npos ||
+                    why.find("do not lie in one window") != std::string::npos)
+            << why;
+      });
+      while (!puts)
+        std::this_thread::yield();
+      expectOk(commsir_window_release(group, window.base));
+      expectOk(commsir_signals_release(group, window.cell));
+    }
+    addUp(group, 8, 2);
+    commsir_group_destroy(group);
+  });
+}
+
+/// Watchdogs see and end a call that waits for a rank that does not come.
+TEST(Threads, AbortBesideACollective) {
+  std::atomic<bool> isAborted{false};
+  runRanks(2, [&](int64_t rank, commsir_group *group) {
+    if (rank == 1) {
+      while (!isAborted)
+        sleepFor(0.01);
+      commsir_group_destroy(group);
+      return;
+    }
+    {
+      Threads threads;
+      for (int i = 0; i < 2; ++i)
+        threads.run([&] {
+          std::vector<float> data(8);
+          expectError(allReduce(group, data), COMMSIR_ABORTED, "for a reason");
+        });
+      sleepFor(0.1);
+      expectOk(commsir_group_poll(group));
+      expectOk(commsir_group_set_timeout(group, 30));
+      char *stats = commsir_group_stats(group);
+      EXPECT_NE(stats, nullptr);
+      commsir_free(stats);
+      EXPECT_EQ(commsir_group_ended(group), nullptr);
+      expectOk(commsir_group_abort(group, "for a reason"));
+    }
+    isAborted = true;
+    char *why = commsir_group_ended(group);
+    EXPECT_NE(why, nullptr);
+    commsir_free(why);
+    commsir_group_destroy(group);
+  });
+}
+
+static commsir_group *asked = nullptr;
+static std::atomic<int> nested{0};
+
+/// A function that the library calls makes a call of the same group.
+TEST(Threads, CallWithinACall) {
+  runRanks(2, [](int64_t rank, commsir_group *group) {
+    if (rank == 1) {
+      sleepFor(0.3);
+      addUp(group, 8, 2);
+      commsir_group_destroy(group);
+      return;
+    }
+    static thread_local bool isAsker = false;
+    isAsker = true;
+    asked = group;
+    nested = 0;
+    auto ask = [] {
+      if (!isAsker || nested++)
+        return 0;
+      std::vector<float> data(8);
+      expectError(allReduce(asked, data), COMMSIR_USAGE,
+                  "this thread is in a call of the group already");
+      expectOk(commsir_group_poll(asked));
+      return 0;
+    };
+    commsir_set_interrupt(ask);
+    addUp(group, 8, 2);
+    commsir_set_interrupt(nullptr);
+    EXPECT_GT(nested, 0);
+    isAsker = false;
+    commsir_group_destroy(group);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Ends
+//===----------------------------------------------------------------------===//
+
+TEST(Threads, CloseEndsWaits) {
+  std::atomic<bool> isClosed{false};
+  runRanks(2, [&](int64_t rank, commsir_group *group) {
+    Window window(group);
+    if (rank == 1) {
+      while (!isClosed)
+        sleepFor(0.01);
+      commsir_group_destroy(group);
+      return;
+    }
+    {
+      Threads threads;
+      threads.run(
+          [&] { expectError(window.wait(1, 1), COMMSIR_ABORTED, "closed"); });
+      sleepFor(0.1);
+      auto begun = std::chrono::steady_clock::now();
+      commsir_group_close(group);
+      EXPECT_LT(Seconds(std::chrono::steady_clock::now() - begun).count(), 4);
+    }
+    isClosed = true;
+    expectError(window.signal(1, 1), COMMSIR_ABORTED, "the group is closed");
+    commsir_group_destroy(group);
+    commsir_group_destroy(group);
+    expectError(commsir_group_poll(group), COMMSIR_ABORTED,
+                "the group is closed");
+  });
+}
+
+/// A collective that peers come to ends well, though its group is destroyed;
+/// one that queues behind it does not begin.
+TEST(Threads, DestroyBesideCollectives) {
+  std::atomic<bool> isEnding{false};
+  runRanks(2, [&](int64_t rank, commsir_group *group) {
+    addUp(group, 8, 2); // Compiles.
+    if (rank == 1) {
+      while (!isEnding)
+        sleepFor(0.01);
+      sleepFor(0.5);
+      addUp(group, 8, 2);
+      commsir_group_destroy(group);
+      return;
+    }
+    Threads threads;
+    threads.run([&] { addUp(group, 8, 2); });
+    sleepFor(0.2);
+    threads.run([&] {
+      std::vector<float> data(8);
+      expectError(allReduce(group, data), COMMSIR_ABORTED, "closed");
+    });
+    sleepFor(0.2);
+    isEnding = true;
+    commsir_group_destroy(group);
+  });
+}
+
+/// Threads that call without end see the group go.
+TEST(Threads, CallsUntilTheEnd) {
+  for (bool drops : {false, true})
+    runRanks(1, [drops](int64_t, commsir_group *group) {
+      Threads threads;
+      std::atomic<int64_t> calls{0};
+      for (int i = 0; i < 2; ++i)
+        threads.run([&] {
+          std::vector<float> data(8);
+          while (allReduce(group, data) == COMMSIR_OK)
+            ++calls;
+          std::string why = commsir_error_message();
+          EXPECT_NE(why.find("closed"), std::string::npos) << why;
+        });
+      threads.run([&] {
+        while (commsir_group_poll(group) == COMMSIR_OK)
+          ++calls;
+      });
+      while (calls < 100)
+        std::this_thread::yield();
+      if (drops)
+        commsir_group_drop(group);
+      else
+        commsir_group_destroy(group);
+    });
+}
+
+/// Sends ten messages, and receives as many.
+static void exchange(commsir_p2p *p2p, int64_t peer, int64_t tag) {
+  std::vector<char> out(100, char(tag)), in(100);
+  commsir_message sent = {peer, tag, out.data(), 100, "100"};
+  commsir_message received = {peer, tag, in.data(), 100, "100"};
+  for (int k = 0; k < 10; ++k) {
+    commsir_transfer *send = nullptr, *receive = nullptr;
+    expectOk(commsir_p2p_send(p2p, &sent, &send));
+    expectOk(commsir_p2p_receive(p2p, &received, &receive));
+    expectOk(commsir_transfer_wait(send, 20));
+    expectOk(commsir_transfer_wait(receive, 20));
+    EXPECT_EQ(in, out);
+    commsir_transfer_free(send);
+    commsir_transfer_free(receive);
+  }
+}
+
+TEST(Threads, DestroyBesideReceives) {
+  MapStore store;
+  commsir_store face = store.face();
+  Threads ranks;
+  for (int64_t rank = 0; rank < 2; ++rank)
+    ranks.run([&, rank] {
+      commsir_p2p *p2p = nullptr;
+      expectOk(commsir_p2p_create("mail", rank, 2, &face, &p2p));
+      commsir_transfer *transfer = nullptr;
+      std::vector<char> none(100);
+      commsir_message never = {1 - rank, 7, none.data(), 100, "100"};
+      {
+        Threads threads;
+        std::atomic<int> begun{0};
+        for (int64_t tag = 0; tag < 2; ++tag)
+          threads.run([&, tag] {
+            exchange(p2p, 1 - rank, tag);
+            std::vector<char> data(100);
+            commsir_message message = {1 - rank, 7, data.data(), 100, "100"};
+            commsir_transfer *receive = nullptr;
+            expectOk(commsir_p2p_receive(p2p, &message, &receive));
+            ++begun;
+            EXPECT_NE(commsir_transfer_wait(receive, 20), COMMSIR_OK);
+            commsir_transfer_free(receive);
+          });
+        while (begun < 2)
+          std::this_thread::yield();
+        expectOk(commsir_p2p_destroy(p2p));
+      }
+      expectError(commsir_p2p_receive(p2p, &never, &transfer), COMMSIR_ABORTED,
+                  "another thread has destroyed it");
+    });
+}
