@@ -177,7 +177,7 @@ def _kernels(group: Any) -> int:
 
 def differ(rank: int, size: int, names: list[str]) -> list[int]:
     """Compiled with the pass, functions give what they give without, at every call; returns how many kernels ran in
-    the last call of each."""
+    each."""
     ran = []
     for name in names:
         function, before = DIFFERING[name], 0
