@@ -1,4 +1,4 @@
-"""A run as a picture: what each block did, step by step of the scheduler, and who ended whose wait."""
+"""A run as a picture: what each block did, step by step of the scheduler, and whom it woke."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Arrow:
-    """At a step a block did what another one waited for."""
+    """At a step a block signaled, or came to a barrier, where another one waited."""
 
     source: Track
     step: int
@@ -80,7 +80,7 @@ def spans(events: Sequence[dict[str, Any]]) -> list[Span]:
 
 
 def arrows(events: Sequence[dict[str, Any]]) -> list[Arrow]:
-    """From each block that ended the wait of another, at the step in which it did."""
+    """From each block that woke another one, at the step in which it did."""
     runs = _runs(events)
     begins = [float(e["ts"]) for e in runs]
     made = []
@@ -170,7 +170,7 @@ def _draw_arrows(axes: Axes, drawn: Sequence[Arrow], rows: dict[Track, int]) -> 
     for arrow in drawn:
         start, end = (arrow.step + 0.5, rows[arrow.source]), (arrow.step + 1, rows[arrow.target])
         axes.annotate("", xy=end, xytext=start, arrowprops={**style, "shrinkA": 0, "shrinkB": 0})
-    axes.plot([], [], color="black", linewidth=0.8, marker=">", markersize=4, label="ends the wait of")
+    axes.plot([], [], color="black", linewidth=0.8, marker=">", markersize=4, label="wakes (by a signal, a barrier, …)")
 
 
 def _label(axes: Axes, rows: dict[Track, int], title: str) -> None:

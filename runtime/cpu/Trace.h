@@ -20,8 +20,8 @@ namespace commsir::cpu {
 
 /// The site of a slice in which the block ran.
 inline constexpr int32_t kRuns = -1;
-/// That of a slice without a length: another block, the one that runs then, has
-/// done what the block waited for.
+/// That of a slice without a length: the block that runs then has woken this
+/// one, which looks whether what it waits for has come.
 inline constexpr int32_t kWoken = -2;
 
 /// A time in which one block ran or waited.
