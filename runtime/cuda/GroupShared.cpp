@@ -38,7 +38,11 @@ static constexpr uint64_t kSharedKernelBytes = uint64_t(136) << 20;
 
 /// The most that a kernel may have that asks for so much, or leaves it open.
 uint64_t CudaGroup::sharedKernelBytes(uint64_t asked) const {
-  uint64_t most = std::min(kSharedKernelBytes, pool->getLimit() / 6);
+  // Of a small limit it may have all, and graphs nothing.
+  uint64_t limit = pool->getLimit();
+  uint64_t most = limit < kSharedKernelBytes
+                      ? limit
+                      : std::min(kSharedKernelBytes, limit / 6);
   return asked ? std::min(asked, most) : most;
 }
 
@@ -97,10 +101,11 @@ llvm::Error CudaGroup::growShared(SharedChannels *&which,
   SharedNeeds least;
   least.blocks = kLeastBlocks;
   least.bytes.fill(kLeastBytes);
-  SharedNeeds now = which ? which->has() : least;
-  SharedNeeds wanted = now.grownBy(needs, /*reserve=*/true);
+  SharedNeeds wanted =
+      (which ? which->has() : least).grownBy(needs, /*reserve=*/true);
   if (!pool->mayHave(SharedChannels::countBytes(wanted, settings.ranks)))
-    wanted = now.grownBy(needs, /*reserve=*/false);
+    wanted = (which ? which->has() : SharedNeeds())
+                 .grownBy(needs, /*reserve=*/false);
   size_t bytes = SharedChannels::countBytes(wanted, settings.ranks);
   if (auto error = mesh->agree("making channel memory",
                                asGroupError(pool->reserve(bytes)), patience()))

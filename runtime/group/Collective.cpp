@@ -1126,9 +1126,7 @@ llvm::Expected<FusedPlan *> Collectives::Impl::planOf(const FusedCall &call,
     return &known->second;
   }
   bool isSized = takesExtent(call);
-  auto request = isSized ? writeFused(withRows(call, capacityOf(call.rows)),
-                                      group, /*isSized=*/true)
-                         : writeFused(call, group);
+  auto request = writeFused(call, group, isSized ? capacityOf(call.rows) : 0);
   if (!request)
     return request.takeError();
   FusedPlan plan;

@@ -562,7 +562,7 @@ KernelRequest Shape::writeParts(int64_t elements) const {
 
 llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
                                                          const Group &group,
-                                                         bool isSized) {
+                                                         int64_t capacity) {
   const Operation *operation = findOperation(call.op);
   auto refuse = [&](const llvm::Twine &why) {
     return makeError(Kind::Usage, call.op + " with arithmetic: " + why);
@@ -614,10 +614,11 @@ llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
         bad = llvm::formatv("{0} {1} has {2} elements, not {3} rows of {4}",
                             which ? "output" : "argument", i,
                             one.array.elements, rows, one.columns);
-      std::string type =
-          llvm::formatv("memref<{0}{1}x{2}>",
-                        one.perRow ? std::to_string(rows) + "x" : std::string(),
-                        one.columns, one.elementType);
+      int64_t shown = capacity ? capacity : rows;
+      std::string type = llvm::formatv("memref<{0}{1}x{2}>",
+                                       one.perRow ? std::to_string(shown) + "x"
+                                                  : std::string(),
+                                       one.columns, one.elementType);
       std::string name = llvm::formatv("%{0}{1}", letter, i);
       parameters += ", " + name + ": " + type;
       names[which] += (i ? ", " : "") + name;
@@ -630,8 +631,9 @@ llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
     bad = "type '" + call.elementType + "' is not one that arrays hold";
   if (!bad.empty())
     return refuse(bad);
-  std::string input = llvm::formatv("memref<{0}x{1}x{2}>", call.rows,
-                                    call.columns, call.elementType);
+  std::string input =
+      llvm::formatv("memref<{0}x{1}x{2}>", capacity ? capacity : call.rows,
+                    call.columns, call.elementType);
   std::string consume =
       call.consume.empty() ? "" : "  consume " + call.consume.str() + "\n";
   // The region is as between `consume` and the closing brace, or with it.
@@ -641,13 +643,13 @@ llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
       names[0].empty() ? "" : " args(" + names[0] + " : " + types[0] + ")";
   // One row may be the part of one rank; of several it would be cut.
   std::string known = ranks == 1 ? " attributes {ranks = 1 : i64}" : "";
-  if (isSized)
+  if (capacity)
     known = llvm::formatv(" attributes {{comms.run_time_extent = {0} : i64}",
                           call.columns);
   KernelRequest request;
   request.name = call.op;
   request.shared = group.onGpu();
-  request.channelBytes = isSized ? kSizedChannelBytes : 0;
+  request.channelBytes = capacity ? kSizedChannelBytes : 0;
   request.source =
       llvm::formatv("comms.kernel @{0}(%x: {1}{2}){8} {{\n"
                     "  %team = comms.team world\n"

@@ -106,7 +106,7 @@ TEST(OneSidedTest, WhoWaitsSeesWhatWasPut) {
       member.complain("a cell was not reset, or another was");
     meet(window, 2);
     member.good(window.side.release(window.first));
-    member.expect(window.failWait(0, 1), Kind::Usage, {"is not reserved"});
+    member.expect(window.failWait(0, 1), Kind::Usage, {"was released"});
   });
 }
 

@@ -23,6 +23,7 @@ CONSTRUCTS: dict[str, str] = {
     "comms.block_id": "block_id()",
     "comms.num_blocks": "num_blocks()",
     "comms.epoch": "epoch()",
+    "comms.extent": "the number of elements of a launch",
     "comms.local": "w.local()",
     "comms.peer": "w.peer(p)",
     "comms.multimem": "w.multimem()",

@@ -34,7 +34,7 @@ def check_rules(ptx: str, where: str, allow_fma: bool = False) -> None:
     ptx, guesses = GUESSED.subn("", ptx)
     fused = re.findall(r".*\bfma\.rn\.f32 .*", ptx)
     if allow_fma:
-        ptx = re.sub(r"\bfma\.rn\.f32(x2)?\b", "", ptx)
+        ptx = re.sub(r"\bfma\.rn\.f(32(x2)?|64)\b", "", ptx)
     elif len(fused) != 2 * guesses:
         sys.exit(f"{where}: {len(fused)} fused products and sums for {guesses} roots: {fused[:1]}")
     for line in ptx.splitlines():

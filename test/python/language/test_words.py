@@ -89,7 +89,6 @@ REFUSED = {
     "unflushed": "put(x[0], b[0], 1 - rank())\nx[0] = y[0]",
     "counter": "put(x[0], b[0], 1 - rank(), counted=c[0])\nwait_counter(c[0], ge=2)",
     "poison": "poison_store(x[0], b.peer(1 - rank()), 0)\ny[0] = poison_load(b.local(), 0, 64)",
-    "roles": "with role('a', 0, 4):\n    pass",
     "channel": "ch = channel(64, f32, pattern='pairwise', slots=1, protocol='ll')\nsend(x[0], ch[0], 1 - rank())",
     "protocol": "ch = channel(63, f32, pattern='single', slots=1, protocol='ll128')\nsend(y[0, 0:63], ch[0], 1 - rank())",
     "algorithm": "all_reduce(x, outs=y, algorithm='three_shot')",
