@@ -488,24 +488,26 @@ bool Collectives::Impl::takesExtent(const Shape &shape, int64_t first,
          !writesOverInput(shape);
 }
 
-/// The number that extents of a kernel are multiples of, so that it can leave
-/// out what only ends of arrays need. Few, for each makes a kernel.
-static int64_t stepOf(int64_t count) {
-  for (int64_t step : {8192, 1024, 512, 256, 128, 64})
-    if (count % step == 0)
-      return step;
-  return 1;
-}
+/// Numbers that the extents of a kernel are multiples of, so that it can leave
+/// out what only ends of arrays need.
+static constexpr int64_t kSteps[] = {8192, 1024, 512, 256, 128, 64, 1};
 
 /// Sizes between two powers of two share a kernel.
 llvm::Error Collectives::Impl::runSized(PlainPlan &plan, int64_t first,
                                         int64_t count, void *stream) {
   const Shape &shape = plan.shape;
   auto most = int64_t(llvm::PowerOf2Ceil(std::max<int64_t>(count, 64)));
-  int64_t step = stepOf(count);
   Shelf &shelf = shelfOf({});
-  std::string key = llvm::formatv("sized {0} {1} {2}", shape.key(), most, step);
-  auto kept = find(shelf, key, {}, shape.text, stream,
+  auto keyOf = [&](int64_t step) {
+    return llvm::formatv("sized {0} {1} {2}", shape.key(), most, step).str();
+  };
+  // The best of those that are there; where none is, the best for the count.
+  auto fits = llvm::make_filter_range(
+      kSteps, [&](int64_t step) { return count % step == 0; });
+  auto known = llvm::find_if(
+      fits, [&](int64_t step) { return shelf.kernels.contains(keyOf(step)); });
+  int64_t step = known == fits.end() ? *fits.begin() : *known;
+  auto kept = find(shelf, keyOf(step), {}, shape.text, stream,
                    [&] { return shape.writeSized(most, step); });
   if (!kept) {
     llvm::Error error = kept.takeError();

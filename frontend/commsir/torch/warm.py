@@ -17,7 +17,7 @@ def _sizes(rows: int | Iterable[int]) -> list[int]:
     if rows < 1:
         raise ValueError(f"warm_up: rows={rows}; give the largest row count that calls will have, at least 1")
     powers = {1 << power for power in range(rows.bit_length())}
-    # Counts that no power of two divides use kernels of their own where a row is short.
+    # What an odd count needs, every count can use.
     odd = {max(power - 1, 1) for power in powers}
     return sorted({count for count in powers | odd if count <= rows} | {rows}, reverse=True)
 

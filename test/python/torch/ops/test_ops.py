@@ -84,3 +84,19 @@ def test_fused(world: World) -> None:
 
 def test_shared_arguments(world: World) -> None:
     world.run(ops_checks.shared_arguments, "gloo")
+
+
+def test_warm_up(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every power of two up to the most, and one less: between them they use each kernel that a count uses."""
+    import commsir.torch
+
+    counts: list[int] = []
+    seconds = commsir.torch.warm_up(counts.append, rows=20, progress=True)
+    assert counts == [20, 16, 15, 8, 7, 4, 3, 2, 1]
+    assert seconds >= 0
+    assert "9 of 9 row counts" in capsys.readouterr().err
+    counts.clear()
+    commsir.torch.warm_up(counts.append, rows=[3, 5, 5])
+    assert counts == [5, 3]
+    with pytest.raises(ValueError, match="at least 1"):
+        commsir.torch.warm_up(counts.append, rows=0)
