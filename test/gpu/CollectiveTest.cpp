@@ -401,8 +401,8 @@ TEST_F(CollectiveTest, LargeFusedCallsGoInPieces) {
         for (int32_t *&array : arrays)
           array = static_cast<int32_t *>(
               llvm::cantFail(calls.group->allocateOwn(count * 4)));
-        // The limit has room for two buffers of 64 rows.
-        Calls::expect(count / 3);
+        // The limit has room for 32 rows.
+        Calls::expect(count / 6);
         FusedCall call;
         call.op = "all_reduce";
         call.reduction = "sum";
@@ -422,7 +422,7 @@ TEST_F(CollectiveTest, LargeFusedCallsGoInPieces) {
             return "not all was reduced";
         }
         uint64_t launches = calls.group->counts().launches;
-        return launches == 6 && calls.collectives->counts().inPlace == 2
+        return launches == 12 && calls.collectives->counts().inPlace == 2
                    ? ""
                    : std::to_string(launches) + " launches";
       },

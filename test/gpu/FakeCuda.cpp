@@ -750,7 +750,7 @@ END FAKE(StreamGetCaptureInfo, CUstream stream, CUstreamCaptureStatus *status,
 bool active = own && own->capture;
 *status =
     active ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
-if (active)
+if (active && id)
   *id = own->capture->id;
 END FAKE(StreamIsCapturing, CUstream stream,
          CUstreamCaptureStatus *status) auto *own =

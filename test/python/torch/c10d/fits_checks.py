@@ -80,7 +80,7 @@ def arguments(rank: int, size: int) -> None:
         ("", lambda: group.allgather_coalesced([[whole]] * size, [x], gather).wait()),
         ("", lambda: group.allgather_into_tensor_coalesced([whole[:-1]], [x], gather).wait()),
         ("", lambda: group.reduce_scatter_tensor_coalesced([x[:-1]], [whole], scatter).wait()),
-        ("elements", lambda: dist.all_gather([x[:3]] * size, x)),
+        ("elements", lambda: dist.all_gather([x[:3].clone() for _ in range(size)], x)),
         ("size", lambda: dist.all_gather_into_tensor(whole[:-1], x)),
         ("elements", lambda: dist.reduce_scatter(x[:3], [x] * size)),
         ("size", lambda: dist.reduce_scatter_tensor(x, whole[:-1])),
