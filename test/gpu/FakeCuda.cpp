@@ -331,8 +331,14 @@ void identity(const char *params, const std::string &sizes) {
   std::memcpy(arrays[1], arrays[0], bytes);
 }
 
+/// Where a kernel reports its failures.
+abi::ErrorRecord &recordOf(const abi::Launch &launch, const abi::State &state) {
+  return *reinterpret_cast<abi::ErrorRecord *>(launch.record ? launch.record
+                                                             : state.record);
+}
+
 void timeOut(const abi::Launch &launch, abi::State &state) {
-  auto &record = *reinterpret_cast<abi::ErrorRecord *>(state.record);
+  auto &record = recordOf(launch, state);
   record.kind = uint32_t(abi::PollKind::Barrier);
   record.site = 0;
   record.rank = launch.rank;
@@ -360,7 +366,7 @@ bool meet(const abi::Launch &launch, abi::State &state,
         return false;
       auto waited = std::chrono::steady_clock::now() - start;
       if (uint64_t(std::chrono::nanoseconds(waited).count()) > state.timeout) {
-        auto &record = *reinterpret_cast<abi::ErrorRecord *>(state.record);
+        auto &record = recordOf(launch, state);
         record.kind = uint32_t(abi::PollKind::Barrier);
         record.site = 0;
         record.rank = launch.rank;
@@ -401,7 +407,7 @@ void exchange(const abi::Launch &launch, abi::State &state, const char *params,
     meet(launch, state, barrier, uint32_t(2 * running));
   }
   if (before) {
-    auto &record = *reinterpret_cast<abi::ErrorRecord *>(state.record);
+    auto &record = recordOf(launch, state);
     record.kind = uint32_t(abi::PollKind::Busy);
     record.site = 1;
     state.abort = 1;

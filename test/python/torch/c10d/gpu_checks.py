@@ -385,7 +385,7 @@ def another_gpu_is_refused(size: int) -> None:
     calls: list[Callable[[], Any]] = [
         lambda: dist.all_reduce(other),
         lambda: dist.all_reduce(other, async_op=True),
-        lambda: dist.all_gather([other] * size, other),
+        lambda: dist.all_gather([torch.empty_like(other) for _ in range(size)], other),
     ]
     for call in calls:
         said = error_of(call)
