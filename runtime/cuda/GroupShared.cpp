@@ -32,6 +32,11 @@ using Kind = group::GroupError::Kind;
 /// and bytes of a buffer of each region.
 static constexpr int64_t kLeastBlocks = 264;
 static constexpr size_t kLeastBytes = size_t(256) << 10;
+/// Bytes of a buffer of lines, and of poison, that a memory has once it has
+/// more than the least of anything: what an all_reduce of 4 MiB takes. Each
+/// memory that graphs have outgrown stays as long as they do, so that there are
+/// to be few.
+static constexpr size_t kUsualBytes = size_t(8) << 20;
 /// Bytes of channels, all buffers counted, that a kernel may have in shared
 /// memory: what is larger is cut into pieces, or goes in rounds.
 static constexpr uint64_t kSharedKernelBytes = uint64_t(136) << 20;
@@ -103,13 +108,25 @@ llvm::Error CudaGroup::growShared(SharedChannels *&which,
   least.bytes.fill(kLeastBytes);
   SharedNeeds wanted =
       (which ? which->has() : least).grownBy(needs, /*reserve=*/true);
-  if (!pool->mayHave(SharedChannels::countBytes(wanted, settings.ranks)))
+  if (!least.hold(needs))
+    for (auto region : {SharedNeeds::Lines, SharedNeeds::Poison})
+      wanted.bytes[region] = std::max(wanted.bytes[region], kUsualBytes);
+  auto reserve = [&] {
+    size_t bytes = SharedChannels::countBytes(wanted, settings.ranks);
+    return mesh->agree("making channel memory",
+                       asGroupError(pool->reserve(bytes)), patience());
+  };
+  llvm::Error reserved = reserve();
+  if (reserved && group::isLimit(reserved)) {
+    // Of the group's limit, or the driver's: with nothing in reserve.
+    llvm::consumeError(std::move(reserved));
     wanted = (which ? which->has() : SharedNeeds())
                  .grownBy(needs, /*reserve=*/false);
+    reserved = reserve();
+  }
+  if (reserved)
+    return reserved;
   size_t bytes = SharedChannels::countBytes(wanted, settings.ranks);
-  if (auto error = mesh->agree("making channel memory",
-                               asGroupError(pool->reserve(bytes)), patience()))
-    return error;
   SharedChannels *made;
   {
     std::scoped_lock lock(kernelsMutex, controlMutex);
