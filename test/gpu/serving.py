@@ -7,9 +7,9 @@ captures  One group captures a graph for each batch size, of `--calls` fused cal
           rows of 8192 bf16, as NCCL's graphs with torch's own norm. It replays them in a random order, between eager
           calls of other sizes. Every result is compared with that of NCCL and float64.
 rows      Eager calls of row counts that this process has not seen: the time of the first call of each beside that of
-          later ones, and of the same call on a kernel of that size alone.
+          later ones.
 eager     What a call costs its caller, beside an empty op, NCCL's and a launch.
-sizes     all_reduce in graphs, 1 KiB to 1 GiB, all captured in one process, beside NCCL's and symmetric memory's.
+sizes     all_reduce in graphs, 1 KiB to 1 GiB, all captured in one process, beside NCCL's.
 streams   Two graphs of one group are replayed at once in two streams, beside eager calls in a third.
 limits    What an engine does wrong: a capture that is abandoned, memory that runs out, an unseen row in a capture.
 
@@ -27,6 +27,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
@@ -35,9 +36,11 @@ os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")
 import commsir
 import commsir.torch
 import torch
-import torch.distributed as dist
+import torch.distributed
 from commsir.torch import ops
 
+dist: Any = torch.distributed
+cuda: Any = torch.cuda
 HIDDEN, TYPE = 8192, torch.bfloat16
 EPSILON = 1e-5
 CONSUME = f"""(%sum: tensor<{HIDDEN}xf32>, %res: tensor<{HIDDEN}xbf16>, %w: tensor<{HIDDEN}xbf16>) {{
@@ -59,7 +62,6 @@ CONSUME = f"""(%sum: tensor<{HIDDEN}xf32>, %res: tensor<{HIDDEN}xbf16>, %w: tens
   comms.yield %y, %k : tensor<{HIDDEN}xbf16>, tensor<{HIDDEN}xbf16>
 }}"""
 
-WORLD = lambda: dist.group.WORLD  # noqa: E731
 failures: list[str] = []
 results: dict[str, Any] = {}
 
@@ -72,15 +74,15 @@ def say(*text: object) -> None:
 def free() -> int:
     """Bytes that the device has left, caches of torch emptied."""
     gc.collect()
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
-    return torch.cuda.mem_get_info()[0]
+    cuda.synchronize()
+    cuda.empty_cache()
+    return int(cuda.mem_get_info()[0])
 
 
 def meet() -> None:
-    torch.cuda.synchronize()
+    cuda.synchronize()
     dist.barrier()
-    torch.cuda.synchronize()
+    cuda.synchronize()
 
 
 def fail(text: str) -> None:
@@ -102,7 +104,13 @@ class Batch:
         outputs = [(TYPE, HIDDEN), (TYPE, HIDDEN)]
         return tuple(
             ops.fused_collective(
-                "all_reduce", self.x, [self.residual, self.weight], CONSUME, outputs, reduce_op="sum", group=WORLD()
+                "all_reduce",
+                self.x,
+                [self.residual, self.weight],
+                CONSUME,
+                outputs,
+                reduce_op="sum",
+                group=dist.group.WORLD,
             )
         )
 
@@ -126,25 +134,32 @@ class Batch:
                 fail(f"{what}: {name} of {self.rows} rows is {apart:.2g} apart")
 
 
-def capture(body: Callable[[], Any], pool: Any) -> tuple[torch.cuda.CUDAGraph, Any]:
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool):
+def capture(body: Callable[[], Any], pool: Any) -> tuple[Any, Any]:
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph, pool=pool):
         made = body()
     return graph, made
+
+
+def repeat(body: Callable[[], Any], times: int) -> Any:
+    """What the last of `times` calls gives."""
+    for _ in range(times):
+        made = body()
+    return made
 
 
 def timed(body: Callable[[], Any], times: int = 5, inner: int = 1) -> float:
     """Microseconds of the stream for one of `inner` calls, the slowest rank, the median of some."""
     found = []
     for _ in range(times):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin, end = (cuda.Event(enable_timing=True) for _ in range(2))
         meet()
         body()
         begin.record()
         for _ in range(inner):
             body()
         end.record()
-        torch.cuda.synchronize()
+        cuda.synchronize()
         slowest = torch.tensor([begin.elapsed_time(end) * 1e3 / inner], device="cuda")
         dist.all_reduce(slowest, dist.ReduceOp.MAX)
         found.append(float(slowest))
@@ -157,19 +172,13 @@ def capture_all(options: argparse.Namespace, weight: torch.Tensor, ours: bool) -
     if not ours:
         batches[0].theirs()
     before, start = free(), time.perf_counter()
-    pool, graphs = torch.cuda.graph_pool_handle(), []
+    pool, graphs = cuda.graph_pool_handle(), []
     for batch in batches:
         call = batch.ours if ours else batch.theirs
         call()  # As engines do, to warm up.
-        torch.cuda.synchronize()
-
-        def many(call: Callable[[], tuple[torch.Tensor, ...]] = call) -> tuple[torch.Tensor, ...]:
-            for _ in range(options.calls):
-                made = call()
-            return made
-
-        graphs.append((batch, *capture(many, pool)))
-    torch.cuda.synchronize()
+        cuda.synchronize()
+        graphs.append((batch, *capture(partial(repeat, call, options.calls), pool)))
+    cuda.synchronize()
     seconds, taken = time.perf_counter() - start, before - free()
     name = "commsir" if ours else "nccl"
     by_rows = {batch.rows: timed(graph.replay, 3) / options.calls for batch, graph, _ in graphs[:: len(graphs) // 8]}
@@ -204,7 +213,7 @@ def rows(options: argparse.Namespace) -> None:
     numbers = random.Random(options.seed)
     counts = sorted(numbers.sample(range(1, 8193), options.rows), key=lambda _: numbers.random())
     kinds: dict[str, Callable[[Batch], Any]] = {
-        "all_reduce": lambda batch: ops.all_reduce(batch.x, "sum", WORLD()),
+        "all_reduce": lambda batch: ops.all_reduce(batch.x, "sum", dist.group.WORLD),
         "fused": lambda batch: batch.ours(),
     }
 
@@ -221,13 +230,13 @@ def rows(options: argparse.Namespace) -> None:
             meet()
             start = time.perf_counter()
             call(batch)
-            torch.cuda.synchronize()
+            cuda.synchronize()
             first = time.perf_counter() - start
             later = []
             for _ in range(3):
                 start = time.perf_counter()
                 made = call(batch)
-                torch.cuda.synchronize()
+                cuda.synchronize()
                 later.append(time.perf_counter() - start)
             over.append((first - min(later)) * 1e3)
             steady.append(min(later) * 1e6)
@@ -253,8 +262,10 @@ def eager(options: argparse.Namespace) -> None:
     batch = Batch(1, weight, 1)
     contenders: dict[str, Callable[[], Any]] = {
         "relu (out)": lambda: torch.clamp(small, min=0, out=out),
-        "commsir all_reduce.out": lambda: torch.ops.commsir.all_reduce.out(small, "sum", WORLD().group_name, out=out),
-        "commsir all_reduce": lambda: ops.all_reduce(small, "sum", WORLD()),
+        "commsir all_reduce.out": lambda: torch.ops.commsir.all_reduce.out(
+            small, "sum", dist.group.WORLD.group_name, out=out
+        ),
+        "commsir all_reduce": lambda: ops.all_reduce(small, "sum", dist.group.WORLD),
         "commsir fused": batch.ours,
         "nccl all_reduce": lambda: dist.all_reduce(small),
     }
@@ -272,7 +283,7 @@ def eager(options: argparse.Namespace) -> None:
             for _ in range(100):
                 call()
             host.append((time.perf_counter() - start) * 1e4)
-            stream.append(timed(lambda call=call: [call() for _ in range(100)], 1) / 100)
+            stream.append(timed(partial(repeat, call, 100), 1) / 100)
         found[name] = [statistics.median(host), statistics.median(stream)]
         say(f"eager, {name}: {found[name][0]:.2f} µs of the caller, {found[name][1]:.2f} µs of the stream")
     results["eager"] = found
@@ -290,8 +301,8 @@ def sizes(options: argparse.Namespace) -> None:
         calls = 20 if power < 24 else 3
         line = {}
         contenders: dict[str, Callable[[], Any]] = {
-            "commsir": lambda x=x: ops.all_reduce(x, "sum", WORLD()),
-            "nccl": lambda x=x: dist.all_reduce(x),
+            "commsir": partial(ops.all_reduce, x, "sum", dist.group.WORLD),
+            "nccl": partial(dist.all_reduce, x),
         }
         for name, call in contenders.items():
             try:
@@ -299,7 +310,7 @@ def sizes(options: argparse.Namespace) -> None:
                 if name == "commsir" and want is not None and not torch.equal(first.float(), want.to(TYPE).float()):
                     fail(f"all_reduce of {1 << power} bytes")
                 del first
-                graph, _ = capture(lambda call=call, calls=calls: [call() for _ in range(calls)][-1:], None)
+                graph, _ = capture(partial(repeat, call, calls), None)
                 line[name] = timed(graph.replay, 5, inner=5) / calls
                 kept.append(graph if name == "commsir" and power < 26 else None)
             except Exception as error:
@@ -317,25 +328,25 @@ def streams(options: argparse.Namespace) -> None:
     graphs = []
     for batch in batches:
         batch.ours()
-        torch.cuda.synchronize()
-        graphs.append(capture(lambda batch=batch: [batch.ours() for _ in range(30)][-1], None))
-    sides = [torch.cuda.Stream(), torch.cuda.Stream()]
+        cuda.synchronize()
+        graphs.append(capture(partial(repeat, batch.ours, 30), None))
+    sides = [cuda.Stream(), cuda.Stream()]
     numbers = random.Random(dist.get_rank())
     for turn in range(60):
         for tensor in graphs[0][1] + graphs[1][1]:
             tensor.fill_(float("nan"))
-        torch.cuda.synchronize()
+        cuda.synchronize()
         if numbers.random() < 0.3:  # A straggler.
-            torch.cuda._sleep(numbers.randint(1, 3_000_000))
+            cuda._sleep(numbers.randint(1, 3_000_000))
         for side, (graph, _) in zip(sides, graphs, strict=True):
             if numbers.random() < 0.3:
-                with torch.cuda.stream(side):
-                    torch.cuda._sleep(numbers.randint(1, 1_000_000))
-            with torch.cuda.stream(side):
+                with cuda.stream(side):
+                    cuda._sleep(numbers.randint(1, 1_000_000))
+            with cuda.stream(side):
                 graph.replay()
         other = Batch(9, weight, 2000 + turn)
         made = other.ours()
-        torch.cuda.synchronize()
+        cuda.synchronize()
         other.check(made, f"streams, turn {turn}, eager")
         for batch, (_, outputs) in zip(batches, graphs, strict=True):
             batch.check(outputs, f"streams, turn {turn}, graph")
@@ -346,32 +357,32 @@ def limits(options: argparse.Namespace) -> None:
     weight = torch.ones(HIDDEN, device="cuda", dtype=TYPE)
     batch = Batch(6, weight, 6)
     batch.ours()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
+    cuda.synchronize()
+    graph = cuda.CUDAGraph()
     try:
-        with torch.cuda.graph(graph):
+        with cuda.graph(graph):
             batch.ours()
             raise KeyboardInterrupt
     except KeyboardInterrupt:
         pass
-    torch.cuda.synchronize()
+    cuda.synchronize()
     batch.check(batch.ours(), "behind a capture that was abandoned")
     del graph
     unseen = Batch(11, weight, 11)
-    graph = torch.cuda.CUDAGraph()
+    graph = cuda.CUDAGraph()
     said = "captured"
     try:
-        with torch.cuda.graph(graph):
+        with cuda.graph(graph):
             made = unseen.ours()
     except Exception as error:
         said = str(error)[:200]
-    torch.cuda.synchronize()
+    cuda.synchronize()
     if said == "captured":
         graph.replay()
         unseen.check(made, "an unseen row count in a capture")
     say("limits: an unseen row count in a capture:", said)
     batch.check(batch.ours(), "behind it")
-    empty = ops.all_reduce(torch.empty(0, HIDDEN, device="cuda", dtype=TYPE), "sum", WORLD())
+    empty = ops.all_reduce(torch.empty(0, HIDDEN, device="cuda", dtype=TYPE), "sum", dist.group.WORLD)
     if empty.shape != (0, HIDDEN):
         fail("no rows")
     say("limits: done")
@@ -390,17 +401,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     local = int(os.environ.get("LOCAL_RANK", "0"))
-    torch.cuda.set_device(local)
+    cuda.set_device(local)
     dist.init_process_group("nccl")
-    say(f"{dist.get_world_size()} x {torch.cuda.get_device_name()}, torch {torch.__version__}, {time.strftime('%F')}")
+    say(f"{dist.get_world_size()} x {cuda.get_device_name()}, torch {torch.__version__}, {time.strftime('%F')}")
     x = torch.ones(8, HIDDEN, device="cuda", dtype=TYPE)
     before, start = free(), time.perf_counter()
     dist.all_reduce(x)
-    torch.cuda.synchronize()
+    cuda.synchronize()
     say(f"NCCL's first call: {time.perf_counter() - start:.2f} s, {(before - free()) / 2**20:.0f} MiB")
     before, start = free(), time.perf_counter()
-    ops.all_reduce(x, "sum", WORLD())
-    torch.cuda.synchronize()
+    ops.all_reduce(x, "sum", dist.group.WORLD)
+    cuda.synchronize()
     say(f"commsir's first call: {time.perf_counter() - start:.2f} s, {(before - free()) / 2**20:.0f} MiB")
     for name in options.parts.split(","):
         start = time.perf_counter()

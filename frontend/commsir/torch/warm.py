@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+_CUDA: Any = torch.cuda
+
 
 def _sizes(rows: int | Iterable[int]) -> list[int]:
     """Row counts that reach every kernel which counts of up to `rows` use, or just those that are listed."""
@@ -44,6 +46,6 @@ def warm_up(call: Callable[[int], Any], rows: int | Iterable[int], *, progress: 
         if shows:
             end = "\n" if number == len(counts) else "\r"
             print(f"commsir: warm-up, {number} of {len(counts)} row counts", end=end, file=sys.stderr, flush=True)
-    if torch.cuda.is_initialized():
-        torch.cuda.synchronize()
+    if _CUDA.is_initialized():
+        _CUDA.synchronize()
     return time.perf_counter() - start

@@ -52,7 +52,7 @@ class Kernel:
             self.part = max(self.part, self.step) // self.step * self.step
         self.path = self.write(f"k{number}", self.part, self.step)
         blocks = lots.choice([1, 2, 3])
-        self.choice = {"algorithm": lots.choice(algorithms), "protocol": protocol, "blocks": blocks}
+        self.choice: dict[str, Any] = {"algorithm": lots.choice(algorithms), "protocol": protocol, "blocks": blocks}
         options = " ".join(f"{name}={value}" for name, value in self.choice.items())
         self.options = f"ranks={ranks} {options} threads=32 chip=sm_90 shared-channels=true"
         self.facts = describe(str(self.path), self.options)
@@ -168,7 +168,8 @@ class Sequence(emulator.Run):
 
     def __init__(self, memory: weak_memory.WeakMemory, ranks: int, seed: int) -> None:
         super().__init__(emulator.parse(""), "", memory, seed)
-        self.weak, self.queues = memory, [[] for _ in range(ranks)]  # type: list[list[tuple[Kernel, int]]]
+        self.weak = memory
+        self.queues: list[list[tuple[Kernel, int]]] = [[] for _ in range(ranks)]
 
     def begin(self, rank: int) -> None:
         """The rank's next launch; what it has stored before has come to all."""

@@ -1,6 +1,7 @@
 """Several threads in one group: what takes turns, what runs beside it, and what ends a call of another thread."""
 
 import contextlib
+import functools
 import pathlib
 import signal
 import threading
@@ -55,10 +56,15 @@ def _add_up(group: commsir.Group, size: int = 100) -> None:
     assert (x == group.ranks).all()
 
 
+def _add_up_often(group: commsir.Group, times: int, size: int = 100, sizes: int = 1) -> None:
+    for i in range(times):
+        _add_up(group, size + i % sizes)
+
+
 def _collectives(rank: int, folder: str) -> None:
     with commsir.Group(rank, 2, folder=folder, timeout=60) as group, Threads() as threads:
         for _ in range(3):
-            threads.run(lambda: [_add_up(group) for _ in range(30)][0])
+            threads.run(functools.partial(_add_up_often, group, 30))
 
 
 def test_equal_collectives_take_turns(tmp_path: pathlib.Path) -> None:
@@ -89,7 +95,7 @@ def test_launches_of_one_kernel_take_turns(tmp_path: pathlib.Path) -> None:
 def test_sizes_of_one_rank(tmp_path: pathlib.Path) -> None:
     with commsir.Group(0, 1, folder=tmp_path, timeout=60) as group, Threads() as threads:
         for size in (10, 1000):
-            threads.run(lambda size=size: [_add_up(group, size + i % 7) for i in range(200)][0])
+            threads.run(functools.partial(_add_up_often, group, 200, size, 7))
 
 
 def _different(rank: int, folder: str) -> None:

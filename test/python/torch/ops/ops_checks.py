@@ -453,10 +453,10 @@ def shared_arguments(rank: int, size: int) -> None:
     """One dimension is one row for all rows, also where it has as many elements as there are rows; [rows, 1] is one
     value for each row, which one dimension never is."""
     weight = torch.arange(8.0, device=DEVICE)
-    for op, count in (("all_reduce", lambda rows: rows), ("reduce_scatter", lambda rows: rows * size)):
+    for op, parts in (("all_reduce", 1), ("reduce_scatter", size)):
         for rows in (4, 8, 16):
             scale = torch.arange(float(rows), device=DEVICE).view(rows, 1)
-            x = torch.ones(count(rows), 8, device=DEVICE)
+            x = torch.ones(rows * parts, 8, device=DEVICE)
             (y,) = ops.fused_collective(op, x, [weight, scale], _SCALED, [(torch.float32, 8)])
             assert torch.equal(y, size * weight + scale), (op, rows)
             flat = partial(ops.fused_collective, op, x, [weight, scale.view(-1)], _SCALED, [(torch.float32, 8)])
