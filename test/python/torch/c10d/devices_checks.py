@@ -27,6 +27,10 @@ _TEXT = """(%sum: tensor<64xf32>) {
 }"""
 
 
+#: Symmetric memory lives as long as the process: the next check's tensor must not get the same address.
+_kept: list[torch.Tensor] = []
+
+
 def _fused(x: torch.Tensor, symmetric: bool, group: Any = None) -> None:
     ops.fused_collective("all_reduce", x, [], _TEXT, [(torch.float32, 64)], symmetric=symmetric, group=group)
 
@@ -34,6 +38,7 @@ def _fused(x: torch.Tensor, symmetric: bool, group: Any = None) -> None:
 def symmetric_memory_is_used_in_place(rank: int, size: int) -> Calls:
     """Inductor gives ops such memory; no rank knows the numbers of the others' GPUs."""
     x = torch.ones(8, 64, device="cuda")
+    _kept.append(x)
 
     def reached(name: str, device: int, data: int, length: int) -> list[int]:
         assert device == x.get_device() == cuda.current_device()
