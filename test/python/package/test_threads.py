@@ -202,6 +202,12 @@ def _closed(rank: int, folder: str) -> None:
             begun = time.monotonic()
             group.close()
             assert time.monotonic() - begun < 4
+    # A rank that leaves ends waits, too, and says so.
+    closed = pathlib.Path(folder) / "rank-0-has-closed"
+    if rank == 0:
+        closed.touch()
+    while not closed.exists():
+        time.sleep(0.01)
     group.close()
     group.close()
     with pytest.raises(commsir.AbortedError, match="the group is closed"):
