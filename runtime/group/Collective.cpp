@@ -496,11 +496,12 @@ static constexpr int64_t kSteps[] = {8192, 1024, 512, 256, 128, 64, 1};
 llvm::Error Collectives::Impl::runSized(PlainPlan &plan, int64_t first,
                                         int64_t count, void *stream) {
   const Shape &shape = plan.shape;
-  auto most = int64_t(llvm::PowerOf2Ceil(std::max<int64_t>(count, 64)));
+  // The end of a call in pieces may have any length: few kernels take them all.
+  int64_t least = first ? std::min(shape.mostSized() / 4, shape.chunk) : 64;
+  auto most = int64_t(llvm::PowerOf2Ceil(std::max(count, least)));
   Shelf &shelf = shelfOf({});
-  auto keyOf = [&](int64_t step) {
-    return llvm::formatv("sized {0} {1} {2}", shape.key(), most, step).str();
-  };
+  std::string head = llvm::formatv("sized {0} {1} ", shape.key(), most).str();
+  auto keyOf = [&](int64_t step) { return head + std::to_string(step); };
   // The best of those that are there; where none is, the best for the count.
   auto fits = llvm::make_filter_range(
       kSteps, [&](int64_t step) { return count % step == 0; });

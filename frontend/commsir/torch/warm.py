@@ -18,19 +18,22 @@ def _sizes(rows: int | Iterable[int]) -> list[int]:
         return sorted({int(count) for count in rows}, reverse=True)
     if rows < 1:
         raise ValueError(f"warm_up: rows={rows}; give the largest row count that calls will have, at least 1")
-    powers = {1 << power for power in range(rows.bit_length())}
-    # What an odd count needs, every count can use.
-    odd = {max(power - 1, 1) for power in powers}
-    return sorted({count for count in powers | odd if count <= rows} | {rows}, reverse=True)
+    # Kernels are for the elements between two powers of two, so of the counts in (x / 2, x], for an x that depends on
+    # the row's length. Each such interval has a power of two, whose kernel is the best for what it divides, and one of
+    # these odd counts, if it has any odd one. The kernel of an odd count takes all that are left.
+    powers = [1 << power for power in reversed(range(rows.bit_length()))]
+    odd = {power + 1 for power in powers if power > 1} | {rows - 1 + rows % 2}
+    return powers + sorted({count for count in odd | {rows} if 0 < count <= rows} - set(powers), reverse=True)
 
 
 def warm_up(call: Callable[[int], Any], rows: int | Iterable[int], *, progress: bool | None = None) -> float:
     """Compiles ahead what `call` needs for every row count up to `rows`.
 
     `call(count)` makes the inputs for `count` rows and the collective calls on them. warm_up calls it for row counts
-    that between them use every kernel that counts of 1 to `rows` use (powers of two, and one less), or for the listed
-    counts if `rows` is a list. A later call with a row count that was never seen then compiles nothing, and can be
-    captured in a CUDA graph at once.
+    that between them use every kernel that counts of 1 to `rows` use (powers of two, odd counts between them, and
+    `rows`), or for the listed counts if `rows` is a list. A later all_reduce, with arithmetic or without, with a row
+    count that was never seen then compiles nothing, and can be captured in a CUDA graph at once. Of the other
+    collectives this holds up to 1 MiB: list the counts of larger ones.
 
     All ranks must call it with the same `rows`, as they must make the same collective calls. The compiled kernels are
     kept in the cache on disk, so that the next start of the program takes a fraction of the time. `progress` prints a

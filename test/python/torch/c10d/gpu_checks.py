@@ -86,6 +86,33 @@ def an_op_is_a_launch(size: int) -> None:
     assert {**asked, **LAUNCH} == asked and not {"EventRecord", "MemAlloc"} & set(asked), asked
 
 
+def a_warm_up_leaves_nothing_to_compile(size: int) -> None:
+    """Whatever the row's length divides, with pieces of 4 MiB and any rest, eager and captured."""
+    import commsir.torch.ops as ops
+
+    group = ops.group_of(dist.group.WORLD.group_name, cuda.current_device())
+
+    def made() -> int:
+        counts = group.counts()
+        return int(counts["compiled"]) + int(counts["from_cache"])
+
+    for columns, rows, tried in ((64, 20, range(1, 21)), (2560, 900, [5, *range(1, 900, 37), 410, 820])):
+        x = torch.ones(rows, columns, device="cuda")
+
+        def call(count: int, x: torch.Tensor = x) -> torch.Tensor:
+            return ops.all_reduce(x[:count], "sum", dist.group.WORLD)
+
+        before = made()
+        commsir.torch.warm_up(call, rows=rows)
+        warm = made()
+        assert warm > before
+        for count in tried:
+            call(count)
+            assert made() == warm, f"{count} rows of {columns}"
+        with cuda.graph(cuda.CUDAGraph()):
+            call(rows - 3)
+
+
 def _python_of(call: Callable[[], Any]) -> set[str]:
     """The functions of commsir that are called."""
     import commsir
@@ -608,6 +635,7 @@ CHECKS = [
     an_op_writes_where_its_input_is,
     a_synchronous_call_is_a_launch,
     an_op_is_a_launch,
+    a_warm_up_leaves_nothing_to_compile,
     autograd_is_python_for_derivatives_alone,
     nobody_gets_work_unasked,
     a_call_of_its_own_stream_is_waited_for,
