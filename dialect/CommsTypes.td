@@ -28,7 +28,7 @@ def Comms_Window : Comms_Type<"Window", "window"> {
   let summary = "memory of one shape that every rank of a team holds and its peers can reach";
   let description = [{
     `!comms.window<8x64xbf16>`: each rank has its own 8x64 array of bf16. A
-    dimension written `?` is fixed when the kernel is specialised to its inputs.
+    dimension written `?` is fixed when the kernel is specialized to its inputs.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
   let hasCustomAssemblyFormat = 1;

@@ -83,8 +83,7 @@ public:
   /// The rank `distance` after this one, around the end.
   Value rankAfter(Value distance);
   Value isRank(Value rank) { return equal(myRank, rank); }
-  /// Tiles of a part, and elements of a part of the first input: constants, or
-  /// what the launch gives.
+  /// Tiles of a part: a constant, or what the launch gives.
   Value tiles() const { return numTiles; }
   /// This block's number and the number of blocks, within the role that runs.
   Value block() const { return myBlock; }

@@ -52,8 +52,7 @@ def run(
     count = _count_ranks(kernel, ranks, inputs)
     given = {n: _parts(n, p, inputs[n], count) for n, p in kernel.parameters.items() if n in inputs and _is_array(p)}
     fixed = _bind_dimensions(kernel, given, count)
-    blocks_of = {} if blocks is None else {"blocks": blocks}
-    made = kernel.specialize(ranks=count, **blocks_of, **fixed)._inferred()
+    made = kernel._with(count, blocks).specialize(**fixed)._inferred()
     # The report may run it again, when the caller's arrays hold something else.
     kept = {name: _copied(value) for name, value in inputs.items()}
     arrays = {n: given.get(n) or _zeros(made, n, p, count) for n, p in kernel.parameters.items() if _is_array(p)}
@@ -246,12 +245,12 @@ def _bind_dimensions(kernel: Kernel, given: Mapping[str, list[Bits]], ranks: int
     for name, parts in given.items():
         _know_rank(name, kernel.parameters[name].shape, parts[0].shape)
     pairs = [
-        (name, dim, size)
+        pair
         for name, parts in given.items()
-        for dim, size in zip(kernel.parameters[name].shape, parts[0].shape, strict=True)
+        for pair in zip(kernel.parameters[name].shape, parts[0].shape, strict=True)
     ]
     for calculated in (False, True):
-        for _, dim, size in pairs:
+        for dim, size in pairs:
             found = solve(dim, size, sizes) if isinstance(dim, Calculated) == calculated else None
             if found is not None and found[1] >= 0:
                 sizes[found[0]] = found[1]

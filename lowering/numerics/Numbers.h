@@ -66,7 +66,6 @@ inline Float operator+(Float x, double y) { return x + x.like(y); }
 inline Float operator-(Float x, double y) { return x - x.like(y); }
 inline Float operator-(double x, Float y) { return y.like(x) - y; }
 inline Float operator*(Float x, double y) { return x * x.like(y); }
-inline Float operator*(double x, Float y) { return y.like(x) * y; }
 inline Float operator/(double x, Float y) { return y.like(x) / y; }
 
 /// x * y + z, rounded once.

@@ -274,7 +274,7 @@ private:
   int64_t poisonArgument = -1;
   Value staleTurn, staleUnits;
   int64_t poisonUnits = 0;
-  /// Windows of lines, by their views.
+  /// Windows that take turns, by their views.
   llvm::DenseMap<Value, unsigned> lineArguments;
   /// i32: what the leader found in the block's busy word.
   Value busy;

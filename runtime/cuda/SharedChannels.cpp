@@ -125,7 +125,7 @@ size_t SharedChannels::countBytes(const SharedNeeds &needs, int64_t ranks) {
 
 SharedChannels::SharedChannels(const SharedNeeds &needs, int64_t ranks,
                                ChannelPool::Piece piece)
-    : needs(needs), ranks(ranks), piece(std::move(piece)) {
+    : needs(needs), piece(std::move(piece)) {
   llvm::SmallVector<size_t> starts;
   layOut(needs, ranks, [&](size_t bytes) {
     starts.push_back(size);

@@ -81,7 +81,6 @@ private:
   size_t strideOf(SharedNeeds::Region region) const;
 
   SharedNeeds needs;
-  int64_t ranks;
   ChannelPool::Piece piece;
   size_t size = 0, barrier = 0;
   std::array<size_t, SharedNeeds::kRegions> offsets{};

@@ -46,17 +46,20 @@ llvm::Error Group::copy(void *to, size_t toPitch, const void *from,
 }
 
 llvm::Error Group::checkWait(const CellWait &wait) const {
-  std::string who = "rank " + std::to_string(settings.rank) + " of group '" +
-                    settings.name + "' no longer waits for cell " +
-                    std::to_string(wait.number) + ": ";
-  if (wait.window && wait.window->isReleased)
-    return makeError(GroupError::Kind::Usage,
-                     who + "another thread has released the cell. Release a "
-                           "window after its last wait has ended");
+  auto fail = [&](GroupError::Kind kind, const char *why) {
+    return makeError(kind, "rank " + std::to_string(settings.rank) +
+                               " of group '" + settings.name +
+                               "' no longer waits for cell " +
+                               std::to_string(wait.number) + ": " + why);
+  };
+  if (wait.window->isReleased)
+    return fail(GroupError::Kind::Usage,
+                "another thread has released the cell. Release a window after "
+                "its last wait has ended");
   if (isEnding)
-    return makeError(GroupError::Kind::Aborted,
-                     who + "another thread has closed the group. Close a group "
-                           "after its last wait has ended");
+    return fail(GroupError::Kind::Aborted,
+                "another thread has closed the group. Close a group after its "
+                "last wait has ended");
   return llvm::Error::success();
 }
 

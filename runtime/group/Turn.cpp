@@ -102,8 +102,3 @@ void Turn::close() {
   isClosed = true;
   changed.notify_all();
 }
-
-bool Turn::isOwn() {
-  std::lock_guard<std::mutex> lock(mutex);
-  return current && owner == std::this_thread::get_id();
-}

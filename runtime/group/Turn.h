@@ -35,7 +35,6 @@ public:
   void end();
   /// All that queue fail, and all that come.
   void close();
-  bool isOwn();
 
 private:
   struct Waiting {

@@ -8,10 +8,10 @@ captures  One group captures a graph for each batch size, of `--calls` fused cal
           calls of other sizes. Every result is compared with that of NCCL and float64.
 rows      Eager calls of row counts that this process has not seen: the time of the first call of each beside that of
           later ones.
-eager     What a call costs its caller, beside an empty op, NCCL's and a launch.
+eager     What a call costs its caller, beside NCCL's and an op of torch that launches one kernel.
 sizes     all_reduce in graphs, 1 KiB to 1 GiB, all captured in one process, beside NCCL's.
 streams   Two graphs of one group are replayed at once in two streams, beside eager calls in a third.
-limits    What an engine does wrong: a capture that is abandoned, memory that runs out, an unseen row in a capture.
+limits    What an engine does wrong: a capture that is abandoned, an unseen row count in a capture, a call without rows.
 
 Prints a table; memory is what the device has less of. Ends with status 1 if a result is wrong.
 """
@@ -203,8 +203,7 @@ def captures(options: argparse.Namespace) -> None:
     theirs = capture_all(options, weight, ours=False)
     gc.collect()
     ours = capture_all(options, weight, ours=True)
-    stats = commsir.stats().get("groups", commsir.stats()) if hasattr(commsir, "stats") else {}
-    say("   ", str(stats)[:400])
+    say("   ", str(commsir.stats()["groups"])[:400])
     results["captures"] = {"nccl": theirs, "commsir": ours}
 
 
@@ -312,7 +311,8 @@ def sizes(options: argparse.Namespace) -> None:
                 del first
                 graph, _ = capture(partial(repeat, call, calls), None)
                 line[name] = timed(graph.replay, 5, inner=5) / calls
-                kept.append(graph if name == "commsir" and power < 26 else None)
+                if name == "commsir" and power < 26:
+                    kept.append(graph)
             except Exception as error:
                 fail(f"sizes: {name}, {1 << power} bytes: {str(error)[:300]}")
         found[1 << power] = line

@@ -28,6 +28,7 @@ _FUSED: dict[Any, str] = {
     _functional.all_gather_into_tensor.default: "all_gather",
 }
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+_REDUCE_OPS = ("", "sum", "avg", "max", "min")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Collective:
         if not self.whole or not isinstance(self.group, str) or _has_cpp_wrapper():
             return False
         value = self.node.meta["val"]
-        return value.dtype in _FLOATS and self.reduce_op in ("", "sum", "avg", "max", "min")
+        return value.dtype in _FLOATS and self.reduce_op in _REDUCE_OPS
 
     def begin(self) -> Region:
         """The region that holds what arrives and nothing else."""
@@ -69,7 +70,7 @@ class Collective:
         value, result = source.meta["val"], self.node.meta["val"]
         if value.dtype not in _FLOATS:
             raise Unsupported(f"it is of {value.dtype}: float32, float16 and bfloat16 are taken")
-        if not self.may_be_fused():
+        if self.reduce_op not in _REDUCE_OPS:
             raise Unsupported(f'it reduces by "{self.reduce_op}"')
         if value.dim() == 0:
             raise Unsupported("it is one number: there are no rows in a tensor without dimensions")

@@ -115,7 +115,7 @@ def window(
     """A zeroed tensor on each rank that the others put to and get from, with `signals` cells. Collective.
 
     `group` is a process group of any backend; `device` and `timeout` (seconds of waits) are those of its first
-    window. Waits last 300 seconds at the most, or as long as those of the process group if that is less.
+    window. Without a timeout waits last 300 seconds, or as long as those of the process group if that is less.
     """
     used = dist.distributed_c10d._get_default_group() if group is None else group
     if not hasattr(used, "get_group_store"):
