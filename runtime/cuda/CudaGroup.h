@@ -246,17 +246,19 @@ private:
   llvm::Error makeSets(CudaGroupKernel &kernel);
   uint64_t sharedKernelBytes(uint64_t asked) const;
   llvm::Error makeSharedSets(CudaGroupKernel &kernel);
-  llvm::Error growShared(SharedChannels *&which, const SharedNeeds &needs,
-                         bool isEager);
-  llvm::Error replaceShared(SharedChannels *&which, SharedChannels *made,
-                            bool isEager);
+  SharedChannels *&memoryFor(const CudaGroupKernel &kernel, bool isGraph);
+  llvm::Error growShared(SharedChannels::Use use, const SharedNeeds &needs);
+  llvm::Error replaceShared(SharedChannels *made);
   llvm::Expected<ChannelSet *>
   bindShared(CudaGroupKernel &kernel, ChannelSet *set, SharedChannels &shared);
+  llvm::Error followShared(CudaGroupKernel &kernel);
   llvm::Expected<ChannelSet *> sharedSetFor(CudaGroupKernel &kernel,
                                             unsigned long long capture);
-  llvm::Error awaitGraphs(SharedChannels &shared, CUstream stream,
+  llvm::Error awaitShared(SharedChannels &memory, CUstream stream,
                           unsigned long long capture);
-  llvm::Error recordGraph(SharedChannels &shared, CUstream stream);
+  llvm::Error recordShared(SharedChannels &memory, CUstream stream,
+                           unsigned long long capture);
+  llvm::Error recordGraph(SharedChannels &memory, CUstream stream);
   double &timeoutOf(ChannelSet &set) {
     return set.shared ? set.shared->timeout : set.timeout;
   }
@@ -322,10 +324,10 @@ private:
   /// Changed, with their sets and the records, under `kernelsMutex` and
   /// `controlMutex`: read under either.
   std::list<CudaGroupKernel> kernels;
-  /// Channel memory that kernels share: all that graphs may use, and those of
-  /// launches that are not captured and of captures to come.
+  /// Channel memory that kernels share: all that graphs may use, and, of each
+  /// use, that of launches and captures to come.
   std::list<SharedChannels> shared;
-  SharedChannels *eagerShared = nullptr, *graphShared = nullptr;
+  std::array<SharedChannels *, SharedChannels::kUses> sharedNow{};
   /// Taken before `controlMutex`. Held while a failure is explained, for which
   /// `abort` does not wait.
   std::mutex kernelsMutex;

@@ -98,9 +98,10 @@ llvm::Expected<std::vector<CudaGroup::View>> CudaGroup::readPeer(int64_t peer) {
   return views;
 }
 
-/// Whether a graph launches what the view is of.
+/// Whether graphs alone launch what the view is of.
 bool CudaGroup::isOfGraphs(const View &view) const {
-  return view.shared ? view.shared != eagerShared : view.set->capture != 0;
+  return view.shared ? view.shared->use == SharedChannels::Graphs
+                     : view.set->capture != 0;
 }
 
 /// "rank 2 runs launch 7 of kernel 'b' (…) instead"; `differs`: it runs, or

@@ -160,12 +160,10 @@ llvm::Error CudaGroup::launch(GroupKernel &which,
     return usage("the capture of the stream has failed before");
   unsigned long long capture =
       status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : 0;
+  if (kernel.isShared())
+    if (auto error = followShared(kernel))
+      return error;
   ChannelSet *set = kernel.eager;
-  if (set && set->shared && set->shared != eagerShared) {
-    auto bound = bindShared(kernel, set, *eagerShared);
-    if (!bound)
-      return bound.takeError();
-  }
   if (capture) {
     auto own = setFor(kernel, capture);
     if (!own)
@@ -184,14 +182,14 @@ llvm::Error CudaGroup::launch(GroupKernel &which,
   if (timeoutOf(*set) != timeout())
     if (auto error = writeTimeout(*set, stream))
       return asGroupError(std::move(error));
-  if (capture && set->shared)
-    if (auto error = awaitGraphs(*set->shared, stream, capture))
+  if (set->shared)
+    if (auto error = awaitShared(*set->shared, stream, capture))
       return asGroupError(std::move(error));
   CUresult result = kernel.code->launch(set->params.data(), stream);
   if (result != CUDA_SUCCESS)
     return asGroupError(kernel.code->explain(result));
-  if (capture && set->shared)
-    if (auto error = recordGraph(*set->shared, stream))
+  if (set->shared)
+    if (auto error = recordShared(*set->shared, stream, capture))
       return asGroupError(std::move(error));
   ++done.launches;
   return llvm::Error::success();

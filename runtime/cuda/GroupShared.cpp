@@ -5,11 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A group has one such memory for launches that are not captured, which follow
-// each other (`follow`), and one for graphs. Graphs are launched without a look
-// at the group, so that each waits for the one before it by an event: the first
-// node of a graph waits for it, the last one records it. That is how launches
-// of two graphs in two streams follow each other.
+// A group has one such memory for small launches that are not captured, which
+// follow each other (`follow`), one for small launches of graphs, and one for
+// all large ones. Graphs are launched without a look at the group, so that each
+// waits for the one before it by an event: the first node of a graph waits for
+// it, the last one records it. That is how launches of two graphs in two
+// streams follow each other. What is large is so long under way that a launch
+// which is not captured can wait for the event and record it, too.
 //
 // A memory grows by a larger one that takes its place. Graphs keep what they
 // were captured with.
@@ -32,10 +34,11 @@ using Kind = group::GroupError::Kind;
 /// and bytes of a buffer of each region.
 static constexpr int64_t kLeastBlocks = 264;
 static constexpr size_t kLeastBytes = size_t(256) << 10;
-/// Bytes of a buffer of lines, and of poison, that a memory has once it has
-/// more than the least of anything: what an all_reduce of 4 MiB takes. Each
-/// memory that graphs have outgrown stays as long as they do, so that there are
-/// to be few.
+/// Bytes of a buffer up to which a launch is small.
+static constexpr size_t kSmallBytes = size_t(1) << 20;
+/// Bytes of a buffer of lines, and of poison, that the memory of large launches
+/// has at least: what an all_reduce of 4 MiB takes. Each memory that graphs
+/// have outgrown stays as long as they do, so that there are to be few.
 static constexpr size_t kUsualBytes = size_t(8) << 20;
 /// Bytes of channels, all buffers counted, that a kernel may have in shared
 /// memory: what is larger is cut into pieces, or goes in rounds.
@@ -49,6 +52,26 @@ uint64_t CudaGroup::sharedKernelBytes(uint64_t asked) const {
                       ? limit
                       : std::min(kSharedKernelBytes, limit / 6);
   return asked ? std::min(asked, most) : most;
+}
+
+/// The most that small launches need.
+static SharedNeeds smallNeeds() {
+  SharedNeeds most;
+  most.blocks = abi::kMostSharedBlocks;
+  most.bytes.fill(kSmallBytes);
+  return most;
+}
+
+static SharedChannels::Use useOf(const SharedNeeds &needs, bool isGraph) {
+  if (!smallNeeds().hold(needs))
+    return SharedChannels::Both;
+  return isGraph ? SharedChannels::Graphs : SharedChannels::Eager;
+}
+
+/// That of a kernel's launches to come; null: there was no room for it.
+SharedChannels *&CudaGroup::memoryFor(const CudaGroupKernel &kernel,
+                                      bool isGraph) {
+  return sharedNow[useOf(SharedNeeds::of(*kernel.kernel), isGraph)];
 }
 
 /// Channels of launches that are not captured, and of captures. Collective.
@@ -68,26 +91,31 @@ llvm::Error CudaGroup::makeSharedSets(CudaGroupKernel &kernel) {
                                    tune::renderSize(int64_t(wanted)),
                                    tune::renderSize(int64_t(most)))
                          .str());
-  if (auto error = growShared(eagerShared, needs, /*isEager=*/true))
+  bool isLarge = useOf(needs, /*isGraph=*/false) == SharedChannels::Both;
+  if (auto error = growShared(useOf(needs, /*isGraph=*/false), needs))
     return error;
   // Where there is no room for both, captures are refused.
-  if (auto error = growShared(graphShared, needs, /*isEager=*/false)) {
-    if (!group::isLimit(error))
-      return error;
-    llvm::consumeError(std::move(error));
-  }
+  if (!isLarge)
+    if (auto error = growShared(SharedChannels::Graphs, needs)) {
+      if (!group::isLimit(error))
+        return error;
+      llvm::consumeError(std::move(error));
+    }
   llvm::Error bound = llvm::Error::success();
   size_t before = kernel.sets.size();
+  auto bind = [&](bool isGraph) -> ChannelSet * {
+    SharedChannels *memory = memoryFor(kernel, isGraph);
+    if (!memory || bound)
+      return nullptr;
+    auto made = bindShared(kernel, nullptr, *memory);
+    if (made)
+      return *made;
+    bound = made.takeError();
+    return nullptr;
+  };
   // Both here, for a record's memory cannot be made while a stream is captured.
-  for (auto [set, memory] : {std::pair(&kernel.eager, eagerShared),
-                             std::pair(&kernel.graph, graphShared)})
-    if (memory && !bound) {
-      auto made = bindShared(kernel, nullptr, *memory);
-      if (made)
-        *set = *made;
-      else
-        bound = made.takeError();
-    }
+  kernel.eager = bind(/*isGraph=*/false);
+  kernel.graph = isLarge ? kernel.eager : bind(/*isGraph=*/true);
   if (auto error = mesh->agree("making channels",
                                asGroupError(std::move(bound)), patience())) {
     dropSets(kernel, before);
@@ -97,20 +125,33 @@ llvm::Error CudaGroup::makeSharedSets(CudaGroupKernel &kernel) {
   return llvm::Error::success();
 }
 
-/// Makes `which` hold `needs`. Collective; an error of kind Limit leaves all
-/// ranks with what they had.
-llvm::Error CudaGroup::growShared(SharedChannels *&which,
-                                  const SharedNeeds &needs, bool isEager) {
-  if (which && which->has().hold(needs))
-    return llvm::Error::success();
+/// What the first memory of a use has.
+static SharedNeeds leastOf(SharedChannels::Use use) {
   SharedNeeds least;
   least.blocks = kLeastBlocks;
   least.bytes.fill(kLeastBytes);
-  SharedNeeds wanted =
-      (which ? which->has() : least).grownBy(needs, /*reserve=*/true);
-  if (!least.hold(needs))
+  if (use == SharedChannels::Both)
     for (auto region : {SharedNeeds::Lines, SharedNeeds::Poison})
-      wanted.bytes[region] = std::max(wanted.bytes[region], kUsualBytes);
+      least.bytes[region] = kUsualBytes;
+  return least;
+}
+
+/// What a memory of a use gets in reserve at most.
+static SharedNeeds mostOf(SharedChannels::Use use, uint64_t kernelBytes) {
+  if (use == SharedChannels::Both)
+    return SharedNeeds::ofRegions(abi::kMostSharedBlocks, kernelBytes);
+  return smallNeeds();
+}
+
+/// Makes the memory of a use hold `needs`. Collective; an error of kind Limit
+/// leaves all ranks with what they had.
+llvm::Error CudaGroup::growShared(SharedChannels::Use use,
+                                  const SharedNeeds &needs) {
+  const SharedChannels *now = sharedNow[use];
+  if (now && now->has().hold(needs))
+    return llvm::Error::success();
+  SharedNeeds wanted = (now ? now->has() : leastOf(use))
+                           .grownBy(needs, mostOf(use, sharedKernelBytes(0)));
   auto reserve = [&] {
     size_t bytes = SharedChannels::countBytes(wanted, settings.ranks);
     return mesh->agree("making channel memory",
@@ -120,8 +161,7 @@ llvm::Error CudaGroup::growShared(SharedChannels *&which,
   if (reserved && group::isLimit(reserved)) {
     // Of the group's limit, or the driver's: with nothing in reserve.
     llvm::consumeError(std::move(reserved));
-    wanted = (which ? which->has() : SharedNeeds())
-                 .grownBy(needs, /*reserve=*/false);
+    wanted = (now ? now->has() : SharedNeeds()).grownBy(needs, needs);
     reserved = reserve();
   }
   if (reserved)
@@ -130,7 +170,7 @@ llvm::Error CudaGroup::growShared(SharedChannels *&which,
   SharedChannels *made;
   {
     std::scoped_lock lock(kernelsMutex, controlMutex);
-    made = &shared.emplace_back(wanted, settings.ranks, pool->take(bytes));
+    made = &shared.emplace_back(use, wanted, settings.ranks, pool->take(bytes));
     made->timeout = timeout();
   }
   llvm::Error filled = llvm::Error::success();
@@ -139,7 +179,7 @@ llvm::Error CudaGroup::growShared(SharedChannels *&which,
     filled = made->fill(cu, control, staging->host());
     if (!filled)
       filled = waitForControl("filling channels", patience());
-    if (!filled && !isEager)
+    if (!filled && use != SharedChannels::Eager)
       filled = cu.check(cu.EventCreate(&made->order, CU_EVENT_DISABLE_TIMING),
                         "cuEventCreate");
   }
@@ -151,18 +191,18 @@ llvm::Error CudaGroup::growShared(SharedChannels *&which,
     shared.pop_back();
     return error;
   }
-  return replaceShared(which, made, isEager);
+  return replaceShared(made);
 }
 
-/// Puts `made` in the place of `which`. What no launch can use any more is
-/// given back: that of launches that were not captured, once they have ended on
-/// all ranks, and that of graphs, where there is none. Collective.
-llvm::Error CudaGroup::replaceShared(SharedChannels *&which,
-                                     SharedChannels *made, bool isEager) {
-  SharedChannels *old = std::exchange(which, made);
+/// Puts `made` in the place of that of its use. What no launch can use any more
+/// is given back: once launches that were not captured have ended on all ranks,
+/// and where there is no graph. Collective.
+llvm::Error CudaGroup::replaceShared(SharedChannels *made) {
+  SharedChannels *old = std::exchange(sharedNow[made->use], made);
   if (!old)
     return llvm::Error::success();
-  bool isUnused = isEager ? isEagerIdle() : old->capture == 0;
+  bool isUnused = old->capture == 0 &&
+                  (made->use == SharedChannels::Graphs || isEagerIdle());
   auto all = mesh->all("replacing channel memory", isUnused ? "yes" : "no",
                        patience());
   if (!all)
@@ -208,11 +248,29 @@ llvm::Expected<ChannelSet *> CudaGroup::bindShared(CudaGroupKernel &kernel,
   return &kernel.sets.back();
 }
 
+/// Binds the kernel's launches to the memory that there is by now. Needs no
+/// peer.
+llvm::Error CudaGroup::followShared(CudaGroupKernel &kernel) {
+  ChannelSet *set = kernel.eager;
+  if (!set || set->shared == sharedNow[set->shared->use])
+    return llvm::Error::success();
+  // Graphs keep the memory, and the record, that they were captured with.
+  auto bound = bindShared(kernel, set->capture ? nullptr : set,
+                          *sharedNow[set->shared->use]);
+  if (!bound)
+    return bound.takeError();
+  if (kernel.graph == set)
+    kernel.graph = *bound;
+  kernel.eager = *bound;
+  return llvm::Error::success();
+}
+
 /// The channels of a capture. Nothing is agreed on with the peers, so that a
 /// capture needs no meeting.
 llvm::Expected<ChannelSet *>
 CudaGroup::sharedSetFor(CudaGroupKernel &kernel, unsigned long long capture) {
-  if (!graphShared || !graphShared->has().hold(SharedNeeds::of(*kernel.kernel)))
+  SharedChannels *memory = memoryFor(kernel, /*isGraph=*/true);
+  if (!memory || !memory->has().hold(SharedNeeds::of(*kernel.kernel)))
     return makeError(
         Kind::Limit,
         llvm::formatv(
@@ -221,9 +279,9 @@ CudaGroup::sharedSetFor(CudaGroupKernel &kernel, unsigned long long capture) {
             kernel.describe(), tune::renderSize(int64_t(pool->getLimit())))
             .str());
   // Graphs keep the memory, and the record, that they were captured with.
-  if (!kernel.graph || kernel.graph->shared != graphShared) {
+  if (!kernel.graph || kernel.graph->shared != memory) {
     OutsideCapture outside(cu);
-    auto made = bindShared(kernel, nullptr, *graphShared);
+    auto made = bindShared(kernel, nullptr, *memory);
     if (!made)
       return made.takeError();
     kernel.graph = *made;
@@ -233,7 +291,7 @@ CudaGroup::sharedSetFor(CudaGroupKernel &kernel, unsigned long long capture) {
     kernel.graph->capture = capture;
   }
   // Graphs are launched without a look at it.
-  if (graphShared->timeout != timeout())
+  if (memory->timeout != timeout())
     if (auto error = writeTimeouts())
       return std::move(error);
   return kernel.graph;
@@ -243,17 +301,33 @@ CudaGroup::sharedSetFor(CudaGroupKernel &kernel, unsigned long long capture) {
 // Graphs that follow each other
 //===----------------------------------------------------------------------===//
 
-/// Before the first launch of a capture: its graph waits for the last graph.
-llvm::Error CudaGroup::awaitGraphs(SharedChannels &memory, CUstream stream,
+/// Before a launch: the first of a graph, and each that is not captured, waits
+/// for the last graph, and for the last launch that was not captured.
+llvm::Error CudaGroup::awaitShared(SharedChannels &memory, CUstream stream,
                                    unsigned long long capture) {
+  const char *what = "ordering a graph after others";
+  if (!capture)
+    return memory.use == SharedChannels::Both
+               ? cu.check(cu.StreamWaitEvent(stream, memory.order, 0), what)
+               : llvm::Error::success();
   if (memory.capture == capture)
     return llvm::Error::success();
   memory.capture = capture;
   memory.recorder = nullptr;
   memory.recorded.clear();
   return cu.check(
-      cu.StreamWaitEvent(stream, memory.order, CU_EVENT_WAIT_EXTERNAL),
-      "ordering a graph after others");
+      cu.StreamWaitEvent(stream, memory.order, CU_EVENT_WAIT_EXTERNAL), what);
+}
+
+/// After a launch: what `awaitShared` waits for.
+llvm::Error CudaGroup::recordShared(SharedChannels &memory, CUstream stream,
+                                    unsigned long long capture) {
+  if (capture)
+    return recordGraph(memory, stream);
+  if (memory.use != SharedChannels::Both)
+    return llvm::Error::success();
+  return cu.check(cu.EventRecord(memory.order, stream),
+                  "ordering graphs after a launch");
 }
 
 /// After each launch of a capture: the graph's one node that records moves

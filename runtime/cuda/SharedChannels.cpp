@@ -72,16 +72,24 @@ bool SharedNeeds::hold(const SharedNeeds &other) const {
          });
 }
 
-SharedNeeds SharedNeeds::grownBy(const SharedNeeds &other, bool reserve) const {
-  auto grow = [&](auto now, auto wanted) {
-    if (wanted <= now)
-      return now;
-    return reserve ? std::max<decltype(now)>(wanted, 2 * now) : wanted;
+SharedNeeds SharedNeeds::grownBy(const SharedNeeds &other,
+                                 const SharedNeeds &most) const {
+  auto grow = [](auto now, auto wanted, auto limit) {
+    return wanted <= now ? now : std::max(wanted, std::min(2 * now, limit));
   };
   SharedNeeds result;
-  result.blocks = grow(blocks, other.blocks);
+  result.blocks = grow(blocks, other.blocks, most.blocks);
   for (int region = 0; region < kRegions; ++region)
-    result.bytes[region] = grow(bytes[region], other.bytes[region]);
+    result.bytes[region] =
+        grow(bytes[region], other.bytes[region], most.bytes[region]);
+  return result;
+}
+
+SharedNeeds SharedNeeds::ofRegions(int64_t blocks, uint64_t total) {
+  SharedNeeds result;
+  result.blocks = blocks;
+  for (int region = 0; region < kRegions; ++region)
+    result.bytes[region] = total / turnsOf(Region(region));
   return result;
 }
 
@@ -123,9 +131,9 @@ size_t SharedChannels::countBytes(const SharedNeeds &needs, int64_t ranks) {
   return total;
 }
 
-SharedChannels::SharedChannels(const SharedNeeds &needs, int64_t ranks,
+SharedChannels::SharedChannels(Use use, const SharedNeeds &needs, int64_t ranks,
                                ChannelPool::Piece piece)
-    : needs(needs), piece(std::move(piece)) {
+    : use(use), needs(needs), piece(std::move(piece)) {
   llvm::SmallVector<size_t> starts;
   layOut(needs, ranks, [&](size_t bytes) {
     starts.push_back(size);

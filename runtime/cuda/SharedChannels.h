@@ -34,9 +34,11 @@ struct SharedNeeds {
   uint64_t countBuffers() const;
   /// Whether a launch that needs `other` fits.
   bool hold(const SharedNeeds &other) const;
-  /// The larger of both in each number. With `reserve`, a number that grows
-  /// becomes at least twice of what it was, so that few memories are made.
-  SharedNeeds grownBy(const SharedNeeds &other, bool reserve) const;
+  /// The larger of both in each number. One that grows becomes at least twice
+  /// of what it was, but by that no more than in `most`: few memories are made.
+  SharedNeeds grownBy(const SharedNeeds &other, const SharedNeeds &most) const;
+  /// With `total` bytes in the buffers of each region.
+  static SharedNeeds ofRegions(int64_t blocks, uint64_t total);
 };
 
 /// Whether the kernel was compiled for shared channel memory.
@@ -45,12 +47,16 @@ bool takesShared(const jit::CudaKernel &kernel);
 /// One such memory, a piece of a ChannelPool.
 class SharedChannels {
 public:
+  /// Whose launches use it: those that are not captured, graphs', or both.
+  enum Use { Eager, Graphs, Both, kUses };
+
   /// Bytes of a piece that holds `needs` of `ranks` ranks.
   static size_t countBytes(const SharedNeeds &needs, int64_t ranks);
 
-  SharedChannels(const SharedNeeds &needs, int64_t ranks,
+  SharedChannels(Use use, const SharedNeeds &needs, int64_t ranks,
                  ChannelPool::Piece piece);
 
+  const Use use;
   const SharedNeeds &has() const { return needs; }
   CUdeviceptr state() const { return piece.own; }
   llvm::ArrayRef<CUdeviceptr> states() const { return piece.parts; }
@@ -69,7 +75,8 @@ public:
   /// Seconds that the polls of its next launch may take; 0: not written yet.
   double timeout = 0;
   /// Graphs that use it wait for each other: recorded behind the last launch of
-  /// each, waited for before its first. Null: no graph uses it.
+  /// each, waited for before its first. So it is by launches that are not
+  /// captured, where both use it. Null: no graph uses it.
   CUevent order = nullptr;
   /// The capture that has put launches on it last, the node in its graph that
   /// records `order`, and what that node depends on.

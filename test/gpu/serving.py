@@ -194,6 +194,9 @@ def capture_all(options: argparse.Namespace, weight: torch.Tensor, ours: bool) -
             other.check(other.ours(), f"eager call behind replay {turn}")
     found = {"graphs": len(graphs), "seconds": seconds, "MiB": taken / 2**20, "us a call": by_rows}
     say(f"captures, {name}: {len(graphs)} graphs of {options.calls} calls in {seconds:.1f} s, {taken / 2**20:.0f} MiB")
+    if name == "commsir":
+        found["channels MiB"] = ops.counts_of(dist.group.WORLD)["cuda.ops"]["channel_bytes"] / 2**20
+        say(f"captures, {name}: {found['channels MiB']:.0f} MiB of that are channels")
     say("   µs a call in a graph:", ", ".join(f"{rows} rows {us:.2f}" for rows, us in sorted(by_rows.items())))
     return found
 
