@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from commsir.torch.counts import clear_stats, stats
     from commsir.torch.flight import dump_flight_recorder, flight_recorder
     from commsir.torch.interop import adopt_symmetric_memory, nccl_communicator, share, unshare, window_tensor
+    from commsir.torch.matmul.ops import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
     from commsir.torch.ops import fused_collective
     from commsir.torch.process_group import ProcessGroup
     from commsir.torch.warm import warm_up
@@ -25,6 +26,7 @@ __all__ = [
     "ProcessGroup",
     "abort",
     "adopt_symmetric_memory",
+    "all_gather_matmul",
     "autoload",
     "clear_stats",
     "compile_options",
@@ -32,6 +34,8 @@ __all__ = [
     "flight_recorder",
     "fused_collective",
     "fusions",
+    "matmul_all_reduce",
+    "matmul_reduce_scatter",
     "nccl_communicator",
     "recent_calls",
     "register",
@@ -50,12 +54,15 @@ _LAZY = {
     "CollectivePass": "compile",
     "abort": "backend",
     "adopt_symmetric_memory": "interop",
+    "all_gather_matmul": "matmul.ops",
     "clear_stats": "counts",
     "compile_options": "compile",
     "dump_flight_recorder": "flight",
     "flight_recorder": "flight",
     "fused_collective": "ops",
     "fusions": "compile",
+    "matmul_all_reduce": "matmul.ops",
+    "matmul_reduce_scatter": "matmul.ops",
     "nccl_communicator": "interop",
     "recent_calls": "backend",
     "share": "interop",

@@ -323,6 +323,16 @@ def _scalar_type(name: str) -> torch.dtype:
 
 
 @dynamo.opaque
+def _copy(peer: int, first: int, second: int, size: int, stream: int) -> tuple[Any, ...]:
+    return (
+        ctypes.c_int64(peer),
+        ctypes.c_void_p(first),
+        ctypes.c_void_p(second),
+        ctypes.c_size_t(size),
+        ctypes.c_void_p(stream or None),
+    )
+
+
 class Group:
     """commsir_group: made collectively from a torch store. Belongs to one thread at a time, but for `abort`."""
 
@@ -454,6 +464,14 @@ class Group:
         """Where this rank reaches another rank's copy of symmetric memory; 0: out of reach."""
         found = self.library.commsir_window_peer(self.handle, ctypes.c_void_p(data), ctypes.c_int64(rank))
         return int(found or 0)
+
+    def put(self, peer: int, to: int, source: int, size: int, stream: int = 0) -> None:
+        """Copies `size` bytes to a rank's copy of symmetric memory. `to` lies in this rank's. On a GPU, in a stream."""
+        self._check(self.library.commsir_put(self._open, *_copy(peer, to, source, size, stream)))
+
+    def get(self, peer: int, source: int, to: int, size: int, stream: int = 0) -> None:
+        """Copies `size` bytes from a rank's copy of symmetric memory. `source` lies in this rank's."""
+        self._check(self.library.commsir_get(self._open, *_copy(peer, source, to, size, stream)))
 
     def contains(self, data: int, size: int) -> bool:
         """Whether memory lies in one window."""

@@ -28,6 +28,9 @@ from torch.fx.node import map_arg
 from commsir.torch import agreement, backend, capi, collectives, lowerings, ops, regions
 from commsir.torch.capi import element_type
 from commsir.torch.collectives import Collective, collectives_of, is_communication, site_of
+from commsir.torch.matmul import graph as matmuls
+from commsir.torch.matmul import model, overlapped
+from commsir.torch.matmul import ops as matmul_ops
 from commsir.torch.regions import Region, Unsupported, is_arithmetic, moves_nothing
 
 __all__ = ["CollectivePass", "Fusion", "clear_fusions", "compile_options", "disable", "enable", "fusions"]
@@ -391,11 +394,17 @@ def fuse_collectives(graph: Graph) -> int:
     for collective in everything:
         done: tuple[str, ...] = ()
         shape = collective.shape
+        beside = matmuls.fuse(graph, collective, everything, _Before(graph, collective.node))
+        because = [beside.because] if beside else []
         try:
-            done, because = _fuse(graph, collective, everything)
+            if beside and beside.names:
+                done = beside.names
+            else:
+                done, why_no_more = _fuse(graph, collective, everything)
+                because += why_no_more
             count += 1
         except Unsupported as why:
-            because = [str(why)]
+            because.append(str(why))
             _leave(graph, collective)
         _fusions.append(Fusion(collective.op, str(collective.group), shape, done, tuple(dict.fromkeys(because))))
         _log.info("%s", _fusions[-1])
@@ -415,7 +424,8 @@ _Pass = torch._inductor.custom_graph_pass.CustomGraphPass
 @functools.cache
 def _sources() -> str:
     """All that decides what the pass makes of a graph, but for torch."""
-    modules = (sys.modules[__name__], agreement, capi, collectives, lowerings, ops, regions)
+    own = (sys.modules[__name__], agreement, capi, collectives, lowerings, ops, regions)
+    modules = (*own, matmuls, model, overlapped, matmul_ops)
     texts = "".join(Path(inspect.getfile(one)).read_text() for one in modules)
     return hashlib.sha256(f"{texts}{capi.version(backend.library())}".encode()).hexdigest()
 

@@ -1,0 +1,1 @@
+"""Matmuls beside collectives, eager and compiled."""

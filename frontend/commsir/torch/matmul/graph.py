@@ -1,0 +1,230 @@
+"""Collectives of a compiled graph and the matmuls beside them become one op.
+
+`wait_tensor(all_gather_into_tensor(x))` that matmuls read, and a matmul whose rows a reduce_scatter or an all_reduce
+adds up, where the model says that this is faster. Views that leave the last dimension alone may lie between.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from commsir.torch.collectives import Collective, site_of
+from commsir.torch.matmul import model as model
+from commsir.torch.matmul import ops as _ops  # noqa: F401  (defines the ops)
+
+__all__ = ["Fused", "fuse"]
+
+_ATEN: Any = torch.ops.aten
+_C10D: Any = torch.distributed.distributed_c10d
+_WAIT = torch.ops._c10d_functional.wait_tensor.default
+_FUNCTIONAL = "_c10d_functional"
+_VIEWS = (_ATEN.reshape.default, _ATEN.view.default, _ATEN._unsafe_view.default)
+_PRODUCTS = (_ATEN.mm.default, _ATEN.addmm.default)
+
+
+@dataclass(frozen=True)
+class Fused:
+    """What has gone into an op with a collective, and what the model says of it; no names: nothing is gained."""
+
+    names: tuple[str, ...]
+    because: str
+
+
+def _value(node: Any) -> Any:
+    return node.meta["val"]
+
+
+def _is_static(*nodes: Node) -> bool:
+    return all(isinstance(size, int) for node in nodes for size in _value(node).shape)
+
+
+def _keeps_rows(node: Node) -> bool:
+    """Whether it is a view of the same rows: only the dimensions before the last are put together or taken apart."""
+    if node.target not in _VIEWS:
+        return False
+    before, after = _value(node.args[0]).shape, _value(node).shape
+    return bool(before and after and before[-1] == after[-1])
+
+
+def _rows(node: Node) -> int:
+    value = _value(node)
+    return int(value.numel() // max(value.shape[-1], 1))
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A matmul of rows by a weight, with a bias of one row or none."""
+
+    node: Node
+    rows: Node
+    weight: Node
+    bias: Node | None
+
+    @classmethod
+    def of(cls, node: Any) -> _Product | None:
+        if not isinstance(node, Node) or node.target not in _PRODUCTS or node.kwargs:
+            return None
+        if node.target is _PRODUCTS[0]:
+            return cls(node, node.args[0], node.args[1], None)  # type: ignore[arg-type]
+        bias, rows, weight = node.args
+        return cls(node, rows, weight, bias) if _value(bias).dim() == 1 else None  # type: ignore[arg-type]
+
+
+def _readers(node: Node) -> list[Node]:
+    """Those that read it, past views of its rows."""
+    found = list[Node]()
+    for user in node.users:
+        found += _readers(user) if _keeps_rows(user) else [user]
+    return found
+
+
+def _source(node: Any) -> Node | None:
+    """What a view of its rows shows; None where others read it, or a view of it, too."""
+    while isinstance(node, Node) and _keeps_rows(node) and len(node.users) == 1:
+        node = node.args[0]
+    return node if isinstance(node, Node) and len(node.users) == 1 else None
+
+
+def _shaped(graph: Graph, made: Node, like: Node) -> Node:
+    """A result of an op in the shape of `like`."""
+    shape = list(_value(like).shape)
+    if list(_value(made).shape) == shape:
+        return made
+    view = graph.call_function(_ATEN.reshape.default, (made, shape))
+    view.meta["val"] = _value(like)
+    return view
+
+
+def _erase(graph: Graph, nodes: Iterable[Node]) -> None:
+    """Takes out what nobody reads any more, and what it alone had read of such nodes."""
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        is_ours = node.target in (*_VIEWS, *_PRODUCTS, _WAIT) or getattr(node.target, "namespace", "") == _FUNCTIONAL
+        if is_ours and not node.users and not node._erased:
+            sources = node.all_input_nodes
+            graph.erase_node(node)
+            waiting += sources
+
+
+def _gather(graph: Graph, collective: Collective, everything: list[Collective], before: Any) -> Fused | None:
+    node = collective.node
+    shard = node.args[0]
+    waits = [user for user in node.users if user.target is _WAIT]
+    if len(waits) != 1 or len(node.users) != 1 or not isinstance(shard, Node) or _value(shard).dim() < 2:
+        return None
+    wait = waits[0]
+    readers = _readers(wait)
+    products = [made for reader in readers if (made := _Product.of(reader)) and _is_of(made, wait)]
+    operands = [one for made in products for one in (made.weight, made.bias) if one is not None]
+    if not products or not _is_static(shard, *operands) or any(one not in before for one in operands):
+        return None
+    ranks, k = int(node.args[1]), int(_value(shard).shape[-1])  # type: ignore[arg-type]
+    columns = sum(int(_value(made.weight).shape[1]) for made in products)
+    choice = model.choose("all_gather", ranks, _rows(shard), columns, k, _value(shard).dtype, _value(shard).device)
+    if not choice.blocks:
+        return Fused((), str(choice)) if choice.plain else None
+    keeps = len(readers) > len(products)
+    weights, biases = [made.weight for made in products], [made.bias for made in products]
+    shown = ("all_gather_matmul", [tuple(_value(one).shape) for one in weights], keeps)
+    before.move(operands)
+    with graph.inserting_before(node):
+        fused = graph.call_function(
+            torch.ops.commsir.all_gather_matmul.default,
+            (shard, weights, biases, keeps, collective.group, site_of(collective, everything, *shown)),
+        )
+        _evaluate(fused)
+        parts = [_part(graph, fused, number) for number in range(len(products) + keeps)]
+        results = [_shaped(graph, part, made.node) for part, made in zip(parts, products, strict=False)]
+    for result, made in zip(results, products, strict=True):
+        made.node.replace_all_uses_with(result)
+    _erase(graph, [made.node for made in products])
+    if keeps:
+        wait.replace_all_uses_with(parts[-1])
+        _erase(graph, [wait])
+    return Fused(tuple(str(made.node.target).removesuffix(".default") for made in products), str(choice))
+
+
+def _is_of(made: _Product, wait: Node) -> bool:
+    """Whether the rows of a matmul, and nothing else of it, are what `wait` gives."""
+    node: Any = made.rows
+    while isinstance(node, Node) and node is not wait and _keeps_rows(node):
+        node = node.args[0]
+    others = [made.weight, made.bias]
+    return node is wait and made.rows not in others and wait not in others
+
+
+def _reduce(graph: Graph, collective: Collective, everything: list[Collective], before: Any) -> Fused | None:
+    node = collective.node
+    if collective.reduce_op != "sum" or not isinstance(node.args[0], Node):
+        return None
+    if any(user.target is not _WAIT for user in node.users):
+        return None
+    source = _source(node.args[0])
+    made = _Product.of(source)
+    if source is None or made is None or made.bias is not None or not _is_static(made.rows, made.weight, node.args[0]):
+        return None
+    value = _value(made.node)
+    ranks = int(node.args[2]) if collective.op == "reduce_scatter" else _group_size(collective)  # type: ignore[arg-type]
+    n, k = int(value.shape[1]), int(_value(made.rows).shape[1])
+    choice = model.choose(collective.op, ranks, int(value.shape[0]), n, k, value.dtype, value.device)
+    if not choice.plain:
+        return None
+    if not choice.blocks or choice.plain - choice.overlapped < _arithmetic(collective):
+        return Fused((), f"{choice}, beside {_arithmetic(collective):.0f} µs that a kernel with arithmetic may save")
+    shown = ("matmul", tuple(_value(made.weight).shape))
+    op = getattr(torch.ops.commsir, f"matmul_{collective.op}").default
+    with graph.inserting_before(node):
+        fused = graph.call_function(
+            op, (made.rows, made.weight, collective.group, site_of(collective, everything, *shown))
+        )
+        _evaluate(fused)
+        result = _shaped(graph, fused, node)
+    waits = [user for user in node.users if user.target is _WAIT]
+    for wait in waits:
+        wait.replace_all_uses_with(result)
+    _erase(graph, waits)
+    return Fused((str(source.target).removesuffix(".default"),), str(choice))
+
+
+def _group_size(collective: Collective) -> int:
+    return int(_C10D._resolve_process_group(collective.group).size())
+
+
+def _arithmetic(collective: Collective) -> float:
+    """What a kernel of an all_reduce and the arithmetic after it would save, in µs: it reads and writes rows once less.
+
+    A reduce_scatter leaves a rank so few rows that this is little.
+    """
+    value = _value(collective.node)
+    return 2 * value.numel() * value.dtype.itemsize / 2.6e6 if collective.op == "all_reduce" else 0.0
+
+
+def _part(graph: Graph, fused: Node, number: int) -> Node:
+    part = graph.call_function(operator.getitem, (fused, number))
+    part.meta["val"] = _value(fused)[number]
+    return part
+
+
+def _evaluate(node: Node) -> None:
+    """What the fake kernel says of its results."""
+    arguments = torch.fx.node.map_arg(node.args, _value)
+    mode = torch._guards.detect_fake_mode(arguments)
+    assert mode is not None and callable(node.target)
+    with mode:
+        node.meta["val"] = node.target(*arguments)
+
+
+def fuse(graph: Graph, collective: Collective, everything: list[Collective], before: Any) -> Fused | None:
+    """Puts an op in the place of a collective and the matmuls beside it; None: there are none, or it is not faster."""
+    if not collective.may_be_fused():
+        return None
+    if collective.op == "all_gather":
+        return _gather(graph, collective, everything, before)
+    return _reduce(graph, collective, everything, before)

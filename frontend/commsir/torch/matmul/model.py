@@ -1,0 +1,160 @@
+"""Which way a matmul beside a collective takes, by a model of both ways' time.
+
+The model is of the vendor's matmul in bf16 and f16 on GPUs of compute capability 9.0, and of NVLink between them. Its
+constants are fitted to test/gpu/matmul.py on 2×H100 (docs/Benchmarks.md, "Matmul beside communication"). All ranks
+come to one answer, as they ask about the same sizes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+__all__ = ["Choice", "choose"]
+
+#: Of the vendor's matmul: rows and columns of its tiles, and µs for each element of k. Then what a tile takes for
+#: itself, and a launch.
+_TILES = (128, 256, 0.0108), (128, 128, 0.0061)
+_PER_TILE, _LAUNCH = 1.5, 1.0
+#: GB/s from one GPU to another by copy engines, and what a collective of our own reaches; µs of a meeting of all ranks.
+_LINK, _COLLECTIVE, _MEETING = 370.0, 300.0, 4.0
+#: GB/s of a kernel that only reads and writes memory.
+_MEMORY = 2600.0
+#: The overlapped way is taken where its predicted time is at most so much of the other's.
+_MARGIN = 0.97
+_MOST_BLOCKS = 4
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the model says of one call; times in µs."""
+
+    #: Blocks into which each rank's rows are cut; 0: the collective and the matmul one after the other.
+    blocks: int
+    plain: float
+    overlapped: float
+
+    def __str__(self) -> str:
+        return f"{self.plain:.0f} µs predicted for one after the other, {self.overlapped:.0f} µs overlapped"
+
+
+@functools.cache
+def _processors(device: int) -> int:
+    """Of a GPU that the model is of; 0: it is of another kind."""
+    is_known = torch.cuda.get_device_capability(device) == (9, 0)
+    return int(torch.cuda.get_device_properties(device).multi_processor_count) if is_known else 0
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    ranks: int
+    rows: int
+    n: int
+    k: int
+    itemsize: int
+    processors: int
+
+    def matmul(self, rows: int) -> float:
+        def by(tile: tuple[int, int, float]) -> float:
+            tiles = -(-rows // tile[0]) * -(-self.n // tile[1])
+            return -(-tiles // self.processors) * (tile[2] * self.k + _PER_TILE)
+
+        return min(map(by, _TILES)) + _LAUNCH
+
+    def copied(self, elements: int) -> float:
+        return elements * self.itemsize / _LINK / 1e3
+
+    def collective(self, elements: int) -> float:
+        return _MEETING + elements * self.itemsize / _COLLECTIVE / 1e3
+
+    def added(self, rows: int) -> float:
+        """Adds up what the others have sent of so many rows. The matmul reads the sum."""
+        parts = self.ranks + 1 if self.ranks > 2 else 1
+        return parts * rows * self.n * self.itemsize / _MEMORY / 1e3
+
+
+def _gather(sizes: _Sizes, blocks: int) -> tuple[float, float]:
+    """`rows` is those of one rank."""
+    others = sizes.ranks - 1
+    plain = sizes.collective(others * sizes.rows * sizes.k) + sizes.matmul(sizes.ranks * sizes.rows)
+    own = sizes.matmul(sizes.rows)
+    end = _MEETING + own
+    for step in range(1, sizes.ranks):
+        arrived = _MEETING + step * sizes.copied(sizes.rows * sizes.k)
+        end = max(end, arrived) + _MEETING + own
+    return plain, end if blocks == 1 else float("inf")
+
+
+def _scatter(sizes: _Sizes, blocks: int) -> tuple[float, float]:
+    """`rows` is those of the whole product."""
+    ranks, rows = sizes.ranks, sizes.rows // (sizes.ranks * blocks)
+    plain = sizes.matmul(sizes.rows) + sizes.collective((ranks - 1) * sizes.rows // ranks * sizes.n)
+    product, copy = sizes.matmul(rows), sizes.copied(rows * sizes.n)
+    end = sent = _MEETING
+    arrived = []
+    for _ in range(blocks):
+        for _ in range(ranks - 1):
+            end += product
+            sent = max(sent, end) + copy
+        end += _MEETING
+        arrived.append(sent)
+    for at in arrived:
+        end = max(end, at) + sizes.added(rows) + product
+    return plain, end
+
+
+def _reduce(sizes: _Sizes, blocks: int) -> tuple[float, float]:
+    """`rows` is those of the whole product."""
+    ranks, rows = sizes.ranks, sizes.rows // (sizes.ranks * blocks)
+    plain = sizes.matmul(sizes.rows) + sizes.collective(2 * (ranks - 1) * sizes.rows // ranks * sizes.n)
+    product, copy = sizes.matmul(rows), sizes.copied(rows * sizes.n)
+    stored = 2 * rows * sizes.n * sizes.itemsize / _MEMORY / 1e3
+    end = link = _MEETING
+    arrived = 0.0
+    for block in range(blocks + 1):
+        if block:
+            end = max(end, arrived) + sizes.added(rows) + product + stored
+        if block < blocks:
+            for _ in range(ranks - 1):
+                end += product
+                link = max(link, end) + copy
+            arrived = link
+        end += _MEETING
+        if block:
+            link = max(link, end) + (ranks - 1) * copy
+    return plain, max(end, link)
+
+
+_WAYS: dict[str, Callable[[_Sizes, int], tuple[float, float]]] = {
+    "all_gather": _gather,
+    "reduce_scatter": _scatter,
+    "all_reduce": _reduce,
+}
+
+
+@functools.lru_cache(maxsize=4096)
+def _best(op: str, sizes: _Sizes) -> Choice:
+    best = Choice(0, 0.0, float("inf"))
+    for blocks in range(1, _MOST_BLOCKS + 1):
+        if op != "all_gather" and sizes.rows % (sizes.ranks * blocks):
+            continue
+        plain, overlapped = _WAYS[op](sizes, blocks)
+        if overlapped < best.overlapped:
+            best = Choice(blocks if overlapped <= _MARGIN * plain else 0, plain, overlapped)
+    return best
+
+
+def choose(op: str, ranks: int, rows: int, n: int, k: int, dtype: torch.dtype, device: torch.device) -> Choice:
+    """For a [rows, k] by [k, n] matmul, behind an all_gather of `rows` from each rank or before a reduce_scatter or an
+    all_reduce of the whole product."""
+    nothing = Choice(0, 0.0, float("inf"))
+    if device.type != "cuda" or dtype not in (torch.bfloat16, torch.float16) or ranks < 2 or not rows * n * k:
+        return nothing
+    # Copies between GPUs, and what matmuls read, are aligned.
+    if n % 8 or k % 8:
+        return nothing
+    processors = _processors(torch.cuda.current_device() if device.index is None else int(device.index))
+    return _best(op, _Sizes(ranks, rows, n, k, dtype.itemsize, processors)) if processors else nothing

@@ -1,0 +1,247 @@
+"""Matmuls beside collectives on each rank, on the CPU (test_matmul.py) or, as CHECK_DEVICE says, on GPUs
+(test/gpu/matmul.py)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import commsir.torch.compile as fusing
+import commsir.torch.matmul.graph as matmul_graph
+import torch
+import torch.distributed
+import torch.distributed._functional_collectives as funcol
+from commsir.torch.matmul import model
+from commsir.torch.matmul import ops as matmuls
+from compile_checks import DEVICE, _compare, _compiled, _tensor
+
+dist: Any = torch.distributed
+#: Of the compiled functions: rows of each rank, columns of the model and of what a rank has of them.
+ROWS, WIDTH, OWN = 12, 32, 16
+
+
+def _near(got: torch.Tensor, want: torch.Tensor, k: int) -> None:
+    """`want` in float64; a partial sum is rounded on each rank."""
+    assert got.shape == want.shape
+    eps = torch.finfo(got.dtype).eps
+    bound = 4 * eps * dist.get_world_size() * max(float(want.abs().max()), k**0.5)
+    worst = float((got.double() - want).abs().max()) if want.numel() else 0.0
+    assert worst <= bound, f"{worst} off, {bound} allowed"
+
+
+def _all(x: torch.Tensor) -> list[torch.Tensor]:
+    """Every rank's, in float64."""
+    given = x.double().contiguous()
+    parts = [torch.empty_like(given) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, given)
+    return parts
+
+
+def products(rank: int, size: int, dtype: torch.dtype, shape: tuple[int, ...], columns: int) -> None:
+    """The three ops against float64, with weights that lie in memory either way; twice, as memory is used again."""
+    k = shape[-1]
+    for turn in range(2):
+        x = _tensor(rank, *shape, dtype=dtype, seed=turn)
+        weights = [_tensor(0, k, columns, dtype=dtype, seed=7), _tensor(0, columns, k, dtype=dtype, seed=8).t()]
+        bias = _tensor(0, columns, dtype=dtype, seed=9)
+        rows = torch.cat(_all(x))
+        made = matmuls.all_gather_matmul(x, weights, [None, bias])
+        for got, weight, added in zip(made, weights, (0.0, bias.double()), strict=True):
+            _near(got, rows @ weight.double() + added, k)
+        for own in weights:
+            part = _tensor(rank, k, columns, dtype=dtype, seed=20 + turn) if own is weights[0] else own
+            total = sum(_all(x.double() @ part.double()))
+            assert isinstance(total, torch.Tensor)
+            everywhere = matmuls.matmul_all_reduce(x, part)
+            _near(everywhere, total, k)
+            assert len({one.cpu().numpy().tobytes() for one in _all(everywhere)}) == 1, "ranks have other bits"
+            if shape[0] % size == 0:
+                _near(matmuls.matmul_reduce_scatter(x, part), total.chunk(size)[rank], k)
+
+
+def mistakes(rank: int, size: int) -> list[str]:
+    """What is said of calls that are wrong."""
+    x, w = (_tensor(0, *shape, dtype=torch.float32) for shape in ((6, 8), (8, 4)))
+    calls: list[Callable[[], Any]] = [
+        lambda: matmuls.all_gather_matmul(x, [w.t()]),
+        lambda: matmuls.matmul_all_reduce(x[0], w),
+        lambda: matmuls.matmul_all_reduce(x, w.double()),
+        lambda: matmuls.matmul_reduce_scatter(x[: size + 1], w),
+        lambda: matmuls.matmul_all_reduce(x, w.clone().requires_grad_()),
+    ]
+    said = []
+    for call in calls:
+        try:
+            call()
+            said.append("nothing")
+        except RuntimeError as error:
+            said.append(str(error))
+    return said
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Compiled
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def column_parallel(x: Any, w: Any, v: Any) -> Any:
+    """Sequence parallel: rows are gathered for one matmul."""
+    return torch.relu(funcol.all_gather_tensor(x, 0, dist.group.WORLD) @ w)
+
+
+def three_readers(x: Any, w: Any, v: Any) -> Any:
+    """As q, k and v, one with a bias."""
+    rows = funcol.all_gather_tensor(x, 0, dist.group.WORLD)
+    return rows @ w, torch.nn.functional.linear(rows, w.t(), w[0]), rows @ w.abs()
+
+
+def rows_are_kept(x: Any, w: Any, v: Any) -> Any:
+    """Somebody else reads the rows, too."""
+    rows = funcol.all_gather_tensor(x, 0, dist.group.WORLD)
+    return rows @ w, rows.sum(0)
+
+
+def of_three_dimensions(x: Any, w: Any, v: Any) -> Any:
+    """A batch of sequences."""
+    return funcol.all_gather_tensor(x.view(4, -1, WIDTH), 0, dist.group.WORLD) @ w
+
+
+def row_parallel(x: Any, w: Any, v: Any) -> Any:
+    """A matmul whose rows are summed up and shared out, and a norm."""
+    return torch.nn.functional.rms_norm(funcol.reduce_scatter_tensor(x @ w, "sum", 0, dist.group.WORLD), (OWN,))
+
+
+def all_rows(x: Any, w: Any, v: Any) -> Any:
+    """A matmul whose rows every rank gets."""
+    return funcol.all_reduce(x @ w, "sum", dist.group.WORLD)
+
+
+def a_layer(x: Any, w: Any, v: Any) -> Any:
+    """Both sides of a feed-forward layer."""
+    h = torch.relu(funcol.all_gather_tensor(x, 0, dist.group.WORLD) @ w)
+    return funcol.reduce_scatter_tensor(h @ v, "sum", 0, dist.group.WORLD) + x
+
+
+def product_is_read_twice(x: Any, w: Any, v: Any) -> Any:
+    """The part of this rank alone is needed, too: the matmul stays."""
+    part = x @ w
+    return funcol.all_reduce(part, "sum", dist.group.WORLD), part.sum(0)
+
+
+def rows_by_themselves(x: Any, w: Any, v: Any) -> Any:
+    """The gathered rows are the weight, too: the matmul stays."""
+    rows = funcol.all_gather_tensor(x, 0, dist.group.WORLD)
+    return rows @ rows.t()
+
+
+def largest(x: Any, w: Any, v: Any) -> Any:
+    """No sum: the matmul stays."""
+    return funcol.all_reduce(x @ w, "max", dist.group.WORLD)
+
+
+_TAKEN = (
+    column_parallel,
+    three_readers,
+    rows_are_kept,
+    of_three_dimensions,
+    row_parallel,
+    all_rows,
+    a_layer,
+)
+_LEFT = (product_is_read_twice, rows_by_themselves, largest)
+TAKEN = {one.__name__: one for one in _TAKEN}
+LEFT = {one.__name__: one for one in _LEFT}
+
+
+class _Always:
+    """A model that says of every call that the overlapped way is faster."""
+
+    @staticmethod
+    def choose(*sizes: Any) -> model.Choice:
+        return model.Choice(1, 1000.0, 1.0)
+
+
+@contextlib.contextmanager
+def _always(does: bool = True) -> Iterator[None]:
+    before = matmul_graph.model
+    matmul_graph.model = _Always if does else before  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        matmul_graph.model = before
+
+
+def _given(rank: int, dtype: torch.dtype) -> list[torch.Tensor]:
+    x = _tensor(rank, ROWS, WIDTH, dtype=dtype)
+    return [x, _tensor(0, WIDTH, OWN, dtype=dtype, seed=3), _tensor(0, OWN, WIDTH, dtype=dtype, seed=4)]
+
+
+def compiles(rank: int, size: int, name: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Compiled, a function gives what it gives otherwise; what went into ops with its collectives."""
+    function, given = {**TAKEN, **LEFT}[name], _given(rank, torch.float32)
+    with _always():
+        compiled = _compiled(function, leaves=True)
+        for _ in range(5):
+            _compare(function(*given), compiled(*given), 2e-5)
+    return [(one.collective, one.fused) for one in fusing.fusions()]
+
+
+def trains(rank: int, size: int) -> list[tuple[str, tuple[str, ...]]]:
+    """A feed-forward layer, forward and backward."""
+    gather, scatter = (_with_gradient(*way) for way in ((_gather, _scatter), (_scatter, _gather)))
+
+    def function(x: Any, w: Any, v: Any) -> Any:
+        return scatter(torch.relu(gather(x) @ w) @ v)
+
+    def run(called: Callable[..., Any]) -> Any:
+        given = [one.clone().requires_grad_() for one in _given(rank, torch.float32)]
+        made = called(*given)
+        made.square().sum().backward()
+        return made.detach(), *(one.grad for one in given)
+
+    with _always():
+        compiled = _compiled(function, leaves=True)
+        for _ in range(5):
+            _compare(run(function), run(compiled), 2e-5)
+    return [(one.collective, one.fused) for one in fusing.fusions()]
+
+
+def _gather(x: Any) -> Any:
+    return funcol.all_gather_tensor(x, 0, dist.group.WORLD)
+
+
+def _scatter(x: Any) -> Any:
+    return funcol.reduce_scatter_tensor(x, "sum", 0, dist.group.WORLD)
+
+
+def _with_gradient(there: Callable[[Any], Any], back: Callable[[Any], Any]) -> Any:
+    class Way(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> Any:
+            return there(x)
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> Any:
+            return back(grad.contiguous())
+
+    return Way.apply  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def ranks_differ(rank: int, size: int) -> list[tuple[str, tuple[str, ...]]]:
+    """One rank leaves alone what the others put together: nobody waits for it, and the results are right."""
+    given = _given(rank, torch.float32)
+    with _always(rank != 1):
+        compiled = _compiled(a_layer, leaves=True)
+        for _ in range(5):
+            _compare(a_layer(*given), compiled(*given), 2e-5)
+    return [(one.collective, one.fused) for one in fusing.fusions()]
+
+
+def chooses(rank: int, size: int) -> list[int]:
+    """Blocks for calls of growing size, by the model alone; on the CPU there are none."""
+    device = torch.device(DEVICE)
+    return [
+        model.choose("reduce_scatter", size, rows, 8192, 4096, torch.bfloat16, device).blocks
+        for rows in (16, 256, 4096, 16384)
+    ]
