@@ -8,6 +8,7 @@
 #include "runtime/group/Collective.h"
 
 #include "runtime/driver/Element.h"
+#include "runtime/group/CopiedCollective.h"
 #include "runtime/group/Error.h"
 #include "runtime/group/Shape.h"
 #include "runtime/tune/Choose.h"
@@ -250,6 +251,8 @@ struct Collectives::Impl {
   llvm::Error copyParts(llvm::ArrayRef<Array> list, const Shape &shape,
                         int64_t first, int64_t count, size_t pitch,
                         char *scratch, bool in, void *stream);
+  bool takesCopies(const Shape &shape, uint64_t capture);
+  llvm::Error meet(uint64_t digest, unsigned place, void *stream);
   llvm::Error runWhole(PlainPlan &plan, void *stream);
   llvm::Error runPlan(PlainPlan &plan, bool isDirect, void *stream);
   llvm::Error launch(const Shape &shape, int64_t elements, GroupKernel &kernel,
@@ -314,6 +317,9 @@ struct Collectives::Impl {
   Scratch scratch[2][Scratch::kUses];
   /// Graphs may be launched for as long as the group is there.
   std::vector<char *> ofGraphs;
+  CopiedCollective copies{group};
+  /// The array of a meeting before and after, on a GPU.
+  char *met = nullptr;
   StagingCounts counted;
   bool staged = false;
   /// The last piece has failed because there are no channels for it.
@@ -327,6 +333,8 @@ Collectives::Impl::~Impl() {
         group.releaseOwn(one.memory);
   for (char *memory : ofGraphs)
     group.releaseOwn(memory);
+  if (met)
+    group.releaseOwn(met);
 }
 
 llvm::Error Collectives::Impl::discardOldest(Shelf &shelf) {
@@ -844,11 +852,75 @@ llvm::Error Collectives::Impl::launchPlain(PlainPlan &plan, void *stream) {
                 shape.output, stream, plan.extent);
 }
 
+/// GPU: whether copy engines carry the call out: large parts that are gathered
+/// in place, as trainers do beside matmuls, whose processors a kernel would
+/// take; and sizes that no kernel takes yet, until they are repeated.
+bool Collectives::Impl::takesCopies(const Shape &shape, uint64_t capture) {
+  if (!CopiedCollective::fits(shape) || shape.elements <= shape.mostSized())
+    return false;
+  if (CopiedCollective::isAsQuick(shape, group.options().rank))
+    return true;
+  std::string key = shape.key() + " " + std::to_string(shape.elements);
+  if (shelfOf({}).kernels.contains(key))
+    return false;
+  unsigned &uses = usesOf(shape, "copied " + key);
+  return capture || uses++ < kUsesOfOwn;
+}
+
+/// Elements of the array of a meeting, and what their number is a multiple of.
+static constexpr int64_t kMeetElements = 16384, kMeetStep = 64;
+
+/// What is behind it in `stream` runs once all ranks have come to it. Its size
+/// tells calls apart: ranks that are not in the same call wait for elements
+/// that do not come, and time out with what each of them runs.
+llvm::Error Collectives::Impl::meet(uint64_t digest, unsigned place,
+                                    void *stream) {
+  if (!met) {
+    auto memory = group.allocateOwn(2 * kMeetElements * sizeof(int32_t));
+    if (!memory)
+      return memory.takeError();
+    met = static_cast<char *>(*memory);
+  }
+  CollectiveCall call;
+  call.op = "all_reduce";
+  call.reduction = "max";
+  call.elementType = "i32";
+  call.typeName = "a meeting";
+  call.input = {met, kMeetElements};
+  call.output = {met + kMeetElements * sizeof(int32_t), kMeetElements};
+  auto plan = planOf(call);
+  if (!plan)
+    return plan.takeError();
+  Shape &shape = (*plan)->shape;
+  auto kept = find(shelfOf({}), "meet", {}, shape.text, stream,
+                   [&] { return shape.writeSized(kMeetElements, kMeetStep); });
+  if (!kept)
+    return kept.takeError();
+  int64_t steps = kMeetElements / kMeetStep;
+  uint64_t number = place ? digest / steps : digest;
+  int64_t extent = kMeetStep * int64_t(1 + number % steps);
+  return launch(shape, extent, *(*kept)->kernel, shape.input, shape.output,
+                stream, extent);
+}
+
 llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
   Shape &shape = plan.shape;
   if (isPlain(plan))
     return launchPlain(plan, stream);
   uint64_t capture = group.captureOf(stream);
+  if (takesCopies(shape, capture)) {
+    auto isReady = copies.reserve(shape, capture != 0);
+    if (!isReady)
+      return isReady.takeError();
+    staged |= *isReady;
+    // The plans of meetings may take the place of this one.
+    Shape copied = shape;
+    uint64_t digest = plan.digest;
+    if (*isReady)
+      return copies.run(copied, stream, [&](unsigned place) {
+        return meet(digest, place, stream);
+      });
+  }
   for (int64_t first = 0; first < shape.elements;) {
     int64_t count =
         std::min(shape.chunk, pieceOf(shape, shape.elements - first));

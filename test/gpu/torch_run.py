@@ -99,6 +99,58 @@ def many_sizes(rank: int, size: int) -> None:
             assert torch.all(got == sum(r + turn for r in range(size))), (elements, turn)
 
 
+def part(source: int, elements: int, turn: int) -> torch.Tensor:
+    """What a rank sends."""
+    return (torch.arange(elements, device="cuda") % 1000 + 7 * source + turn).to(torch.float32)
+
+
+def moved(rank: int, size: int, elements: int, in_place: bool) -> None:
+    """all_gather and all_to_all of a size, eager and in a graph."""
+    import commsir.torch.ops as ops
+
+    whole = torch.empty(size * elements, device="cuda")
+    shard = whole[rank * elements : (rank + 1) * elements] if in_place else torch.empty(elements, device="cuda")
+    given = torch.empty(elements, device="cuda")
+    swapped = given if in_place else torch.empty(elements, device="cuda")
+    name = ops._named(None)
+
+    def call() -> None:
+        torch.ops.commsir.all_gather.out(shard, name, out=whole)
+        torch.ops.commsir.all_to_all.out(given, name, out=swapped)
+
+    def check(turn: int, run: Callable[[], Any]) -> None:
+        shard.copy_(part(rank, elements, turn))
+        given.copy_(torch.cat([part(rank, elements // size, turn + to) for to in range(size)]))
+        run()
+        for source in range(size):
+            assert torch.equal(whole.view(size, -1)[source], part(source, elements, turn)), (turn, source)
+            assert torch.equal(swapped.view(size, -1)[source], part(source, elements // size, turn + rank)), turn
+
+    for turn in range(2):
+        check(turn, call)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    for turn in range(2, 6):
+        check(turn, graph.replay)
+        check(turn + 10, call)
+
+
+def copied(rank: int, size: int) -> None:
+    """Sizes that copy engines move: large ones, and the first uses of others, which compile nothing."""
+    import commsir.torch.ops as ops
+
+    for elements in (400_000 * size, 5_000_000 * size, 18_000_000 * size):
+        for in_place in (False, True):
+            moved(rank, size, elements, in_place)
+    world: Any = dist.group.WORLD
+    before = ops.counts_of(world)["cuda.ops"]
+    ops.all_gather(torch.zeros(3_000_001, device="cuda"))
+    now = ops.counts_of(world)["cuda.ops"]
+    assert all(now[kind] == before[kind] for kind in ("compiled", "from_cache")), (before, now)
+
+
 def check_ops(rank: int, size: int, failed: list[str]) -> None:
     import ops_checks
 
@@ -114,6 +166,7 @@ def check_ops(rank: int, size: int, failed: list[str]) -> None:
         ops_checks.wrong_operands,
         graphs,
         many_sizes,
+        copied,
     ):
         attempt(one.__name__, partial(one, rank, size), failed)
     if size >= 4:
