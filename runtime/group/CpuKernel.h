@@ -47,7 +47,7 @@ private:
   uint64_t digest() const;
   uint64_t barrierBytes() const;
   llvm::Error fail(const cpu::RunError &report);
-  bool goesOn(unsigned tries);
+  bool goesOn(unsigned tries, Waiter::Clock::time_point &begun);
 
   // cpu::Peers.
   cpu::SharedBarrier findBarrier(const cpu::BarrierKey &key) override;
