@@ -14,6 +14,7 @@
 #include "llvm/Support/Path.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/random.h>
@@ -70,6 +71,14 @@ std::string commsir::createUnique(int folder, const llvm::Twine &before,
       return "";
   }
   return "";
+}
+
+std::string commsir::makeTemporaryFolder(StringRef name) {
+  llvm::SmallString<256> path;
+  llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, path);
+  llvm::sys::path::append(path, name + "-XXXXXX");
+  std::string made = path.str().str();
+  return ::mkdtemp(made.data()) ? made : std::string();
 }
 
 /// Why others may have made what has this status; empty: they have not.

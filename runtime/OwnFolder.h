@@ -60,6 +60,10 @@ std::string createUnique(int folder, const llvm::Twine &before,
                          llvm::StringRef after, unsigned mode,
                          Descriptor &file);
 
+/// A new folder for this user alone, below TMPDIR or /tmp: its path, or empty:
+/// errno says why not.
+std::string makeTemporaryFolder(llvm::StringRef name);
+
 class OwnFolder {
 public:
   OwnFolder() = default;
