@@ -631,17 +631,22 @@ bool Waiter::isTooLong(Party &party, Clock::duration time) {
                      " s for its peers in step " +
                      number(static_cast<int64_t>(party.step)) + " of group '" +
                      group.settings.name + "' (" + party.text + ")";
+  std::string late;
   for (int64_t member = 0; member < party.size(); ++member) {
     const Place &place = party.places[member];
     if (member == party.own ||
         place.ended.load(std::memory_order_acquire) >= party.step)
       continue;
-    text += "\n  " + group.describeRank(party, member);
+    late += "\n  " + group.describeRank(party, member);
     if (!findStep(place, party.step))
-      text += ", and has not come since; its process " +
+      late += ", and has not come since; its process " +
               number(group.processOf(party.members[member])) + " is alive";
   }
-  text += "\n  a rank that is only slow needs a longer timeout";
+  // Who has ended the step has nothing left to do in it.
+  for (int64_t rank : party.members)
+    if (late.empty() && rank != group.settings.rank)
+      text += "\n  rank " + number(rank) + kDamaged;
+  text += late + "\n  a rank that is only slow needs a longer timeout";
   group.breakUp(Kind::Peer, text);
   return true;
 }
@@ -751,7 +756,7 @@ llvm::Error CpuGroup::agreeOnText(Party &party) {
     // It is still there: a member waits for the others twice before its next
     // step, or goes on from here to where all meet.
     const Step *step = findStep(party.places[member], party.step);
-    if (!step) {
+    if (!step && member != party.own) {
       breakUp(Kind::Peer, "rank " + number(party.members[member]) + kDamaged);
       return failure();
     }

@@ -10,6 +10,7 @@
 #include "runtime/group/Source.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/xxhash.h"
 
@@ -393,6 +394,15 @@ void CpuKernel::unlock() {
   auto own = static_cast<uint32_t>(group.settings.rank + 1);
   group.board().lock.compare_exchange_strong(own, 0, std::memory_order_release,
                                              std::memory_order_relaxed);
+}
+
+std::string CpuKernel::others() {
+  llvm::SmallVector<std::string> names;
+  for (int64_t member : party.members)
+    if (member != group.settings.rank)
+      names.push_back(number(member));
+  return (names.size() > 1 ? "one of ranks " : "rank ") +
+         llvm::join(names, ", ");
 }
 
 std::string CpuKernel::describe(int64_t rank) {

@@ -60,6 +60,7 @@ private:
   void lock() override;
   void unlock() override;
   std::string describe(int64_t rank) override;
+  std::string others() override;
 
   CpuGroup &group;
   Party &party;

@@ -781,6 +781,8 @@ std::string PointToPoint::whyRefused(int64_t other, Kind &kind) const {
     return "";
   kind = asKind(int64_t(theirs.kind.load(std::memory_order_relaxed)));
   std::string why = theirs.why.str();
+  if (why.empty())
+    return named(other) + kDamaged;
   return llvm::StringRef(why).contains(named(other))
              ? why
              : named(other) + " takes nothing any more: " + why;
