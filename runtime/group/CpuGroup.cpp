@@ -717,9 +717,9 @@ llvm::Error CpuGroup::end(Party &party) {
 llvm::Error CpuGroup::meet(Party &party, llvm::StringRef failed) {
   Place &own = party.ownPlace();
   uint64_t point = ++party.meetings;
-  if (std::string reason = failed.str(); !reason.empty()) {
+  if (!failed.empty()) {
     auto &told = own.failed[point % 2];
-    told.reason.put(reason);
+    told.reason.put(failed);
     told.point.store(point, std::memory_order_release);
   }
   own.met.store(point, std::memory_order_release);
@@ -739,9 +739,12 @@ llvm::Error CpuGroup::meet(Party &party, llvm::StringRef failed) {
   }
   for (int64_t member = 0; member < party.size(); ++member) {
     auto &told = party.places[member].failed[point % 2];
-    if (told.point.load(std::memory_order_acquire) == point)
-      return makeError(Kind::Peer, "rank " + number(party.members[member]) +
-                                       ": " + told.reason.str());
+    bool isOwn = member == party.own;
+    if (isOwn ? !failed.empty()
+              : told.point.load(std::memory_order_acquire) == point)
+      return makeError(Kind::Peer,
+                       "rank " + number(party.members[member]) + ": " +
+                           (isOwn ? failed.str() : told.reason.str()));
   }
   return llvm::Error::success();
 }
