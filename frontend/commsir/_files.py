@@ -1,16 +1,18 @@
-"""Files that are written for the user: whole or not at all, and with words where they cannot be."""
+"""Files that are written for the user: whole or not at all, and with words where they cannot be. And folders that
+nobody else writes to, for what is run."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from commsir import errors
 
-__all__ = ["check_writable", "write", "written"]
+__all__ = ["OwnFolder", "check_writable", "make_folders", "write", "written"]
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -64,3 +66,103 @@ def _in_words(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def _cannot_write(path: str | os.PathLike[str], why: str) -> errors.UsageError:
     return errors.UsageError(f"cannot write '{os.fspath(path)}': {why}")
+
+
+def make_folders(path: Path) -> None:
+    """Makes a folder and those above it, where they are missing, for this user alone. Raises OSError."""
+    with contextlib.suppress(FileExistsError):
+        try:
+            path.mkdir(0o700)
+        except FileNotFoundError:
+            if path.parent == path:
+                raise
+            make_folders(path.parent)
+            path.mkdir(0o700)
+
+
+class OwnFolder:
+    """A folder that this user or root owns and nobody else can write to, as runtime/OwnFolder.h has it: what is in it
+    is run. It is opened once, and its files in it, without following links."""
+
+    def __init__(self, path: Path, *below: str) -> None:
+        """Opens the folder and, one in another, those `below` it; makes them where they are missing. Raises OSError."""
+        self.path = path
+        make_folders(path)
+        self._descriptor = self._open_folder(os.fspath(path), None)
+        try:
+            for name in below:
+                self.path = self.path / name
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=self._descriptor)
+                above, self._descriptor = self._descriptor, self._open_folder(name, self._descriptor)
+                os.close(above)
+        except OSError:
+            self.close()
+            raise
+
+    def __enter__(self) -> OwnFolder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _open_folder(self, name: str, above: int | None) -> int:
+        if stat.S_ISLNK(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
+            raise PermissionError(f"the folder '{self.path}' is a link: name the folder that it leads to")
+        opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+        return self._checked(opened, f"the folder '{self.path}'")
+
+    def _checked(self, opened: int, what: str) -> int:
+        status = os.fstat(opened)
+        why = ""
+        if status.st_uid not in (0, os.geteuid()):
+            why = f"belongs to user {status.st_uid}, and neither to this user ({os.geteuid()}) nor to root"
+        elif status.st_mode & 0o022:
+            mode = stat.S_IMODE(status.st_mode)
+            why = f"can be written to by others than its owner (its permissions are {mode:03o}; chmod go-w helps)"
+        if not why:
+            return opened
+        os.close(opened)
+        raise PermissionError(f"{what} {why}")
+
+    def open(self, name: str, flags: int) -> int:
+        """A descriptor of a plain file in the folder. Raises OSError; PermissionError: others may have written it."""
+        used = flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        opened = os.open(name, used, 0o600, dir_fd=self._descriptor)
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            os.close(opened)
+            raise PermissionError(f"'{self.path / name}' is no plain file")
+        return self._checked(opened, f"'{self.path / name}'")
+
+    def read(self, name: str) -> str | None:
+        """What a file holds; None: there is none. Raises OSError."""
+        try:
+            with os.fdopen(self.open(name, os.O_RDONLY)) as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, text: str) -> None:
+        """Puts `text` in the place of a file. Raises OSError."""
+        made = f"{name}.{secrets.token_hex(8)}"
+        try:
+            with os.fdopen(self.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as file:
+                file.write(text)
+            os.rename(made, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        finally:
+            self.remove(made)
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._descriptor)
+
+    def keep_for_owner(self, name: str) -> None:
+        """Takes from a file what others may do with it, as what a compiler has made has the permissions of umask."""
+        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._descriptor)
+        try:
+            os.fchmod(opened, stat.S_IMODE(os.fstat(opened).st_mode) & 0o700)
+        finally:
+            os.close(opened)

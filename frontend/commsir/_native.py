@@ -349,7 +349,8 @@ def simulate_views(source: str, request: Mapping[str, Any], views: Mapping[str, 
     """`simulate` after its arguments were put together."""
     from commsir._replay import Run
 
-    is_limited = request.get("target") != "cpu" or "time_limit" in request or "max_steps" in request
+    # A limit of steps alone is none: a loop without waits takes no steps.
+    is_limited = request.get("target") != "cpu" or request.get("time_limit") is not None
     request = request if is_limited else {**request, "time_limit": TIME_LIMIT}
     names = [name for name, parts in views.items() for _ in parts]
     places = [rank for parts in views.values() for rank in range(len(parts))]

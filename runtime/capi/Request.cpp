@@ -233,6 +233,7 @@ static std::vector<Key> listKeys(Request &request, int64_t &ranks,
       {"workers", number(options.workers, 0, 4096)},
       {"max_steps", number(options.maxSteps)},
       {"time_limit", seconds(options.timeLimit)},
+      {"total_time", seconds(options.totalTime)},
       {"timeout",
        [&options](const Value &value) {
          return seconds(options.timeout.emplace())(value);

@@ -76,7 +76,9 @@ struct Failure {
     Cell,
     Team,
     Barrier,
-    TooManyBarriers
+    TooManyBarriers,
+    /// A barrier that peers share counts fewer arrivals than it did.
+    BarrierGoesBack
   } kind = None;
   int64_t offset = 0, count = 0, limit = 0;
 };

@@ -57,6 +57,8 @@ public:
   virtual void unlock() = 0;
   /// What a peer is doing, in brackets, for reports; may be empty.
   virtual std::string describe(int64_t rank) = 0;
+  /// "rank 1", "one of ranks 1, 2": the other members.
+  virtual std::string others() = 0;
 };
 
 } // namespace commsir::cpu

@@ -230,6 +230,10 @@ std::string Scheduler::describeFailure(const Fiber &fiber) const {
     return where + site.op +
            " is over one more team than the group keeps barriers for; use "
            "fewer teams in one kernel";
+  case Failure::BarrierGoesBack:
+    return where + site.op + " counts fewer arrivals than it did: " +
+           (peers ? peers->others() : std::string("something")) +
+           " has written over memory by which ranks wait for each other";
   case Failure::None:
     break;
   }

@@ -480,7 +480,9 @@ int64_t Scheduler::arriveShared(Fiber &fiber, int32_t site,
   uint64_t passed =
       barrier.shared.arrived->load(std::memory_order_acquire) / barrier.total;
   if (own > passed)
-    fail(fiber, site, {Failure::Barrier, 0, 0, 0});
+    fail(fiber, site,
+         {passed < barrier.opened ? Failure::BarrierGoesBack : Failure::Barrier,
+          0, 0, 0});
   ++own;
   int64_t member = (fiber.context.rank - key.first) / key.stride;
   barrier.shared.ofMember[member].fetch_add(1, std::memory_order_relaxed);

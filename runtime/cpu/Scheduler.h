@@ -64,10 +64,13 @@ struct BarrierState {
   /// block of this rank has arrived.
   SharedBarrier shared;
   std::vector<uint64_t> own;
+  /// How often it was seen to have opened. One thread looks.
+  mutable uint64_t opened = 0;
   bool isPast(uint32_t passed) const {
     if (!shared.arrived)
       return generation.load(std::memory_order_acquire) != passed;
     uint64_t count = shared.arrived->load(std::memory_order_acquire);
+    opened = std::max(opened, count / total);
     return static_cast<int32_t>(uint32_t(count / total) - passed) > 0;
   }
 };

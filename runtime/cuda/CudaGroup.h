@@ -292,6 +292,7 @@ private:
   uint64_t launchNumber(const CudaGroupKernel &kernel, const ChannelSet &set,
                         uint32_t block);
   llvm::Error waitForControl(const llvm::Twine &what, double seconds);
+  llvm::Expected<int64_t> lookAt(const group::CellWait &wait);
   llvm::Error waitOnHost(const group::CellWait &wait);
   void noteCapture(void *stream);
   void stop(llvm::StringRef reason, group::GroupError::Kind kind);

@@ -94,6 +94,15 @@ llvm::Expected<int64_t> CudaGroup::readCell(const int64_t *own) {
   return value;
 }
 
+/// The value of a cell that is waited for. The window is in use no longer than
+/// that: what the wait asks next, as the caller's hook, may release it.
+llvm::Expected<int64_t> CudaGroup::lookAt(const CellWait &wait) {
+  group::WindowUse use(wait.window);
+  if (llvm::Error error = checkWait(wait))
+    return std::move(error);
+  return readCell(wait.cell);
+}
+
 /// The host looks, and sees who dies and how long it takes.
 llvm::Error CudaGroup::waitOnHost(const CellWait &wait) {
   auto start = std::chrono::steady_clock::now();
@@ -112,10 +121,7 @@ llvm::Error CudaGroup::waitOnHost(const CellWait &wait) {
   while (true) {
     // Asked before the look: who goes may have signalled before.
     std::string why = whyNot();
-    group::WindowUse use(wait.window);
-    if (llvm::Error error = checkWait(wait))
-      return error;
-    auto value = readCell(wait.cell);
+    auto value = lookAt(wait);
     if (!value)
       return value.takeError();
     if (wait.kind == WaitKind::Equal ? *value == wait.value

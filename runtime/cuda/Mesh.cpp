@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -97,11 +98,16 @@ sockaddr_un makeAddress(llvm::StringRef name, socklen_t &bytes) {
 
 int makeSocket() { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0); }
 
-/// Process and user at the other end; false: not known.
-bool getCredentials(int descriptor, ucred &credentials) {
+/// The process at the other end: whoever listens there, or has connected. None:
+/// it is not known, or of another user.
+std::optional<int> getOwnPeer(const File &socket) {
+  ucred credentials{};
   socklen_t bytes = sizeof(credentials);
-  return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials,
-                    &bytes) == 0;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) !=
+          0 ||
+      credentials.uid != geteuid())
+    return std::nullopt;
+  return credentials.pid;
 }
 
 } // namespace
@@ -173,6 +179,12 @@ static llvm::Expected<File> connectTo(commsir::group::Store &store,
     sockaddr_un address = makeAddress(name, bytes);
     if (::connect(socket.get(), reinterpret_cast<sockaddr *>(&address),
                   bytes) == 0) {
+      // The name of a rank that has ended can be anybody's.
+      if (!getOwnPeer(socket))
+        return fail(llvm::formatv("rank {0} found another user's process where "
+                                  "rank {1} should listen",
+                                  hello.rank, peer)
+                        .str());
       if (::send(socket.get(), &hello, sizeof(hello), MSG_NOSIGNAL) ==
           ssize_t(sizeof(hello)))
         return socket;
@@ -231,9 +243,7 @@ llvm::Error Mesh::open(group::Store &store, llvm::StringRef name,
     if (auto error = waitFor(files, until, whom))
       return error;
     File socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    ucred credentials{};
-    if (!socket || !getCredentials(socket.get(), credentials) ||
-        credentials.uid != geteuid())
+    if (!socket || !getOwnPeer(socket))
       continue; // Nobody of ours.
     files = {{socket.get(), POLLIN, 0}};
     if (auto error = waitFor(files, until, whom))
@@ -252,11 +262,9 @@ llvm::Error Mesh::open(group::Store &store, llvm::StringRef name,
     peers[said.rank].socket = std::move(socket);
     --left;
   }
-  for (Peer &peer : peers) {
-    ucred credentials{};
-    if (peer.socket && getCredentials(peer.socket.get(), credentials))
-      peer.pid = credentials.pid;
-  }
+  for (Peer &peer : peers)
+    if (peer.socket)
+      peer.pid = getOwnPeer(peer.socket).value_or(0);
   return llvm::Error::success();
 }
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <unistd.h>
 
 using namespace commsir;
@@ -46,8 +47,14 @@ struct PeerMemory::Offer {
     put(sizes.data(), sizes.size() * sizeof(uint64_t));
     return text;
   }
-  static Offer read(llvm::StringRef text) {
+  /// What a rank has said of a range of `bytes`; none: that cannot be.
+  static std::optional<Offer> read(llvm::StringRef text, size_t bytes) {
     Offer offer;
+    constexpr size_t head =
+        sizeof(offer.pid) + sizeof(offer.offset) + sizeof(offer.handle);
+    if (text.size() < head || (text.size() - head) % sizeof(uint64_t) ||
+        (text.size() - head) / sizeof(uint64_t) > kMostParts)
+      return std::nullopt;
     auto take = [&](void *data, size_t size) {
       std::memcpy(data, text.data(), size);
       text = text.drop_front(size);
@@ -56,8 +63,17 @@ struct PeerMemory::Offer {
     take(&offer.offset, sizeof(offer.offset));
     take(&offer.handle, sizeof(offer.handle));
     offer.sizes.resize(text.size() / sizeof(uint64_t));
-    take(offer.sizes.data(), offer.sizes.size() * sizeof(uint64_t));
-    return offer;
+    if (!offer.sizes.empty())
+      take(offer.sizes.data(), offer.sizes.size() * sizeof(uint64_t));
+    return offer.holds(bytes) ? std::optional(std::move(offer)) : std::nullopt;
+  }
+  /// Of the allocations of cudaMalloc only CUDA knows the size.
+  bool holds(size_t bytes) const {
+    uint64_t all = 0;
+    for (uint64_t size : sizes)
+      if (size == 0 || __builtin_add_overflow(all, size, &all))
+        return false;
+    return sizes.empty() || (offset <= all && bytes <= all - offset);
   }
 };
 
@@ -129,8 +145,16 @@ PeerMemory::share(const Device &device, Mesh &mesh, CUdeviceptr own,
   if (!said)
     return said.takeError();
   std::vector<Offer> offers;
-  for (const std::string &text : *said)
-    offers.push_back(Offer::read(text));
+  for (const std::string &text : *said) {
+    auto offer = Offer::read(text, bytes);
+    // All ranks see the same, and end here.
+    if (!offer)
+      return fail(llvm::formatv("rank {0} has said of its part of {1} bytes "
+                                "what cannot be",
+                                offers.size(), bytes)
+                      .str());
+    offers.push_back(std::move(*offer));
+  }
   std::unique_ptr<PeerMemory> made(new PeerMemory(device));
   made->table.assign(offers.size(), 0);
   made->table[mesh.getRank()] = own;

@@ -12,10 +12,10 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 
 #include <cerrno>
+#include <fcntl.h>
 #include <unistd.h>
 
 using namespace commsir::driver;
@@ -34,47 +34,12 @@ static llvm::Error cannotWrite(llvm::StringRef path, std::error_code why) {
                                           " (no output was kept)");
 }
 
-/// Writes all of `text` to `fd`, whatever the size of the pieces the system
-/// takes.
-static std::error_code writeAll(int fd, llvm::StringRef text) {
-  while (!text.empty()) {
-    // Linux moves at most 2 GiB a call.
-    size_t piece = std::min<size_t>(text.size(), size_t(1) << 30);
-    ssize_t written = ::write(fd, text.data(), piece);
-    if (written < 0) {
-      if (errno == EINTR)
-        continue;
-      return std::error_code(errno, std::generic_category());
-    }
-    text = text.drop_front(written);
-  }
-  return {};
-}
-
 static std::error_code writeParts(int fd,
                                   llvm::ArrayRef<llvm::StringRef> parts) {
   for (llvm::StringRef part : parts)
-    if (std::error_code error = writeAll(fd, part))
-      return error;
+    if (!commsir::writeAll(fd, part))
+      return std::error_code(errno, std::generic_category());
   return {};
-}
-
-/// Creates `path`.<process>-<n>.tmp for the first n that is free. (LLVM's own
-/// unique names would read a percent sign in a user's path as a pattern.)
-static std::error_code createBeside(llvm::StringRef path,
-                                    llvm::SmallVectorImpl<char> &temporary,
-                                    int &fd) {
-  for (unsigned n = 0;; ++n) {
-    temporary.clear();
-    (path + "." + llvm::Twine(llvm::sys::Process::getProcessId()) + "-" +
-     llvm::Twine(n) + ".tmp")
-        .toVector(temporary);
-    std::error_code error = fs::openFileForWrite(
-        llvm::StringRef(temporary.data(), temporary.size()), fd,
-        fs::CD_CreateNew, fs::OF_None);
-    if (error != llvm::errc::file_exists)
-      return error;
-  }
 }
 
 OutputFiles::~OutputFiles() { discard(); }
@@ -101,7 +66,7 @@ llvm::Error OutputFiles::checkFolder(llvm::StringRef path) {
   return llvm::Error::success();
 }
 
-llvm::Expected<std::string> OutputFiles::reserve(llvm::StringRef path) {
+llvm::Expected<commsir::Descriptor> OutputFiles::reserve(llvm::StringRef path) {
   // A link stays a link: what it points to is replaced.
   llvm::SmallString<256> target(path);
   fs::file_status status;
@@ -121,28 +86,24 @@ llvm::Expected<std::string> OutputFiles::reserve(llvm::StringRef path) {
     llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, model);
     llvm::sys::path::append(model, "commsir");
   }
-  int fd;
-  llvm::SmallString<256> temporary;
-  if (std::error_code error = createBeside(model, temporary, fd))
-    return cannotWrite(path, error);
-  ::close(fd);
+  Descriptor file;
+  std::string temporary =
+      createUnique(AT_FDCWD, model + ".", ".tmp", special ? 0600 : 0666, file);
+  if (temporary.empty())
+    return cannotWrite(path, std::error_code(errno, std::generic_category()));
   llvm::sys::RemoveFileOnSignal(temporary);
-  pending.push_back({target.str().str(), temporary.str().str(), special});
-  return temporary.str().str();
+  pending.push_back({target.str().str(), temporary, special});
+  return std::move(file);
 }
 
 llvm::Error OutputFiles::write(llvm::StringRef path,
                                llvm::ArrayRef<llvm::StringRef> parts) {
-  llvm::Expected<std::string> temporary = reserve(path);
-  if (!temporary)
-    return temporary.takeError();
-  int fd;
-  if (std::error_code error = fs::openFileForWrite(
-          *temporary, fd, fs::CD_OpenExisting, fs::OF_None))
-    return cannotWrite(path, error);
-  std::error_code error = writeParts(fd, parts);
+  llvm::Expected<Descriptor> file = reserve(path);
+  if (!file)
+    return file.takeError();
+  std::error_code error = writeParts(file->get(), parts);
   // A network file system tells of a full disk only here.
-  if (::close(fd) != 0 && !error)
+  if (::close(file->release()) != 0 && !error)
     error = std::error_code(errno, std::generic_category());
   if (error)
     return cannotWrite(path, error);

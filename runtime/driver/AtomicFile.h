@@ -8,6 +8,8 @@
 #ifndef COMMSIR_RUNTIME_DRIVER_ATOMICFILE_H
 #define COMMSIR_RUNTIME_DRIVER_ATOMICFILE_H
 
+#include "runtime/OwnFolder.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -50,8 +52,8 @@ private:
     bool special = false;
   };
 
-  /// Creates the temporary file for `path`, and gives its name.
-  llvm::Expected<std::string> reserve(llvm::StringRef path);
+  /// Creates the temporary file for `path`, of a name that nobody can foresee.
+  llvm::Expected<Descriptor> reserve(llvm::StringRef path);
   llvm::Error place(const Pending &file);
   void discard();
 

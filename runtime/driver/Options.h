@@ -81,6 +81,7 @@ struct Options {
   unsigned workers = 0;
   uint64_t maxSteps = 0;
   double timeLimit = 0;
+  double totalTime = 0; ///< seconds of all schedules; 0: each has timeLimit
   std::string trace;
   uint64_t memoryLimit = 0; ///< bytes; 0: three quarters of the machine's
 

@@ -96,6 +96,7 @@ private:
   llvm::Expected<std::unique_ptr<World>>
   makeWorld(const cpu::RunOptions &runOptions);
   cpu::RunOptions runOptions() const;
+  double secondsLeft() const;
   unsigned compiledIndex(llvm::StringRef name) const;
   /// Arguments whose bits --fuzz-schedules compares.
   std::vector<const Argument *> fuzzedArguments() const;
@@ -114,6 +115,9 @@ private:
   uint64_t bytesPerWorld = 0;
   std::unique_ptr<World> reference;
   std::stop_source stopped;
+  /// When the first run began to be set up.
+  const std::chrono::steady_clock::time_point begun =
+      std::chrono::steady_clock::now();
   OutputFiles files;
   Report report;
   Progress progress;

@@ -9,6 +9,7 @@
 #include "runtime/driver/Session.h"
 #include "runtime/group/Group.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -24,6 +25,16 @@ unsigned Session::compiledIndex(llvm::StringRef name) const {
   return target->findArg(name);
 }
 
+/// Of a run that begins now; 0: as many as it takes. The last of many schedules
+/// has at least time to be told that it has none.
+double Session::secondsLeft() const {
+  if (options.totalTime <= 0)
+    return options.timeLimit;
+  std::chrono::duration<double> past = std::chrono::steady_clock::now() - begun;
+  double left = std::max(options.totalTime - past.count(), 1e-3);
+  return options.timeLimit > 0 ? std::min(left, options.timeLimit) : left;
+}
+
 cpu::RunOptions Session::runOptions() const {
   cpu::RunOptions run;
   run.blocks = report.blocks;
@@ -34,7 +45,7 @@ cpu::RunOptions Session::runOptions() const {
   run.fast = options.fast;
   run.workers = options.workers;
   run.maxSteps = options.maxSteps;
-  run.timeLimit = options.timeLimit;
+  run.timeLimit = secondsLeft();
   run.junkScratch = true;
   run.stop = stopped.get_token();
   return run;

@@ -185,6 +185,7 @@ bool Session::runSchedules() {
     Finding mine{seed, "", std::nullopt, ""};
     cpu::RunOptions run = first;
     run.seed = seed;
+    run.timeLimit = secondsLeft();
     auto world = makeWorld(run);
     if (!world) {
       mine.otherError = llvm::toString(world.takeError());

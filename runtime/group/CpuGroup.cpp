@@ -171,10 +171,15 @@ static llvm::Error compareBuilds(llvm::StringRef name,
                        "installed anew while they started?)");
 }
 
-/// The key that all ranks, and they alone, use for the first segment.
-static llvm::Expected<std::string> agreeOnKey(const GroupOptions &options,
-                                              Store &store) {
-  std::string place = "commsir/" + options.name + "/cpu/";
+/// Of the keys that all ranks use.
+static std::string placeOf(const GroupOptions &options) {
+  return "commsir/" + options.name + "/cpu/";
+}
+
+/// What all ranks, and they alone, name their first key and segments by.
+static llvm::Expected<std::string> agreeOnToken(const GroupOptions &options,
+                                                Store &store) {
+  std::string place = placeOf(options);
   std::string said;
   auto note = [&](llvm::Error error) {
     if (error)
@@ -202,7 +207,7 @@ static llvm::Expected<std::string> agreeOnKey(const GroupOptions &options,
   if (!met.epoch.empty()) {
     if (llvm::Error error = compareBuilds(options.name, met.said))
       return std::move(error);
-    return place + met.epoch;
+    return met.epoch;
   }
   return makeError(met.stopped ? Kind::Aborted : Kind::Peer,
                    "group '" + options.name + "': " + met.failure +
@@ -214,12 +219,13 @@ static constexpr const char kFailed[] = "failed ";
 
 /// The first segment: rank 0 makes it, the others open it.
 llvm::Error CpuGroup::attach(Store &store) {
-  auto agreed = agreeOnKey(settings, store);
+  auto agreed = agreeOnToken(settings, store);
   if (!agreed)
     return agreed.takeError();
-  const std::string &key = *agreed;
+  token = *agreed;
+  const std::string key = placeOf(settings) + token;
   if (settings.rank == 0) {
-    auto made = Segment::create(Layout(settings).total);
+    auto made = Segment::create(Layout(settings).total, token);
     if (!made) {
       // The others are told, instead of waiting for an announcement.
       std::string why = packError(made.takeError());
@@ -244,13 +250,15 @@ llvm::Error CpuGroup::attach(Store &store) {
   }
   auto [numbers, host] = llvm::StringRef(*text).split('\n');
   llvm::SmallVector<llvm::StringRef> parts;
-  numbers.split(parts, ' ');
+  numbers.split(parts, ' ', 3);
   SegmentName name;
+  name.token = token;
   if (parts.size() != 3 || parts[0].getAsInteger(10, name.process) ||
       parts[1].getAsInteger(10, name.file) ||
       parts[2].getAsInteger(10, name.bytes))
     return makeError(Kind::Usage, "key '" + key + "' of the store holds '" +
-                                      *text + "', which is none of ours");
+                                      makeReadable(cutText(*text, kTextBytes)) +
+                                      "', which is none of ours");
   if (host != describeHost())
     return makeError(Kind::Usage,
                      "rank " + number(settings.rank) +
@@ -274,6 +282,9 @@ llvm::Error CpuGroup::attach(Store &store) {
 llvm::Error CpuGroup::watchPeers() {
   for (int64_t rank = 0; rank < settings.ranks; ++rank) {
     int process = seat(rank).process.load();
+    numbers.push_back(process);
+    if (process <= 0)
+      return makeError(Kind::Peer, "rank " + number(rank) + kDamaged);
     processes.push_back(rank == settings.rank ? -1 : openProcess(process));
     if (rank != settings.rank && processes.back() < 0 && errno == ESRCH)
       return makeError(Kind::Peer, "rank " + number(rank) + " (process " +
@@ -413,9 +424,15 @@ void CpuGroup::endWaits() {
 
 /// Whether the process of `rank` has ended.
 bool CpuGroup::isGone(int64_t rank) const {
-  int process = seat(rank).process.load();
-  return rank != settings.rank && process &&
+  int process = processOf(rank);
+  return rank != settings.rank && process > 0 &&
          hasEnded(process, processFile(rank));
+}
+
+/// The process of `rank`; 0 or less: it has not said.
+int CpuGroup::processOf(int64_t rank) const {
+  return static_cast<size_t>(rank) < numbers.size() ? numbers[rank]
+                                                    : seat(rank).process.load();
 }
 
 /// By which the process of `rank` is watched, or -1.
@@ -426,7 +443,7 @@ int CpuGroup::processFile(int64_t rank) const {
 /// Of a rank whose process has ended.
 std::string CpuGroup::whyDead(int64_t rank) const {
   return "rank " + number(rank) + " " +
-         describeDeath(seat(rank).process.load(), processFile(rank));
+         describeDeath(processOf(rank), processFile(rank));
 }
 
 /// The step of `place` of that number, if it is still remembered.
@@ -453,10 +470,10 @@ std::string CpuGroup::describeRank(const Party &party, int64_t member) const {
 /// Members that take another step than this rank, with both sides' texts.
 std::string CpuGroup::findDisagreement(const Party &party) const {
   std::string text;
-  const Step *own = findStep(party.ownPlace(), party.step);
   for (int64_t member = 0; member < party.size(); ++member) {
     const Step *step = findStep(party.places[member], party.step);
-    if (!step || step->digest.load(std::memory_order_relaxed) == party.digest)
+    if (member == party.own || !step ||
+        step->digest.load(std::memory_order_relaxed) == party.digest)
       continue;
     std::string said = step->text.str();
     // A member that owes nobody anything may be far ahead, and have written its
@@ -464,15 +481,14 @@ std::string CpuGroup::findDisagreement(const Party &party) const {
     std::atomic_thread_fence(std::memory_order_acquire);
     if (step->number.load(std::memory_order_relaxed) == party.step)
       text += "\n  rank " + number(party.members[member]) + ": " + said +
-              (own && said == own->text.str()
-                   ? ", with other arithmetic, source or options"
-                   : "");
+              (said == party.text ? ", with other arithmetic, source or options"
+                                  : "");
   }
   if (text.empty())
     return text;
   return "ranks disagree in step " + number(static_cast<int64_t>(party.step)) +
          " of group '" + settings.name + "'\n  rank " + number(settings.rank) +
-         ": " + (own ? own->text.str() : "") + text +
+         ": " + party.text + text +
          "\n  all ranks have to make the same calls in the same order";
 }
 
@@ -495,15 +511,13 @@ bool CpuGroup::findTrouble(const Party &party) {
     if (rank == settings.rank || party.places[member].ended.load(
                                      std::memory_order_acquire) >= party.step)
       continue;
-    Seat &peer = seat(rank);
-    Life life = peer.life.load(std::memory_order_acquire);
-    std::string who = "rank " + number(rank);
-    if (life == Life::Aborted || life == Life::Failed) {
+    Life life = lifeOf(rank);
+    std::string why = whyGivenUp(rank, life);
+    if (!why.empty()) {
       // It may be what that rank has seen, since.
       if (differs())
         return true;
-      breakUp(life == Life::Aborted ? Kind::Aborted : Kind::Peer,
-              who + " has given up: " + peer.reason.str());
+      breakUp(life == Life::Aborted ? Kind::Aborted : Kind::Peer, why);
       return true;
     }
     // A rank that goes in an orderly way may have ended the step since.
@@ -513,9 +527,9 @@ bool CpuGroup::findTrouble(const Party &party) {
     if (party.places[member].ended.load(std::memory_order_acquire) >=
         party.step)
       continue;
-    breakUp(Kind::Peer,
-            left ? who + " has left the group; " + describeRank(party, member)
-                 : whyDead(rank) + "; " + describeRank(party, member));
+    breakUp(Kind::Peer, (left ? "rank " + number(rank) + " has left the group"
+                              : whyDead(rank)) +
+                            "; " + describeRank(party, member));
     return true;
   }
   return false;
@@ -609,28 +623,30 @@ bool Waiter::sleep(Party &party, llvm::function_ref<bool()> ready,
   return ready() || !isTooLong(party, now - begun);
 }
 
-/// Breaks the group up where a wait has lasted for the timeout.
 bool Waiter::isTooLong(Party &party, Clock::duration time) {
   if (std::chrono::duration<double>(time).count() < group.timeout())
     return false;
-  const Step *own = findStep(party.ownPlace(), party.step);
   std::string text = "rank " + number(group.settings.rank) + " has waited " +
                      llvm::formatv("{0:f1}", group.timeout()).str() +
                      " s for its peers in step " +
                      number(static_cast<int64_t>(party.step)) + " of group '" +
-                     group.settings.name + "'" +
-                     (own ? " (" + own->text.str() + ")" : "");
+                     group.settings.name + "' (" + party.text + ")";
+  std::string late;
   for (int64_t member = 0; member < party.size(); ++member) {
     const Place &place = party.places[member];
     if (member == party.own ||
         place.ended.load(std::memory_order_acquire) >= party.step)
       continue;
-    text += "\n  " + group.describeRank(party, member);
+    late += "\n  " + group.describeRank(party, member);
     if (!findStep(place, party.step))
-      text += ", and has not come since; its process " +
-              number(group.seat(party.members[member]).process) + " is alive";
+      late += ", and has not come since; its process " +
+              number(group.processOf(party.members[member])) + " is alive";
   }
-  text += "\n  a rank that is only slow needs a longer timeout";
+  // Who has ended the step has nothing left to do in it.
+  for (int64_t rank : party.members)
+    if (late.empty() && rank != group.settings.rank)
+      text += "\n  rank " + number(rank) + kDamaged;
+  text += late + "\n  a rank that is only slow needs a longer timeout";
   group.breakUp(Kind::Peer, text);
   return true;
 }
@@ -671,13 +687,15 @@ llvm::Error CpuGroup::begin(Party &party, uint64_t digest,
   if (llvm::Error error = ready())
     return error;
   party.digest = digest;
+  llvm::StringRef told = cutText(text, kTextBytes);
+  party.text.assign(told.begin(), told.end());
   party.isCollective = announced != 0;
   uint64_t number = ++party.step;
   Step &step = party.ownPlace().steps[number % kSteps];
   step.number.store(0, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   step.digest.store(digest, std::memory_order_relaxed);
-  step.text.put(text);
+  step.text.put(told);
   step.number.store(number, std::memory_order_release);
   return llvm::Error::success();
 }
@@ -699,9 +717,9 @@ llvm::Error CpuGroup::end(Party &party) {
 llvm::Error CpuGroup::meet(Party &party, llvm::StringRef failed) {
   Place &own = party.ownPlace();
   uint64_t point = ++party.meetings;
-  if (std::string reason = failed.str(); !reason.empty()) {
+  if (!failed.empty()) {
     auto &told = own.failed[point % 2];
-    putText(told.reason, kReasonBytes, reason);
+    told.reason.put(failed);
     told.point.store(point, std::memory_order_release);
   }
   own.met.store(point, std::memory_order_release);
@@ -721,9 +739,12 @@ llvm::Error CpuGroup::meet(Party &party, llvm::StringRef failed) {
   }
   for (int64_t member = 0; member < party.size(); ++member) {
     auto &told = party.places[member].failed[point % 2];
-    if (told.point.load(std::memory_order_acquire) == point)
-      return makeError(Kind::Peer, "rank " + number(party.members[member]) +
-                                       ": " + told.reason);
+    bool isOwn = member == party.own;
+    if (isOwn ? !failed.empty()
+              : told.point.load(std::memory_order_acquire) == point)
+      return makeError(Kind::Peer,
+                       "rank " + number(party.members[member]) + ": " +
+                           (isOwn ? failed.str() : told.reason.str()));
   }
   return llvm::Error::success();
 }
@@ -734,13 +755,16 @@ llvm::Error CpuGroup::agreeOnText(Party &party) {
     return error;
   std::string said;
   bool differ = false;
-  const Step *own = findStep(party.ownPlace(), party.step);
   for (int64_t member = 0; member < party.size(); ++member) {
     // It is still there: a member waits for the others twice before its next
     // step, or goes on from here to where all meet.
     const Step *step = findStep(party.places[member], party.step);
-    std::string theirs = step->text.str();
-    differ |= theirs != own->text.str();
+    if (!step && member != party.own) {
+      breakUp(Kind::Peer, "rank " + number(party.members[member]) + kDamaged);
+      return failure();
+    }
+    std::string theirs = member == party.own ? party.text : step->text.str();
+    differ |= theirs != party.text;
     said += "\n  rank " + number(party.members[member]) + ": " + theirs;
   }
   if (!differ)
@@ -766,17 +790,17 @@ llvm::Error CpuGroup::shareSegment(Party &party, uint64_t bytes,
       failed = llvm::toString(segment.takeError());
   };
   if (party.own == 0) {
-    note(Segment::create(bytes));
+    note(Segment::create(bytes, token));
     SegmentName name = made.name();
-    first.segmentProcess = name.process;
-    first.segmentFile = name.file;
-    first.segmentBytes = name.bytes;
+    first.segmentProcess.store(name.process, std::memory_order_relaxed);
+    first.segmentFile.store(name.file, std::memory_order_relaxed);
   }
   if (llvm::Error error = meet(party, failed))
     return error;
   if (party.own != 0)
-    note(Segment::open(
-        {first.segmentProcess, first.segmentFile, first.segmentBytes}));
+    note(Segment::open({first.segmentProcess.load(std::memory_order_relaxed),
+                        first.segmentFile.load(std::memory_order_relaxed),
+                        bytes, token}));
   if (llvm::Error error = meet(party, failed))
     return error;
   made.seal();

@@ -42,7 +42,10 @@ struct Party {
   /// Number of the last step that this rank has begun, and of the points in it
   /// at which it has met the others.
   uint64_t step = 0, meetings = 0;
+  /// What peers are told of the step. Kept here, too: anything may have
+  /// happened to what all can write.
   uint64_t digest = 0;
+  std::string text;
   /// The step is one of a collective: it has touched nothing that outlasts it
   /// but the collective's own kernels.
   bool isCollective = false;
@@ -65,13 +68,14 @@ public:
   bool poll(Party &party, bool moves);
   /// The group begins anew.
   void reset() { still.reset(); }
+  using Clock = std::chrono::steady_clock;
+  /// Breaks the group up where a wait has lasted for the timeout.
+  bool isTooLong(Party &party, Clock::duration time);
 
 private:
-  using Clock = std::chrono::steady_clock;
   bool sleep(Party &party, llvm::function_ref<bool()> ready,
              Clock::time_point begun);
   bool heardInterrupt(Clock::time_point now);
-  bool isTooLong(Party &party, Clock::duration time);
   CpuGroup &group;
   unsigned polls = 0;
   Clock::time_point lastAsked;
@@ -146,6 +150,9 @@ private:
   Board &board() const { return *reinterpret_cast<Board *>(segment.data()); }
   Seat &seat(int64_t rank) const;
   Seat &ownSeat() const { return seat(settings.rank); }
+  Life lifeOf(int64_t rank) const { return readLife(seat(rank).life); }
+  std::string whyGivenUp(int64_t rank, Life life) const;
+  int processOf(int64_t rank) const;
   Party &pair(int64_t source, int64_t dest);
   llvm::Expected<Party *> findParty(llvm::ArrayRef<int64_t> members);
 
@@ -192,10 +199,12 @@ private:
                                                    Party &party);
 
   Segment segment;
+  /// Of the group's segments.
+  std::string token;
   Party world;
   std::map<std::pair<int64_t, int64_t>, Party> pairs;
-  /// To see peers end.
-  std::vector<int> processes;
+  /// Of peers, as they said when the group was made; and to see them end.
+  std::vector<int> numbers, processes;
   WindowTable<Window> windows;
   /// Those that somebody may look at after they are released, by where they
   /// begin.

@@ -10,6 +10,7 @@
 #include "runtime/group/Source.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/xxhash.h"
 
@@ -315,12 +316,18 @@ llvm::Error CpuKernel::fail(const cpu::RunError &report) {
 static constexpr unsigned kLook = 4096;
 
 /// For loops that wait for what a peer does at once: yields, and looks now and
-/// then whether the peer is there. This is a block's stack: signals of the
-/// caller's interpreter are left to later.
-bool CpuKernel::goesOn(unsigned tries) {
+/// then whether the peer is there, and at the clock. This is a block's stack:
+/// signals of the caller's interpreter are left to later. `begun`: of the loop,
+/// once it has looked.
+bool CpuKernel::goesOn(unsigned tries, Waiter::Clock::time_point &begun) {
   ::sched_yield();
-  if (tries % kLook == 0)
-    group.findTrouble(party);
+  if (tries % kLook == 0) {
+    Waiter::Clock::time_point now = Waiter::Clock::now();
+    if (begun == Waiter::Clock::time_point())
+      begun = now;
+    if (!group.findTrouble(party))
+      group.waiter.isTooLong(party, now - begun);
+  }
   return !group.broken.load(std::memory_order_relaxed);
 }
 
@@ -338,7 +345,8 @@ cpu::SharedBarrier CpuKernel::findBarrier(const cpu::BarrierKey &key) {
       state = 2;
     }
     // Another rank is filling it, which takes it no time.
-    for (unsigned tries = 0; state == 1 && goesOn(++tries);)
+    Waiter::Clock::time_point begun;
+    for (unsigned tries = 0; state == 1 && goesOn(++tries, begun);)
       state = entry->state.load(std::memory_order_acquire);
     if (entry->key == key)
       return {&entry->arrived,
@@ -366,13 +374,15 @@ void CpuKernel::lock() {
   auto own = static_cast<uint32_t>(group.settings.rank + 1);
   std::atomic<uint32_t> &holder = group.board().lock;
   uint32_t seen = 0;
+  Waiter::Clock::time_point begun;
   for (unsigned tries = 0;
        !holder.compare_exchange_weak(seen, own, std::memory_order_acquire);
        seen = 0) {
-    if (!goesOn(++tries))
+    if (!goesOn(++tries, begun))
       return;
     // It may hold it for another kernel, which says nothing to this one.
-    if (seen && tries % kLook == 0 && group.isGone(seen - 1))
+    if (seen && seen <= group.settings.ranks && tries % kLook == 0 &&
+        group.isGone(seen - 1))
       group.breakUp(Kind::Peer, "rank " + number(seen - 1) +
                                     " has died while it updated memory that "
                                     "several ranks update");
@@ -386,7 +396,18 @@ void CpuKernel::unlock() {
                                              std::memory_order_relaxed);
 }
 
+std::string CpuKernel::others() {
+  llvm::SmallVector<std::string> names;
+  for (int64_t member : party.members)
+    if (member != group.settings.rank)
+      names.push_back(number(member));
+  return (names.size() > 1 ? "one of ranks " : "rank ") +
+         llvm::join(names, ", ");
+}
+
 std::string CpuKernel::describe(int64_t rank) {
+  if (rank < 0 || rank >= party.size())
+    return "";
   const Step *last = nullptr;
   const Place &place = party.places[rank];
   for (const Step &step : place.steps)

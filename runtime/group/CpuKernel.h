@@ -47,7 +47,7 @@ private:
   uint64_t digest() const;
   uint64_t barrierBytes() const;
   llvm::Error fail(const cpu::RunError &report);
-  bool goesOn(unsigned tries);
+  bool goesOn(unsigned tries, Waiter::Clock::time_point &begun);
 
   // cpu::Peers.
   cpu::SharedBarrier findBarrier(const cpu::BarrierKey &key) override;
@@ -60,6 +60,7 @@ private:
   void lock() override;
   void unlock() override;
   std::string describe(int64_t rank) override;
+  std::string others() override;
 
   CpuGroup &group;
   Party &party;

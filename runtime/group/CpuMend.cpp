@@ -139,7 +139,7 @@ std::string CpuGroup::awaitSeats(SeatWord word, uint64_t step) {
 std::string CpuGroup::whyNotBack(int64_t rank, uint64_t step,
                                  SeatWord word) const {
   const Seat &peer = seat(rank);
-  Life life = peer.life.load(std::memory_order_acquire);
+  Life life = readLife(peer.life);
   bool isHurtToo =
       life == Life::Failed && peer.hurt.load(std::memory_order_relaxed) == step;
   if (life != Life::Member && !isHurtToo)

@@ -35,21 +35,23 @@ static std::atomic<int64_t> &cellAt(const int64_t *cell) {
   return *reinterpret_cast<std::atomic<int64_t> *>(const_cast<int64_t *>(cell));
 }
 
+/// What a rank says that has given up; empty: it has not.
+std::string CpuGroup::whyGivenUp(int64_t rank, Life life) const {
+  std::string who = "rank " + std::to_string(rank);
+  if (life == Life::Damaged)
+    return who + kDamaged;
+  if (life != Life::Aborted && life != Life::Failed)
+    return "";
+  return who + " has given up: " + seat(rank).reason.str();
+}
+
 /// Why nothing more comes from a rank, and nobody there reads; empty: it may.
 std::string CpuGroup::whyGone(int64_t rank) const {
-  const Seat &peer = seat(rank);
-  std::string who = "rank " + std::to_string(rank);
-  switch (peer.life.load(std::memory_order_acquire)) {
-  case Life::Aborted:
-  case Life::Failed:
-    return who + " has given up: " + peer.reason.str();
-  case Life::Left:
-    return who + " has left the group";
-  case Life::Absent:
-  case Life::Member:
-    break;
-  }
-  return isGone(rank) ? whyDead(rank) : "";
+  Life life = lifeOf(rank);
+  if (life == Life::Left)
+    return "rank " + std::to_string(rank) + " has left the group";
+  std::string why = whyGivenUp(rank, life);
+  return why.empty() && isGone(rank) ? whyDead(rank) : why;
 }
 
 llvm::Error CpuGroup::checkPeer(int64_t peer) {
@@ -59,7 +61,7 @@ llvm::Error CpuGroup::checkPeer(int64_t peer) {
     return llvm::Error::success();
   // A look at the process costs a system call; one at its seat does not.
   Clock::time_point now = Clock::now();
-  if (seat(peer).life.load(std::memory_order_acquire) == Life::Member &&
+  if (lifeOf(peer) == Life::Member &&
       now - looked[peer].load(std::memory_order_relaxed) < kPeriod)
     return llvm::Error::success();
   looked[peer].store(now, std::memory_order_relaxed);
@@ -108,7 +110,7 @@ std::string CpuGroup::whyNoSignal(int64_t source) const {
     std::string why = whyGone(rank);
     if (why.empty())
       continue;
-    if (seat(rank).life.load(std::memory_order_acquire) != Life::Left)
+    if (lifeOf(rank) != Life::Left)
       return why;
     ++left;
     last = why;

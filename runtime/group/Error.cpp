@@ -52,6 +52,11 @@ std::string commsir::group::packError(llvm::Error error) {
   return text;
 }
 
+GroupError::Kind commsir::group::asKind(int64_t number) {
+  bool isOne = number >= 0 && number <= int64_t(GroupError::Kind::Limit);
+  return isOne ? GroupError::Kind(number) : GroupError::Kind::Peer;
+}
+
 bool commsir::group::namesRank(llvm::StringRef text) {
   return text.consume_front("rank ") && !text.empty() &&
          llvm::isDigit(text.front());
@@ -69,5 +74,5 @@ llvm::Error commsir::group::unpackErrors(llvm::ArrayRef<std::string> packed,
   bool isOne = llvm::all_equal(packed) || namesRank(text);
   std::string whose =
       isOne ? "" : "rank " + std::to_string(failed - packed.begin()) + ": ";
-  return makeError(GroupError::Kind(failed->front() - '0'), whose + text);
+  return makeError(asKind(failed->front() - '0'), whose + text);
 }

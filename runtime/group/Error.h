@@ -57,6 +57,9 @@ inline llvm::Error makeError(GroupError::Kind kind, const llvm::Twine &text) {
 /// Whether there is too little memory.
 bool isLimit(const llvm::Error &error);
 
+/// The kind that another process has said; Peer where there is none.
+GroupError::Kind asKind(int64_t number);
+
 /// Kind and text of an error, for the other ranks; "": success.
 std::string packError(llvm::Error error);
 

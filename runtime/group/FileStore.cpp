@@ -5,73 +5,62 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/OwnFolder.h"
 #include "runtime/group/Error.h"
 #include "runtime/group/Group.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
+#include <optional>
 #include <thread>
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 using namespace commsir;
 using namespace commsir::group;
-namespace fs = llvm::sys::fs;
 
 namespace {
 /// A key is a file; it appears whole, by renaming.
 class FileStore : public Store {
 public:
-  explicit FileStore(llvm::StringRef folder) : folder(folder) {}
+  FileStore(llvm::StringRef path, OwnFolder folder)
+      : path(path), folder(std::move(folder)) {}
 
   llvm::Error set(llvm::StringRef key, llvm::StringRef value) override {
-    std::string path = pathOf(key);
-    llvm::SmallString<128> temporary;
-    int file = -1;
-    if (std::error_code error =
-            fs::createUniqueFile(path + ".%%%%%%%%", file, temporary))
-      return fail("cannot write", path, error);
-    llvm::raw_fd_ostream stream(file, /*shouldClose=*/true);
-    stream << value;
-    stream.close();
-    std::error_code error = stream.error();
-    stream.clear_error();
-    if (!error)
-      error = fs::rename(temporary, path);
-    if (!error)
-      return llvm::Error::success();
-    fs::remove(temporary);
-    return fail("cannot write", path, error);
+    std::string why = folder.replace(nameOf(key), {value}, ".new");
+    return why.empty() ? llvm::Error::success()
+                       : fail("cannot write", key, why);
   }
 
   llvm::Expected<std::string> get(llvm::StringRef key,
                                   double timeout) override {
     using Clock = std::chrono::steady_clock;
-    std::string path = pathOf(key);
+    std::string name = nameOf(key);
     auto begun = Clock::now(), asked = begun;
     auto pause = std::chrono::microseconds(50);
     while (true) {
-      auto buffer = llvm::MemoryBuffer::getFile(path);
-      if (buffer)
-        return (*buffer)->getBuffer().str();
-      if (buffer.getError() != std::errc::no_such_file_or_directory)
-        return fail("cannot read", path, buffer.getError());
+      std::string why;
+      if (auto value = read(name, why))
+        return std::move(*value);
+      if (!why.empty())
+        return fail("cannot read", key, why);
       if (std::chrono::duration<double>(Clock::now() - begun).count() > timeout)
         return makeError(GroupError::Kind::Peer,
                          "key '" + key + "' has not come within " +
                              llvm::formatv("{0:f1}", timeout).str() +
-                             " s in folder " + folder +
+                             " s in folder " + path +
                              ": is every rank running, with this folder?");
       if (Clock::now() - asked >= std::chrono::milliseconds(20)) {
         asked = Clock::now();
         if (isInterrupted())
           return makeError(GroupError::Kind::Aborted,
                            "interrupted while it waited for key '" + key +
-                               "' in folder " + folder);
+                               "' in folder " + path);
       }
       std::this_thread::sleep_for(pause);
       pause = std::min(2 * pause, std::chrono::microseconds(5000));
@@ -79,31 +68,58 @@ public:
   }
 
 private:
+  /// What a file holds. None: it is not there, or cannot be used: `why` says
+  /// why.
+  std::optional<std::string> read(const std::string &name,
+                                  std::string &why) const {
+    Descriptor file = folder.openFile(name, O_RDONLY, why);
+    struct stat status = {};
+    if (!file || ::fstat(file.get(), &status) != 0) {
+      if (errno && errno != ENOENT)
+        why = std::strerror(errno);
+      return std::nullopt;
+    }
+    if (status.st_size > kMostBytes) {
+      why = "it is larger than what ranks say";
+      return std::nullopt;
+    }
+    std::string text(static_cast<size_t>(status.st_size), '\0');
+    if (readAll(file.get(), text.data(), text.size()))
+      return text;
+    why = std::strerror(errno);
+    return std::nullopt;
+  }
   /// Letters and digits stay; other bytes are written as hexadecimal digits.
-  std::string pathOf(llvm::StringRef key) const {
+  static std::string nameOf(llvm::StringRef key) {
     std::string name;
     for (char c : key)
       if (llvm::isAlnum(c) || c == '-' || c == '_')
         name += c;
       else
         name += '.' + llvm::utohexstr(static_cast<unsigned char>(c), true, 2);
-    llvm::SmallString<128> path(folder);
-    llvm::sys::path::append(path, name);
-    return path.str().str();
+    return name;
   }
-  static llvm::Error fail(const char *what, llvm::StringRef path,
-                          std::error_code error) {
-    return makeError(GroupError::Kind::Usage,
-                     llvm::Twine(what) + " " + path + ": " + error.message());
+  llvm::Error fail(const char *what, llvm::StringRef key,
+                   llvm::StringRef why) const {
+    return makeError(GroupError::Kind::Usage, llvm::Twine(what) + " " + path +
+                                                  "/" + nameOf(key) + ": " +
+                                                  why);
   }
-  std::string folder;
+  /// No rank says that much.
+  static constexpr off_t kMostBytes = off_t(64) << 20;
+  std::string path;
+  OwnFolder folder;
 };
 } // namespace
 
 llvm::Expected<std::unique_ptr<Store>>
 commsir::group::createFileStore(llvm::StringRef folder) {
-  if (std::error_code error = fs::create_directories(folder))
-    return makeError(GroupError::Kind::Usage,
-                     "cannot make folder " + folder + ": " + error.message());
-  return std::make_unique<FileStore>(folder);
+  std::string why;
+  OwnFolder opened = OwnFolder::open(folder, /*make=*/true, why);
+  if (opened)
+    return std::make_unique<FileStore>(folder, std::move(opened));
+  return makeError(GroupError::Kind::Usage,
+                   "ranks cannot meet in folder " + folder + ": " + why +
+                       "\n  name a folder that is yours alone; one that is "
+                       "missing is made");
 }

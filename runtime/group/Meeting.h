@@ -164,7 +164,11 @@ private:
         return false;
       guest.number = text.substr(at, space - at);
       size_t length = 0;
-      for (char c : text.substr(space + 1, next - space - 1))
+      std::string digits = text.substr(space + 1, next - space - 1);
+      if (digits.empty() || digits.size() > 9 ||
+          digits.find_first_not_of("0123456789") != std::string::npos)
+        return false;
+      for (char c : digits)
         length = 10 * length + static_cast<size_t>(c - '0');
       if (length > text.size() - next - 1)
         return false;

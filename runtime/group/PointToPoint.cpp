@@ -30,6 +30,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <climits>
 #include <cstring>
 
 #include <sched.h>
@@ -76,9 +77,9 @@ static_assert(sizeof(Envelope) == kLine);
 /// What a rank shows to the others.
 struct alignas(64) group::Office {
   uint64_t magic;
-  char number[40];
+  SharedText<kNumberBytes> number;
   std::atomic<Life> life;
-  char reason[kReasonBytes];
+  SharedText<kReasonBytes> reason;
   /// What sleepers of the rank wait at, and how many sleep.
   alignas(64) std::atomic<uint32_t> bell;
   std::atomic<uint32_t> sleepers;
@@ -94,7 +95,7 @@ struct alignas(64) group::Ring {
   /// before.
   std::atomic<uint32_t> refused;
   std::atomic<Kind> kind;
-  char why[kReasonBytes];
+  SharedText<kReasonBytes> why;
 };
 
 static_assert(sizeof(group::Office) <= kOfficeBytes);
@@ -145,12 +146,12 @@ llvm::Error PointToPoint::announce(const std::string &name) {
   prefix = "commsir/" + name + "/sends/";
   number = Meeting::draw();
   peers[rank].host = describeHost();
-  auto made = Segment::create(kOfficeBytes);
+  auto made = Segment::create(kOfficeBytes, number);
   if (!made)
     return made.takeError();
   office = std::move(*made);
   officeOf(office).magic = kMail;
-  putText(officeOf(office).number, sizeof(Office::number), number);
+  officeOf(office).number.put(number);
   officeOf(office).life.store(Life::Member, std::memory_order_release);
   return store->set(prefix + "here/" + std::to_string(rank),
                     llvm::formatv("{0} {1} {2} {3}", number, process,
@@ -193,7 +194,7 @@ void PointToPoint::stop(Life life, const std::string &reason) {
     return;
   stopped = reason;
   if (office.data()) {
-    putText(officeOf(office).reason, kReasonBytes, reason);
+    officeOf(office).reason.put(reason);
     officeOf(office).life.store(life, std::memory_order_release);
   }
   for (int64_t peer = 0; peer < ranks; ++peer)
@@ -295,9 +296,10 @@ void PointToPoint::visit(int64_t other, llvm::StringRef here) {
   auto [drawn, afterNumber] = here.split(' ');
   auto [processText, afterProcess] = afterNumber.split(' ');
   auto [fileText, host] = afterProcess.split(' ');
-  SegmentName name = {0, -1, kOfficeBytes};
-  if (drawn == peer.number || processText.getAsInteger(10, name.process) ||
-      fileText.getAsInteger(10, name.file))
+  SegmentName name = {0, -1, kOfficeBytes, drawn.str()};
+  if (drawn == peer.number || drawn.size() >= kNumberBytes ||
+      processText.getAsInteger(10, name.process) || name.process < 1 ||
+      name.process > INT_MAX || fileText.getAsInteger(10, name.file))
     return;
   if (peer.processFile >= 0)
     ::close(std::exchange(peer.processFile, -1));
@@ -312,7 +314,7 @@ void PointToPoint::visit(int64_t other, llvm::StringRef here) {
   peer.processFile = openProcess(peer.process);
   auto opened = Segment::open(name);
   bool isIts = opened && officeOf(*opened).magic == kMail &&
-               officeOf(*opened).number == drawn;
+               officeOf(*opened).number.str() == drawn;
   // A file of its number may be another's by now.
   peer.isClosed = opened ? !isIts : isClosedIn(peer.process, name.file);
   if (isIts)
@@ -347,8 +349,9 @@ void PointToPoint::greet(int64_t other) {
 void PointToPoint::attach(int64_t other, llvm::StringRef record) {
   Peer &peer = peers[other];
   llvm::SmallVector<llvm::StringRef> parts;
-  record.split(parts, ' ');
+  record.split(parts, ' ', 5);
   SegmentName name;
+  name.token = peer.number;
   if (parts.size() != 5 || parts[0] != peer.number ||
       peer.greeted != peer.number || parts[1] != number ||
       parts[2].getAsInteger(10, name.process) ||
@@ -429,6 +432,12 @@ void PointToPoint::confirm() {
 // Out
 //===----------------------------------------------------------------------===//
 
+/// Whether between what was written to a ring and what was read from it lies no
+/// more than it holds; both only grow.
+static bool isRight(uint64_t written, uint64_t read) {
+  return written - read <= kRingBytes;
+}
+
 /// Puts as much of the first message into the ring as fits.
 bool PointToPoint::pushFirst(int64_t other) {
   Peer &peer = peers[other];
@@ -436,9 +445,9 @@ bool PointToPoint::pushFirst(int64_t other) {
   Ring &ring = ringOf(peer.rings, rank);
   const uint64_t before = peer.written;
   char *bytes = bytesOf(peer.rings, rank);
-  auto room = [&] {
-    return kRingBytes -
-           (peer.written - ring.read.load(std::memory_order_acquire));
+  auto room = [&]() -> uint64_t {
+    uint64_t read = ring.read.load(std::memory_order_acquire);
+    return isRight(peer.written, read) ? kRingBytes - (peer.written - read) : 0;
   };
   if (!peer.hasBegun) {
     if (room() < kLine)
@@ -482,6 +491,10 @@ bool PointToPoint::push(int64_t other) {
     moved = true;
   uint64_t taken =
       ringOf(peer.rings, rank).read.load(std::memory_order_acquire);
+  if (!isRight(peer.written, taken)) {
+    breakOff(other, named(other) + kDamaged, Kind::Peer);
+    return true;
+  }
   while (!peer.untaken.empty() && peer.untaken.front()->end <= taken) {
     finish(*peer.untaken.front());
     peer.untaken.pop_front();
@@ -520,7 +533,7 @@ void PointToPoint::refuse(int64_t other, std::string why, Kind kind) {
   if (kind == Kind::Disagree)
     aside.remove_if([&](const Aside &one) { return one.source == other; });
   Ring &ring = ringOf(rings, other);
-  putText(ring.why, kReasonBytes, why);
+  ring.why.put(why);
   ring.kind.store(kind, std::memory_order_relaxed);
   ring.refused.store(1, std::memory_order_release);
   wakePeer(peers[other]);
@@ -536,18 +549,14 @@ static bool fits(const Message &receive, llvm::StringRef what, uint64_t bytes) {
 bool PointToPoint::beginMessage(int64_t source, const Envelope &envelope) {
   Peer &peer = peers[source];
   Incoming made;
-  made.what = envelope.what;
+  made.what =
+      makeReadable({envelope.what, ::strnlen(envelope.what, kWhatBytes)});
   made.tag = envelope.tag;
   made.bytes = made.left = envelope.bytes;
   made.receive = match(source, envelope.tag);
   if (!made.receive && !isWanted(source))
     return false;
-  if (!made.receive) {
-    made.aside.resize(envelope.bytes);
-    made.to = made.aside.data();
-  } else if (fits(made.receive->message, made.what, made.bytes)) {
-    made.to = static_cast<char *>(made.receive->message.data);
-  } else {
+  if (made.receive && !fits(made.receive->message, made.what, made.bytes)) {
     std::string why = llvm::formatv(
         "{0} sends {1} to {2}, which receives {3} (tag {4}). Send and receive "
         "tensors of one type and size",
@@ -583,7 +592,8 @@ void PointToPoint::endMessage(int64_t source) {
 void PointToPoint::deliver(int64_t source, Incoming &message,
                            const TransferPtr &receive) {
   if (fits(receive->message, message.what, message.bytes)) {
-    std::memcpy(receive->message.data, message.aside.data(), message.bytes);
+    if (message.bytes)
+      std::memcpy(receive->message.data, message.aside.data(), message.bytes);
     receive->message.peer = source;
     finish(*receive);
     return;
@@ -611,13 +621,57 @@ bool PointToPoint::takeAside(const TransferPtr &receive) {
   return true;
 }
 
+char *AsideBytes::grow(uint64_t used, uint64_t bytes) {
+  if (used + bytes > size) {
+    uint64_t wanted = std::max(used + bytes, 2 * size);
+    auto *grown = static_cast<char *>(std::realloc(memory.get(), wanted));
+    if (!grown)
+      return nullptr;
+    (void)memory.release();
+    memory.reset(grown);
+    size = wanted;
+  }
+  return memory.get() + used;
+}
+
+/// Takes as much of the message that has begun as is here, and lies in one
+/// piece; false: there is nothing, or no memory for it.
+bool PointToPoint::take(int64_t source, uint64_t here) {
+  Peer &peer = peers[source];
+  Incoming &message = *peer.incoming;
+  uint64_t at = peer.read % kRingBytes, done = message.bytes - message.left,
+           most = std::min({message.left, here, kPiece, kRingBytes - at});
+  if (!most)
+    return false;
+  char *to = message.receive
+                 ? static_cast<char *>(message.receive->message.data) + done
+                 : message.aside.grow(done, most);
+  if (!to) {
+    std::string why = llvm::formatv(
+        "{0} has no memory for a message of {1} bytes that {2} sends (tag "
+        "{3}): receive it before others",
+        named(rank), message.bytes, named(source), message.tag);
+    refuse(source, std::move(why), Kind::Limit);
+    return false;
+  }
+  std::memcpy(to, bytesOf(rings, source) + at, most);
+  message.left -= most;
+  peer.read += llvm::alignTo(most, kLine);
+  return true;
+}
+
 bool PointToPoint::pull(int64_t source) {
   Peer &peer = peers[source];
   Ring &ring = ringOf(rings, source);
   const char *bytes = bytesOf(rings, source);
   bool moved = false;
   while (peer.broken.empty()) {
-    uint64_t here = ring.written.load(std::memory_order_acquire) - peer.read;
+    uint64_t written = ring.written.load(std::memory_order_acquire);
+    if (!isRight(written, peer.read)) {
+      refuse(source, named(source) + kDamaged, Kind::Peer);
+      return true;
+    }
+    uint64_t here = written - peer.read;
     if (!peer.incoming) {
       Envelope envelope;
       if (here < kLine)
@@ -627,20 +681,11 @@ bool PointToPoint::pull(int64_t source) {
         break;
       here -= kLine;
     }
-    Incoming &message = *peer.incoming;
-    uint64_t at = peer.read % kRingBytes,
-             most = std::min({message.left, here, kPiece, kRingBytes - at});
-    if (most) {
-      std::memcpy(message.to + (message.bytes - message.left), bytes + at,
-                  most);
-      message.left -= most;
-      peer.read += llvm::alignTo(most, kLine);
-    } else if (message.left) {
+    if (peer.incoming->left && !take(source, here))
       break;
-    }
     moved = true;
     // The sender's end first: it may go on while this side does.
-    bool isWhole = !message.left;
+    bool isWhole = !peer.incoming->left;
     ring.read.store(peer.read, std::memory_order_release);
     wakePeer(peer);
     if (isWhole)
@@ -663,10 +708,9 @@ bool PointToPoint::progress() {
         (!peer.rings.data() && !peer.gone))
       continue;
     if (peer.rings.data()) {
-      const Ring &theirs = ringOf(peer.rings, rank);
-      if (theirs.refused.load(std::memory_order_acquire)) {
-        breakOff(other, theirs.why,
-                 theirs.kind.load(std::memory_order_relaxed));
+      Kind kind = Kind::Peer;
+      if (std::string why = whyRefused(other, kind); !why.empty()) {
+        breakOff(other, std::move(why), kind);
         moved = true;
         continue;
       }
@@ -730,17 +774,35 @@ void PointToPoint::breakOff(int64_t other, std::string why, Kind kind) {
   wakeOwn();
 }
 
+/// Why a peer takes nothing from this rank any more; empty: it does.
+std::string PointToPoint::whyRefused(int64_t other, Kind &kind) const {
+  const Ring &theirs = ringOf(peers[other].rings, rank);
+  if (!theirs.refused.load(std::memory_order_acquire))
+    return "";
+  kind = asKind(int64_t(theirs.kind.load(std::memory_order_relaxed)));
+  std::string why = theirs.why.str();
+  if (why.empty())
+    return named(other) + kDamaged;
+  return llvm::StringRef(why).contains(named(other))
+             ? why
+             : named(other) + " takes nothing any more: " + why;
+}
+
 /// Why a peer is there no more; empty: it is, as far as can be seen.
 std::string PointToPoint::whyGone(int64_t other, Kind &kind) const {
   const Peer &peer = peers[other];
   kind = Kind::Peer;
   if (peer.office.data()) {
     const Office &office = officeOf(peer.office);
-    Life life = office.life.load(std::memory_order_acquire);
+    Life life = readLife(office.life);
     if (life == Life::Aborted)
       kind = Kind::Aborted;
-    if (life != Life::Member)
-      return office.reason;
+    if (life != Life::Member) {
+      std::string reason = office.reason.str();
+      return llvm::StringRef(reason).contains(named(other))
+                 ? reason
+                 : named(other) + kDamaged;
+    }
   }
   if (peer.process && hasEnded(peer.process, peer.processFile))
     return named(other) + " " + describeDeath(peer.process, peer.processFile);
@@ -900,7 +962,7 @@ llvm::Expected<TransferPtr> PointToPoint::begin(Message message, bool sends) {
   if (!stopped.empty())
     return makeError(Kind::Aborted, stopped);
   if (!rings.data()) {
-    auto segment = Segment::create(headsOf(ranks) + ranks * kRingBytes);
+    auto segment = Segment::create(headsOf(ranks) + ranks * kRingBytes, number);
     if (!segment)
       return segment.takeError();
     rings = std::move(*segment);

@@ -38,6 +38,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <list>
 #include <mutex>
@@ -59,6 +60,22 @@ struct Message {
   uint64_t bytes = 0;
   /// At most 47 bytes.
   std::string what;
+};
+
+/// The bytes of a message that was put aside. They take memory as they come:
+/// what its envelope says may be anything.
+class AsideBytes {
+public:
+  /// Makes room for `bytes` behind the first `used`; null: there is none.
+  char *grow(uint64_t used, uint64_t bytes);
+  const char *data() const { return memory.get(); }
+
+private:
+  struct Free {
+    void operator()(char *memory) const { std::free(memory); }
+  };
+  std::unique_ptr<char, Free> memory;
+  uint64_t size = 0;
 };
 
 /// A send or a receive that has begun.
@@ -129,10 +146,9 @@ private:
     std::string what;
     int64_t tag = 0;
     uint64_t bytes = 0, left = 0;
-    char *to = nullptr;
     /// Whose it is; null: it is put aside.
     TransferPtr receive;
-    std::vector<char> aside;
+    AsideBytes aside;
   };
   struct Aside {
     int64_t source = 0;
@@ -192,6 +208,7 @@ private:
   bool push(int64_t rank);
   bool pushFirst(int64_t rank);
   bool pull(int64_t rank);
+  bool take(int64_t rank, uint64_t here);
   bool beginMessage(int64_t rank, const Envelope &envelope);
   void endMessage(int64_t rank);
   TransferPtr match(int64_t source, int64_t tag);
@@ -199,6 +216,7 @@ private:
   void deliver(int64_t source, Incoming &message, const TransferPtr &receive);
   void refuse(int64_t rank, std::string why, Kind kind);
   void examine();
+  std::string whyRefused(int64_t rank, Kind &kind) const;
   std::string whyGone(int64_t rank, Kind &kind) const;
   bool isCertain(const Peer &peer) const;
   void breakOff(int64_t rank, std::string why, Kind kind);

@@ -9,24 +9,32 @@
 // through /proc. So nothing is left behind, however processes end, and the size
 // of /dev/shm (64 MiB in many containers) is no limit.
 //
+// Its name has a token, which peers know from the store, and its size is
+// sealed. So what is opened is the segment that was meant, and stays as large
+// as it was when it was mapped, whatever a peer does.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef COMMSIR_RUNTIME_GROUP_SEGMENT_H
 #define COMMSIR_RUNTIME_GROUP_SEGMENT_H
 
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace commsir::group {
 
-/// How a peer finds a segment.
+/// How a peer finds a segment. What others say of it is checked by `open`.
 struct SegmentName {
   int64_t process = 0, file = -1;
   uint64_t bytes = 0;
+  /// What its maker and those who may open it know: letters and digits.
+  std::string token;
 };
 
 /// A mapping of zeroed pages that take memory when they are touched.
@@ -41,7 +49,9 @@ public:
   ~Segment();
 
   /// Makes one; it can be opened until `seal`.
-  static llvm::Expected<Segment> create(uint64_t bytes);
+  static llvm::Expected<Segment> create(uint64_t bytes, llvm::StringRef token);
+  /// Usage error: there is none of that name, size and token that this user has
+  /// made.
   static llvm::Expected<Segment> open(const SegmentName &name);
 
   SegmentName name() const;
@@ -67,11 +77,13 @@ private:
     std::swap(mapping, other.mapping);
     std::swap(file, other.file);
     std::swap(process, other.process);
+    std::swap(token, other.token);
   }
   std::shared_ptr<Mapping> mapping;
   int file = -1;
   /// Who has made it.
   int process = -1;
+  std::string token;
 };
 
 } // namespace commsir::group

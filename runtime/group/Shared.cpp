@@ -7,6 +7,8 @@
 
 #include "runtime/group/Shared.h"
 
+#include "llvm/Support/JSON.h"
+
 #include <climits>
 #include <cstring>
 #include <ctime>
@@ -33,8 +35,22 @@ void group::wakeAt(std::atomic<uint32_t> &futex, uint32_t bits) {
             bits);
 }
 
-/// `text`, or as much of it as `bytes` with a zero at the end hold.
-static llvm::StringRef cutText(llvm::StringRef text, size_t bytes) {
+std::string group::makeReadable(llvm::StringRef text) {
+  std::string clean =
+      llvm::json::isUTF8(text) ? text.str() : llvm::json::fixUTF8(text);
+  for (char &c : clean)
+    if ((static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') ||
+        c == '\x7f')
+      c = '?';
+  return clean;
+}
+
+group::Life group::readLife(const std::atomic<Life> &life) {
+  Life seen = life.load(std::memory_order_acquire);
+  return seen > Life::Aborted ? Life::Damaged : seen;
+}
+
+llvm::StringRef group::cutText(llvm::StringRef text, size_t bytes) {
   text = text.take_front(bytes - 1);
   // Not in the middle of a character.
   while (!text.empty() && text.size() == bytes - 1 &&
@@ -74,8 +90,9 @@ std::string group::SharedText<Bytes>::str() const {
     if (length < sizeof word)
       break;
   }
-  return text;
+  return makeReadable(text);
 }
 
 template class group::SharedText<group::kReasonBytes>;
 template class group::SharedText<group::kTextBytes>;
+template class group::SharedText<group::kNumberBytes>;

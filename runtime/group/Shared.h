@@ -11,6 +11,9 @@
 //
 // All ranks map the segment; nobody writes to the place of another.
 //
+// A rank that runs wild may, all the same: what is read here is read once, and
+// taken for what it may be only after a look. Texts end where their fields do.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef COMMSIR_RUNTIME_GROUP_SHARED_H
@@ -24,6 +27,10 @@
 #include <string>
 
 namespace commsir::group {
+
+/// What `text` has that is no text (control characters, bytes that are no
+/// UTF-8) is replaced. Of whatever another process has written.
+std::string makeReadable(llvm::StringRef text);
 
 /// A text that one rank writes and others read at any time. A reader may see a
 /// part of an older text, which it notices by what was written beside it.
@@ -53,9 +60,18 @@ struct alignas(64) Board {
 inline constexpr uint64_t kMagic = 0x3230756F72676D63;
 inline constexpr size_t kReasonBytes = 1024;
 inline constexpr size_t kTextBytes = 160;
+/// Of a rank's number in the store (Meeting.h).
+inline constexpr size_t kNumberBytes = 40;
 
-/// How a rank is.
-enum class Life : uint32_t { Absent, Member, Left, Failed, Aborted };
+/// How a rank is. Damaged: what stands there is none of the others.
+enum class Life : uint32_t { Absent, Member, Left, Failed, Aborted, Damaged };
+
+Life readLife(const std::atomic<Life> &life);
+
+/// Of a rank, behind its name.
+inline constexpr const char kDamaged[] =
+    " can no longer be followed: a rank has written over memory by which ranks "
+    "know of each other";
 
 /// Of a rank.
 struct alignas(64) Seat {
@@ -95,12 +111,11 @@ struct alignas(64) Place {
   /// before all have looked at this one, but not at the one after.
   struct {
     std::atomic<uint64_t> point;
-    char reason[kReasonBytes];
+    SharedText<kReasonBytes> reason;
   } failed[2];
   Step steps[kSteps];
-  /// A segment that it has made for the others.
-  int64_t segmentProcess, segmentFile;
-  uint64_t segmentBytes;
+  /// A segment that it has made for the others, who know its size.
+  std::atomic<int64_t> segmentProcess, segmentFile;
 };
 
 /// Waits until a futex moves from `seen`; at most `microseconds`. Sleepers of
@@ -108,6 +123,9 @@ struct alignas(64) Place {
 void sleepAt(std::atomic<uint32_t> &futex, uint32_t seen, uint32_t bits,
              int64_t microseconds);
 void wakeAt(std::atomic<uint32_t> &futex, uint32_t bits);
+
+/// `text`, or as much of it as `bytes` with a zero at the end hold.
+llvm::StringRef cutText(llvm::StringRef text, size_t bytes);
 
 /// Copies a text into a field of fixed size, ended by a zero.
 void putText(char *field, size_t bytes, llvm::StringRef text);

@@ -12,18 +12,11 @@
 #include "runtime/jit/EntryLock.h"
 
 #include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/SmallString.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/TimeProfiler.h"
-
-#include <fcntl.h>
-#include <sys/stat.h>
 
 using namespace llvm;
 using namespace commsir;
 using namespace commsir::jit;
-namespace fs = llvm::sys::fs;
 
 Cache::Cache(CacheSettings settings) : settings(std::move(settings)) {}
 
@@ -37,10 +30,19 @@ bool Cache::usesDisk() const {
   return !settings.folder.empty() && settings.diskLimit != 0;
 }
 
-std::string Cache::pathOf(const CacheKey &key, StringRef extension) const {
-  SmallString<256> path(settings.folder);
-  sys::path::append(path, toHex(key) + extension);
-  return path.str().str();
+static std::string nameOf(const CacheKey &key, const char *extension) {
+  return toHex(key) + extension;
+}
+
+/// None: there is no folder, or nothing in it is to be trusted.
+OwnFolder Cache::openFolder(bool make) {
+  if (!usesDisk())
+    return OwnFolder();
+  std::string why;
+  OwnFolder folder = OwnFolder::open(settings.folder, make, why);
+  if (!why.empty())
+    warnOfFolder("cannot use the folder '" + settings.folder + "': " + why);
+  return folder;
 }
 
 void Cache::warn(const Twine &message) {
@@ -105,13 +107,15 @@ Cache::Entry Cache::remember(const CacheKey &key, Entry entry) {
 Cache::Entry Cache::findOnDisk(const CacheKey &key,
                                function_ref<bool(StringRef)> accept,
                                bool quiet) {
-  if (!usesDisk())
-    return nullptr;
   TimeTraceScope scope("commsir: disk, reading");
-  std::string path = pathOf(key, kEntryExtension);
+  OwnFolder folder = openFolder(/*make=*/false);
+  if (!folder)
+    return nullptr;
+  std::string name = nameOf(key, kEntryExtension);
   auto refuse = [&](const Twine &why) -> Entry {
     if (!quiet) {
-      warn("the cached kernel '" + path + "' is not used: " + why +
+      warn("the cached kernel '" + settings.folder + "/" + name +
+           "' is not used: " + why +
            (settings.build ? "; it is built again" : ""));
       std::lock_guard<std::mutex> guard(mutex);
       ++counted.rejected;
@@ -119,13 +123,11 @@ Cache::Entry Cache::findOnDisk(const CacheKey &key,
     return nullptr;
   };
   std::string why;
-  std::optional<std::string> payload = readEntry(path, key, why);
+  std::optional<std::string> payload = readEntry(folder, name, key, why);
   if (!payload)
     return why.empty() ? nullptr : refuse(why);
   if (!accept(*payload))
     return refuse("its contents make no sense");
-  // Its last use. In a folder that is read-only nothing is ever thrown out.
-  (void)::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
   std::lock_guard<std::mutex> guard(mutex);
   ++counted.fromDisk;
   return std::make_shared<const std::string>(std::move(*payload));
@@ -173,11 +175,10 @@ Expected<Cache::Entry> Cache::get(const CacheKey &key, StringRef what,
         (usesDisk() ? " '" + Twine(settings.folder) + "'" : Twine()) +
         " and COMMSIR_COMPILER=off forbids to compile it; run it once with "
         "the compiler on, on this version of CommsIR");
+  OwnFolder folder = openFolder(/*make=*/true);
   std::optional<EntryLock> lock;
-  if (usesDisk()) {
-    fs::create_directories(settings.folder, /*IgnoreExisting=*/true,
-                           fs::perms::owner_all);
-    lock.emplace(pathOf(key, kLockExtension), settings.patience);
+  if (folder) {
+    lock.emplace(folder, nameOf(key, kLockExtension), settings.patience);
     if (lock->timedOut())
       warn("another process has been compiling " + what + " for " +
            Twine(int64_t(settings.patience)) +
@@ -200,14 +201,14 @@ void Cache::write(const CacheKey &key, StringRef payload) {
   if (!usesDisk() || payload.size() + kEntryHeader > settings.diskLimit ||
       payload.size() + kEntryHeader > kLargestEntry)
     return;
-  if (std::error_code error = fs::create_directories(
-          settings.folder, /*IgnoreExisting=*/true, fs::perms::owner_all))
-    return warnOfFolder("cannot make the folder '" + settings.folder +
-                        "': " + error.message());
-  std::string why = writeEntry(pathOf(key, kEntryExtension), key, payload);
+  OwnFolder folder = openFolder(/*make=*/true);
+  if (!folder)
+    return;
+  std::string why =
+      writeEntry(folder, nameOf(key, kEntryExtension), key, payload);
   if (!why.empty())
-    return warnOfFolder(why);
-  uint64_t removed = pruneFolder(settings.folder, settings.diskLimit);
+    return warnOfFolder("the folder '" + settings.folder + "': " + why);
+  uint64_t removed = pruneFolder(folder, settings.diskLimit);
   std::lock_guard<std::mutex> guard(mutex);
   counted.evicted += removed;
 }

@@ -17,6 +17,7 @@
 #ifndef COMMSIR_RUNTIME_JIT_CACHE_H
 #define COMMSIR_RUNTIME_JIT_CACHE_H
 
+#include "runtime/OwnFolder.h"
 #include "runtime/jit/CacheKey.h"
 #include "runtime/jit/CacheSettings.h"
 
@@ -82,7 +83,7 @@ private:
   void write(const CacheKey &key, llvm::StringRef payload);
   void warn(const llvm::Twine &message);
   void warnOfFolder(const llvm::Twine &message);
-  std::string pathOf(const CacheKey &key, llvm::StringRef extension) const;
+  OwnFolder openFolder(bool make);
   bool usesDisk() const;
 
   struct Kept {

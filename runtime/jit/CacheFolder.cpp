@@ -11,26 +11,29 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Chrono.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 
+#include <ctime>
+#include <dirent.h>
 #include <fcntl.h>
+#include <memory>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <vector>
 
 using namespace llvm;
 using namespace commsir;
 using namespace commsir::jit;
-namespace fs = llvm::sys::fs;
 
-/// A process that still writes a temporary file is younger than that.
-static constexpr auto kStaleAge = std::chrono::minutes(10);
+/// A process that still writes a temporary file is younger than so many
+/// seconds.
+static constexpr time_t kStaleAge = 600;
 
 namespace {
 struct Listed {
-  std::string path;
+  std::string name;
   uint64_t bytes;
-  sys::TimePoint<> used;
+  /// Nanoseconds.
+  int64_t used;
 };
 } // namespace
 
@@ -41,42 +44,51 @@ static bool isOurs(StringRef name) {
 }
 
 /// Removes a lock or a temporary file that a dead process left long ago.
-static void removeStale(const std::string &path,
-                        const fs::basic_file_status &status,
-                        sys::TimePoint<> now) {
-  if (now - status.getLastModificationTime() < kStaleAge)
+static void removeStale(const OwnFolder &folder, const std::string &name,
+                        time_t age) {
+  if (age < kStaleAge)
     return;
-  if (!StringRef(path).ends_with(kLockExtension)) {
-    ::unlink(path.c_str());
-    return;
-  }
-  Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  if (!StringRef(name).ends_with(kLockExtension))
+    return folder.remove(name);
+  std::string why;
+  Descriptor file = folder.openFile(name, O_RDWR, why);
   if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0)
-    ::unlink(path.c_str());
+    folder.remove(name);
 }
 
 /// The entries in the folder; removes what dead processes left.
-static std::vector<Listed> listEntries(StringRef folder) {
+static std::vector<Listed> listEntries(const OwnFolder &folder) {
   std::vector<Listed> entries;
-  sys::TimePoint<> now = std::chrono::system_clock::now();
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; at != end && !error;
-       at.increment(error)) {
-    StringRef name = sys::path::filename(at->path());
-    ErrorOr<fs::basic_file_status> status = at->status();
-    if (!isOurs(name) || !status || !fs::is_regular_file(*status))
+  time_t now = ::time(nullptr);
+  // A place of its own to read from.
+  int opened = ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::unique_ptr<DIR, int (*)(DIR *)> list(
+      opened < 0 ? nullptr : ::fdopendir(opened), ::closedir);
+  if (!list) {
+    if (opened >= 0)
+      ::close(opened);
+    return entries;
+  }
+  while (const dirent *one = ::readdir(list.get())) {
+    std::string name = one->d_name;
+    struct stat status = {};
+    if (!isOurs(name) ||
+        ::fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) ||
+        !S_ISREG(status.st_mode))
       continue;
-    if (name.ends_with(kEntryExtension))
-      entries.push_back(
-          {at->path(), status->getSize(), status->getLastModificationTime()});
-    else if (name.ends_with(kLockExtension) ||
-             name.ends_with(kTemporaryExtension))
-      removeStale(at->path(), *status, now);
+    StringRef text(name);
+    if (text.ends_with(kEntryExtension))
+      entries.push_back({name, uint64_t(status.st_size),
+                         status.st_mtim.tv_sec * INT64_C(1000000000) +
+                             status.st_mtim.tv_nsec});
+    else if (text.ends_with(kLockExtension) ||
+             text.ends_with(kTemporaryExtension))
+      removeStale(folder, name, now - status.st_mtime);
   }
   return entries;
 }
 
-uint64_t commsir::jit::pruneFolder(StringRef folder, uint64_t limit) {
+uint64_t commsir::jit::pruneFolder(const OwnFolder &folder, uint64_t limit) {
   std::vector<Listed> entries = listEntries(folder);
   uint64_t total = 0;
   for (const Listed &entry : entries)
@@ -84,14 +96,14 @@ uint64_t commsir::jit::pruneFolder(StringRef folder, uint64_t limit) {
   if (total <= limit)
     return 0;
   llvm::sort(entries, [](const Listed &a, const Listed &b) {
-    return std::tie(a.used, a.path) < std::tie(b.used, b.path);
+    return std::tie(a.used, a.name) < std::tie(b.used, b.name);
   });
   uint64_t removed = 0;
   for (const Listed &entry : entries) {
     if (total <= limit)
       break;
     // Another process may have removed it; then its bytes are gone too.
-    ::unlink(entry.path.c_str());
+    folder.remove(entry.name);
     total -= entry.bytes;
     ++removed;
   }

@@ -8,7 +8,7 @@
 #ifndef COMMSIR_RUNTIME_JIT_CACHEFOLDER_H
 #define COMMSIR_RUNTIME_JIT_CACHEFOLDER_H
 
-#include "llvm/ADT/StringRef.h"
+#include "runtime/OwnFolder.h"
 
 #include <cstdint>
 
@@ -17,7 +17,7 @@ namespace commsir::jit {
 /// Removes what dead processes left, and the entries that were not used for
 /// longest until all others take at most `limit` bytes. Returns how many
 /// entries it removed.
-uint64_t pruneFolder(llvm::StringRef folder, uint64_t limit);
+uint64_t pruneFolder(const OwnFolder &folder, uint64_t limit);
 
 } // namespace commsir::jit
 

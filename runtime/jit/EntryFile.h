@@ -25,13 +25,13 @@
 #ifndef COMMSIR_RUNTIME_JIT_ENTRYFILE_H
 #define COMMSIR_RUNTIME_JIT_ENTRYFILE_H
 
+#include "runtime/OwnFolder.h"
 #include "runtime/jit/CacheKey.h"
 
 #include "llvm/ADT/StringRef.h"
 
 #include <optional>
-#include <unistd.h>
-#include <utility>
+#include <string>
 
 namespace commsir::jit {
 
@@ -44,34 +44,15 @@ constexpr char kEntryExtension[] = ".kernel";
 constexpr char kLockExtension[] = ".lock";
 constexpr char kTemporaryExtension[] = ".tmp";
 
-/// A file descriptor that is closed.
-class Descriptor {
-public:
-  explicit Descriptor(int fd = -1) : fd(fd) {}
-  Descriptor(Descriptor &&other) : fd(other.fd) { other.fd = -1; }
-  Descriptor &operator=(Descriptor &&other) {
-    std::swap(fd, other.fd);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd >= 0)
-      ::close(fd);
-  }
-  explicit operator bool() const { return fd >= 0; }
-  int get() const { return fd; }
-
-private:
-  int fd;
-};
-
-/// The payload of the entry `key` in the file of `path`; none: `why` says why,
-/// and is empty where there is no file.
-std::optional<std::string> readEntry(const std::string &path,
+/// The payload of the entry `key` in a file of the folder; none: `why` says
+/// why, and is empty where there is no file.
+std::optional<std::string> readEntry(const OwnFolder &folder,
+                                     const std::string &name,
                                      const CacheKey &key, std::string &why);
 
-/// Puts an entry in the place of `path`. Returns why not, or "".
-std::string writeEntry(const std::string &path, const CacheKey &key,
-                       llvm::StringRef payload);
+/// Puts an entry in the place of a file of the folder. Returns why not, or "".
+std::string writeEntry(const OwnFolder &folder, const std::string &name,
+                       const CacheKey &key, llvm::StringRef payload);
 
 } // namespace commsir::jit
 

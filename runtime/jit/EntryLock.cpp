@@ -18,8 +18,8 @@ using namespace llvm;
 using namespace commsir;
 using namespace commsir::jit;
 
-EntryLock::EntryLock(std::string path, double patience)
-    : path(std::move(path)) {
+EntryLock::EntryLock(const OwnFolder &folder, std::string name, double patience)
+    : folder(folder), name(std::move(name)) {
   wait(patience);
 }
 
@@ -27,13 +27,13 @@ EntryLock::~EntryLock() {
   if (!file)
     return;
   // While it is held: who waits for it then sees that it is gone.
-  ::unlink(path.c_str());
+  folder.remove(name);
   ::flock(file.get(), LOCK_UN);
 }
 
 EntryLock::Attempt EntryLock::attempt() {
-  Descriptor opened(
-      ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600));
+  std::string why;
+  Descriptor opened = folder.openFile(name, O_RDWR | O_CREAT, why);
   if (!opened)
     return Attempt::Impossible;
   if (::flock(opened.get(), LOCK_EX | LOCK_NB) != 0)
@@ -41,7 +41,8 @@ EntryLock::Attempt EntryLock::attempt() {
                                                   : Attempt::Impossible;
   // The process before us may have removed the file that we opened.
   struct stat ours, there;
-  if (::fstat(opened.get(), &ours) != 0 || ::stat(path.c_str(), &there) != 0 ||
+  if (::fstat(opened.get(), &ours) != 0 ||
+      ::fstatat(folder.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 ||
       ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)
     return Attempt::Busy;
   file = std::move(opened);

@@ -16,8 +16,8 @@ namespace commsir::jit {
 /// work, which only means that work is done twice.
 class EntryLock {
 public:
-  /// Waits at most `patience` seconds.
-  EntryLock(std::string path, double patience);
+  /// Waits at most `patience` seconds. The folder lives longer than this.
+  EntryLock(const OwnFolder &folder, std::string name, double patience);
   EntryLock(const EntryLock &) = delete;
   ~EntryLock();
   /// Another process held it all the time.
@@ -28,7 +28,8 @@ private:
   void wait(double patience);
   Attempt attempt();
 
-  std::string path;
+  const OwnFolder &folder;
+  std::string name;
   Descriptor file;
   bool late = false;
 };

@@ -551,3 +551,119 @@ TEST(Threads, DestroyBesideReceives) {
                   "another thread has destroyed it");
     });
 }
+
+namespace {
+
+/// Runs `body` with the messages of each rank.
+void runMessages(int64_t ranks,
+                 const std::function<void(int64_t rank, commsir_p2p *)> &body) {
+  MapStore store;
+  commsir_store face = store.face();
+  std::atomic<int64_t> made{0};
+  Threads threads;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    threads.run([&, rank] {
+      commsir_p2p *p2p = nullptr;
+      expectOk(commsir_p2p_create("mail", rank, ranks, &face, &p2p));
+      for (++made; made < ranks;)
+        std::this_thread::yield();
+      commsir_p2p_confirm(p2p);
+      body(rank, p2p);
+      commsir_p2p_leave(p2p, 0.5);
+      commsir_p2p_destroy(p2p);
+    });
+}
+
+/// Of a message from one rank to another: small, or larger than a ring holds.
+size_t sizeOf(int64_t from, int64_t to, int64_t tag, int round) {
+  auto number = size_t(from * 7919 + to * 104729 + tag * 31 + round);
+  return number % 97 * (round % 9 == 0 ? 19001 : 13) + 1;
+}
+
+/// Messages of many sizes to and from all other ranks, under way together.
+/// Returns whether all went well.
+bool sendAround(commsir_p2p *p2p, int64_t rank, int64_t ranks, int64_t tag) {
+  bool good = true;
+  for (int round = 0; round < 30 && good; ++round) {
+    std::vector<std::vector<char>> kept;
+    std::vector<commsir_transfer *> underWay;
+    for (int64_t other = 0; other < ranks; ++other) {
+      if (other == rank)
+        continue;
+      for (bool sends : {true, false}) {
+        auto &data = kept.emplace_back(sends ? sizeOf(rank, other, tag, round)
+                                             : sizeOf(other, rank, tag, round),
+                                       sends ? char(rank + round) : 0);
+        std::string what = std::to_string(data.size());
+        commsir_message message = {other, tag, data.data(), data.size(),
+                                   what.c_str()};
+        commsir_transfer *made = nullptr;
+        good &=
+            (sends ? commsir_p2p_send(p2p, &message, &made)
+                   : commsir_p2p_receive(p2p, &message, &made)) == COMMSIR_OK;
+        if (made)
+          underWay.push_back(made);
+      }
+    }
+    for (commsir_transfer *one : underWay) {
+      good &= commsir_transfer_wait(one, 20) == COMMSIR_OK;
+      commsir_transfer_free(one);
+    }
+    size_t next = 0;
+    for (int64_t other = 0; other < ranks && good; ++other) {
+      if (other == rank)
+        continue;
+      const std::vector<char> &got = kept[2 * next++ + 1];
+      EXPECT_EQ(got.front(), char(other + round));
+      EXPECT_EQ(got.back(), char(other + round));
+    }
+  }
+  return good;
+}
+
+} // namespace
+
+TEST(Threads, MessagesOfManySizes) {
+  runMessages(3, [](int64_t rank, commsir_p2p *p2p) {
+    Threads threads;
+    for (int64_t tag = 0; tag < 2; ++tag)
+      threads.run([=] { EXPECT_TRUE(sendAround(p2p, rank, 3, tag)); });
+  });
+}
+
+TEST(Threads, AbortBesideMessages) {
+  for (int milliseconds : {0, 3, 11})
+    runMessages(3, [=](int64_t rank, commsir_p2p *p2p) {
+      Threads threads;
+      for (int64_t tag = 0; tag < 2; ++tag)
+        threads.run([=] { sendAround(p2p, rank, 3, tag); });
+      if (rank == 0) {
+        sleepFor(milliseconds * 1e-3);
+        commsir_p2p_abort(p2p, "a test");
+      }
+    });
+}
+
+/// Ranks that disagree meet again, while puts and signals go on.
+TEST(Threads, DisagreementsBesideSignals) {
+  runRanks(3, [](int64_t rank, commsir_group *group) {
+    {
+      Window window(group);
+      Threads threads;
+      std::atomic<bool> over{false};
+      threads.run([&] {
+        std::vector<float> data(64, 1);
+        // To a rank that has failed, until it is back, there is no way.
+        for (int64_t value = 1; !over; ++value)
+          window.putSignal((rank + 1) % 3, data.data(), value);
+      });
+      for (int round = 0; round < 20; ++round) {
+        std::vector<float> data(round % 4 == rank ? 100 : 101, 1);
+        commsir_status status = allReduce(group, data);
+        EXPECT_EQ(status == COMMSIR_OK, round % 4 == 3);
+      }
+      over = true;
+    }
+    commsir_group_destroy(group);
+  });
+}

@@ -221,6 +221,27 @@ TEST(OneSidedTest, TheHostSeesTimeAndDeath) {
       /*killed=*/1);
 }
 
+/// What a wait asks may release what it waits for.
+TEST(OneSidedTest, AHookReleasesTheCell) {
+  static OneSided *released = nullptr;
+  runPair([](Rank &self) -> std::string {
+    alarm(60);
+    if (self.rank == 1) {
+      llvm::cantFail(self.side->release(0));
+      return "";
+    }
+    released = self.side.get();
+    setInterrupt([] {
+      if (auto *side = std::exchange(released, nullptr))
+        llvm::cantFail(side->release(0));
+      return 0;
+    });
+    std::string said = self.waitOnHost(0, 5, 20);
+    setInterrupt(nullptr);
+    return said.find("released the cell") == std::string::npos ? said : "";
+  });
+}
+
 TEST(OneSidedTest, FailuresOfTheDriverAreTold) {
   runPair([](Rank &self) -> std::string {
     std::string said;

@@ -55,6 +55,7 @@ struct CacheTest : testing::Test {
     std::string place =
         fs::can_write("/dev/shm") ? "/dev/shm/commsir-cache" : "commsir-cache";
     ASSERT_FALSE(fs::createUniqueDirectory(place, folder));
+    ASSERT_EQ(::chmod(folder.c_str(), 0700), 0);
     settings.folder = folder.str();
     settings.warn = [this](const std::string &text) {
       std::lock_guard<std::mutex> guard(mutex);
@@ -410,6 +411,84 @@ TEST_F(CacheTest, WhatIsNoFile) {
     EXPECT_EQ(get(cache, "a"), payloadOf("a"));
     EXPECT_EQ(cache.counts().built, 1u);
     fs::remove(pathOf("a"));
+  }
+}
+
+/// Machine code is loaded from files that only this user can have written.
+TEST_F(CacheTest, FilesOfOthers) {
+  auto modeOf = [](const std::string &path) {
+    struct stat status = {};
+    ::stat(path.c_str(), &status);
+    return status.st_mode & 07777;
+  };
+  auto isBuilt = [&](StringRef why) {
+    warnings.clear();
+    Cache cache(settings);
+    get(cache, "a");
+    EXPECT_EQ(warnings.size(), why.empty() ? 0u : 1u);
+    EXPECT_TRUE(warnings.empty() || StringRef(warnings[0]).contains(why))
+        << warnings[0];
+    return cache.counts().built == 1;
+  };
+  EXPECT_TRUE(isBuilt(""));
+  EXPECT_FALSE(isBuilt(""));
+  EXPECT_EQ(modeOf(pathOf("a")), 0600u);
+  for (unsigned mode : {0620u, 0602u, 0666u}) {
+    ::chmod(pathOf("a").c_str(), mode);
+    EXPECT_TRUE(isBuilt("can be written to by others"));
+    EXPECT_EQ(modeOf(pathOf("a")), 0600u);
+  }
+  // A link to an entry that is right.
+  ASSERT_FALSE(fs::rename(pathOf("a"), pathOf("b")));
+  ASSERT_EQ(::symlink(pathOf("b").c_str(), pathOf("a").c_str()), 0);
+  EXPECT_TRUE(isBuilt("it is a link"));
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(pathOf("a").c_str(), 12345, 0), 0);
+    EXPECT_TRUE(isBuilt("it belongs to user 12345"));
+  }
+}
+
+TEST_F(CacheTest, FoldersOfOthers) {
+  auto isKept = [&](StringRef why) {
+    warnings.clear();
+    Cache cache(settings);
+    get(cache, "a");
+    get(cache, "b");
+    EXPECT_EQ(warnings.size(), why.empty() ? 0u : 1u);
+    EXPECT_TRUE(warnings.empty() || StringRef(warnings[0]).contains(why))
+        << warnings[0];
+    built = 0;
+    Cache again(settings);
+    get(again, "a");
+    return built == 0;
+  };
+  std::string place = folder.str().str();
+  for (unsigned mode : {0770u, 0707u, 01777u}) {
+    ::chmod(place.c_str(), mode);
+    EXPECT_FALSE(isKept("can be written to by others"));
+  }
+  EXPECT_TRUE(listFiles().empty());
+  ::chmod(place.c_str(), 0755);
+  std::string link = place + "-link";
+  ASSERT_EQ(::symlink(place.c_str(), link.c_str()), 0);
+  for (const char *end : {"", "/", "/."}) {
+    settings.folder = link + end;
+    EXPECT_FALSE(isKept("it is a link"));
+  }
+  fs::remove(link);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(place.c_str(), 12345, 0), 0);
+    settings.folder = place;
+    EXPECT_FALSE(isKept("it belongs to user 12345"));
+    ASSERT_EQ(::chown(place.c_str(), 0, 0), 0);
+  }
+  EXPECT_TRUE(listFiles().empty());
+  settings.folder = place + "/one/two";
+  EXPECT_TRUE(isKept(""));
+  for (const char *made : {"/one", "/one/two"}) {
+    struct stat status = {};
+    ASSERT_EQ(::stat((place + made).c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 0700u);
   }
 }
 

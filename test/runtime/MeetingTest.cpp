@@ -126,6 +126,27 @@ TEST(MeetingTest, AttemptsThatFailedAreForgotten) {
     EXPECT_EQ(met.failure, "");
 }
 
+/// What stands in the store may be anything.
+TEST(MeetingTest, WhatIsNoListIsRefused) {
+  for (const char *said :
+       {"yes ", "yes 1", "yes 1 2", "yes 1 2 ab2 -3 cd", "yes 1 : ab2 2 cd",
+        "yes 1 2 ab2 3 cd", "yes 1 2 ab2 2 cde", "yes 1 18446744073709551615 a",
+        "yes 1 0 2 99999999999999999999999999 cd", "nonsense"}) {
+    Memory store;
+    group::Met met;
+    std::thread follows([&] { met = store.meet(1, 2, 60); });
+    std::string number;
+    while (number.empty())
+      number = store.get("here/1", 1).value_or("");
+    store.set("go/leader", said);
+    store.set("hello/" + number, "leader");
+    follows.join();
+    EXPECT_EQ(met.epoch, "");
+    EXPECT_NE(met.failure.find("rank 0 is not"), std::string::npos)
+        << said << ": " << met.failure;
+  }
+}
+
 TEST(MeetingTest, ALeaderThatComesAgainFindsWhoWaits) {
   Memory store;
   group::Met waits;

@@ -72,9 +72,10 @@ struct Member {
 
 /// Runs `body` as `ranks` processes that make a group. Reports what they
 /// complain of, and those that end in another way than by returning, but for
-/// `killed`.
+/// `killed`. `cache`: a folder of kernels that is kept; the default is new.
 inline void runRanks(int64_t ranks, llvm::function_ref<void(Member &)> body,
-                     double timeout = 60, int64_t killed = -1) {
+                     double timeout = 60, int64_t killed = -1,
+                     const std::string &cache = "") {
   Folder folder;
   auto pathOf = [&](int64_t rank) {
     return folder.path + "/said-" + std::to_string(rank);
@@ -87,7 +88,8 @@ inline void runRanks(int64_t ranks, llvm::function_ref<void(Member &)> body,
       children.push_back(child);
       continue;
     }
-    ::setenv("COMMSIR_CACHE_DIR", (folder.path + "/cache").c_str(), 1);
+    std::string kernels = cache.empty() ? folder.path + "/cache" : cache;
+    ::setenv("COMMSIR_CACHE_DIR", kernels.c_str(), 1);
     Member member;
     member.folder = folder.path;
     member.rank = rank;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import importlib.machinery
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+from commsir import _files
 
 __all__ = ["Extension", "load", "root_of_sources"]
 
@@ -48,6 +51,12 @@ def _loaded(library: str) -> list[str]:
     return [path for path in paths if Path(path).is_file()][:1]
 
 
+def _cache() -> Path:
+    """As runtime/jit/CacheSettings.cpp has it."""
+    cache = os.environ.get("COMMSIR_CACHE_DIR")
+    return Path(cache or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "commsir").absolute()
+
+
 @dataclass(frozen=True)
 class Extension:
     """`sources` and `reads` are patterns below runtime: what is compiled, and headers. `links` are folders of others'
@@ -65,10 +74,8 @@ class Extension:
 
     def folder(self, root: Path) -> Path:
         """Where what is built is kept: another one for other sources, of which torch's builder would take objects."""
-        cache = os.environ.get("COMMSIR_CACHE_DIR")
-        base = Path(cache) if cache else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "commsir"
         tag = importlib.machinery.EXTENSION_SUFFIXES[0].strip(".").removesuffix(".so")
-        kind = base / "torch" / f"{torch.__version__}-{tag}" / self.name.removeprefix("libcommsir_")
+        kind = _cache() / "torch" / f"{torch.__version__}-{tag}" / self.name.removeprefix("libcommsir_")
         return kind / self._of_sources(root)[:16]
 
     def _of_sources(self, root: Path) -> str:
@@ -87,10 +94,8 @@ class Extension:
         root = root_of_sources()
         if root is None:
             raise RuntimeError("its sources are not here")
-        folder = self.folder(root)
-        folder.mkdir(parents=True, exist_ok=True)
-        # Of processes that start together one builds. The lock ends with its process, which torch's own does not.
-        with open(folder / "building", "w") as building:
+        with self._open(root) as folder, os.fdopen(folder.open("building", os.O_RDWR | os.O_CREAT), "w") as building:
+            # Of processes that start together one builds. The lock ends with its process, which torch's own does not.
             alone = True
             try:
                 fcntl.flock(building, fcntl.LOCK_EX)
@@ -98,13 +103,20 @@ class Extension:
                 alone = False  # Some network file systems have no locks: torch's own has to do.
             return self._build(root, folder, alone)
 
-    def _build(self, root: Path, folder: Path, alone: bool) -> Any:
+    def _open(self, root: Path) -> _files.OwnFolder:
+        """`folder`, where nobody else writes to it: what is there is loaded, as are entries of the cache above."""
+        base, folder = _cache(), self.folder(root)
+        return _files.OwnFolder(base, *folder.relative_to(base).parts)
+
+    def _build(self, root: Path, own: _files.OwnFolder, alone: bool) -> Any:
         """Loads what was built before: to ask torch's builder takes a second."""
-        finished, refused, built = folder / "finished", folder / "refused", folder / f"{self.name}.so"
-        if refused.is_file():
-            raise RuntimeError(refused.read_text())
-        if built.is_file() and finished.is_file():
-            return load(self.name, built)
+        folder, built = own.path, own.path / f"{self.name}.so"
+        if why := own.read("refused"):
+            raise RuntimeError(why)
+        if own.read("finished") is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.close(own.open(built.name, os.O_RDONLY))
+                return load(self.name, built)
         compiler = os.environ.get("CXX", "c++")
         if not shutil.which(compiler):
             raise RuntimeError(f"there is no C++ compiler {compiler}: install one, or let CXX name it")
@@ -112,8 +124,8 @@ class Extension:
 
         # Of a build that was killed; torch's builder would wait for it for ever.
         if alone:
-            (folder / "lock").unlink(missing_ok=True)
-        finished.unlink(missing_ok=True)
+            own.remove("lock")
+        own.remove("finished")
         print(f"commsir: compiling {self.what}, once, into {folder}; it takes a minute", file=sys.stderr, flush=True)
         module = cpp_extension.load(
             name=self.name,
@@ -125,16 +137,17 @@ class Extension:
             with_cuda=False,
         )
         if why := self._failure(built):
-            refused.write_text(why)
+            own.write("refused", why)
             raise RuntimeError(why)
-        finished.touch()
+        own.keep_for_owner(built.name)
+        own.write("finished", "")
         return module
 
     def _include(self, folder: Path) -> list[str]:
         """A folder to include, in which `links` lead to headers."""
         for name, place, _ in self.links:
             link = folder / "include" / name
-            link.parent.mkdir(parents=True, exist_ok=True)
+            _files.make_folders(link.parent)
             link.unlink(missing_ok=True)
             link.symlink_to(place.resolve())
         return [str(folder / "include")] if self.links else []

@@ -19,6 +19,8 @@ from typing import Any
 import torch
 import torch.distributed
 
+from commsir import _files
+
 dist: Any = torch.distributed
 
 __all__ = ["Record", "dump_flight_recorder", "flight_recorder", "limit"]
@@ -185,6 +187,5 @@ def flight_recorder() -> dict[str, Any]:
 def dump_flight_recorder(prefix: str | os.PathLike[str]) -> Path:
     """Writes `flight_recorder()` where torch's analyser reads it: `prefix` and this process's rank are the file."""
     path = Path(f"{os.fspath(prefix)}{dist.get_rank()}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(pickle.dumps(flight_recorder()))
-    return path
+    _files.make_folders(path.parent)
+    return _files.write(path, pickle.dumps(flight_recorder()))

@@ -63,6 +63,20 @@ def look(store: Any, key: str, seconds: float, stopped: Callable[[], bool] = lam
     return bytes(store.get(key))
 
 
+def _unpacked(packed: bytes) -> list[_Guest]:
+    """What rank 0 says that each rank says; as many as it can be."""
+    guests = list[_Guest]()
+    while packed:
+        number, _, packed = packed.partition(b" ")
+        digits, _, packed = packed.partition(b" ")
+        length = int(digits) if digits.isdigit() and len(digits) < 10 else -1
+        if not 0 <= length <= len(packed):
+            return []
+        guests.append(_Guest("", number.decode(errors="replace"), packed[:length].decode(errors="replace")))
+        packed = packed[length:]
+    return guests
+
+
 class Meeting:
     """One rank's part. `stopped` is asked a few times a second whether to give up."""
 
@@ -107,7 +121,8 @@ class Meeting:
         seconds, begun = self._slice(), time.monotonic()
         try:
             found = look(self._store, key, seconds)
-            return None if found is None else found.decode()
+            # What a stranger has left in the store may be no text.
+            return None if found is None else found.decode(errors="replace")
         except STORE_ERRORS as error:
             self._why = str(error)
             self._broken = self._broken or time.monotonic() - begun < 0.5 * seconds - 0.01
@@ -186,12 +201,7 @@ class Meeting:
     def _hear(self, leader: str, go: str) -> Met:
         if go.startswith("no "):
             return Met(failure=go[3:])
-        guests, rest = [], go.removeprefix("yes ").encode()
-        while rest:
-            number, _, rest = rest.partition(b" ")
-            length, _, rest = rest.partition(b" ")
-            guests.append(_Guest("", number.decode(), rest[: int(length)].decode()))
-            rest = rest[int(length) :]
+        guests = _unpacked(go.removeprefix("yes ").encode())
         if len(guests) != self._ranks:
             return Met(
                 failure=f"ranks disagree on how many they are: rank {self._rank} is one of {self._ranks}, "

@@ -151,7 +151,7 @@ class Side:
                 raise dist.DistStoreError(
                     f"rank {rank} has not come in {round(timeout.total_seconds() * 1000)}ms{f' ({why})' if why else ''}"
                 )
-            if (said := heard.decode()) != "yes":
+            if (said := heard.decode(errors="replace")) != "yes":
                 return f"{said[3:]} (rank {rank})"
         return ""
 
@@ -277,8 +277,8 @@ class Side:
                 # No wait in torch's store: at the program's end this thread must be done soon after an abort.
                 left = max(0.0, end - time.monotonic())
                 heard = look(store, f"{call.number}/{rank}", left, self._has_stopped)
-                if heard is not None and heard.decode() != own:
-                    lines.append(f"\n  rank {rank} called {heard.decode()}")
+                if heard is not None and (theirs := heard.decode(errors="replace")) != own:
+                    lines.append(f"\n  rank {rank} called {theirs}")
         except STORE_ERRORS as error:
             return f"\n  (the store no longer answers: {error})"
         if not lines:

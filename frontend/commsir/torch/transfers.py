@@ -84,7 +84,7 @@ class TransferWork:
             other = self._key(not one.sends)
             if not self._waited or not self._store.check([other]):
                 return
-            theirs = self._store.get(other).decode()
+            theirs = self._store.get(other).decode(errors="replace")
             if theirs == one.what:
                 return
             here, there = (one.rank, one.what), (one.peer, theirs)

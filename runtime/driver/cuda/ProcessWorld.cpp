@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/OwnFolder.h"
 #include "runtime/cuda/Machine.h"
 #include "runtime/cuda/Seconds.h"
 #include "runtime/driver/cuda/RankProcess.h"
@@ -16,7 +17,9 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <sys/wait.h>
 
 using namespace commsir;
@@ -70,7 +73,7 @@ private:
   std::vector<int> devices;
   SharedRun shared;
   /// Where the ranks meet.
-  llvm::SmallString<128> folder;
+  std::string folder;
   std::vector<Child> children;
 };
 
@@ -90,10 +93,12 @@ ProcessWorld::~ProcessWorld() {
 }
 
 llvm::Error ProcessWorld::create() {
-  if (auto error = llvm::sys::fs::createUniqueDirectory("commsir-run", folder))
-    return llvm::createStringError("no folder for the ranks to meet in: " +
-                                   error.message());
-  task.rendezvous = std::string(folder);
+  folder = makeTemporaryFolder("commsir-run");
+  if (folder.empty())
+    return llvm::createStringError(
+        llvm::Twine("no folder for the ranks to meet in: ") +
+        std::strerror(errno));
+  task.rendezvous = folder;
   return shared.create(task, places);
 }
 

@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ struct SharedRun::Slot {
 
 /// At the start; slots, task and arrays follow.
 struct SharedRun::Header {
-  uint64_t ranks, taskOffset, taskBytes, arraysOffset, arraysBytes;
+  Places places;
   State state;
 };
 
@@ -68,17 +69,16 @@ llvm::Error SharedRun::create(const RankTask &task, const RankArrays &arrays) {
   if (__builtin_mul_overflow(arrays.bytes, ranks, &bytes) ||
       __builtin_add_overflow(bytes, arraysOffset, &bytes))
     return llvm::createStringError("the kernel's arguments are too large");
-  file = memfd_create("commsir-run", 0);
-  if (file < 0 || ftruncate(file, off_t(bytes)))
+  // Sealed: memory that is gone would end all that read it.
+  file = memfd_create("commsir-run", MFD_ALLOW_SEALING);
+  if (file < 0 || ftruncate(file, off_t(bytes)) ||
+      fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
     return failWithErrno();
   if (auto error = map())
     return error;
   new (header) Header{};
-  header->ranks = ranks;
-  header->taskOffset = taskOffset;
-  header->taskBytes = text.size();
-  header->arraysOffset = arraysOffset;
-  header->arraysBytes = arrays.bytes;
+  places = {ranks, taskOffset, text.size(), arraysOffset, arrays.bytes};
+  header->places = places;
   std::memcpy(reinterpret_cast<char *>(header) + taskOffset, text.data(),
               text.size());
   return llvm::Error::success();
@@ -103,25 +103,26 @@ bool SharedRun::open(int inherited) {
     llvm::consumeError(std::move(error));
     return false;
   }
+  // Looked at once: what all can write may change.
+  places = header->places;
   size_t rest = bytes - sizeof(Header);
-  return header->ranks <= rest / sizeof(Slot) && header->taskOffset <= bytes &&
-         header->taskBytes <= bytes - header->taskOffset &&
-         header->arraysOffset <= bytes &&
-         (header->ranks == 0 ||
-          header->arraysBytes <=
-              (bytes - header->arraysOffset) / header->ranks);
+  return places.ranks <= rest / sizeof(Slot) && places.taskOffset <= bytes &&
+         places.taskBytes <= bytes - places.taskOffset &&
+         places.arraysOffset <= bytes &&
+         (places.ranks == 0 ||
+          places.arraysBytes <= (bytes - places.arraysOffset) / places.ranks);
 }
 
 std::optional<RankTask> SharedRun::readTask(RankArrays &arrays) const {
   jit::Reader reader{
-      {reinterpret_cast<const char *>(header) + header->taskOffset,
-       size_t(header->taskBytes)}};
+      {reinterpret_cast<const char *>(header) + places.taskOffset,
+       size_t(places.taskBytes)}};
   std::string task;
   std::vector<size_t> sizes;
   visitRun(reader, task, sizes);
   for (size_t size : sizes)
     arrays.add(size);
-  if (!reader.good || arrays.bytes != header->arraysBytes)
+  if (!reader.good || arrays.bytes != places.arraysBytes)
     return std::nullopt;
   return RankTask::unpack(task);
 }
@@ -130,7 +131,7 @@ std::optional<RankTask> SharedRun::readTask(RankArrays &arrays) const {
 // Ranks
 //===----------------------------------------------------------------------===//
 
-int64_t SharedRun::ranks() const { return int64_t(header->ranks); }
+int64_t SharedRun::ranks() const { return int64_t(places.ranks); }
 
 SharedRun::State &SharedRun::state() const { return header->state; }
 
@@ -139,8 +140,8 @@ SharedRun::Slot &SharedRun::slot(int64_t rank) const {
 }
 
 char *SharedRun::arraysOf(int64_t rank) const {
-  return reinterpret_cast<char *>(header) + header->arraysOffset +
-         size_t(rank) * header->arraysBytes;
+  return reinterpret_cast<char *>(header) + places.arraysOffset +
+         size_t(rank) * places.arraysBytes;
 }
 
 void SharedRun::writeOutcome(int64_t rank, const RankOutcome &outcome) {
@@ -155,6 +156,7 @@ std::optional<RankOutcome> SharedRun::readOutcome(int64_t rank) const {
   const Slot &its = slot(rank);
   if (!its.isDone)
     return std::nullopt;
-  return RankOutcome::unpack(
-      {its.outcome, std::min<size_t>(its.bytes, kOutcomeBytes)});
+  // A copy: a rank that runs wild may write while it is read.
+  std::string said(its.outcome, std::min<size_t>(its.bytes, kOutcomeBytes));
+  return RankOutcome::unpack(said);
 }

@@ -62,6 +62,11 @@ private:
 
   int file = -1;
   size_t bytes = 0;
+  /// Where things lie in it, in bytes.
+  struct Places {
+    uint64_t ranks, taskOffset, taskBytes, arraysOffset, arraysBytes;
+  };
+  Places places{};
   Header *header = nullptr;
 };
 

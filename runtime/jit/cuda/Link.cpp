@@ -7,6 +7,7 @@
 
 #include "runtime/jit/cuda/Link.h"
 
+#include "runtime/OwnFolder.h"
 #include "runtime/jit/cuda/Libraries.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -21,6 +22,7 @@
 #include "llvm/Support/TimeProfiler.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <map>
@@ -339,15 +341,14 @@ static Outcome linkByNvJitLink(const Request &request, std::string &why) {
 }
 
 namespace {
-/// A name for a temporary file that is removed.
-struct TemporaryFile {
-  SmallString<128> path;
-  std::error_code create(StringRef extension) {
-    return fs::createTemporaryFile("commsir", extension, path);
-  }
-  ~TemporaryFile() {
-    if (!path.empty())
-      fs::remove(path);
+/// Files for another program, in a folder that nobody else writes to, which is
+/// removed.
+struct TemporaryFiles {
+  std::string folder = makeTemporaryFolder("commsir");
+  std::string pathOf(StringRef name) const { return folder + "/" + name.str(); }
+  ~TemporaryFiles() {
+    if (!folder.empty())
+      fs::remove_directories(folder);
   }
 };
 } // namespace
@@ -368,14 +369,15 @@ static Outcome linkByPtxas(const Request &request, std::string &why) {
     why = "ptxas: there is none in PATH, CUDA_HOME or /usr/local/cuda";
     return std::nullopt;
   }
-  TemporaryFile input, output, log;
-  std::error_code error = input.create("ptx");
-  if (!error)
-    error = output.create("cubin");
-  if (!error)
-    error = log.create("log");
+  TemporaryFiles files;
+  std::error_code error;
+  if (files.folder.empty())
+    error = std::error_code(errno, std::generic_category());
+  const std::string input = files.pathOf("kernel.ptx"),
+                    output = files.pathOf("kernel.cubin"),
+                    log = files.pathOf("log");
   if (!error) {
-    raw_fd_ostream stream(input.path, error);
+    raw_fd_ostream stream(input, error);
     stream << request.ptx;
     stream.close();
     if (stream.has_error()) {
@@ -389,9 +391,9 @@ static Outcome linkByPtxas(const Request &request, std::string &why) {
         "; TMPDIR chooses another folder");
   std::string arch = ("-arch=" + request.chip).str();
   std::string level = "-O" + utostr(request.optLevel);
-  StringRef arguments[] = {program, arch, level, input.path, "-o", output.path};
-  std::optional<StringRef> redirects[] = {StringRef(), log.path.str(),
-                                          log.path.str()};
+  StringRef arguments[] = {program, arch, level, input, "-o", output};
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log),
+                                          StringRef(log)};
   std::string problem;
   int status = sys::ExecuteAndWait(program, arguments, std::nullopt, redirects,
                                    kPtxasSeconds, /*MemoryLimit=*/0, &problem);
@@ -399,13 +401,13 @@ static Outcome linkByPtxas(const Request &request, std::string &why) {
     return createStringError("'" + program + "' cannot be run: " + problem +
                              "; COMMSIR_PTXAS names another ptxas");
   if (status != 0) {
-    std::string text = readText(log.path);
+    std::string text = readText(log);
     if (!isTooOld(text))
       return refused("'" + program + "'", request.ptx, text);
     why = program + ": " + text;
     return std::nullopt;
   }
-  auto cubin = MemoryBuffer::getFile(output.path, /*IsText=*/false,
+  auto cubin = MemoryBuffer::getFile(output, /*IsText=*/false,
                                      /*RequiresNullTerminator=*/false);
   if (!cubin || (*cubin)->getBufferSize() == 0)
     return refused("'" + program + "'", request.ptx, "it wrote nothing");

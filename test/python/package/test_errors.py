@@ -1,12 +1,17 @@
 """Runs that fail: exceptions, their fields, and files that run them again."""
 
+import json
 import pathlib
 import pickle
+import stat
+import time
 import zipfile
+from typing import Any
 
 import commsir
 import numpy as np
 import pytest
+from commsir import _native
 from conftest import ADD, SUM
 
 OUT_OF_BOUNDS = """
@@ -180,3 +185,128 @@ def test_a_saved_run_needs_no_other_file(deadlock: str, tmp_path: pathlib.Path) 
         else:
             with pytest.raises(commsir.UsageError, match=r"input 'extra' of this run is the file .*x\.npy"):
                 caught.value.save(tmp_path / "run.zip")
+
+
+#: A loop without waits: it takes no steps.
+LOOP = """
+comms.kernel @loop(%x: memref<4xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %end = arith.constant 1000000000000000 : index
+  scf.for %i = %c0 to %end step %c1 {
+    %old = memref.load %x[%c0] : memref<4xi32>
+    %new = arith.addi %old, %old : i32
+    memref.store %new, %x[%c0] : memref<4xi32>
+  }
+  comms.return
+}
+"""
+ONE = LOOP.replace("1000000000000000", "1")
+
+
+def write_run(path: pathlib.Path, source: str = ONE, arrays: object = None, **request: Any) -> pathlib.Path:
+    """A run of one rank, as a stranger may write it."""
+    base = {"ranks": 1, "target": "cpu", "check": False, "types": {"x": "i32"}, "shapes": {"x": [4]}}
+    head = {"format": "commsir-run-1", "request": base | request, "arrays": {"x": 1} if arrays is None else arrays}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("run.json", json.dumps(head))
+        file.writestr("kernel.mlir", source)
+        if head["arrays"]:
+            file.writestr("arrays/x/0", np.zeros(4, np.int32).tobytes())
+    return path
+
+
+def test_a_file_takes_no_limit_away(tmp_path: pathlib.Path) -> None:
+    assert commsir.replay(write_run(tmp_path / "run"))
+    for request in ({}, {"time_limit": 0}, {"time_limit": 1e9}, {"max_steps": 10}, {"max_steps": 0}):
+        began = time.monotonic()
+        with pytest.raises(commsir.LimitError):
+            commsir.replay(write_run(tmp_path / "run", LOOP, **request), time_limit=0.3)
+        assert time.monotonic() - began < 20
+    with pytest.raises(commsir.LimitError):  # Each schedule is short.
+        commsir.replay(write_run(tmp_path / "run", fuzz=1 << 40), time_limit=0.3)
+    with pytest.raises(commsir.LimitError):
+        commsir.replay(write_run(tmp_path / "run", ENDLESS, arrays={}, types={}, shapes={}), max_steps=10)
+    # Its own lower limits stay.
+    with pytest.raises(commsir.LimitError, match="the limit of 0.2 s"):
+        commsir.replay(write_run(tmp_path / "run", LOOP, time_limit=0.2))
+
+
+def test_a_limit_of_steps_is_no_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_native, "TIME_LIMIT", 0.3)
+    with pytest.raises(commsir.LimitError):
+        commsir.simulate(LOOP, ranks=1, arrays={"x": [np.zeros(4, np.int32)]}, max_steps=1000, check=False)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"shapes": {"x": [-1]}},
+        {"shapes": {"x": [-2, -2]}},
+        {"shapes": {"x": [1 << 62, 1 << 62]}},
+        {"shapes": {"x": [True, 4]}},
+        {"shapes": {"x": 4}},
+        {"shapes": {"x": [[4]]}},
+        {"shapes": []},
+        {"types": {"x": "nonsense"}},
+        {"types": {"x": None}},
+        {"types": {"x": {}}},
+        {"types": 1},
+        {"time_limit": "long"},
+        {"max_steps": []},
+        {"inputs": {"x": "/etc/passwd"}},
+        {"inputs": {"x": "../x.npy"}},
+        {"inputs": ["x"]},
+        {"arrays": {"x": -1}},
+        {"arrays": {"x": 2**70}},
+        {"arrays": {"x": True}},
+        {"arrays": {"../x": 1}},
+        {"arrays": ["x"]},
+    ],
+)
+def test_what_runs_say_is_checked(tmp_path: pathlib.Path, request_: dict[str, Any]) -> None:
+    with pytest.raises(commsir.UsageError, match="run|option"):
+        commsir.replay(write_run(tmp_path / "run", **request_))
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/x", "../x", "arrays/../x", "arrays/../0", "arrays/x/-1", "arrays/x\\y/0", "other"]
+)
+def test_files_that_lead_out_of_a_run_are_refused(tmp_path: pathlib.Path, name: str) -> None:
+    path = write_run(tmp_path / "run")
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr(name, b"")
+    with pytest.raises(commsir.UsageError, match="no part of a run"):
+        commsir.replay(path)
+
+
+def test_links_bombs_and_doubles_are_refused(tmp_path: pathlib.Path) -> None:
+    def refuse(match: str, info: zipfile.ZipInfo, data: bytes, way: int = zipfile.ZIP_DEFLATED) -> None:
+        path = write_run(tmp_path / "run")
+        with zipfile.ZipFile(path, "a") as file:
+            file.writestr(info, data, way)
+        with pytest.raises(commsir.UsageError, match=match):
+            commsir.replay(path)
+
+    link = zipfile.ZipInfo("arrays/y/0")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    refuse("no part of a run", link, b"/etc/passwd")
+    refuse("packed in a way", zipfile.ZipInfo("arrays/y/0"), bytes(1 << 20), zipfile.ZIP_BZIP2)
+    with pytest.warns(UserWarning, match="Duplicate"):
+        refuse("a part twice", zipfile.ZipInfo("kernel.mlir"), b"")
+    # A header that says more than there can be.
+    path = write_run(tmp_path / "run")
+    data = bytearray(path.read_bytes())
+    at = data.index(b"arrays/x/0", data.index(b"PK\x01\x02")) - 46
+    data[at + 24 : at + 28] = (1 << 31).to_bytes(4, "little")
+    path.write_bytes(data)
+    with pytest.raises(commsir.UsageError, match="larger than it can be"):
+        commsir.replay(path)
+    # Zeros pack well: they are no bomb.
+    zeros = np.zeros(1 << 20, np.int32)
+    with pytest.raises(commsir.LimitError) as caught:
+        commsir.simulate(
+            LOOP.replace("4xi32", "1048576xi32"), ranks=1, arrays={"x": [zeros]}, check=False, time_limit=0.2
+        )
+    with pytest.raises(commsir.LimitError):
+        commsir.replay(caught.value.save(path))

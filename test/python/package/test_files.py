@@ -53,3 +53,40 @@ def test_a_full_disk() -> None:
     ):
         file.writestr("a", b"b")
     assert Path("/dev/full").is_char_device()
+
+
+def test_folders_that_are_run_from_are_ones_own(tmp_path: Path) -> None:
+    """Nobody else can have written what is loaded from them."""
+    with _files.OwnFolder(tmp_path / "cache", "torch", "one") as folder:
+        folder.write("finished", "yes")
+        assert folder.read("finished") == "yes" and folder.read("other") is None
+        for made in (folder.path, folder.path.parent, tmp_path / "cache"):
+            assert made.stat().st_mode & 0o777 == 0o700
+        (folder.path / "link").symlink_to(folder.path / "finished")
+        with pytest.raises(OSError, match="symbolic link|Too many"):
+            folder.read("link")
+        os.mkfifo(folder.path / "pipe")
+        with pytest.raises(PermissionError, match="no plain file"):
+            folder.read("pipe")
+        (folder.path / "finished").chmod(0o666)
+        with pytest.raises(PermissionError, match="written to by others"):
+            folder.read("finished")
+        folder.keep_for_owner("finished")
+        assert folder.read("finished") == "yes"
+        assert os.listdir(folder.path).count("finished") == 1 and len(os.listdir(folder.path)) == 3
+    (tmp_path / "cache" / "torch").chmod(0o777)
+    with pytest.raises(PermissionError, match="torch' can be written to by others"):
+        _files.OwnFolder(tmp_path / "cache", "torch", "one")
+    (tmp_path / "cache" / "torch").chmod(0o755)
+    (tmp_path / "other").symlink_to(tmp_path / "cache")
+    with pytest.raises(PermissionError, match="is a link"):
+        _files.OwnFolder(tmp_path / "other")
+    _files.OwnFolder(tmp_path / "cache", "torch", "one").close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_folders_of_others_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir(0o700)
+    os.chown(tmp_path / "theirs", 12345, 12345)
+    with pytest.raises(PermissionError, match="belongs to user 12345"):
+        _files.OwnFolder(tmp_path / "theirs")

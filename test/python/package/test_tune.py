@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import pickle
 import signal
 import sys
 import time
@@ -12,7 +13,7 @@ from typing import Any
 
 import commsir
 import pytest
-from commsir import Array, Window, all_reduce, f32
+from commsir import Array, Window, _agree, all_reduce, f32
 from test_group import together
 
 RANKS = 3
@@ -171,3 +172,31 @@ def test_ways_of_which_none_runs(tmp_path: pathlib.Path) -> None:
     (tmp_path / "t.json").write_text("{}")
     with pytest.raises(commsir.UsageError, match="is no table of commsir.tune: it has no 'kernel'"):
         commsir.Table.load(tmp_path / "t.json")
+
+
+class _Runs:
+    def __reduce__(self) -> tuple[object, ...]:
+        return pathlib.Path.touch, (pathlib.Path("/tmp/commsir-was-run"),)
+
+
+@pytest.mark.parametrize(
+    "data", [pickle.dumps((True, _Runs())), pickle.dumps((False, 1)), pickle.dumps((True, len)), b"nonsense", b""]
+)
+def test_what_ranks_hear_is_no_code(data: bytes) -> None:
+    with pytest.raises(commsir.DisagreementError, match="rank 0 has sent what is no result"):
+        _agree._unpickled(data)
+
+
+def test_results_and_errors_travel() -> None:
+    class Odd(Exception):
+        """No other process finds it by its name."""
+
+    table = commsir.Table("k", 2, "cpu", [])
+    assert _agree._unpickled(pickle.dumps((True, table))) == (True, table)
+    for error, heard in (
+        (commsir.UsageError("why"), commsir.UsageError),
+        (KeyError("why"), KeyError),
+        (Odd("why"), RuntimeError),
+    ):
+        fine, told = _agree._unpickled(_agree._pickled(error))
+        assert not fine and type(told) is heard and "why" in str(told)
