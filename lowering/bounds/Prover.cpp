@@ -12,6 +12,8 @@
 #include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
 #include "mlir/Analysis/DataFlow/DeadCodeAnalysis.h"
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 #include <numeric>
@@ -25,8 +27,26 @@ static constexpr int kMaxReplacements = 6;
 /// Sums looked at in one proof: more than any proof that succeeds has needed.
 static constexpr int kMaxSums = 4096;
 
+using Lattice = dataflow::IntegerValueRangeLattice;
+
+/// Whether the counter of a loop stays between its bounds: a step that is not
+/// positive goes below the lower one, and one that leaves the type wraps around
+/// to there.
+static bool staysInBounds(const ConstantIntRanges &upper,
+                          const ConstantIntRanges &step) {
+  if (!step.smin().isStrictlyPositive())
+    return false;
+  bool wraps = false;
+  APInt last = upper.smax();
+  if (last.isMinSignedValue())
+    return true; // No turn is made.
+  --last;
+  (void)last.sadd_ov(step.smax(), wraps);
+  return !wraps;
+}
+
 /// The loop whose counter `value` is, compared as signed numbers.
-static scf::ForOp getLoop(Value value) {
+static scf::ForOp getSignedLoop(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto loop =
       argument
@@ -35,6 +55,38 @@ static scf::ForOp getLoop(Value value) {
   bool counts =
       loop && argument == loop.getInductionVar() && !loop.getUnsignedCmp();
   return counts ? loop : scf::ForOp();
+}
+
+/// Whether MLIR's ranges hold for `op`: they take divisors for not 0, divisions
+/// and shifts for defined, and flags for kept. In a run none of these is given.
+static bool isTotal(Operation *op, ArrayRef<const Lattice *> operands) {
+  auto isKnown = [&](unsigned index) {
+    return !operands[index]->getValue().isUninitialized();
+  };
+  auto range = [&](unsigned index) -> const ConstantIntRanges & {
+    return operands[index]->getValue().getValue();
+  };
+  auto holds = [&](const APInt &number) {
+    const ConstantIntRanges &divisor = range(1);
+    return divisor.umin().ule(number) && number.ule(divisor.umax()) &&
+           divisor.smin().sle(number) && number.sle(divisor.smax());
+  };
+  if (auto flags = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op))
+    if (flags.hasNoSignedWrap() || flags.hasNoUnsignedWrap())
+      return false;
+  if (isa<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(op))
+    return isKnown(1) && range(1).umax().ult(range(1).umax().getBitWidth());
+  bool isUnsigned =
+      isa<arith::DivUIOp, arith::RemUIOp, arith::CeilDivUIOp>(op);
+  if (!isUnsigned && !isa<arith::DivSIOp, arith::RemSIOp, arith::CeilDivSIOp,
+                          arith::FloorDivSIOp>(op))
+    return !isa_and_present<affine::AffineDialect, index::IndexDialect>(
+        op->getDialect());
+  if (!isKnown(1))
+    return false;
+  unsigned width = range(1).umax().getBitWidth();
+  return !holds(APInt::getZero(width)) &&
+         (isUnsigned || !holds(APInt::getAllOnes(width)));
 }
 
 /// How often the range of a result may grow before it is taken for unbounded.
@@ -48,11 +100,14 @@ class EndingRangeAnalysis : public dataflow::IntegerRangeAnalysis {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EndingRangeAnalysis)
   using IntegerRangeAnalysis::IntegerRangeAnalysis;
-  using Lattice = dataflow::IntegerValueRangeLattice;
 
   LogicalResult visitOperation(Operation *op,
                                ArrayRef<const Lattice *> operands,
                                ArrayRef<Lattice *> results) override {
+    if (!isTotal(op, operands)) {
+      setAllToEntryStates(results);
+      return success();
+    }
     SmallVector<IntegerValueRange> before = llvm::map_to_vector(
         results, [](Lattice *result) { return result->getValue(); });
     if (failed(IntegerRangeAnalysis::visitOperation(op, operands, results)))
@@ -61,6 +116,29 @@ public:
       if (!(result->getValue() == range) && ++growths[result] > kMaxGrowths)
         setToEntryState(result);
     return success();
+  }
+
+  /// MLIR takes every counter of a loop for one that is compared as signed and
+  /// does not wrap.
+  void visitNonControlFlowArguments(Operation *op,
+                                    const RegionSuccessor &successor,
+                                    ArrayRef<Lattice *> arguments,
+                                    unsigned firstIndex) override {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    bool counts = loop && !loop.getUnsignedCmp();
+    if (counts) {
+      ProgramPoint *inside = getProgramPointBefore(loop.getBody());
+      auto *upper = getLatticeElementFor(inside, loop.getUpperBound());
+      auto *step = getLatticeElementFor(inside, loop.getStep());
+      counts = !upper->getValue().isUninitialized() &&
+               !step->getValue().isUninitialized() &&
+               staysInBounds(upper->getValue().getValue(),
+                             step->getValue().getValue());
+    }
+    if (counts || !isa<LoopLikeOpInterface>(op))
+      return IntegerRangeAnalysis::visitNonControlFlowArguments(
+          op, successor, arguments, firstIndex);
+    setAllToEntryStates(arguments);
   }
 
 private:
@@ -73,6 +151,19 @@ LogicalResult Prover::analyse(KernelOp kernel) {
   solver.load<dataflow::SparseConstantPropagation>();
   solver.load<EndingRangeAnalysis>();
   return solver.initializeAndRun(kernel);
+}
+
+scf::ForOp Prover::getLoop(Value value) {
+  scf::ForOp loop = getSignedLoop(value);
+  if (!loop)
+    return {};
+  Interval upper = getRange(loop.getUpperBound()),
+           step = getRange(loop.getStep());
+  int64_t last;
+  bool counts = loop.getStep().getType().isIndex() && step.smallest > 0 &&
+                !__builtin_add_overflow(upper.largest - (upper.largest > 0),
+                                        step.largest, &last);
+  return counts ? loop : scf::ForOp();
 }
 
 Sum Prover::getSum(Value value, int depth) {

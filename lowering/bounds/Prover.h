@@ -89,6 +89,9 @@ private:
   Interval getInterval(Value value);
   /// Whether nothing in the expression of `value` leaves 64 bits.
   bool isComputedExactly(Value value, int depth);
+  /// The loop whose counter `value` is, where the counter stays between the
+  /// bounds.
+  scf::ForOp getLoop(Value value);
   /// A number that divides each value of the loop's counter.
   int64_t getStride(scf::ForOp loop);
 

@@ -88,10 +88,9 @@ llvm::Error Workshop::read(const Request &request) {
   const std::string &file = request.options.file;
   if (source.contains('\0'))
     return badSource("the source of '" + file + "' holds a zero byte");
-  if (driver::findDeepNesting(source))
+  if (auto deep = driver::findDeepNesting(source))
     return badSource("the source of '" + file +
-                     "' has brackets that are nested more than " +
-                     llvm::Twine(driver::maxNesting) + " deep");
+                     "': " + driver::describe(deep->what));
   module = mlir::parseSourceString<mlir::ModuleOp>(source, &context, file);
   if (!module)
     return badSource("the source of '" + file + "' is not valid");

@@ -30,7 +30,13 @@ namespace json = llvm::json;
 
 namespace {
 
-/// Has an op that cannot be parsed: the error is all of it.
+/// Ops that stand for a text that is nested too deep.
+constexpr std::pair<Nesting, llvm::StringLiteral> kMarks[] = {
+    {Nesting::Brackets, "nesting.brackets"},
+    {Nesting::Operators, "nesting.operators"},
+    {Nesting::Aliases, "nesting.aliases"}};
+
+/// Has ops that cannot be parsed: the error is all of them.
 class NestingDialect : public mlir::Dialect {
 public:
   explicit NestingDialect(mlir::MLIRContext *context)
@@ -42,13 +48,16 @@ public:
   }
 
   std::optional<ParseOpHook>
-  getParseOperationHook(llvm::StringRef) const override {
-    return [](mlir::OpAsmParser &parser,
-              mlir::OperationState &) -> mlir::ParseResult {
+  getParseOperationHook(llvm::StringRef name) const override {
+    const auto *mark = llvm::find_if(
+        kMarks, [&](const auto &one) { return one.second == name; });
+    if (mark == std::end(kMarks))
+      return std::nullopt;
+    return [what = mark->first](mlir::OpAsmParser &parser,
+                                mlir::OperationState &) -> mlir::ParseResult {
       // By the parser it would begin with the name of this op.
       return mlir::emitError(parser.getEncodedSourceLoc(parser.getNameLoc()))
-             << "brackets are nested more than " << maxNesting
-             << " deep: nothing else of the file is checked";
+             << describe(what) << ": nothing else of the file is checked";
     };
   }
 
@@ -58,11 +67,13 @@ public:
 } // namespace
 
 /// As many lines as `text`, blank but for the op at `deep`.
-static std::string blankOut(llvm::StringRef text, size_t deep) {
+static std::string blankOut(llvm::StringRef text, const DeepPlace &deep) {
   std::string blank;
   for (size_t at = 0; at < text.size(); ++at) {
-    if (at == deep)
-      blank += "nesting.error";
+    if (at == deep.at)
+      blank += llvm::find_if(kMarks, [&](const auto &one) {
+                 return one.first == deep.what;
+               })->second;
     if (text[at] == '\n')
       blank += '\n';
     else if ((text[at] & 0xC0) != 0x80) // One for all bytes of a character.
@@ -74,7 +85,8 @@ static std::string blankOut(llvm::StringRef text, size_t deep) {
 /// Replaces the member `text` of an object; says whether.
 static bool replaceText(json::Object *object) {
   auto text = object ? object->getString("text") : std::nullopt;
-  std::optional<size_t> deep = text ? findDeepNesting(*text) : std::nullopt;
+  std::optional<DeepPlace> deep =
+      text ? findDeepNesting(*text) : std::nullopt;
   if (!deep)
     return false;
   (*object)["text"] = blankOut(*text, *deep);
@@ -82,11 +94,8 @@ static bool replaceText(json::Object *object) {
 }
 
 std::string commsir::driver::replaceDeepDocuments(llvm::StringRef message) {
-  // Most are too short of brackets, or of what JSON may write for one, to be
-  // worth a look.
-  size_t brackets = llvm::count_if(
-      message, [](char c) { return llvm::StringRef("([{<\\").contains(c); });
-  if (brackets <= maxNesting)
+  // Most are too short to be worth a look.
+  if (message.size() <= maxNesting)
     return message.str();
   llvm::Expected<json::Value> parsed = json::parse(message);
   if (!parsed) { // The server tells what is wrong with it.

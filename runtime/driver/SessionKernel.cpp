@@ -66,13 +66,12 @@ bool Session::parse() {
   llvm::StringRef text = buffer->getBuffer();
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   if (isText)
-    if (std::optional<size_t> deep = findDeepNesting(text)) {
+    if (std::optional<DeepPlace> deep = findDeepNesting(text)) {
       auto [line, column] = sources.getLineAndColumn(
-          llvm::SMLoc::getFromPointer(text.data() + *deep));
+          llvm::SMLoc::getFromPointer(text.data() + deep->at));
       return fail(ExitCompile, options.file + ":" + llvm::Twine(line) + ":" +
-                                   llvm::Twine(column) +
-                                   ": brackets are nested more than " +
-                                   llvm::Twine(maxNesting) + " deep");
+                                   llvm::Twine(column) + ": " +
+                                   describe(deep->what));
     }
   Listener listener(sources, context, listenerOutput());
   module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
