@@ -20,6 +20,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -100,6 +101,7 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
                    succeeded(visitVector(prover, op)) &&
                    succeeded(visitView(prover, op)) &&
                    succeeded(visitCopy(prover, op)) &&
+                   succeeded(visitLoop(prover, op)) &&
                    succeeded(visitCell(prover, op)));
   }
 
@@ -109,6 +111,7 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
   LogicalResult visitVector(Prover &prover, Operation *op);
   LogicalResult visitView(Prover &prover, Operation *op);
   LogicalResult visitCopy(Prover &prover, Operation *op);
+  LogicalResult visitLoop(Prover &prover, Operation *op);
   LogicalResult visitCell(Prover &prover, Operation *op);
 };
 } // namespace
@@ -365,6 +368,44 @@ LogicalResult AssertBounds::visitCopy(Prover &prover, Operation *op) {
       emitCheck(bound);
     }
   }
+  return success();
+}
+
+/// The step of a loop is positive, and the last one does not wrap around: it is
+/// at most what is left of the type behind the upper bound.
+LogicalResult AssertBounds::visitLoop(Prover &prover, Operation *op) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  if (!loop || prover.staysInBounds(loop))
+    return success();
+  if (loop.getUnsignedCmp())
+    return op->emitOpError("compares unsigned: run comms-drop-licences before");
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  Type type = loop.getInductionVar().getType(), index = builder.getIndexType();
+  unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  auto constant = [&](const APInt &value) -> Value {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getIntegerAttr(type, value));
+  };
+  auto toIndex = [&](Value value) -> Value {
+    return type.isIndex()
+               ? value
+               : arith::IndexCastOp::create(builder, loc, index, value);
+  };
+  Value upper = arith::MaxSIOp::create(
+      builder, loc, loop.getUpperBound(), constant(APInt(width, 1)));
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value left = arith::SubIOp::create(
+      builder, loc, constant(APInt::getSignedMaxValue(width)),
+      arith::SubIOp::create(builder, loc, upper, constant(APInt(width, 1))));
+  Bound bound;
+  bound.op = op;
+  bound.what = "step of a loop, counted from 1,";
+  bound.offset =
+      arith::SubIOp::create(builder, loc, toIndex(loop.getStep()), one);
+  bound.constantCount = 1;
+  bound.limit = toIndex(left);
+  emitCheck(bound);
   return success();
 }
 

@@ -27,6 +27,8 @@
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -177,6 +179,46 @@ static LogicalResult spellByArith(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Loops, compared as signed numbers
+//===----------------------------------------------------------------------===//
+
+/// Whether both comparisons make the same turns: nothing comes near the sign.
+static bool countsFar(scf::ForOp loop) {
+  constexpr int64_t far = int64_t(1) << 30;
+  auto isNear = [&](Value value, int64_t least) {
+    std::optional<int64_t> number = getConstantIntValue(value);
+    return number && *number >= least && *number < far;
+  };
+  return isNear(loop.getLowerBound(), 0) && isNear(loop.getUpperBound(), 0) &&
+         isNear(loop.getStep(), 1);
+}
+
+/// A loop that is compared as unsigned becomes one over numbers that are less
+/// by half of what the type holds: MLIR's folders take each loop for signed.
+static void signLoop(scf::ForOp loop) {
+  if (!loop.getUnsignedCmp())
+    return;
+  loop.setUnsignedCmp(false);
+  if (countsFar(loop))
+    return;
+  Type type = loop.getInductionVar().getType();
+  unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  auto shift = [&](OpBuilder &builder, Value value) -> Value {
+    Value half = arith::ConstantOp::create(
+        builder, loop.getLoc(),
+        builder.getIntegerAttr(type, APInt::getSignedMinValue(width)));
+    return arith::AddIOp::create(builder, loop.getLoc(), value, half);
+  };
+  OpBuilder before(loop);
+  loop.setLowerBound(shift(before, loop.getLowerBound()));
+  loop.setUpperBound(shift(before, loop.getUpperBound()));
+  OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
+  Value counter = loop.getInductionVar();
+  Value shifted = shift(inside, counter);
+  counter.replaceAllUsesExcept(shifted, shifted.getDefiningOp());
+}
+
+//===----------------------------------------------------------------------===//
 // What folders may not see
 //===----------------------------------------------------------------------===//
 
@@ -236,6 +278,7 @@ struct DropLicencesPass : comms::impl::DropLicencesBase<DropLicencesPass> {
     });
     if (spelled.wasInterrupted())
       return signalPassFailure();
+    body.walk([](scf::ForOp loop) { signLoop(loop); });
     body.walk([](Operation *op) {
       dropUnknownAttributes(op);
       dropLicences(op);

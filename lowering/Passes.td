@@ -485,8 +485,8 @@ def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
     division leaves nothing, alignments of accesses, and attributes that an op
     does not define: kernels mean what their ops mean, whoever optimises them,
     and bounds are proven of what runs. Ops of the index dialect, `affine.apply`,
-    `affine.min` and `affine.max` become ops of arith, so that each operation has
-    one meaning. A cast of `index` to fewer than 64
+    `affine.min` and `affine.max` become ops of arith, and loops that compare
+    unsigned become signed ones, so that each operation has one meaning. A cast of `index` to fewer than 64
     bits becomes one to `i64` and `arith.trunci`, as MLIR's canonicaliser takes an
     `index` that is cast to any integer and back for the `index` itself. Functions
     of `math` that are expanded later become `comms.math`, as folders compute those

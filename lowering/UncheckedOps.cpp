@@ -22,9 +22,11 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -64,8 +66,7 @@ static constexpr StringLiteral kOps[] = {
     "memref.dim", "memref.expand_shape", "memref.load", "memref.store",
     "memref.subview",
     "scf.condition", "scf.execute_region", "scf.for", "scf.if",
-    "scf.index_switch", "scf.parallel", "scf.reduce", "scf.reduce.return",
-    "scf.while", "scf.yield",
+    "scf.index_switch", "scf.while", "scf.yield",
     "tensor.extract",
     // Of memory, loads and stores of one row alone.
     "vector.bitcast", "vector.broadcast", "vector.constant_mask",
@@ -236,6 +237,36 @@ static InFlightDiagnostic refuse(Operation *op, Type type) {
          << " dimensions; an element in memory takes 1, 2, 4 or 8 bytes";
 }
 
+/// Whether constant bounds of a loop are so far apart that 63 bits do not count
+/// the turns: folders then take it for a loop of none.
+static bool areTooFar(scf::ForOp loop) {
+  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound()),
+                         upper = getConstantIntValue(loop.getUpperBound());
+  if (!lower || !upper)
+    return false;
+  if (!loop.getUnsignedCmp()) {
+    int64_t distance;
+    return *lower < *upper &&
+           __builtin_sub_overflow(*upper, *lower, &distance);
+  }
+  auto from = uint64_t(*lower), to = uint64_t(*upper);
+  return from < to && to - from > uint64_t(INT64_MAX);
+}
+
+/// A step that is written down is at least 1: folders take it for that.
+static LogicalResult checkLoop(scf::ForOp loop) {
+  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+  if (step && *step < 1 && (!loop.getUnsignedCmp() || *step == 0))
+    return loop.emitOpError()
+           << "has a step of " << *step
+           << ": a step is at least 1; count up and subtract, or write "
+              "scf.while";
+  if (areTooFar(loop))
+    return loop.emitOpError("has bounds that are 2^63 or more apart; bring "
+                            "them together");
+  return success();
+}
+
 static LogicalResult checkTypes(Operation *op) {
   for (Type type : op->getResultTypes())
     if (!isListed(type))
@@ -318,6 +349,7 @@ static constexpr Alternative kAlternatives[] = {
     {"ub.unreachable", "write comms.return"},
     {"ub.poison", "write arith.constant"},
     {"scf.forall", kLoop},
+    {"scf.parallel", kLoop},
     {"memref.alloc", kScratch},
     {"memref.dealloc", kScratch},
     {"memref.realloc", kScratch},
@@ -349,6 +381,13 @@ static StringRef findAlternative(Operation *op) {
 static bool endsRefused(Operation *op) {
   return op->hasTrait<OpTrait::IsTerminator>() &&
          isa_and_present<affine::AffineDialect>(op->getDialect());
+}
+
+/// Whether `op` has two results of index, a pair that LLVM has no form for.
+static bool isIndexPair(Operation *op) {
+  return isa<arith::AddUIExtendedOp, arith::MulSIExtendedOp,
+             arith::MulUIExtendedOp>(op) &&
+         getElementTypeOrSelf(op->getResult(0).getType()).isIndex();
 }
 
 static LogicalResult refuse(Operation *op) {
@@ -393,9 +432,14 @@ LogicalResult comms::refuseUnchecked(Operation *op) {
       constant && !isPlainConstant(constant))
     return op->emitOpError("is no constant that is written down: write a "
                            "number or dense<…>");
+  if (isIndexPair(op))
+    return op->emitOpError("has no form for index: write arith.index_cast to "
+                           "i64 before it");
   if (!isPlain(op->getLoc()))
     return op->emitOpError("has debug information in its location: write "
                            "loc(\"FILE\":LINE:COLUMN), or leave it out");
+  if (auto loop = dyn_cast<scf::ForOp>(op); loop && failed(checkLoop(loop)))
+    return failure();
   return checkTypes(op);
 }
 
@@ -430,8 +474,11 @@ static LogicalResult checkKernel(KernelOp kernel) {
     if (failed(checkAttributes(kernel, kernel.getArgAttrDict(i))))
       return failure();
   bool ok = succeeded(checkTypes(kernel));
-  kernel.getBody().walk([&](Operation *op) {
-    ok &= succeeded(refuseUnchecked(op));
+  kernel.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (succeeded(refuseUnchecked(op)))
+      return WalkResult::advance();
+    ok = false;
+    return WalkResult::skip(); // One error is enough.
   });
   return success(ok);
 }

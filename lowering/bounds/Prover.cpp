@@ -29,24 +29,8 @@ static constexpr int kMaxSums = 4096;
 
 using Lattice = dataflow::IntegerValueRangeLattice;
 
-/// Whether the counter of a loop stays between its bounds: a step that is not
-/// positive goes below the lower one, and one that leaves the type wraps around
-/// to there.
-static bool staysInBounds(const ConstantIntRanges &upper,
-                          const ConstantIntRanges &step) {
-  if (!step.smin().isStrictlyPositive())
-    return false;
-  bool wraps = false;
-  APInt last = upper.smax();
-  if (last.isMinSignedValue())
-    return true; // No turn is made.
-  --last;
-  (void)last.sadd_ov(step.smax(), wraps);
-  return !wraps;
-}
-
 /// The loop whose counter `value` is, compared as signed numbers.
-static scf::ForOp getSignedLoop(Value value) {
+static scf::ForOp getLoop(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto loop =
       argument
@@ -118,27 +102,15 @@ public:
     return success();
   }
 
-  /// MLIR takes every counter of a loop for one that is compared as signed and
-  /// does not wrap.
+  /// MLIR takes every counter of a loop for one that is compared as signed.
   void visitNonControlFlowArguments(Operation *op,
                                     const RegionSuccessor &successor,
                                     ArrayRef<Lattice *> arguments,
                                     unsigned firstIndex) override {
-    auto loop = dyn_cast<scf::ForOp>(op);
-    bool counts = loop && !loop.getUnsignedCmp();
-    if (counts) {
-      ProgramPoint *inside = getProgramPointBefore(loop.getBody());
-      auto *upper = getLatticeElementFor(inside, loop.getUpperBound());
-      auto *step = getLatticeElementFor(inside, loop.getStep());
-      counts = !upper->getValue().isUninitialized() &&
-               !step->getValue().isUninitialized() &&
-               staysInBounds(upper->getValue().getValue(),
-                             step->getValue().getValue());
-    }
-    if (counts || !isa<LoopLikeOpInterface>(op))
-      return IntegerRangeAnalysis::visitNonControlFlowArguments(
-          op, successor, arguments, firstIndex);
-    setAllToEntryStates(arguments);
+    if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop.getUnsignedCmp())
+      return setAllToEntryStates(arguments);
+    IntegerRangeAnalysis::visitNonControlFlowArguments(op, successor, arguments,
+                                                       firstIndex);
   }
 
 private:
@@ -151,19 +123,6 @@ LogicalResult Prover::analyse(KernelOp kernel) {
   solver.load<dataflow::SparseConstantPropagation>();
   solver.load<EndingRangeAnalysis>();
   return solver.initializeAndRun(kernel);
-}
-
-scf::ForOp Prover::getLoop(Value value) {
-  scf::ForOp loop = getSignedLoop(value);
-  if (!loop)
-    return {};
-  Interval upper = getRange(loop.getUpperBound()),
-           step = getRange(loop.getStep());
-  int64_t last;
-  bool counts = loop.getStep().getType().isIndex() && step.smallest > 0 &&
-                !__builtin_add_overflow(upper.largest - (upper.largest > 0),
-                                        step.largest, &last);
-  return counts ? loop : scf::ForOp();
 }
 
 Sum Prover::getSum(Value value, int depth) {
@@ -451,6 +410,20 @@ int64_t Prover::getStride(scf::ForOp loop) {
   bool holds = divisor == powerOfTwo ||
                (isComputedExactly(first, 0) && isComputedExactly(step, 0));
   return holds ? divisor : powerOfTwo;
+}
+
+/// A step that is not positive goes below the lower bound, and one that leaves
+/// the type wraps around to there.
+bool Prover::staysInBounds(scf::ForOp loop) {
+  Type type = loop.getInductionVar().getType();
+  if (loop.getUnsignedCmp() || !type.isIndex())
+    return false;
+  Interval upper = getRange(loop.getUpperBound()),
+           step = getRange(loop.getStep());
+  int64_t after;
+  return step.smallest > 0 &&
+         !__builtin_add_overflow(std::max<int64_t>(upper.largest, 1) - 1,
+                                 step.largest, &after);
 }
 
 Interval Prover::getInterval(Value value) {

@@ -54,6 +54,11 @@ public:
   /// Whether the sum's value is what the machine computes: no 64-bit overflow.
   bool isExact(const Sum &sum);
 
+  /// Whether the counter of `loop` stays between its bounds for certain. Proofs
+  /// about what is in the loop take that for given: where it is not certain, it
+  /// has to be checked before the loop.
+  bool staysInBounds(scf::ForOp loop);
+
 private:
   // Proofs.
 
@@ -89,9 +94,6 @@ private:
   Interval getInterval(Value value);
   /// Whether nothing in the expression of `value` leaves 64 bits.
   bool isComputedExactly(Value value, int depth);
-  /// The loop whose counter `value` is, where the counter stays between the
-  /// bounds.
-  scf::ForOp getLoop(Value value);
   /// A number that divides each value of the loop's counter.
   int64_t getStride(scf::ForOp loop);
 

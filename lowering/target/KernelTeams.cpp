@@ -46,13 +46,11 @@ static bool isBelow(Value rank, int64_t size) {
       argument
           ? dyn_cast_or_null<scf::ForOp>(argument.getOwner()->getParentOp())
           : scf::ForOp();
-  APInt lower, upper, step;
-  // Neither a step back nor one that wraps around leaves the bounds.
+  APInt lower, upper;
   return loop && loop.getInductionVar() == rank &&
          matchPattern(loop.getLowerBound(), m_ConstantInt(&lower)) &&
          matchPattern(loop.getUpperBound(), m_ConstantInt(&upper)) &&
-         matchPattern(loop.getStep(), m_ConstantInt(&step)) && lower.sge(0) &&
-         upper.sle(size) && step.isStrictlyPositive() && step.isSignedIntN(32);
+         lower.sge(0) && upper.sle(size);
 }
 
 /// Whether `rank` is certainly a member's number.

@@ -83,6 +83,7 @@ struct Options {
   double timeLimit = 0;
   std::string trace;
   uint64_t memoryLimit = 0; ///< bytes; 0: three quarters of the machine's
+  bool guardArrays = false; ///< canaries; no option of the command line
 
   bool json = false;
   bool quiet = false;

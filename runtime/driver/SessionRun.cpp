@@ -36,6 +36,7 @@ cpu::RunOptions Session::runOptions() const {
   run.maxSteps = options.maxSteps;
   run.timeLimit = options.timeLimit;
   run.junkScratch = true;
+  run.guardArrays = options.guardArrays;
   run.stop = stopped.get_token();
   return run;
 }
