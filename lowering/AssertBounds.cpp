@@ -97,12 +97,11 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
     for (const Access &access : accesses)
       if (failed(visitAccess(prover, op, access)))
         return failure();
-    return success(succeeded(visitElement(prover, op)) &&
-                   succeeded(visitVector(prover, op)) &&
-                   succeeded(visitView(prover, op)) &&
-                   succeeded(visitCopy(prover, op)) &&
-                   succeeded(visitLoop(prover, op)) &&
-                   succeeded(visitCell(prover, op)));
+    return success(
+        succeeded(visitElement(prover, op)) &&
+        succeeded(visitVector(prover, op)) &&
+        succeeded(visitView(prover, op)) && succeeded(visitCopy(prover, op)) &&
+        succeeded(visitLoop(prover, op)) && succeeded(visitCell(prover, op)));
   }
 
   LogicalResult visitAccess(Prover &prover, Operation *op,
@@ -328,9 +327,9 @@ LogicalResult AssertBounds::visitView(Prover &prover, Operation *op) {
       return op->emitOpError("its sizes and strides leave 64 bits");
     Bound bound;
     bound.op = op;
-    bound.what = ("view of " + describe(view.getSource()) + ", dimension " +
-                  Twine(i))
-                     .str();
+    bound.what =
+        ("view of " + describe(view.getSource()) + ", dimension " + Twine(i))
+            .str();
     bound.constantOffset = view.getStaticOffsets()[i];
     bound.constantCount = *extent;
     std::tie(bound.limit, bound.constantLimit) =
@@ -392,8 +391,8 @@ LogicalResult AssertBounds::visitLoop(Prover &prover, Operation *op) {
                ? value
                : arith::IndexCastOp::create(builder, loc, index, value);
   };
-  Value upper = arith::MaxSIOp::create(
-      builder, loc, loop.getUpperBound(), constant(APInt(width, 1)));
+  Value upper = arith::MaxSIOp::create(builder, loc, loop.getUpperBound(),
+                                       constant(APInt(width, 1)));
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   Value left = arith::SubIOp::create(
       builder, loc, constant(APInt::getSignedMaxValue(width)),

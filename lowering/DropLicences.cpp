@@ -102,8 +102,7 @@ static Value respellCast(OpBuilder &builder, Operation *op, bool isSigned) {
 static Value respellIndexOp(OpBuilder &builder, Operation *op) {
   Location loc = op->getLoc();
 #define COMMSIR_X(INDEX, ARITH)                                                \
-  .Case<index::INDEX>(                                                         \
-      [&](auto) { return respell<arith::ARITH>(builder, op); })
+  .Case<index::INDEX>([&](auto) { return respell<arith::ARITH>(builder, op); })
   return llvm::TypeSwitch<Operation *, Value>(op)
       // clang-format off
       COMMSIR_X(AddOp, AddIOp) COMMSIR_X(SubOp, SubIOp)
@@ -116,23 +115,31 @@ static Value respellIndexOp(OpBuilder &builder, Operation *op) {
       COMMSIR_X(ShlOp, ShLIOp) COMMSIR_X(ShrSOp, ShRSIOp)
       COMMSIR_X(ShrUOp, ShRUIOp) COMMSIR_X(AndOp, AndIOp)
       COMMSIR_X(OrOp, OrIOp) COMMSIR_X(XOrOp, XOrIOp)
-      // clang-format on
-      .Case([&](index::CastSOp) { return respellCast(builder, op, true); })
-      .Case([&](index::CastUOp) { return respellCast(builder, op, false); })
-      .Case([&](index::CmpOp compare) -> Value {
-        return arith::CmpIOp::create(builder, loc, respell(compare.getPred()),
-                                     compare.getLhs(), compare.getRhs());
-      })
-      .Case([&](index::ConstantOp constant) -> Value {
-        return arith::ConstantOp::create(builder, loc, constant.getValueAttr());
-      })
-      .Case([&](index::BoolConstantOp constant) -> Value {
-        return arith::ConstantOp::create(builder, loc, constant.getValueAttr());
-      })
-      .Case([&](index::SizeOfOp) -> Value {
-        return arith::ConstantIndexOp::create(builder, loc, 64);
-      })
-      .Default([](Operation *) { return Value(); });
+                          // clang-format on
+                          .Case([&](index::CastSOp) {
+                            return respellCast(builder, op, true);
+                          })
+                          .Case([&](index::CastUOp) {
+                            return respellCast(builder, op, false);
+                          })
+                          .Case([&](index::CmpOp compare) -> Value {
+                            return arith::CmpIOp::create(
+                                builder, loc, respell(compare.getPred()),
+                                compare.getLhs(), compare.getRhs());
+                          })
+                          .Case([&](index::ConstantOp constant) -> Value {
+                            return arith::ConstantOp::create(
+                                builder, loc, constant.getValueAttr());
+                          })
+                          .Case([&](index::BoolConstantOp constant) -> Value {
+                            return arith::ConstantOp::create(
+                                builder, loc, constant.getValueAttr());
+                          })
+                          .Case([&](index::SizeOfOp) -> Value {
+                            return arith::ConstantIndexOp::create(builder, loc,
+                                                                  64);
+                          })
+                          .Default([](Operation *) { return Value(); });
 #undef COMMSIR_X
 }
 
@@ -273,9 +280,8 @@ namespace {
 struct DropLicencesPass : comms::impl::DropLicencesBase<DropLicencesPass> {
   void runOnOperation() override {
     Region &body = getOperation().getBody();
-    WalkResult spelled = body.walk([](Operation *op) {
-      return WalkResult(spellByArith(op));
-    });
+    WalkResult spelled =
+        body.walk([](Operation *op) { return WalkResult(spellByArith(op)); });
     if (spelled.wasInterrupted())
       return signalPassFailure();
     body.walk([](scf::ForOp loop) { signLoop(loop); });

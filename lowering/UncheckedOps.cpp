@@ -57,17 +57,15 @@ static constexpr StringLiteral kOps[] = {
     "arith.mulf", "arith.muli", "arith.mulsi_extended", "arith.mului_extended",
     "arith.negf", "arith.ori", "arith.remf", "arith.remsi", "arith.remui",
     "arith.select", "arith.shli", "arith.shrsi", "arith.shrui", "arith.sitofp",
-    "arith.subf", "arith.subi", "arith.truncf", "arith.trunci",
-    "arith.uitofp", "arith.xori",
+    "arith.subf", "arith.subi", "arith.truncf", "arith.trunci", "arith.uitofp",
+    "arith.xori",
     // An edge back asks whether to stop, as loops do.
     "cf.br", "cf.cond_br", "cf.switch",
     // Checked by comms-assert-bounds.
     "memref.alloca", "memref.cast", "memref.collapse_shape", "memref.copy",
     "memref.dim", "memref.expand_shape", "memref.load", "memref.store",
-    "memref.subview",
-    "scf.condition", "scf.execute_region", "scf.for", "scf.if",
-    "scf.index_switch", "scf.while", "scf.yield",
-    "tensor.extract",
+    "memref.subview", "scf.condition", "scf.execute_region", "scf.for",
+    "scf.if", "scf.index_switch", "scf.while", "scf.yield", "tensor.extract",
     // Of memory, loads and stores of one row alone.
     "vector.bitcast", "vector.broadcast", "vector.constant_mask",
     "vector.create_mask", "vector.deinterleave", "vector.extract",
@@ -79,8 +77,7 @@ static constexpr StringLiteral kOps[] = {
 
 static bool isListed(Operation *op) {
   static const llvm::DenseSet<StringRef> ops(std::begin(kOps), std::end(kOps));
-  return llvm::is_contained(kDialects,
-                            op->getName().getDialectNamespace()) ||
+  return llvm::is_contained(kDialects, op->getName().getDialectNamespace()) ||
          ops.contains(op->getName().getStringRef());
 }
 
@@ -153,8 +150,8 @@ static bool areElements(ArrayRef<int64_t> positions) {
 static bool isChecked(Operation *op) {
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<memref::SubViewOp, memref::CastOp, memref::CopyOp,
-            memref::ExpandShapeOp, memref::DimOp, vector::LoadOp, vector::StoreOp,
-            vector::MaskedLoadOp, vector::MaskedStoreOp>(
+            memref::ExpandShapeOp, memref::DimOp, vector::LoadOp,
+            vector::StoreOp, vector::MaskedLoadOp, vector::MaskedStoreOp>(
           [](auto access) { return isChecked(access); })
       .Default([](Operation *) { return true; });
 }
@@ -228,8 +225,7 @@ static bool isListed(Type type) {
 
 static InFlightDiagnostic refuse(Operation *op, Type type) {
   return op->emitOpError("has a value of type ")
-         << type
-         << ", which kernels do not have: they hold integers of 1 to "
+         << type << ", which kernels do not have: they hold integers of 1 to "
          << kMostBits
          << " bits, index, f8E4M3FN, f8E5M2, bf16, f16, f32, f64, and tiles, "
             "vectors, memrefs and windows of them with at most "
@@ -246,8 +242,7 @@ static bool areTooFar(scf::ForOp loop) {
     return false;
   if (!loop.getUnsignedCmp()) {
     int64_t distance;
-    return *lower < *upper &&
-           __builtin_sub_overflow(*upper, *lower, &distance);
+    return *lower < *upper && __builtin_sub_overflow(*upper, *lower, &distance);
   }
   auto from = uint64_t(*lower), to = uint64_t(*upper);
   return from < to && to - from > uint64_t(INT64_MAX);
@@ -402,10 +397,9 @@ static LogicalResult refuse(Operation *op) {
     return op->emitOpError("would end the process; a kernel ends with "
                            "comms.return, and a run that has left bounds with "
                            "comms.check_bounds");
-  bool isOfMemory = llvm::is_contained({StringRef("memref"),
-                                        StringRef("vector"),
-                                        StringRef("affine")},
-                                       op->getName().getDialectNamespace());
+  bool isOfMemory = llvm::is_contained(
+      {StringRef("memref"), StringRef("vector"), StringRef("affine")},
+      op->getName().getDialectNamespace());
   StringRef instead = findAlternative(op);
   if (instead.empty() && isOfMemory)
     instead = "use a view with constant offsets, comms.tile_load, "

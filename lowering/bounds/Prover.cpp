@@ -60,8 +60,7 @@ static bool isTotal(Operation *op, ArrayRef<const Lattice *> operands) {
       return false;
   if (isa<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(op))
     return isKnown(1) && range(1).umax().ult(range(1).umax().getBitWidth());
-  bool isUnsigned =
-      isa<arith::DivUIOp, arith::RemUIOp, arith::CeilDivUIOp>(op);
+  bool isUnsigned = isa<arith::DivUIOp, arith::RemUIOp, arith::CeilDivUIOp>(op);
   if (!isUnsigned && !isa<arith::DivSIOp, arith::RemSIOp, arith::CeilDivSIOp,
                           arith::FloorDivSIOp>(op))
     return !isa_and_present<affine::AffineDialect, index::IndexDialect>(

@@ -93,8 +93,8 @@ static constexpr char kCanary = '\xA5';
 static void visitCanaries(Scheduler &scheduler,
                           function_ref<void(MutableArrayRef<char>)> visit) {
   int64_t canaries = countCanaries(scheduler.options);
-  for (auto [info, table, mapping] : zip_equal(
-           scheduler.kernel.args(), scheduler.args, scheduler.memory)) {
+  for (auto [info, table, mapping] :
+       zip_equal(scheduler.kernel.args(), scheduler.args, scheduler.memory)) {
     char *at = mapping.data();
     for (int64_t rank = 0; canaries && rank < scheduler.ranks; ++rank) {
       char *part = table.base + rank * table.stride;

@@ -230,17 +230,41 @@ commsir::driver::findDeepNesting(llvm::StringRef text) {
   return Scanner(text).run();
 }
 
-llvm::Error commsir::driver::refuseDeepText(llvm::StringRef text,
-                                            llvm::StringRef name) {
-  std::optional<DeepPlace> deep =
-      text.starts_with("ML\xefR") ? std::nullopt : findDeepNesting(text);
+/// An error that names where `text` is nested too deep, if it is. `severity`
+/// stands behind the place.
+static llvm::Error refuseDeepPlace(llvm::StringRef text, llvm::StringRef name,
+                                   llvm::StringRef severity) {
+  std::optional<DeepPlace> deep = findDeepNesting(text);
   if (!deep)
     return llvm::Error::success();
   llvm::StringRef before = text.take_front(deep->at);
   size_t column = before.size() - (before.rfind('\n') + 1) + 1;
   return llvm::createStringError(
       name + ":" + llvm::Twine(before.count('\n') + 1) + ":" +
-      llvm::Twine(column) + ": error: " + describe(deep->what));
+      llvm::Twine(column) + ": " + severity + describe(deep->what));
+}
+
+/// MLIR's bytecode begins with this.
+static constexpr llvm::StringLiteral kBytecode = "ML\xefR";
+
+llvm::Error commsir::driver::refuseDeepText(llvm::StringRef text,
+                                            llvm::StringRef name) {
+  if (text.starts_with(kBytecode))
+    return llvm::Error::success();
+  return refuseDeepPlace(text, name, "error: ");
+}
+
+llvm::Error commsir::driver::refuseSource(llvm::StringRef text,
+                                          llvm::StringRef name) {
+  if (text.starts_with(kBytecode))
+    return llvm::createStringError("'" + name +
+                                   "' is MLIR bytecode: give the text that "
+                                   "comms-opt makes of it");
+  // It ends a lexer early: the rest would be dropped silently.
+  if (text.contains('\0'))
+    return llvm::createStringError("'" + name +
+                                   "' is no MLIR text: it holds a zero byte");
+  return refuseDeepPlace(text, name, "");
 }
 
 llvm::Error

@@ -42,6 +42,11 @@ struct DeepPlace {
 /// comments do not count.
 std::optional<DeepPlace> findDeepNesting(llvm::StringRef text);
 
+/// An error when `text`, the source of a kernel that the user knows as `name`,
+/// is nested too deep, holds a zero byte, or is bytecode: MLIR's reader
+/// believes what damaged bytecode says.
+llvm::Error refuseSource(llvm::StringRef text, llvm::StringRef name);
+
 /// An error that begins with "NAME:LINE:COLUMN: error: " when `text`, which the
 /// user knows as `name`, is nested too deep. Bytecode is no text.
 llvm::Error refuseDeepText(llvm::StringRef text, llvm::StringRef name);

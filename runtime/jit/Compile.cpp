@@ -431,11 +431,10 @@ static void nameSymbols(Module &module, StringRef name) {
 static Expected<std::unique_ptr<orc::LLJIT>>
 makeJit(std::unique_ptr<MemoryBuffer> object) {
   initialiseTarget();
-  auto jit =
-      orc::LLJITBuilder()
-          .setPlatformSetUp(orc::setUpInactivePlatform)
-          .setLinkProcessSymbolsByDefault(false)
-          .create();
+  auto jit = orc::LLJITBuilder()
+                 .setPlatformSetUp(orc::setUpInactivePlatform)
+                 .setLinkProcessSymbolsByDefault(false)
+                 .create();
   if (!jit)
     return jit.takeError();
   orc::JITDylib &library = (*jit)->getMainJITDylib();

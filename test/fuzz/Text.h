@@ -41,11 +41,11 @@ private:
   mlir::MLIRContext context;
 };
 
-/// The module that `text`, or bytecode, spells, or null. What programs refuse
-/// before they parse it is not parsed.
+/// The module that `text` spells, or null. What programs refuse before they
+/// parse it is not parsed.
 inline mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &text,
                                                mlir::MLIRContext *context) {
-  if (llvm::Error error = driver::refuseDeepText(text, "fuzzed")) {
+  if (llvm::Error error = driver::refuseSource(text, "fuzzed")) {
     llvm::consumeError(std::move(error));
     return {};
   }

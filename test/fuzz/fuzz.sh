@@ -18,13 +18,7 @@ case $name in
   fuzz-parser | fuzz-lowering)
     find "$source/test" -name '*.mlir' -not -path '*/fuzz/*' -print0 |
       xargs -0 "$source/.venv/bin/python" "$source/test/fuzz/split.py" "$work/kept"
-    dictionary=(-dict="$source/test/fuzz/comms.dict")
-    # Some of them as bytecode, too.
-    if [ "$name" = fuzz-parser ]; then
-      for text in $(ls "$work/kept" | head -60); do
-        "$build/bin/comms-opt" "$work/kept/$text" --emit-bytecode -o "$work/kept/$text.bytecode" 2>/dev/null || true
-      done
-    fi ;;
+    dictionary=(-dict="$source/test/fuzz/comms.dict") ;;
   fuzz-run) dictionary=(-dict="$source/test/fuzz/run.dict") ;;
   *) dictionary=() ;;
 esac
