@@ -20,6 +20,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -96,15 +97,20 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
     for (const Access &access : accesses)
       if (failed(visitAccess(prover, op, access)))
         return failure();
-    return success(succeeded(visitElement(prover, op)) &&
-                   succeeded(visitVector(prover, op)) &&
-                   succeeded(visitCell(prover, op)));
+    return success(
+        succeeded(visitElement(prover, op)) &&
+        succeeded(visitVector(prover, op)) &&
+        succeeded(visitView(prover, op)) && succeeded(visitCopy(prover, op)) &&
+        succeeded(visitLoop(prover, op)) && succeeded(visitCell(prover, op)));
   }
 
   LogicalResult visitAccess(Prover &prover, Operation *op,
                             const Access &access);
   LogicalResult visitElement(Prover &prover, Operation *op);
   LogicalResult visitVector(Prover &prover, Operation *op);
+  LogicalResult visitView(Prover &prover, Operation *op);
+  LogicalResult visitCopy(Prover &prover, Operation *op);
+  LogicalResult visitLoop(Prover &prover, Operation *op);
   LogicalResult visitCell(Prover &prover, Operation *op);
 };
 } // namespace
@@ -287,6 +293,119 @@ LogicalResult AssertBounds::visitVector(Prover &prover, Operation *op) {
         return settle(prover, bound);
       })
       .Default([](Operation *) { return success(); });
+}
+
+/// The size of a dimension: a constant, or a value that is made before `op`.
+static std::pair<Value, int64_t> getSize(Operation *op, Value memory,
+                                         int64_t dimension) {
+  auto type = cast<MemRefType>(memory.getType());
+  if (!type.isDynamicDim(dimension))
+    return {Value(), type.getDimSize(dimension)};
+  OpBuilder builder(op);
+  return {memref::DimOp::create(builder, op->getLoc(), memory, dimension), 0};
+}
+
+/// Elements from the first to the last of a slice; nullopt: more than 64 bits
+/// hold.
+static std::optional<int64_t> getExtent(int64_t size, int64_t stride) {
+  int64_t extent = 0;
+  if (size > 0 && (__builtin_mul_overflow(size - 1, stride, &extent) ||
+                   __builtin_add_overflow(extent, 1, &extent)))
+    return std::nullopt;
+  return extent;
+}
+
+/// A view by constants lies in what it is a view of.
+LogicalResult AssertBounds::visitView(Prover &prover, Operation *op) {
+  auto view = dyn_cast<memref::SubViewOp>(op);
+  if (!view)
+    return success();
+  for (int64_t i = 0, e = view.getSourceType().getRank(); i < e; ++i) {
+    std::optional<int64_t> extent =
+        getExtent(view.getStaticSizes()[i], view.getStaticStrides()[i]);
+    if (!extent)
+      return op->emitOpError("its sizes and strides leave 64 bits");
+    Bound bound;
+    bound.op = op;
+    bound.what =
+        ("view of " + describe(view.getSource()) + ", dimension " + Twine(i))
+            .str();
+    bound.constantOffset = view.getStaticOffsets()[i];
+    bound.constantCount = *extent;
+    std::tie(bound.limit, bound.constantLimit) =
+        getSize(op, view.getSource(), i);
+    if (bound.limit)
+      emitCheck(bound);
+    else if (failed(settle(prover, bound)))
+      return failure();
+  }
+  return success();
+}
+
+/// A copy is between arrays of one shape: each size is at most the other.
+LogicalResult AssertBounds::visitCopy(Prover &prover, Operation *op) {
+  auto copy = dyn_cast<memref::CopyOp>(op);
+  if (!copy)
+    return success();
+  auto from = dyn_cast<MemRefType>(copy.getSource().getType()),
+       to = dyn_cast<MemRefType>(copy.getTarget().getType());
+  if (!from || !to)
+    return op->emitOpError("its size is not known, so its bounds cannot be "
+                           "checked");
+  for (int64_t i = 0; i < from.getRank(); ++i) {
+    if (!from.isDynamicDim(i) && from.getDimSize(i) == to.getDimSize(i))
+      continue;
+    for (auto [of, within] : {std::pair(copy.getSource(), copy.getTarget()),
+                              std::pair(copy.getTarget(), copy.getSource())}) {
+      Bound bound;
+      bound.op = op;
+      bound.what = ("copy of " + describe(copy.getSource()) + " to " +
+                    describe(copy.getTarget()) + ", dimension " + Twine(i))
+                       .str();
+      std::tie(bound.count, bound.constantCount) = getSize(op, of, i);
+      std::tie(bound.limit, bound.constantLimit) = getSize(op, within, i);
+      emitCheck(bound);
+    }
+  }
+  return success();
+}
+
+/// The step of a loop is positive, and the last one does not wrap around: it is
+/// at most what is left of the type behind the upper bound.
+LogicalResult AssertBounds::visitLoop(Prover &prover, Operation *op) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  if (!loop || prover.staysInBounds(loop))
+    return success();
+  if (loop.getUnsignedCmp())
+    return op->emitOpError("compares unsigned: run comms-drop-licences before");
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  Type type = loop.getInductionVar().getType(), index = builder.getIndexType();
+  unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  auto constant = [&](const APInt &value) -> Value {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getIntegerAttr(type, value));
+  };
+  auto toIndex = [&](Value value) -> Value {
+    return type.isIndex()
+               ? value
+               : arith::IndexCastOp::create(builder, loc, index, value);
+  };
+  Value upper = arith::MaxSIOp::create(builder, loc, loop.getUpperBound(),
+                                       constant(APInt(width, 1)));
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value left = arith::SubIOp::create(
+      builder, loc, constant(APInt::getSignedMaxValue(width)),
+      arith::SubIOp::create(builder, loc, upper, constant(APInt(width, 1))));
+  Bound bound;
+  bound.op = op;
+  bound.what = "step of a loop, counted from 1,";
+  bound.offset =
+      arith::SubIOp::create(builder, loc, toIndex(loop.getStep()), one);
+  bound.constantCount = 1;
+  bound.limit = toIndex(left);
+  emitCheck(bound);
+  return success();
 }
 
 /// The cells and the index of `op`, if it is of signals or counters.

@@ -12,8 +12,9 @@
 
 namespace mlir::comms {
 
-/// Removes from `op` what lets an optimiser change a result: fast-math, and
-/// promises about overflow and exactness of numbers other than addresses.
+/// Removes from `op` what lets an optimiser change a result, and what it would
+/// believe unchecked: fast-math, promises about overflow and exactness, and
+/// alignments of accesses.
 void dropLicences(Operation *op);
 
 } // namespace mlir::comms

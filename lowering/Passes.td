@@ -10,6 +10,37 @@
 
 include "mlir/Pass/PassBase.td"
 
+def CheckOps : Pass<"comms-check-ops", "::mlir::ModuleOp"> {
+  let summary = "Refuse what kernels do not hold, and what stands beside them";
+  let description = [{
+    Kernels come from anyone and run in the process that compiles them. The pass
+    lets through what is checked, and refuses the rest where it stands:
+
+    - in a kernel, every op, type and attribute that is not on the list of
+      `lowering/UncheckedOps.cpp` (docs/Spec.md, "What a kernel holds");
+    - beside the kernels, everything but functions of func, which no kernel
+      calls and the pass removes;
+    - attributes of other dialects on the module, a kernel or its arguments.
+
+    Before:
+
+    ```mlir
+    func.func private @unused()
+    comms.kernel @nothing() {
+      comms.return
+    }
+    ```
+
+    After:
+
+    ```mlir
+    comms.kernel @nothing() {
+      comms.return
+    }
+    ```
+  }];
+}
+
 def ExpandCollectives : Pass<"comms-expand-collectives", "::mlir::comms::KernelOp"> {
   let summary = "Expand collectives into programs over channels";
   let description = [{
@@ -289,10 +320,11 @@ def AssertBounds : Pass<"comms-assert-bounds", "::mlir::comms::KernelOp"> {
     conditions, and that what occurs in both an offset and a count cancels. The
     programs that collectives expand to need no checks.
 
-    Whatever no check can guard is refused: ops of the LLVM dialect, calls,
-    `cf.assert`, views with offsets that are not constant, gathers, and memory
-    that a kernel would have to free. Loads and stores of vectors are checked in
-    memory of one dimension.
+    Whatever no check can guard is refused, as by comms-check-ops: ops of the
+    LLVM dialect, calls, `cf.assert`, views with offsets that are not constant,
+    gathers, and memory that a kernel would have to free. Loads and stores of
+    vectors are checked in memory of one dimension; views and copies are compared
+    with the memory where its shape is not in its type.
 
     Before:
 
@@ -449,9 +481,12 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
 def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
   let summary = "Drop flags that permit other bits";
   let description = [{
-    Removes fast-math flags, and promises that an integer does not overflow or a
-    division leaves nothing, but for numbers of type `index`: kernels mean what
-    their ops mean, whoever optimises them. A cast of `index` to fewer than 64
+    Removes fast-math flags, promises that an integer does not overflow or a
+    division leaves nothing, alignments of accesses, and attributes that an op
+    does not define: kernels mean what their ops mean, whoever optimises them,
+    and bounds are proven of what runs. Ops of the index dialect, `affine.apply`,
+    `affine.min` and `affine.max` become ops of arith, and loops that compare
+    unsigned become signed ones, so that each operation has one meaning. A cast of `index` to fewer than 64
     bits becomes one to `i64` and `arith.trunci`, as MLIR's canonicaliser takes an
     `index` that is cast to any integer and back for the `index` itself. Functions
     of `math` that are expanded later become `comms.math`, as folders compute those
@@ -482,6 +517,7 @@ def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
     }
     ```
   }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {

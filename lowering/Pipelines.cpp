@@ -30,10 +30,12 @@ static void addCleanup(OpPassManager &kernels) {
   kernels.addPass(createCSEPass());
 }
 
-/// Collectives become channels.
-static void addChannelFloor(OpPassManager &kernels,
+/// Collectives become channels, in modules that hold kernels alone.
+static void addChannelFloor(OpPassManager &manager,
                             const TargetOptions &options, int64_t threads = 0,
                             int64_t cluster = 1) {
+  manager.addPass(createCheckOps());
+  OpPassManager &kernels = manager.nest<KernelOp>();
   ExpandCollectivesOptions expand;
   expand.ranks = options.ranks;
   expand.blocks = options.blocks;
@@ -77,8 +79,8 @@ static void addMemoryFloor(OpPassManager &kernels, const TargetOptions &options,
 
 void mlir::comms::buildCommsToCPU(OpPassManager &manager,
                                   const CommsToCPUOptions &options) {
+  addChannelFloor(manager, options);
   OpPassManager &kernels = manager.nest<KernelOp>();
-  addChannelFloor(kernels, options);
   addProof(kernels, options);
   addMemoryFloor(kernels, options, options.instrument);
   kernels.addPass(createDistributeTiles());
@@ -89,8 +91,7 @@ void mlir::comms::buildCommsToCPU(OpPassManager &manager,
 
 void mlir::comms::buildCommsToChannels(OpPassManager &manager,
                                        const NVVMPipelineOptions &options) {
-  addChannelFloor(manager.nest<KernelOp>(), options, options.threads,
-                  options.cluster);
+  addChannelFloor(manager, options, options.threads, options.cluster);
 }
 
 void mlir::comms::buildProof(OpPassManager &manager,

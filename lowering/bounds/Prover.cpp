@@ -12,6 +12,8 @@
 #include "mlir/Analysis/DataFlow/ConstantPropagationAnalysis.h"
 #include "mlir/Analysis/DataFlow/DeadCodeAnalysis.h"
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 #include <numeric>
@@ -25,6 +27,8 @@ static constexpr int kMaxReplacements = 6;
 /// Sums looked at in one proof: more than any proof that succeeds has needed.
 static constexpr int kMaxSums = 4096;
 
+using Lattice = dataflow::IntegerValueRangeLattice;
+
 /// The loop whose counter `value` is, compared as signed numbers.
 static scf::ForOp getLoop(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
@@ -35,6 +39,37 @@ static scf::ForOp getLoop(Value value) {
   bool counts =
       loop && argument == loop.getInductionVar() && !loop.getUnsignedCmp();
   return counts ? loop : scf::ForOp();
+}
+
+/// Whether MLIR's ranges hold for `op`: they take divisors for not 0, divisions
+/// and shifts for defined, and flags for kept. In a run none of these is given.
+static bool isTotal(Operation *op, ArrayRef<const Lattice *> operands) {
+  auto isKnown = [&](unsigned index) {
+    return !operands[index]->getValue().isUninitialized();
+  };
+  auto range = [&](unsigned index) -> const ConstantIntRanges & {
+    return operands[index]->getValue().getValue();
+  };
+  auto holds = [&](const APInt &number) {
+    const ConstantIntRanges &divisor = range(1);
+    return divisor.umin().ule(number) && number.ule(divisor.umax()) &&
+           divisor.smin().sle(number) && number.sle(divisor.smax());
+  };
+  if (auto flags = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op))
+    if (flags.hasNoSignedWrap() || flags.hasNoUnsignedWrap())
+      return false;
+  if (isa<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(op))
+    return isKnown(1) && range(1).umax().ult(range(1).umax().getBitWidth());
+  bool isUnsigned = isa<arith::DivUIOp, arith::RemUIOp, arith::CeilDivUIOp>(op);
+  if (!isUnsigned && !isa<arith::DivSIOp, arith::RemSIOp, arith::CeilDivSIOp,
+                          arith::FloorDivSIOp>(op))
+    return !isa_and_present<affine::AffineDialect, index::IndexDialect>(
+        op->getDialect());
+  if (!isKnown(1))
+    return false;
+  unsigned width = range(1).umax().getBitWidth();
+  return !holds(APInt::getZero(width)) &&
+         (isUnsigned || !holds(APInt::getAllOnes(width)));
 }
 
 /// How often the range of a result may grow before it is taken for unbounded.
@@ -48,11 +83,14 @@ class EndingRangeAnalysis : public dataflow::IntegerRangeAnalysis {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EndingRangeAnalysis)
   using IntegerRangeAnalysis::IntegerRangeAnalysis;
-  using Lattice = dataflow::IntegerValueRangeLattice;
 
   LogicalResult visitOperation(Operation *op,
                                ArrayRef<const Lattice *> operands,
                                ArrayRef<Lattice *> results) override {
+    if (!isTotal(op, operands)) {
+      setAllToEntryStates(results);
+      return success();
+    }
     SmallVector<IntegerValueRange> before = llvm::map_to_vector(
         results, [](Lattice *result) { return result->getValue(); });
     if (failed(IntegerRangeAnalysis::visitOperation(op, operands, results)))
@@ -61,6 +99,17 @@ public:
       if (!(result->getValue() == range) && ++growths[result] > kMaxGrowths)
         setToEntryState(result);
     return success();
+  }
+
+  /// MLIR takes every counter of a loop for one that is compared as signed.
+  void visitNonControlFlowArguments(Operation *op,
+                                    const RegionSuccessor &successor,
+                                    ArrayRef<Lattice *> arguments,
+                                    unsigned firstIndex) override {
+    if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop.getUnsignedCmp())
+      return setAllToEntryStates(arguments);
+    IntegerRangeAnalysis::visitNonControlFlowArguments(op, successor, arguments,
+                                                       firstIndex);
   }
 
 private:
@@ -360,6 +409,20 @@ int64_t Prover::getStride(scf::ForOp loop) {
   bool holds = divisor == powerOfTwo ||
                (isComputedExactly(first, 0) && isComputedExactly(step, 0));
   return holds ? divisor : powerOfTwo;
+}
+
+/// A step that is not positive goes below the lower bound, and one that leaves
+/// the type wraps around to there.
+bool Prover::staysInBounds(scf::ForOp loop) {
+  Type type = loop.getInductionVar().getType();
+  if (loop.getUnsignedCmp() || !type.isIndex())
+    return false;
+  Interval upper = getRange(loop.getUpperBound()),
+           step = getRange(loop.getStep());
+  int64_t after;
+  return step.smallest > 0 &&
+         !__builtin_add_overflow(std::max<int64_t>(upper.largest, 1) - 1,
+                                 step.largest, &after);
 }
 
 Interval Prover::getInterval(Value value) {

@@ -54,6 +54,11 @@ public:
   /// Whether the sum's value is what the machine computes: no 64-bit overflow.
   bool isExact(const Sum &sum);
 
+  /// Whether the counter of `loop` stays between its bounds for certain. Proofs
+  /// about what is in the loop take that for given: where it is not certain, it
+  /// has to be checked before the loop.
+  bool staysInBounds(scf::ForOp loop);
+
 private:
   // Proofs.
 

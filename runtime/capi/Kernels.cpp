@@ -86,12 +86,8 @@ void Workshop::enableRemarks() {
 llvm::Error Workshop::read(const Request &request) {
   llvm::StringRef source = request.source;
   const std::string &file = request.options.file;
-  if (source.contains('\0'))
-    return badSource("the source of '" + file + "' holds a zero byte");
-  if (driver::findDeepNesting(source))
-    return badSource("the source of '" + file +
-                     "' has brackets that are nested more than " +
-                     llvm::Twine(driver::maxNesting) + " deep");
+  if (llvm::Error error = driver::refuseSource(source, file))
+    return badSource(llvm::toString(std::move(error)));
   module = mlir::parseSourceString<mlir::ModuleOp>(source, &context, file);
   if (!module)
     return badSource("the source of '" + file + "' is not valid");

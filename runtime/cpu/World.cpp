@@ -9,8 +9,11 @@
 
 #include "runtime/cpu/Scheduler.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -63,7 +66,8 @@ static Error checkOptions(const jit::Kernel &kernel,
 
 /// Distance between the parts of two ranks. Parts of whole pages would lie in
 /// the same sets of a cache for all ranks: they are moved apart.
-static bool getStride(const jit::ArgInfo &info, int64_t &stride) {
+static bool getStride(const jit::ArgInfo &info, int64_t &stride,
+                      int64_t canaries) {
   uint64_t bytes = info.elementBytes;
   for (int64_t dim : info.shape)
     if (dim < 0 || __builtin_mul_overflow(bytes, uint64_t(dim), &bytes) ||
@@ -73,7 +77,41 @@ static bool getStride(const jit::ArgInfo &info, int64_t &stride) {
       alignTo(std::max<uint64_t>(bytes, 8), mlir::comms::cpu::kAlignment));
   if (stride % 4096 == 0)
     stride += 3 * mlir::comms::cpu::kAlignment;
+  stride += canaries;
   return true;
+}
+
+/// Bytes of canaries before each part of an argument; behind it there are as
+/// many or a few more.
+static int64_t countCanaries(const RunOptions &options) {
+  return options.guardArrays ? 4096 : 0;
+}
+
+static constexpr char kCanary = '\xA5';
+
+/// Calls `visit` with the canaries before and behind each part.
+static void visitCanaries(Scheduler &scheduler,
+                          function_ref<void(MutableArrayRef<char>)> visit) {
+  int64_t canaries = countCanaries(scheduler.options);
+  for (auto [info, table, mapping] :
+       zip_equal(scheduler.kernel.args(), scheduler.args, scheduler.memory)) {
+    char *at = mapping.data();
+    for (int64_t rank = 0; canaries && rank < scheduler.ranks; ++rank) {
+      char *part = table.base + rank * table.stride;
+      visit({at, part});
+      at = part + info.bytes();
+    }
+    visit({at, mapping.data() + mapping.size()});
+  }
+}
+
+static void checkCanaries(Scheduler &scheduler) {
+  if (!scheduler.options.guardArrays)
+    return;
+  visitCanaries(scheduler, [](MutableArrayRef<char> canaries) {
+    if (!all_of(canaries, [](char one) { return one == kCanary; }))
+      report_fatal_error("a kernel has written outside its arrays");
+  });
 }
 
 static std::string formatBytes(uint64_t bytes) {
@@ -87,10 +125,12 @@ static std::string formatBytes(uint64_t bytes) {
 /// mapped but not counted: a run touches what it uses.
 static Error allocate(Scheduler &scheduler) {
   uint64_t needed = 0;
+  int64_t canaries = countCanaries(scheduler.options);
   for (const jit::ArgInfo &info : scheduler.kernel.args()) {
     int64_t stride = 0, total = 0;
-    if (!getStride(info, stride) ||
-        __builtin_mul_overflow(stride, scheduler.ranks, &total))
+    if (!getStride(info, stride, canaries) ||
+        __builtin_mul_overflow(stride, scheduler.ranks, &total) ||
+        __builtin_add_overflow(total, canaries, &total))
       return createStringError("argument '" + info.name + "' of " +
                                Twine(scheduler.ranks) +
                                " ranks has more bytes than can be addressed");
@@ -110,9 +150,13 @@ static Error allocate(Scheduler &scheduler) {
     if (info.poisoned)
       for (int64_t i = 0; i < total; i += 2)
         std::memcpy(mapping->data() + i, &mlir::comms::cpu::kPoison16, 2);
-    scheduler.args.push_back({mapping->data(), stride});
+    scheduler.args.push_back({mapping->data() + canaries, stride});
     scheduler.memory.push_back(std::move(*mapping));
   }
+  if (canaries)
+    visitCanaries(scheduler, [](MutableArrayRef<char> free) {
+      std::fill(free.begin(), free.end(), kCanary);
+    });
   return Error::success();
 }
 
@@ -183,4 +227,8 @@ void World::setScalar(unsigned arg, int64_t rank, ArrayRef<char> bytes) {
   std::memcpy(place.data(), bytes.data(), std::min(bytes.size(), place.size()));
 }
 
-std::variant<RunStats, RunError> World::run() { return impl->scheduler.run(); }
+std::variant<RunStats, RunError> World::run() {
+  std::variant<RunStats, RunError> ended = impl->scheduler.run();
+  checkCanaries(impl->scheduler);
+  return ended;
+}

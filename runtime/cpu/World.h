@@ -55,6 +55,9 @@ struct RunOptions {
   /// with numbers drawn from `seed`: a kernel that reads there what it has not
   /// written gives visible rubbish.
   bool junkScratch = false;
+  /// Puts canaries around each part of each argument. A run that has changed
+  /// one ends the process: for tests of what guards accesses.
+  bool guardArrays = false;
   /// Takes the run as a Chrome trace (Perfetto); null: none is made.
   std::string *trace = nullptr;
   /// Called about twice a second after the first two seconds.

@@ -30,7 +30,21 @@ namespace json = llvm::json;
 
 namespace {
 
-/// Has an op that cannot be parsed: the error is all of it.
+/// Ops that stand for a text that is nested too deep.
+constexpr std::pair<Nesting, llvm::StringLiteral> kMarks[] = {
+    {Nesting::Brackets, "nesting.brackets"},
+    {Nesting::Operators, "nesting.operators"},
+    {Nesting::Aliases, "nesting.aliases"}};
+
+/// Parses none of these ops, and says why.
+template <Nesting what>
+mlir::ParseResult parseMark(mlir::OpAsmParser &parser, mlir::OperationState &) {
+  // By the parser it would begin with the name of this op.
+  return mlir::emitError(parser.getEncodedSourceLoc(parser.getNameLoc()))
+         << describe(what) << ": nothing else of the file is checked";
+}
+
+/// Has ops that cannot be parsed: the error is all of them.
 class NestingDialect : public mlir::Dialect {
 public:
   explicit NestingDialect(mlir::MLIRContext *context)
@@ -41,15 +55,16 @@ public:
     return "nesting";
   }
 
+  /// The hooks are functions, for a hook refers to what is called.
   std::optional<ParseOpHook>
-  getParseOperationHook(llvm::StringRef) const override {
-    return [](mlir::OpAsmParser &parser,
-              mlir::OperationState &) -> mlir::ParseResult {
-      // By the parser it would begin with the name of this op.
-      return mlir::emitError(parser.getEncodedSourceLoc(parser.getNameLoc()))
-             << "brackets are nested more than " << maxNesting
-             << " deep: nothing else of the file is checked";
-    };
+  getParseOperationHook(llvm::StringRef name) const override {
+    if (name == kMarks[0].second)
+      return ParseOpHook(parseMark<kMarks[0].first>);
+    if (name == kMarks[1].second)
+      return ParseOpHook(parseMark<kMarks[1].first>);
+    if (name == kMarks[2].second)
+      return ParseOpHook(parseMark<kMarks[2].first>);
+    return std::nullopt;
   }
 
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(NestingDialect)
@@ -58,11 +73,13 @@ public:
 } // namespace
 
 /// As many lines as `text`, blank but for the op at `deep`.
-static std::string blankOut(llvm::StringRef text, size_t deep) {
+static std::string blankOut(llvm::StringRef text, const DeepPlace &deep) {
   std::string blank;
   for (size_t at = 0; at < text.size(); ++at) {
-    if (at == deep)
-      blank += "nesting.error";
+    if (at == deep.at)
+      blank += llvm::find_if(kMarks, [&](const auto &one) {
+                 return one.first == deep.what;
+               })->second;
     if (text[at] == '\n')
       blank += '\n';
     else if ((text[at] & 0xC0) != 0x80) // One for all bytes of a character.
@@ -74,7 +91,7 @@ static std::string blankOut(llvm::StringRef text, size_t deep) {
 /// Replaces the member `text` of an object; says whether.
 static bool replaceText(json::Object *object) {
   auto text = object ? object->getString("text") : std::nullopt;
-  std::optional<size_t> deep = text ? findDeepNesting(*text) : std::nullopt;
+  std::optional<DeepPlace> deep = text ? findDeepNesting(*text) : std::nullopt;
   if (!deep)
     return false;
   (*object)["text"] = blankOut(*text, *deep);
@@ -82,11 +99,8 @@ static bool replaceText(json::Object *object) {
 }
 
 std::string commsir::driver::replaceDeepDocuments(llvm::StringRef message) {
-  // Most are too short of brackets, or of what JSON may write for one, to be
-  // worth a look.
-  size_t brackets = llvm::count_if(
-      message, [](char c) { return llvm::StringRef("([{<\\").contains(c); });
-  if (brackets <= maxNesting)
+  // Most are too short to be worth a look.
+  if (message.size() <= maxNesting)
     return message.str();
   llvm::Expected<json::Value> parsed = json::parse(message);
   if (!parsed) { // The server tells what is wrong with it.

@@ -16,13 +16,36 @@
 
 namespace commsir::driver {
 
-/// How deep brackets may be nested in MLIR text. Kernels need ten; parser and
-/// verifiers recurse, and would overflow the stack from some thousands on.
+/// How deep MLIR text may be nested. Kernels need ten; parser, verifiers and
+/// printers recurse, and would overflow the stack from some thousands on.
 inline constexpr unsigned maxNesting = 256;
 
-/// Where in `text` the brackets ( [ { < are nested deeper than `maxNesting`, as
-/// an offset; nothing when they are not. Strings and comments do not count.
-std::optional<size_t> findDeepNesting(llvm::StringRef text);
+/// What is nested too deep.
+enum class Nesting {
+  Brackets,  ///< ( [ { < within each other.
+  Operators, ///< + - * mod floordiv ceildiv of one expression: each is an
+             ///< operand of the next.
+  Aliases    ///< !a = … and #a = … that name each other: too deep, or more
+             ///< than 65,536 words when they are written out.
+};
+
+/// What an error says of it.
+llvm::StringRef describe(Nesting nesting);
+
+/// A place in a text, as an offset, and what is nested too deep there.
+struct DeepPlace {
+  size_t at;
+  Nesting what;
+};
+
+/// Where `text` is nested too deep; nothing when it is not. Strings and
+/// comments do not count.
+std::optional<DeepPlace> findDeepNesting(llvm::StringRef text);
+
+/// An error when `text`, the source of a kernel that the user knows as `name`,
+/// is nested too deep, holds a zero byte, or is bytecode: MLIR's reader
+/// believes what damaged bytecode says.
+llvm::Error refuseSource(llvm::StringRef text, llvm::StringRef name);
 
 /// An error that begins with "NAME:LINE:COLUMN: error: " when `text`, which the
 /// user knows as `name`, is nested too deep. Bytecode is no text.

@@ -84,6 +84,7 @@ struct Options {
   double totalTime = 0; ///< seconds of all schedules; 0: each has timeLimit
   std::string trace;
   uint64_t memoryLimit = 0; ///< bytes; 0: three quarters of the machine's
+  bool guardArrays = false; ///< canaries; no option of the command line
 
   bool json = false;
   bool quiet = false;

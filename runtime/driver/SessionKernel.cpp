@@ -57,23 +57,10 @@ bool Session::parse() {
   std::unique_ptr<llvm::MemoryBuffer> buffer = readSource();
   if (!buffer)
     return false;
-  // An embedded zero ends a lexer early: the rest would be dropped silently.
-  bool isText = !buffer->getBuffer().starts_with("ML\xefR");
-  if (isText && buffer->getBuffer().contains('\0'))
-    return fail(ExitCompile, "'" + options.file +
-                                 "' is neither MLIR text nor bytecode: it "
-                                 "holds a zero byte");
   llvm::StringRef text = buffer->getBuffer();
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  if (isText)
-    if (std::optional<size_t> deep = findDeepNesting(text)) {
-      auto [line, column] = sources.getLineAndColumn(
-          llvm::SMLoc::getFromPointer(text.data() + *deep));
-      return fail(ExitCompile, options.file + ":" + llvm::Twine(line) + ":" +
-                                   llvm::Twine(column) +
-                                   ": brackets are nested more than " +
-                                   llvm::Twine(maxNesting) + " deep");
-    }
+  if (llvm::Error error = refuseSource(text, options.file))
+    return fail(ExitCompile, std::move(error));
   Listener listener(sources, context, listenerOutput());
   module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
   if (!module)

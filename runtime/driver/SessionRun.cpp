@@ -47,6 +47,7 @@ cpu::RunOptions Session::runOptions() const {
   run.maxSteps = options.maxSteps;
   run.timeLimit = secondsLeft();
   run.junkScratch = true;
+  run.guardArrays = options.guardArrays;
   run.stop = stopped.get_token();
   return run;
 }

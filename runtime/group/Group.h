@@ -80,7 +80,7 @@ struct GroupOptions {
 
 /// A kernel as a group compiles it.
 struct KernelRequest {
-  /// MLIR text or bytecode, and the name of the kernel in it (empty: the only
+  /// MLIR text, and the name of the kernel in it (empty: the only
   /// one). Dimensions are static.
   std::string source, name;
   /// Empty and 0: the measured table's choice, else the compiler's.

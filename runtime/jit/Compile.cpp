@@ -34,6 +34,8 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
 
+#include <cmath>
+#include <cstring>
 #include <mutex>
 
 using namespace llvm;
@@ -385,12 +387,54 @@ static Expected<size_t> readFrameBytes(MemoryBufferRef object) {
   return total;
 }
 
-/// A JIT that knows the runtime's functions and the C library's.
+/// Functions of the C library that code generation may call by itself. A kernel
+/// calls nothing by name, so nothing else is known to its code: not even what
+/// the process has.
+static constexpr std::pair<StringLiteral, void *(*)()> kLibraryFunctions[] = {
+#define COMMSIR_X(NAME, TYPE)                                                  \
+  {#NAME, [] { return reinterpret_cast<void *>(static_cast<TYPE>(::NAME)); }}
+    COMMSIR_X(memcpy, void *(*)(void *, const void *, size_t)),
+    COMMSIR_X(memmove, void *(*)(void *, const void *, size_t)),
+    COMMSIR_X(memset, void *(*)(void *, int, size_t)),
+    COMMSIR_X(ceil, double (*)(double)),
+    COMMSIR_X(ceilf, float (*)(float)),
+    COMMSIR_X(floor, double (*)(double)),
+    COMMSIR_X(floorf, float (*)(float)),
+    COMMSIR_X(fma, double (*)(double, double, double)),
+    COMMSIR_X(fmaf, float (*)(float, float, float)),
+    COMMSIR_X(rint, double (*)(double)),
+    COMMSIR_X(rintf, float (*)(float)),
+    COMMSIR_X(roundeven, double (*)(double)),
+    COMMSIR_X(roundevenf, float (*)(float)),
+    COMMSIR_X(trunc, double (*)(double)),
+    COMMSIR_X(truncf, float (*)(float)),
+#undef COMMSIR_X
+};
+
+/// The kernel's symbol: no name in C has a dot, so it can be no function that
+/// is called.
+static std::string getEntrySymbol(StringRef name) {
+  return ("comms.kernel." + name).str();
+}
+
+/// Gives the kernel `name` its symbol. Everything else that `module` defines
+/// is its own; what it only names are functions of the runtime.
+static void nameSymbols(Module &module, StringRef name) {
+  Function *entry = module.getFunction(name);
+  for (GlobalObject &object : module.global_objects())
+    if (&object != entry && !object.isDeclaration())
+      object.setLinkage(GlobalValue::InternalLinkage);
+  entry->setName(getEntrySymbol(name));
+}
+
+/// A JIT that knows the runtime's functions, the few above, and nothing else.
 static Expected<std::unique_ptr<orc::LLJIT>>
 makeJit(std::unique_ptr<MemoryBuffer> object) {
   initialiseTarget();
-  auto jit =
-      orc::LLJITBuilder().setPlatformSetUp(orc::setUpInactivePlatform).create();
+  auto jit = orc::LLJITBuilder()
+                 .setPlatformSetUp(orc::setUpInactivePlatform)
+                 .setLinkProcessSymbolsByDefault(false)
+                 .create();
   if (!jit)
     return jit.takeError();
   orc::JITDylib &library = (*jit)->getMainJITDylib();
@@ -399,13 +443,11 @@ makeJit(std::unique_ptr<MemoryBuffer> object) {
        commsir::cpu::getRuntimeSymbols())
     symbols[(*jit)->mangleAndIntern(symbol.name)] = {
         orc::ExecutorAddr::fromPtr(symbol.address), JITSymbolFlags::Exported};
+  for (auto [name, getAddress] : kLibraryFunctions)
+    symbols[(*jit)->mangleAndIntern(name)] = {
+        orc::ExecutorAddr::fromPtr(getAddress()), JITSymbolFlags::Exported};
   if (Error error = library.define(orc::absoluteSymbols(std::move(symbols))))
     return std::move(error);
-  auto process = orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
-      (*jit)->getDataLayout().getGlobalPrefix());
-  if (!process)
-    return process.takeError();
-  library.addGenerator(std::move(*process));
   if (Error error = (*jit)->addObjectFile(std::move(object)))
     return std::move(error);
   return jit;
@@ -427,6 +469,7 @@ static Expected<Contents> generate(mlir::ModuleOp module, StringRef name,
   if (!llvmModule)
     return failCompilation(CompileError::Stage::Lowering,
                            "the lowered kernel is not valid LLVM IR");
+  nameSymbols(*llvmModule, name);
 
   auto machine = makeTargetMachine(options.optLevel);
   if (!machine)
@@ -452,7 +495,7 @@ static Expected<std::unique_ptr<Kernel>> link(Contents contents) {
   auto jit = makeJit(MemoryBuffer::getMemBufferCopy(contents.object));
   if (!jit)
     return failCodeGeneration(jit.takeError());
-  auto entry = (*jit)->lookup(contents.name);
+  auto entry = (*jit)->lookup(getEntrySymbol(contents.name));
   if (!entry)
     return failCodeGeneration(entry.takeError());
   return KernelFactory::make(std::move(contents), std::move(*jit),

@@ -7,6 +7,7 @@
 
 #include "runtime/jit/Optimise.h"
 
+#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -49,6 +50,12 @@ void commsir::jit::optimise(Module &module, TargetMachine &machine,
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager graphs;
   ModuleAnalysisManager modules;
+  // The JIT knows these alone (see Compile.cpp): no loop becomes another call.
+  TargetLibraryInfoImpl library(machine.getTargetTriple());
+  library.disableAllFunctions();
+  for (LibFunc function : {LibFunc_memcpy, LibFunc_memmove, LibFunc_memset})
+    library.setAvailable(function);
+  functions.registerPass([&] { return TargetLibraryAnalysis(library); });
   PassBuilder builder(&machine);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graphs);

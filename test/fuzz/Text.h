@@ -9,6 +9,7 @@
 #define COMMSIR_TEST_FUZZ_TEXT_H
 
 #include "lowering/Register.h"
+#include "runtime/driver/Nesting.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -40,9 +41,14 @@ private:
   mlir::MLIRContext context;
 };
 
-/// The module that `text` spells, or null.
+/// The module that `text` spells, or null. What programs refuse before they
+/// parse it is not parsed.
 inline mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &text,
                                                mlir::MLIRContext *context) {
+  if (llvm::Error error = driver::refuseSource(text, "fuzzed")) {
+    llvm::consumeError(std::move(error));
+    return {};
+  }
   return mlir::parseSourceString<mlir::ModuleOp>(text, context);
 }
 

@@ -4,13 +4,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What it lowers calls functions of the runtime alone, and defines kernels.
+//
+//===----------------------------------------------------------------------===//
 
 #include "lowering/Pipelines.h"
 #include "test/fuzz/Text.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 
+#include "llvm/Support/raw_ostream.h"
+
 #include <cstdint>
+#include <cstdlib>
+
+static void checkFunctions(mlir::ModuleOp module) {
+  for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>()) {
+    bool isRuntime = function.getSymName().starts_with("commsir_cpu_");
+    if (function.isExternal() == isRuntime)
+      continue;
+    llvm::errs() << "fuzz-lowering: @" << function.getSymName()
+                 << " is neither a kernel nor a function of the runtime\n";
+    std::abort();
+  }
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static std::unique_ptr<commsir::fuzz::QuietContext> context;
@@ -27,6 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   options.checkEvents = 20000;
   mlir::PassManager passes(*context);
   mlir::comms::buildCommsToCPU(passes, options);
-  (void)passes.run(*module);
+  if (mlir::succeeded(passes.run(*module)))
+    checkFunctions(*module);
   return 0;
 }

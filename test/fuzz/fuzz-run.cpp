@@ -8,8 +8,9 @@
 // An input has three parts, with a line `====` between them: the command line,
 // one argument a line; the kernel; and the bytes of the .npy file that every
 // file argument reads. It runs as comms-run would, under limits that keep it
-// short. It must not crash, and afterwards the folder holds either every file
-// that was asked for, whole, or none.
+// short. It must not crash, no canary around its arrays may change, and
+// afterwards the folder holds either every file that was asked for, whole, or
+// none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,6 +87,7 @@ static std::optional<Options> readOptions(llvm::StringRef text,
   options.maxSteps = 20000;
   options.timeLimit = 2;
   options.memoryLimit = 16 << 20;
+  options.guardArrays = true;
   return options;
 }
 

@@ -145,6 +145,28 @@ TEST(Compile, GivesTheObject) {
 // Narrow masked stores
 //===----------------------------------------------------------------------===//
 
+/// Machine code is linked with the runtime's functions and the few that code
+/// generation calls, not with all that the process has.
+TEST(Compile, FindsNoFunctionOfTheProcess) {
+  auto loads = [](llvm::StringRef name) {
+    Source source;
+    auto lowered = source.parse(("llvm.func @" + name + R"(() -> i32
+llvm.func @calls(%context: !llvm.ptr) attributes {comms.args = []} {
+  %0 = llvm.call @)" + name + R"(() : () -> i32
+  llvm.return
+})")
+                                    .str());
+    auto kernel = jit::load(std::move(lowered), "calls", {});
+    bool loaded = bool(kernel);
+    if (!loaded)
+      consumeError(kernel.takeError());
+    return loaded;
+  };
+  EXPECT_TRUE(loads("memset"));
+  EXPECT_FALSE(loads("getpid"));
+  EXPECT_FALSE(loads("system"));
+}
+
 TEST(NarrowStores, AreExpanded) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic diagnostic;

@@ -377,6 +377,34 @@ TEST(World, RefusesOptionsThatDoNotFit) {
             std::string::npos);
 }
 
+/// What fuzz-run relies on.
+TEST(World, CanariesEndTheProcess) {
+  Source source;
+  jit::CompileOptions compile;
+  compile.ranks = 2;
+  compile.assertBounds = false;
+  auto kernel = source.compile(R"(
+comms.kernel @far(%x: memref<5xi8>, %i: index) {
+  %v = arith.constant 1 : i8
+  memref.store %v, %x[%i] : memref<5xi8>
+  comms.return
+})",
+                               compile);
+  ASSERT_TRUE(kernel);
+  RunOptions options;
+  options.guardArrays = true;
+  auto store = [&](int64_t at) {
+    auto world = makeWorld(*kernel, options);
+    for (int64_t rank = 0; rank < 2; ++rank)
+      part<int64_t>(*world, *kernel, "i", rank)[0] = at;
+    return runReport(*world);
+  };
+  EXPECT_EQ(store(0), "");
+  EXPECT_EQ(store(4), "");
+  for (int64_t at : {-4096, -1, 5, 4100})
+    EXPECT_DEATH(store(at), "written outside its arrays") << at;
+}
+
 TEST(World, RefusesMoreMemoryThanThereIs) {
   Source source;
   auto kernel = source.compile(R"(

@@ -57,10 +57,10 @@ comms.kernel @narrow(%x: memref<16xf16>, %a: f16, %b: f16) {
   comms.return
 }
 
-// Wrapping stays; promises that it does not happen go, except for addresses.
+// Wrapping stays; promises that it does not happen go, of addresses too.
 // CHECK-LABEL: comms.kernel @integers
 // CHECK:       arith.addi %a, %b : i32
-// CHECK:       arith.addi %i, %i overflow<nsw> : index
+// CHECK:       arith.addi %i, %i : index
 // CHECK:       %[[ZERO:.*]] = arith.cmpi eq, %b
 // CHECK:       %[[SAFE:.*]] = arith.select
 // CHECK:       arith.divsi %{{.*}}, %[[SAFE]] : i32
