@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from commsir.torch.compile import CollectivePass, compile_options, fusions
     from commsir.torch.counts import clear_stats, stats
     from commsir.torch.flight import dump_flight_recorder, flight_recorder
+    from commsir.torch.foreign import register_collective
     from commsir.torch.interop import adopt_symmetric_memory, nccl_communicator, share, unshare, window_tensor
     from commsir.torch.matmul.ops import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
     from commsir.torch.ops import fused_collective
@@ -40,6 +41,7 @@ __all__ = [
     "recent_calls",
     "register",
     "register_backend",
+    "register_collective",
     "share",
     "stats",
     "unshare",
@@ -65,6 +67,7 @@ _LAZY = {
     "matmul_reduce_scatter": "matmul.ops",
     "nccl_communicator": "interop",
     "recent_calls": "backend",
+    "register_collective": "foreign",
     "share": "interop",
     "stats": "counts",
     "unshare": "interop",

@@ -25,7 +25,7 @@ from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.fx.node import map_arg
 
-from commsir.torch import agreement, backend, capi, collectives, lowerings, ops, regions
+from commsir.torch import agreement, backend, capi, collectives, foreign, lowerings, ops, regions
 from commsir.torch.capi import element_type
 from commsir.torch.collectives import Collective, collectives_of, is_communication, site_of
 from commsir.torch.matmul import graph as matmuls
@@ -424,7 +424,7 @@ _Pass = torch._inductor.custom_graph_pass.CustomGraphPass
 @functools.cache
 def _sources() -> str:
     """All that decides what the pass makes of a graph, but for torch."""
-    own = (sys.modules[__name__], agreement, capi, collectives, lowerings, ops, regions)
+    own = (sys.modules[__name__], agreement, capi, collectives, foreign, lowerings, ops, regions)
     modules = (*own, matmuls, model, overlapped, matmul_ops)
     texts = "".join(Path(inspect.getfile(one)).read_text() for one in modules)
     return hashlib.sha256(f"{texts}{capi.version(backend.library())}".encode()).hexdigest()
@@ -440,7 +440,9 @@ class CollectivePass(_Pass):
     def __call__(self, graph: Graph) -> None:
         if self.before is not None:
             self.before(graph)
+        written = foreign.write(graph)
         fuse_collectives(graph)
+        foreign.restore(graph, written)
 
     def uuid(self) -> Any:
         """For Inductor's cache: changes when what the pass does changes. None: nothing says when; nothing is cached."""
@@ -449,7 +451,10 @@ class CollectivePass(_Pass):
         inner = self.before.uuid() if isinstance(self.before, _Pass) else None
         if self.before is not None and not inner:
             return None
-        return (_sources(), lowerings.groups_with_symmetric_memory(), inner)
+        registered = foreign.uuid()
+        if registered is None:
+            return None
+        return (_sources(), lowerings.groups_with_symmetric_memory(), registered, inner)
 
 
 #: Passes that torch calls with more than the graph; () where it has no such kind, or takes one pass alone.

@@ -11,6 +11,8 @@ import torch
 import torch._inductor.custom_graph_pass
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
+from commsir.errors import UsageError
+from commsir.torch import foreign
 
 COLUMNS = 96
 DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
@@ -378,6 +380,53 @@ class _Functional(torch._inductor.custom_graph_pass.CustomGraphPass):
 
     def uuid(self) -> str:
         return "1"
+
+
+class _Targets(fusing.CollectivePass):
+    """What is in the graph behind the pass."""
+
+    found: list[str]
+
+    def __call__(self, graph: torch.fx.Graph) -> None:
+        super().__call__(graph)
+        self.found = [str(node.target) for node in graph.nodes]
+
+
+def registered(rank: int, size: int, by_name: bool) -> tuple[list[Said], list[str], Any]:
+    """An operation of somebody else that is said to be a collective; what is left of it where nothing follows."""
+
+    def function(x: Any, r: Any) -> Any:
+        return _norm_add_norm(_theirs, x, r)
+
+    foreign.register_collective("checks::tp_all_reduce" if by_name else _theirs, "all_reduce")
+    try:
+        x, r = (_tensor(rank, 4, SQUARE, dtype=torch.float32, seed=seed) for seed in range(2))
+        compiled = _compiled(function, leaves=True)
+        for _ in range(5):
+            _compare(function(x, r), compiled(x, r), 2e-5)
+        said, seen = _said(), _Targets()
+        alone = torch.compile(lambda x: _theirs(x).sum(0), options={"post_grad_custom_post_pass": seen})
+        _compare(_theirs(x).sum(0), alone(x), 2e-5)
+        return said, seen.found, fusing.CollectivePass().uuid()
+    finally:
+        foreign._meanings.clear()
+
+
+def register_mistakes(rank: int, size: int) -> list[str]:
+    """What is said of operations that cannot be registered."""
+    said = []
+    calls: list[Callable[[], None]] = [
+        lambda: foreign.register_collective("checks::nothing", "all_reduce"),
+        lambda: foreign.register_collective(_theirs, "broadcast"),
+        lambda: foreign.register_collective(torch.add, "all_reduce"),
+        lambda: foreign.register_collective(torch.ops.aten.add_.Tensor, "all_reduce"),
+    ]
+    for call in calls:
+        try:
+            call()
+        except UsageError as error:
+            said.append(str(error))
+    return said
 
 
 def behind_another_pass(rank: int, size: int, as_function: bool) -> list[Said]:

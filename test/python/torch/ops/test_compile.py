@@ -237,3 +237,21 @@ def test_names_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     for before in (lambda graph: None, Named(None), Named(""), Changed(), torch.fx.Graph.lint):
         assert ours(before).uuid() is None
     assert Changed().uuid() is None
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_registered_operation(pair: World, by_name: bool) -> None:
+    for said, left, uuid in pair.run(compile_checks.registered, "gloo", by_name=by_name):
+        ((fused, _),) = said
+        assert "aten.rsqrt" in fused
+        # Where nothing is fused, the operation stays as it was.
+        assert "checks.tp_all_reduce.default" in left and not any("_c10d_functional" in one for one in left)
+        assert "checks.tp_all_reduce" in str(uuid)
+
+
+def test_what_cannot_be_registered(pair: World) -> None:
+    missing, collective, function, mutable = pair.run(compile_checks.register_mistakes, "gloo")[0]
+    assert 'no operation "checks::nothing"' in missing and "import" in missing
+    assert 'no collective "broadcast"' in collective and "all_gather" in collective
+    assert "is no operation" in function
+    assert "aten.add_.Tensor writes into its arguments" in mutable
