@@ -16,7 +16,7 @@ import numpy as np
 
 from commsir import _arrays, _files, _native, errors
 from commsir._kernel import Kernel
-from commsir.language import diagnostics
+from commsir.language import diagnostics, words
 from commsir.language.dtypes import BY_NAME, DType, narrow, widen
 from commsir.language.extents import RANKS, Calculated, Extent, evaluate, names_in, solve
 from commsir.language.parameters import Parameter
@@ -52,8 +52,7 @@ def run(
     count = _count_ranks(kernel, ranks, inputs)
     given = {n: _parts(n, p, inputs[n], count) for n, p in kernel.parameters.items() if n in inputs and _is_array(p)}
     fixed = _bind_dimensions(kernel, given, count)
-    blocks_of = {} if blocks is None else {"blocks": blocks}
-    made = kernel.specialize(ranks=count, **blocks_of, **fixed)._inferred()
+    made = kernel._with(count, blocks).specialize(**fixed)._inferred()
     # The report may run it again, when the caller's arrays hold something else.
     kept = {name: _copied(value) for name, value in inputs.items()}
     arrays = {n: given.get(n) or _zeros(made, n, p, count) for n, p in kernel.parameters.items() if _is_array(p)}
@@ -246,12 +245,12 @@ def _bind_dimensions(kernel: Kernel, given: Mapping[str, list[Bits]], ranks: int
     for name, parts in given.items():
         _know_rank(name, kernel.parameters[name].shape, parts[0].shape)
     pairs = [
-        (name, dim, size)
+        pair
         for name, parts in given.items()
-        for dim, size in zip(kernel.parameters[name].shape, parts[0].shape, strict=True)
+        for pair in zip(kernel.parameters[name].shape, parts[0].shape, strict=True)
     ]
     for calculated in (False, True):
-        for _, dim, size in pairs:
+        for dim, size in pairs:
             found = solve(dim, size, sizes) if isinstance(dim, Calculated) == calculated else None
             if found is not None and found[1] >= 0:
                 sizes[found[0]] = found[1]
@@ -373,8 +372,11 @@ class Report:
             facts.append(("moved", _size(s["bytes_moved"])))
         if "fuzz" in s:
             facts.append(("schedules", f"{s['fuzz']['schedules']}, all with the same bits"))
-        followed, launches = s.get("checked_launches", 0), s.get("launches", 1)
-        if 0 < followed < launches:
+        proof = s.get("proof", {})
+        followed, launches = proof.get("launches", 0), s.get("launches", 1)
+        if proof.get("verdict") == "not decided":
+            facts.append(("not decided", "; ".join(map(words.in_python, proof["reasons"]))))
+        elif 0 < followed < launches:
             facts.append(("proven", f"{followed} of {launches} launches"))
         for choice in s.get("choices", ()):
             facts.append((choice["op"], f"{choice['algorithm']} over {choice['protocol']}"))
