@@ -28,6 +28,10 @@ namespace mlir::comms {
 /// and writes the part of its rank between two launches.
 inline constexpr const char kHostAttr[] = "comms.host";
 
+/// Unit attribute of a channel: the caller answers for it that its senders and
+/// receivers count the same elements.
+inline constexpr const char kCountsAgreeAttr[] = "comms.counts_agree";
+
 /// Where memory lies, found by following a memref to what it is a view of.
 struct MemoryRoot {
   enum Kind {

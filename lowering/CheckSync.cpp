@@ -13,8 +13,10 @@
 #include "lowering/Passes.h"
 #include "lowering/Problem.h"
 #include "lowering/check/Deadlock.h"
+#include "lowering/check/Launches.h"
 #include "lowering/check/Machine.h"
 #include "lowering/check/Program.h"
+#include "lowering/check/Verdict.h"
 #include "lowering/target/Attributes.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -36,8 +38,8 @@ namespace {
 
 /// Ranks when neither the kernel nor the option says how many.
 constexpr int64_t defaultRanks = 4;
-/// About 10 ms.
-constexpr uint64_t defaultEvents = 2'000'000;
+/// About a third of a second; most kernels take a hundredth of it.
+constexpr uint64_t defaultEvents = 32'000'000;
 constexpr int64_t maxRanks = int64_t(1) << 20;
 constexpr int64_t maxLaunches = 64;
 /// Reuse shows at the second launch, that of two buffers at the third.
@@ -49,23 +51,28 @@ constexpr int64_t maxRegisters = int64_t(1) << 24;
 
 using Outcome = Machine::Outcome;
 
-struct Verdict {
+/// What came of following a program in one world.
+struct Followed {
   Outcome outcome = Outcome::OverBudget;
   bool refused = false;
   /// Events.
   uint64_t spent = 0;
+  std::vector<Doubt> doubts;
+
+  bool isTooLong() const { return outcome == Outcome::OverBudget && !refused; }
 };
 
 /// Runs `program` in one world and reports what is wrong.
-Verdict follow(const Program &program, const WorldShape &shape) {
+Followed follow(const Program &program, const WorldShape &shape) {
   int64_t threads = static_cast<int64_t>(shape.followed.size()) * shape.blocks;
   auto registers = static_cast<int64_t>(program.initialValues.size());
   if (threads > maxThreads || registers > maxRegisters / threads)
     return {};
   Machine machine(program, shape);
-  Verdict verdict;
+  Followed verdict;
   verdict.outcome = machine.run();
   verdict.spent = machine.spent();
+  verdict.doubts = machine.getDoubts().vec();
   if (verdict.outcome == Outcome::Stuck)
     reportDeadlock(machine);
   verdict.refused = machine.foundErrors() ||
@@ -118,10 +125,16 @@ struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
   using CheckSyncBase::CheckSyncBase;
 
   FailureOr<WorldShape> chooseWorld(const Program &program);
-  Verdict followAll(const Program &program, WorldShape shape);
-  Verdict followFewerLaunches(const Program &program, WorldShape &shape);
-  Verdict followFewer(const Program &program, const WorldShape &full);
+  Followed followAll(const Program &program, WorldShape shape);
+  Followed followFewerLaunches(const Program &program, WorldShape &shape);
+  Followed followFewer(const Program &program, const WorldShape &full);
+  Followed followExtent(const Program &program, WorldShape &shape);
+  bool tryModels(const Program &program, const WorldShape &shape, Doubt &open);
+  void conclude(const Program &program, const WorldShape &shape);
   void runOnOperation() override;
+
+  Course course;
+  Verdict verdict;
 };
 
 /// The world that the kernel and the options ask for.
@@ -135,11 +148,6 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
   shape.reach = static_cast<int64_t>(
       kernel.getLsaSize().value_or(static_cast<uint64_t>(shape.ranks)));
   shape.blocks = blocks ? int64_t(blocks) : chooseBlocks(kernel, defaultBlocks);
-  // What is in one of several buffers is overwritten when all have been used.
-  shape.launches =
-      launches ? int64_t(launches)
-               : std::max({defaultLaunches, program.buffers + 1,
-                           std::min(int64_t(runLaunches), maxLaunches)});
   shape.budget = maxEvents ? uint64_t(int64_t(maxEvents)) : defaultEvents;
   auto bad = [&](llvm::StringRef what, int64_t value,
                  int64_t most) -> LogicalResult {
@@ -152,7 +160,7 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
   };
   if (failed(bad("ranks", shape.ranks, maxRanks)) ||
       failed(bad("blocks a rank", shape.blocks, maxThreads)) ||
-      failed(bad("launches", shape.launches, maxLaunches)))
+      failed(bad("launches", launches ? int64_t(launches) : 1, maxLaunches)))
     return failure();
   if (shape.reach < 1 || shape.reach > shape.ranks)
     return kernel.emitOpError("has lsa_size ")
@@ -162,6 +170,13 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
     return kernel.emitOpError("has a role that takes blocks up to ")
            << program.roleBlocks << ", but runs with " << shape.blocks
            << " on each rank: give it more blocks";
+  // What is in one of several buffers is overwritten when all have been used.
+  course = findCourse(program, shape.ranks, shape.blocks);
+  shape.launches =
+      launches
+          ? int64_t(launches)
+          : std::max({defaultLaunches, std::min(course.launches(), maxLaunches),
+                      std::min(int64_t(runLaunches), maxLaunches)});
   return shape;
 }
 
@@ -178,7 +193,8 @@ int64_t affordableRanks(const Program &program, const WorldShape &full) {
 
 /// The whole world is too large. Channel programs are followed on some of the
 /// ranks; others, silently at first, in a smaller world.
-Verdict CheckSync::followFewer(const Program &program, const WorldShape &full) {
+Followed CheckSync::followFewer(const Program &program,
+                                const WorldShape &full) {
   KernelOp kernel = getOperation();
   if (canSample(program)) {
     int64_t affordable = affordableRanks(program, full);
@@ -189,19 +205,22 @@ Verdict CheckSync::followFewer(const Program &program, const WorldShape &full) {
       shape.followed = firstRanks(count - 1);
       shape.followed.push_back(full.ranks - 1);
       shape.comparesMemory = program.meetsInWorldOnly();
-      Verdict verdict = follow(program, shape);
-      if (verdict.outcome == Outcome::OverBudget && !verdict.refused)
+      Followed found = follow(program, shape);
+      if (found.isTooLong())
         continue;
-      kernel.emitRemark()
-          << "comms-check-sync followed " << count << " of " << full.ranks
-          << " ranks, and "
-          << (shape.comparesMemory
-                  ? "compared accesses to memory of these alone"
-                  : "compared neither accesses to memory nor one launch with "
-                    "the next")
-          << ": all of them take more than " << full.budget
-          << " events (option max-events; comms-run: --check-events)";
-      return verdict;
+      verdict.followedRanks = count;
+      verdict.leaveOpen(
+          kernel, "comms-check-sync followed " + llvm::Twine(count) + " of " +
+                      llvm::Twine(full.ranks) + " ranks, and " +
+                      (shape.comparesMemory
+                           ? "compared accesses to memory of these alone"
+                           : "compared neither accesses to memory nor one "
+                             "launch with the next") +
+                      ": all of them take more than " +
+                      llvm::Twine(full.budget) +
+                      " events (option max-events; comms-run: "
+                      "--check-events)");
+      return found;
     }
     return {};
   }
@@ -212,28 +231,30 @@ Verdict CheckSync::followFewer(const Program &program, const WorldShape &full) {
     shape.ranks = count;
     shape.reach = std::min(full.reach, count);
     shape.followed = firstRanks(count);
-    Verdict verdict;
+    Followed found;
     {
       // A kernel whose constants were made for its own number of ranks fails
       // in a smaller world, which says nothing.
       ScopedDiagnosticHandler silent(kernel.getContext(),
                                      [](Diagnostic &) { return success(); });
-      verdict = follow(program, shape);
+      found = follow(program, shape);
     }
-    if (verdict.outcome != Outcome::Finished || verdict.refused)
+    if (found.outcome != Outcome::Finished || found.refused)
       continue;
-    kernel.emitRemark()
-        << "comms-check-sync followed the kernel with " << count
-        << " ranks instead of " << full.ranks << ", which take more than "
-        << full.budget
-        << " events (option max-events; comms-run: --check-events)";
-    return verdict;
+    verdict.ranks = verdict.followedRanks = count;
+    verdict.leaveOpen(
+        kernel, "comms-check-sync followed the kernel with " +
+                    llvm::Twine(count) + " ranks instead of " +
+                    llvm::Twine(full.ranks) + ", which take more than " +
+                    llvm::Twine(full.budget) +
+                    " events (option max-events; comms-run: --check-events)");
+    return found;
   }
   return {};
 }
 
 /// All ranks, unless that is seen to take too long.
-Verdict CheckSync::followAll(const Program &program, WorldShape shape) {
+Followed CheckSync::followAll(const Program &program, WorldShape shape) {
   bool small = shape.ranks * shape.blocks <= maxThreads;
   // A large world is not begun in vain.
   if (small && shape.ranks > 16 && canSample(program))
@@ -246,36 +267,137 @@ Verdict CheckSync::followAll(const Program &program, WorldShape shape) {
 
 /// All ranks say more than all launches of a run, or of buffers. Sets the
 /// number in `shape` to what was followed, or may still be.
-Verdict CheckSync::followFewerLaunches(const Program &program,
-                                       WorldShape &shape) {
+Followed CheckSync::followFewerLaunches(const Program &program,
+                                        WorldShape &shape) {
   int64_t all = shape.launches;
-  shape.launches = std::max(defaultLaunches, program.buffers + 1);
+  int64_t repeating = std::min(course.launches(), maxLaunches);
+  shape.launches = std::max(defaultLaunches, repeating);
   for (int64_t fewer : {shape.launches, defaultLaunches}) {
     if (fewer >= all)
       continue;
     WorldShape tried = shape;
     tried.launches = fewer;
-    Verdict verdict = followAll(program, tried);
-    if (verdict.outcome == Outcome::OverBudget && !verdict.refused)
+    Followed found = followAll(program, tried);
+    if (found.isTooLong())
       continue;
-    if (!verdict.refused)
-      getOperation().emitRemark()
-          << "comms-check-sync followed " << fewer << " launches"
-          << (fewer <= program.buffers ? ", in which what comms.epoch chooses "
-                                         "between is not all used again"
-                                       : "")
-          << ": " << all << " take more than " << shape.budget
-          << " events (option max-events; comms-run: --check-events)";
     shape = tried;
-    return verdict;
+    return found;
   }
   return {};
+}
+
+/// With the launch's extent as it has been set.
+Followed CheckSync::followExtent(const Program &program, WorldShape &shape) {
+  int64_t wanted = shape.launches;
+  Followed found = followAll(program, shape);
+  if (found.isTooLong() && !launches)
+    found = followFewerLaunches(program, shape);
+  if (found.isTooLong())
+    found = followFewer(program, shape);
+  if (found.refused || found.isTooLong())
+    return found;
+  verdict.launches = std::min(verdict.launches, shape.launches);
+  KernelOp kernel = getOperation();
+  // What was followed is short of what repeats.
+  if (shape.launches < std::min(wanted, course.launches()) && !launches)
+    verdict.leaveOpen(
+        kernel,
+        "comms-check-sync followed " + llvm::Twine(shape.launches) +
+            " launches, in which what comms.epoch chooses between is not all "
+            "used again: " +
+            llvm::Twine(wanted) + " take more than " +
+            llvm::Twine(shape.budget) +
+            " events (option max-events; comms-run: --check-events)");
+  else if (shape.launches < course.launches())
+    verdict.leaveOpen(kernel, "comms-check-sync followed launches 1 to " +
+                                  llvm::Twine(shape.launches) +
+                                  ": what comms.epoch decides repeats only "
+                                  "after " +
+                                  llvm::Twine(course.launches()));
+  return found;
+}
+
+/// Says what was wrong with a program on given data.
+static std::string describe(const Model &model) {
+  if (!model.byRank)
+    return "seen with " + std::to_string(model.value) +
+           " for every integer of data and every scalar";
+  return "seen with the rank" +
+         (model.value ? ", moved on by " + std::to_string(model.value) + ","
+                      : std::string()) +
+         " for every integer of data";
+}
+
+/// Data decide what is synchronised: the program is followed with some. True:
+/// that shows an error, which has been said.
+bool CheckSync::tryModels(const Program &program, const WorldShape &shape,
+                          Doubt &open) {
+  SmallVector<Model> models;
+  // Ranks, cells and places are named by data as permutations do; all else has
+  // to go well whatever it is, if it is the same on all ranks.
+  if (open.isPlace)
+    models = {{true, 1}, {true, shape.ranks - 1}};
+  else
+    models = {{false, 1}, {false, 2}, {false, 3}, {false, 0}};
+  WorldShape tried = shape;
+  tried.followed = firstRanks(shape.ranks);
+  std::optional<Model> bad;
+  for (const Model &model : models) {
+    ScopedDiagnosticHandler silent(&getContext(),
+                                   [](Diagnostic &) { return success(); });
+    tried.model = model;
+    bool refused = follow(program, tried).refused;
+    if (refused && !bad)
+      bad = model;
+    if (open.isPlace && !refused)
+      return false;
+    if (!open.isPlace && refused)
+      break;
+  }
+  if (!bad) {
+    open.notes.emplace_back(nullptr,
+                            "nothing was found with 0, 1, 2 or 3 for every "
+                            "integer of data and every scalar");
+    return false;
+  }
+  tried.model = bad;
+  ScopedDiagnosticHandler saying(&getContext(), [&](Diagnostic &diag) {
+    if (diag.getSeverity() == DiagnosticSeverity::Error)
+      diag.attachNote(open.op->getLoc()) << describe(*bad);
+    return failure();
+  });
+  return follow(program, tried).refused;
+}
+
+/// Writes down the verdict; what is not proven is refused where that is asked
+/// for.
+void CheckSync::conclude(const Program &program, const WorldShape &shape) {
+  KernelOp kernel = getOperation();
+  if (course.irregular && !launches)
+    verdict.leaveOpen({course.irregular,
+                       "uses the number of the launch in a way that is not "
+                       "known to repeat: launches 1 to " +
+                           std::to_string(verdict.launches) + " were followed",
+                       {},
+                       false});
+  for (const Doubt &doubt : findUnfencedProxies(program))
+    verdict.leaveOpen(doubt);
+  verdict.assumptions = findAssumptions(program, shape);
+  kernel->setAttr(target::kProofAttr, verdict.toAttribute(&getContext()));
+  if (!requireProof || verdict.isProven())
+    return;
+  InFlightDiagnostic diag =
+      kernel.emitOpError("is not proven, and a proof is required "
+                         "(COMMSIR_REQUIRE_PROOF; comms-run: --require-proof)");
+  for (const std::string &reason : verdict.reasons)
+    diag.attachNote() << reason;
+  signalPassFailure();
 }
 
 void CheckSync::runOnOperation() {
   KernelOp kernel = getOperation();
   markAllAnalysesPreserved();
-  kernel->removeAttr(target::kCheckedLaunchesAttr); // An earlier proof's.
+  kernel->removeAttr(target::kProofAttr); // An earlier one's.
   FailureOr<Program> program = Program::build(kernel);
   if (failed(program))
     return signalPassFailure();
@@ -283,38 +405,40 @@ void CheckSync::runOnOperation() {
   FailureOr<WorldShape> shape = chooseWorld(*program);
   if (failed(shape))
     return signalPassFailure();
-  auto pass = [&] {
-    kernel->setAttr(target::kCheckedLaunchesAttr,
-                    Builder(kernel).getI64IntegerAttr(shape->launches));
-  };
+  verdict = {};
+  verdict.ranks = verdict.followedRanks = shape->ranks;
+  verdict.blocks = shape->blocks;
+  verdict.launches = shape->launches;
   if (program->actions.empty() && program->guards.empty())
-    return pass();
-  auto isTooLong = [](const Verdict &verdict) {
-    return verdict.outcome == Outcome::OverBudget && !verdict.refused;
-  };
-  Verdict verdict;
+    return conclude(*program, *shape);
   for (int64_t extent : extentsOf(*program)) {
     for (Register known : program->extents)
       program->initialValues[known] = Interval::of(extent);
-    verdict = followAll(*program, *shape);
-    if (isTooLong(verdict) && !launches)
-      verdict = followFewerLaunches(*program, *shape);
-    if (isTooLong(verdict))
-      verdict = followFewer(*program, *shape);
-    if (verdict.refused)
+    Followed found = followExtent(*program, *shape);
+    if (found.refused)
       return signalPassFailure();
-    if (verdict.outcome == Outcome::OverBudget)
+    bool isOpen = found.outcome == Outcome::Open;
+    if (isOpen && tryModels(*program, *shape, found.doubts.back()))
+      return signalPassFailure();
+    for (const Doubt &doubt : found.doubts)
+      verdict.leaveOpen(doubt, isOpen && &doubt == &found.doubts.back());
+    if (isOpen)
       break;
+    if (found.isTooLong()) {
+      verdict.launches = 0;
+      verdict.leaveOpen(
+          kernel,
+          "comms-check-sync did not check this kernel: following it takes more "
+          "than " +
+              llvm::Twine(shape->budget) +
+              " events; raise the option max-events (comms-run: "
+              "--check-events; Python: check_events=), or check it with fewer "
+              "ranks",
+          /*isWarning=*/true);
+      break;
+    }
   }
-  if (verdict.outcome != Outcome::OverBudget)
-    return pass();
-  kernel.emitWarning()
-      << "comms-check-sync did not check this kernel: following it takes "
-         "more "
-         "than "
-      << shape->budget
-      << " events; raise the option max-events (comms-run: --check-events; "
-         "Python: check_events=), or check it with fewer ranks";
+  conclude(*program, *shape);
 }
 
 } // namespace

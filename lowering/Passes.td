@@ -150,9 +150,10 @@ def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
     Option<"ranks", "ranks", "int64_t", "0", "Number of ranks; 0: the kernel's own `ranks`">,
     Option<"blocks", "blocks", "int64_t", "0", "Blocks of each rank; 0: the kernel's own, else `default-blocks`, or 1 when the kernel does not tell blocks apart">,
     Option<"defaultBlocks", "default-blocks", "int64_t", "2", "Blocks of each rank where nothing says how many and the kernel tells blocks apart; roles may need more. Pipelines take 1, as a run does">,
-    Option<"launches", "launches", "int64_t", "0", "Launches to follow; 0: 3, or one more than the buffers between which a remainder of comms.epoch chooses: reuse shows when all have been used">,
+    Option<"launches", "launches", "int64_t", "0", "Launches to follow; 0: 3, or as many as show that what comms.epoch decides repeats, up to 64">,
     Option<"runLaunches", "run-launches", "int64_t", "0", "Launches that a run will make: where `launches` is 0, so many are followed if they are more, up to 64">,
-    Option<"maxEvents", "max-events", "int64_t", "0", "Budget of events; 0: a default of some 10 ms. Beyond it fewer ranks are followed, and a remark says so">,
+    Option<"maxEvents", "max-events", "int64_t", "0", "Budget of events; 0: a default of a third of a second. Beyond it fewer ranks are followed, and a remark says so">,
+    Option<"requireProof", "require-proof", "bool", "false", "Refuse what is not proven">,
   ];
 }
 

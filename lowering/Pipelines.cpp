@@ -16,6 +16,7 @@
 #include "mlir/Transforms/Passes.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 using namespace mlir;
 using namespace mlir::comms;
@@ -49,9 +50,15 @@ static void addChannelFloor(OpPassManager &manager,
   addCleanup(kernels);
 }
 
+bool mlir::comms::requiresProof() {
+  const char *value = std::getenv("COMMSIR_REQUIRE_PROOF");
+  return value && llvm::StringRef(value) != "" && llvm::StringRef(value) != "0";
+}
+
 /// The program is proven on channels.
 static void addProof(OpPassManager &kernels, const TargetOptions &options) {
-  if (!options.check)
+  bool requireProof = requiresProof();
+  if (!options.check && !requireProof)
     return;
   CheckSyncOptions check;
   check.ranks = options.ranks;
@@ -60,6 +67,7 @@ static void addProof(OpPassManager &kernels, const TargetOptions &options) {
   check.maxEvents = options.checkEvents;
   check.launches = options.checkLaunches;
   check.runLaunches = options.runLaunches;
+  check.requireProof = requireProof;
   kernels.addPass(createCheckSync(check));
 }
 

@@ -114,9 +114,13 @@ struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions>,
 void buildCommsToNVVM(OpPassManager &manager,
                       const NVVMPipelineOptions &options);
 
+/// Whether the environment asks that kernels that are not proven be refused:
+/// COMMSIR_REQUIRE_PROOF is set, and not to 0.
+bool requiresProof();
+
 /// The three parts of `buildCommsToNVVM`, in this order. The second changes
-/// nothing but says how many launches it has followed, and appends nothing
-/// where `check` is off: it may run beside what follows, on a copy.
+/// nothing but writes down its verdict, and appends nothing where `check` is
+/// off and no proof is required: it may run beside what follows, on a copy.
 void buildCommsToChannels(OpPassManager &manager,
                           const NVVMPipelineOptions &options);
 void buildProof(OpPassManager &manager, const TargetOptions &options);

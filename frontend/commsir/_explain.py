@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from commsir import errors
+from commsir import _native, errors
 
 __all__ = ["Explanation"]
 
@@ -49,8 +49,7 @@ class Explanation(dict[str, Any]):
     def _verdict(self) -> str:
         if self.refusal is not None:
             return "\n".join("  " + line for line in str(self.refusal).splitlines())
-        launches = self.get("checked_launches", 0)
-        return f"  checked over {launches} launches: neither hangs nor races" if launches else "  not checked"
+        return "\n".join("  " + self.words(line) for line in str(_native.Proof.read(self["proof"])).splitlines())
 
     def _reason(self, said: str) -> str:
         found = _REMARK.fullmatch(said)

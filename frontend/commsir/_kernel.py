@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import importlib
 import inspect
 import operator
@@ -205,12 +206,15 @@ class Kernel:
         return made
 
     def check(self, ranks: int | None = None, **options: Any) -> _native.CheckReport:
-        """Proves that the kernel neither hangs nor races; raises CheckError, with its lines, where it could.
+        """The checker's verdict: proven to neither hang nor race, or not decided, and why; raises CheckError, with the
+        lines and the schedule, where it is refuted.
 
         `launches=8` follows so many launches, up to 64, one after the other; left out, as many as show what memory
         that is used again does.
         """
-        return self._with(ranks, options.pop("blocks", None))._closed("check")._ask(_native.check, **options)
+        report = self._with(ranks, options.pop("blocks", None))._closed("check")._ask(_native.check, **options)
+        reasons = tuple(map(words.in_python, report.proof.reasons))
+        return dataclasses.replace(report, proof=dataclasses.replace(report.proof, reasons=reasons))
 
     def simulate(
         self,

@@ -143,6 +143,54 @@ def load_tables(path: str | os.PathLike[str] | None = None) -> None:
 
 
 @dataclass(frozen=True)
+class Proof:
+    """What the checker says of a kernel that it has not refuted, and of what that holds."""
+
+    #: "proven", "not decided" or "not checked".
+    verdict: str
+    #: The ranks of the world that was followed, and how many of them.
+    ranks: int
+    followed_ranks: int
+    #: Blocks of each rank, and launches.
+    blocks: int
+    launches: int
+    #: Names of what a proof takes for granted (docs/Spec.md, Named assumptions).
+    assumptions: tuple[str, ...]
+    #: Why the kernel is not proven.
+    reasons: tuple[str, ...]
+
+    @classmethod
+    def read(cls, said: Mapping[str, Any]) -> Proof:
+        """The `proof` of a report in JSON."""
+        return cls(
+            said["verdict"],
+            said["ranks"],
+            said["followed_ranks"],
+            said["blocks"],
+            said["launches"],
+            tuple(said["assumptions"]),
+            tuple(said["reasons"]),
+        )
+
+    @property
+    def scope(self) -> str:
+        """What was followed: "4 ranks x 1 block, launches 1 to 3"."""
+        ranks = f"{self.ranks} rank{'s' * (self.ranks != 1)}"
+        if self.followed_ranks != self.ranks:
+            ranks = f"{self.followed_ranks} of {ranks}"
+        return f"{ranks} x {self.blocks} block{'s' * (self.blocks != 1)}, launches 1 to {self.launches}"
+
+    def __str__(self) -> str:
+        if self.verdict == "proven":
+            assumed = f", assuming {', '.join(self.assumptions)}" if self.assumptions else ""
+            return f"proven: neither hangs nor races (followed: {self.scope}{assumed})"
+        if self.verdict == "not decided":
+            followed = f" (followed: {self.scope})" if self.launches else ""
+            return "\n  ".join([f"not decided{followed}", *self.reasons])
+        return "not checked"
+
+
+@dataclass(frozen=True)
 class CheckReport:
     """A kernel that the checker has not refused, and what was chosen for it."""
 
@@ -156,17 +204,26 @@ class CheckReport:
     channel_bytes: int
     remarks: tuple[errors.Diagnostic, ...]
     warnings: tuple[errors.Diagnostic, ...]
-    #: How many launches the proof has followed; 0: nothing is proven.
-    launches: int
+    #: What the checker says of it.
+    proof: Proof
+
+    @property
+    def launches(self) -> int:
+        """How many launches were followed; 0: none."""
+        return self.proof.launches
+
+    @property
+    def verdict(self) -> str:
+        """One of "proven", "not decided" (`proof.reasons` say why) and "not checked". CheckError: it is refuted."""
+        return self.proof.verdict
 
     @property
     def proven(self) -> bool:
-        """False: it was too much for the checker's budget, as a warning says, or `check=False` left it out."""
-        return self.launches > 0
+        """True: on all data and schedules it neither hangs nor races, under `proof.assumptions`."""
+        return self.proof.verdict == "proven"
 
     def __str__(self) -> str:
-        verdict = "neither hangs nor races" if self.proven else "compiled, but not checked"
-        lines = [f"{self.kernel}: {self.ranks} ranks: {verdict}"]
+        lines = [f"{self.kernel}: {self.ranks} ranks: {self.proof}"]
         for choice in self.choices:
             lines.append(f"  {choice['op']}: {choice['algorithm']} over {choice['protocol']}")
         return "\n".join([*lines, *map(str, self.warnings)])
@@ -218,7 +275,9 @@ def compile(source: str, *, produce: str, ranks: int = 0, **options: Any) -> str
 
 
 def check(source: str, *, ranks: int = 0, launches: int = 0, **options: Any) -> CheckReport:
-    """Lowers the kernel and proves that it neither hangs nor races. Raises CheckError where that fails.
+    """Lowers the kernel and checks whether it could hang or race. Raises CheckError where it is refuted.
+
+    Else the report has the verdict, "proven" or "not decided", with what was followed, what is assumed and why.
 
     `launches` are how many the proof follows, up to 64; 0: as many as show what memory that is used again does.
     """
@@ -232,7 +291,7 @@ def check(source: str, *, ranks: int = 0, launches: int = 0, **options: Any) -> 
         report["channel_bytes"],
         tuple(map(errors.Diagnostic.read, report["remarks"])),
         tuple(map(errors.Diagnostic.read, report["warnings"])),
-        report["checked_launches"],
+        Proof.read(report["proof"]),
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from commsir import _arrays, _files, _native, errors
 from commsir._kernel import Kernel
-from commsir.language import diagnostics
+from commsir.language import diagnostics, words
 from commsir.language.dtypes import BY_NAME, DType, narrow, widen
 from commsir.language.extents import RANKS, Calculated, Extent, evaluate, names_in, solve
 from commsir.language.parameters import Parameter
@@ -372,8 +372,11 @@ class Report:
             facts.append(("moved", _size(s["bytes_moved"])))
         if "fuzz" in s:
             facts.append(("schedules", f"{s['fuzz']['schedules']}, all with the same bits"))
-        followed, launches = s.get("checked_launches", 0), s.get("launches", 1)
-        if 0 < followed < launches:
+        proof = s.get("proof", {})
+        followed, launches = proof.get("launches", 0), s.get("launches", 1)
+        if proof.get("verdict") == "not decided":
+            facts.append(("not decided", "; ".join(map(words.in_python, proof["reasons"]))))
+        elif 0 < followed < launches:
             facts.append(("proven", f"{followed} of {launches} launches"))
         for choice in s.get("choices", ()):
             facts.append((choice["op"], f"{choice['algorithm']} over {choice['protocol']}"))

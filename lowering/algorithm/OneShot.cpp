@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/Accesses.h"
 #include "lowering/Algorithm.h"
 #include "lowering/CollectiveBuilder.h"
 
@@ -124,6 +125,7 @@ static void expandRows(CollectiveBuilder &b) {
   const Problem &problem = b.problem();
   const TileArray &input = problem.inputs[0], &output = problem.outputs[0];
   Value channel = b.channels(ChannelPattern::Pairwise, problem.tiles).front();
+  channel.getDefiningOp()->setAttr(kCountsAgreeAttr, b.builder().getUnitAttr());
   b.beginCollective();
   forRowSlots(b, problem.sendRows, "send_rows of all_to_all_v",
               [&](const RowSlot &row) {

@@ -231,3 +231,37 @@ bool mlir::comms::check::compare(arith::CmpIPredicate predicate, int64_t a,
   }
   return false;
 }
+
+std::optional<bool>
+mlir::comms::check::compareSpans(arith::CmpIPredicate predicate, Interval a,
+                                 Interval b) {
+  using Predicate = arith::CmpIPredicate;
+  // Without signs, numbers that are not negative are ordered the same.
+  bool isUnsigned = predicate == Predicate::ult ||
+                    predicate == Predicate::ule ||
+                    predicate == Predicate::ugt || predicate == Predicate::uge;
+  if (isUnsigned && (a.low < 0 || b.low < 0))
+    return std::nullopt;
+  auto either = [](bool yes, bool no) {
+    return yes ? std::optional(true) : no ? std::optional(false) : std::nullopt;
+  };
+  switch (predicate) {
+  case Predicate::eq:
+    return either(false, a.high < b.low || b.high < a.low);
+  case Predicate::ne:
+    return either(a.high < b.low || b.high < a.low, false);
+  case Predicate::slt:
+  case Predicate::ult:
+    return either(a.high < b.low, a.low >= b.high);
+  case Predicate::sle:
+  case Predicate::ule:
+    return either(a.high <= b.low, a.low > b.high);
+  case Predicate::sgt:
+  case Predicate::ugt:
+    return either(a.low > b.high, a.high <= b.low);
+  case Predicate::sge:
+  case Predicate::uge:
+    return either(a.low >= b.high, a.high < b.low);
+  }
+  return std::nullopt;
+}

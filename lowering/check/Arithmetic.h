@@ -33,6 +33,10 @@ Interval castSpan(Interval value, bool isSigned, unsigned from, unsigned to);
 bool compare(arith::CmpIPredicate predicate, int64_t a, int64_t b,
              unsigned width);
 
+/// The same where the intervals alone say it; nothing: they do not.
+std::optional<bool> compareSpans(arith::CmpIPredicate predicate, Interval a,
+                                 Interval b);
+
 } // namespace mlir::comms::check
 
 #endif // COMMSIR_LOWERING_CHECK_ARITHMETIC_H

@@ -9,6 +9,9 @@
 
 #include "lowering/check/Arithmetic.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -53,6 +56,10 @@ Machine::Machine(const Program &program, const WorldShape &shape)
   rounds.assign(program.channels.size(), std::vector<int32_t>(threads.size()));
   shadows.resize(program.arguments.size() * followed);
   mailboxes.resize(program.arguments.size() * followed);
+  stored.resize(program.arguments.size() * followed);
+  overwritten.resize(program.arguments.size() * followed);
+  for (Thread &thread : threads)
+    findScalars(thread);
 }
 
 std::optional<Machine::TeamView> Machine::makeView(const TeamPlan &plan,
@@ -109,7 +116,7 @@ Machine::Outcome Machine::run() {
         if (!thread.atEnd)
           progressed |= advance(thread);
         if (fatal)
-          return Outcome::Refused;
+          return open ? Outcome::Open : Outcome::Refused;
         if (spent() > shape.budget)
           return Outcome::OverBudget;
         all &= thread.atEnd;
@@ -137,20 +144,24 @@ bool Machine::advance(Thread &thread) {
       thread.pc = in.target;
       continue;
     case Code::Branch:
-      if (leaveUnknown(thread, in.extra))
-        break;
-      if (!v[in.a].isKnown())
+      if (Unsure *loop = unsureOf(thread, in.extra);
+          loop && program.guards[in.extra].body >= 0)
+        nextRound(thread, *loop, &in);
+      else if (!v[in.a].isKnown())
         passUnknown(thread, in.extra);
       else
         thread.pc = v[in.a].low ? thread.pc + 1 : in.target;
       break;
     case Code::RegionEnd:
-      thread.pc = !thread.unsure.empty() && thread.unsure.back() == in.extra
-                      ? in.other
-                      : in.target;
+      if (Unsure *choice = unsureOf(thread, in.extra)) {
+        choice->run = ++nextRun;
+        thread.pc = in.other;
+      } else {
+        thread.pc = in.target;
+      }
       break;
     case Code::ChoiceEnd:
-      if (!thread.unsure.empty() && thread.unsure.back() == in.extra) {
+      if (unsureOf(thread, in.extra)) {
         thread.unsure.pop_back();
         thread.pc = program.guards[in.extra].skip;
       } else {
@@ -158,14 +169,14 @@ bool Machine::advance(Thread &thread) {
       }
       break;
     case Code::Back:
-      if (!leaveUnknown(thread, in.extra))
+      if (Unsure *loop = unsureOf(thread, in.extra); loop && !loop->isCounted)
+        nextRound(thread, *loop, nullptr);
+      else
         thread.pc = in.target;
       break;
     case Code::LoopEnter:
       if (!v[in.a].isKnown() || !v[in.b].isKnown() || !v[in.c].isKnown()) {
-        passUnknown(thread, in.extra);
-        if (in.dst >= 0 && v[in.a].low < v[in.b].high)
-          v[in.dst] = {v[in.a].low, v[in.b].high - 1};
+        enterUnknownLoop(thread, in);
       } else if (v[in.c].low <= 0) {
         if (auto diag = report(program.guards[in.extra].op))
           *diag << "has step " << v[in.c].low
@@ -198,13 +209,81 @@ bool Machine::advance(Thread &thread) {
   }
 }
 
-bool Machine::leaveUnknown(Thread &thread, int32_t index) {
-  const Guard &guard = program.guards[index];
-  if (thread.unsure.empty() || thread.unsure.back() != index || guard.body < 0)
-    return false;
+/// Iterations of a loop with an unknown end that are followed one by one, and
+/// then those in which what it carries may be anything: in two of them shows
+/// what one leaves behind for the next.
+static constexpr int32_t countedRounds = 16, countedInner = 2, anyRounds = 2;
+
+void Machine::enterUnknownLoop(Thread &thread, const Instruction &in) {
+  Interval first = getInterval(thread, in.a), end = getInterval(thread, in.b);
+  Interval step = getInterval(thread, in.c);
+  bool isCounted = first.isKnown() && step.isKnown() && step.low > 0;
+  int32_t next = thread.pc + 1;
+  passUnknown(thread, in.extra);
+  Unsure *loop = unsureOf(thread, in.extra);
+  if (fatal || !loop)
+    return;
+  loop->counter = in.dst;
+  if (first.low < end.high)
+    loop->span = {first.low, end.high - 1};
+  loop->isCounted = isCounted;
+  if (isCounted) {
+    loop->rounds = 0;
+    thread.pc = next;
+    return;
+  }
+  forgetCarried(thread, *loop);
+}
+
+void Machine::nextRound(Thread &thread, Unsure &loop,
+                        const Instruction *branch) {
+  const Guard &guard = program.guards[loop.guard];
+  loop.run = ++nextRun;
+  if (branch && loop.isCounted) {
+    Interval more = getInterval(thread, branch->a);
+    int32_t most = thread.unsure.size() > 1 ? countedInner : countedRounds;
+    if (more.isKnown() && !more.low) {
+      loop.rounds = INT32_MAX;
+    } else if (loop.rounds++ < most) {
+      thread.pc = guard.body;
+      return;
+    } else {
+      // The rest, by the interval in which its iterations lie.
+      loop.isCounted = false;
+      loop.rounds = 1;
+      if (Interval now = getInterval(thread, loop.counter); now.isKnown())
+        loop.span.low = now.low;
+      forgetCarried(thread, loop);
+      thread.pc = guard.body;
+      return;
+    }
+  } else if (loop.rounds++ < anyRounds) {
+    forgetCarried(thread, loop);
+    thread.pc = guard.body;
+    return;
+  }
   thread.unsure.pop_back();
   thread.pc = guard.skip;
-  return true;
+}
+
+void Machine::forgetCarried(Thread &thread, const Unsure &unsure) {
+  for (Register reg : program.guards[unsure.guard].carried)
+    set(thread, reg, Interval());
+  if (unsure.counter >= 0)
+    set(thread, unsure.counter, unsure.span);
+}
+
+void Machine::doubt(Operation *op, const llvm::Twine &text,
+                    llvm::StringRef note, Operation *other) {
+  std::string said = text.str();
+  for (const Doubt &old : doubts)
+    if (old.op == op && old.text == said)
+      return;
+  Doubt &made = doubts.emplace_back();
+  made.op = op;
+  made.text = std::move(said);
+  if (!note.empty())
+    made.notes.emplace_back(other, note.str());
 }
 
 void Machine::passUnknown(Thread &thread, int32_t index) {
@@ -214,28 +293,31 @@ void Machine::passUnknown(Thread &thread, int32_t index) {
     return;
   }
   if (!guard.sync) {
-    if (thread.unsure.empty() || thread.unsure.back() != index)
-      thread.unsure.push_back(index);
-    for (Register reg : guard.carried)
-      set(thread, reg, Interval());
+    // A switch asks for one of its cases after the other.
+    Unsure *old = unsureOf(thread, index);
+    Unsure &made = old ? *old : thread.unsure.emplace_back();
+    made.guard = index;
+    made.run = ++nextRun;
+    made.rounds = 1;
+    if (!isa<scf::ForOp>(guard.op))
+      forgetCarried(thread, made);
     thread.pc = guard.body >= 0 ? guard.body : thread.pc + 1;
     return;
   }
-  fatal = true;
-  auto diag = report(guard.op);
-  if (!diag)
-    return;
+  fatal = open = true;
   bool spins = isa<ReadSignalOp, ReadCounterOp>(guard.sync);
   if (spins)
-    *diag << "spins on a value that is read: comms-check-sync cannot follow it";
+    doubt(guard.op, "spins on a value that is read, which comms-check-sync "
+                    "does not follow");
   else
-    *diag << "decides whether a synchronisation runs by a value that is not "
-             "known: it depends on data or on an argument";
-  diag->attachNote(guard.sync->getLoc())
-      << (spins ? "the value is read here" : "synchronisation is here");
-  diag->attachNote() << (spins ? "use comms.wait_signal or comms.wait_counter"
-                               : "synchronise on every path, and make only the "
-                                 "data or the element count depend on data");
+    doubt(guard.op, "decides whether a synchronisation runs by a value that is "
+                    "not known: it depends on data or on an argument");
+  doubts.back().notes = {
+      {guard.sync,
+       spins ? "the value is read here" : "synchronisation is here"},
+      {nullptr, spins ? "use comms.wait_signal or comms.wait_counter"
+                      : "synchronise on every path, and make only the data or "
+                        "the element count depend on data"}};
 }
 
 /// dst of Code::Checked. A check that fails ends the run: what is behind it
@@ -260,24 +342,47 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
     return;
   case Code::Checked:
     v[in.dst] = checked(v[in.a], v[in.b], v[in.c]);
+    v[in.dst].term = v[in.a].term;
+    // What the check does not let pass are no data of this program.
+    if (shape.model && isKnown(in.a) && isKnown(in.b) && isKnown(in.c) &&
+        (v[in.a].low < 0 || v[in.a].low > v[in.c].low ||
+         v[in.b].low > v[in.c].low - v[in.a].low))
+      fatal = open = true;
+    return;
+  case Code::Opaque:
+    v[in.dst] = findOpaque(thread, in);
     return;
   case Code::Compare:
     if (isKnown(in.a) && isKnown(in.b))
       result = compare(static_cast<arith::CmpIPredicate>(in.extra), v[in.a].low,
                        v[in.b].low, in.width);
+    else if (auto known = compareSpans(
+                 static_cast<arith::CmpIPredicate>(in.extra), v[in.a], v[in.b]);
+             known && in.width > 1)
+      result = *known;
+    if (!result) {
+      v[in.dst] = {0, 1, terms.node(in, v[in.a], v[in.b], {})};
+      return;
+    }
     break;
   case Code::Select:
-    v[in.dst] = !isKnown(in.a) ? Interval{std::min(v[in.b].low, v[in.c].low),
-                                          std::max(v[in.b].high, v[in.c].high)}
-                : v[in.a].low  ? v[in.b]
-                               : v[in.c];
+    v[in.dst] = !isKnown(in.a)
+                    ? Interval{std::min(v[in.b].low, v[in.c].low),
+                               std::max(v[in.b].high, v[in.c].high),
+                               terms.node(in, v[in.a], v[in.b], v[in.c])}
+                : v[in.a].low ? v[in.b]
+                              : v[in.c];
     return;
   case Code::SignCast:
   case Code::ZeroCast: {
     bool isSigned = in.code == Code::SignCast;
     int64_t value = v[in.a].low;
     if (!isKnown(in.a)) {
-      v[in.dst] = castSpan(v[in.a], isSigned, in.extra, in.width);
+      int32_t term = terms.node(in, v[in.a], {}, {});
+      Interval cut = castSpan(v[in.a], isSigned, in.extra, in.width);
+      // What keeps its value keeps its name.
+      bool isSame = v[in.a].low == cut.low && v[in.a].high == cut.high;
+      v[in.dst] = {cut.low, cut.high, isSame ? v[in.a].term : term};
       return;
     }
     if (!isSigned)
@@ -321,7 +426,9 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
   }
   default:
     if (!isKnown(in.a) || !isKnown(in.b)) {
+      int32_t term = terms.node(in, v[in.a], v[in.b], {});
       v[in.dst] = span(in.code, v[in.a], v[in.b], in.width);
+      v[in.dst].term = term;
       return;
     }
     if (auto value = compute(in.code, v[in.a].low, v[in.b].low, in.width))
@@ -362,6 +469,7 @@ void Machine::nextLaunch(int32_t index) {
     thread.pc = 0;
     ++thread.launch;
     thread.atEnd = false;
+    findScalars(thread);
   }
   // The host's turn comes behind all blocks and before all of them.
   Stamp host = clocks.stamp(blocks.front());
@@ -376,7 +484,12 @@ void Machine::nextLaunch(int32_t index) {
 bool Machine::act(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
   // What may not happen orders nothing.
-  if (!thread.unsure.empty() && action.kind != ActionKind::Access)
+  if (!thread.unsure.empty() && action.kind == ActionKind::Flush) {
+    flushUnsure(thread, action);
+    return true;
+  }
+  if (!thread.unsure.empty() && action.kind != ActionKind::Access &&
+      action.kind != ActionKind::ReadSignal)
     return true;
   switch (action.kind) {
   case ActionKind::Access:
@@ -398,14 +511,10 @@ bool Machine::act(Thread &thread, int32_t index) {
   case ActionKind::Fence:
     doFence(thread, action);
     return true;
+  case ActionKind::ReadSignal:
+    return doRead(thread, index);
   case ActionKind::Flush:
-    complete(thread, [&](const Pending &pending) {
-      const Action &transfer = program.actions[pending.action];
-      return transfer.gin == action.gin &&
-             reaches(thread, action.team, pending) &&
-             (transfer.deferral == Deferral::Get ||
-              (transfer.deferral == Deferral::Put && !pending.write));
-    });
+    flush(thread, action, {});
     return true;
   case ActionKind::EngineCopy:
     return doEngineCopy(thread, index);
@@ -457,13 +566,14 @@ std::optional<int64_t> Machine::demand(Thread &thread, const Action &action,
   auto value = get(thread, reg);
   if (value)
     return value;
-  fatal = true;
-  if (auto diag = report(action)) {
-    *diag << "has a " << what
-          << " that is not known: it depends on data or on an argument";
-    diag->attachNote() << "compute it from ranks, blocks, comms.epoch and "
-                          "constants, so that it can be checked";
-  }
+  fatal = open = true;
+  doubt(action.op,
+        "has a " + what +
+            " that is not known: it depends on data or on an argument",
+        "compute it from ranks, blocks, comms.epoch and constants, so that it "
+        "can be checked");
+  doubts.back().isPlace =
+      what == "peer" || what == "cell" || what == "slot" || what == "offset";
   return std::nullopt;
 }
 
@@ -499,6 +609,119 @@ std::optional<int64_t> Machine::cellIndex(Thread &thread, const Action &action,
     diag->attachNote() << "make the array larger or the index smaller";
   }
   return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Flushes
+//===----------------------------------------------------------------------===//
+
+void Machine::flush(Thread &thread, const Action &action,
+                    llvm::ArrayRef<int64_t> path) {
+  complete(thread, [&](const Pending &pending) {
+    const Action &transfer = program.actions[pending.action];
+    return llvm::ArrayRef(pending.path).take_front(path.size()) == path &&
+           transfer.gin == action.gin &&
+           (!action.gin || transfer.context == action.context) &&
+           reaches(thread, action.team, pending) &&
+           (transfer.deferral == Deferral::Get ||
+            (transfer.deferral == Deferral::Put && !pending.write));
+  });
+}
+
+/// What stands before it in the same region has been done if the flush is.
+void Machine::flushUnsure(Thread &thread, const Action &action) {
+  SmallVector<int64_t> path;
+  for (const Unsure &unsure : thread.unsure)
+    path.push_back(unsure.run);
+  flush(thread, action, path);
+}
+
+//===----------------------------------------------------------------------===//
+// Integers of data
+//===----------------------------------------------------------------------===//
+
+Interval Machine::find(Leaf leaf, int64_t rank, unsigned width) {
+  if (shape.model)
+    return Interval::of(normalise(shape.model->of(rank, shape.ranks), width));
+  if (leaf.argument < 0)
+    return {};
+  Interval any;
+  if (width < 64)
+    any = width == 1 ? Interval{0, 1}
+                     : Interval{llvm::minIntN(width), llvm::maxIntN(width)};
+  any.term = terms.leaf(leaf);
+  return any;
+}
+
+/// The host gives the same scalars to all ranks, in each launch others.
+void Machine::findScalars(Thread &thread) {
+  for (auto [reg, argument] : program.scalars) {
+    Leaf leaf;
+    leaf.argument = argument;
+    leaf.launch = thread.launch;
+    KernelOp kernel = program.kernel;
+    Type type = kernel.getBody().front().getArgument(argument).getType();
+    set(thread, reg,
+        find(leaf, 0, type.isIndex() ? 64 : type.getIntOrFloatBitWidth()));
+  }
+}
+
+/// What is computed from data that are not followed, by an op that touches
+/// nothing.
+Interval Machine::findOpaque(const Thread &thread, const Instruction &in) {
+  if (!shape.model || !isMemoryEffectFree(program.opaque[in.extra]))
+    return {};
+  return find({}, thread.rank, in.width);
+}
+
+void Machine::loadInteger(Thread &thread, const Action &action, Bounds bounds) {
+  if (action.loads < 0)
+    return;
+  set(thread, action.loads, Interval());
+  const MemoryPlan &memory = action.ranges[0].memory;
+  auto peer =
+      memory.kind == MemoryPlan::Peer ? get(thread, memory.peer) : std::nullopt;
+  bool isKnown = !bounds.anywhere && bounds.end == bounds.begin + 1 &&
+                 memory.argument >= 0 &&
+                 (memory.kind == MemoryPlan::Own || peer);
+  if (!isKnown)
+    return;
+  int64_t rank = peer ? view(thread, memory.team).world(*peer) : thread.rank;
+  if (rank < 0 || rank >= shape.ranks || rankIndex[rank] < 0)
+    return;
+  size_t part = placeOf(memory.argument, rank);
+  if (auto it = stored[part].find(bounds.begin); it != stored[part].end())
+    return set(thread, action.loads, it->second);
+  // Nobody knows what another way of writing has left there.
+  if (shape.model && overwritten[part])
+    return;
+  Leaf leaf;
+  leaf.argument = memory.argument;
+  leaf.rank = rank;
+  leaf.offset = bounds.begin;
+  leaf.version = overwritten[part];
+  leaf.launch = thread.launch;
+  Type type = action.op->getResult(0).getType();
+  unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  set(thread, action.loads, find(leaf, rank, width));
+}
+
+void Machine::storeInteger(Thread &thread, const Action &action,
+                           const RangePlan &range, Bounds bounds) {
+  if (!range.write || range.memory.argument < 0 ||
+      !program.arguments[range.memory.argument].isRead)
+    return;
+  forParts(thread, range.memory, [&](int64_t rank) {
+    size_t part = placeOf(range.memory.argument, rank);
+    bool isKnown = action.stores >= 0 && !bounds.anywhere &&
+                   thread.unsure.empty() && bounds.end == bounds.begin + 1;
+    if (isKnown) {
+      stored[part][bounds.begin] = getInterval(thread, action.stores);
+      return;
+    }
+    stored[part].clear();
+    ++overwritten[part];
+  });
 }
 
 Machine::Cell &Machine::cell(int32_t argument, int64_t rank, int64_t index) {

@@ -18,6 +18,7 @@
 
 #include "lowering/check/Order.h"
 #include "lowering/check/Program.h"
+#include "lowering/check/Terms.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -26,6 +27,28 @@
 #include <optional>
 
 namespace mlir::comms::check {
+
+/// Data to follow a program with: all integers that it finds in scalars and in
+/// memory that it has not written.
+struct Model {
+  /// The same for all ranks; or, `byRank`, another number below the number of
+  /// ranks for each: the rank, moved on by `value`.
+  bool byRank = false;
+  int64_t value = 0;
+  int64_t of(int64_t rank, int64_t ranks) const {
+    return byRank ? (rank + value) % ranks : value;
+  }
+};
+
+/// Why a program that nothing was found against is not proven, or cannot be
+/// followed.
+struct Doubt {
+  Operation *op = nullptr;
+  std::string text;
+  llvm::SmallVector<std::pair<Operation *, std::string>, 2> notes;
+  /// Data decide the rank, cell or place of something that synchronises.
+  bool isPlace = false;
+};
 
 /// The world that a kernel is followed in.
 struct WorldShape {
@@ -39,6 +62,8 @@ struct WorldShape {
   /// Ranks that are left out take no part in what orders those that are
   /// followed: memory is compared all the same.
   bool comparesMemory = false;
+  /// Data are these; without it, any.
+  std::optional<Model> model;
 
   bool isPartial() const {
     return static_cast<int64_t>(followed.size()) < ranks && !comparesMemory;
@@ -67,6 +92,9 @@ public:
     Stuck,
     /// An error has been reported that leaves nothing to follow.
     Refused,
+    /// The last doubt leaves nothing to follow; or the model is none of the
+    /// program's data.
+    Open,
     /// The budget is spent.
     OverBudget,
   };
@@ -76,6 +104,7 @@ public:
 
   Outcome run();
   bool foundErrors() const { return errors > 0; }
+  llvm::ArrayRef<Doubt> getDoubts() const { return doubts; }
 
   // For the report of a run that is stuck.
   int32_t numThreads() const { return static_cast<int32_t>(threads.size()); }
@@ -100,6 +129,22 @@ private:
     int64_t begin = 0, end = 0;
     /// The place depends on data: these are all places that it may be.
     bool anywhere = false;
+    /// It is the checker that does not know the place.
+    bool isGuess = false;
+  };
+  /// A choice or a loop of which it is not known what it does.
+  struct Unsure {
+    int32_t guard = -1;
+    /// Tells one run of its region from others.
+    int64_t run = 0;
+    /// How often its region has been entered.
+    int32_t rounds = 0;
+    /// A loop that is followed from its first iteration on: what it carries is
+    /// known.
+    bool isCounted = false;
+    /// The register that it counts with, and where that lies.
+    Register counter = noRegister;
+    Interval span;
   };
   /// What a transfer touches, which may happen until it is known to be over.
   struct Pending {
@@ -120,6 +165,8 @@ private:
     int64_t counter = -1;
     /// World rank of the peer that it reaches; -1: none, or not known.
     int64_t peer = -1;
+    /// The regions it stands in that may not be run.
+    llvm::SmallVector<int64_t, 2> path;
   };
   struct Thread {
     int32_t id = 0, rankIndex = 0, rank = 0, block = 0, launch = 1, pc = 0;
@@ -135,7 +182,7 @@ private:
     llvm::SmallVector<Pending, 0> underway;
     /// Choices and loops around `pc` whose conditions are unknown: what is
     /// followed may happen or not.
-    llvm::SmallVector<int32_t, 0> unsure;
+    llvm::SmallVector<Unsure, 0> unsure;
   };
   /// One change of a cell.
   struct Change {
@@ -168,6 +215,10 @@ private:
     llvm::SmallVector<CellWait, 0> counts;
     /// Waits for equality since the last change; waits since the last reset.
     llvm::SmallVector<CellWait, 2> equalWaits, waits;
+    /// Reads of the value since the last change.
+    llvm::SmallVector<CellWait, 0> readings;
+    /// Grows with each change.
+    int64_t version = 0;
     /// The thread that waits; -1: several.
     int32_t waiter = -1;
   };
@@ -194,6 +245,8 @@ private:
     int32_t action = -1, thread = -1, launch = 0, round = 0;
     int64_t valid = 0;
     Message message = 0;
+    /// `valid`, where it is not known.
+    Interval length;
   };
   /// When a slot was last received, for the present launch and the two before.
   struct Received {
@@ -220,8 +273,26 @@ private:
   /// Follows all that a choice or a loop with an unknown condition may do, or
   /// refuses.
   void passUnknown(Thread &thread, int32_t guard);
-  /// Leaves the choice or loop if it is the unknown one that is followed.
-  bool leaveUnknown(Thread &thread, int32_t guard);
+  /// The innermost choice or loop that may not be run, if it is this one.
+  Unsure *unsureOf(Thread &thread, int32_t guard) {
+    return !thread.unsure.empty() && thread.unsure.back().guard == guard
+               ? &thread.unsure.back()
+               : nullptr;
+  }
+  /// Begins a loop whose end is unknown.
+  void enterUnknownLoop(Thread &thread, const Instruction &in);
+  /// At its head: goes on to the body, or behind the loop.
+  void nextRound(Thread &thread, Unsure &loop, const Instruction *branch);
+  /// What it carries is unknown from here on.
+  void forgetCarried(Thread &thread, const Unsure &unsure);
+  /// In a region that may not be run: a flush is over for what it stands
+  /// behind.
+  void flushUnsure(Thread &thread, const Action &action);
+  void flush(Thread &thread, const Action &action,
+             llvm::ArrayRef<int64_t> path);
+  /// Notes what is left open; `note` may be empty.
+  void doubt(Operation *op, const llvm::Twine &text, llvm::StringRef note = {},
+             Operation *other = nullptr);
   /// Performs the action at pc; false: the thread must wait.
   bool act(Thread &thread, int32_t index);
   void endLaunch(Thread &thread);
@@ -230,6 +301,8 @@ private:
   // Actions. False: wait.
   void doSignal(Thread &thread, int32_t index);
   bool doWait(Thread &thread, int32_t index);
+  bool doRead(Thread &thread, int32_t index);
+  void doubtReading(const Action &read, const Action &change);
   void doReset(Thread &thread, int32_t index);
   bool doWaitCounter(Thread &thread, int32_t index);
   void doFence(Thread &thread, const Action &action);
@@ -246,6 +319,19 @@ private:
   std::optional<int64_t> get(const Thread &thread, Register reg) const;
   Interval getInterval(const Thread &thread, Register reg) const;
   void set(const Thread &thread, Register reg, Interval value);
+  /// An integer of `width` bits that the program finds.
+  Interval find(Leaf leaf, int64_t rank, unsigned width);
+  void findScalars(Thread &thread);
+  Interval findOpaque(const Thread &thread, const Instruction &in);
+  void loadInteger(Thread &thread, const Action &action, Bounds bounds);
+  void storeInteger(Thread &thread, const Action &action,
+                    const RangePlan &range, Bounds bounds);
+  /// How many elements of a tile exist: known, or by an interval.
+  Interval lengthOf(const Thread &thread, const Action &action) const;
+  /// Whether what waits for `wanted` elements may wait for more than the
+  /// `stored` ones; reports that, or leaves it open.
+  void compareLengths(Thread &thread, const Action &action, const Action &store,
+                      int32_t storer, Interval wanted, Interval stored);
   std::optional<int64_t> demand(Thread &thread, const Action &action,
                                 Register reg, llvm::StringRef what);
   std::optional<int64_t> cellIndex(Thread &thread, const Action &action,
@@ -297,7 +383,10 @@ private:
              Bounds bounds);
   /// Transfers that `over` says are over have been done by now.
   void complete(Thread &thread, llvm::function_ref<bool(const Pending &)> over);
-  void completeReleased(Thread &thread);
+  /// By `action`, a release, on which a signal of GIN goes to world rank
+  /// `peer`.
+  void completeReleased(Thread &thread, const Action &action,
+                        int64_t peer = -1);
   void completeFenced(Thread &thread);
   int64_t placeOf(int32_t argument, int64_t rank) const {
     return argument * static_cast<int64_t>(shape.followed.size()) +
@@ -329,6 +418,9 @@ private:
   void checkReceipts(const ChannelState &state);
   std::optional<int64_t> slotOf(Thread &thread, const Action &action,
                                 int64_t &valid);
+  Interval channelLength(const Thread &thread, const Action &action) const;
+  void compareChannelLengths(Thread &thread, const Action &action,
+                             const Sent &tile);
   void checkReuse(Thread &thread, int32_t index, int64_t dest, int64_t slot);
   void checkResend(Thread &thread, int32_t index, int64_t dest, int64_t slot,
                    const Sent &before);
@@ -337,9 +429,13 @@ private:
     int32_t index = rankIndex[rank];
     return index < 0 ? -1 : static_cast<int32_t>(index * shape.blocks + block);
   }
+  /// Units of a number of elements.
+  int64_t unitsOf(const Action &action, int64_t count) const;
   std::optional<Bounds> mailBounds(Thread &thread, const Action &action);
   void store(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
              int64_t flag);
+  void storePart(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
+                 int64_t flag, const Mailbox::Run &made);
 
   // Reporting. Null: an error has been reported at this op already.
   std::optional<InFlightDiagnostic> report(const Action &action);
@@ -352,6 +448,16 @@ private:
   Clocks clocks;
   std::vector<Thread> threads;
   std::vector<Interval> values;
+  Terms terms;
+  /// Integers in memory that ops stored one by one, by part and element, and
+  /// how often a part was written in another way.
+  std::vector<std::map<int64_t, Interval>> stored;
+  std::vector<int64_t> overwritten;
+  std::vector<Doubt> doubts;
+  /// What was last read, by thread and action.
+  llvm::DenseMap<std::pair<int32_t, int32_t>, std::pair<int32_t, int64_t>>
+      lastRead;
+  int64_t nextRun = 0;
   std::vector<TeamView> views;
   std::vector<int32_t> rankIndex;
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, uint32_t> cellIds;
@@ -368,7 +474,7 @@ private:
   uint64_t steps = 0;
   int64_t nextCopy = 0;
   unsigned errors = 0;
-  bool fatal = false;
+  bool fatal = false, open = false;
 };
 
 } // namespace mlir::comms::check

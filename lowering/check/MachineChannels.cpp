@@ -106,6 +106,31 @@ void Machine::checkResend(Thread &thread, int32_t index, int64_t dest,
   }
 }
 
+/// `valid`, where it is not known by more.
+Interval Machine::channelLength(const Thread &thread,
+                                const Action &action) const {
+  if (action.valid < 0)
+    return Interval::of(action.tileSize);
+  Interval length = getInterval(thread, action.valid);
+  length.low = std::clamp<int64_t>(length.low, 0, action.tileSize);
+  length.high = std::clamp<int64_t>(length.high, 0, action.tileSize);
+  return length;
+}
+
+/// Both sides say how many elements there are, and mean the same number.
+void Machine::compareChannelLengths(Thread &thread, const Action &action,
+                                    const Sent &tile) {
+  const Action &send = program.actions[tile.action];
+  Interval wanted = channelLength(thread, action);
+  if (wanted.term != 0 && wanted.term == tile.length.term)
+    return;
+  if (!terms.isAtMost(tile.length.term, wanted.term))
+    return compareLengths(thread, action, send, tile.thread, wanted,
+                          tile.length);
+  doubt(action.op, "may expect more elements than there are", "the send",
+        send.op);
+}
+
 void Machine::doSend(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
   const ChannelPlan &channel = program.channels[action.object];
@@ -144,8 +169,13 @@ void Machine::doSend(Thread &thread, int32_t index) {
     return;
   }
   Sent before = tile;
-  tile = {index, thread.id, thread.launch,
-          round, valid,     clocks.send(thread.id, /*release=*/false)};
+  tile = {index,
+          thread.id,
+          thread.launch,
+          round,
+          valid,
+          clocks.send(thread.id, /*release=*/false),
+          channelLength(thread, action)};
   const TeamView &team = view(thread, action.team);
   auto sendTo = [&](int64_t to) {
     if (rankIndex[to] < 0)
@@ -209,6 +239,8 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
       diag->attachNote() << "block b receives from block b alone: share the "
                             "tiles among blocks in the same way on both sides";
     }
+  if (!channel.countsAgree && (valid < 0 || tile.valid < 0))
+    compareChannelLengths(thread, action, tile);
   if (valid >= 0 && tile.valid >= 0 && valid != tile.valid)
     if (auto diag = report(action)) {
       *diag << "expects " << valid << " elements in slot " << *slot << " on "

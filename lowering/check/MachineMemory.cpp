@@ -22,8 +22,8 @@ using namespace mlir::comms::check;
 /// All that an access of which not everything is known may touch.
 Machine::Bounds Machine::possibleBounds(const Thread &thread,
                                         const RangePlan &range) const {
-  Interval at =
-      range.memory.moved ? Interval() : getInterval(thread, range.offset);
+  bool isGuess = range.memory.moved || range.offset < 0;
+  Interval at = isGuess ? Interval() : getInterval(thread, range.offset);
   Interval count = getInterval(thread, range.count);
   if (range.fixedCount > 0)
     count.high = std::min(count.high, range.fixedCount);
@@ -35,12 +35,14 @@ Machine::Bounds Machine::possibleBounds(const Thread &thread,
     return {};
   int64_t first = std::clamp<int64_t>(at.low, 0, limit);
   int64_t last = std::clamp<int64_t>(at.high, first, limit);
-  return {first, last + std::min(most, limit - last), !at.isKnown()};
+  return {first, last + std::min(most, limit - last), !at.isKnown(), isGuess};
 }
 
 std::optional<Machine::Bounds>
 Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
-  auto offset = range.memory.moved ? std::nullopt : get(thread, range.offset);
+  auto offset = range.memory.moved || range.offset < 0
+                    ? std::nullopt
+                    : get(thread, range.offset);
   auto count = range.count < 0 ? std::optional(range.fixedCount)
                                : get(thread, range.count);
   if (count && *count < 0 && range.count < 0)
@@ -95,7 +97,15 @@ void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
     return;
   // Blocks that share out this rank's own memory by data are not compared.
   const ArgumentPlan &argument = program.arguments[memory.argument];
-  bool tracked = isTracked(argument) && !(bounds.anywhere && !argument.shared);
+  bool byData = bounds.anywhere && !bounds.isGuess;
+  bool tracked = isTracked(argument) && !(byData && !argument.shared);
+  if (isTracked(argument) && !tracked)
+    doubt(program.actions[index].op,
+          "touches elements of '" + argument.name +
+              "' that data choose: it is not known whether blocks of a rank "
+              "touch the same ones",
+          "let ranges of blocks be apart on all data, or synchronise the "
+          "blocks");
   forParts(thread, memory, [&](int64_t rank) {
     if (!thread.underway.empty())
       checkPending(thread, index, placeOf(memory.argument, rank), range.write,
@@ -183,6 +193,9 @@ void Machine::checkPending(Thread &thread, int32_t index, int64_t place,
     else if (transfer.deferral == Deferral::Get || !old.write)
       diag->attachNote() << "let comms.flush come between, of a team that the "
                             "peer belongs to, or a barrier";
+    else if (transfer.gin)
+      diag->attachNote() << "a put through the adapter is ordered by a signal "
+                            "by gin to the same rank in the same context";
     else
       diag->attachNote() << "only a release orders what a put writes: a signal "
                             "or a barrier between them";
@@ -204,6 +217,8 @@ void Machine::defer(Thread &thread, int32_t index, const RangePlan &range,
   made.write = range.write;
   made.time = clocks.stamp(thread.id).time;
   made.copy = nextCopy + 1;
+  for (const Unsure &unsure : thread.unsure)
+    made.path.push_back(unsure.run);
   if (action.counter >= 0)
     if (auto at = get(thread, action.counterIndex))
       made.counter = cell(action.counter, thread.rank, *at).id;
@@ -240,9 +255,24 @@ void Machine::complete(Thread &thread,
   });
 }
 
-void Machine::completeReleased(Thread &thread) {
+/// Whether an arrival at the barrier goes through the adapter.
+static bool isBarrierOfGin(const Action &action, const TeamPlan &team,
+                           const WorldShape &shape) {
+  return action.kind != ActionKind::Signal && team.splits.empty() &&
+         (team.kind == TeamKind::Rail ||
+          (team.kind == TeamKind::World && shape.reach < shape.ranks));
+}
+
+void Machine::completeReleased(Thread &thread, const Action &action,
+                               int64_t peer) {
+  bool ofGin = isBarrierOfGin(action, program.teams[action.team], shape);
   complete(thread, [&](const Pending &pending) {
-    return program.actions[pending.action].deferral == Deferral::Put;
+    const Action &transfer = program.actions[pending.action];
+    if (transfer.deferral != Deferral::Put)
+      return false;
+    return !transfer.gin || ofGin ||
+           (action.gin && action.context == transfer.context && peer >= 0 &&
+            peer == pending.peer);
   });
 }
 
@@ -254,8 +284,8 @@ void Machine::completeFenced(Thread &thread) {
 
 /// Whoever hears of the fence comes after the put.
 void Machine::fenceTransfer(Thread &thread, Pending &pending) {
-  if (program.actions[pending.action].deferral != Deferral::Put ||
-      pending.fenced)
+  const Action &transfer = program.actions[pending.action];
+  if (transfer.deferral != Deferral::Put || transfer.gin || pending.fenced)
     return;
   pending.fenced = true;
   if (pending.argument >= 0 && isTracked(program.arguments[pending.argument]) &&
@@ -345,6 +375,19 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
           << "data decide the place, which may be any of these: bound it by "
              "comms.check_bounds before it, or by arith.minsi and arith.maxsi";
   };
+  now.isGuess = bounds.isGuess;
+  auto mayMeet = [&](const Touch &old) {
+    if (old.stamp.thread == thread.id)
+      return;
+    bool isGuess = now.isGuess || old.isGuess;
+    doubt(action.op,
+          "writes to '" + program.arguments[argument].name + "' where " +
+              (isGuess ? "comms-check-sync does not follow the view"
+                       : "data say") +
+              ", with no order between it and another access: it is not known "
+              "whether they meet",
+          "the other access", program.actions[old.action].op);
+  };
   size_t part = size_t(argument) * shape.followed.size() + rankIndex[rank];
   shadows[part].access(
       bounds.begin, bounds.end, [&](int64_t begin, Shadow::Piece &piece) {
@@ -352,12 +395,20 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
         if (isAlike(program.arguments[argument]))
           now.version =
               countWrites(piece, now, action.deferral != Deferral::None);
-        if (!clocks.visible(thread.id, piece.write.stamp) &&
-            !now.isApartByData(piece.write))
-          clash(piece.write, true, begin, piece.end);
+        if (!clocks.visible(thread.id, piece.write.stamp)) {
+          if (now.isApartByData(piece.write) || now.isGuess ||
+              piece.write.isGuess)
+            mayMeet(piece.write);
+          else
+            clash(piece.write, true, begin, piece.end);
+        }
         for (const Touch &old : piece.reads) {
+          bool isOpen = now.isApartByData(old) || now.isGuess || old.isGuess;
+          if (isOpen && (write || old.writes) &&
+              !clocks.visible(thread.id, old.stamp))
+            mayMeet(old);
           bool apart =
-              (write || old.writes) && !now.isApartByData(old) &&
+              (write || old.writes) && !isOpen &&
               !isOwnValue(write ? old : now, write ? now : old) &&
               (old.access == Touch::Plain || old.access != now.access ||
                old.access == Touch::Scattered);
@@ -441,8 +492,18 @@ void Machine::doAccess(Thread &thread, int32_t index) {
           return;
       }
     pieces[at] = bounds(thread, action, range);
-    if (pieces[at])
-      touch(thread, index, range, *pieces[at]);
+    if (!pieces[at])
+      continue;
+    Bounds row = *pieces[at];
+    for (int64_t done = 0; done < range.rows; ++done) {
+      touch(thread, index, range, row);
+      row.begin += range.stride;
+      row.end += range.stride;
+    }
+    if (range.write)
+      storeInteger(thread, action, range, *pieces[at]);
+    else
+      loadInteger(thread, action, *pieces[at]);
   }
   if (sure && action.counter >= 0)
     count(thread, index);
@@ -492,6 +553,60 @@ void Machine::doBulk(Thread &thread, int32_t index) {
 // Packets and poison
 //===----------------------------------------------------------------------===//
 
+int64_t Machine::unitsOf(const Action &action, int64_t count) const {
+  if (action.kind != ActionKind::PacketStore &&
+      action.kind != ActionKind::PacketLoad)
+    return count;
+  int64_t unit = getUnitBits(action.assumes);
+  count = count > 0 && count < (int64_t(1) << 40)
+              ? (count * action.elementBits + unit - 1) / unit
+              : 0;
+  // A line is stored and looked at as a whole.
+  return areLines(action.assumes)
+             ? static_cast<int64_t>(llvm::alignTo(count, kLineUnits))
+             : count;
+}
+
+Interval Machine::lengthOf(const Thread &thread, const Action &action) const {
+  const RangePlan &range = action.ranges[0];
+  if (range.count < 0)
+    return Interval::of(range.fixedCount);
+  Interval count = getInterval(thread, range.count);
+  count.low = std::clamp<int64_t>(count.low, 0, range.fixedCount);
+  count.high = std::clamp<int64_t>(count.high, 0, range.fixedCount);
+  return count;
+}
+
+void Machine::compareLengths(Thread &thread, const Action &action,
+                             const Action &store, int32_t storer,
+                             Interval wanted, Interval stored) {
+  if (wanted.high <= stored.low || terms.isAtMost(wanted.term, stored.term))
+    return;
+  auto number = [](Interval value) {
+    return value.isKnown() ? std::to_string(value.low)
+                           : std::to_string(value.low) + " to " +
+                                 std::to_string(value.high);
+  };
+  std::string text = "expects " + number(wanted) + " elements on " +
+                     when(thread) + ", but data decide how many " +
+                     name(storer) + " stores: " + number(stored);
+  const char *hint = "store all elements that are waited for, or send the "
+                     "number first and load as many";
+  // Of numbers that have to do with each other nothing more is known.
+  bool isFree = wanted.isKnown() || stored.isKnown() ||
+                terms.isIndependent(wanted.term, stored.term);
+  if (!isFree) {
+    doubt(action.op, text, "the store", store.op);
+    doubts.back().notes.emplace_back(nullptr, hint);
+    return;
+  }
+  if (auto diag = report(action)) {
+    *diag << text;
+    diag->attachNote(store.op->getLoc()) << "the store";
+    diag->attachNote() << hint;
+  }
+}
+
 std::optional<Machine::Bounds> Machine::mailBounds(Thread &thread,
                                                    const Action &action) {
   const RangePlan &range = action.ranges[0];
@@ -519,37 +634,28 @@ std::optional<Machine::Bounds> Machine::mailBounds(Thread &thread,
                  action.kind == ActionKind::PacketLoad;
   int64_t count = range.fixedCount;
   if (range.count >= 0) {
-    // A tile whose length depends on data is taken as whole.
+    // Of a tile whose length depends on data this is the most.
     bool isTile = action.kind != ActionKind::PoisonFill;
     auto some = isTile
                     ? get(thread, range.count)
                     : demand(thread, action, range.count, "number of elements");
     if (!some && !isTile)
       return std::nullopt;
-    count = some.value_or(count);
+    count = some.value_or(lengthOf(thread, action).high);
     if (some && isTile && (*some < 0 || *some > range.fixedCount)) {
       (void)bounds(thread, action, range); // Says so.
       return std::nullopt;
     }
   }
-  if (packets) {
-    int64_t unit = getUnitBits(action.assumes);
-    count = count > 0 && count < (int64_t(1) << 40)
-                ? (count * action.elementBits + unit - 1) / unit
-                : 0;
-    // A line is stored and looked at as a whole.
-    if (areLines(action.assumes)) {
-      count = llvm::alignTo(count, kLineUnits);
-      if (*offset % kLineUnits != 0) {
-        fatal = true;
-        if (auto diag = report(action)) {
-          *diag << "begins at " << *offset << " on " << when(thread)
-                << ", which is no line's first";
-          diag->attachNote() << "use a multiple of " << kLineUnits;
-        }
-        return std::nullopt;
-      }
+  count = unitsOf(action, count);
+  if (packets && areLines(action.assumes) && *offset % kLineUnits != 0) {
+    fatal = true;
+    if (auto diag = report(action)) {
+      *diag << "begins at " << *offset << " on " << when(thread)
+            << ", which is no line's first";
+      diag->attachNote() << "use a multiple of " << kLineUnits;
     }
+    return std::nullopt;
   }
   words.count = noRegister;
   words.fixedCount = count;
@@ -559,8 +665,27 @@ std::optional<Machine::Bounds> Machine::mailBounds(Thread &thread,
   return result;
 }
 
+/// Of a tile whose length data decide, the elements that are there on all data
+/// are stored, and then those that may be.
 void Machine::store(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
                     int64_t flag) {
+  const Action &action = program.actions[index];
+  Interval length = lengthOf(thread, action);
+  int64_t sure = action.kind == ActionKind::PoisonFill || length.isKnown()
+                     ? bounds.end
+                     : bounds.begin + unitsOf(action, length.low);
+  Mailbox::Run made;
+  storePart(thread, index, rank, {bounds.begin, sure}, flag, made);
+  made.isUnsure = true;
+  made.length = length;
+  made.from = bounds.begin;
+  storePart(thread, index, rank, {sure, bounds.end}, flag, made);
+}
+
+void Machine::storePart(Thread &thread, int32_t index, int64_t rank,
+                        Bounds bounds, int64_t flag, const Mailbox::Run &made) {
+  if (bounds.begin >= bounds.end)
+    return;
   int32_t argument = program.actions[index].ranges[0].memory.argument;
   Mailbox &box = mailboxes[placeOf(argument, rank)];
   bool near = rank == thread.rank;
@@ -634,6 +759,9 @@ void Machine::store(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
                      [&](const auto &old) { return old.first == run.flag; });
       run.past.emplace_back(run.flag, now.stamp);
     }
+    run.isUnsure = made.isUnsure;
+    run.length = made.length;
+    run.from = made.from;
     run.flag = flag;
     run.store = now;
     run.message = message;
@@ -719,6 +847,14 @@ bool Machine::doMail(Thread &thread, int32_t index) {
                           : "fill it with poison first, comms.poison_fill, and "
                             "let a barrier follow");
         }
+    if (run.isUnsure) {
+      // Elements count from the tile's first one on either side.
+      Interval wanted = lengthOf(thread, action);
+      if (run.from != piece->begin)
+        wanted.term = 0;
+      compareLengths(thread, action, program.actions[run.store.action],
+                     run.store.stamp.thread, wanted, run.length);
+    }
     remember(run.reads, now);
     clocks.receive(thread.id, run.message, /*acquire=*/false,
                    threads[run.store.stamp.thread].rank == thread.rank);

@@ -158,6 +158,14 @@ Waiting Machine::describe(int32_t id) const {
   case ActionKind::WaitCounter:
     describeCell();
     break;
+  case ActionKind::ReadSignal: {
+    int64_t index = get(thread, action.index).value_or(0);
+    result.what = formatv("'{0}'[{1}] to change",
+                          program.arguments[action.object].name, index);
+    for (int64_t rank = 0; rank < shape.ranks; ++rank)
+      await(rank, thread.block);
+    break;
+  }
   case ActionKind::Barrier:
     describeBarrier(barrierOf(-1, action.extent == BarrierExtent::Grid),
                     thread.pending);

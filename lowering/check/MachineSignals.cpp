@@ -7,6 +7,8 @@
 
 #include "lowering/check/Machine.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -55,7 +57,7 @@ void Machine::doSignal(Thread &thread, int32_t index) {
   bool release = releases(action.order) &&
                  (action.scope == MemoryScope::Sys || *peer == thread.rank);
   if (release)
-    completeReleased(thread);
+    completeReleased(thread, action, *peer);
   else
     completeFenced(thread);
   change(thread, index, cell(action.object, *peer, *at),
@@ -102,6 +104,11 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
                               "receiver before it signals again";
       }
   cell.equalWaits.clear();
+  for (const CellWait &reading : cell.readings)
+    if (!clocks.carriedOut(thread.id, reading.stamp))
+      doubtReading(program.actions[reading.action], action);
+  cell.readings.clear();
+  ++cell.version;
   if (sets && amount < cell.value && !isReset)
     checkLowered(thread, action, cell, amount);
   if (cell.changes.size() >= maxChanges)
@@ -408,6 +415,50 @@ bool Machine::doWait(Thread &thread, int32_t index) {
   return true;
 }
 
+/// A value that other schedules may find another.
+void Machine::doubtReading(const Action &read, const Action &change) {
+  doubt(read.op,
+        "may find another value in another order of ranks and blocks: it was "
+        "followed with one",
+        "no order between it and this signal", change.op);
+}
+
+/// The value is read when all others have come as far as they can; in a loop
+/// that polls, again when it has changed.
+bool Machine::doRead(Thread &thread, int32_t index) {
+  const Action &action = program.actions[index];
+  if (!thread.unsure.empty()) {
+    set(thread, action.dst, Interval());
+    return true;
+  }
+  auto at = cellIndex(thread, action, program.arguments[action.object].count);
+  if (!at)
+    return true;
+  Cell &cell = this->cell(action.object, thread.rank, *at);
+  if (!thread.yielded) {
+    thread.yielded = true;
+    return false;
+  }
+  std::pair<int32_t, int64_t> now = {thread.launch, cell.version};
+  auto &last = lastRead[{thread.id, index}];
+  bool polls = action.op->getParentOfType<scf::WhileOp>() != nullptr;
+  if (polls && last == now)
+    return false;
+  last = now;
+  for (const Change &change : cell.changes)
+    if (!clocks.carriedOut(thread.id, change.stamp))
+      doubtReading(action, program.actions[change.action]);
+  CellWait reading;
+  reading.stamp = clocks.stamp(thread.id);
+  reading.action = index;
+  reading.launch = thread.launch;
+  cell.readings.push_back(reading);
+  set(thread, action.dst, Interval::of(cell.value));
+  if (cell.value != 0)
+    observe(thread, action, cell, cell.value);
+  return true;
+}
+
 void Machine::doReset(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
   auto at = cellIndex(thread, action, program.arguments[action.object].count);
@@ -632,7 +683,7 @@ bool Machine::doBarrier(Thread &thread, int32_t index) {
   int32_t id = barrier(thread, action.team, grid, -1);
   BarrierState &state = barriers[id];
   if (thread.pending < 0 && releases(action.order))
-    completeReleased(thread);
+    completeReleased(thread, action);
   if (action.kind == ActionKind::Arrive) {
     int64_t number = arrive(thread, index, state, releases(action.order), true);
     set(thread, action.dst, Interval::of(int64_t(id) << 32 | number));

@@ -18,6 +18,8 @@
 #ifndef COMMSIR_LOWERING_CHECK_ORDER_H
 #define COMMSIR_LOWERING_CHECK_ORDER_H
 
+#include "lowering/check/Program.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -128,6 +130,8 @@ struct Touch {
   bool writes = false;
   /// It touches some of these places only: data decide which.
   bool somewhere = false;
+  /// The checker does not know which places.
+  bool isGuess = false;
   /// How often its block had written there in its launch, alike.
   int32_t version = 0;
 
@@ -175,6 +179,11 @@ public:
     int64_t flag = -1;
     Touch store;
     Message message = 0;
+    /// Data decide whether these elements were stored: those before `length`
+    /// (an unknown number) elements from `from` on.
+    bool isUnsure = false;
+    Interval length;
+    int64_t from = 0;
     llvm::SmallVector<Touch, 2> reads;
     /// Flags that were there before, and when each was overwritten last.
     llvm::SmallVector<std::pair<int64_t, Stamp>, 1> past;

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -117,6 +118,17 @@ Value mlir::comms::check::throughViews(Value value) {
   return value;
 }
 
+Value mlir::comms::check::storedInteger(Operation *op) {
+  Value value;
+  if (auto store = dyn_cast<memref::StoreOp>(op))
+    value = store.getValueToStore();
+  else if (auto store = dyn_cast<TileStoreOp>(op))
+    if (auto splat = store.getTile().getDefiningOp<SplatOp>();
+        splat && elementsOf(store.getTile().getType()) == 1)
+      value = splat.getOperand();
+  return value && widthOf(value.getType()) ? value : Value();
+}
+
 //===----------------------------------------------------------------------===//
 // What matters
 //===----------------------------------------------------------------------===//
@@ -148,6 +160,21 @@ void ProgramBuilder::need(Value value) {
 void ProgramBuilder::needOperands(Operation *op) {
   for (Value operand : op->getOperands())
     need(operand);
+}
+
+/// What says where the view `memory` begins, and on which rank.
+void ProgramBuilder::needView(Value memory) {
+  if (Value peer = getMemoryRoot(memory).peer)
+    need(peer);
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (auto view = memory.getDefiningOp<ViewLikeOpInterface>()) {
+    if (!seen.insert(view).second)
+      break;
+    for (Value operand : view->getOperands())
+      if (widthOf(operand.getType()))
+        need(operand);
+    memory = view.getViewSource();
+  }
 }
 
 void ProgramBuilder::needOf(Value value) {
@@ -209,36 +236,12 @@ void ProgramBuilder::needResult(OpResult result) {
     live(op->getParentOp());
     needOperands(op);
   }
-}
-
-/// Between how many buffers `op` chooses by the number of the launch: the
-/// constant divisor of a remainder, or a mask of low bits; 1: it does not, or
-/// between more than one can follow the launches of (often it is a flag).
-static int64_t countBuffers(Operation *op) {
-  constexpr int64_t most = 16;
-  if (!isa<arith::RemUIOp, arith::RemSIOp, arith::AndIOp, index::RemUOp,
-           index::RemSOp, index::AndOp>(op))
-    return 1;
-  APInt number;
-  Value launch = op->getOperand(0);
-  if (!matchPattern(op->getOperand(1), m_ConstantInt(&number)) ||
-      !number.isIntN(8))
-    return 1;
-  while (Operation *from = launch.getDefiningOp()) {
-    if (isa<EpochOp>(from)) {
-      auto value = static_cast<int64_t>(number.getZExtValue());
-      value += isa<arith::AndIOp, index::AndOp>(op);
-      return value <= most ? value : 1;
-    }
-    bool isShift =
-        isa<arith::AddIOp, arith::SubIOp, index::AddOp, index::SubOp>(from) &&
-        matchPattern(from->getOperand(1), m_Constant());
-    if (!isShift && !isa<arith::IndexCastOp, arith::IndexCastUIOp,
-                         index::CastSOp, index::CastUOp>(from))
-      return 1;
-    launch = from->getOperand(0);
-  }
-  return 1;
+  if (isa<ReadSignalOp>(op))
+    needOperands(op);
+  // What is read is what was stored.
+  if (auto load = dyn_cast<memref::LoadOp>(op))
+    for (Value stored : storedTo.lookup(getMemoryRoot(load.getMemref()).value))
+      need(stored);
 }
 
 /// Finds the ops that act, what encloses them and the values they need.
@@ -263,12 +266,13 @@ LogicalResult ProgramBuilder::survey() {
       noteInside(spinInside, op);
       live(op->getParentOp());
     }
-    program.buffers = std::max(program.buffers, countBuffers(op));
     if (auto role = dyn_cast<RoleOp>(op))
       program.roleBlocks =
           std::max<int64_t>(program.roleBlocks, role.getLast());
     if (!isAction(op))
       return;
+    if (Value stored = storedInteger(op))
+      storedTo[getMemoryRoot(op->getOperand(1)).value].push_back(stored);
     noteInside(touchInside, op);
     if (isSync(op)) {
       program.synchronises = true;
@@ -276,13 +280,16 @@ LogicalResult ProgramBuilder::survey() {
     }
     live(op->getParentOp());
     for (Value operand : op->getOperands())
-      if (widthOf(operand.getType()) || isa<TokenType>(operand.getType()))
+      if (isa<TokenType>(operand.getType()) ||
+          (widthOf(operand.getType()) && operand != storedInteger(op)))
         need(operand);
-      else if (Value peer = getMemoryRoot(operand).peer)
-        need(peer);
+      else
+        needView(operand);
   });
-  while (!worklist.empty())
+  while (!worklist.empty()) {
+    program.values.push_back(worklist.back());
     needOf(worklist.pop_back_val());
+  }
   return failure(failed);
 }
 
@@ -443,6 +450,10 @@ FailureOr<Program> ProgramBuilder::build() {
                               "comms-check-sync does not follow: use scf or "
                               "check the kernel before it is lowered to cf");
   }
+  for (BlockArgument argument : kernel.getBody().front().getArguments())
+    if (widthOf(argument.getType()) && needed.contains(argument))
+      program.scalars.emplace_back(
+          reg(argument), static_cast<int32_t>(argument.getArgNumber()));
   if (failed(block(kernel.getBody().front())))
     return failure();
   emit(Code::End);
@@ -458,6 +469,8 @@ bool Program::meetsInWorldOnly() const {
     case ActionKind::BulkCopy:
     case ActionKind::BulkWait:
       return true;
+    case ActionKind::ReadSignal:
+      return false;
     case ActionKind::Barrier:
     case ActionKind::Arrive:
       return teams[action.team].kind == TeamKind::World &&

@@ -33,6 +33,9 @@ constexpr Register noRegister = -1;
 /// same.
 struct Interval {
   int64_t low = INT64_MIN, high = INT64_MAX;
+  /// Names the value (Terms.h): two unknown integers with one term are equal.
+  /// 0: it has no name.
+  int32_t term = 0;
   static Interval of(int64_t value) { return {value, value}; }
   bool isKnown() const { return low == high; }
 };
@@ -74,6 +77,8 @@ enum class Code : uint8_t {
   Checked,
   /// dst becomes unknown.
   Forget,
+  /// dst is what op `extra` computes from data (`Program::opaque`).
+  Opaque,
   /// Rank and size of team `extra`; dst = a's world rank etc.
   Rank,
   Size,
@@ -144,15 +149,20 @@ struct MemoryPlan {
   int32_t team = -1;
   /// Scratch memory: which.
   int32_t scratch = -1;
-  /// The memory is seen through a view that moves its first element.
+  /// Where the view begins through which it is seen; absent: at 0.
+  Register start = noRegister;
+  /// It is not known where the view begins or how its elements lie.
   bool moved = false;
   /// Elements that exist, or -1: unknown.
   int64_t limit = -1;
 };
 
-/// A contiguous piece of memory, in elements.
+/// A contiguous piece of memory, in elements; or several of one size, at equal
+/// distances.
 struct RangePlan {
   MemoryPlan memory;
+  /// How many, and elements from one's first to the next one's.
+  int64_t rows = 1, stride = 0;
   Register offset = noRegister;
   /// Number of elements; without a register, `fixedCount`.
   Register count = noRegister;
@@ -166,6 +176,7 @@ enum class ActionKind : uint8_t {
   Access,
   Signal,
   WaitSignal,
+  ReadSignal,
   ResetSignal,
   WaitCounter,
   ResetCounter,
@@ -232,8 +243,12 @@ struct Action {
   Register counterIndex = noRegister;
   /// When what it touches has been touched.
   Deferral deferral = Deferral::None;
-  /// It goes through a network adapter.
+  /// It goes through a network adapter, in this context of GIN.
   bool gin = false;
+  int64_t context = 0;
+  /// An access to a single integer: the register that a load fills, or that a
+  /// store takes its value from.
+  Register loads = noRegister, stores = noRegister;
   /// What is read and what is written, in this order.
   RangePlan ranges[2];
   /// Tokens of bulk copies.
@@ -252,6 +267,9 @@ struct ChannelPlan {
   ChannelPattern pattern = ChannelPattern::Multicast;
   /// Slots carry a tile a round rather than a launch.
   bool reused = false;
+  /// The caller answers for it that sender and receiver count the same elements
+  /// (`comms.all_to_all_v`).
+  bool countsAgree = false;
 };
 
 /// A kernel argument that holds cells or memory.
@@ -263,6 +281,8 @@ struct ArgumentPlan {
   bool shared = false;
   /// Some op writes it, by packets (or poison), or by anything else.
   bool written = false, hasMail = false, hasData = false;
+  /// Some op reads an integer of it that matters.
+  bool isRead = false;
   /// Between two launches of a rank its part belongs to the host, which reads
   /// and writes all of it (`comms.host`).
   bool host = false;
@@ -286,6 +306,11 @@ public:
   std::vector<TeamPlan> teams;
   std::vector<ChannelPlan> channels;
   std::vector<ArgumentPlan> arguments;
+  /// Integers that the host gives each launch, the same to all ranks: the
+  /// register and the number of the argument.
+  std::vector<std::pair<Register, int32_t>> scalars;
+  /// Ops that compute an integer from data.
+  std::vector<Operation *> opaque;
   /// The results of comms.extent, and the most that they can be.
   std::vector<Register> extents;
   int64_t mostExtent = 0;
@@ -300,9 +325,8 @@ public:
   bool tellsBlocksApart = true;
   /// Ranks order one another by nothing but barriers of all ranks.
   bool meetsInWorldOnly() const;
-  /// The most buffers between which comms.epoch chooses, by a remainder; 1:
-  /// none are known.
-  int64_t buffers = 1;
+  /// Integers that decide control flow, synchronisation and addresses.
+  std::vector<Value> values;
 };
 
 } // namespace mlir::comms::check

@@ -19,6 +19,12 @@ using namespace mlir::comms::check;
 // Actions
 //===----------------------------------------------------------------------===//
 
+/// Through an adapter, and in which context of GIN.
+static void setContext(Action &action, std::optional<GinAttr> gin) {
+  action.gin = gin.has_value();
+  action.context = gin ? gin->getContextId() : 0;
+}
+
 LogicalResult ProgramBuilder::signalAction(Operation *op, Action &action) {
   auto object = [&](Value value) -> LogicalResult {
     auto index = argument(value, op);
@@ -42,6 +48,7 @@ LogicalResult ProgramBuilder::signalAction(Operation *op, Action &action) {
     action.value = optionalReg(signal.getValue());
     action.order = signal.getOrder();
     action.scope = signal.getScope();
+    setContext(action, signal.getGin());
     return failure(failed(object(signal.getSignal())) ||
                    failed(toPeer(signal.getTeam(), signal.getPeer())));
   }
@@ -59,6 +66,13 @@ LogicalResult ProgramBuilder::signalAction(Operation *op, Action &action) {
   if (auto wait = dyn_cast<WaitSignalFromOp>(op))
     return failure(failed(toWait(wait)) ||
                    failed(toPeer(wait.getTeam(), wait.getPeer())));
+  if (auto read = dyn_cast<ReadSignalOp>(op)) {
+    action.kind = ActionKind::ReadSignal;
+    action.index = reg(read.getIndex());
+    action.order = read.getOrder();
+    action.dst = reg(read.getResult());
+    return object(read.getSignal());
+  }
   if (auto reset = dyn_cast<ResetSignalOp>(op)) {
     action.kind = ActionKind::ResetSignal;
     action.index = reg(reset.getIndex());
@@ -85,7 +99,7 @@ LogicalResult ProgramBuilder::barrierAction(Operation *op, Action &action) {
   }
   if (auto flush = dyn_cast<FlushOp>(op)) {
     action.kind = ActionKind::Flush;
-    action.gin = flush.getGin().has_value();
+    setContext(action, flush.getGin());
     auto index = team(flush.getTeam(), op);
     if (failed(index))
       return failure();
@@ -136,7 +150,7 @@ LogicalResult ProgramBuilder::transferAction(Operation *op, Action &action) {
   };
   if (auto put = dyn_cast<PutOp>(op)) {
     action.deferral = Deferral::Put;
-    action.gin = put.getGin().has_value();
+    setContext(action, put.getGin());
     if (put.getCounter()) {
       auto index = argument(put.getCounter(), op);
       if (failed(index))
@@ -149,7 +163,7 @@ LogicalResult ProgramBuilder::transferAction(Operation *op, Action &action) {
                    put.getTeam(), true);
   }
   if (auto get = dyn_cast<GetOp>(op)) {
-    action.gin = get.getGin().has_value();
+    setContext(action, get.getGin());
     if (action.gin)
       action.deferral = Deferral::Get;
     return between(get.getDest(), get.getDestOffset(), get.getWindow(),
@@ -168,7 +182,7 @@ LogicalResult ProgramBuilder::transferAction(Operation *op, Action &action) {
       return failure();
     action.kind = ActionKind::Signal;
     action.deferral = Deferral::Put;
-    action.gin = put.getGin().has_value();
+    setContext(action, put.getGin());
     action.object = *index;
     action.signal = put.getKind();
     action.index = reg(put.getIndex());
@@ -207,6 +221,8 @@ LogicalResult ProgramBuilder::tileAction(Operation *op, Action &action) {
       shaped && shaped.getElementType().isIntOrFloat())
     action.elementBits = shaped.getElementTypeBitWidth();
   action.valid = optionalReg(tileOp.getValid());
+  if (Value stored = storedInteger(op); stored && needed.contains(stored))
+    action.stores = reg(stored);
   auto at = [&](auto access, ActionKind kind, bool write) {
     action.kind = kind;
     action.ranges[0] = range(access.getMemref(), access.getOffset(),
@@ -275,6 +291,7 @@ void ProgramBuilder::share(const Action &action) {
     argument.shared |= range.memory.kind == MemoryPlan::Peer ||
                        range.memory.kind == MemoryPlan::Multimem;
     argument.written |= range.write;
+    argument.isRead |= action.loads >= 0 && !range.write;
     (isMail(action.kind) ? argument.hasMail : argument.hasData) = true;
   }
 }
@@ -284,8 +301,8 @@ LogicalResult ProgramBuilder::action(Operation *op) {
   made.op = op;
   LogicalResult result =
       llvm::TypeSwitch<Operation *, LogicalResult>(op)
-          .Case<SignalOp, WaitSignalOp, WaitSignalFromOp, ResetSignalOp,
-                WaitCounterOp, ResetCounterOp>(
+          .Case<SignalOp, WaitSignalOp, WaitSignalFromOp, ReadSignalOp,
+                ResetSignalOp, WaitCounterOp, ResetCounterOp>(
               [&](auto) { return signalAction(op, made); })
           .Case<FenceOp, FlushOp, BarrierOp, BarrierArriveOp, BarrierWaitOp>(
               [&](auto) { return barrierAction(op, made); })

@@ -39,6 +39,9 @@ std::optional<Code> binaryCode(Operation *op);
 /// The memref that `value` is a view of, when the view keeps the place of the
 /// first element.
 Value throughViews(Value value);
+/// The integer that `op` stores to each of its elements; null: it is no store
+/// of one integer.
+Value storedInteger(Operation *op);
 
 /// Builds the program in three steps: which region ops matter, which values
 /// they need, then the instructions in program order.
@@ -53,6 +56,7 @@ private:
   void need(Value value);
   void needOperands(Operation *op);
   void needOf(Value value);
+  void needView(Value memory);
   void needBlockArgument(BlockArgument argument);
   void needResult(OpResult result);
 
@@ -98,6 +102,14 @@ private:
   FailureOr<int32_t> argument(Value value, Operation *user);
   FailureOr<int32_t> channel(Value value, Operation *user);
   MemoryPlan memory(Value value);
+  MemoryPlan viewed(Value value);
+  /// Where the view that `view` makes begins in what it is a view of, in
+  /// elements; absent: not known.
+  std::optional<Register> viewStart(Operation *view);
+  Register sum(Register a, Register b);
+  Register product(Register a, int64_t factor);
+  /// All of a memref.
+  RangePlan whole(Value memref, bool write);
   Register elementOffset(Value memory, ValueRange indices);
   LogicalResult plainAction(Operation *op, Action &action);
   RangePlan range(Value memref, Value offset, Value valid, Type tile,
@@ -122,6 +134,8 @@ private:
   llvm::DenseMap<int64_t, Register> constants;
   llvm::DenseMap<Operation *, int32_t> channelOf;
   llvm::DenseMap<Value, int32_t> scratchOf;
+  /// The integers that ops store to a memory one by one, by its root.
+  llvm::DenseMap<Value, SmallVector<Value, 2>> storedTo;
 };
 
 } // namespace mlir::comms::check

@@ -7,6 +7,8 @@
 
 #include "lowering/check/ProgramBuilder.h"
 
+#include "lowering/Accesses.h"
+
 #include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -45,7 +47,8 @@ LogicalResult ProgramBuilder::block(Block &block) {
   for (Operation &op : block) {
     if (auto check = dyn_cast<CheckBoundsOp>(op)) {
       narrow(check, before);
-    } else if (isAction(&op)) {
+    } else if (isAction(&op) ||
+               (isa<ReadSignalOp>(op) && needed.contains(op.getResult(0)))) {
       if (failed(action(&op)))
         return failure();
     } else if (auto channel = dyn_cast<ChannelOp>(op)) {
@@ -56,7 +59,8 @@ LogicalResult ProgramBuilder::block(Block &block) {
       auto type = channel.getChannel().getType();
       program.channels.push_back(
           {channel, *index, static_cast<int64_t>(channel.getSlots()),
-           type.getTileSize(), channel.getPattern(), channel.getReused()});
+           type.getTileSize(), channel.getPattern(), channel.getReused(),
+           channel->hasAttr(kCountsAgreeAttr)});
     } else if (op.getNumRegions() && liveOps.contains(&op)) {
       if (failed(structured(&op)))
         return failure();
@@ -342,7 +346,11 @@ LogicalResult ProgramBuilder::evaluate(Operation *op) {
     return success();
   }
   made.dst = reg(result);
-  if (made.code != Code::Forget)
-    program.code.push_back(made);
+  if (made.code == Code::Forget && !isa<TokenType>(result.getType())) {
+    made.code = Code::Opaque;
+    made.extra = static_cast<int32_t>(program.opaque.size());
+    program.opaque.push_back(op);
+  }
+  program.code.push_back(made);
   return success();
 }

@@ -10,6 +10,7 @@
 #include "lowering/Accesses.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -126,19 +127,76 @@ MemoryPlan ProgramBuilder::memory(Value value) {
     window(value, MemoryPlan::Own);
   } else if (MemoryRoot root = getMemoryRoot(value);
              root.kind == MemoryRoot::Scratch) {
+    if (root.value != value)
+      return viewed(value);
     plan.kind = MemoryPlan::Scratch;
-    plan.moved = root.value != value;
     plan.scratch =
         scratchOf
             .try_emplace(root.value, static_cast<int32_t>(scratchOf.size()))
             .first->second;
   } else if (root.kind != MemoryRoot::Unknown) {
-    // Such a view may begin anywhere.
-    plan = memory(viewSource(value));
-    plan.moved = true;
-    plan.limit = -1;
+    return viewed(value);
   }
   return plan;
+}
+
+/// The memory of a view that moves the first element.
+MemoryPlan ProgramBuilder::viewed(Value value) {
+  MemoryPlan plan = memory(viewSource(value));
+  std::optional<Register> start = viewStart(value.getDefiningOp());
+  if (start && !plan.moved) {
+    plan.start = plan.start < 0 ? *start : sum(plan.start, *start);
+    return plan;
+  }
+  // Such a view may begin anywhere.
+  plan.moved = true;
+  plan.limit = -1;
+  return plan;
+}
+
+/// Strides of a memref that are all known, in elements.
+static std::optional<SmallVector<int64_t>> knownStrides(Type type) {
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref || failed(memref.getStridesAndOffset(strides, offset)) ||
+      llvm::any_of(strides, ShapedType::isDynamic))
+    return std::nullopt;
+  return strides;
+}
+
+Register ProgramBuilder::sum(Register a, Register b) {
+  Register result = temporary();
+  binary(Code::Add, result, a, b);
+  return result;
+}
+
+Register ProgramBuilder::product(Register a, int64_t factor) {
+  if (factor == 1)
+    return a;
+  Register result = temporary();
+  binary(Code::Mul, result, a, constant(factor));
+  return result;
+}
+
+std::optional<Register> ProgramBuilder::viewStart(Operation *op) {
+  auto view = dyn_cast<OffsetSizeAndStrideOpInterface>(op);
+  if (!view || !isa<memref::SubViewOp, memref::ReinterpretCastOp>(op))
+    return std::nullopt;
+  auto strides = knownStrides(op->getOperand(0).getType());
+  bool isSubView = isa<memref::SubViewOp>(op);
+  if (isSubView && !strides)
+    return std::nullopt;
+  // Its offset counts from the buffer's first element.
+  if (!isSubView && !isa<BlockArgument>(throughViews(op->getOperand(0))))
+    return std::nullopt;
+  Register start = constant(0);
+  for (auto [at, offset] : llvm::enumerate(view.getMixedOffsets())) {
+    Register term = isa<Value>(offset) ? reg(cast<Value>(offset))
+                                       : constant(*getConstantIntValue(offset));
+    start = sum(start, product(term, isSubView ? (*strides)[at] : 1));
+  }
+  return start;
 }
 
 /// The place of an element in memory, in elements; absent: not known.
@@ -146,19 +204,49 @@ Register ProgramBuilder::elementOffset(Value memory, ValueRange indices) {
   auto type = dyn_cast<MemRefType>(memory.getType());
   if (!type || type.getRank() != static_cast<int64_t>(indices.size()))
     return noRegister;
-  if (indices.empty())
-    return constant(0);
-  Register result = reg(indices.front());
-  for (auto [index, size] :
-       llvm::drop_begin(llvm::zip(indices, type.getShape()))) {
-    if (ShapedType::isDynamic(size))
-      return noRegister;
-    Register row = temporary(), sum = temporary();
-    binary(Code::Mul, row, result, constant(size));
-    binary(Code::Add, sum, row, reg(index));
-    result = sum;
+  auto strides = knownStrides(type);
+  if (!strides)
+    return noRegister;
+  Register result = noRegister;
+  for (auto [index, stride] : llvm::zip(indices, *strides)) {
+    Register part = product(reg(index), stride);
+    result = result < 0 ? part : sum(result, part);
   }
-  return result;
+  return result < 0 ? constant(0) : result;
+}
+
+/// All elements of a memref of static shape: those that lie one behind the
+/// other are one piece. Where they are not like that, they may be anywhere.
+RangePlan ProgramBuilder::whole(Value memref, bool write) {
+  RangePlan plan;
+  plan.memory = memory(memref);
+  plan.write = write;
+  plan.used = true;
+  plan.fixedCount = -1;
+  auto type = dyn_cast<MemRefType>(memref.getType());
+  auto strides = knownStrides(type);
+  if (!strides || !type.hasStaticShape())
+    return plan;
+  // From the last dimension on: one piece, then pieces at one distance.
+  int64_t count = 1, rows = 1, stride = 0;
+  for (int64_t i = type.getRank() - 1; i >= 0; --i) {
+    int64_t size = type.getDimSize(i), step = (*strides)[i];
+    if (size == 1)
+      continue;
+    if (rows == 1 && step == count)
+      count *= size;
+    else if (rows == 1)
+      rows = size, stride = step;
+    else if (step == rows * stride)
+      rows *= size;
+    else
+      return plan;
+  }
+  plan.fixedCount = count;
+  plan.rows = rows;
+  plan.stride = stride;
+  plan.offset = plan.memory.start >= 0 ? plan.memory.start : constant(0);
+  return plan;
 }
 
 /// A load, a store or a copy of another dialect. Where it is not known which
@@ -169,7 +257,9 @@ LogicalResult ProgramBuilder::plainAction(Operation *op, Action &action) {
   auto add = [&](Value memref, Register offset, int64_t count, bool write) {
     RangePlan &plan = ranges.emplace_back();
     plan.memory = memory(memref);
-    plan.offset = offset;
+    plan.offset = offset >= 0 && plan.memory.start >= 0
+                      ? sum(plan.memory.start, offset)
+                      : offset;
     plan.fixedCount = count;
     plan.write = write;
     plan.used = true;
@@ -190,9 +280,14 @@ LogicalResult ProgramBuilder::plainAction(Operation *op, Action &action) {
         cast<MemoryEffectOpInterface>(o).getEffects(effects);
         for (const auto &effect : effects)
           if (isVisible(effect))
-            add(effect.getValue(), noRegister, -1,
-                isa<MemoryEffects::Write>(effect.getEffect()));
+            ranges.push_back(whole(effect.getValue(), isa<MemoryEffects::Write>(
+                                                          effect.getEffect())));
       });
+  auto load = dyn_cast<memref::LoadOp>(op);
+  if (load && needed.contains(load.getResult()))
+    action.loads = reg(load.getResult());
+  if (Value stored = storedInteger(op); stored && needed.contains(stored))
+    action.stores = reg(stored);
   if (ranges.size() > std::size(action.ranges))
     return op->emitOpError("touches memory in more places than "
                            "comms-check-sync follows: use memref.load and "
@@ -212,7 +307,12 @@ RangePlan ProgramBuilder::countedRange(Value memref, Value offset, Value count,
                                        bool write) {
   RangePlan plan;
   plan.memory = memory(memref);
-  plan.offset = reg(offset);
+  // Elements of such a memref are counted one behind the other.
+  auto strides = knownStrides(memref.getType());
+  if (strides && !strides->empty() && strides->back() != 1)
+    plan.memory.moved = true;
+  plan.offset = plan.memory.start >= 0 ? sum(plan.memory.start, reg(offset))
+                                       : reg(offset);
   plan.count = optionalReg(count);
   plan.write = write;
   plan.used = true;

@@ -74,7 +74,7 @@ inline constexpr int64_t kLineBytes = 128, kRestBytes = 16;
 /// has to know of the kernel.
 using target::kArgsAttr;
 using target::kBlocksAttr;
-using target::kCheckedLaunchesAttr;
+using target::kProofAttr;
 using target::kChoicesAttr;
 using target::kLsaSizeAttr;
 using target::kRanksAttr;

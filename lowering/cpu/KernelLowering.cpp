@@ -237,7 +237,7 @@ void KernelLowering::describe() {
   copy(kLsaSizeAttr, kernel.getLsaSizeAttr());
   copy(kBlocksAttr, kernel.getBlocksAttr());
   copy(kChoicesAttr, kernel->getAttr(kChoicesAttr));
-  copy(kCheckedLaunchesAttr, kernel->getAttr(kCheckedLaunchesAttr));
+  copy(kProofAttr, kernel->getAttr(kProofAttr));
 }
 
 LogicalResult KernelLowering::run() {

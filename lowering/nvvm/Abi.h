@@ -216,7 +216,7 @@ inline constexpr int64_t kMaxShared = 227 << 10;
 /// args, windows reached by multimem have `multimem`.
 using target::kArgsAttr;
 using target::kBlocksAttr;
-using target::kCheckedLaunchesAttr;
+using target::kProofAttr;
 using target::kChoicesAttr;
 using target::kLsaSizeAttr;
 using target::kRanksAttr;

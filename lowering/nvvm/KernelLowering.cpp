@@ -506,7 +506,7 @@ void KernelLowering::describe() {
   function->setAttr(kRanksAttr, rewriter.getI64IntegerAttr(ranks));
   function->setAttr(kLsaSizeAttr, rewriter.getI64IntegerAttr(lsaSize));
   function->setAttr(kBlocksAttr, rewriter.getI64IntegerAttr(target.blocks));
-  for (const char *name : {kChoicesAttr, kCheckedLaunchesAttr, kNcclAttr})
+  for (const char *name : {kChoicesAttr, kProofAttr, kNcclAttr})
     if (Attribute value = kernel->getAttr(name))
       function->setAttr(name, value);
   auto number = [&](const char *name, int64_t value) {

@@ -27,9 +27,11 @@ inline constexpr const char kLsaSizeAttr[] = "comms.lsa_size";
 inline constexpr const char kBlocksAttr[] = "comms.blocks";
 /// What comms-expand-collectives chose.
 inline constexpr const char kChoicesAttr[] = "comms.choices";
-/// How many launches comms-check-sync has followed, as i64; absent: it has not
-/// proven the kernel.
-inline constexpr const char kCheckedLaunchesAttr[] = "comms.checked_launches";
+/// The verdict of comms-check-sync, a dictionary: `verdict` ("proven" or "not
+/// decided"), what was followed (`ranks`, `followed_ranks`, `blocks`,
+/// `launches`), `assumptions` and `reasons` (arrays of strings). Absent: the
+/// kernel was not checked.
+inline constexpr const char kProofAttr[] = "comms.proof";
 
 /// Of a kernel whose channels lie in memory that the kernels of a group take in
 /// turn (unit). Of each of its hidden windows, what the slots hold: a name of

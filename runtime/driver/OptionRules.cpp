@@ -61,6 +61,9 @@ static llvm::Error judgeIdle(const Options &options) {
     return usageError(
         "--check-events is of the checker, which --no-check leaves "
         "out: choose one");
+  if (options.requireProof && !options.check)
+    return usageError("--require-proof asks for the proof that --no-check "
+                      "leaves out: choose one");
   return llvm::Error::success();
 }
 

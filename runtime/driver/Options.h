@@ -60,6 +60,8 @@ struct Options {
   std::string algorithm, protocol;
   bool check = true;
   int64_t checkEvents = 0;
+  /// Refuse what is not proven.
+  bool requireProof = false;
   bool instrument = false;
   std::string dumpObject;
   bool dumpIr = false;

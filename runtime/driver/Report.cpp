@@ -346,8 +346,11 @@ void commsir::driver::printJson(const Report &report, llvm::raw_ostream &out) {
                             {"ranks", report.ranks},
                             {"blocks", report.blocks},
                             {"launches", report.launches}};
-  if (report.checkedLaunches)
-    object["checked_launches"] = report.checkedLaunches;
+  if (report.proof) {
+    object["proof"] = jit::toJson(*report.proof);
+    if (report.proof->launches)
+      object["checked_launches"] = report.proof->launches;
+  }
   llvm::json::Array choices;
   for (const jit::Choice &choice : report.choices)
     choices.push_back(llvm::json::Object{{"op", choice.op},

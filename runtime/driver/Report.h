@@ -35,8 +35,8 @@ struct Report {
   ExitCode exitCode = ExitOk;
   std::string kernel;
   int64_t ranks = 0, blocks = 0, launches = 0;
-  /// Launches that the checker has followed; 0: none, or it is not known.
-  int64_t checkedLaunches = 0;
+  /// What the checker says of the kernel, where that is known.
+  std::optional<jit::ProofInfo> proof;
   std::vector<jit::Choice> choices;
   std::optional<cpu::RunStats> stats;
   /// How the target ran the kernel, or "".
@@ -57,7 +57,8 @@ struct Report {
 void printTable(const Report &report, llvm::raw_ostream &out);
 
 /// One JSON object and a newline: status, exit_code, kernel, ranks, blocks,
-/// launches, checked_launches (where they are known), choices, written;
+/// launches, proof and its checked_launches (where they are known), choices,
+/// written;
 /// warnings; after a run compile_milliseconds, microseconds, steps,
 /// bytes_moved, per_rank (rank, microseconds and, where something was expected,
 /// max_error and expects); fuzz; of a failure error, diagnostics and run_error

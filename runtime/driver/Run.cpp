@@ -176,6 +176,9 @@ int commsir::driver::runMain(int argc, char **argv) {
                  << "\n";
     return ExitUsage;
   }
+  // The compiler's proof, in this process and those that it starts.
+  if (options->requireProof)
+    setenv("COMMSIR_REQUIRE_PROOF", "1", /*overwrite=*/1);
   if (options->help || options->version) {
     if (options->help)
       llvm::outs() << helpText();

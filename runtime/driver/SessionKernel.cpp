@@ -222,7 +222,8 @@ bool Session::compile() {
     if (llvm::Error failure = files.write(options.dumpObject, {object}))
       return fail(ExitUsage, std::move(failure));
   report.choices.assign(target->choices().begin(), target->choices().end());
-  report.checkedLaunches = target->checkedLaunches();
+  if (const jit::ProofInfo *proof = target->proof())
+    report.proof = *proof;
   if (target->blocks())
     report.blocks = target->blocks();
   return true;

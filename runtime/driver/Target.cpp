@@ -107,7 +107,7 @@ public:
     return kernel->choices();
   }
   int64_t blocks() const override { return kernel->blocks(); }
-  int64_t checkedLaunches() const override { return kernel->checkedLaunches(); }
+  const jit::ProofInfo *proof() const override { return &kernel->proof(); }
 
   uint64_t hostBytes(int64_t blocks) const override {
     uint64_t bytes =

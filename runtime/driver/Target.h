@@ -89,8 +89,8 @@ public:
   virtual llvm::ArrayRef<jit::Choice> choices() const = 0;
   /// Blocks of each rank; 0: as many as are asked for.
   virtual int64_t blocks() const = 0;
-  /// Launches that the checker has followed; 0: it is not known.
-  virtual int64_t checkedLaunches() const { return 0; }
+  /// What the checker says of it; null: it is not known.
+  virtual const jit::ProofInfo *proof() const { return nullptr; }
   /// Bytes of the host's memory that each rank takes beside its arguments.
   virtual uint64_t hostBytes(int64_t blocks) const = 0;
   /// Number of the argument of that name.

@@ -7,6 +7,7 @@
 
 #include "runtime/group/Source.h"
 
+#include "lowering/Pipelines.h"
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
 #include "runtime/driver/Nesting.h"
@@ -101,6 +102,7 @@ static jit::CacheKey keyOf(llvm::StringRef source, llvm::StringRef name,
   key.add("what", "cpu source").add("source", source).add("name", name);
   key.add("ranks", options.ranks).add("blocks", options.blocks);
   key.add("algorithm", options.algorithm).add("protocol", options.protocol);
+  key.add("requiresProof", mlir::comms::requiresProof());
   key.add("check", options.check).add("processor", processor);
   return key.finish();
 }

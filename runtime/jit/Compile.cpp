@@ -61,7 +61,8 @@ struct Kernel::Data {
   std::vector<ArgInfo> args;
   std::vector<Choice> choices;
   std::vector<SourceSite> sites;
-  int64_t ranks = 0, lsaSize = 0, blocks = 0, checkedLaunches = 0;
+  int64_t ranks = 0, lsaSize = 0, blocks = 0;
+  ProofInfo proof;
   size_t frameBytes = 0, arenaBytes = 0;
   void (*entry)(void *) = nullptr;
   std::unique_ptr<orc::LLJIT> jit;
@@ -75,7 +76,7 @@ ArrayRef<Choice> Kernel::choices() const { return data->choices; }
 int64_t Kernel::ranks() const { return data->ranks; }
 int64_t Kernel::lsaSize() const { return data->lsaSize; }
 int64_t Kernel::blocks() const { return data->blocks; }
-int64_t Kernel::checkedLaunches() const { return data->checkedLaunches; }
+const ProofInfo &Kernel::proof() const { return data->proof; }
 void (*Kernel::entry() const)(void *) { return data->entry; }
 size_t Kernel::frameBytes() const { return data->frameBytes; }
 size_t Kernel::arenaBytes() const { return data->arenaBytes; }
@@ -153,7 +154,7 @@ std::unique_ptr<Kernel> KernelFactory::make(Contents contents,
   data->ranks = description.ranks;
   data->lsaSize = description.lsaSize;
   data->blocks = description.blocks;
-  data->checkedLaunches = description.checkedLaunches;
+  data->proof = std::move(description.proof);
   data->arenaBytes = contents.arenaBytes;
   data->frameBytes = contents.frameBytes;
   data->entry = entry;

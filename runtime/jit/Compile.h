@@ -22,6 +22,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -100,6 +101,18 @@ struct CompileOptions {
   unsigned optLevel = 2;
 };
 
+/// What comms-check-sync says of a kernel.
+struct ProofInfo {
+  /// "proven" or "not decided"; empty: it was not checked.
+  std::string verdict;
+  int64_t ranks = 0, followedRanks = 0, blocks = 0, launches = 0;
+  std::vector<std::string> assumptions, reasons;
+};
+
+/// As reports have it: `verdict`, `ranks`, `followed_ranks`, `blocks`,
+/// `launches`, `assumptions`, `reasons`.
+llvm::json::Object toJson(const ProofInfo &proof);
+
 /// A kernel in machine code, with what is known about it.
 class Kernel {
 public:
@@ -112,8 +125,8 @@ public:
   int64_t lsaSize() const;
   /// Blocks of each rank; 0: free.
   int64_t blocks() const;
-  /// Launches that the checker has followed; 0: nothing is proven of it.
-  int64_t checkedLaunches() const;
+  /// What the checker says of it.
+  const ProofInfo &proof() const;
   /// The code; `context` is a lowering/cpu/Abi.h Context.
   void (*entry() const)(void *context);
   /// Bytes of stack that the code needs, its calls to the runtime not counted.

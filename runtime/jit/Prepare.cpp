@@ -71,6 +71,42 @@ int64_t commsir::jit::readNumber(mlir::Operation *op, StringRef name) {
   return number ? number.getInt() : 0;
 }
 
+static ProofInfo readProof(mlir::DictionaryAttr said) {
+  ProofInfo proof;
+  if (!said)
+    return proof;
+  auto texts = [&](StringRef name, std::vector<std::string> &into) {
+    if (auto list = said.getAs<mlir::ArrayAttr>(name))
+      for (auto text : list.getAsValueRange<mlir::StringAttr>())
+        into.push_back(text.str());
+  };
+  proof.verdict = getString(said, "verdict").str();
+  proof.ranks = getNumber(said, "ranks");
+  proof.followedRanks = getNumber(said, "followed_ranks");
+  proof.blocks = getNumber(said, "blocks");
+  proof.launches = getNumber(said, "launches");
+  texts("assumptions", proof.assumptions);
+  texts("reasons", proof.reasons);
+  return proof;
+}
+
+json::Object commsir::jit::toJson(const ProofInfo &proof) {
+  auto texts = [](const std::vector<std::string> &list) {
+    json::Array array;
+    for (const std::string &text : list)
+      array.push_back(json::isUTF8(text) ? text : json::fixUTF8(text));
+    return array;
+  };
+  return json::Object{
+      {"verdict", proof.verdict.empty() ? "not checked" : proof.verdict},
+      {"ranks", proof.ranks},
+      {"followed_ranks", proof.followedRanks},
+      {"blocks", proof.blocks},
+      {"launches", proof.launches},
+      {"assumptions", texts(proof.assumptions)},
+      {"reasons", texts(proof.reasons)}};
+}
+
 Description commsir::jit::describe(mlir::LLVM::LLVMFuncOp function) {
   Description description;
   readArray(function, comms::cpu::kArgsAttr, [&](mlir::Attribute entry) {
@@ -94,8 +130,8 @@ Description commsir::jit::describe(mlir::LLVM::LLVMFuncOp function) {
   description.ranks = readNumber(function, comms::cpu::kRanksAttr);
   description.lsaSize = readNumber(function, comms::cpu::kLsaSizeAttr);
   description.blocks = readNumber(function, comms::cpu::kBlocksAttr);
-  description.checkedLaunches =
-      readNumber(function, comms::cpu::kCheckedLaunchesAttr);
+  description.proof = readProof(
+      function->getAttrOfType<mlir::DictionaryAttr>(comms::cpu::kProofAttr));
   return description;
 }
 
@@ -193,7 +229,7 @@ Expected<comms::KernelOp> commsir::jit::prepareKernel(mlir::ModuleOp module,
                                " does not say for how many ranks it is; give "
                                "the number of ranks");
   // Only a proof of this compilation is one.
-  (*kernel)->removeAttr(comms::cpu::kCheckedLaunchesAttr);
+  (*kernel)->removeAttr(comms::cpu::kProofAttr);
   // The others would only cost time.
   for (comms::KernelOp other :
        make_early_inc_range(module.getOps<comms::KernelOp>()))

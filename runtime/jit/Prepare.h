@@ -53,7 +53,8 @@ struct Description {
   std::vector<ArgInfo> args;
   std::vector<Choice> choices;
   std::vector<SourceSite> sites;
-  int64_t ranks = 0, lsaSize = 0, blocks = 0, checkedLaunches = 0;
+  int64_t ranks = 0, lsaSize = 0, blocks = 0;
+  ProofInfo proof;
 };
 
 /// Reads the attributes `comms.args`, … of a lowered kernel.

@@ -24,7 +24,9 @@ comms.kernel @multimem(%x: !comms.window<16xf32>, %all: !comms.window<16xf32>,
   comms.multimem_store %part, %ys[%mine] : tensor<4xf32>, memref<16xf32, #comms.space<multimem>>
   %seven = arith.constant dense<7> : tensor<4xi32>
   comms.multimem_reduce sum %seven, %cs[%mine] : tensor<4xi32>, memref<16xi32, #comms.space<multimem>>
+  comms.fence acq_rel sys proxy alias
   comms.barrier %team block
+  comms.fence acq_rel sys proxy alias
   %own = comms.local %all : !comms.window<16xf32> -> memref<16xf32>
   %data = comms.tile_load %own[%c0] : memref<16xf32> -> tensor<16xf32>
   comms.tile_store %data, %y[%c0] : tensor<16xf32>, memref<16xf32>

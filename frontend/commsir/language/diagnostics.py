@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import CheckError, CommsError, CompileError, Diagnostic
+from ..errors import CommsError, CompileError, Diagnostic
 from . import source
 from .source import Place
 from .words import construct, in_python
@@ -23,7 +23,6 @@ _INVALID = re.compile(r"(the source of )?'.*' is not valid", re.DOTALL)
 # What it says where a pass fails, beside what the pass says itself.
 _PASS_FAILED = re.compile(r"the kernel could not be lowered: pass \S+ failed")
 # What the checker says where a value that it has to know depends on data.
-_UNKNOWN = "that is not known: it depends on data or on an argument"
 # What an assert becomes that is no check of bounds.
 _ASSERTED = re.compile(r"(.+) covers \[1, 1 \+ 0\), but the limit is 0", re.DOTALL)
 
@@ -88,8 +87,6 @@ def with_source(error: CommsError, start: Place | None = None, *, is_python: boo
         if rest.isdigit() and column.isdigit():
             what = f"rank {waiting.rank} block {waiting.block} waits here in {waiting.written or waiting.op}"
             said.append(Diagnostic("note", what, file, int(rest), int(column)))
-    if isinstance(error, CheckError) and any(_UNKNOWN in d.message for d in said):
-        said.append(Diagnostic("note", "what depends on data cannot be proved; simulate(…, check=False) runs it"))
     error.diagnostics = tuple(map(show, said))
     return error
 

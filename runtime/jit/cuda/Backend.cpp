@@ -79,14 +79,8 @@ static bool hasManyBlocks(mlir::ModuleOp module) {
   });
 }
 
-/// Events that are followed of many tiles, unless the caller says: all ranks of
-/// an all_reduce of 64 MiB over 8, in half a second and 350 MB.
-static constexpr int64_t kEventsOfManyTiles = 32'000'000;
-
 static Expected<std::unique_ptr<Proof>> startProof(mlir::ModuleOp module,
                                                    CudaOptions options) {
-  if (!options.checkEvents && hasManyTiles(module))
-    options.checkEvents = kEventsOfManyTiles;
   return Proof::start(module, [options](mlir::OpPassManager &manager) {
     comms::NVVMPipelineOptions pipeline;
     describePipeline(options, pipeline);
@@ -226,7 +220,8 @@ Expected<PtxKernel> commsir::jit::makePtx(mlir::ModuleOp module, StringRef name,
                                           const CudaOptions &options) {
   if (Error error = lower(module, options, comms::buildCommsToChannels))
     return std::move(error);
-  if (options.check && (hasManyBlocks(module) || hasManyTiles(module)))
+  if ((options.check || comms::requiresProof()) &&
+      (hasManyBlocks(module) || hasManyTiles(module)))
     return makePtxBeside(module, name, options);
   auto build = [](mlir::OpPassManager &manager,
                   const comms::NVVMPipelineOptions &pipeline) {

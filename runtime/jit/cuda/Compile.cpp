@@ -7,6 +7,7 @@
 
 #include "runtime/jit/cuda/Compile.h"
 
+#include "lowering/Pipelines.h"
 #include "runtime/jit/Threads.h"
 #include "runtime/jit/cuda/Backend.h"
 #include "runtime/jit/cuda/DeviceLibrary.h"
@@ -129,6 +130,7 @@ static CacheKey makeKey(StringRef what, StringRef module, StringRef variant,
   key.add("chip", options.chip);
   key.add("algorithm", options.algorithm).add("protocol", options.protocol);
   key.add("check", options.check).add("checkEvents", options.checkEvents);
+  key.add("requiresProof", comms::requiresProof());
   key.add("tileSize", options.tileSize);
   key.add("assertBounds", options.assertBounds);
   key.add("optLevel", options.optLevel);

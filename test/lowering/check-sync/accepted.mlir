@@ -210,7 +210,9 @@ comms.kernel @reductions(%w: !comms.window<64xf32>, %y: memref<64xf32>) attribut
   %tile = comms.iota : tensor<64xf32>
   %all = comms.multimem %w of %world : !comms.window<64xf32> -> memref<64xf32, #comms.space<multimem>>
   comms.multimem_reduce sum %tile, %all[%c0] : tensor<64xf32>, memref<64xf32, #comms.space<multimem>>
+  comms.fence acq_rel sys proxy alias
   comms.barrier %world block
+  comms.fence acq_rel sys proxy alias
   %here = comms.local %w : !comms.window<64xf32> -> memref<64xf32>
   %sum = comms.tile_load %here[%c0] : memref<64xf32> -> tensor<64xf32>
   comms.tile_store %sum, %y[%c0] : tensor<64xf32>, memref<64xf32>

@@ -117,10 +117,10 @@ comms.kernel @step(%x: memref<64xf32>) attributes {ranks = 2 : i64} {
 comms.kernel @spins(%s: !comms.signal<1>) attributes {ranks = 2 : i64} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1 : i64
-  // expected-error @below {{'scf.while' op spins on a value that is read: comms-check-sync cannot follow it}}
-  // expected-note @below {{use comms.wait_signal or comms.wait_counter}}
   scf.while : () -> () {
-    // expected-note @below {{the value is read here}}
+    // expected-error @below {{'comms.read_signal' op waits for ever on rank 0 block 0 in launch 1, for 's'[0] to change}}
+    // expected-note @below {{rank 1 block 0 in launch 1 waits here itself}}
+    // expected-note @below {{the wait is cyclic}}
     %now = comms.read_signal %s[%c0] : !comms.signal<1>
     %less = arith.cmpi slt, %now, %one : i64
     scf.condition(%less)
@@ -134,8 +134,11 @@ comms.kernel @spins(%s: !comms.signal<1>) attributes {ranks = 2 : i64} {
 
 comms.kernel @unknown_value(%s: !comms.signal<1>, %v: i64) attributes {ranks = 2 : i64} {
   %c0 = arith.constant 0 : index
-  // expected-error @below {{'comms.wait_signal' op has a value that is not known: it depends on data or on an argument}}
-  // expected-note @below {{compute it from ranks, blocks, comms.epoch and constants, so that it can be checked}}
+  // expected-error @below {{'comms.wait_signal' op waits for ever on rank 0 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
+  // expected-note @below {{nobody has signalled it in this launch}}
+  // expected-note @below {{rank 1 block 0 in launch 1 waits here itself}}
+  // expected-note @below {{the wait is cyclic}}
+  // expected-note @below {{seen with 1 for every integer of data and every scalar}}
   %t = comms.wait_signal %s[%c0] ge %v : !comms.signal<1>
   comms.return
 }

@@ -154,10 +154,12 @@ comms.kernel @sixteen_buffers(%w: !comms.window<2048xf32>, %y: memref<1xi64>) at
   comms.tile_store %tile, %y[%c0] : tensor<1xi64>, memref<1xi64>
   %zero = arith.constant dense<0.0> : tensor<8xf32>
   %base = arith.muli %me, %c512 : index
+  %none = arith.muli %low, %c0 : index
+  %from = arith.addi %base, %none : index
   comms.for_peers %world as %p {
     %part = comms.peer %w at %p of %world : !comms.window<2048xf32> -> memref<2048xf32>
     scf.for %i = %c0 to %c256 step %c8 {
-      %at = arith.addi %base, %i : index
+      %at = arith.addi %from, %i : index
       comms.tile_store %zero, %part[%at] : tensor<8xf32>, memref<2048xf32>
     }
   }

@@ -175,7 +175,7 @@ comms.kernel @send_recv(%x: memref<48xf32>, %y: memref<48xf32>) attributes {rank
 // Rows start where those of the ranks before end; their number is checked. Every
 // slot is visited, with no element where there is no row.
 // CHECK-LABEL: comms.kernel @all_to_all_v
-// CHECK: comms.channel 0 pairwise over %{{.*}} slots 5 : <ll, 24xf32>
+// CHECK: comms.channel 0 pairwise over %{{.*}} slots 5 {comms.counts_agree} : <ll, 24xf32>
 // CHECK: %[[ARRIVED:.*]] = comms.barrier_arrive %{{.*}} block order relaxed
 // CHECK: scf.for %[[P:.*]] = %c0 to %c3 step %c1 iter_args(%[[START:.*]] = %c0)
 // CHECK:   %[[COUNT:.*]] = memref.load %s[%[[P]]]

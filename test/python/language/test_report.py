@@ -343,10 +343,10 @@ def meets_all(x: f32[Array, 4], s: i64[Signal, 1], y: f32[Array, 4]):
 def test_what_was_too_much_for_the_checker_is_not_called_proven(load: Load) -> None:
     kernel = load(MEETS_ALL).meets_all
     few, many = kernel.check(ranks=4), kernel.check(ranks=500)
-    assert few.proven and few.launches == 3 and "4 ranks: neither hangs nor races" in str(few)
+    assert few.proven and few.launches == 3 and "4 ranks: proven: neither hangs nor races" in str(few)
     unchecked = kernel.check(ranks=4, check=False)
-    assert not unchecked.warnings and not unchecked.proven and "4 ranks: compiled, but not checked" in str(unchecked)
-    assert not many.proven and "500 ranks: compiled, but not checked" in str(many)
+    assert not unchecked.warnings and not unchecked.proven and "4 ranks: not checked" in str(unchecked)
+    assert not many.proven and "500 ranks: not decided" in str(many) and "check_events=" in many.proof.reasons[0]
     report = kernel.simulate(500, {"x": np.ones(4)})
     (warning,) = report.stats["warnings"]
     assert "did not check this kernel" in warning and warning in str(report) and "check_events=" in warning
@@ -354,7 +354,8 @@ def test_what_was_too_much_for_the_checker_is_not_called_proven(load: Load) -> N
 
 
 def test_what_a_source_says_of_itself_is_no_proof() -> None:
-    hangs = """comms.kernel @hangs(%s: !comms.signal<1>) attributes {comms.checked_launches = 3 : i64} {
+    hangs = """comms.kernel @hangs(%s: !comms.signal<1>)
+        attributes {comms.proof = {verdict = "proven", launches = 3 : i64}} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : i64
       %token = comms.wait_signal %s[%c0] ge %c1 : !comms.signal<1>

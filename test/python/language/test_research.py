@@ -209,9 +209,9 @@ def test_halo() -> None:
 def test_roots() -> None:
     """A barrier under a condition of data is beyond the checker, and runs."""
     a = np.abs(numbers(5, 3, 8)) * 100 + 1
-    with pytest.raises(commsir.CheckError, match="depends on data"):
-        roots.simulate(3, {"a": a})
-    report = roots.simulate(3, {"a": a}, check=False, fuzz=5)
+    report = roots.simulate(3, {"a": a}, fuzz=5)
+    assert report.stats["proof"]["verdict"] == "not decided"
+    assert "depends on data" in report.stats["proof"]["reasons"][0]
     np.testing.assert_allclose(report["y"], np.sqrt(a), rtol=1e-4)
     assert len({int(s[0]) for s in report["steps"]}) == 1 and 3 < report["steps"][0][0] < 50
 
