@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/capi/Group.h"
+#include "runtime/driver/Nesting.h"
 #include "runtime/group/Error.h"
 
 #include "runtime/Json.h"
@@ -620,6 +621,9 @@ commsir_status commsir_group_kernel(commsir_group *group, const char *source,
   return inTurn(group, "making a kernel", [&](OpenGroup &open) {
     if (!source || !kernel)
       return isNull("an argument of commsir_group_kernel");
+    if (driver::isBytecode(source))
+      return fail(COMMSIR_USAGE, "the source of the kernel is MLIR bytecode: "
+                                 "give the text that comms-opt makes of it");
     group::KernelRequest request;
     request.source = source;
     request.name = textOf(name);

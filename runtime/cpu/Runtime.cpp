@@ -241,6 +241,13 @@ static __bf16 truncateToBF16(float value) {
   return llvm::bit_cast<__bf16>(static_cast<uint16_t>(bits >> 16));
 }
 
+/// Where a processor has no conversions of f16, code generation calls these.
+static float extendF16(_Float16 value) { return value; }
+
+static _Float16 truncateToF16(float value) {
+  return static_cast<_Float16>(value);
+}
+
 } // extern "C"
 
 llvm::ArrayRef<RuntimeSymbol> commsir::cpu::getRuntimeSymbols() {
@@ -249,8 +256,11 @@ llvm::ArrayRef<RuntimeSymbol> commsir::cpu::getRuntimeSymbols() {
   {"commsir_cpu_" #name,                                                       \
    reinterpret_cast<void *>(                                                   \
        static_cast<result(*) parameters>(commsir_cpu_##name))},
-  static const RuntimeSymbol symbols[] = {COMMSIR_CPU_RUNTIME(COMMSIR_X){
-      "__truncsfbf2", reinterpret_cast<void *>(truncateToBF16)}};
+  static const RuntimeSymbol symbols[] = {
+      COMMSIR_CPU_RUNTIME(COMMSIR_X){"__truncsfbf2",
+                                     reinterpret_cast<void *>(truncateToBF16)},
+      {"__extendhfsf2", reinterpret_cast<void *>(extendF16)},
+      {"__truncsfhf2", reinterpret_cast<void *>(truncateToF16)}};
 #undef COMMSIR_X
   return symbols;
 }

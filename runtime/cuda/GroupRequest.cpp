@@ -89,7 +89,7 @@ public:
                 << "\n  " << diagnostic.getLocation() << ": " << diagnostic;
           return mlir::success();
         });
-    if (llvm::Error error = commsir::driver::refuseSource(text, "kernel"))
+    if (llvm::Error error = commsir::driver::refuseDeepText(text, "kernel"))
       return std::move(error);
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
     if (!module)

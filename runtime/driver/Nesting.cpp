@@ -244,19 +244,20 @@ static llvm::Error refuseDeepPlace(llvm::StringRef text, llvm::StringRef name,
       llvm::Twine(column) + ": " + severity + describe(deep->what));
 }
 
-/// MLIR's bytecode begins with this.
-static constexpr llvm::StringLiteral kBytecode = "ML\xefR";
+bool commsir::driver::isBytecode(llvm::StringRef source) {
+  return source.starts_with("ML\xefR");
+}
 
 llvm::Error commsir::driver::refuseDeepText(llvm::StringRef text,
                                             llvm::StringRef name) {
-  if (text.starts_with(kBytecode))
+  if (isBytecode(text))
     return llvm::Error::success();
   return refuseDeepPlace(text, name, "error: ");
 }
 
 llvm::Error commsir::driver::refuseSource(llvm::StringRef text,
                                           llvm::StringRef name) {
-  if (text.starts_with(kBytecode))
+  if (isBytecode(text))
     return llvm::createStringError("'" + name +
                                    "' is MLIR bytecode: give the text that "
                                    "comms-opt makes of it");

@@ -42,9 +42,12 @@ struct DeepPlace {
 /// comments do not count.
 std::optional<DeepPlace> findDeepNesting(llvm::StringRef text);
 
+/// Whether a source is MLIR's bytecode. The bytecode of others is refused:
+/// MLIR's reader believes what damaged bytecode says.
+bool isBytecode(llvm::StringRef source);
+
 /// An error when `text`, the source of a kernel that the user knows as `name`,
-/// is nested too deep, holds a zero byte, or is bytecode: MLIR's reader
-/// believes what damaged bytecode says.
+/// is nested too deep, holds a zero byte, or is bytecode.
 llvm::Error refuseSource(llvm::StringRef text, llvm::StringRef name);
 
 /// An error that begins with "NAME:LINE:COLUMN: error: " when `text`, which the

@@ -80,8 +80,8 @@ struct GroupOptions {
 
 /// A kernel as a group compiles it.
 struct KernelRequest {
-  /// MLIR text, and the name of the kernel in it (empty: the only
-  /// one). Dimensions are static.
+  /// MLIR text, or bytecode that this program has made, and the name of the
+  /// kernel in it (empty: the only one). Dimensions are static.
   std::string source, name;
   /// Empty and 0: the measured table's choice, else the compiler's.
   std::string algorithm, protocol;

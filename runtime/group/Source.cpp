@@ -79,7 +79,7 @@ makeBytes(llvm::StringRef source, llvm::StringRef name,
         }
         return mlir::success();
       });
-  if (llvm::Error error = driver::refuseSource(source, "kernel"))
+  if (llvm::Error error = driver::refuseDeepText(source, "kernel"))
     return llvm::make_error<jit::CompileError>(
         jit::CompileError::Stage::Input, llvm::toString(std::move(error)));
   auto module =

@@ -18,7 +18,7 @@ struct CompiledSource {
   bool cached = false;
 };
 
-/// Compiles kernel `name` (empty: the only one) of a text, once
+/// Compiles kernel `name` (empty: the only one) of a text or of bytecode, once
 /// for all processes that share a cache (runtime/jit/Cache.h). The error holds
 /// what the compiler has said.
 llvm::Expected<CompiledSource>

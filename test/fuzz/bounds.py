@@ -268,6 +268,7 @@ class Program:
             self.affine,
             self.extended,
             self.count_bits,
+            self.by_float,
         ]
         if depth < 2 and self.rnd.random() < 0.25:
             flows = [self.branch, self.loop, self.loop, self.repeat, self.switch]
@@ -410,6 +411,27 @@ class Program:
             "absi": lambda x: signed(abs(x)),
         }
         body.append(lambda v: v.__setitem__(a, table[op](v[p])))
+        names.append(a)
+
+    def by_float(self, lines: list[str], body: list[Step], names: list[str]) -> None:
+        """To a float and back, saturating; or the bits of the float."""
+        a, p = self.name(), self.pick(names)
+        bits = self.rnd.choice([8, 16, 32, 64])
+        op = self.rnd.choice(["fptosi", "fptoui", "bitcast"])
+        lines.append(f"{a}p = arith.index_cast {p} : index to i64")
+        lines.append(f"{a}f = arith.sitofp {a}p : i64 to f64")
+        bits = 64 if op == "bitcast" else bits
+        lines.append(f"{a}r = arith.{op} {a}f : f64 to i{bits}")
+        lines.append(f"{a} = arith.index_cast {a}r : i{bits} to index")
+        low = 0 if op == "fptoui" else -(1 << (bits - 1))
+        high = (1 << bits) - 1 if op == "fptoui" else (1 << (bits - 1)) - 1
+
+        def run(v: Values) -> None:
+            value = float(v[p])
+            bits_of = int(np.float64(value).view(np.int64))
+            v[a] = bits_of if op == "bitcast" else signed(min(max(int(value), low), high), bits)
+
+        body.append(run)
         names.append(a)
 
     # --- Flow

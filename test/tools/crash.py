@@ -85,7 +85,8 @@ REPORTS = re.compile(
 # Errors of the tools about a command line have no place in a file.
 PLACE = re.compile(
     r"\.mlir\S*:\d+:\d+: error|<stdin>:\d+:\d+: error|loc\(callsite|^comms-run: error: "
-    r"|^<unknown>:0: error: [a-z-]+=\S*: give ",  # An option of a pipeline is no place in a file.
+    # An option of a pipeline is no place in a file.
+    r"|^<unknown>:0: error: (?:[a-z-]+=\S*|no code can be made for the chip \S*): give ",
     re.MULTILINE,
 )
 
