@@ -169,6 +169,9 @@ llvm::Error CudaGroup::makeCommunicator() {
                 llvm::StringRef(id.internal, sizeof(id.internal)), opening());
   if (!ids)
     return ids.takeError();
+  if (ids->front().size() != sizeof(id.internal))
+    return usage("rank 0 has sent what is no name of an NCCL communicator: do "
+                 "all ranks load one version of NCCL?");
   std::memcpy(id.internal, ids->front().data(), sizeof(id.internal));
   auto made = Communicator::create(*device, id, int(settings.ranks),
                                    int(settings.rank), agreement);
@@ -206,18 +209,22 @@ llvm::Error CudaGroup::agreeOnLimits() {
                        opening());
   if (!all)
     return all.takeError();
-  for (llvm::StringRef text : *all) {
-    auto [memoryText, rest] = text.split(' ');
+  for (auto [rank, text] : llvm::enumerate(*all)) {
+    auto [memoryText, rest] = llvm::StringRef(text).split(' ');
     auto [ctasText, multiprocessorsText] = rest.split(' ');
     uint64_t memory = 0;
     int64_t most = 0, multiprocessors = 0;
-    if (!memoryText.getAsInteger(10, memory))
-      limits.memory = std::min(limits.memory, memory);
-    if (!ctasText.getAsInteger(10, most) && most)
+    if (memoryText.getAsInteger(10, memory) ||
+        ctasText.getAsInteger(10, most) || most < 0 ||
+        multiprocessorsText.getAsInteger(10, multiprocessors) ||
+        multiprocessors < 1)
+      return usage("rank " + std::to_string(rank) +
+                   " has sent what are no limits: '" + text.substr(0, 100) +
+                   "'");
+    limits.memory = std::min(limits.memory, memory);
+    if (most)
       limits.ctas = limits.ctas ? std::min(limits.ctas, most) : most;
-    if (!multiprocessorsText.getAsInteger(10, multiprocessors))
-      limits.multiprocessors =
-          std::min(limits.multiprocessors, multiprocessors);
+    limits.multiprocessors = std::min(limits.multiprocessors, multiprocessors);
   }
   return llvm::Error::success();
 }
