@@ -50,8 +50,9 @@ llvm::StringRef commsir::driver::exitName(ExitCode code) {
 //===----------------------------------------------------------------------===//
 
 /// "3 ranks", "1 rank".
-static std::string plural(int64_t count, llvm::StringRef noun) {
-  return std::to_string(count) + " " + noun.str() + (count == 1 ? "" : "s");
+static std::string plural(int64_t count, llvm::StringRef noun,
+                          llvm::StringRef ending = "s") {
+  return (llvm::Twine(count) + " " + noun + (count == 1 ? "" : ending)).str();
 }
 
 static std::string formatError(double error) {
@@ -234,6 +235,23 @@ static void printFuzz(const Report &report, llvm::raw_ostream &out) {
         << " runs that schedule alone\n";
 }
 
+/// What is not decided, and why; what is proven, where a proof was asked for.
+static void printProof(const Report &report, llvm::raw_ostream &out) {
+  if (!report.proof)
+    return;
+  const jit::ProofInfo &proof = *report.proof;
+  for (const std::string &reason : proof.reasons)
+    out << "  " << proof.verdict << ": " << reason << "\n";
+  if (!report.requiresProof || !proof.reasons.empty())
+    return;
+  out << "  " << proof.verdict << ": followed " << plural(proof.ranks, "rank")
+      << " x " << plural(proof.blocks, "block") << ", "
+      << plural(proof.launches, "launch", "es");
+  if (!proof.assumptions.empty())
+    out << "; assuming " << llvm::join(proof.assumptions, ", ");
+  out << "\n";
+}
+
 void commsir::driver::printTable(const Report &report, llvm::raw_ostream &out) {
   if (!report.stats)
     return;
@@ -252,6 +270,7 @@ void commsir::driver::printTable(const Report &report, llvm::raw_ostream &out) {
     out << "  " << choice.op << ": " << choice.algorithm << " over "
         << choice.protocol << ", " << plural(choice.tiles, "tile") << " of "
         << plural(choice.tileSize, "element") << "\n";
+  printProof(report, out);
   out << "\n";
   printRanks(report, out);
   printComparisons(report, out);

@@ -37,6 +37,7 @@ struct Report {
   int64_t ranks = 0, blocks = 0, launches = 0;
   /// What the checker says of the kernel, where that is known.
   std::optional<jit::ProofInfo> proof;
+  bool requiresProof = false;
   std::vector<jit::Choice> choices;
   std::optional<cpu::RunStats> stats;
   /// How the target ran the kernel, or "".

@@ -224,6 +224,7 @@ bool Session::compile() {
   report.choices.assign(target->choices().begin(), target->choices().end());
   if (const jit::ProofInfo *proof = target->proof())
     report.proof = *proof;
+  report.requiresProof = options.requireProof;
   if (target->blocks())
     report.blocks = target->blocks();
   return true;
