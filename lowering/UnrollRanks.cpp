@@ -19,6 +19,7 @@
 #include "lowering/tiles/ThreadOrder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -253,6 +254,23 @@ static void sink(PoisonFillOp fill) {
   fill->moveBefore(last);
 }
 
+/// Folds branches that the number of a rank decides, and the arithmetic that
+/// they depend on. A copy of memory takes no part: folding would give it the
+/// static types of views of different sizes, which its verifier refuses before
+/// a check of bounds can say what is wrong.
+static LogicalResult foldBranches(KernelOp kernel) {
+  SmallVector<Operation *> ops;
+  kernel.getBody().walk([&](Operation *op) {
+    if (!isa<memref::CopyOp>(op))
+      ops.push_back(op);
+  });
+  RewritePatternSet patterns(kernel.getContext());
+  scf::IfOp::getCanonicalizationPatterns(patterns, kernel.getContext());
+  GreedyRewriteConfig config;
+  config.setStrictness(GreedyRewriteStrictness::ExistingAndNewOps);
+  return applyOpPatternsGreedily(ops, std::move(patterns), config);
+}
+
 namespace {
 struct UnrollRanks : comms::impl::UnrollRanksBase<UnrollRanks> {
   using Base::Base;
@@ -272,10 +290,7 @@ struct UnrollRanks : comms::impl::UnrollRanksBase<UnrollRanks> {
           handlesTiles(loop))
         (void)loopUnrollFull(loop);
     }
-    // Branches that the number of a rank decides.
-    RewritePatternSet patterns(&getContext());
-    scf::IfOp::getCanonicalizationPatterns(patterns, &getContext());
-    if (failed(applyPatternsGreedily(kernel, std::move(patterns))))
+    if (failed(foldBranches(kernel)))
       return signalPassFailure();
     if (std::optional<int64_t> blocks = kernel.getBlocks()) {
       loops.clear();

@@ -418,7 +418,9 @@ def simulate_views(source: str, request: Mapping[str, Any], views: Mapping[str, 
         text = ask("simulate", _request(source, request), names, places, tensors)
     except errors.CommsError as error:
         error.run = Run.take(source, request, views)
-        if isinstance(error, errors.LimitError) and not is_limited:
+        # What ended by the number of steps is not ended by more time.
+        is_over = isinstance(error, errors.LimitError) and f"the limit of {TIME_LIMIT:g} s" in error.message
+        if is_over and not is_limited:
             error.message += "\n  give it longer by time_limit=600, or as long as it takes by time_limit=0"
         raise
     return cast("dict[str, Any]", json.loads(text))

@@ -74,9 +74,9 @@ inline constexpr int64_t kLineBytes = 128, kRestBytes = 16;
 /// has to know of the kernel.
 using target::kArgsAttr;
 using target::kBlocksAttr;
-using target::kProofAttr;
 using target::kChoicesAttr;
 using target::kLsaSizeAttr;
+using target::kProofAttr;
 using target::kRanksAttr;
 using target::kSitesAttr;
 inline constexpr const char kArenaAttr[] = "comms.arena_bytes";

@@ -216,9 +216,9 @@ inline constexpr int64_t kMaxShared = 227 << 10;
 /// args, windows reached by multimem have `multimem`.
 using target::kArgsAttr;
 using target::kBlocksAttr;
-using target::kProofAttr;
 using target::kChoicesAttr;
 using target::kLsaSizeAttr;
+using target::kProofAttr;
 using target::kRanksAttr;
 using target::kSharedChannelsAttr;
 using target::kSharedSlotsAttr;

@@ -361,8 +361,8 @@ static constexpr int64_t kRoundBytes = int64_t(32) << 20;
 /// little channel memory; of the others each rank sends straight to all.
 static constexpr int64_t kMostSizedReduce = int64_t(4) << 20,
                          kMostSizedCopy = int64_t(1) << 20;
-/// Bytes of channels, all buffers counted, of such a kernel: three buffers of an
-/// all_reduce of 8 MiB in two shots. With more, rows are cut.
+/// Bytes of channels, all buffers counted, of such a kernel: three buffers of
+/// an all_reduce of 8 MiB in two shots. With more, rows are cut.
 static constexpr uint64_t kSizedChannelBytes = uint64_t(50) << 20;
 
 KernelRequest Shape::writeSized(int64_t most, int64_t step) const {

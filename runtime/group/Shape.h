@@ -79,12 +79,11 @@ int64_t sizeClass(int64_t elements);
 /// Bytes of an element of the type of that name; none: there is no such type.
 std::optional<size_t> elementBytesOf(llvm::StringRef type);
 
-/// A kernel for a collective with arithmetic, whose arrays are as the call says.
-/// `capacity`: not for the rows of the call, but for any number up to it;
+/// A kernel for a collective with arithmetic, whose arrays are as the call
+/// says. `capacity`: not for the rows of the call, but for any number up to it;
 /// launches are given how many elements there are. 0: for the call's rows.
-llvm::Expected<KernelRequest> writeFused(const FusedCall &call,
-                                         const Group &group,
-                                         int64_t capacity = 0);
+llvm::Expected<KernelRequest>
+writeFused(const FusedCall &call, const Group &group, int64_t capacity = 0);
 
 } // namespace commsir::group
 
