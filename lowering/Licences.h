@@ -1,4 +1,4 @@
-//===- Licences.h - What lets an optimiser change bits ----------*- C++ -*-===//
+//===- Licences.h - What lets an optimizer change bits ----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,7 @@
 
 namespace mlir::comms {
 
-/// Removes from `op` what lets an optimiser change a result, and what it would
+/// Removes from `op` what lets an optimizer change a result, and what it would
 /// believe unchecked: fast-math, promises about overflow and exactness, and
 /// alignments of accesses.
 void dropLicences(Operation *op);

@@ -484,7 +484,7 @@ def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
   let description = [{
     Removes fast-math flags, promises that an integer does not overflow or a
     division leaves nothing, alignments of accesses, and attributes that an op
-    does not define: kernels mean what their ops mean, whoever optimises them,
+    does not define: kernels mean what their ops mean, whoever optimizes them,
     and bounds are proven of what runs. Ops of the index dialect, `affine.apply`,
     `affine.min` and `affine.max` become ops of arith, and loops that compare
     unsigned become signed ones, so that each operation has one meaning. A cast of `index` to fewer than 64

@@ -310,11 +310,11 @@ void Machine::passUnknown(Thread &thread, int32_t index) {
     doubt(guard.op, "spins on a value that is read, which comms-check-sync "
                     "does not follow");
   else
-    doubt(guard.op, "decides whether a synchronisation runs by a value that is "
+    doubt(guard.op, "decides whether a synchronization runs by a value that is "
                     "not known: it depends on data or on an argument");
   doubts.back().notes = {
       {guard.sync,
-       spins ? "the value is read here" : "synchronisation is here"},
+       spins ? "the value is read here" : "synchronization is here"},
       {nullptr, spins ? "use comms.wait_signal or comms.wait_counter"
                       : "synchronise on every path, and make only the data or "
                         "the element count depend on data"}};

@@ -7,7 +7,7 @@
 //
 // The checker follows a kernel on every rank and block. It does so over this
 // form: a flat list of instructions over integer registers, which keeps only
-// what decides control flow, synchronisation and addresses. Data values do not
+// what decides control flow, synchronization and addresses. Data values do not
 // appear; of an integer that depends on them an interval is known, at most.
 //
 //===----------------------------------------------------------------------===//
@@ -118,11 +118,11 @@ struct Instruction {
 };
 
 /// A branch or loop: what happens when its condition is unknown. A
-/// synchronisation inside makes that an error. Else every region is followed
+/// synchronization inside makes that an error. Else every region is followed
 /// once, with what the loop carries unknown: its accesses may happen.
 struct Guard {
   Operation *op = nullptr;
-  /// A synchronisation inside.
+  /// A synchronization inside.
   Operation *sync = nullptr;
   /// Something inside touches memory.
   bool touches = false;
@@ -296,7 +296,7 @@ class Program {
 public:
   /// Prepares `kernel`. Emits errors for what cannot be followed: collectives
   /// that have not been expanded, unstructured control flow around a
-  /// synchronisation, teams and signals that are not resolved statically.
+  /// synchronization, teams and signals that are not resolved statically.
   static FailureOr<Program> build(KernelOp kernel);
 
   KernelOp kernel;
@@ -325,7 +325,7 @@ public:
   bool tellsBlocksApart = true;
   /// Ranks order one another by nothing but barriers of all ranks.
   bool meetsInWorldOnly() const;
-  /// Integers that decide control flow, synchronisation and addresses.
+  /// Integers that decide control flow, synchronization and addresses.
   std::vector<Value> values;
 };
 

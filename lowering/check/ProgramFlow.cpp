@@ -95,9 +95,9 @@ LogicalResult ProgramBuilder::structured(Operation *op) {
         if (!sync)
           return success();
         InFlightDiagnostic diag =
-            o->emitOpError("holds a synchronisation, but comms-check-sync does "
+            o->emitOpError("holds a synchronization, but comms-check-sync does "
                            "not follow this op");
-        diag.attachNote(sync->getLoc()) << "synchronisation is here";
+        diag.attachNote(sync->getLoc()) << "synchronization is here";
         diag.attachNote() << "use scf.for, scf.if, scf.while, comms.for_peers "
                              "or comms.role";
         return diag;

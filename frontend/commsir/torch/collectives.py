@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, Node
+from torch.fx.node import map_arg
 
 from commsir.torch.agreement import digest_of
 from commsir.torch.capi import element_type
 from commsir.torch.regions import Region, Unsupported
 
-__all__ = ["Collective", "collectives_of", "is_communication", "site_of"]
+__all__ = ["Collective", "collectives_of", "is_communication", "named_argument", "set_value", "site_of"]
 
 _functional = torch.ops._c10d_functional
 #: Operations that ranks meet in.
@@ -126,7 +127,8 @@ def is_communication(node: Node) -> bool:
     return node.op == "call_function" and getattr(_target(node), "namespace", "") in _COMMUNICATION
 
 
-def _named_argument(node: Node, *names: str) -> Any:
+def named_argument(node: Node, *names: str) -> Any:
+    """Of an operation's call, the argument of one of these names; None: it has none."""
     schema = getattr(_target(node), "_schema", None)
     given = node.args if _target(node) is node.target else node.args[2:]
     for place, argument in enumerate(schema.arguments if schema else ()):
@@ -145,7 +147,7 @@ def _collective(node: Node) -> Collective | None:
             return None
     elif target.namespace in ("aten", "prims") or not any(one in name for one in _NAMES):
         return None
-    reduce_op, group = _named_argument(node, "reduce_op"), _named_argument(node, "group_name", "group", "process_group")
+    reduce_op, group = named_argument(node, "reduce_op"), named_argument(node, "group_name", "group", "process_group")
     whole = node.target in _FUSED
     return Collective(node, _FUSED[node.target] if whole else name, str(reduce_op or ""), group, whole)
 
@@ -168,3 +170,16 @@ def site_of(collective: Collective, all_of_graph: list[Collective], *what: Any) 
     same_group = [one for one in all_of_graph if one.group == collective.group]
     kinds = [(one.op, one.reduce_op, sizes(one)) for one in same_group]
     return digest_of(kinds, same_group.index(collective), *what)
+
+
+def set_value(node: Node) -> None:
+    """What the fake kernel says of the op's results."""
+
+    arguments = map_arg(node.args, lambda one: one.meta["val"])
+    mode = torch._guards.detect_fake_mode(arguments)
+    assert callable(node.target)
+    if mode is None:
+        node.meta["val"] = node.target(*arguments)
+        return
+    with mode:
+        node.meta["val"] = node.target(*arguments)

@@ -23,11 +23,10 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
-from torch.fx.node import map_arg
 
 from commsir.torch import agreement, backend, capi, collectives, foreign, lowerings, ops, regions
 from commsir.torch.capi import element_type
-from commsir.torch.collectives import Collective, collectives_of, is_communication, site_of
+from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value, site_of
 from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model, overlapped
 from commsir.torch.matmul import ops as matmul_ops
@@ -315,7 +314,7 @@ def _replace(
                 site,
             ),
         )
-        _set_value(fused)
+        set_value(fused)
         written = {_stored(region, node): number for number, node in enumerate(results)}
         parts: dict[Node, Node] = {}
         for node in members:
@@ -336,19 +335,6 @@ def _part(graph: Graph, fused: Node, number: int, node: Node) -> Node:
         part = graph.call_function(torch.ops.aten.reshape.default, (part, shape))
         part.meta["val"] = node.meta["val"]
     return part
-
-
-def _set_value(node: Node) -> None:
-    """What the fake kernel says of the op's results."""
-
-    arguments = map_arg(node.args, lambda one: one.meta["val"])
-    mode = torch._guards.detect_fake_mode(arguments)
-    assert callable(node.target)
-    if mode is None:
-        node.meta["val"] = node.target(*arguments)
-        return
-    with mode:
-        node.meta["val"] = node.target(*arguments)
 
 
 def _sweep(graph: Graph) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch.fx import Graph, Node
 
 from commsir.errors import UsageError
+from commsir.torch.collectives import named_argument
 
 __all__ = ["Written", "group_of", "register_collective", "restore", "uuid", "write"]
 
@@ -105,11 +106,7 @@ def uuid() -> Any:
 
 
 def _group(node: Node, meaning: _Meaning) -> str:
-    target: Any = node.target
-    given: Any = None
-    for place, argument in enumerate(target._schema.arguments):
-        if argument.name in _GROUPS:
-            given = node.kwargs.get(argument.name, node.args[place] if place < len(node.args) else None)
+    given = named_argument(node, *_GROUPS)
     if meaning.groups is not None:
         found = meaning.groups(given) if callable(meaning.groups) else meaning.groups[given]
         return group_of(found)

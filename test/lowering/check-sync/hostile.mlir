@@ -68,7 +68,7 @@ comms.kernel @wraps(%x: memref<64xf32>) attributes {ranks = 2 : i64} {
 
 // -----
 
-// No synchronisation and no access: nothing to follow, however long it runs.
+// No synchronization and no access: nothing to follow, however long it runs.
 comms.kernel @idle() attributes {ranks = 1000000 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

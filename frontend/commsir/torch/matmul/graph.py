@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from commsir.torch.collectives import Collective, site_of
+from commsir.torch.collectives import Collective, set_value, site_of
 from commsir.torch.matmul import model as model
 from commsir.torch.matmul import ops as _ops  # noqa: F401  (defines the ops)
 
@@ -139,7 +139,7 @@ def _gather(graph: Graph, collective: Collective, everything: list[Collective], 
             torch.ops.commsir.all_gather_matmul.default,
             (shard, weights, biases, keeps, collective.group, site_of(collective, everything, *shown)),
         )
-        _evaluate(fused)
+        set_value(fused)
         parts = [_part(graph, fused, number) for number in range(len(products) + keeps)]
         results = [_shaped(graph, part, made.node) for part, made in zip(parts, products, strict=False)]
     for result, made in zip(results, products, strict=True):
@@ -184,7 +184,7 @@ def _reduce(graph: Graph, collective: Collective, everything: list[Collective], 
         fused = graph.call_function(
             op, (made.rows, made.weight, collective.group, site_of(collective, everything, *shown))
         )
-        _evaluate(fused)
+        set_value(fused)
         result = _shaped(graph, fused, node)
     waits = [user for user in node.users if user.target is _WAIT]
     for wait in waits:
@@ -210,15 +210,6 @@ def _part(graph: Graph, fused: Node, number: int) -> Node:
     part = graph.call_function(operator.getitem, (fused, number))
     part.meta["val"] = _value(fused)[number]
     return part
-
-
-def _evaluate(node: Node) -> None:
-    """What the fake kernel says of its results."""
-    arguments = torch.fx.node.map_arg(node.args, _value)
-    mode = torch._guards.detect_fake_mode(arguments)
-    assert mode is not None and callable(node.target)
-    with mode:
-        node.meta["val"] = node.target(*arguments)
 
 
 def fuse(graph: Graph, collective: Collective, everything: list[Collective], before: Any) -> Fused | None:

@@ -182,9 +182,8 @@ class _Partials:
         self._meeting, self._space = meeting, space
         self._main = _CUDA.current_stream(space.device)
         self._gets = space.ranks == 2
-        places = space.own(self.shape_of(space.ranks, blocks, shape), like.dtype)
-        self._arrive = places
-        self._made = places if self._gets else like.new_empty(places.shape)
+        self._arrive = space.own(self.shape_of(space.ranks, blocks, shape), like.dtype)
+        self._made = self._arrive if self._gets else like.new_empty(self._arrive.shape)
         self._moved: dict[int, Any] = {}
 
     @staticmethod

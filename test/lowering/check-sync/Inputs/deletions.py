@@ -1,4 +1,4 @@
-"""Deletes each synchronisation of a right program, one at a time: the checker refuses each.
+"""Deletes each synchronization of a right program, one at a time: the checker refuses each.
 
 Usage: deletions.py FILE.mlir [--algorithms A,B] [--protocols P,Q] [--lowered]
 

@@ -19,11 +19,11 @@ comms.kernel @guarded_by_data(%s: !comms.signal<1>, %x: memref<4xi64>, %y: memre
   %enough = memref.load %x[%c0] : memref<4xi64>
   %zero = arith.constant 0 : i64
   %go = arith.cmpi sgt, %enough, %zero : i64
-  // expected-warning @below {{not decided: 'scf.if' op decides whether a synchronisation runs by a value that is not known: it depends on data or on an argument}}
+  // expected-warning @below {{not decided: 'scf.if' op decides whether a synchronization runs by a value that is not known: it depends on data or on an argument}}
   // expected-note @below {{nothing was found with 0, 1, 2 or 3 for every integer of data and every scalar}}
   // expected-note @below {{synchronise on every path, and make only the data or the element count depend on data}}
   scf.if %go {
-    // expected-note @below {{synchronisation is here}}
+    // expected-note @below {{synchronization is here}}
     comms.signal inc %s[%c0] at %right of %world : !comms.signal<1>
     %t = comms.wait_signal %s[%c0] ge %e : !comms.signal<1>
   }
