@@ -113,6 +113,14 @@ commsir_status commsir_wait_signal(commsir_group *group, int64_t cell,
   });
 }
 
+commsir_status commsir_take_signal(commsir_group *group, int64_t cell,
+                                   int64_t value, int64_t source,
+                                   void *stream) {
+  return access(group, [&](group::OneSided &side) {
+    return reportGroup(side.take(cell, value, source, stream));
+  });
+}
+
 commsir_status commsir_read_signal(commsir_group *group, int64_t cell,
                                    int64_t *value) {
   return access(group, [&](group::OneSided &side) {

@@ -248,6 +248,14 @@ COMMSIR_API commsir_status commsir_wait_signal(commsir_group *, int64_t cell,
                                                int32_t kind, int64_t value,
                                                int64_t source, double timeout,
                                                void *stream);
+/* Waits until a cell of this rank holds `value` or more, and takes so much from
+ * it: the other end of signals that add. It waits for the group's timeout at
+ * most. CPU: done when the call returns, with the errors of a wait. GPU: the
+ * stream waits; commsir_group_poll tells of a wait in vain
+ * (COMMSIR_DEADLOCK), after which the group has ended. */
+COMMSIR_API commsir_status commsir_take_signal(commsir_group *, int64_t cell,
+                                               int64_t value, int64_t source,
+                                               void *stream);
 /* A cell of this rank: now, and made 0. GPU: the first does not follow any
  * stream; the second goes into `stream`. */
 COMMSIR_API commsir_status commsir_read_signal(commsir_group *, int64_t cell,

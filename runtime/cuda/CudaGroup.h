@@ -294,6 +294,8 @@ private:
   llvm::Error waitForControl(const llvm::Twine &what, double seconds);
   llvm::Expected<int64_t> lookAt(const group::CellWait &wait);
   llvm::Error waitOnHost(const group::CellWait &wait);
+  llvm::Error takeCell(const group::CellWait &wait, CUstream stream);
+  llvm::Error failedTake() const;
   void noteCapture(void *stream);
   void stop(llvm::StringRef reason, group::GroupError::Kind kind);
   llvm::Error stopped() const;
@@ -318,6 +320,8 @@ private:
   std::optional<Memory> staging, abortWord;
   CUevent order = nullptr, captureOrder = nullptr;
   StreamSignals signals{*device};
+  /// Where takes of signals say that they have given up, once there are any.
+  Records::Place takes;
 
   group::WindowTable<Range> windows;
 

@@ -70,9 +70,52 @@ llvm::Error CudaGroup::waitCell(const CellWait &wait, void *stream) {
     return error;
   Current current(cu, device->context());
   noteCapture(stream);
+  if (wait.takes)
+    return takeCell(wait, static_cast<CUstream>(stream));
   return asGroupError(signals.wait(reinterpret_cast<CUdeviceptr>(wait.cell),
                                    wait.value, wait.kind == WaitKind::Equal,
                                    static_cast<CUstream>(stream)));
+}
+
+llvm::Error CudaGroup::takeCell(const CellWait &wait, CUstream stream) {
+  {
+    std::scoped_lock lock(kernelsMutex, controlMutex);
+    if (!takes.host) {
+      auto record = records.take(*device);
+      if (!record)
+        return asGroupError(record.takeError());
+      takes = *record;
+    }
+  }
+  StreamSignals::Limit limit;
+  uint64_t nanoseconds = toNanoseconds(timeout());
+  limit.nanoseconds = nanoseconds ? nanoseconds : UINT64_MAX;
+  limit.record = takes.device;
+  limit.number = uint32_t(wait.number);
+  limit.peer = wait.source < 0 ? abi::kNoPeer : uint32_t(wait.source);
+  return asGroupError(signals.take(reinterpret_cast<CUdeviceptr>(wait.cell),
+                                   wait.value, limit, stream));
+}
+
+/// The error of the first take that has given up; success: none has. Under
+/// `kernelsMutex`.
+llvm::Error CudaGroup::failedTake() const {
+  if (!takes.host || !__atomic_load_n(&takes.host->valid, __ATOMIC_ACQUIRE))
+    return llvm::Error::success();
+  const abi::ErrorRecord &record = *takes.host;
+  std::string whose = "any rank", why;
+  if (record.peer != abi::kNoPeer) {
+    whose = llvm::formatv("rank {0}", record.peer).str();
+    why = mesh->whyAbsent(int(record.peer));
+  }
+  return makeError(
+      Kind::Peer,
+      llvm::formatv("rank {0} of group '{1}' waited in vain for a signal of "
+                    "{2}: {3}\n  cell {4} of the group held {5}, not ge {6}",
+                    settings.rank, settings.name, whose,
+                    why.empty() ? "the group's timeout is over" : why,
+                    record.site, record.seen, record.wanted)
+          .str());
 }
 
 llvm::Expected<int64_t> CudaGroup::readCell(const int64_t *own) {

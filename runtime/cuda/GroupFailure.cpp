@@ -247,6 +247,12 @@ llvm::Error CudaGroup::poll() {
   std::unique_lock lock(kernelsMutex);
   if (!records.isAnyWritten())
     return llvm::Error::success();
+  if (llvm::Error error = failedTake()) {
+    llvm::handleAllErrors(std::move(error), note);
+    lock.unlock();
+    stop(message, kind);
+    return stopped();
+  }
   for (const CudaGroupKernel &kernel : kernels)
     for (const ChannelSet &set : kernel.sets) {
       if (!__atomic_load_n(&set.record.host->valid, __ATOMIC_ACQUIRE))
@@ -298,6 +304,9 @@ void CudaGroup::stop(llvm::StringRef reason, Kind kind) {
   Current current(cu, device->context());
   OutsideCapture outside(cu);
   std::lock_guard lock(controlMutex);
+  // Takes that wait give up.
+  if (takes.host)
+    __atomic_store_n(&takes.host->valid, 1, __ATOMIC_RELEASE);
   for (const CudaGroupKernel &kernel : kernels)
     for (const ChannelSet &set : kernel.sets)
       // What a kernel wrote itself tells peers more.

@@ -141,6 +141,11 @@ llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
   std::atomic<int64_t> &cell = cellAt(wait.cell);
   auto ready = [&] {
     int64_t now = cell.load(std::memory_order_acquire);
+    if (wait.takes)
+      while (now >= wait.value &&
+             !cell.compare_exchange_weak(now, now - wait.value,
+                                         std::memory_order_acq_rel))
+        ;
     return wait.kind == WaitKind::Equal ? now == wait.value : now >= wait.value;
   };
   for (unsigned i = 0; i < kLooks + kYields; ++i) {

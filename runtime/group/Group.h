@@ -161,6 +161,9 @@ struct CellWait {
   int64_t source = -1;
   /// Seconds; 0: the group's.
   double timeout = 0;
+  /// `value` is taken from the cell, which holds that or more. GPU: the stream
+  /// waits for the group's timeout at most.
+  bool takes = false;
 };
 
 /// A number that one thread at a time changes and any thread reads.

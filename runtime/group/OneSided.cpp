@@ -168,18 +168,38 @@ llvm::Error OneSided::putSignal(int64_t peer, void *to, const void *from,
   return signal(peer, cell, kind, value, stream);
 }
 
-llvm::Error OneSided::wait(int64_t cell, WaitKind kind, int64_t value,
-                           int64_t source, double timeout, void *stream) {
+llvm::Error OneSided::checkWait(int64_t value, int64_t source) const {
   if (llvm::Error error = checkValue(value))
+    return error;
+  int64_t ranks = group.options().ranks;
+  if (source >= -1 && source < ranks)
+    return llvm::Error::success();
+  return makeError(Kind::Usage, "wait: rank " + llvm::Twine(source) +
+                                    " is none of a group of " +
+                                    llvm::Twine(ranks));
+}
+
+llvm::Error OneSided::take(int64_t cell, int64_t value, int64_t source,
+                           void *stream) {
+  if (llvm::Error error = checkWait(value, source))
     return error;
   auto own = find(cell);
   if (!own)
     return own.takeError();
-  int64_t ranks = group.options().ranks;
-  if (source < -1 || source >= ranks)
-    return makeError(Kind::Usage, "wait: rank " + llvm::Twine(source) +
-                                      " is none of a group of " +
-                                      llvm::Twine(ranks));
+  CellWait wait{own->own, std::move(own->window), cell};
+  wait.value = value;
+  wait.source = source;
+  wait.takes = true;
+  return group.waitCell(wait, stream);
+}
+
+llvm::Error OneSided::wait(int64_t cell, WaitKind kind, int64_t value,
+                           int64_t source, double timeout, void *stream) {
+  if (llvm::Error error = checkWait(value, source))
+    return error;
+  auto own = find(cell);
+  if (!own)
+    return own.takeError();
   if (!(timeout >= 0))
     return makeError(Kind::Usage, "wait: the timeout is less than 0 seconds");
   return group.waitCell(

@@ -57,6 +57,11 @@ public:
   /// ends the wait.
   llvm::Error wait(int64_t cell, WaitKind kind, int64_t value, int64_t source,
                    double timeout, void *stream);
+  /// Waits until a cell of this rank holds `value` or more, and takes so much
+  /// from it: what `wait` would, for whoever signals by `Add`. GPU: the stream
+  /// waits, for the group's timeout at most. `Group::poll` tells of a wait in
+  /// vain, which ends the group; what is behind it in the stream runs.
+  llvm::Error take(int64_t cell, int64_t value, int64_t source, void *stream);
   /// A cell of this rank. What came before the signals that made it comes
   /// before what follows.
   llvm::Expected<int64_t> read(int64_t cell);
@@ -80,6 +85,7 @@ private:
   };
   llvm::Expected<Cell> find(int64_t cell) const;
   llvm::Error checkPeer(int64_t peer, const char *what) const;
+  llvm::Error checkWait(int64_t value, int64_t source) const;
   llvm::Expected<Place> reach(int64_t peer, const void *own, size_t bytes,
                               const void *other, const char *what);
 

@@ -475,6 +475,37 @@ void addTo(CUstream stream, void **arguments) {
   operate(stream, [=] { __atomic_fetch_add(cell, value, __ATOMIC_RELEASE); });
 }
 
+/// The kernel that waits for what it takes from a cell, or says in an
+/// ErrorRecord that it has given up.
+void takeFrom(CUstream stream, void **arguments) {
+  auto *cell = cellAt(*static_cast<CUdeviceptr *>(arguments[0]));
+  auto value = *static_cast<int64_t *>(arguments[1]);
+  auto limit = std::chrono::nanoseconds(
+      std::min(*static_cast<uint64_t *>(arguments[2]), uint64_t(1) << 62));
+  auto *record = reinterpret_cast<mlir::comms::nvvm::ErrorRecord *>(
+      *static_cast<CUdeviceptr *>(arguments[3]));
+  auto number = *static_cast<uint32_t *>(arguments[4]);
+  auto peer = *static_cast<uint32_t *>(arguments[5]);
+  operate(stream, [=] {
+    auto start = std::chrono::steady_clock::now();
+    uint64_t seen = 0;
+    while (int64_t(seen = __atomic_load_n(cell, __ATOMIC_ACQUIRE)) < value) {
+      if (std::chrono::steady_clock::now() - start < limit &&
+          !__atomic_load_n(&record->valid, __ATOMIC_ACQUIRE)) {
+        std::this_thread::yield();
+        continue;
+      }
+      record->site = number;
+      record->peer = peer;
+      record->seen = seen;
+      record->wanted = uint64_t(value);
+      __atomic_store_n(&record->valid, 1, __ATOMIC_RELEASE);
+      return;
+    }
+    __atomic_fetch_sub(cell, uint64_t(value), __ATOMIC_RELAXED);
+  });
+}
+
 /// This driver's streams do what they are given at once: so waits last.
 void await(CUdeviceptr where, uint64_t value, unsigned flags) {
   while (true) {
@@ -560,10 +591,19 @@ END FAKE(ModuleGetFunction, CUfunction *function, CUmodule,
     reinterpret_cast<CUfunction>(
         uintptr_t(!std::strcmp(name, "commsir_probe_window")     ? 2
                   : !std::strcmp(name, "commsir_add_signal")     ? 4
+                  : !std::strcmp(name, "commsir_take_signal")    ? 8
                   : !std::strcmp(name, "commsir_resolve_window") ? 5
                   : !std::strcmp(name, "commsir_require")        ? 6
                   : !std::strcmp(name, "commsir_describe_comm")  ? 7
                                                                  : 3));
+END FAKE(ModuleGetGlobal, CUdeviceptr *pointer, size_t *, CUmodule,
+         const char *name)
+    // The one global that the runtime asks for.
+    static const uint64_t numbers[] = {0, 1, 2,  3,  4,  5,  6,  7,
+                                       8, 9, 10, 11, 12, 13, 14, 15};
+if (std::strcmp(name, "commsir_numbers") != 0)
+  return CUDA_ERROR_NOT_FOUND;
+*pointer = reinterpret_cast<CUdeviceptr>(numbers);
 END FAKE(FuncLoad, CUfunction)
 END FAKE(FuncGetAttribute, int *value, CUfunction_attribute,
          CUfunction) *value = 40;
@@ -592,6 +632,10 @@ if (function == reinterpret_cast<CUfunction>(7)) {
 }
 if (function == reinterpret_cast<CUfunction>(4)) {
   addTo(config->hStream, arguments);
+  return CUDA_SUCCESS;
+}
+if (function == reinterpret_cast<CUfunction>(8)) {
+  takeFrom(config->hStream, arguments);
   return CUDA_SUCCESS;
 }
 static Stream whole;

@@ -193,6 +193,61 @@ TEST(OneSidedTest, GraphsHoldThem) {
   });
 }
 
+TEST(OneSidedTest, GraphsTakeWhatIsAdded) {
+  runPair([](Rank &self) -> std::string {
+    CUstream stream = self.makeStream();
+    const cuda::Driver &cu = self.cu();
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    {
+      cuda::ContextGuard guard(cu, self.device().context());
+      cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+      self.putSignal(500 + self.rank, 0, SignalKind::Add, 1, stream);
+      llvm::cantFail(self.side->take(0, 1, self.peer, stream));
+      cu.StreamEndCapture(stream, &graph);
+      cu.GraphInstantiate(&exec, graph, 0);
+    }
+    for (int64_t round = 1; round <= 5; ++round) {
+      meet(self, 2 * round);
+      cuda::ContextGuard guard(cu, self.device().context());
+      cu.GraphLaunch(exec, stream);
+      if (!self.holds(500 + self.peer))
+        return "the data is not here";
+      if (llvm::cantFail(self.side->read(0)) != 0)
+        return "the signal was not taken";
+      self.data[0] = 0;
+      meet(self, 2 * round + 1);
+    }
+    return llvm::toString(self.group->poll());
+  });
+}
+
+TEST(OneSidedTest, ATakeInVainEndsTheGroup) {
+  runPair([](Rank &self) -> std::string {
+    CUstream stream = self.makeStream();
+    std::string refused =
+        llvm::toString(self.side->take(0, 1, /*source=*/2, stream));
+    if (refused.find("rank 2 is none of a group of 2") == std::string::npos)
+      return refused;
+    if (self.rank == 1)
+      // Until the other has ended.
+      return self.waitOnHost(1, 1, 20).empty() ? "nobody signalled" : "";
+    llvm::cantFail(self.group->setTimeout(0.05));
+    llvm::cantFail(self.side->signal(0, 0, SignalKind::Add, 1, stream));
+    llvm::cantFail(self.side->take(0, 2, /*source=*/1, stream));
+    std::string said = llvm::toString(self.group->poll());
+    if (said.find("waited in vain for a signal of rank 1") ==
+            std::string::npos ||
+        said.find("cell 0 of the group held 1, not ge 2") == std::string::npos)
+      return "'" + said + "'";
+    if (!self.group->ended())
+      return "the group goes on with signals that are out of step";
+    said = llvm::toString(self.side->take(0, 1, 1, stream));
+    return said.find("waited in vain") == std::string::npos ? "'" + said + "'"
+                                                            : "";
+  });
+}
+
 TEST(OneSidedTest, TheHostSeesTimeAndDeath) {
   runPair(
       [](Rank &self) -> std::string {
@@ -257,8 +312,11 @@ TEST(OneSidedTest, FailuresOfTheDriverAreTold) {
     expect("MemcpyAsync", "copying between windows", [&] {
       return side.put(self.peer, self.data, self.source, 8, nullptr);
     });
-    expect("StreamWriteValue64", "setting a signal", [&] {
+    expect("MemcpyAsync", "setting a signal", [&] {
       return side.signal(self.peer, 0, SignalKind::Set, 1, nullptr);
+    });
+    expect("StreamWriteValue64", "setting a signal", [&] {
+      return side.signal(self.peer, 0, SignalKind::Set, 16, nullptr);
     });
     expect("StreamWaitValue64", "waiting for a signal", [&] {
       return side.wait(0, WaitKind::AtLeast, 0, self.peer, 0, nullptr);

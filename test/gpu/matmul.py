@@ -145,7 +145,7 @@ def one_shape(dtype: torch.dtype, rows: int, n: int, k: int) -> None:
     a, b = made(ranks * rows, k, seed=100 + rank, dtype=dtype), made(k, n, seed=200 + rank, dtype=dtype)
     for op in ("reduce_scatter", "all_reduce"):
         want = exact(op, a, b)
-        for blocks in (1, 2, 4):
+        for blocks in (1, 2, 4, 8):
             if rows % blocks:
                 continue
             for _ in range(2):

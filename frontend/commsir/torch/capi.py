@@ -473,6 +473,28 @@ class Group:
         """Copies `size` bytes from a rank's copy of symmetric memory. `source` lies in this rank's."""
         self._check(self.library.commsir_get(self._open, *_copy(peer, source, to, size, stream)))
 
+    def reserve_signals(self, count: int) -> int:
+        """Cells of signals on every rank, at first 0; the number of the first. Collective."""
+        first = ctypes.c_int64()
+        self._check(self.library.commsir_signals_reserve(self._open, ctypes.c_int64(count), ctypes.byref(first)))
+        return first.value
+
+    def signal(self, peer: int, cell: int, stream: int = 0, adds: bool = False) -> None:
+        """A cell of a rank gets 1, or 1 more if it `adds`, behind what this rank has put there in the stream.
+
+        On a GPU, a copy engine sets a cell, and a kernel adds to it.
+        """
+        given = ctypes.c_int64(cell), ctypes.c_int32(adds), ctypes.c_int64(1)
+        self._check(self.library.commsir_signal(self._open, ctypes.c_int64(peer), *given, ctypes.c_void_p(stream)))
+
+    def take_signal(self, cell: int, value: int, source: int, stream: int = 0) -> None:
+        """Waits until a cell of this rank, which `source` signals, holds `value` or more, and takes so much from it.
+
+        On a GPU the stream waits; `poll` raises what it waited for in vain.
+        """
+        taken = ctypes.c_int64(cell), ctypes.c_int64(value), ctypes.c_int64(source)
+        self._check(self.library.commsir_take_signal(self._open, *taken, ctypes.c_void_p(stream)))
+
     def contains(self, data: int, size: int) -> bool:
         """Whether memory lies in one window."""
         return bool(self.library.commsir_window_contains(self.handle, ctypes.c_void_p(data), ctypes.c_size_t(size)))

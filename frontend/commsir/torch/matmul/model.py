@@ -1,8 +1,8 @@
 """Which way a matmul beside a collective takes, by a model of both ways' time.
 
 The model is of the vendor's matmul in bf16 and f16 on GPUs of compute capability 9.0, and of NVLink between them. Its
-constants are fitted to test/gpu/matmul.py on 2×H100 (docs/Benchmarks.md, "Matmul beside communication"). All ranks
-come to one answer, as they ask about the same sizes.
+constants are fitted to test/gpu/matmul.py on 2 and 4×H100 (docs/Benchmarks.md, "Matmul beside communication"). All
+ranks come to one answer, as they ask about the same sizes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,23 @@ import torch
 __all__ = ["Choice", "choose"]
 
 #: Of the vendor's matmul: rows and columns of its tiles, and µs for each element of k. Then what a tile takes for
-#: itself, and a launch.
+#: itself, a launch, and what it costs to add up parts of k, of which there may be several where tiles are few.
 _TILES = (128, 256, 0.0108), (128, 128, 0.0061)
-_PER_TILE, _LAUNCH = 1.5, 1.0
-#: GB/s from one GPU to another by copy engines, and what a collective of our own reaches; µs of a meeting of all ranks.
-_LINK, _COLLECTIVE, _MEETING = 370.0, 300.0, 4.0
+_PER_TILE, _LAUNCH, _ADDED_PARTS = 1.5, 1.0, 3.0
+_PARTS = 1, 2, 4
+#: GB/s from one GPU to another by copy engines beside a matmul; µs from a kernel to a copy behind it, of a copy and its
+#: signal beside the transfer, and of a wait for a signal.
+_LINK, _TO_COPY, _PER_COPY, _WAIT = 345.0, 10.0, 4.0, 2.0
+#: µs that a product takes longer when a copy follows it, and what each block but the first costs.
+_FORK, _PER_BLOCK = 2.0, 12.0
+#: Of our own collectives, by their number of ranks (two, more): GB/s and µs beside the transfer.
+_COLLECTIVES = {
+    "all_gather": ((255.0, 20.0), (310.0, 24.0)),
+    "reduce_scatter": ((300.0, 4.0), (340.0, 8.0)),
+    "all_reduce": ((315.0, 6.0), (345.0, 10.0)),
+}
+#: µs of a meeting of all ranks.
+_MEETING = 5.0
 #: GB/s of a kernel that only reads and writes memory.
 _MEMORY = 2600.0
 #: The overlapped way is taken where its predicted time is at most so much of the other's.
@@ -58,74 +70,96 @@ class _Sizes:
     processors: int
 
     def matmul(self, rows: int) -> float:
-        def by(tile: tuple[int, int, float]) -> float:
-            tiles = -(-rows // tile[0]) * -(-self.n // tile[1])
-            return -(-tiles // self.processors) * (tile[2] * self.k + _PER_TILE)
+        def by(tile: tuple[int, int, float], parts: int) -> float:
+            tiles = -(-rows // tile[0]) * -(-self.n // tile[1]) * parts
+            waves = -(-tiles // self.processors)
+            return waves * (tile[2] * self.k / parts + _PER_TILE) + (_ADDED_PARTS if parts > 1 else 0.0)
 
-        return min(map(by, _TILES)) + _LAUNCH
+        return min(by(tile, parts) for tile in _TILES for parts in _PARTS) + _LAUNCH
 
     def copied(self, elements: int) -> float:
         return elements * self.itemsize / _LINK / 1e3
 
-    def collective(self, elements: int) -> float:
-        return _MEETING + elements * self.itemsize / _COLLECTIVE / 1e3
+    def collective(self, op: str, elements: int) -> float:
+        """`elements` are those that a rank sends."""
+        rate, fixed = _COLLECTIVES[op][self.ranks > 2]
+        return fixed + elements * self.itemsize / rate / 1e3
+
+    def moved(self, elements: int) -> float:
+        """Within a GPU's memory."""
+        return elements * self.itemsize / _MEMORY / 1e3
 
     def added(self, rows: int) -> float:
         """Adds up what the others have sent of so many rows. The matmul reads the sum."""
-        parts = self.ranks + 1 if self.ranks > 2 else 1
-        return parts * rows * self.n * self.itemsize / _MEMORY / 1e3
+        return self.moved(self.ranks * rows * self.n) + _LAUNCH if self.ranks > 2 else 0.0
 
 
 def _gather(sizes: _Sizes, blocks: int) -> tuple[float, float]:
     """`rows` is those of one rank."""
     others = sizes.ranks - 1
-    plain = sizes.collective(others * sizes.rows * sizes.k) + sizes.matmul(sizes.ranks * sizes.rows)
+    plain = sizes.collective("all_gather", others * sizes.rows * sizes.k) + sizes.matmul(sizes.ranks * sizes.rows)
     own = sizes.matmul(sizes.rows)
-    end = _MEETING + own
-    for step in range(1, sizes.ranks):
-        arrived = _MEETING + step * sizes.copied(sizes.rows * sizes.k)
-        end = max(end, arrived) + _MEETING + own
+    end, arrived = _MEETING + own, _MEETING + _TO_COPY
+    for _ in range(others):
+        arrived += sizes.copied(sizes.rows * sizes.k) + _PER_COPY
+        end = max(end, arrived) + _WAIT + own
     return plain, end if blocks == 1 else float("inf")
+
+
+class _Products:
+    """The times at which this rank's stream and its copies come to a place, while it makes blocks of products."""
+
+    def __init__(self, sizes: _Sizes, blocks: int) -> None:
+        self.sizes, self.rows = sizes, sizes.rows // (sizes.ranks * blocks)
+        self.end = self.link = _MEETING
+        self._product, self._arrived = sizes.matmul(self.rows), list[float]()
+
+    def copy(self) -> None:
+        """Behind what the stream has done."""
+        self.link = max(self.link, self.end + _TO_COPY) + self.sizes.copied(self.rows * self.sizes.n) + _PER_COPY
+
+    def send(self) -> None:
+        for _ in range(self.sizes.ranks - 1):
+            self.end += self._product + _FORK
+            self.copy()
+        self._arrived.append(self.link)
+
+    def total(self, block: int) -> None:
+        waits = (self.sizes.ranks - 1) * _WAIT
+        self.end = max(self.end, self._arrived[block]) + waits + self.sizes.added(self.rows) + self._product
 
 
 def _scatter(sizes: _Sizes, blocks: int) -> tuple[float, float]:
     """`rows` is those of the whole product."""
-    ranks, rows = sizes.ranks, sizes.rows // (sizes.ranks * blocks)
-    plain = sizes.matmul(sizes.rows) + sizes.collective((ranks - 1) * sizes.rows // ranks * sizes.n)
-    product, copy = sizes.matmul(rows), sizes.copied(rows * sizes.n)
-    end = sent = _MEETING
-    arrived = []
+    ranks = sizes.ranks
+    plain = sizes.matmul(sizes.rows)
+    plain += sizes.collective("reduce_scatter", (ranks - 1) * sizes.rows // ranks * sizes.n)
+    products = _Products(sizes, blocks)
     for _ in range(blocks):
-        for _ in range(ranks - 1):
-            end += product
-            sent = max(sent, end) + copy
-        end += _MEETING
-        arrived.append(sent)
-    for at in arrived:
-        end = max(end, at) + sizes.added(rows) + product
-    return plain, end
+        products.send()
+    for block in range(blocks):
+        products.total(block)
+    return plain, products.end
 
 
 def _reduce(sizes: _Sizes, blocks: int) -> tuple[float, float]:
     """`rows` is those of the whole product."""
-    ranks, rows = sizes.ranks, sizes.rows // (sizes.ranks * blocks)
-    plain = sizes.matmul(sizes.rows) + sizes.collective(2 * (ranks - 1) * sizes.rows // ranks * sizes.n)
-    product, copy = sizes.matmul(rows), sizes.copied(rows * sizes.n)
-    stored = 2 * rows * sizes.n * sizes.itemsize / _MEMORY / 1e3
-    end = link = _MEETING
-    arrived = 0.0
-    for block in range(blocks + 1):
-        if block:
-            end = max(end, arrived) + sizes.added(rows) + product + stored
+    ranks = sizes.ranks
+    plain = sizes.matmul(sizes.rows)
+    plain += sizes.collective("all_reduce", 2 * (ranks - 1) * sizes.rows // ranks * sizes.n)
+    products = _Products(sizes, blocks)
+    for block in range(blocks + 2):
         if block < blocks:
+            products.send()
+        if block > 1:
             for _ in range(ranks - 1):
-                end += product
-                link = max(link, end) + copy
-            arrived = link
-        end += _MEETING
-        if block:
-            link = max(link, end) + (ranks - 1) * copy
-    return plain, max(end, link)
+                products.end += _WAIT
+                products.copy()
+            products.end += sizes.moved(2 * products.rows * sizes.n)
+        if 0 < block <= blocks:
+            products.total(block - 1)
+            products.end += (ranks - 1) * _WAIT
+    return plain, max(products.end, products.link)
 
 
 _WAYS: dict[str, Callable[[_Sizes, int], tuple[float, float]]] = {
@@ -142,6 +176,7 @@ def _best(op: str, sizes: _Sizes) -> Choice:
         if op != "all_gather" and sizes.rows % (sizes.ranks * blocks):
             continue
         plain, overlapped = _WAYS[op](sizes, blocks)
+        overlapped += _PER_BLOCK * (blocks - 1)
         if overlapped < best.overlapped:
             best = Choice(blocks if overlapped <= _MARGIN * plain else 0, plain, overlapped)
     return best

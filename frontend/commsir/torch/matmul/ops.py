@@ -173,8 +173,8 @@ def _fake_all_gather_matmul(
 def _space_of_products(op: str, ranks: int, a: torch.Tensor, b: torch.Tensor) -> int:
     """Bytes of symmetric memory."""
     rows = a.numel() // a.shape[-1]
-    kept = (1 if ranks > 2 else 1 / ranks) + (1 / ranks if op == "all_reduce" else 0)
-    return int(rows * b.shape[1] * a.dtype.itemsize * kept)
+    whole = rows * b.shape[1] * a.dtype.itemsize
+    return whole if op == "all_reduce" else whole // ranks * (ranks - 1)
 
 
 def _product(op: str, a: torch.Tensor, b: torch.Tensor, name: str, site: str) -> torch.Tensor:

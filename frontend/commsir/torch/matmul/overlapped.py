@@ -1,15 +1,14 @@
 """Matmuls beside collectives: blocks of rows of the one are computed while others are on their way.
 
 The matmuls are the vendor's. A rank first multiplies what needs no other rank: its own rows before gathered ones, and
-what others wait for before what it keeps. Copy engines move the rows, so that all SMs multiply. Ranks meet on the
-stream, by a kernel of a few microseconds, before they read what another has written.
+what others wait for before what it keeps. Copy engines move the rows, so that all SMs multiply. A rank's stream waits
+for a signal of the rank that sends; all ranks meet once a call, by a kernel of a few microseconds.
 
 One process group's calls follow each other in one stream, as its other collectives do.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -21,23 +20,65 @@ import torch.distributed as dist
 from commsir.torch import capi, ops
 from commsir.torch.endings import when_gone
 
-__all__ = ["Meeting", "Workspace", "all_gather_matmul", "matmul_all_reduce", "matmul_reduce_scatter", "workspace"]
+__all__ = ["MOST_BLOCKS", "Workspace", "all_gather_matmul", "matmul_all_reduce", "matmul_reduce_scatter", "workspace"]
 
 _CUDA: Any = torch.cuda
 _OPS: Any = torch.ops
 _C10D: Any = dist.distributed_c10d
 
+#: Blocks into which the rows that a rank adds up may be cut.
+MOST_BLOCKS = 8
+#: The kernel that adds up what ranks have sent: as many blocks as an H100 runs at once, nearly.
+_BLOCKS, _THREADS = 128, 512
+#: Bytes that the arrays of kernels are aligned to.
+_ALIGNMENT = 256
+_SUM = """
+comms.kernel @add_parts(%x: memref<{parts}x{rows}x{n}x{element}>, %total: memref<{rows}x{n}x{element}>)
+    attributes {{ranks = {ranks}}} {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %rows = arith.constant {rows} : index
+  %parts = arith.constant {parts} : index
+  %n = arith.constant {n} : index
+  %size = arith.constant {size} : index
+  %block = comms.block_id
+  %blocks = comms.num_blocks
+  scf.for %row = %block to %rows step %blocks {{
+    %place = arith.muli %row, %n : index
+    %first = comms.tile_load %x[%place] : memref<{parts}x{rows}x{n}x{element}> -> tensor<{n}x{element}>
+    %wide = arith.extf %first : tensor<{n}x{element}> to tensor<{n}xf32>
+    %sum = scf.for %part = %one to %parts step %one iter_args(%so_far = %wide) -> (tensor<{n}xf32>) {{
+      %start = arith.muli %part, %size : index
+      %from = arith.addi %start, %place : index
+      %next = comms.tile_load %x[%from] : memref<{parts}x{rows}x{n}x{element}> -> tensor<{n}x{element}>
+      %more = arith.extf %next : tensor<{n}x{element}> to tensor<{n}xf32>
+      %added = arith.addf %so_far, %more : tensor<{n}xf32>
+      scf.yield %added : tensor<{n}xf32>
+    }}
+    %rounded = arith.truncf %sum : tensor<{n}xf32> to tensor<{n}x{element}>
+    comms.tile_store %rounded, %total[%place] : tensor<{n}x{element}>, memref<{rows}x{n}x{element}>
+  }}
+  comms.return
+}}
+"""
+
 
 class Workspace:
-    """What the overlapped matmuls of one process group use on a GPU: symmetric memory, a stream and a meeting."""
+    """What the overlapped matmuls of one process group use on a GPU: symmetric memory, signals and streams.
+
+    Between a kernel and a copy by a copy engine in one stream lie some 8 µs, so copies follow each other in streams of
+    their own; the signals behind them are copies, too.
+    """
 
     def __init__(self, name: str, device: torch.device) -> None:
         self.name, self.device = name, device
         self.group: capi.Group = ops.group_of(name, int(device.index))
         self.rank, self.ranks = self.group.rank, self.group.size
-        #: For copies, beside the matmuls of the current stream.
-        self.moves = _CUDA.Stream(device, priority=-1)
+        #: For copies to other ranks, and from them.
+        self.sends, self.fetches = (_CUDA.Stream(device, priority=-1) for _ in range(2))
         self._met = torch.zeros(2, 16, dtype=torch.int32, device=device)
+        # One for each block and rank that sends, and as many for the second half of an all_reduce.
+        self._signals = self.group.reserve_signals(2 * MOST_BLOCKS * self.ranks)
         self._size = 0
         # Graphs use what they were captured with for as long as the group is there.
         self._kept = list[torch.Tensor]()
@@ -56,21 +97,59 @@ class Workspace:
         """The beginning of this rank's symmetric memory as a tensor."""
         return self._kept[-1][: math.prod(shape) * dtype.itemsize].view(dtype).view(*shape)
 
-    def get(self, rank: int, place: torch.Tensor, out: torch.Tensor) -> None:
-        """Fills `out` from a rank's copy of `place`, which lies in symmetric memory, in the stream `moves`."""
-        self.group.get(rank, place.data_ptr(), out.data_ptr(), out.nbytes, self.moves.cuda_stream)
-
-    def put(self, rank: int, place: torch.Tensor, value: torch.Tensor) -> None:
-        """Copies `value` to a rank's copy of `place`, which lies in symmetric memory, in the stream `moves`."""
-        self.group.put(rank, place.data_ptr(), value.data_ptr(), value.nbytes, self.moves.cuda_stream)
-
     def steps(self) -> list[tuple[int, int]]:
         """For each step, whom this rank sends to, and who sends to it. No two ranks send to the same at once."""
         return [((self.rank + step) % self.ranks, (self.rank - step) % self.ranks) for step in range(1, self.ranks)]
 
     def meet(self) -> None:
-        """What is behind it in the current stream runs once all ranks have come to it in theirs."""
+        """What is behind it in the current stream runs once all ranks have come to it in theirs.
+
+        So what a call before has left in symmetric memory has been read, and its signals are free.
+        """
         _OPS.commsir.all_reduce.out(self._met[0], "max", self.name, out=self._met[1])
+
+
+class _Call:
+    """The copies and signals of one call, beside the matmuls of the current stream."""
+
+    def __init__(self, space: Workspace) -> None:
+        self.space = space
+        self._main = _CUDA.current_stream(space.device)
+        space.meet()
+
+    def _signal_of(self, rank: int, block: int, half: int) -> int:
+        """The number of what `rank` signals."""
+        space = self.space
+        return space._signals + (half * MOST_BLOCKS + block) * space.ranks + rank
+
+    def put(self, rank: int, place: torch.Tensor, value: torch.Tensor, block: int) -> None:
+        """Once `value` is made, copies it to a rank's copy of `place`, which lies in symmetric memory, and signals."""
+        space = self.space
+        space.sends.wait_event(self._main.record_event())
+        space.group.put(rank, place.data_ptr(), value.data_ptr(), value.nbytes, space.sends.cuda_stream)
+        space.group.signal(rank, self._signal_of(space.rank, block, 0), space.sends.cuda_stream)
+
+    def tell(self, rank: int, block: int) -> None:
+        """Signals a rank that this one has made what the rank is to fetch. By a kernel: a copy would queue behind those
+        that are on their way."""
+        space = self.space
+        space.group.signal(rank, self._signal_of(space.rank, block, 1), self._main.cuda_stream, adds=True)
+
+    def wait(self, rank: int, block: int, half: int = 0) -> None:
+        """For the signal of a rank: of `put`, or with `half` of `tell`."""
+        self.space.group.take_signal(self._signal_of(rank, block, half), 1, rank, self._main.cuda_stream)
+
+    def fetch(self, rank: int, place: torch.Tensor, out: torch.Tensor) -> None:
+        """Fills `out` from a rank's copy of `place`, which lies in symmetric memory, behind what was waited for."""
+        space = self.space
+        space.fetches.wait_event(self._main.record_event())
+        space.group.get(rank, place.data_ptr(), out.data_ptr(), out.nbytes, space.fetches.cuda_stream)
+
+    def end(self, fetches: bool = False) -> None:
+        """Behind it in the current stream, memory that was sent or fetched belongs to others again."""
+        space = self.space
+        for stream in (space.sends, space.fetches) if fetches else (space.sends,):
+            self._main.wait_stream(stream)
 
 
 _made: dict[tuple[str, int], tuple[Any, Workspace]] = {}
@@ -97,26 +176,6 @@ def _forget(name: str | None) -> None:
 when_gone(_forget)
 
 
-class Meeting:
-    """The meetings of one call, and what is to be done behind the next of them."""
-
-    def __init__(self, space: Workspace) -> None:
-        self._space, self._stream = space, _CUDA.current_stream(space.device)
-        self._behind = list[Callable[[], None]]()
-
-    def then(self, copy: Callable[[], None]) -> None:
-        """Behind the next meeting, puts copies into the stream `moves`."""
-        self._behind.append(copy)
-
-    def hold(self) -> None:
-        self._space.meet()
-        if self._behind:
-            self._space.moves.wait_event(self._stream.record_event())
-        for copy in self._behind:
-            copy()
-        self._behind.clear()
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Gathered rows
 # ---------------------------------------------------------------------------------------------------------------------
@@ -141,24 +200,19 @@ def all_gather_matmul(
     `shard` is [rows, k] and contiguous, a weight [k, n], a bias [n]; the results are [ranks x rows, n].
     """
     ranks, (rows, k) = space.ranks, shard.shape
-    main = _CUDA.current_stream(shard.device)
     arrived = space.own((ranks, rows, k), shard.dtype)
     outs = [shard.new_empty(ranks, rows, weight.shape[1]) for weight in weights]
     work = list(zip(weights, biases, outs, strict=True))
-    # What was there before has been read by all.
-    space.meet()
-    space.moves.wait_stream(main)
-    pushed = []
+    call = _Call(space)
     for to, _ in space.steps():
-        space.put(to, arrived[space.rank], shard)
-        pushed.append(space.moves.record_event())
+        call.put(to, arrived[space.rank], shard, 0)
     for weight, bias, out in work:
         _multiply(shard, weight, bias, out[space.rank])
-    for (_, source), event in zip(space.steps(), pushed, strict=True):
-        main.wait_event(event)
-        space.meet()
+    for _, source in space.steps():
+        call.wait(source, 0)
         for weight, bias, out in work:
             _multiply(arrived[source], weight, bias, out[source])
+    call.end()
     if gathered is not None:
         arrived[space.rank].copy_(shard)
         gathered.view(-1).copy_(arrived.view(-1))
@@ -171,77 +225,56 @@ def all_gather_matmul(
 
 
 class _Partials:
-    """What ranks send of blocks of rows: each block to the rank that adds it up.
+    """What ranks send of blocks of rows: each block to the rank that adds it up."""
 
-    Two ranks get each other's block where it is added up. Several put theirs beside each other.
-    """
+    def __init__(self, call: _Call, b: torch.Tensor, arrive: torch.Tensor) -> None:
+        """`arrive` is [blocks, ranks - 1, rows, n], in symmetric memory."""
+        self._call, self._b, self._arrive = call, b, arrive
+        self._made = arrive.new_empty(arrive.shape)
+        self._add = _adder(call.space, arrive) if arrive.shape[1] > 1 else None
 
-    def __init__(
-        self, meeting: Meeting, space: Workspace, blocks: int, like: torch.Tensor, shape: Sequence[int]
-    ) -> None:
-        self._meeting, self._space = meeting, space
-        self._main = _CUDA.current_stream(space.device)
-        self._gets = space.ranks == 2
-        self._arrive = space.own(self.shape_of(space.ranks, blocks, shape), like.dtype)
-        self._made = self._arrive if self._gets else like.new_empty(self._arrive.shape)
-        self._moved: dict[int, Any] = {}
+    def send(self, block: int, parts: torch.Tensor) -> None:
+        """`parts` is [ranks, rows, k]: the products of all but this rank's."""
+        for step, (to, _) in enumerate(self._call.space.steps()):
+            torch.mm(parts[to], self._b, out=self._made[block, step])
+            self._call.put(to, self._arrive[block, step], self._made[block, step], block)
 
-    @staticmethod
-    def shape_of(ranks: int, blocks: int, shape: Sequence[int]) -> tuple[int, ...]:
-        return (blocks, ranks if ranks > 2 else 1, *shape)
+    def total(self, block: int, rows: torch.Tensor, out: torch.Tensor) -> None:
+        """Fills `out` with the sum of all ranks' parts, of which this rank's is `rows` by the matrix."""
+        for _, source in self._call.space.steps():
+            self._call.wait(source, block)
+        others = self._arrive[block, 0]
+        if self._add:
+            self._add(self._arrive[block], out)
+            others = out
+        torch.addmm(others, rows, self._b, out=out)
 
-    def product(self, block: int, to: int) -> torch.Tensor:
-        """Where this rank's part of a block of rank `to` is to be made."""
-        return self._made[block, 0 if self._gets else to]
 
-    def send(self, block: int, to: int) -> None:
-        """Once it is made."""
-        if not self._gets:
-            self._space.moves.wait_event(self._main.record_event())
-            self._space.put(to, self._arrive[block, self._space.rank], self._made[block, to])
-
-    def sent(self, block: int, total: torch.Tensor) -> None:
-        """Once all parts of a block are made; `total` is where `add_up` will leave the others' parts of this rank's."""
-        if self._gets:
-            self._meeting.then(lambda: self._fetch(block, total))
-            self._meeting.hold()
-        else:
-            self._moved[block] = self._space.moves.record_event()
-
-    def _fetch(self, block: int, total: torch.Tensor) -> None:
-        self._space.get(1 - self._space.rank, self._arrive[block, 0], total)
-        self._moved[block] = self._space.moves.record_event()
-
-    def add_up(self, block: int, total: torch.Tensor) -> None:
-        """Makes `total` the sum of the other ranks' parts of this rank's block."""
-        self._main.wait_event(self._moved[block])
-        if self._gets:
-            return
-        self._meeting.hold()
-        parts, rank = self._arrive[block], self._space.rank
-        # The place of this rank's own part is free: with a part moved there, the others' lie side by side.
-        if 0 < rank < self._space.ranks - 1:
-            parts[rank].copy_(parts[0])
-        torch.sum(parts[1:] if rank < self._space.ranks - 1 else parts[:-1], 0, out=total)
+def _adder(space: Workspace, arrive: torch.Tensor) -> Callable[[torch.Tensor, torch.Tensor], Any]:
+    """What fills [rows, n] with the sum of [parts, rows, n], taken in float32; blocks of such parts are in `arrive`."""
+    _, parts, rows, n = arrive.shape
+    if rows * n * arrive.itemsize % _ALIGNMENT:
+        return lambda some, out: torch.sum(some, 0, out=out)
+    element = capi.element_type(arrive.dtype)
+    text = _SUM.format(ranks=space.ranks, parts=parts, rows=rows, n=n, size=rows * n, element=element)
+    return space.group.kernel(text, blocks=min(rows, _BLOCKS), threads=_THREADS)
 
 
 def matmul_reduce_scatter(space: Workspace, a: torch.Tensor, b: torch.Tensor, blocks: int) -> torch.Tensor:
     """This rank's rows of the sum of all ranks' `a @ b`. `a` is [rows, k]; `blocks` divides the rows of a rank."""
-    rows = a.shape[0] // (space.ranks * blocks)
-    parts = a.view(space.ranks, blocks, rows, -1)
-    out = a.new_empty(blocks, rows, b.shape[1])
-    meeting = Meeting(space)
-    partials = _Partials(meeting, space, blocks, out, out.shape[1:])
-    meeting.hold()
+    ranks, n = space.ranks, b.shape[1]
+    rows = a.shape[0] // (ranks * blocks)
+    parts = a.view(ranks, blocks, rows, -1)
+    out = a.new_empty(blocks, rows, n)
+    arrive = space.own((blocks, ranks - 1, rows, n), a.dtype)
+    call = _Call(space)
+    partials = _Partials(call, b, arrive)
     for block in range(blocks):
-        for to, _ in space.steps():
-            torch.mm(parts[to, block], b, out=partials.product(block, to))
-            partials.send(block, to)
-        partials.sent(block, out[block])
+        partials.send(block, parts[:, block])
     for block in range(blocks):
-        partials.add_up(block, out[block])
-        torch.addmm(out[block], parts[space.rank, block], b, out=out[block])
-    return out.view(blocks * rows, -1)
+        partials.total(block, parts[space.rank, block], out[block])
+    call.end()
+    return out.view(blocks * rows, n)
 
 
 def matmul_all_reduce(space: Workspace, a: torch.Tensor, b: torch.Tensor, blocks: int) -> torch.Tensor:
@@ -249,33 +282,26 @@ def matmul_all_reduce(space: Workspace, a: torch.Tensor, b: torch.Tensor, blocks
 
     Each rank adds up one part of each block, and the others get it from there.
     """
-    ranks, rank = space.ranks, space.rank
+    ranks, rank, n = space.ranks, space.rank, b.shape[1]
     rows = a.shape[0] // (ranks * blocks)
     parts = a.view(blocks, ranks, rows, -1)
-    out = a.new_empty(blocks, ranks, rows, b.shape[1])
-    meeting = Meeting(space)
-    shape = out.shape[2:]
-    partials = _Partials(meeting, space, blocks, out, shape)
-    sent = math.prod(_Partials.shape_of(ranks, blocks, shape)[:2])
-    totals = space.own((sent + blocks, *shape), out.dtype)[sent:]
-
-    def fetch(block: int) -> None:
-        for _, source in space.steps():
-            space.get(source, totals[block], out[block, source])
-
-    meeting.hold()
-    for block in range(blocks + 1):
+    out = a.new_empty(blocks, ranks, rows, n)
+    memory = space.own((blocks * ranks, rows, n), a.dtype)
+    totals = memory[:blocks]
+    call = _Call(space)
+    partials = _Partials(call, b, memory[blocks:].view(blocks, ranks - 1, rows, n))
+    # The products of a block, the copies of the sums of the one before the last, and the sum of the last.
+    for block in range(blocks + 2):
         if block < blocks:
+            partials.send(block, parts[block])
+        if block > 1:
+            for _, source in space.steps():
+                call.wait(source, block - 2, half=1)
+                call.fetch(source, totals[block - 2], out[block - 2, source])
+            out[block - 2, rank].copy_(totals[block - 2])
+        if 0 < block <= blocks:
+            partials.total(block - 1, parts[block - 1, rank], totals[block - 1])
             for to, _ in space.steps():
-                torch.mm(parts[block, to], b, out=partials.product(block, to))
-                partials.send(block, to)
-            partials.sent(block, totals[block])
-        if block:
-            total = totals[block - 1]
-            partials.add_up(block - 1, total)
-            torch.addmm(total, parts[block - 1, rank], b, out=total)
-            out[block - 1, rank].copy_(total)
-            meeting.then(functools.partial(fetch, block - 1))
-    meeting.hold()
-    _CUDA.current_stream(space.device).wait_stream(space.moves)
-    return out.view(a.shape[0], -1)
+                call.tell(to, block - 1)
+    call.end(fetches=True)
+    return out.view(a.shape[0], n)
