@@ -9,7 +9,7 @@
 
 #include "dialect/Comms.h"
 #include "lowering/Passes.h"
-#include "lowering/Problem.h"
+#include "lowering/collectives/Problem.h"
 #include "lowering/nvvm/PtxEmission.h"
 
 #include "mlir/Pass/PassRegistry.h"

@@ -81,7 +81,7 @@ def make_folders(path: Path) -> None:
 
 
 class OwnFolder:
-    """A folder that this user or root owns and nobody else can write to, as runtime/OwnFolder.h has it: what is in it
+    """A folder that this user or root owns and nobody else can write to, as runtime/support/OwnFolder.h has it: what is in it
     is run. It is opened once, and its files in it, without following links."""
 
     def __init__(self, path: Path, *below: str) -> None:

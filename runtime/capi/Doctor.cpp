@@ -10,13 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lowering/Algorithm.h"
-#include "lowering/Protocol.h"
-#include "runtime/Config.h"
-#include "runtime/Version.h"
+#include "lowering/channels/Protocol.h"
+#include "lowering/collectives/Algorithm.h"
 #include "runtime/capi/Error.h"
-#include "runtime/driver/Memory.h"
 #include "runtime/jit/Cache.h"
+#include "runtime/support/Config.h"
+#include "runtime/support/Memory.h"
+#include "runtime/support/Version.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/capi/Group.h"
-#include "runtime/driver/Nesting.h"
 #include "runtime/group/Error.h"
+#include "runtime/support/Nesting.h"
 
-#include "runtime/Json.h"
+#include "runtime/support/Json.h"
 #include <chrono>
 #include <cstdlib>
 #include <memory>

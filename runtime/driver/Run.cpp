@@ -9,10 +9,10 @@
 
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
-#include "runtime/Config.h"
-#include "runtime/Version.h"
 #include "runtime/driver/Session.h"
-#include "runtime/driver/StandardOutput.h"
+#include "runtime/support/Config.h"
+#include "runtime/support/StandardOutput.h"
+#include "runtime/support/Version.h"
 
 #include "mlir/IR/Remarks.h"
 

@@ -8,8 +8,8 @@
 #include "runtime/driver/Target.h"
 
 #include "lowering/Pipelines.h"
-#include "lowering/Problem.h"
-#include "runtime/Config.h"
+#include "lowering/collectives/Problem.h"
+#include "runtime/support/Config.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"

@@ -13,9 +13,9 @@
 #ifndef COMMSIR_RUNTIME_DRIVER_TARGET_H
 #define COMMSIR_RUNTIME_DRIVER_TARGET_H
 
+#include "runtime/choose/Kernel.h"
 #include "runtime/cpu/World.h"
 #include "runtime/driver/Options.h"
-#include "runtime/tune/Kernel.h"
 
 #include "mlir/Pass/PassManager.h"
 

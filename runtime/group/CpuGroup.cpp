@@ -7,11 +7,11 @@
 
 #include "runtime/group/CpuGroup.h"
 
-#include "runtime/Version.h"
 #include "runtime/group/CpuKernel.h"
 #include "runtime/group/Meeting.h"
 #include "runtime/group/Process.h"
 #include "runtime/jit/Cache.h"
+#include "runtime/support/Version.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

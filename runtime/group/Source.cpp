@@ -10,8 +10,8 @@
 #include "lowering/Pipelines.h"
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
-#include "runtime/driver/Nesting.h"
 #include "runtime/jit/Cache.h"
+#include "runtime/support/Nesting.h"
 
 #include "mlir/Parser/Parser.h"
 

@@ -7,7 +7,7 @@
 
 #include "runtime/jit/CacheSettings.h"
 
-#include "runtime/JobVariables.h"
+#include "runtime/support/JobVariables.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"

@@ -8,8 +8,8 @@
 #include "runtime/jit/Compile.h"
 
 #include "lowering/Pipelines.h"
-#include "lowering/Problem.h"
 #include "lowering/Translations.h"
+#include "lowering/collectives/Problem.h"
 #include "lowering/cpu/Abi.h"
 #include "runtime/cpu/Runtime.h"
 #include "runtime/jit/Archive.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/jit/Prepare.h"
 
-#include "lowering/Problem.h"
+#include "lowering/collectives/Problem.h"
 #include "lowering/cpu/Abi.h"
 
 #include "mlir/IR/Verifier.h"

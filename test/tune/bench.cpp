@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Bench.h"
-#include "runtime/tune/Compile.h"
+#include "runtime/bench/Bench.h"
+#include "runtime/bench/Compile.h"
 
 #include <gtest/gtest.h>
 

@@ -5,15 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lowering/Problem.h"
-#include "runtime/tune/ChannelMemory.h"
-#include "runtime/tune/Compile.h"
-#include "runtime/tune/Kernel.h"
-#include "runtime/tune/Model.h"
-#include "runtime/tune/Table.h"
+#include "lowering/collectives/Problem.h"
+#include "runtime/bench/Compile.h"
+#include "runtime/choose/ChannelMemory.h"
+#include "runtime/choose/Kernel.h"
+#include "runtime/choose/Model.h"
+#include "runtime/choose/Table.h"
 
 #ifdef COMMSIR_CUDA
-#include "runtime/cuda/Channels.h"
+#include "runtime/group/cuda/Channels.h"
 #include "runtime/jit/cuda/Compile.h"
 #endif
 

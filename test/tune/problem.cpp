@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Problem.h"
+#include "runtime/bench/Problem.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Report.h"
+#include "runtime/bench/Report.h"
 
 #include "Noise.h"
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Tune.h"
+#include "runtime/bench/Tune.h"
 
 #include "llvm/Support/FileSystem.h"
 

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/Pipelines.h"
+#include "runtime/choose/ChannelMemory.h"
+#include "runtime/choose/cuda/Fitting.h"
 #include "runtime/cuda/Communicator.h"
 #include "runtime/cuda/Cuda.h"
 #include "runtime/cuda/Machine.h"
@@ -13,8 +15,6 @@
 #include "runtime/driver/Target.h"
 #include "runtime/driver/cuda/RanksWorld.h"
 #include "runtime/jit/cuda/Compile.h"
-#include "runtime/tune/ChannelMemory.h"
-#include "runtime/tune/cuda/Fitting.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 

@@ -7,12 +7,12 @@
 
 #include "runtime/driver/cuda/RankProcess.h"
 
-#include "runtime/OwnCommand.h"
 #include "runtime/cuda/Seconds.h"
 #include "runtime/driver/Options.h"
 #include "runtime/driver/cuda/RankRun.h"
 #include "runtime/driver/cuda/SharedRun.h"
 #include "runtime/jit/CacheSettings.h"
+#include "runtime/support/OwnCommand.h"
 
 #include <csignal>
 #include <cstring>
