@@ -9,7 +9,7 @@
 
 #include "dialect/Comms.h"
 #include "lowering/Passes.h"
-#include "lowering/collectives/Problem.h"
+#include "lowering/analysis/Blocks.h"
 #include "lowering/nvvm/PtxEmission.h"
 
 #include "mlir/Pass/PassRegistry.h"

@@ -12,12 +12,12 @@
 
 #include "lowering/Passes.h"
 #include "lowering/analysis/Attributes.h"
+#include "lowering/analysis/Blocks.h"
 #include "lowering/check/Deadlock.h"
 #include "lowering/check/Launches.h"
 #include "lowering/check/Machine.h"
 #include "lowering/check/Program.h"
 #include "lowering/check/Verdict.h"
-#include "lowering/collectives/Problem.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -401,7 +401,7 @@ void CheckSync::runOnOperation() {
   FailureOr<Program> program = Program::build(kernel);
   if (failed(program))
     return signalPassFailure();
-  program->tellsBlocksApart = tellsBlocksApart(kernel);
+  program->tellsBlocksApart = isBlockDependent(kernel);
   FailureOr<WorldShape> shape = chooseWorld(*program);
   if (failed(shape))
     return signalPassFailure();

@@ -44,28 +44,6 @@ const CollectiveKind *mlir::comms::getCollectiveKind(Operation *op) {
   return findCollectiveKind(name);
 }
 
-bool mlir::comms::tellsBlocksApart(KernelOp kernel) {
-  return kernel
-      .walk([](Operation *op) {
-        return isa<BlockIdOp, NumBlocksOp, RoleOp>(op) || getCollectiveKind(op)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-int64_t mlir::comms::chooseBlocks(KernelOp kernel, int64_t usual) {
-  if (auto own = kernel.getBlocks())
-    return static_cast<int64_t>(*own);
-  if (!tellsBlocksApart(kernel))
-    return 1;
-  int64_t blocks = usual;
-  kernel.walk([&](RoleOp role) {
-    blocks = std::max(blocks, static_cast<int64_t>(role.getLast()));
-  });
-  return blocks;
-}
-
 const CollectiveKind *mlir::comms::findCollectiveKind(StringRef name) {
   const auto *it = llvm::find_if(
       kinds, [&](const CollectiveKind &kind) { return kind.name == name; });

@@ -183,20 +183,6 @@ ArrayRef<KernelNumber> getKernelNumbers();
 /// The row of the table for `op`, or null when it is no collective.
 const CollectiveKind *getCollectiveKind(Operation *op);
 
-/// Whether the blocks of a rank do different things: by their number, in roles,
-/// or in collectives, which share out tiles. More blocks of another kernel
-/// would all do the same, over one another: where nobody says how many there
-/// are, it has one.
-bool tellsBlocksApart(KernelOp kernel);
-
-/// Blocks of a rank where nothing says how many, on the CPU.
-inline constexpr int64_t kDefaultBlocks = 1;
-
-/// The blocks of a rank for which nobody has asked for a number: the kernel's
-/// own, 1 where it does not tell blocks apart, else `usual`, or as many as its
-/// roles name.
-int64_t chooseBlocks(KernelOp kernel, int64_t usual = kDefaultBlocks);
-
 /// The row of that name, or null.
 const CollectiveKind *findCollectiveKind(llvm::StringRef name);
 

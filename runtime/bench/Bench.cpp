@@ -16,6 +16,7 @@
 #include "runtime/support/Config.h"
 #include "runtime/support/Memory.h"
 #include "runtime/support/Progress.h"
+#include "runtime/support/Size.h"
 #include "runtime/support/StandardOutput.h"
 #include "runtime/support/Version.h"
 

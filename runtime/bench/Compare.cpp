@@ -7,6 +7,8 @@
 
 #include "runtime/bench/Compare.h"
 
+#include "runtime/support/Size.h"
+
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
@@ -14,6 +16,7 @@
 #include <map>
 #include <tuple>
 
+using namespace commsir;
 using namespace commsir::tune;
 
 static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();

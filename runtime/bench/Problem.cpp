@@ -8,6 +8,7 @@
 #include "runtime/bench/Problem.h"
 
 #include "runtime/bench/Report.h"
+#include "runtime/support/Size.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -24,61 +25,6 @@ using driver::Element;
 
 static llvm::Error bad(const llvm::Twine &text) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-}
-
-//===----------------------------------------------------------------------===//
-// Operations
-//===----------------------------------------------------------------------===//
-
-namespace {
-struct OperationRow {
-  Operation operation;
-  llvm::StringLiteral name;
-  /// What stands between the op's name and its team.
-  llvm::StringLiteral detail;
-};
-} // namespace
-
-static constexpr OperationRow kOperations[] = {
-    {Operation::AllReduce, "all_reduce", "sum "},
-    {Operation::AllGather, "all_gather", ""},
-    {Operation::ReduceScatter, "reduce_scatter", "sum "},
-    {Operation::AllToAll, "all_to_all", ""},
-    {Operation::Broadcast, "broadcast", "root 0 "},
-    {Operation::AllReduceRmsNorm, "all_reduce_rmsnorm", ""},
-    {Operation::AllReduceRmsNormFp8, "all_reduce_rmsnorm_fp8", ""},
-};
-
-llvm::StringRef commsir::tune::operationName(Operation operation) {
-  return kOperations[static_cast<unsigned>(operation)].name;
-}
-
-llvm::ArrayRef<Operation> commsir::tune::allOperations() {
-  static constexpr Operation all[] = {
-      Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter,
-      Operation::AllToAll, Operation::Broadcast};
-  return all;
-}
-
-llvm::ArrayRef<Operation> commsir::tune::rowOperations() {
-  static constexpr Operation all[] = {Operation::AllReduceRmsNorm,
-                                      Operation::AllReduceRmsNormFp8};
-  return all;
-}
-
-bool commsir::tune::isOnRows(Operation operation) {
-  return llvm::is_contained(rowOperations(), operation);
-}
-
-llvm::Expected<Operation> commsir::tune::parseOperation(llvm::StringRef name) {
-  llvm::SmallVector<llvm::StringRef> names;
-  for (const OperationRow &row : kOperations) {
-    if (row.name == name)
-      return row.operation;
-    names.push_back(row.name);
-  }
-  return bad("there is no operation '" + name + "'; there are " +
-             llvm::join(names, ", "));
 }
 
 //===----------------------------------------------------------------------===//
@@ -260,7 +206,6 @@ std::string Problem::kernelText(bool windows,
                                 const KernelNumbers &numbers) const {
   std::vector<Operand> all = operands();
   if (!columns) {
-    const OperationRow &row = kOperations[static_cast<unsigned>(operation)];
     constexpr const char *text = R"(
 comms.kernel @bench({0}){5} {{
   %team = comms.team world
@@ -268,8 +213,9 @@ comms.kernel @bench({0}){5} {{
   comms.return
 }
 )";
-    return llvm::formatv(text, renderOperands(all, *this, windows), row.name,
-                         row.detail, renderList(all[0], *this, windows),
+    return llvm::formatv(text, renderOperands(all, *this, windows),
+                         operationName(operation), operationDetail(operation),
+                         renderList(all[0], *this, windows),
                          renderList(all[1], *this, windows),
                          renderNumbers(numbers))
         .str();

@@ -13,6 +13,7 @@
 #ifndef COMMSIR_RUNTIME_BENCH_PROBLEM_H
 #define COMMSIR_RUNTIME_BENCH_PROBLEM_H
 
+#include "runtime/choose/Operation.h"
 #include "runtime/support/Element.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -24,32 +25,6 @@
 #include <vector>
 
 namespace commsir::tune {
-
-enum class Operation {
-  AllReduce,
-  AllGather,
-  ReduceScatter,
-  AllToAll,
-  Broadcast,
-  /// All-reduce of rows, residual added, RMSNorm with a weight: the normalised
-  /// rows and the residual of the next layer come out. With fp8 the rows come
-  /// out in fp8, each with a scale of its own.
-  AllReduceRmsNorm,
-  AllReduceRmsNormFp8
-};
-
-/// "all_reduce".
-llvm::StringRef operationName(Operation operation);
-
-/// The operation of that name; the error lists all.
-llvm::Expected<Operation> parseOperation(llvm::StringRef name);
-
-/// All operations on flat arrays, in the order of --help.
-llvm::ArrayRef<Operation> allOperations();
-
-/// Those on rows.
-llvm::ArrayRef<Operation> rowOperations();
-bool isOnRows(Operation operation);
 
 /// Integer attributes of a kernel, without their `comms.`, and their values.
 using KernelNumbers = std::vector<std::pair<std::string, int64_t>>;

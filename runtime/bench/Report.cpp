@@ -8,6 +8,7 @@
 #include "runtime/bench/Report.h"
 
 #include "runtime/support/Json.h"
+#include "runtime/support/Size.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -20,6 +21,7 @@
 #include <set>
 #include <tuple>
 
+using namespace commsir;
 using namespace commsir::tune;
 namespace json = llvm::json;
 
@@ -87,19 +89,6 @@ double commsir::tune::floorTime(const Floor &floor, llvm::StringRef op,
 //===----------------------------------------------------------------------===//
 // Table
 //===----------------------------------------------------------------------===//
-
-std::string commsir::tune::renderSize(int64_t bytes) {
-  const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = double(bytes);
-  unsigned unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(units)) {
-    value /= 1024;
-    ++unit;
-  }
-  bool whole = value == std::floor(value);
-  return llvm::formatv(whole ? "{0:f0} {1}" : "{0:f1} {1}", value, units[unit])
-      .str();
-}
 
 /// Three significant digits where they count.
 static std::string renderTime(double microseconds) {

@@ -101,9 +101,6 @@ struct Report {
 double floorTime(const Floor &floor, llvm::StringRef op, int64_t ranks,
                  int64_t bytes);
 
-/// "64 KiB", "1.5 MiB", "100 B".
-std::string renderSize(int64_t bytes);
-
 /// A table for people. Of each operation, size and type it shows the baselines
 /// and the best `most` others (0: all), wrong ones always. What could not be
 /// run follows the table.

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/capi/Group.h"
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 #include "runtime/support/Nesting.h"
 
 #include "runtime/support/Json.h"

@@ -8,7 +8,7 @@
 #include "lowering/Pipelines.h"
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
-#include "lowering/collectives/Problem.h"
+#include "lowering/analysis/Blocks.h"
 #include "lowering/nvvm/PtxEmission.h"
 #include "runtime/capi/Error.h"
 #include "runtime/capi/Request.h"

@@ -11,7 +11,7 @@
 #include "lowering/Register.h"
 #include "lowering/channels/Protocol.h"
 #include "lowering/collectives/Problem.h"
-#include "runtime/jit/CacheSettings.h"
+#include "runtime/support/Size.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -45,7 +45,7 @@ uint64_t commsir::tune::boundChannels(const Question &question) {
 llvm::Expected<uint64_t> commsir::tune::getChannelLimit() {
   uint64_t limit = uint64_t(1) << 30;
   auto text = llvm::sys::Process::GetEnv("COMMSIR_CHANNEL_BYTES");
-  if (text && !jit::parseSize(*text, limit))
+  if (text && !parseSize(*text, limit))
     return llvm::createStringError(
         "COMMSIR_CHANNEL_BYTES: '" + *text +
         "' is not a number of bytes: write one like 536870912, 512M or 2G, or "

@@ -7,8 +7,8 @@
 
 #include "runtime/choose/Choose.h"
 
-#include "runtime/bench/Report.h"
 #include "runtime/choose/Table.h"
+#include "runtime/support/Size.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/xxhash.h"

@@ -9,12 +9,12 @@
 
 #include "lowering/channels/Protocol.h"
 #include "lowering/collectives/Algorithm.h"
-#include "runtime/bench/Problem.h"
-#include "runtime/bench/Report.h"
 #include "runtime/choose/ChannelMemory.h"
 #include "runtime/choose/Model.h"
+#include "runtime/choose/Operation.h"
 #include "runtime/support/Element.h"
 #include "runtime/support/Json.h"
+#include "runtime/support/Size.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"

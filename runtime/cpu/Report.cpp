@@ -13,9 +13,6 @@ using namespace llvm;
 using namespace commsir;
 using namespace commsir::cpu;
 
-/// Waiting blocks that a report prints.
-static constexpr size_t kPrinted = 24;
-
 static std::string number(int64_t value) { return std::to_string(value); }
 
 /// "s[3]": a cell of a signal or counter.
@@ -254,18 +251,4 @@ RunError Scheduler::makeError(RunError::Kind kind, std::string message) const {
       error.waiting.push_back(describe(fiber));
   }
   return error;
-}
-
-std::string RunError::render() const {
-  std::string text = message + "\n";
-  for (size_t i = 0; i < waiting.size() && i < kPrinted; ++i) {
-    const Waiting &one = waiting[i];
-    text += "  rank " + number(one.rank) + " block " + number(one.block) +
-            ": " + (one.op.empty() ? std::string("(no op)") : one.op) +
-            (one.location.empty() ? std::string() : " at " + one.location) +
-            "\n    " + one.what + "\n";
-  }
-  if (waiting.size() > kPrinted)
-    text += "  … and " + number(waiting.size() - kPrinted) + " more blocks\n";
-  return text;
 }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lowering/collectives/Problem.h"
+#include "lowering/analysis/Blocks.h"
 #include "runtime/driver/Session.h"
 #include "runtime/jit/Shapes.h"
 #include "runtime/support/Nesting.h"

@@ -8,7 +8,6 @@
 #include "runtime/driver/Target.h"
 
 #include "lowering/Pipelines.h"
-#include "lowering/collectives/Problem.h"
 #include "runtime/support/Config.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -17,6 +16,7 @@
 #include <cstdlib>
 
 #ifdef COMMSIR_CUDA
+#include "lowering/analysis/Blocks.h"
 #include "runtime/cuda/Machine.h"
 #include "runtime/cuda/World.h"
 #include "runtime/driver/cuda/RanksWorld.h"

@@ -8,9 +8,9 @@
 #include "runtime/group/CpuGroup.h"
 
 #include "runtime/group/CpuKernel.h"
-#include "runtime/group/Meeting.h"
 #include "runtime/group/Process.h"
 #include "runtime/jit/Cache.h"
+#include "runtime/support/Meeting.h"
 #include "runtime/support/Version.h"
 
 #include "llvm/ADT/STLExtras.h"

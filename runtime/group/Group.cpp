@@ -7,8 +7,8 @@
 
 #include "runtime/group/Group.h"
 
-#include "runtime/group/Error.h"
 #include "runtime/support/Config.h"
+#include "runtime/support/GroupError.h"
 
 #include <algorithm>
 #include <array>

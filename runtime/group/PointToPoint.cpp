@@ -21,9 +21,9 @@
 
 #include "runtime/group/PointToPoint.h"
 
-#include "runtime/group/Meeting.h"
 #include "runtime/group/Process.h"
 #include "runtime/group/Shared.h"
+#include "runtime/support/Meeting.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"

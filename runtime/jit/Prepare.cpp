@@ -7,7 +7,7 @@
 
 #include "runtime/jit/Prepare.h"
 
-#include "lowering/collectives/Problem.h"
+#include "lowering/analysis/Blocks.h"
 #include "lowering/cpu/Abi.h"
 
 #include "mlir/IR/Verifier.h"
@@ -239,7 +239,7 @@ Expected<comms::KernelOp> commsir::jit::prepareKernel(mlir::ModuleOp module,
 }
 
 void commsir::jit::settleBlocks(comms::KernelOp kernel) {
-  if (!kernel.getBlocks() && !comms::tellsBlocksApart(kernel))
+  if (!kernel.getBlocks() && !comms::isBlockDependent(kernel))
     kernel.setBlocks(1);
 }
 

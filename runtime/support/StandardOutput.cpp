@@ -7,7 +7,7 @@
 
 #include "runtime/support/StandardOutput.h"
 
-#include "runtime/driver/Options.h"
+#include "runtime/support/ExitCode.h"
 
 #include "llvm/Support/raw_ostream.h"
 

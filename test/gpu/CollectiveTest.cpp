@@ -13,9 +13,9 @@
 
 #include "runtime/group/Collective.h"
 #include "runtime/choose/Choose.h"
-#include "runtime/group/Error.h"
 #include "runtime/group/Shape.h"
 #include "runtime/group/cuda/Group.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"

@@ -13,8 +13,8 @@
 #include "runtime/group/Group.h"
 #include "runtime/cuda/Mapping.h"
 #include "runtime/cuda/Mesh.h"
-#include "runtime/group/Error.h"
 #include "runtime/group/cuda/Group.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"

@@ -12,8 +12,8 @@
 
 #include "runtime/group/OneSided.h"
 #include "runtime/cuda/Mesh.h"
-#include "runtime/group/Error.h"
 #include "runtime/group/cuda/Group.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"

@@ -7,7 +7,7 @@
 
 #include "test/runtime/Ranks.h"
 
-#include "runtime/group/Meeting.h"
+#include "runtime/support/Meeting.h"
 
 #include <condition_variable>
 #include <map>

@@ -7,8 +7,8 @@
 
 #include "runtime/group/cuda/Channels.h"
 
-#include "runtime/bench/Report.h"
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
+#include "runtime/support/Size.h"
 
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -47,9 +47,8 @@ llvm::Error ChannelPool::reserve(size_t bytes) {
                       "the group's limit is {2}. Raise the limit "
                       "(channelBytes, COMMSIR_CHANNEL_BYTES), or take fewer "
                       "kernels or another algorithm or protocol",
-                      tune::renderSize(int64_t(bytes)),
-                      tune::renderSize(int64_t(total)),
-                      tune::renderSize(int64_t(limit)))
+                      renderSize(int64_t(bytes)), renderSize(int64_t(total)),
+                      renderSize(int64_t(limit)))
             .str());
   auto window = communicator.allocate(wanted);
   if (!window)

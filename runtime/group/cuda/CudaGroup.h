@@ -24,12 +24,12 @@
 #include "runtime/cuda/Mesh.h"
 #include "runtime/cuda/PeerMemory.h"
 #include "runtime/cuda/Seconds.h"
-#include "runtime/group/Error.h"
 #include "runtime/group/cuda/Channels.h"
 #include "runtime/group/cuda/Group.h"
 #include "runtime/group/cuda/GroupRequest.h"
 #include "runtime/group/cuda/OneSided.h"
 #include "runtime/group/cuda/SharedChannels.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -13,7 +13,7 @@
 #include "runtime/choose/Kernel.h"
 #include "runtime/choose/cuda/Fitting.h"
 #include "runtime/cuda/Communicator.h"
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 #include "runtime/support/Nesting.h"
 
 #include "mlir/IR/Diagnostics.h"

@@ -20,7 +20,7 @@
 
 #include "runtime/group/cuda/CudaGroup.h"
 
-#include "runtime/bench/Report.h"
+#include "runtime/support/Size.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -88,8 +88,8 @@ llvm::Error CudaGroup::makeSharedSets(CudaGroupKernel &kernel) {
                      llvm::formatv("{0} needs {1} of channels, of which a "
                                    "kernel may have {2} in shared memory",
                                    kernel.describe(),
-                                   tune::renderSize(int64_t(wanted)),
-                                   tune::renderSize(int64_t(most)))
+                                   renderSize(int64_t(wanted)),
+                                   renderSize(int64_t(most)))
                          .str());
   bool isLarge = useOf(needs, /*isGraph=*/false) == SharedChannels::Both;
   if (auto error = growShared(useOf(needs, /*isGraph=*/false), needs))
@@ -276,7 +276,7 @@ CudaGroup::sharedSetFor(CudaGroupKernel &kernel, unsigned long long capture) {
         llvm::formatv(
             "no channel memory is left for a capture of {0}: the group's limit "
             "is {1}. Give the group more (channelBytes, COMMSIR_CHANNEL_BYTES)",
-            kernel.describe(), tune::renderSize(int64_t(pool->getLimit())))
+            kernel.describe(), renderSize(int64_t(pool->getLimit())))
             .str());
   // Graphs keep the memory, and the record, that they were captured with.
   if (!kernel.graph || kernel.graph->shared != memory) {

@@ -13,7 +13,7 @@
 #ifndef COMMSIR_RUNTIME_TORCH_C10D_SIDE_H
 #define COMMSIR_RUNTIME_TORCH_C10D_SIDE_H
 
-#include "runtime/group/Meeting.h"
+#include "runtime/support/Meeting.h"
 #include "runtime/torch/c10d/Call.h"
 #include "runtime/torch/c10d/Library.h"
 

@@ -15,8 +15,8 @@
 
 #include "runtime/cuda/Machine.h"
 #include "runtime/cuda/Nccl.h"
-#include "runtime/group/Error.h"
 #include "runtime/group/cuda/Group.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/FormatVariadic.h"

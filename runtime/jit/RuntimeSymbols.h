@@ -1,16 +1,16 @@
-//===- Runtime.h - The functions that compiled kernels call -----*- C++ -*-===//
+//===- RuntimeSymbols.h - Functions that compiled kernels call --*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef COMMSIR_RUNTIME_CPU_RUNTIME_H
-#define COMMSIR_RUNTIME_CPU_RUNTIME_H
+#ifndef COMMSIR_RUNTIME_JIT_RUNTIMESYMBOLS_H
+#define COMMSIR_RUNTIME_JIT_RUNTIMESYMBOLS_H
 
 #include "llvm/ADT/ArrayRef.h"
 
-namespace commsir::cpu {
+namespace commsir::jit {
 
 /// A function that compiled kernels call, and where it is.
 struct RuntimeSymbol {
@@ -19,9 +19,9 @@ struct RuntimeSymbol {
 };
 
 /// All functions of the ABI (lowering/cpu/Abi.h), and what code generation
-/// calls by itself.
+/// calls by itself. Defined by what runs the kernels: runtime/cpu/Runtime.cpp.
 llvm::ArrayRef<RuntimeSymbol> getRuntimeSymbols();
 
-} // namespace commsir::cpu
+} // namespace commsir::jit
 
-#endif // COMMSIR_RUNTIME_CPU_RUNTIME_H
+#endif // COMMSIR_RUNTIME_JIT_RUNTIMESYMBOLS_H

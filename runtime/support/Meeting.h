@@ -26,8 +26,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef COMMSIR_RUNTIME_GROUP_MEETING_H
-#define COMMSIR_RUNTIME_GROUP_MEETING_H
+#ifndef COMMSIR_RUNTIME_SUPPORT_MEETING_H
+#define COMMSIR_RUNTIME_SUPPORT_MEETING_H
 
 #include <algorithm>
 #include <chrono>
@@ -305,4 +305,4 @@ private:
 
 } // namespace commsir::group
 
-#endif // COMMSIR_RUNTIME_GROUP_MEETING_H
+#endif // COMMSIR_RUNTIME_SUPPORT_MEETING_H

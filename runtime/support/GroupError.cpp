@@ -1,11 +1,11 @@
-//===- Error.cpp - How a group fails --------------------------------------===//
+//===- GroupError.cpp - How a group fails ---------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,15 +1,16 @@
-//===- Error.h - How a group fails ------------------------------*- C++ -*-===//
+//===- GroupError.h - How a group fails -------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef COMMSIR_RUNTIME_GROUP_ERROR_H
-#define COMMSIR_RUNTIME_GROUP_ERROR_H
+#ifndef COMMSIR_RUNTIME_SUPPORT_GROUPERROR_H
+#define COMMSIR_RUNTIME_SUPPORT_GROUPERROR_H
 
-#include "runtime/cpu/World.h"
+#include "runtime/support/RunReport.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
 #include <string>
@@ -73,4 +74,4 @@ llvm::Error unpackErrors(llvm::ArrayRef<std::string> packed, int64_t rank);
 
 } // namespace commsir::group
 
-#endif // COMMSIR_RUNTIME_GROUP_ERROR_H
+#endif // COMMSIR_RUNTIME_SUPPORT_GROUPERROR_H
