@@ -22,7 +22,7 @@
 namespace mlir::comms {
 
 class CollectiveBuilder;
-struct Problem;
+struct CollectiveInfo;
 
 /// One way to carry out collectives.
 struct Algorithm {
@@ -32,14 +32,14 @@ struct Algorithm {
   llvm::StringRef summary;
   /// Whether the algorithm can carry out `problem`; if not, `why` says so in
   /// words that follow "algorithm 'x' cannot be used: ".
-  bool (*supports)(const Problem &problem, std::string &why);
+  bool (*supports)(const CollectiveInfo &problem, std::string &why);
   /// Estimated cost in microseconds on one NVLink host; lower is chosen.
-  double (*cost)(const Problem &problem);
+  double (*cost)(const CollectiveInfo &problem);
   /// Emits the program. The builder stands where the collective was.
   LogicalResult (*expand)(CollectiveBuilder &builder);
   /// How many tiles a part must be cut into, if it has the elements, so that
   /// every rank has work; null: one.
-  int64_t (*pieces)(const Problem &problem) = nullptr;
+  int64_t (*pieces)(const CollectiveInfo &problem) = nullptr;
   /// Whether tile t of every part belongs to block t mod num_blocks, as
   /// `forOwnTiles` has it: collectives that agree in their tiles then need no
   /// barrier between them.

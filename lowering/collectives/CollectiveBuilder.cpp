@@ -20,7 +20,8 @@
 using namespace mlir;
 using namespace mlir::comms;
 
-CollectiveBuilder::CollectiveBuilder(OpBuilder &builder, const Problem &problem,
+CollectiveBuilder::CollectiveBuilder(OpBuilder &builder,
+                                     const CollectiveInfo &problem,
                                      StringRef protocol, int64_t &nextChannel)
     : b(builder), theProblem(problem), protocol(protocol),
       nextChannel(nextChannel) {

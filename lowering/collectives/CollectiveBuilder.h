@@ -20,7 +20,7 @@
 #ifndef COMMSIR_LOWERING_COLLECTIVES_COLLECTIVEBUILDER_H
 #define COMMSIR_LOWERING_COLLECTIVES_COLLECTIVEBUILDER_H
 
-#include "lowering/collectives/Problem.h"
+#include "lowering/collectives/CollectiveInfo.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -42,10 +42,10 @@ class CollectiveBuilder {
 public:
   /// Writes at the place of `builder`. Channels use `protocol` and are numbered
   /// from `nextChannel`, which is advanced.
-  CollectiveBuilder(OpBuilder &builder, const Problem &problem,
+  CollectiveBuilder(OpBuilder &builder, const CollectiveInfo &problem,
                     StringRef protocol, int64_t &nextChannel);
 
-  const Problem &problem() const { return theProblem; }
+  const CollectiveInfo &problem() const { return theProblem; }
   OpBuilder &builder() { return b; }
   Location loc() const { return theProblem.op->getLoc(); }
 
@@ -187,7 +187,7 @@ private:
   Tiles zeros(function_ref<Type(Type)> type);
 
   OpBuilder &b;
-  const Problem &theProblem;
+  const CollectiveInfo &theProblem;
   std::string protocol;
   int64_t &nextChannel;
   Value myRank, myBlock, numBlocks;

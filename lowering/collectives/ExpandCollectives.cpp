@@ -23,7 +23,7 @@
 #include "lowering/channels/Protocol.h"
 #include "lowering/collectives/Algorithm.h"
 #include "lowering/collectives/CollectiveBuilder.h"
-#include "lowering/collectives/Problem.h"
+#include "lowering/collectives/CollectiveInfo.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -97,7 +97,8 @@ select(Operation *op, StringRef what, StringRef name, ArrayRef<const T *> all) {
 }
 
 /// Elements of which the tiles of the collective have to be a multiple.
-static int64_t getTileStep(const Protocol &protocol, const Problem &problem) {
+static int64_t getTileStep(const Protocol &protocol,
+                           const CollectiveInfo &problem) {
   int64_t step = 1;
   for (const WireTile &wire : problem.wires)
     for (Type type :
@@ -107,7 +108,7 @@ static int64_t getTileStep(const Protocol &protocol, const Problem &problem) {
 }
 
 /// Whether all tiles of the collective can travel by `protocol`.
-static bool canTravel(const Protocol &protocol, const Problem &problem,
+static bool canTravel(const Protocol &protocol, const CollectiveInfo &problem,
                       std::string &why) {
   for (const WireTile &wire : problem.wires)
     for (Type type :
@@ -151,7 +152,7 @@ keepSupported(Operation *op, StringRef what, ArrayRef<const T *> all,
 }
 
 /// The cheapest pair among the candidates.
-static FailureOr<Choice> choose(Problem &problem, StringRef algorithm,
+static FailureOr<Choice> choose(CollectiveInfo &problem, StringRef algorithm,
                                 StringRef protocol) {
   Operation *op = problem.op;
   auto algorithms =
@@ -223,7 +224,7 @@ struct Earlier {
 };
 } // namespace
 
-static SmallVector<Footprint> getFootprints(const Problem &problem,
+static SmallVector<Footprint> getFootprints(const CollectiveInfo &problem,
                                             bool dealsTiles) {
   SmallVector<Footprint> footprints;
   auto add = [&](const TileArray &array, bool written) {
@@ -251,7 +252,7 @@ static bool conflict(ArrayRef<Footprint> earlier, ArrayRef<Footprint> later,
 
 /// Makes all blocks meet before `problem` when it touches elements that another
 /// block of an earlier collective touches.
-static LogicalResult separate(const Problem &problem, bool dealsTiles,
+static LogicalResult separate(const CollectiveInfo &problem, bool dealsTiles,
                               SmallVector<Earlier> &earlier) {
   Operation *op = problem.op;
   auto role = op->getParentOfType<RoleOp>();
@@ -298,7 +299,8 @@ private:
                     int64_t wanted, function_ref<void(int64_t)> set);
   LogicalResult expand(KernelOp kernel, Operation *op, int64_t &nextChannel,
                        SmallVector<Earlier> &earlier);
-  void record(KernelOp kernel, const Problem &problem, const Choice &choice);
+  void record(KernelOp kernel, const CollectiveInfo &problem,
+              const Choice &choice);
 };
 } // namespace
 
@@ -328,7 +330,7 @@ LogicalResult ExpandCollectives::setShape(KernelOp kernel) {
              [&](int64_t value) { kernel.setBlocks(value); });
 }
 
-void ExpandCollectives::record(KernelOp kernel, const Problem &problem,
+void ExpandCollectives::record(KernelOp kernel, const CollectiveInfo &problem,
                                const Choice &choice) {
   Builder b(&getContext());
   SmallVector<Attribute> choices;
@@ -362,7 +364,7 @@ static constexpr int64_t batchLoadsOfGpu = 8;
 LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
                                         int64_t &nextChannel,
                                         SmallVector<Earlier> &earlier) {
-  auto problem = readProblem(op);
+  auto problem = readCollective(op);
   if (failed(problem))
     return failure();
   auto choice = choose(*problem, getWish(op, "algorithm", algorithm),

@@ -7,14 +7,13 @@
 
 #include "runtime/bench/Bench.h"
 
+#include "runtime/bench/BenchCompiler.h"
 #include "runtime/bench/Compare.h"
-#include "runtime/bench/Compile.h"
 #include "runtime/bench/Tune.h"
 #include "runtime/choose/ChannelMemory.h"
 #include "runtime/choose/Choose.h"
 #include "runtime/support/AtomicFile.h"
-#include "runtime/support/Config.h"
-#include "runtime/support/Memory.h"
+#include "runtime/support/HostMemory.h"
 #include "runtime/support/Progress.h"
 #include "runtime/support/Size.h"
 #include "runtime/support/StandardOutput.h"
@@ -69,7 +68,7 @@ struct Runner {
 
 /// Reads and checks the outputs of all ranks, several at a time. Of several
 /// faults the lowest rank's is told.
-static llvm::Error checkOutputs(Runner &runner, const Problem &problem,
+static llvm::Error checkOutputs(Runner &runner, const BenchCase &problem,
                                 const Reference &reference) {
   std::vector<CheckResult> results(problem.ranks);
   std::vector<std::string> failures(problem.ranks);
@@ -108,7 +107,7 @@ static llvm::Error checkOutputs(Runner &runner, const Problem &problem,
 
 /// One turn: poison, a replay that is not timed, timed replays, check.
 static llvm::Error takeTurn(Runner &runner, const Plan &plan,
-                            const Problem &problem,
+                            const BenchCase &problem,
                             const Reference &reference) {
   if (llvm::Error error = runner.contender->poison())
     return error;
@@ -124,8 +123,9 @@ static llvm::Error takeTurn(Runner &runner, const Plan &plan,
   return checkOutputs(runner, problem, reference);
 }
 
-static std::vector<Candidate> listCandidates(const Plan &plan, Target &target,
-                                             const Problem &problem) {
+static std::vector<Candidate> listCandidates(const Plan &plan,
+                                             BenchTarget &target,
+                                             const BenchCase &problem) {
   std::vector<Candidate> both;
   if (plan.baselines)
     both = target.baselines(problem);
@@ -148,8 +148,9 @@ static std::vector<Candidate> listCandidates(const Plan &plan, Target &target,
   return all;
 }
 
-static Runner makeRunner(Candidate candidate, const Plan &plan, Target &target,
-                         const Problem &problem, const Reference &inputs) {
+static Runner makeRunner(Candidate candidate, const Plan &plan,
+                         BenchTarget &target, const BenchCase &problem,
+                         const Reference &inputs) {
   Runner runner;
   auto contender = target.make(candidate, problem, inputs);
   Entry &entry = runner.entry;
@@ -171,8 +172,8 @@ static Runner makeRunner(Candidate candidate, const Plan &plan, Target &target,
 }
 
 std::vector<Entry>
-commsir::tune::measureProblem(const Plan &plan, Target &target,
-                              const Problem &problem,
+commsir::tune::measureProblem(const Plan &plan, BenchTarget &target,
+                              const BenchCase &problem,
                               const std::function<void(double)> &progress) {
   Reference reference(problem, plan.seed);
   std::vector<Runner> runners;
@@ -227,17 +228,25 @@ static std::string nowText() {
   return text;
 }
 
-static llvm::Expected<std::unique_ptr<Target>> createTarget(const Plan &plan) {
-  if (plan.target == "cpu")
-    return createCpuTarget(plan);
-#ifdef COMMSIR_CUDA
-  return createCudaTarget(plan);
-#else
+namespace commsir::tune {
+#define COMMSIR_BENCH(name) const BenchKind &get##name();
+#include "runtime/bench/Benches.inc"
+#undef COMMSIR_BENCH
+} // namespace commsir::tune
+
+static llvm::Expected<std::unique_ptr<BenchTarget>>
+createTarget(const Plan &plan) {
+#define COMMSIR_BENCH(name) &get##name(),
+  static const BenchKind *const all[] = {
+#include "runtime/bench/Benches.inc"
+  };
+#undef COMMSIR_BENCH
+  for (const BenchKind *kind : all)
+    if (kind->name == plan.target)
+      return kind->create(plan);
   return llvm::createStringError(
-      llvm::inconvertibleErrorCode(),
       "this comms-bench was built without CUDA; build with the headers of CUDA "
       "and NCCL, or use --target cpu");
-#endif
 }
 
 /// Fails when the run cannot end well: before anything takes long.
@@ -246,7 +255,7 @@ static llvm::Error checkPlan(const Plan &plan) {
   // the CPU every contender's own memory.
   double contenders =
       plan.target == "cpu" ? double(plan.choices().size()) + 1 : 0;
-  for (const Problem &problem : plan.problems()) {
+  for (const BenchCase &problem : plan.problems()) {
     if (llvm::Error error = problem.check())
       return error;
     double bytes = double(problem.bytes) * double(problem.ranks) +
@@ -313,9 +322,9 @@ static Header makeHeader(const Plan &plan) {
   return header;
 }
 
-static void measureAll(const Plan &plan, Target &target, Report &report) {
+static void measureAll(const Plan &plan, BenchTarget &target, Report &report) {
   driver::Progress progress(!plan.quiet);
-  std::vector<Problem> problems = plan.problems();
+  std::vector<BenchCase> problems = plan.problems();
   for (size_t i = 0; i < problems.size(); ++i) {
     progress.begin(llvm::formatv("measuring {0} ({1} of {2})",
                                  problems[i].describe(), i + 1, problems.size())
@@ -338,7 +347,7 @@ static void measureAll(const Plan &plan, Target &target, Report &report) {
 static std::vector<std::string> findEmpty(const Plan &plan,
                                           const Report &report) {
   std::vector<std::string> empty;
-  for (const Problem &problem : plan.problems()) {
+  for (const BenchCase &problem : plan.problems()) {
     bool ran = llvm::any_of(report.entries, [&](const Entry &entry) {
       return (entry.op == problem.label() ||
               entry.op == problem.label() + kEager.str()) &&
@@ -380,7 +389,7 @@ static std::vector<std::string> findSlow(const Plan &plan,
 }
 
 /// Measures and tells; the exit status.
-static int runOn(const Plan &plan, Target &target) {
+static int runOn(const Plan &plan, BenchTarget &target) {
   if (llvm::Error error = checkPlan(plan))
     return fail(llvm::toString(std::move(error)));
   Report report;
@@ -415,7 +424,7 @@ static int runExplain(const Plan &plan) {
   auto limit = getChannelLimit();
   if (!limit)
     return fail(llvm::toString(limit.takeError()));
-  for (const Problem &problem : plan.problems()) {
+  for (const BenchCase &problem : plan.problems()) {
     if (llvm::Error error = problem.check())
       return fail(llvm::toString(std::move(error)));
     for (const KernelChoice &choice : plan.choices()) {

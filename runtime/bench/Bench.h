@@ -8,7 +8,7 @@
 #ifndef COMMSIR_RUNTIME_BENCH_BENCH_H
 #define COMMSIR_RUNTIME_BENCH_BENCH_H
 
-#include "runtime/bench/Target.h"
+#include "runtime/bench/BenchTarget.h"
 
 #include <functional>
 
@@ -19,8 +19,8 @@ namespace commsir::tune {
 /// turn and checked after it. A contender that cannot be made, fails or is
 /// wrong becomes an entry that says so and loses its later turns. `progress` is
 /// called with the share that is done.
-std::vector<Entry> measureProblem(const Plan &plan, Target &target,
-                                  const Problem &problem,
+std::vector<Entry> measureProblem(const Plan &plan, BenchTarget &target,
+                                  const BenchCase &problem,
                                   const std::function<void(double)> &progress);
 
 /// The whole of comms-bench: reads the command line, measures or compares, and

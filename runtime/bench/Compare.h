@@ -8,7 +8,7 @@
 #ifndef COMMSIR_RUNTIME_BENCH_COMPARE_H
 #define COMMSIR_RUNTIME_BENCH_COMPARE_H
 
-#include "runtime/bench/Report.h"
+#include "runtime/bench/BenchReport.h"
 
 namespace commsir::tune {
 

@@ -9,7 +9,7 @@
 
 #include "lowering/channels/Protocol.h"
 #include "lowering/collectives/Algorithm.h"
-#include "lowering/collectives/Problem.h"
+#include "lowering/collectives/CollectiveInfo.h"
 #include "lowering/nvvm/PtxEmission.h"
 #include "runtime/support/Spelling.h"
 
@@ -27,8 +27,8 @@ static llvm::Error usage(const llvm::Twine &text) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
 }
 
-std::vector<Problem> Plan::problems() const {
-  std::vector<Problem> all;
+std::vector<BenchCase> Plan::problems() const {
+  std::vector<BenchCase> all;
   for (Operation operation : operations)
     for (Element type : types) {
       if (!isOnRows(operation))

@@ -8,7 +8,7 @@
 #ifndef COMMSIR_RUNTIME_BENCH_PLAN_H
 #define COMMSIR_RUNTIME_BENCH_PLAN_H
 
-#include "runtime/bench/Problem.h"
+#include "runtime/bench/BenchCase.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -93,7 +93,7 @@ struct Plan {
   std::string command;
 
   /// The problems, in the order in which they are measured.
-  std::vector<Problem> problems() const;
+  std::vector<BenchCase> problems() const;
   /// All combinations of algorithms, protocols, launch shapes and attributes.
   std::vector<KernelChoice> choices() const;
 };

@@ -7,7 +7,7 @@
 
 #include "runtime/bench/Tune.h"
 
-#include "runtime/bench/Compile.h"
+#include "runtime/bench/BenchCompiler.h"
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/OwnCommand.h"
 #include "runtime/support/Progress.h"
@@ -168,10 +168,11 @@ void Journal::end(const std::string &key, Outcome outcome) {
 // What is measured
 //===----------------------------------------------------------------------===//
 
-TuneRanges commsir::tune::listRanges(const Plan &plan, const Target &target) {
+TuneRanges commsir::tune::listRanges(const Plan &plan,
+                                     const BenchTarget &target) {
   TuneRanges all;
   std::map<std::string, size_t> places;
-  for (const Problem &problem : plan.problems()) {
+  for (const BenchCase &problem : plan.problems()) {
     if (problem.outputBytes() > kMostOutput)
       continue;
     Question question = makeQuestion(problem);
@@ -201,7 +202,8 @@ namespace {
 /// Answers the search from the journal or by measuring.
 class Measurer {
 public:
-  Measurer(Plan &plan, Target &target, const TuneRanges &all, Journal &journal)
+  Measurer(Plan &plan, BenchTarget &target, const TuneRanges &all,
+           Journal &journal)
       : plan(plan), target(target), all(all), journal(journal) {}
 
   /// What is not in the journal is measured until `end`, as `now()` counts.
@@ -224,17 +226,17 @@ public:
   }
 
 private:
-  std::string keyOf(const Problem &problem, const Way &way) const;
-  void setProblem(const Problem &problem);
-  Journal::Outcome measure(Candidate candidate, const Problem &problem);
-  llvm::Expected<double> run(Candidate &candidate, const Problem &problem);
+  std::string keyOf(const BenchCase &problem, const Way &way) const;
+  void setProblem(const BenchCase &problem);
+  Journal::Outcome measure(Candidate candidate, const BenchCase &problem);
+  llvm::Expected<double> run(Candidate &candidate, const BenchCase &problem);
   Candidate makeCandidate(const Way &way) const;
 
   Plan &plan;
-  Target &target;
+  BenchTarget &target;
   const TuneRanges &all;
   Journal &journal;
-  std::optional<Problem> current;
+  std::optional<BenchCase> current;
   std::unique_ptr<Reference> reference;
   bool broken = false, leftOut = false;
   /// Ranges and sizes where a way was tried, whatever became of it.
@@ -242,14 +244,14 @@ private:
 };
 } // namespace
 
-std::string Measurer::keyOf(const Problem &problem, const Way &way) const {
+std::string Measurer::keyOf(const BenchCase &problem, const Way &way) const {
   return llvm::formatv("{0}, {1}/{2} b{3} t{4} c{5}", problem.describe(),
                        way.algorithm, way.protocol, way.blocks, way.threads,
                        way.cluster)
       .str();
 }
 
-void Measurer::setProblem(const Problem &problem) {
+void Measurer::setProblem(const BenchCase &problem) {
   if (current == problem)
     return;
   current = problem;
@@ -261,7 +263,7 @@ void Measurer::setProblem(const Problem &problem) {
 
 /// Poison, a replay that is not timed, timed ones, check; the median.
 llvm::Expected<double> Measurer::run(Candidate &candidate,
-                                     const Problem &problem) {
+                                     const BenchCase &problem) {
   auto contender = target.make(candidate, problem, *reference);
   if (!contender)
     return contender.takeError();
@@ -298,7 +300,7 @@ static bool isFatal(llvm::StringRef message) {
 }
 
 Journal::Outcome Measurer::measure(Candidate candidate,
-                                   const Problem &problem) {
+                                   const BenchCase &problem) {
   llvm::Expected<double> time = run(candidate, problem);
   if (time && *time > 0)
     return {*time, ""};
@@ -320,7 +322,7 @@ Candidate Measurer::makeCandidate(const Way &way) const {
 std::vector<std::optional<double>>
 Measurer::confirm(size_t range, int64_t size,
                   const std::vector<Recipe> &recipes, bool recall) {
-  const Problem &problem = all.problems[range].at(size);
+  const BenchCase &problem = all.problems[range].at(size);
   Question question = all.ranges[range].at(size);
   std::vector<std::optional<double>> times(recipes.size());
   std::vector<std::string> keys;
@@ -380,7 +382,7 @@ std::vector<std::optional<double>>
 Measurer::measure(size_t range, int64_t size,
                   const std::vector<Recipe> &recipes,
                   std::optional<double> end) {
-  const Problem &problem = all.problems[range].at(size);
+  const BenchCase &problem = all.problems[range].at(size);
   Question question = all.ranges[range].at(size);
   auto isOver = [&] { return end && now() > *end; };
   std::vector<std::string> keys;
@@ -430,7 +432,7 @@ static std::string today() {
 }
 
 static Table makeTable(const Search &search, const Plan &plan,
-                       const Target &target) {
+                       const BenchTarget &target) {
   Question machine;
   target.describeMachine(machine);
   Table table;
@@ -506,7 +508,7 @@ static std::vector<Recipe> recallWays(const Question &question) {
   return recipes;
 }
 
-static std::string makeIdentity(const Plan &plan, const Target &target) {
+static std::string makeIdentity(const Plan &plan, const BenchTarget &target) {
   Question machine;
   target.describeMachine(machine);
   return llvm::formatv("{0}", json::Value(json::Object{
@@ -521,7 +523,7 @@ static std::string makeIdentity(const Plan &plan, const Target &target) {
 
 /// Refuses to replace a file that is no table, or one of another machine: what
 /// it holds would be lost.
-static llvm::Error checkReplaced(const Plan &plan, const Target &target) {
+static llvm::Error checkReplaced(const Plan &plan, const BenchTarget &target) {
   if (!llvm::sys::fs::is_regular_file(plan.tune))
     return llvm::Error::success();
   auto refuse = [&](const llvm::Twine &why) {
@@ -549,10 +551,10 @@ static llvm::Error checkReplaced(const Plan &plan, const Target &target) {
                 (table->device.empty() ? table->chip : table->device));
 }
 
-int commsir::tune::runTuneWorker(Plan &plan, Target &target) {
+int commsir::tune::runTuneWorker(Plan &plan, BenchTarget &target) {
   if (llvm::Error error = checkReplaced(plan, target))
     return fail(llvm::toString(std::move(error)));
-  for (const Problem &problem : plan.problems())
+  for (const BenchCase &problem : plan.problems())
     if (llvm::Error error = problem.check())
       return fail(llvm::toString(std::move(error)));
   double until = 0;

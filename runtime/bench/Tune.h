@@ -15,8 +15,8 @@
 #ifndef COMMSIR_RUNTIME_BENCH_TUNE_H
 #define COMMSIR_RUNTIME_BENCH_TUNE_H
 
+#include "runtime/bench/BenchTarget.h"
 #include "runtime/bench/Search.h"
-#include "runtime/bench/Target.h"
 
 #include "llvm/Support/JSON.h"
 
@@ -58,16 +58,16 @@ private:
 /// of each its problems by size.
 struct TuneRanges {
   std::vector<Range> ranges;
-  std::vector<std::map<int64_t, Problem>> problems;
+  std::vector<std::map<int64_t, BenchCase>> problems;
 };
-TuneRanges listRanges(const Plan &plan, const Target &target);
+TuneRanges listRanges(const Plan &plan, const BenchTarget &target);
 
 /// Exit status of a worker that has to be started again.
 inline constexpr int kRestart = 75;
 
 /// Measures on `target` until all is measured or the budget is spent, and
 /// writes plan.tune. Returns an exit status.
-int runTuneWorker(Plan &plan, Target &target);
+int runTuneWorker(Plan &plan, BenchTarget &target);
 
 /// Runs workers until one ends well, or none gets on: this program again, with
 /// the `arguments` that it works with.

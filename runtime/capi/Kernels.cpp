@@ -8,7 +8,6 @@
 #include "lowering/Pipelines.h"
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
-#include "lowering/analysis/Blocks.h"
 #include "lowering/nvvm/PtxEmission.h"
 #include "runtime/capi/Error.h"
 #include "runtime/capi/Request.h"
@@ -18,6 +17,7 @@
 #include "runtime/jit/Shapes.h"
 #include "runtime/support/Nesting.h"
 #include "runtime/support/Version.h"
+#include "lowering/analysis/Blocks.h"
 
 #include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"

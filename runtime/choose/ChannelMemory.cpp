@@ -10,7 +10,7 @@
 #include "lowering/Passes.h"
 #include "lowering/Register.h"
 #include "lowering/channels/Protocol.h"
-#include "lowering/collectives/Problem.h"
+#include "lowering/collectives/CollectiveInfo.h"
 #include "runtime/support/Size.h"
 
 #include "mlir/AsmParser/AsmParser.h"

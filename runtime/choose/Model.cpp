@@ -9,7 +9,7 @@
 
 #include "lowering/channels/Protocol.h"
 #include "lowering/collectives/Algorithm.h"
-#include "lowering/collectives/Problem.h"
+#include "lowering/collectives/CollectiveInfo.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/MLIRContext.h"
@@ -144,12 +144,13 @@ public:
 
 /// What algorithms may ask of a collective; nothing when there is no such op
 /// or type.
-static std::optional<comms::Problem> makeProblem(const Question &question) {
+static std::optional<comms::CollectiveInfo>
+makeProblem(const Question &question) {
   const comms::CollectiveKind *kind = comms::findCollectiveKind(question.op);
   mlir::Type type = Types::parse(question.elementType);
   if (!kind || !type || !type.isIntOrFloat() || question.ranks < 1)
     return std::nullopt;
-  comms::Problem problem;
+  comms::CollectiveInfo problem;
   problem.kind = kind;
   problem.ranks = question.ranks;
   problem.dest = question.ranks - 1;
@@ -171,7 +172,7 @@ static std::optional<comms::Problem> makeProblem(const Question &question) {
 }
 
 static bool canTravel(const comms::Protocol &protocol,
-                      const comms::Problem &problem) {
+                      const comms::CollectiveInfo &problem) {
   std::string why;
   return llvm::all_of(problem.wires, [&](const comms::WireTile &wire) {
     bool reducing = problem.reduction.has_value();
@@ -187,7 +188,7 @@ std::vector<std::pair<std::string, std::string>>
 commsir::tune::listPairs(const Question &question, bool everything) {
   auto lock = Types::lock();
   std::vector<std::pair<std::string, std::string>> pairs;
-  std::optional<comms::Problem> problem = makeProblem(question);
+  std::optional<comms::CollectiveInfo> problem = makeProblem(question);
   if (!problem)
     return pairs;
   for (const comms::Algorithm *algorithm : comms::getAlgorithms()) {
@@ -215,7 +216,7 @@ namespace {
 /// A pair of algorithm and protocol for a question, and what the algorithm's
 /// own rule says of it.
 struct Pair {
-  comms::Problem problem;
+  comms::CollectiveInfo problem;
   const comms::Algorithm *algorithm = nullptr;
   const comms::Protocol *protocol = nullptr;
   const ProtocolRow *row = nullptr;
@@ -227,7 +228,7 @@ struct Pair {
 static std::optional<Pair> makePair(const Question &question,
                                     llvm::StringRef algorithm,
                                     llvm::StringRef protocol) {
-  std::optional<comms::Problem> problem = makeProblem(question);
+  std::optional<comms::CollectiveInfo> problem = makeProblem(question);
   Pair pair;
   pair.algorithm = comms::findAlgorithm(algorithm);
   pair.protocol = comms::findProtocol(protocol);
@@ -238,7 +239,7 @@ static std::optional<Pair> makePair(const Question &question,
     return std::nullopt;
   pair.problem = std::move(*problem);
   pair.row = &getRow(protocol);
-  comms::Problem &asked = pair.problem;
+  comms::CollectiveInfo &asked = pair.problem;
   asked.overhead =
       std::max(1.0, pair.protocol->overhead(asked.wires.front().elementType));
   if (question.chip != "cpu") {
@@ -261,7 +262,7 @@ static std::optional<Pair> makePair(const Question &question,
 /// Bytes that lie in slots of a rank when it has sent its last: a phase of its
 /// own reads them.
 static double countWaiting(const Pair &pair) {
-  const comms::Problem &problem = pair.problem;
+  const comms::CollectiveInfo &problem = pair.problem;
   llvm::StringRef name = pair.algorithm->name;
   double part = problem.partBytes();
   bool whole = problem.kind->movement == comms::Movement::Same;
@@ -454,8 +455,8 @@ static std::vector<Recipe> listRowShapes(const Question &question,
 /// multiprocessor that sends to many is the limit; else one large CTA on each.
 /// Those that keep their ranks in step meet in barriers, which are the faster
 /// the fewer blocks there are: copies need no more to fill the links.
-static void shapeFlat(const Question &question, const comms::Problem &problem,
-                      Recipe &recipe) {
+static void shapeFlat(const Question &question,
+                      const comms::CollectiveInfo &problem, Recipe &recipe) {
   auto part = int64_t(problem.partBytes());
   int64_t vectors = llvm::divideCeil(std::max<int64_t>(part, 1), 16);
   int64_t processors = countMultiprocessors(question);

@@ -60,8 +60,8 @@ llvm::Expected<Operation> commsir::tune::parseOperation(llvm::StringRef name) {
       return row.operation;
     names.push_back(row.name);
   }
-  return llvm::createStringError("there is no operation '" + name +
-                                 "'; there are " + llvm::join(names, ", "));
+  return llvm::createStringError("there is no operation '" + name + "'; there are " +
+             llvm::join(names, ", "));
 }
 
 llvm::StringRef commsir::tune::operationDetail(Operation operation) {

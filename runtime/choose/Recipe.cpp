@@ -7,7 +7,7 @@
 
 #include "runtime/choose/Recipe.h"
 
-#include "lowering/collectives/Problem.h"
+#include "lowering/collectives/CollectiveInfo.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"

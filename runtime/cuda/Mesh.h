@@ -15,6 +15,7 @@
 #ifndef COMMSIR_RUNTIME_CUDA_MESH_H
 #define COMMSIR_RUNTIME_CUDA_MESH_H
 
+
 #include "runtime/support/Store.h"
 
 #include "llvm/ADT/SmallVector.h"

@@ -14,7 +14,7 @@
 #ifndef COMMSIR_RUNTIME_CUDA_WORLD_H
 #define COMMSIR_RUNTIME_CUDA_WORLD_H
 
-#include "runtime/jit/cuda/Compile.h"
+#include "runtime/jit/cuda/CudaKernel.h"
 #include "runtime/support/RunReport.h"
 
 #include <variant>

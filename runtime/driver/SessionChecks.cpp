@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/driver/Session.h"
-#include "runtime/support/Memory.h"
+#include "runtime/support/HostMemory.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/driver/Session.h"
-#include "runtime/support/Memory.h"
+#include "runtime/support/HostMemory.h"
 
 #include <atomic>
 #include <cstring>

@@ -9,9 +9,9 @@
 
 #include "runtime/choose/Choose.h"
 #include "runtime/group/CopiedCollective.h"
+#include "runtime/support/GroupError.h"
 #include "runtime/group/Shape.h"
 #include "runtime/support/Element.h"
-#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"

@@ -377,14 +377,20 @@ bool canBeInterrupted();
 /// launch is kept to the process's end.
 void drop(Group &group, std::function<void()> end);
 
-/// Collective. The store is used during the call alone.
-llvm::Expected<std::unique_ptr<Group>> createCpuGroup(const GroupOptions &,
-                                                      Store &);
-llvm::Expected<std::unique_ptr<Group>> createCudaGroup(const GroupOptions &,
-                                                       Store &);
-/// The one or the other, by `options.device`.
+/// The rank of a group that `options` describe. Collective. The store is used
+/// during the call alone.
 llvm::Expected<std::unique_ptr<Group>> createGroup(const GroupOptions &,
                                                    Store &);
+llvm::Expected<std::unique_ptr<Group>> createCpuGroup(const GroupOptions &,
+                                                      Store &);
+
+/// A kind of group. Each is one file, which defines the function `get<File>`;
+/// CMake lists the files in Groups.inc.
+struct GroupKind {
+  bool onGpu;
+  llvm::Expected<std::unique_ptr<Group>> (*create)(const GroupOptions &,
+                                                   Store &);
+};
 
 } // namespace commsir::group
 

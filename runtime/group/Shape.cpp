@@ -7,8 +7,8 @@
 
 #include "runtime/group/Shape.h"
 
-#include "runtime/support/Element.h"
 #include "runtime/support/GroupError.h"
+#include "runtime/support/Element.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

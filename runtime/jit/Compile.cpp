@@ -9,12 +9,12 @@
 
 #include "lowering/Pipelines.h"
 #include "lowering/Translations.h"
-#include "lowering/analysis/Blocks.h"
 #include "lowering/cpu/Abi.h"
 #include "runtime/jit/Archive.h"
 #include "runtime/jit/Optimise.h"
 #include "runtime/jit/Prepare.h"
 #include "runtime/jit/RuntimeSymbols.h"
+#include "lowering/analysis/Blocks.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 

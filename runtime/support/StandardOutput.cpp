@@ -9,6 +9,7 @@
 
 #include "runtime/support/ExitCode.h"
 
+
 #include "llvm/Support/raw_ostream.h"
 
 int commsir::driver::flushOutput(llvm::StringRef tool, int code) {

@@ -16,7 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/group/Collective.h"
-#include "runtime/group/cuda/Group.h"
+#include "runtime/group/cuda/CudaGroup.h"
 #include "runtime/group/cuda/GroupRequest.h"
 #include "runtime/jit/Cache.h"
 

@@ -14,7 +14,7 @@
 #include "runtime/group/Collective.h"
 #include "runtime/choose/Choose.h"
 #include "runtime/group/Shape.h"
-#include "runtime/group/cuda/Group.h"
+#include "runtime/group/cuda/CudaGroup.h"
 #include "runtime/support/GroupError.h"
 
 #include "llvm/Support/FileSystem.h"

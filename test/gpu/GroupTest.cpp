@@ -13,7 +13,7 @@
 #include "runtime/group/Group.h"
 #include "runtime/cuda/Mapping.h"
 #include "runtime/cuda/Mesh.h"
-#include "runtime/group/cuda/Group.h"
+#include "runtime/group/cuda/CudaGroup.h"
 #include "runtime/support/GroupError.h"
 
 #include "llvm/Support/FileSystem.h"

@@ -15,7 +15,7 @@
 #include "runtime/cuda/Kernel.h"
 #include "runtime/cuda/World.h"
 #include "runtime/group/Group.h"
-#include "runtime/group/cuda/Group.h"
+#include "runtime/group/cuda/CudaGroup.h"
 #include "test/gpu/Threads.h"
 
 #include "dialect/Comms.h"

@@ -12,7 +12,7 @@
 
 #include "runtime/group/OneSided.h"
 #include "runtime/cuda/Mesh.h"
-#include "runtime/group/cuda/Group.h"
+#include "runtime/group/cuda/CudaGroup.h"
 #include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/SmallString.h"

@@ -14,7 +14,7 @@
 
 #include "runtime/choose/Choose.h"
 #include "runtime/group/Collective.h"
-#include "runtime/group/cuda/Group.h"
+#include "runtime/group/cuda/CudaGroup.h"
 #include "test/gpu/Threads.h"
 
 #include "llvm/Support/raw_ostream.h"

@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace mlir::comms;
 
 /// Who receives one and the same tile from a sender.
-static ChannelPattern getPattern(const Problem &problem) {
+static ChannelPattern getPattern(const CollectiveInfo &problem) {
   if (problem.kind->direction == Direction::OneToOne)
     return ChannelPattern::Single;
   bool toAll = problem.kind->direction != Direction::AllToRoot;
@@ -42,7 +42,7 @@ static void onSenders(CollectiveBuilder &b, function_ref<void()> body) {
 
 /// `body` on the ranks that get something.
 static void onReceivers(CollectiveBuilder &b, function_ref<void()> body) {
-  const Problem &problem = b.problem();
+  const CollectiveInfo &problem = b.problem();
   if (problem.kind->direction == Direction::AllToRoot)
     b.ifThen(b.isRank(b.root()), body);
   else if (problem.kind->direction == Direction::OneToOne)
@@ -53,7 +53,7 @@ static void onReceivers(CollectiveBuilder &b, function_ref<void()> body) {
 
 static void sendTile(CollectiveBuilder &b, const Channels &channels,
                      Value tile) {
-  const Problem &problem = b.problem();
+  const CollectiveInfo &problem = b.problem();
   if (problem.inputParts() > 1) {
     b.forRanksRotated([&](Value peer) {
       b.send(channels, b.produce(peer, tile), tile, peer, tile);
@@ -70,7 +70,7 @@ static void sendTile(CollectiveBuilder &b, const Channels &channels,
 
 static void receiveTile(CollectiveBuilder &b, const Channels &channels,
                         Value tile) {
-  const Problem &problem = b.problem();
+  const CollectiveInfo &problem = b.problem();
   auto from = [&](Value peer) { return b.receive(channels, tile, peer, tile); };
   if (problem.kind->reduces)
     b.consume(b.foldRanks(from), {}, tile);
@@ -122,7 +122,7 @@ static void forRowSlots(CollectiveBuilder &b, Value counts, StringRef what,
 }
 
 static void expandRows(CollectiveBuilder &b) {
-  const Problem &problem = b.problem();
+  const CollectiveInfo &problem = b.problem();
   const TileArray &input = problem.inputs[0], &output = problem.outputs[0];
   Value channel = b.channels(ChannelPattern::Pairwise, problem.tiles).front();
   channel.getDefiningOp()->setAttr(kCountsAgreeAttr, b.builder().getUnitAttr());
@@ -151,7 +151,7 @@ static void expandRows(CollectiveBuilder &b) {
 //===----------------------------------------------------------------------===//
 
 static LogicalResult expand(CollectiveBuilder &b) {
-  const Problem &problem = b.problem();
+  const CollectiveInfo &problem = b.problem();
   if (problem.kind->rowsVary) {
     expandRows(b);
     return success();
@@ -172,14 +172,14 @@ static LogicalResult expand(CollectiveBuilder &b) {
   return success();
 }
 
-static bool supports(const Problem &problem, std::string &why) {
+static bool supports(const CollectiveInfo &problem, std::string &why) {
   if (!problem.isSized() || !problem.kind->rowsVary)
     return true;
   why = "its numbers of rows are arrays, and no extent of the launch";
   return false;
 }
 
-static double cost(const Problem &problem) {
+static double cost(const CollectiveInfo &problem) {
   return problem.hop + problem.transfer(double(problem.ranks - 1));
 }
 

@@ -59,24 +59,24 @@ struct Load {
 struct Row {
   StringRef kind;
   void (*expand)(CollectiveBuilder &);
-  Load (*load)(const Problem &);
+  Load (*load)(const CollectiveInfo &);
 };
 } // namespace
 
 /// Whether each rank has one peer at a time: there is one, or barriers see to
 /// it.
-static bool isInStep(const Problem &problem, double parts) {
+static bool isInStep(const CollectiveInfo &problem, double parts) {
   return problem.ranks == 2 || goesInSteps(problem, parts);
 }
 
 /// Barriers between the steps of one exchange of all with all.
-static double countSteps(const Problem &problem, double parts) {
+static double countSteps(const CollectiveInfo &problem, double parts) {
   return problem.ranks > 2 && goesInSteps(problem, parts)
              ? double(problem.ranks - 2)
              : 0;
 }
 
-static Load loadOfAllReduce(const Problem &problem) {
+static Load loadOfAllReduce(const CollectiveInfo &problem) {
   double ranks = double(problem.ranks), steps = countSteps(problem, ranks);
   bool inStep = isInStep(problem, ranks);
   double copies = (ranks - 1) / ranks;
@@ -85,19 +85,19 @@ static Load loadOfAllReduce(const Problem &problem) {
   return {1, 2 + 2 * steps, copies, copies, inStep};
 }
 
-static Load loadOfReduceScatter(const Problem &problem) {
+static Load loadOfReduceScatter(const CollectiveInfo &problem) {
   return {1, countSteps(problem, 1), double(problem.ranks - 1), 0,
           isInStep(problem, 1)};
 }
 
-static Load loadOfCopies(const Problem &problem) {
+static Load loadOfCopies(const CollectiveInfo &problem) {
   double copies = double(problem.ranks - 1), steps = countSteps(problem, 1);
   if (!problem.storesToPeers())
     return {1, steps, copies, 0, isInStep(problem, 1)};
   return {0, 2 + steps, 0, copies, isInStep(problem, 1)};
 }
 
-static Load loadOfBroadcast(const Problem &problem) {
+static Load loadOfBroadcast(const CollectiveInfo &problem) {
   double ranks = double(problem.ranks);
   if (isSmallBroadcast(problem))
     return {0, 2, 0, ranks - 1, ranks == 2};
@@ -116,16 +116,16 @@ static constexpr Row rows[] = {
     {"broadcast", expandBroadcast, loadOfBroadcast},
 };
 
-static const Row *findRow(const Problem &problem) {
+static const Row *findRow(const CollectiveInfo &problem) {
   for (const Row &row : rows)
     if (row.kind == problem.kind->name)
       return &row;
   return nullptr;
 }
 
-static bool supports(const Problem &problem, std::string &why) {
+static bool supports(const CollectiveInfo &problem, std::string &why) {
   if (problem.isSized()) {
-    why = Problem::whyNotSized;
+    why = CollectiveInfo::whyNotSized;
     return false;
   }
   if (!findRow(problem)) {
@@ -142,7 +142,7 @@ static bool supports(const Problem &problem, std::string &why) {
   return true;
 }
 
-static double cost(const Problem &problem) {
+static double cost(const CollectiveInfo &problem) {
   Load load = findRow(problem)->load(problem);
   // What is written into outputs is written as it is.
   double copies = load.copies + load.direct / problem.overhead;
@@ -155,7 +155,7 @@ static LogicalResult expand(CollectiveBuilder &b) {
   return success();
 }
 
-static int64_t pieces(const Problem &problem) {
+static int64_t pieces(const CollectiveInfo &problem) {
   return problem.kind->movement == Movement::Same ? problem.ranks : 1;
 }
 

@@ -259,17 +259,19 @@ namespace {
 struct Row {
   StringRef kind;
   void (*expand)(CollectiveBuilder &);
-  double (*hops)(const Problem &);
-  double (*copies)(const Problem &);
+  double (*hops)(const CollectiveInfo &);
+  double (*copies)(const CollectiveInfo &);
 };
 } // namespace
 
-static double onePart(const Problem &) { return 1; }
-static double oneTurn(const Problem &problem) {
+static double onePart(const CollectiveInfo &) { return 1; }
+static double oneTurn(const CollectiveInfo &problem) {
   return double(problem.ranks - 1);
 }
-static double twoTurns(const Problem &problem) { return 2 * oneTurn(problem); }
-static double sharesOfTwoTurns(const Problem &problem) {
+static double twoTurns(const CollectiveInfo &problem) {
+  return 2 * oneTurn(problem);
+}
+static double sharesOfTwoTurns(const CollectiveInfo &problem) {
   return twoTurns(problem) * problem.largestShare();
 }
 
@@ -280,16 +282,16 @@ static constexpr Row rows[] = {
     {"broadcast", expandBroadcast, oneTurn, onePart},
 };
 
-static const Row *findRow(const Problem &problem) {
+static const Row *findRow(const CollectiveInfo &problem) {
   for (const Row &row : rows)
     if (row.kind == problem.kind->name)
       return &row;
   return nullptr;
 }
 
-static bool supports(const Problem &problem, std::string &why) {
+static bool supports(const CollectiveInfo &problem, std::string &why) {
   if (problem.isSized()) {
-    why = Problem::whyNotSized;
+    why = CollectiveInfo::whyNotSized;
     return false;
   }
   if (findRow(problem))
@@ -298,7 +300,7 @@ static bool supports(const Problem &problem, std::string &why) {
   return false;
 }
 
-static double cost(const Problem &problem) {
+static double cost(const CollectiveInfo &problem) {
   const Row *row = findRow(problem);
   return row->hops(problem) * problem.hop +
          problem.transfer(row->copies(problem));
@@ -309,7 +311,7 @@ static LogicalResult expand(CollectiveBuilder &b) {
   return success();
 }
 
-static int64_t pieces(const Problem &problem) {
+static int64_t pieces(const CollectiveInfo &problem) {
   return problem.kind->movement == Movement::Same ? problem.ranks : 1;
 }
 

@@ -76,7 +76,7 @@ static Tiles makeResult(CollectiveBuilder &b, const Channels &channels,
 }
 
 static LogicalResult expand(CollectiveBuilder &b) {
-  const Problem &problem = b.problem();
+  const CollectiveInfo &problem = b.problem();
   bool reduces = problem.kind->reduces;
   int64_t turns = llvm::divideCeil(problem.tiles, problem.ranks);
   Channels toOwners = b.channels(ChannelPattern::Pairwise, turns);
@@ -102,7 +102,7 @@ static LogicalResult expand(CollectiveBuilder &b) {
   return success();
 }
 
-static bool supports(const Problem &problem, std::string &why) {
+static bool supports(const CollectiveInfo &problem, std::string &why) {
   bool fits = !problem.kind->rowsVary &&
               problem.kind->movement == Movement::Same &&
               (problem.kind->direction == Direction::RootToAll ||
@@ -114,12 +114,12 @@ static bool supports(const Problem &problem, std::string &why) {
   return fits;
 }
 
-static double cost(const Problem &problem) {
+static double cost(const CollectiveInfo &problem) {
   return 2 * problem.hop + problem.transfer(2 * double(problem.ranks - 1) *
                                             problem.largestShare());
 }
 
-static int64_t pieces(const Problem &problem) { return problem.ranks; }
+static int64_t pieces(const CollectiveInfo &problem) { return problem.ranks; }
 
 namespace mlir::comms {
 const Algorithm &getTwoShotAlgorithm();

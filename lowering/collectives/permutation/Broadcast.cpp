@@ -25,15 +25,15 @@ static constexpr double wholeBytes = 256 << 10;
 static constexpr double pipelineBytes = 12 << 20, chunkBytes = 4 << 20;
 static constexpr int64_t mostChunks = 12;
 
-bool permutation::isSmallBroadcast(const Problem &problem) {
+bool permutation::isSmallBroadcast(const CollectiveInfo &problem) {
   return problem.ranks <= 2 || problem.partBytes() <= wholeBytes;
 }
 
-bool permutation::isPipelined(const Problem &problem) {
+bool permutation::isPipelined(const CollectiveInfo &problem) {
   return !isSmallBroadcast(problem) && problem.partBytes() >= pipelineBytes;
 }
 
-int64_t permutation::countChunks(const Problem &problem) {
+int64_t permutation::countChunks(const CollectiveInfo &problem) {
   return std::min(int64_t(problem.partBytes() / chunkBytes), mostChunks);
 }
 
@@ -152,7 +152,7 @@ void Pipeline::run() {
 }
 
 static void broadcastInPipeline(CollectiveBuilder &b) {
-  const Problem &problem = b.problem();
+  const CollectiveInfo &problem = b.problem();
   Deal deal;
   deal.pieces = problem.ranks - 1;
   deal.tiles = llvm::divideCeil(problem.tiles, deal.pieces);

@@ -39,7 +39,7 @@ static Job makeWrite(CollectiveBuilder &b, Value peer) {
 }
 
 static void copyDirectly(CollectiveBuilder &b) {
-  const Problem &problem = b.problem();
+  const CollectiveInfo &problem = b.problem();
   Exchange e(b, makeWhole(b));
   Value zero = b.constant(0), own = b.rank();
   auto writeParts = [&](ValueRange peers) {
@@ -151,7 +151,7 @@ static void copyLate(Exchange &e, const Channels &channels) {
 }
 
 /// Whether an output is memory that an input is.
-static bool sharesMemory(const Problem &problem) {
+static bool sharesMemory(const CollectiveInfo &problem) {
   return llvm::any_of(problem.outputs, [&](const TileArray &output) {
     return llvm::any_of(problem.inputs, [&](const TileArray &input) {
       return getMemoryRoot(output.memory).value ==
@@ -163,7 +163,7 @@ static bool sharesMemory(const Problem &problem) {
 /// Of two ranks one would send to where the other still copies from. What is
 /// copied late into an input might have to be sent yet.
 static bool copiesLate(Exchange &e) {
-  const Problem &problem = e.b.problem();
+  const CollectiveInfo &problem = e.b.problem();
   return problem.lateCopies && problem.ranks > 2 && e.b.canReuseSlots() &&
          goesInSteps(problem, 1) && !sharesMemory(problem);
 }
@@ -178,7 +178,7 @@ static void copyThroughChannel(CollectiveBuilder &b) {
 }
 
 void permutation::expandCopies(CollectiveBuilder &b) {
-  const Problem &problem = b.problem();
+  const CollectiveInfo &problem = b.problem();
   if (problem.storesToPeers() && !sharesMemory(problem))
     copyDirectly(b);
   else

@@ -20,7 +20,7 @@ using namespace mlir::comms::permutation;
 //===----------------------------------------------------------------------===//
 
 Deal permutation::makeDeal(CollectiveBuilder &b, int64_t pieces, int64_t rows) {
-  const Problem &problem = b.problem();
+  const CollectiveInfo &problem = b.problem();
   Deal deal;
   deal.pieces = pieces;
   deal.tiles = llvm::divideCeil(problem.tiles, pieces);
@@ -252,7 +252,7 @@ Tiles permutation::withOwn(CollectiveBuilder &b, Value peer) {
   return b.ranks() > 1 ? Tiles{peer, b.rank()} : Tiles{peer};
 }
 
-bool permutation::goesInSteps(const Problem &problem, double parts) {
+bool permutation::goesInSteps(const CollectiveInfo &problem, double parts) {
   return problem.partBytes() / parts >= double(problem.stepBytes);
 }
 

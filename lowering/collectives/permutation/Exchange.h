@@ -150,7 +150,7 @@ Tiles withOwn(CollectiveBuilder &b, Value peer);
 
 /// Whether steps are worth their barriers: by the bytes that one rank sends
 /// another.
-bool goesInSteps(const Problem &problem, double parts);
+bool goesInSteps(const CollectiveInfo &problem, double parts);
 
 /// Sends all ranks what they are to get, this one included: what it keeps takes
 /// the same way, so that a sum is one loop over slots. `beside`: what else is
@@ -182,9 +182,9 @@ void expandBroadcast(CollectiveBuilder &b);
 
 /// Bytes up to which the root of a broadcast writes the whole to everybody; and
 /// from which on a broadcast is a pipeline, of how many chunks.
-bool isSmallBroadcast(const Problem &problem);
-bool isPipelined(const Problem &problem);
-int64_t countChunks(const Problem &problem);
+bool isSmallBroadcast(const CollectiveInfo &problem);
+bool isPipelined(const CollectiveInfo &problem);
+int64_t countChunks(const CollectiveInfo &problem);
 
 } // namespace mlir::comms::permutation
 

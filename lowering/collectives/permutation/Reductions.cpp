@@ -70,7 +70,7 @@ static void gatherRound(Exchange &e, const Channels &channels,
 }
 
 /// Whether outputs hold what travels, so that it can be sent from there.
-static bool outputsHoldSums(const Problem &problem) {
+static bool outputsHoldSums(const CollectiveInfo &problem) {
   return !problem.consume &&
          llvm::all_of(llvm::zip_equal(problem.outputs, problem.wires),
                       [&](auto pair) {
@@ -81,7 +81,7 @@ static bool outputsHoldSums(const Problem &problem) {
 }
 
 static bool gathersLate(Exchange &e) {
-  const Problem &problem = e.b.problem();
+  const CollectiveInfo &problem = e.b.problem();
   return problem.lateCopies && problem.ranks > 1 && e.b.canReuseSlots() &&
          goesInSteps(problem, e.deal.pieces) && outputsHoldSums(problem);
 }

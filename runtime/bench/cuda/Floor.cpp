@@ -146,7 +146,7 @@ bool overlaps(const Rank &rank) {
 
 class Gauges {
 public:
-  explicit Gauges(Machine &machine) : machine(machine), all(machine.size()) {}
+  explicit Gauges(GpuRanks &machine) : machine(machine), all(machine.size()) {}
   ~Gauges();
 
   llvm::Error make();
@@ -166,7 +166,7 @@ private:
   llvm::Expected<double>
   least(const std::function<llvm::Error(Rank &, int, int turn)> &enqueue);
 
-  Machine &machine;
+  GpuRanks &machine;
   std::vector<Gauge> all;
 };
 
@@ -339,7 +339,7 @@ llvm::Expected<double> Gauges::measureBandwidth() {
 
 } // namespace
 
-llvm::Expected<Floor> commsir::tune::measureFloor(Machine &machine) {
+llvm::Expected<Floor> commsir::tune::measureFloor(GpuRanks &machine) {
   Gauges gauges(machine);
   if (auto error = gauges.make())
     return error;

@@ -8,15 +8,15 @@
 #ifndef COMMSIR_RUNTIME_BENCH_CUDA_FLOOR_H
 #define COMMSIR_RUNTIME_BENCH_CUDA_FLOOR_H
 
-#include "runtime/bench/Report.h"
-#include "runtime/bench/cuda/Machine.h"
+#include "runtime/bench/BenchReport.h"
+#include "runtime/bench/cuda/GpuRanks.h"
 
 namespace commsir::tune {
 
 /// Measures launch, hop and bandwidth: a graph of empty kernels, a flag that
 /// goes to and fro between ranks 0 and 1, and every rank writing to all others
 /// at once. The machine has at least two ranks.
-llvm::Expected<Floor> measureFloor(Machine &machine);
+llvm::Expected<Floor> measureFloor(GpuRanks &machine);
 
 } // namespace commsir::tune
 

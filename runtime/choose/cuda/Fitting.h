@@ -15,7 +15,7 @@
 #define COMMSIR_RUNTIME_CHOOSE_CUDA_FITTING_H
 
 #include "runtime/choose/Choose.h"
-#include "runtime/jit/cuda/Compile.h"
+#include "runtime/jit/cuda/CudaKernel.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/Machine.h"
+#include "runtime/cuda/RankDevices.h"
 #include "runtime/cuda/Seconds.h"
 #include "runtime/driver/cuda/RankProcess.h"
 #include "runtime/driver/cuda/RanksWorld.h"

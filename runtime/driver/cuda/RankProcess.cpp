@@ -96,7 +96,7 @@ static int runRank(int file, int64_t rank, int device) {
 }
 
 std::optional<int>
-commsir::driver::runAsRank(llvm::ArrayRef<const char *> arguments) {
+commsir::driver::runRankProcess(llvm::ArrayRef<const char *> arguments) {
   toolArguments = arguments.drop_front();
   if (arguments.size() != 5 || arguments[1] != kRankProcess)
     return std::nullopt;

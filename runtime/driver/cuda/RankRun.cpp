@@ -9,7 +9,7 @@
 
 #include "runtime/cuda/Seconds.h"
 #include "runtime/driver/cuda/RankArrays.h"
-#include "runtime/group/cuda/Group.h"
+#include "runtime/group/cuda/CudaGroup.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/group/cuda/CudaGroup.h"
+#include "runtime/group/cuda/CudaGroupState.h"
 
 #include "runtime/choose/Choose.h"
 #include "runtime/group/cuda/GroupRequest.h"

@@ -10,7 +10,7 @@
 #include "dialect/Comms.h"
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
-#include "runtime/choose/Kernel.h"
+#include "runtime/choose/ChooseKernel.h"
 #include "runtime/choose/cuda/Fitting.h"
 #include "runtime/cuda/Communicator.h"
 #include "runtime/support/GroupError.h"

@@ -10,7 +10,7 @@
 
 #include "runtime/cuda/Cuda.h"
 #include "runtime/group/Group.h"
-#include "runtime/jit/cuda/Compile.h"
+#include "runtime/jit/cuda/CudaKernel.h"
 
 namespace commsir::cuda {
 

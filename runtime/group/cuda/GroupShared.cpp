@@ -18,7 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/group/cuda/CudaGroup.h"
+#include "runtime/group/cuda/CudaGroupState.h"
 
 #include "runtime/support/Size.h"
 

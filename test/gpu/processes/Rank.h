@@ -13,9 +13,9 @@
 #ifndef COMMSIR_TEST_GPU_PROCESSES_RANK_H
 #define COMMSIR_TEST_GPU_PROCESSES_RANK_H
 
-#include "runtime/cuda/Machine.h"
 #include "runtime/cuda/Nccl.h"
-#include "runtime/group/cuda/Group.h"
+#include "runtime/cuda/RankDevices.h"
+#include "runtime/group/cuda/CudaGroup.h"
 #include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
