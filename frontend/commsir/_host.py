@@ -12,14 +12,13 @@ import numpy as np
 from commsir import _simulate, errors
 from commsir._arrays import element_type
 from commsir._kernel import Kernel
-
-from . import collectives as f
-from .compiler.registry import FUNCTIONS
-from .compiler.values import Const, Seq, Value
-from .dtypes import BOOL, BY_NAME, DType, as_dtype, narrow
-from .lowering import Compiler, Head
-from .parameters import Parameter
-from .source import Place
+from commsir.language import collectives as f
+from commsir.language.compiler.registry import FUNCTIONS
+from commsir.language.compiler.values import Const, Seq, Value
+from commsir.language.dtypes import BOOL, BY_NAME, DType, as_dtype, narrow
+from commsir.language.lowering import Compiler, Head
+from commsir.language.parameters import Parameter
+from commsir.language.source import Place
 
 _SCALE = {"all_gather": "N", "gather": "N", "reduce_scatter": "1/N", "scatter": "1/N"}
 
