@@ -65,7 +65,7 @@ def Comms_Channel : Comms_Type<"Channel", "channel"> {
   let description = [{
     `!comms.channel<ll, 256xf32>`: a tile is 256 f32; the protocol `ll` says how
     it travels. Protocols are names: each is registered by one file of
-    `lowering/protocol`.
+    `lowering/channels/protocol`.
   }];
   let parameters = (ins "::mlir::StringAttr":$protocol, "int64_t":$tileSize, "::mlir::Type":$elementType);
   let hasCustomAssemblyFormat = 1;

@@ -59,7 +59,7 @@ def contents(sources: pathlib.Path, stage: pathlib.Path) -> dict[str, bytes]:
         "runtime/torch/torchcomms/*.h",
         "runtime/torch/torchcomms/*.cpp",
         "runtime/capi/commsir.h",
-        "runtime/group/Meeting.h",
+        "runtime/support/Rendezvous.h",
     ):
         for path in sorted(sources.parent.glob(pattern)):
             files[f"commsir/_source/{path.relative_to(sources.parent).as_posix()}"] = path.read_bytes()

@@ -17,7 +17,7 @@ def CheckOps : Pass<"comms-check-ops", "::mlir::ModuleOp"> {
     lets through what is checked, and refuses the rest where it stands:
 
     - in a kernel, every op, type and attribute that is not on the list of
-      `lowering/UncheckedOps.cpp` (docs/Spec.md, "What a kernel holds");
+      `lowering/analysis/UncheckedOps.cpp` (docs/Spec.md, "What a kernel holds");
     - beside the kernels, everything but functions of func, which no kernel
       calls and the pass removes;
     - attributes of other dialects on the module, a kernel or its arguments.
@@ -53,7 +53,7 @@ def ExpandCollectives : Pass<"comms-expand-collectives", "::mlir::comms::KernelO
     Algorithm and protocol are, in this order: the options', the op's own, the
     cheapest by a cost rule. What was chosen is a remark and an entry of the
     kernel's attribute `comms.choices`. An algorithm is one file of
-    `lowering/algorithm`; `docs/AddAnAlgorithm.md` adds one.
+    `lowering/collectives/algorithm`; `docs/AddAnAlgorithm.md` adds one.
 
     Before:
 

@@ -9,8 +9,8 @@
 
 #include "dialect/Comms.h"
 #include "lowering/Passes.h"
-#include "lowering/Problem.h"
 #include "lowering/nvvm/PtxEmission.h"
+#include "lowering/analysis/Blocks.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"

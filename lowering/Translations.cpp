@@ -15,9 +15,6 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -26,17 +23,6 @@
 
 using namespace mlir;
 using namespace mlir::comms;
-
-void mlir::comms::registerLLVMIRTranslationInterfaces(
-    DialectRegistry &registry) {
-  registerBuiltinDialectTranslation(registry);
-  registerLLVMDialectTranslation(registry);
-}
-
-std::unique_ptr<llvm::Module>
-mlir::comms::translateToLLVMIR(ModuleOp module, llvm::LLVMContext &context) {
-  return translateModuleToLLVMIR(module, context, "comms");
-}
 
 /// MLIR would print the whole operation after each.
 static void endErrorsAtTheirPlace(Operation *op) {

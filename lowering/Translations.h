@@ -13,27 +13,14 @@
 #ifndef COMMSIR_LOWERING_TRANSLATIONS_H
 #define COMMSIR_LOWERING_TRANSLATIONS_H
 
-#include "mlir/IR/DialectRegistry.h"
-
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
-
-#include <memory>
+#include "lowering/target/ToLLVMIR.h"
 
 namespace mlir {
-class ModuleOp;
 namespace comms {
 
 /// Registers `--comms-to-llvmir`: a module of kernels through the pipeline
 /// comms-to-cpu (or one of the LLVM dialect already) to LLVM IR in text.
 void registerTranslations();
-
-/// What the translation of the LLVM dialect needs of a context.
-void registerLLVMIRTranslationInterfaces(DialectRegistry &registry);
-
-/// Translates a module of the LLVM dialect; null, with diagnostics, on failure.
-std::unique_ptr<llvm::Module> translateToLLVMIR(ModuleOp module,
-                                                llvm::LLVMContext &context);
 
 } // namespace comms
 } // namespace mlir

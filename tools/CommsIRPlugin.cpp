@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/Register.h"
-#include "runtime/Version.h"
+#include "runtime/support/Version.h"
 
 #include "mlir/Tools/Plugins/DialectPlugin.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"

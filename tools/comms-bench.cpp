@@ -5,6 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Bench.h"
+#include "runtime/bench/Bench.h"
 
 int main(int argc, char **argv) { return commsir::tune::benchMain(argc, argv); }

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/Register.h"
-#include "runtime/driver/Nesting.h"
+#include "runtime/support/Nesting.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"

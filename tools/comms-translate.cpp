@@ -7,7 +7,7 @@
 
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
-#include "runtime/driver/Nesting.h"
+#include "runtime/support/Nesting.h"
 
 #include "mlir/Support/LogicalResult.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commsir import errors
-from commsir._native import CheckReport, check, explain, load_tables, simulate, version
+from commsir._native import CheckReport, check, load_tables, simulate, version
 from commsir._native import compile as compile_ir
 from commsir.errors import (
     AbortedError,
@@ -25,6 +25,7 @@ from commsir.errors import (
 )
 
 if TYPE_CHECKING:
+    from commsir._explain import explain
     from commsir._kernel import Kernel, kernel
     from commsir._replay import replay
     from commsir._simulate import Report
@@ -327,6 +328,7 @@ __all__ = [
 
 #: Names whose modules are imported when they are first used, so that `import commsir` stays quick.
 _LAZY = {
+    "explain": "commsir._explain",
     "replay": "commsir._replay",
     "doctor": "commsir.doctor",
     "Group": "commsir.group",
@@ -337,6 +339,13 @@ _LAZY = {
     "tune": "commsir._tune",
     "stats": "commsir.torch.counts",
 }
+
+
+def _on_arrays(name: str, arguments: dict[str, Any]) -> Any:
+    """A collective outside a kernel."""
+    from commsir import _host
+
+    return _host.collective(name, arguments)
 
 
 def __getattr__(name: str) -> Any:
@@ -352,6 +361,7 @@ def __getattr__(name: str) -> Any:
 
         for module in (parameters, functions, communication, collectives):
             globals().update({known: getattr(module, known) for known in module.__all__})
+        collectives.outside = _on_arrays
         return globals()[name]
     raise AttributeError(f"module 'commsir' has no attribute '{name}'")
 

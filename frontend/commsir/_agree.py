@@ -7,6 +7,7 @@ import io
 import os
 import pickle
 import sys
+import types
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple, NoReturn, TypeVar, cast
@@ -105,13 +106,20 @@ def _pickled(error: Exception) -> bytes:
         return pickle.dumps((False, RuntimeError(f"rank 0: {type(error).__name__}: {error}")))
 
 
+#: Modules whose results `once` passes on: they add themselves.
+_passed: list[types.ModuleType] = []
+
+
+def passes(module: str) -> None:
+    """`once` passes on the exceptions and dataclasses of this module."""
+    _passed.append(sys.modules[module])
+
+
 class _Results(pickle.Unpickler):
     """Of what `once` passes on, which is no code: another rank's memory could hold any."""
 
     def find_class(self, module: str, name: str) -> Any:
-        from commsir import _tune
-
-        for known in (errors, _tune, builtins):
+        for known in (errors, builtins, *_passed):
             found = getattr(known, name, None)
             if isinstance(found, type) and found.__module__ == module == known.__name__ and _is_result(found):
                 return found

@@ -236,7 +236,7 @@ def _said(error: Exception) -> str:
 def _from_dlpack(array: Array) -> tvm_ffi.Tensor:
     """tvm_ffi.from_dlpack, which takes this name's place at the first call."""
     global _from_dlpack
-    from commsir._native import binding
+    from commsir._binding import binding
 
     _from_dlpack = binding().from_dlpack
     return _from_dlpack(array)

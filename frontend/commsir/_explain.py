@@ -9,7 +9,7 @@ from typing import Any
 
 from commsir import _native, errors
 
-__all__ = ["Explanation"]
+__all__ = ["Explanation", "explain"]
 
 # How the library says that a pass has chosen something: of which op, and why.
 _REMARK = re.compile(
@@ -68,3 +68,17 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)]
     return "\n".join("  " + line.rstrip() for line in lines)
+
+
+def explain(source: str, *, ranks: int = 0, **options: Any) -> Explanation:
+    """What was chosen for the kernel, and why: arguments, choices, remarks of the passes. It prints as a table.
+
+    A kernel that the checker refuses is explained as well, with the refusal.
+    """
+    request = {"produce": "explain", "ranks": ranks, **options}
+    try:
+        return Explanation(_native._report(source, request))
+    except errors.CheckError as refusal:
+        made = Explanation(_native._report(source, {**request, "check": False}))
+        made.refusal = refusal
+        return made

@@ -81,8 +81,8 @@ def make_folders(path: Path) -> None:
 
 
 class OwnFolder:
-    """A folder that this user or root owns and nobody else can write to, as runtime/OwnFolder.h has it: what is in it
-    is run. It is opened once, and its files in it, without following links."""
+    """A folder that this user or root owns and nobody else can write to, as runtime/support/OwnFolder.h has it: what is
+    in it is run. It is opened once, and its files in it, without following links."""
 
     def __init__(self, path: Path, *below: str) -> None:
         """Opens the folder and, one in another, those `below` it; makes them where they are missing. Raises OSError."""

@@ -198,8 +198,10 @@ class Kernel:
 
     def explain(self, ranks: int | None = None, **options: Any) -> Explanation:
         """What was chosen for the kernel, and why. It prints as a table, also where the checker refuses the kernel."""
+        from commsir import _explain
+
         kernel = self._with(ranks, options.pop("blocks", None))._closed("explain")
-        made = kernel._ask(_native.explain, **options)
+        made = kernel._ask(_explain.explain, **options)
         made.words = words.in_python
         if made.refusal is not None:
             diagnostics.with_source(made.refusal, kernel._start)

@@ -1,37 +1,29 @@
-"""The library behind the package: finds libcommsir.so, calls it, turns its errors into exceptions.
-
-Nothing is loaded before the first call, so that `import commsir` is quick.
-"""
+"""Kernels as text: compiled, checked and simulated by the library (`_binding`)."""
 
 from __future__ import annotations
 
 import json
-import operator
 import os
 import re
-import sys
-import threading
-import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from commsir import errors
+from commsir._binding import ask, binding, call, library, library_path, number
 
 if TYPE_CHECKING:
-    import tvm_ffi
-
     from commsir._arrays import Array, View
-    from commsir._explain import Explanation
 
 __all__ = [
     "CheckReport",
     "Number",
+    "ask",
+    "binding",
+    "call",
     "check",
     "compile",
     "doctor",
-    "explain",
     "library",
     "library_path",
     "load_tables",
@@ -40,79 +32,6 @@ __all__ = [
 ]
 
 Number = int | float | bool
-
-_lock = threading.RLock()
-_module: tvm_ffi.Module | None = None
-
-
-def _folders() -> list[Path]:
-    """Where the libraries may be, best first."""
-    named = os.environ.get("COMMSIR_LIBRARY")
-    if named:
-        path = Path(named)
-        return [path.parent if path.is_file() else path]
-    here = Path(__file__).resolve().parent
-    return [here / "_lib", here.parents[1] / "build" / "lib"]
-
-
-def library_path() -> Path:
-    """The folder of libcommsir.so and libcommsir_ffi.so."""
-    for folder in _folders():
-        if (folder / "libcommsir_ffi.so").is_file():
-            return folder
-    looked = ", ".join(str(folder) for folder in _folders())
-    raise errors.UsageError(
-        f"libcommsir_ffi.so is not in {looked}: install the wheel, or, in a checkout, run `make build`; "
-        "COMMSIR_LIBRARY names a folder elsewhere"
-    )
-
-
-def binding() -> types.ModuleType:
-    """tvm_ffi, imported without torch, which it would import for a second if it can, and does not need.
-
-    Whoever needs tvm_ffi gets it here.
-    """
-    with _lock:
-        if "tvm_ffi" not in sys.modules and "torch" not in sys.modules:
-            sys.modules["torch"] = None  # type: ignore[assignment]
-        try:
-            import tvm_ffi
-        except ImportError as error:
-            raise errors.UsageError(f"apache-tvm-ffi is missing ({error}): pip install apache-tvm-ffi") from error
-        finally:
-            if sys.modules.get("torch", 1) is None:
-                del sys.modules["torch"]
-    return tvm_ffi
-
-
-def library() -> tvm_ffi.Module:
-    """The binding, loaded at the first call."""
-    global _module
-    if _module is not None:
-        return _module
-    with _lock:
-        if _module is None:
-            folder = library_path()
-            try:
-                _module = binding().load_module(folder / "libcommsir_ffi.so")
-            except errors.CommsError:
-                raise
-            except Exception as error:
-                raise errors.UsageError(f"{folder}/libcommsir_ffi.so cannot be loaded: {error}") from error
-    return _module
-
-
-def call(name: str, *arguments: Any) -> Any:
-    """Calls a function of the binding that cannot fail."""
-    return library().get_function(name)(*arguments)
-
-
-def ask(name: str, *arguments: Any) -> str:
-    """Calls a function of the binding that answers [status, text]; raises what the text says of a failure."""
-    status, text = call(name, *arguments)
-    if status == 0:
-        return str(text)
-    raise errors.from_json(int(status), str(text))
 
 
 def version() -> str:
@@ -235,21 +154,10 @@ def _request(source: str, options: Mapping[str, Any]) -> str:
     fields = []
     for name, value in {"source": source, **options}.items():
         try:
-            fields.append(f"{json.dumps(name)}: {json.dumps(value, allow_nan=False, default=_number)}")
+            fields.append(f"{json.dumps(name)}: {json.dumps(value, allow_nan=False, default=number)}")
         except (TypeError, ValueError) as error:
             raise errors.UsageError(f"the option '{name}' cannot be {value!r}: {error}") from error
     return f"{{{', '.join(fields)}}}"
-
-
-def _number(value: Any) -> int | float:
-    """One of another library, as of NumPy."""
-    if str(getattr(value, "dtype", "")) == "bool" and not getattr(value, "shape", ()):
-        return bool(value)
-    if hasattr(value, "__index__"):
-        return operator.index(value)
-    if hasattr(value, "__float__") and not hasattr(value, "__len__"):
-        return float(value)
-    raise TypeError(f"it is a {type(value).__name__}")
 
 
 def _report(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -293,22 +201,6 @@ def check(source: str, *, ranks: int = 0, launches: int = 0, **options: Any) -> 
         tuple(map(errors.Diagnostic.read, report["warnings"])),
         Proof.read(report["proof"]),
     )
-
-
-def explain(source: str, *, ranks: int = 0, **options: Any) -> Explanation:
-    """What was chosen for the kernel, and why: arguments, choices, remarks of the passes. It prints as a table.
-
-    A kernel that the checker refuses is explained as well, with the refusal.
-    """
-    from commsir._explain import Explanation
-
-    request = {"produce": "explain", "ranks": ranks, **options}
-    try:
-        return Explanation(_report(source, request))
-    except errors.CheckError as refusal:
-        made = Explanation(_report(source, {**request, "check": False}))
-        made.refusal = refusal
-        return made
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -406,7 +298,7 @@ TIME_LIMIT = 60
 
 def simulate_views(source: str, request: Mapping[str, Any], views: Mapping[str, Sequence[View]]) -> dict[str, Any]:
     """`simulate` after its arguments were put together."""
-    from commsir._replay import Run
+    from commsir._run import Run
 
     # A limit of steps alone is none: a loop without waits takes no steps.
     is_limited = request.get("target") != "cpu" or request.get("time_limit") is not None

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsir import _arrays, _files, _native, errors
-from commsir._kernel import Kernel
 from commsir.language import diagnostics, words
 from commsir.language.dtypes import BY_NAME, DType, narrow, widen
 from commsir.language.extents import RANKS, Calculated, Extent, evaluate, names_in, solve
@@ -23,6 +22,8 @@ from commsir.language.parameters import Parameter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from commsir._kernel import Kernel
 
 __all__ = ["Report", "run"]
 

@@ -20,6 +20,8 @@ from commsir._kernel import Kernel
 
 __all__ = ["Entry", "Table", "tune"]
 
+_agree.passes(__name__)
+
 
 @dataclass(frozen=True)
 class Entry:

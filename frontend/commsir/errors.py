@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from commsir._replay import Run
+    from commsir._run import Run
 
 __all__ = [
     "AbortedError",

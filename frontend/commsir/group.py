@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import math
 import operator
@@ -16,6 +15,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast
 
 from commsir import _native, errors
+from commsir._arguments import int64 as _int64
+from commsir._arguments import memory_of
 from commsir._arrays import (
     Array,
     View,
@@ -23,7 +24,6 @@ from commsir._arrays import (
     handed,
     is_immutable,
     numpy_type,
-    raw_numpy_type,
     spelled,
     view,
 )
@@ -170,21 +170,6 @@ def _in_terms_of(source: Any) -> contextlib.AbstractContextManager[None]:
     from commsir.language import diagnostics
 
     return diagnostics.in_terms_of(source)
-
-
-def _whole(value: Any, what: str) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise errors.UsageError(f"{what} is {value!r}, which is no whole number") from None
-
-
-def _int64(value: Any, what: str) -> int:
-    """A whole number as the library takes it."""
-    number = _whole(value, what)
-    if not -(2**63) <= number < 2**63:
-        raise errors.UsageError(f"{what} is {number}, but has to be a number of 64 bits")
-    return number
 
 
 def _address(communicator: Any, ordinal: int) -> int:
@@ -350,7 +335,7 @@ class Group:
             return made
         if self._ordinal >= 0:
             return tensor
-        array = _numpy(tensor, sizes, kind)
+        array = memory_of(tensor, sizes, kind)
         return array.view(name) if name.startswith("uint") else array
 
     def window(
@@ -626,18 +611,3 @@ def _sizes(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
 
 def _shape(array: Array) -> tuple[int, ...]:
     return tuple(int(size) for size in getattr(array, "shape", ()))
-
-
-def _numpy(tensor: tvm_ffi.Tensor, shape: tuple[int, ...], kind: str) -> np.ndarray[Any, Any]:
-    """The memory of a window as a NumPy array that keeps the window."""
-    import numpy as np
-
-    try:
-        dtype = numpy_type(kind)
-    except errors.UsageError:
-        dtype = raw_numpy_type(kind)
-    size = dtype.itemsize * math.prod(shape)
-    memory = (ctypes.c_char * size).from_address(int(tensor.data_ptr()))
-    memory._keep = tensor  # type: ignore[attr-defined]
-    made: np.ndarray[Any, Any] = np.ndarray(shape, dtype, buffer=memoryview(memory))
-    return made

@@ -8,8 +8,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from commsir import _native, errors
+from commsir._arguments import int64 as _int64
+from commsir._arguments import memory_of, whole
 from commsir._arrays import Array, View, dlpack_name, empty
-from commsir.group import _int64, _numpy, _whole
 
 if TYPE_CHECKING:
     import tvm_ffi
@@ -33,7 +34,7 @@ def _choose(choices: dict[str, int], name: str, what: str) -> int:
 
 def _signal_number(value: Any) -> int:
     """What a cell of signals can hold."""
-    number = _whole(value, "the number of a signal")
+    number = whole(value, "the number of a signal")
     if not 0 <= number < 2**63:
         raise errors.UsageError(f"cells of signals hold numbers from 0 to 2^63 - 1, not {number}")
     return number
@@ -130,7 +131,7 @@ class GroupWindow:
             return self._to(made)
         if self.group._ordinal >= 0:
             return made
-        return _numpy(made, self.shape, self.type).view(self.array.dtype)
+        return memory_of(made, self.shape, self.type).view(self.array.dtype)
 
     def put(self, array: Array, peer: int, *, at: Place = (), stream: int | None = None) -> None:
         """Copies `array` to the peer's `array[at]`, or to several such from there on.
@@ -214,7 +215,7 @@ class GroupWindow:
         return self.group._stream(stream)
 
     def _cell(self, cell: int) -> int:
-        number = _whole(cell, "the cell")
+        number = whole(cell, "the cell")
         if not 0 <= number < self.signals:
             raise errors.UsageError(
                 f"the window has cells 0 to {self.signals - 1}, but not {number}: make it with more `signals`"

@@ -15,7 +15,7 @@
 #ifndef COMMSIR_LOWERING_CPU_ABI_H
 #define COMMSIR_LOWERING_CPU_ABI_H
 
-#include "lowering/target/Attributes.h"
+#include "lowering/analysis/Attributes.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 #include "lowering/numerics/Numbers.h"
 
-#include "lowering/NarrowFloats.h"
+#include "lowering/analysis/NarrowFloats.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

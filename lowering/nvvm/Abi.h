@@ -36,7 +36,7 @@
 #ifndef COMMSIR_LOWERING_NVVM_ABI_H
 #define COMMSIR_LOWERING_NVVM_ABI_H
 
-#include "lowering/target/Attributes.h"
+#include "lowering/analysis/Attributes.h"
 
 #include <cstddef>
 #include <cstdint>

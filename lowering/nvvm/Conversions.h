@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The conversions of lowering/NarrowFloats.h, to the bit, in the few
+// The conversions of lowering/analysis/NarrowFloats.h, to the bit, in the few
 // instructions that a GPU has for them: two elements at a time.
 //
 //===----------------------------------------------------------------------===//

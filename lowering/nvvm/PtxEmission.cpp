@@ -7,10 +7,10 @@
 
 #include "lowering/nvvm/PtxEmission.h"
 
-#include "lowering/Translations.h"
 #include "lowering/nvvm/Conversions.h"
 #include "lowering/nvvm/MaskedLoads.h"
 #include "lowering/nvvm/PtxasFaults.h"
+#include "lowering/target/ToLLVMIR.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"

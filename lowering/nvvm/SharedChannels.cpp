@@ -31,7 +31,7 @@
 
 #include "lowering/nvvm/KernelLowering.h"
 
-#include "lowering/Protocol.h"
+#include "lowering/channels/Protocol.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 

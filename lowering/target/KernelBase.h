@@ -18,7 +18,7 @@
 #define COMMSIR_LOWERING_TARGET_KERNELBASE_H
 
 #include "dialect/Comms.h"
-#include "lowering/TeamNumbers.h"
+#include "lowering/analysis/TeamNumbers.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -15,7 +15,7 @@
 #ifndef COMMSIR_LOWERING_TILES_STAGE_H
 #define COMMSIR_LOWERING_TILES_STAGE_H
 
-#include "lowering/Accesses.h"
+#include "lowering/analysis/Accesses.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"

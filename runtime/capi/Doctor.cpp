@@ -10,32 +10,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lowering/Algorithm.h"
-#include "lowering/Protocol.h"
-#include "runtime/Config.h"
-#include "runtime/Version.h"
+#include "lowering/channels/Protocol.h"
+#include "lowering/collectives/Algorithm.h"
 #include "runtime/capi/Error.h"
-#include "runtime/driver/Memory.h"
+#include "runtime/driver/Target.h"
 #include "runtime/jit/Cache.h"
+#include "runtime/support/HostMemory.h"
+#include "runtime/support/Version.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
 #include <thread>
 
-#ifdef COMMSIR_CUDA
-#include "runtime/cuda/Cuda.h"
-#include "runtime/cuda/Nccl.h"
-#include "runtime/jit/cuda/Link.h"
-#endif
-
 using namespace commsir;
 using namespace commsir::capi;
 using llvm::json::Object;
-
-static Object problem(llvm::Error error) {
-  return Object{{"problem", jsonText(llvm::toString(std::move(error)))}};
-}
 
 static Object lookAtCache() {
   jit::CacheSettings settings = jit::CacheSettings::fromEnvironment();
@@ -60,90 +50,6 @@ static Object lookAtCache() {
   return report;
 }
 
-#ifdef COMMSIR_CUDA
-
-static Object lookAtGpu(const cuda::Driver &driver, int ordinal) {
-  CUdevice device = 0;
-  if (llvm::Error error =
-          driver.check(driver.DeviceGet(&device, ordinal), "cuDeviceGet"))
-    return problem(std::move(error));
-  char name[256] = "";
-  driver.DeviceGetName(name, sizeof(name), device);
-  auto attribute = [&](CUdevice_attribute which) {
-    int value = 0;
-    driver.DeviceGetAttribute(&value, which, device);
-    return value;
-  };
-  return Object{
-      {"name", jsonText(name)},
-      {"chip",
-       "sm_" +
-           std::to_string(
-               attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-               attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR))},
-      {"multiprocessors", attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)}};
-}
-
-/// Whether each GPU reaches each other's memory.
-static bool haveAllPeers(const cuda::Driver &driver, int count) {
-  for (int a = 0; a < count; ++a)
-    for (int b = 0; b < count; ++b) {
-      int reach = a == b;
-      CUdevice from = 0, to = 0;
-      driver.DeviceGet(&from, a);
-      driver.DeviceGet(&to, b);
-      if (a != b)
-        driver.DeviceCanAccessPeer(&reach, from, to);
-      if (!reach)
-        return false;
-    }
-  return true;
-}
-
-static Object lookAtCuda() {
-  auto driver = cuda::Driver::get();
-  if (!driver)
-    return problem(driver.takeError());
-  int version = 0, count = 0;
-  (*driver)->DriverGetVersion(&version);
-  (*driver)->DeviceGetCount(&count);
-  llvm::json::Array gpus;
-  for (int i = 0; i < count; ++i)
-    gpus.push_back(lookAtGpu(**driver, i));
-  Object report{{"driver", std::to_string(version / 1000) + "." +
-                               std::to_string(version % 1000 / 10)},
-                {"gpus", std::move(gpus)}};
-  if (!count)
-    report["problem"] = "the driver has no GPU; look at CUDA_VISIBLE_DEVICES";
-  else if (!haveAllPeers(**driver, count))
-    report["problem"] = "some GPUs do not reach each other's memory: kernels "
-                        "run only on those that do";
-  return report;
-}
-
-static Object lookAtNccl() {
-  auto nccl = cuda::Nccl::get();
-  if (!nccl)
-    return problem(nccl.takeError());
-  int version = (*nccl)->version;
-  return Object{{"version", std::to_string(version / 10000) + "." +
-                                std::to_string(version / 100 % 100) + "." +
-                                std::to_string(version % 100)},
-                {"path", jsonText((*nccl)->path)}};
-}
-
-static Object lookAtLinker() {
-  std::string found = jit::identifyLinker("");
-  Object report{{"found", jsonText(found)}};
-  if (found.empty() || llvm::StringRef(found).starts_with("driver"))
-    report["problem"] = "neither nvJitLink nor ptxas is there, so that the "
-                        "driver compiles at every start; pip install "
-                        "nvidia-nvjitlink";
-  return report;
-}
-
-#endif // COMMSIR_CUDA
-
 /// Names of what is registered, as users write them.
 template <typename T>
 static llvm::json::Array listNames(llvm::ArrayRef<const T *> registered) {
@@ -162,15 +68,13 @@ char *commsir_doctor(void) {
                   {"cache", lookAtCache()},
                   {"algorithms", listNames(mlir::comms::getAlgorithms())},
                   {"protocols", listNames(mlir::comms::getProtocols())}};
-#ifdef COMMSIR_CUDA
-    report["cuda"] = lookAtCuda();
-    report["nccl"] = lookAtNccl();
-    report["linker"] = lookAtLinker();
-#else
-    report["cuda"] = Object{
-        {"problem", "this build of CommsIR has no GPU target: build it where "
-                    "the headers of CUDA and NCCL are"}};
-#endif
+    for (const driver::TargetKind *kind : driver::getTargetKinds())
+      if (kind->examine)
+        kind->examine(report);
+    if (!driver::findTargetKind("cuda"))
+      report["cuda"] = Object{
+          {"problem", "this build of CommsIR has no GPU target: build it where "
+                      "the headers of CUDA and NCCL are"}};
     text = copyText(render(std::move(report)));
     return COMMSIR_OK;
   });

@@ -14,7 +14,7 @@
 #define COMMSIR_RUNTIME_CAPI_ERROR_H
 
 #include "runtime/capi/commsir.h"
-#include "runtime/driver/Diagnosis.h"
+#include "runtime/support/Diagnosis.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/Twine.h"

@@ -6,18 +6,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/Pipelines.h"
-#include "lowering/Problem.h"
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
 #include "lowering/nvvm/PtxEmission.h"
-#include "runtime/Version.h"
 #include "runtime/capi/Error.h"
 #include "runtime/capi/Request.h"
 #include "runtime/driver/Arguments.h"
-#include "runtime/driver/Nesting.h"
 #include "runtime/driver/Session.h"
 #include "runtime/jit/Prepare.h"
 #include "runtime/jit/Shapes.h"
+#include "runtime/support/Nesting.h"
+#include "runtime/support/Version.h"
+#include "lowering/analysis/Blocks.h"
 
 #include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/capi/Group.h"
+#include "runtime/capi/GroupHandle.h"
 
 using namespace commsir;
 using capi::fail;

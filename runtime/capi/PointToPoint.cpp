@@ -7,7 +7,7 @@
 
 #include "runtime/group/PointToPoint.h"
 
-#include "runtime/capi/Group.h"
+#include "runtime/capi/GroupHandle.h"
 
 using namespace commsir;
 using capi::fail;

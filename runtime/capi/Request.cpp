@@ -7,7 +7,7 @@
 
 #include "runtime/capi/Request.h"
 
-#include "runtime/Json.h"
+#include "runtime/support/Json.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"

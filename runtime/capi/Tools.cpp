@@ -12,10 +12,10 @@
 
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
+#include "runtime/bench/Bench.h"
 #include "runtime/capi/Error.h"
+#include "runtime/choose/Choose.h"
 #include "runtime/driver/Run.h"
-#include "runtime/tune/Bench.h"
-#include "runtime/tune/Choose.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"

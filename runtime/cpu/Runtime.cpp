@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cpu/Runtime.h"
+#include "runtime/jit/RuntimeSymbols.h"
 
 #include "runtime/cpu/Scheduler.h"
 
@@ -250,13 +250,13 @@ static _Float16 truncateToF16(float value) {
 
 } // extern "C"
 
-llvm::ArrayRef<RuntimeSymbol> commsir::cpu::getRuntimeSymbols() {
+llvm::ArrayRef<commsir::jit::RuntimeSymbol> commsir::jit::getRuntimeSymbols() {
   // The initialiser also holds every function to its declaration in the ABI.
 #define COMMSIR_X(name, result, parameters)                                    \
   {"commsir_cpu_" #name,                                                       \
    reinterpret_cast<void *>(                                                   \
        static_cast<result(*) parameters>(commsir_cpu_##name))},
-  static const RuntimeSymbol symbols[] = {
+  static const commsir::jit::RuntimeSymbol symbols[] = {
       COMMSIR_CPU_RUNTIME(COMMSIR_X){"__truncsfbf2",
                                      reinterpret_cast<void *>(truncateToBF16)},
       {"__extendhfsf2", reinterpret_cast<void *>(extendF16)},

@@ -15,6 +15,7 @@
 #define COMMSIR_RUNTIME_CPU_WORLD_H
 
 #include "runtime/jit/Compile.h"
+#include "runtime/support/RunReport.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
@@ -69,40 +70,6 @@ struct RunOptions {
                      const void *address, int64_t bytes,
                      const jit::SourceSite &site)>
       record;
-};
-
-/// A block that waits.
-struct Waiting {
-  int64_t rank, block;
-  std::string op, location;
-  /// "signal s[3] at rank 2: saw 6, wants ≥ 7; rank 1 should have sent it"
-  std::string what;
-};
-
-struct RunError {
-  enum Kind {
-    Deadlock,
-    StepLimit,
-    TimeLimit,
-    Bounds,
-    Interrupted,
-    Other
-  } kind = Other;
-  std::string message;
-  std::vector<Waiting> waiting;
-  /// The whole report, with lines that end in a newline.
-  std::string render() const;
-};
-
-struct RunStats {
-  /// From a rank's first step to its last, for each rank.
-  std::vector<double> rankMicroseconds;
-  double totalMicroseconds = 0;
-  /// Times that a block was given the processor.
-  uint64_t steps = 0;
-  /// Bytes written by puts, packets and poisoned stores; of an instrumented
-  /// kernel, every recorded byte.
-  uint64_t bytesMoved = 0;
 };
 
 class World {

@@ -8,8 +8,8 @@
 #include "runtime/cuda/Communicator.h"
 
 #include "runtime/cuda/Mapping.h"
-#include "runtime/cuda/NcclDevice.h"
 #include "runtime/jit/cuda/DeviceLibrary.h"
+#include "runtime/jit/cuda/NcclDevice.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -20,7 +20,7 @@
 #include "runtime/cuda/Mesh.h"
 #include "runtime/cuda/Nccl.h"
 #include "runtime/cuda/Parallel.h"
-#include "runtime/jit/cuda/Nccl.h"
+#include "runtime/jit/cuda/NcclNeeds.h"
 
 #include "llvm/ADT/ArrayRef.h"
 

@@ -10,7 +10,7 @@
 
 #include "lowering/nvvm/Abi.h"
 #include "runtime/cuda/Cuda.h"
-#include "runtime/jit/cuda/Compile.h"
+#include "runtime/jit/cuda/CudaKernel.h"
 
 #include "llvm/ADT/ArrayRef.h"
 

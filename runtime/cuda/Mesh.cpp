@@ -7,7 +7,7 @@
 
 #include "runtime/cuda/Mesh.h"
 
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

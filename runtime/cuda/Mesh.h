@@ -15,7 +15,8 @@
 #ifndef COMMSIR_RUNTIME_CUDA_MESH_H
 #define COMMSIR_RUNTIME_CUDA_MESH_H
 
-#include "runtime/group/Group.h"
+
+#include "runtime/support/Store.h"
 
 #include "llvm/ADT/SmallVector.h"
 

@@ -7,7 +7,7 @@
 
 #include "runtime/cuda/Parallel.h"
 
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"

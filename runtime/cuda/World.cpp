@@ -7,8 +7,8 @@
 
 #include "runtime/cuda/World.h"
 
-#include "runtime/cuda/Machine.h"
 #include "runtime/cuda/Parallel.h"
+#include "runtime/cuda/RankDevices.h"
 #include "runtime/cuda/WorldState.h"
 
 using namespace commsir;

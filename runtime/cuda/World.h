@@ -14,8 +14,10 @@
 #ifndef COMMSIR_RUNTIME_CUDA_WORLD_H
 #define COMMSIR_RUNTIME_CUDA_WORLD_H
 
-#include "runtime/cpu/World.h"
-#include "runtime/jit/cuda/Compile.h"
+#include "runtime/jit/cuda/CudaKernel.h"
+#include "runtime/support/RunReport.h"
+
+#include <variant>
 
 namespace commsir::cuda {
 

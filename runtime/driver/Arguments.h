@@ -9,9 +9,9 @@
 #define COMMSIR_RUNTIME_DRIVER_ARGUMENTS_H
 
 #include "dialect/Comms.h"
-#include "runtime/driver/Element.h"
 #include "runtime/driver/Options.h"
 #include "runtime/jit/Compile.h"
+#include "runtime/support/Element.h"
 
 #include "llvm/ADT/StringMap.h"
 

@@ -7,7 +7,7 @@
 
 #include "runtime/driver/Editor.h"
 
-#include "runtime/driver/Nesting.h"
+#include "runtime/support/Nesting.h"
 
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"

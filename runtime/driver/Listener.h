@@ -9,8 +9,8 @@
 #define COMMSIR_RUNTIME_DRIVER_LISTENER_H
 
 #include "runtime/driver/Options.h"
-#include "runtime/driver/Progress.h"
 #include "runtime/driver/Report.h"
+#include "runtime/support/Progress.h"
 
 #include "mlir/IR/Diagnostics.h"
 

@@ -8,7 +8,7 @@
 #ifndef COMMSIR_RUNTIME_DRIVER_NPY_H
 #define COMMSIR_RUNTIME_DRIVER_NPY_H
 
-#include "runtime/driver/Element.h"
+#include "runtime/support/Element.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"

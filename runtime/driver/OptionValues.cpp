@@ -7,7 +7,7 @@
 
 #include "runtime/driver/OptionValues.h"
 
-#include "runtime/jit/CacheSettings.h"
+#include "runtime/support/Size.h"
 
 #include "llvm/ADT/APInt.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -58,7 +58,7 @@ llvm::Error commsir::driver::readSeconds(llvm::StringRef option,
 
 llvm::Error commsir::driver::readBytes(llvm::StringRef option,
                                        llvm::StringRef text, uint64_t &out) {
-  if (jit::parseSize(text, out) && out != 0)
+  if (parseSize(text, out) && out != 0)
     return llvm::Error::success();
   return usageError(option + ": '" + text +
                     "' is not a size; write bytes, or 512M, 8G");

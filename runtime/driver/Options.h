@@ -8,7 +8,8 @@
 #ifndef COMMSIR_RUNTIME_DRIVER_OPTIONS_H
 #define COMMSIR_RUNTIME_DRIVER_OPTIONS_H
 
-#include "runtime/Spelling.h"
+#include "runtime/support/Spelling.h"
+#include "runtime/support/ExitCode.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -23,18 +24,6 @@
 namespace commsir::driver {
 
 using commsir::closest;
-
-/// What comms-run's exit status says.
-enum ExitCode : int {
-  ExitOk = 0,
-  ExitWrongResult = 1,
-  ExitUsage = 2,
-  ExitCompile = 3,
-  ExitChecker = 4,
-  ExitDeadlock = 5,
-  ExitLimit = 6,
-  ExitBounds = 7
-};
 
 /// `NAME=VALUE` as given to --input, --output, --expect or --shape.
 struct Binding {

@@ -9,9 +9,9 @@
 #define COMMSIR_RUNTIME_DRIVER_REPORT_H
 
 #include "runtime/cpu/World.h"
-#include "runtime/driver/Diagnosis.h"
 #include "runtime/driver/Expect.h"
 #include "runtime/driver/Options.h"
+#include "runtime/support/Diagnosis.h"
 
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"

@@ -9,10 +9,10 @@
 
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
-#include "runtime/Config.h"
-#include "runtime/Version.h"
 #include "runtime/driver/Session.h"
-#include "runtime/driver/StandardOutput.h"
+#include "runtime/driver/Target.h"
+#include "runtime/support/StandardOutput.h"
+#include "runtime/support/Version.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -20,10 +20,6 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/StringSaver.h"
-
-#ifdef COMMSIR_CUDA
-#include "runtime/driver/cuda/RankProcess.h"
-#endif
 
 #include <cstdio>
 #include <cstdlib>
@@ -164,11 +160,9 @@ static int runBatch(llvm::StringRef path) {
 
 int commsir::driver::runMain(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-#ifdef COMMSIR_CUDA
   if (std::optional<int> status =
           runAsRank(llvm::ArrayRef<const char *>(argv, argc)))
     return *status;
-#endif
   llvm::Expected<Options> options =
       parseOptions(llvm::ArrayRef<const char *>(argv, argc).drop_front());
   if (!options) {

@@ -18,12 +18,12 @@
 #define COMMSIR_RUNTIME_DRIVER_SESSION_H
 
 #include "runtime/driver/Arguments.h"
-#include "runtime/driver/AtomicFile.h"
 #include "runtime/driver/HostData.h"
 #include "runtime/driver/Listener.h"
-#include "runtime/driver/Progress.h"
 #include "runtime/driver/Report.h"
 #include "runtime/driver/Target.h"
+#include "runtime/support/AtomicFile.h"
+#include "runtime/support/Progress.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"

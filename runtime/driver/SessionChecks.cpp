@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/driver/Memory.h"
 #include "runtime/driver/Session.h"
+#include "runtime/support/HostMemory.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lowering/Problem.h"
-#include "runtime/driver/Nesting.h"
 #include "runtime/driver/Session.h"
 #include "runtime/jit/Shapes.h"
+#include "runtime/support/Nesting.h"
+#include "lowering/analysis/Blocks.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"

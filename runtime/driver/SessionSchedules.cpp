@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/driver/Memory.h"
 #include "runtime/driver/Session.h"
+#include "runtime/support/HostMemory.h"
 
 #include <atomic>
 #include <cstring>

@@ -13,11 +13,13 @@
 #ifndef COMMSIR_RUNTIME_DRIVER_TARGET_H
 #define COMMSIR_RUNTIME_DRIVER_TARGET_H
 
+#include "runtime/choose/ChooseKernel.h"
 #include "runtime/cpu/World.h"
 #include "runtime/driver/Options.h"
-#include "runtime/tune/Kernel.h"
 
 #include "mlir/Pass/PassManager.h"
+
+#include "llvm/Support/JSON.h"
 
 namespace commsir::driver {
 
@@ -129,8 +131,31 @@ bool mayShareMachine();
 /// Keeps GPUs open from run to run, where opening them takes long.
 void keepMachineOpen();
 
-/// Builds without the runtime for NVIDIA GPUs do not have it.
-std::unique_ptr<Target> createCudaTarget(const Options &options);
+/// If `arguments`, which stay where they are, are those of a process that a
+/// target has started to be a rank, runs that rank and returns its exit status.
+std::optional<int> runAsRank(llvm::ArrayRef<const char *> arguments);
+
+/// A kind of target. Each is one file *Target.cpp, which defines the function
+/// `get<File>`; CMake lists the files in Targets.inc. What is null is nothing
+/// to do, or no.
+struct TargetKind {
+  /// As `--target` has it.
+  llvm::StringLiteral name;
+  std::unique_ptr<Target> (*create)(const Options &options);
+  // The functions above of the same names.
+  bool (*mustLeaveAtOnce)() = nullptr;
+  bool (*mayShareMachine)() = nullptr;
+  void (*keepMachineOpen)() = nullptr;
+  void (*allowProcesses)() = nullptr;
+  std::optional<int> (*runAsRank)(llvm::ArrayRef<const char *>) = nullptr;
+  /// Adds to the report of commsir.doctor what this machine has for the target.
+  void (*examine)(llvm::json::Object &report) = nullptr;
+};
+
+/// All kinds of targets of this build.
+llvm::ArrayRef<const TargetKind *> getTargetKinds();
+/// The kind of that name; null: this build does not have it.
+const TargetKind *findTargetKind(llvm::StringRef name);
 
 } // namespace commsir::driver
 

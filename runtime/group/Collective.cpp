@@ -7,11 +7,11 @@
 
 #include "runtime/group/Collective.h"
 
-#include "runtime/driver/Element.h"
+#include "runtime/choose/Choose.h"
 #include "runtime/group/CopiedCollective.h"
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 #include "runtime/group/Shape.h"
-#include "runtime/tune/Choose.h"
+#include "runtime/support/Element.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"

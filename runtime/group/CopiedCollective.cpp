@@ -7,7 +7,7 @@
 
 #include "runtime/group/CopiedCollective.h"
 
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 
 using namespace commsir;
 using namespace commsir::group;

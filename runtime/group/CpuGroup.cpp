@@ -7,11 +7,11 @@
 
 #include "runtime/group/CpuGroup.h"
 
-#include "runtime/Version.h"
 #include "runtime/group/CpuKernel.h"
-#include "runtime/group/Meeting.h"
 #include "runtime/group/Process.h"
 #include "runtime/jit/Cache.h"
+#include "runtime/support/Rendezvous.h"
+#include "runtime/support/Version.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -186,23 +186,24 @@ static llvm::Expected<std::string> agreeOnToken(const GroupOptions &options,
       said = llvm::toString(std::move(error));
     return said.empty();
   };
-  MeetingStore keys = {[&](const std::string &key, const std::string &value) {
-                         said.clear();
-                         return note(store.set(place + key, value));
-                       },
-                       [&](const std::string &key,
-                           double seconds) -> std::optional<std::string> {
-                         said.clear();
-                         auto value = store.get(place + key, seconds);
-                         if (value)
-                           return std::move(*value);
-                         note(value.takeError());
-                         return std::nullopt;
-                       },
-                       isInterrupted,
-                       {}};
-  Met met =
-      Meeting(std::move(keys), options.rank, options.ranks, options.timeout)
+  RendezvousStore keys = {
+      [&](const std::string &key, const std::string &value) {
+        said.clear();
+        return note(store.set(place + key, value));
+      },
+      [&](const std::string &key,
+          double seconds) -> std::optional<std::string> {
+        said.clear();
+        auto value = store.get(place + key, seconds);
+        if (value)
+          return std::move(*value);
+        note(value.takeError());
+        return std::nullopt;
+      },
+      isInterrupted,
+      {}};
+  RendezvousResult met =
+      Rendezvous(std::move(keys), options.rank, options.ranks, options.timeout)
           .hold(describeBuild());
   if (!met.epoch.empty()) {
     if (llvm::Error error = compareBuilds(options.name, met.said))
@@ -1099,3 +1100,10 @@ CpuGroup::shrink(llvm::ArrayRef<int64_t> survivors, Store &store) {
 }
 
 GroupCounts CpuGroup::counts() const { return counted; }
+
+namespace commsir::group {
+const GroupKind &getCpuGroup() {
+  static const GroupKind kind = {/*onGpu=*/false, createCpuGroup};
+  return kind;
+}
+} // namespace commsir::group

@@ -9,7 +9,7 @@
 #define COMMSIR_RUNTIME_GROUP_CPUGROUP_H
 
 #include "runtime/cpu/Peers.h"
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 #include "runtime/group/Group.h"
 #include "runtime/group/Segment.h"
 #include "runtime/group/Shared.h"

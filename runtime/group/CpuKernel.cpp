@@ -7,7 +7,7 @@
 
 #include "runtime/group/CpuKernel.h"
 
-#include "runtime/group/Source.h"
+#include "runtime/group/KernelSource.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

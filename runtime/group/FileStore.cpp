@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/OwnFolder.h"
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 #include "runtime/group/Group.h"
+#include "runtime/support/OwnFolder.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -7,8 +7,7 @@
 
 #include "runtime/group/Group.h"
 
-#include "runtime/Config.h"
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 
 #include <algorithm>
 #include <array>
@@ -90,15 +89,23 @@ bool commsir::group::canBeInterrupted() {
   });
 }
 
+namespace commsir::group {
+#define COMMSIR_GROUP(name) const GroupKind &get##name();
+#include "runtime/group/Groups.inc"
+#undef COMMSIR_GROUP
+} // namespace commsir::group
+
 llvm::Expected<std::unique_ptr<Group>>
 commsir::group::createGroup(const GroupOptions &options, Store &store) {
-  if (options.device < 0)
-    return createCpuGroup(options, store);
-#ifdef COMMSIR_CUDA
-  return createCudaGroup(options, store);
-#else
+#define COMMSIR_GROUP(name) &get##name(),
+  static const GroupKind *const all[] = {
+#include "runtime/group/Groups.inc"
+  };
+#undef COMMSIR_GROUP
+  for (const GroupKind *kind : all)
+    if (kind->onGpu == (options.device >= 0))
+      return kind->create(options, store);
   return makeError(GroupError::Kind::Usage,
                    "this build of CommsIR has no GPU target: device has to be "
                    "-1");
-#endif
 }

@@ -24,6 +24,7 @@
 
 #include "runtime/group/WindowTable.h"
 #include "runtime/jit/Compile.h"
+#include "runtime/support/Store.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
@@ -37,17 +38,6 @@
 #include <vector>
 
 namespace commsir::group {
-
-/// Where ranks meet before they share memory: torch's store, a folder of files,
-/// a map in tests. Keys are ASCII; values are bytes. Usable from any thread.
-class Store {
-public:
-  virtual ~Store() = default;
-  virtual llvm::Error set(llvm::StringRef key, llvm::StringRef value) = 0;
-  /// Waits until the key is there; fails after `timeout` seconds.
-  virtual llvm::Expected<std::string> get(llvm::StringRef key,
-                                          double timeout) = 0;
-};
 
 /// A store in a folder that all ranks see. Made when it is not there.
 llvm::Expected<std::unique_ptr<Store>> createFileStore(llvm::StringRef folder);
@@ -390,14 +380,20 @@ bool canBeInterrupted();
 /// launch is kept to the process's end.
 void drop(Group &group, std::function<void()> end);
 
-/// Collective. The store is used during the call alone.
-llvm::Expected<std::unique_ptr<Group>> createCpuGroup(const GroupOptions &,
-                                                      Store &);
-llvm::Expected<std::unique_ptr<Group>> createCudaGroup(const GroupOptions &,
-                                                       Store &);
-/// The one or the other, by `options.device`.
+/// The rank of a group that `options` describe. Collective. The store is used
+/// during the call alone.
 llvm::Expected<std::unique_ptr<Group>> createGroup(const GroupOptions &,
                                                    Store &);
+llvm::Expected<std::unique_ptr<Group>> createCpuGroup(const GroupOptions &,
+                                                      Store &);
+
+/// A kind of group. Each is one file, which defines the function `get<File>`;
+/// CMake lists the files in Groups.inc.
+struct GroupKind {
+  bool onGpu;
+  llvm::Expected<std::unique_ptr<Group>> (*create)(const GroupOptions &,
+                                                   Store &);
+};
 
 } // namespace commsir::group
 

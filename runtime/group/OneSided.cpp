@@ -7,7 +7,7 @@
 
 #include "runtime/group/OneSided.h"
 
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -21,9 +21,9 @@
 
 #include "runtime/group/PointToPoint.h"
 
-#include "runtime/group/Meeting.h"
 #include "runtime/group/Process.h"
 #include "runtime/group/Shared.h"
+#include "runtime/support/Rendezvous.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -144,7 +144,7 @@ PointToPoint::create(const std::string &name, int64_t rank, int64_t ranks,
 
 llvm::Error PointToPoint::announce(const std::string &name) {
   prefix = "commsir/" + name + "/sends/";
-  number = Meeting::draw();
+  number = Rendezvous::draw();
   peers[rank].host = describeHost();
   auto made = Segment::create(kOfficeBytes, number);
   if (!made)

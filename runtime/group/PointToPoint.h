@@ -31,7 +31,7 @@
 #ifndef COMMSIR_RUNTIME_GROUP_POINTTOPOINT_H
 #define COMMSIR_RUNTIME_GROUP_POINTTOPOINT_H
 
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 #include "runtime/group/Group.h"
 #include "runtime/group/Segment.h"
 #include "runtime/group/Shared.h"

@@ -7,8 +7,8 @@
 
 #include "runtime/group/Shape.h"
 
-#include "runtime/driver/Element.h"
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
+#include "runtime/support/Element.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -60,7 +60,7 @@ struct alignas(64) Board {
 inline constexpr uint64_t kMagic = 0x3230756F72676D63;
 inline constexpr size_t kReasonBytes = 1024;
 inline constexpr size_t kTextBytes = 160;
-/// Of a rank's number in the store (Meeting.h).
+/// Of a rank's number in the store (support/Rendezvous.h).
 inline constexpr size_t kNumberBytes = 40;
 
 /// How a rank is. Damaged: what stands there is none of the others.

@@ -7,7 +7,7 @@
 
 #include "runtime/group/Turn.h"
 
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 #include "runtime/group/Group.h"
 
 using namespace commsir::group;

@@ -17,9 +17,9 @@
 #ifndef COMMSIR_RUNTIME_JIT_CACHE_H
 #define COMMSIR_RUNTIME_JIT_CACHE_H
 
-#include "runtime/OwnFolder.h"
 #include "runtime/jit/CacheKey.h"
 #include "runtime/jit/CacheSettings.h"
+#include "runtime/support/OwnFolder.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"

@@ -8,7 +8,7 @@
 #ifndef COMMSIR_RUNTIME_JIT_CACHEFOLDER_H
 #define COMMSIR_RUNTIME_JIT_CACHEFOLDER_H
 
-#include "runtime/OwnFolder.h"
+#include "runtime/support/OwnFolder.h"
 
 #include <cstdint>
 

@@ -7,8 +7,8 @@
 
 #include "runtime/jit/CacheKey.h"
 
-#include "runtime/Version.h"
 #include "runtime/jit/EntryFile.h"
+#include "runtime/support/Version.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"

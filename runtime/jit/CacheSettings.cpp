@@ -7,7 +7,8 @@
 
 #include "runtime/jit/CacheSettings.h"
 
-#include "runtime/JobVariables.h"
+#include "runtime/support/JobVariables.h"
+#include "runtime/support/Size.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -22,23 +23,6 @@ using namespace llvm;
 using namespace commsir;
 using namespace commsir::jit;
 namespace fs = llvm::sys::fs;
-
-bool commsir::jit::parseSize(StringRef text, uint64_t &bytes) {
-  unsigned shift = 0;
-  text = text.trim();
-  if (!text.empty()) {
-    size_t unit = StringRef("KMGT").find(toUpper(text.back()));
-    if (unit != StringRef::npos) {
-      shift = 10 * (unit + 1);
-      text = text.drop_back();
-    }
-  }
-  uint64_t number;
-  if (text.getAsInteger(10, number) || number > (UINT64_MAX >> shift))
-    return false;
-  bytes = number << shift;
-  return true;
-}
 
 void commsir::jit::printWarning(const Twine &message) {
   // One write, so that lines of processes do not mix.

@@ -48,9 +48,6 @@ bool speaksForAll();
 /// From now on this process is such a rank.
 void leaveSpeakingToParent();
 
-/// "65536", "64K", "1G" in bytes; false when `text` is none of these.
-bool parseSize(llvm::StringRef text, uint64_t &bytes);
-
 } // namespace commsir::jit
 
 #endif // COMMSIR_RUNTIME_JIT_CACHESETTINGS_H

@@ -8,13 +8,13 @@
 #include "runtime/jit/Compile.h"
 
 #include "lowering/Pipelines.h"
-#include "lowering/Problem.h"
 #include "lowering/Translations.h"
 #include "lowering/cpu/Abi.h"
-#include "runtime/cpu/Runtime.h"
 #include "runtime/jit/Archive.h"
 #include "runtime/jit/Optimise.h"
 #include "runtime/jit/Prepare.h"
+#include "runtime/jit/RuntimeSymbols.h"
+#include "lowering/analysis/Blocks.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -440,8 +440,8 @@ makeJit(std::unique_ptr<MemoryBuffer> object) {
     return jit.takeError();
   orc::JITDylib &library = (*jit)->getMainJITDylib();
   orc::SymbolMap symbols;
-  for (const commsir::cpu::RuntimeSymbol &symbol :
-       commsir::cpu::getRuntimeSymbols())
+  for (const commsir::jit::RuntimeSymbol &symbol :
+       commsir::jit::getRuntimeSymbols())
     symbols[(*jit)->mangleAndIntern(symbol.name)] = {
         orc::ExecutorAddr::fromPtr(symbol.address), JITSymbolFlags::Exported};
   for (auto [name, getAddress] : kLibraryFunctions)

@@ -25,8 +25,8 @@
 #ifndef COMMSIR_RUNTIME_JIT_ENTRYFILE_H
 #define COMMSIR_RUNTIME_JIT_ENTRYFILE_H
 
-#include "runtime/OwnFolder.h"
 #include "runtime/jit/CacheKey.h"
+#include "runtime/support/OwnFolder.h"
 
 #include "llvm/ADT/StringRef.h"
 

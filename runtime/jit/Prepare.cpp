@@ -7,8 +7,8 @@
 
 #include "runtime/jit/Prepare.h"
 
-#include "lowering/Problem.h"
 #include "lowering/cpu/Abi.h"
+#include "lowering/analysis/Blocks.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/Pass.h"
@@ -239,7 +239,7 @@ Expected<comms::KernelOp> commsir::jit::prepareKernel(mlir::ModuleOp module,
 }
 
 void commsir::jit::settleBlocks(comms::KernelOp kernel) {
-  if (!kernel.getBlocks() && !comms::tellsBlocksApart(kernel))
+  if (!kernel.getBlocks() && !comms::isBlockDependent(kernel))
     kernel.setBlocks(1);
 }
 

@@ -41,7 +41,7 @@ llvm::Expected<mlir::comms::KernelOp> prepareKernel(mlir::ModuleOp module,
                                                     int64_t blocks);
 
 /// For targets that have to know the number of blocks: one, where nobody has
-/// said and tellsBlocksApart knows that more would all do the same.
+/// said and isBlockDependent knows that more would all do the same.
 void settleBlocks(mlir::comms::KernelOp kernel);
 
 /// Runs the passes that `build` adds. The error names the pass that failed.

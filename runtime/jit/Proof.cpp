@@ -8,7 +8,7 @@
 #include "runtime/jit/Proof.h"
 
 #include "runtime/jit/Prepare.h"
-#include "runtime/jit/Threads.h"
+#include "runtime/jit/StartThread.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Bytecode/BytecodeWriter.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/jit/Shapes.h"
 
-#include "runtime/Spelling.h"
+#include "runtime/support/Spelling.h"
 
 #include "mlir/IR/Verifier.h"
 

@@ -15,9 +15,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/Group.h"
-#include "runtime/cuda/GroupRequest.h"
 #include "runtime/group/Collective.h"
+#include "runtime/group/cuda/CudaGroup.h"
+#include "runtime/group/cuda/GroupRequest.h"
 #include "runtime/jit/Cache.h"
 
 #include "llvm/ADT/SmallString.h"

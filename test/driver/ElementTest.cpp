@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/driver/Element.h"
+#include "runtime/support/Element.h"
 
 #include "llvm/ADT/APFloat.h"
 

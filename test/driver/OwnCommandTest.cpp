@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/OwnCommand.h"
+#include "runtime/support/OwnCommand.h"
 
 #include <gtest/gtest.h>
 

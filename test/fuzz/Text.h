@@ -9,7 +9,7 @@
 #define COMMSIR_TEST_FUZZ_TEXT_H
 
 #include "lowering/Register.h"
-#include "runtime/driver/Nesting.h"
+#include "runtime/support/Nesting.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/Channels.h"
+#include "runtime/group/cuda/Channels.h"
 
 #include <gtest/gtest.h>
 

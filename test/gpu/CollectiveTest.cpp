@@ -12,10 +12,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/group/Collective.h"
-#include "runtime/cuda/Group.h"
-#include "runtime/group/Error.h"
+#include "runtime/choose/Choose.h"
 #include "runtime/group/Shape.h"
-#include "runtime/tune/Choose.h"
+#include "runtime/group/cuda/CudaGroup.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"

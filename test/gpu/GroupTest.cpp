@@ -11,10 +11,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/group/Group.h"
-#include "runtime/cuda/Group.h"
 #include "runtime/cuda/Mapping.h"
 #include "runtime/cuda/Mesh.h"
-#include "runtime/group/Error.h"
+#include "runtime/group/cuda/CudaGroup.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"

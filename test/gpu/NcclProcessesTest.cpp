@@ -10,6 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/group/cuda/CudaGroup.h"
+
 #include "test/gpu/Threads.h"
 
 #include <dlfcn.h>

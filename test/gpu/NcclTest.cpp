@@ -12,10 +12,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/Communicator.h"
-#include "runtime/cuda/Group.h"
 #include "runtime/cuda/Kernel.h"
 #include "runtime/cuda/World.h"
 #include "runtime/group/Group.h"
+#include "runtime/group/cuda/CudaGroup.h"
 #include "test/gpu/Threads.h"
 
 #include "dialect/Comms.h"

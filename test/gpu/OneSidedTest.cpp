@@ -11,9 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/group/OneSided.h"
-#include "runtime/cuda/Group.h"
 #include "runtime/cuda/Mesh.h"
-#include "runtime/group/Error.h"
+#include "runtime/group/cuda/CudaGroup.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"

@@ -12,9 +12,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/Group.h"
+#include "runtime/choose/Choose.h"
 #include "runtime/group/Collective.h"
-#include "runtime/tune/Choose.h"
+#include "runtime/group/cuda/CudaGroup.h"
 #include "test/gpu/Threads.h"
 
 #include "llvm/Support/raw_ostream.h"

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/GroupRequest.h"
+#include "runtime/group/cuda/GroupRequest.h"
 #include "runtime/jit/Cache.h"
 #include "test/gpu/Threads.h"
 

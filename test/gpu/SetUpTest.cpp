@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/cuda/Group.h"
+#include "runtime/group/cuda/CudaGroup.h"
 #include "test/gpu/Threads.h"
 
 #include "llvm/ADT/STLExtras.h"

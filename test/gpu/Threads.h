@@ -15,6 +15,7 @@
 #define COMMSIR_TEST_GPU_THREADS_H
 
 #include "runtime/group/Group.h"
+#include "runtime/group/cuda/CudaGroup.h"
 
 #include "llvm/Support/FileSystem.h"
 

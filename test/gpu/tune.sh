@@ -4,7 +4,7 @@
 #
 #   test/gpu/tune.sh BIN OUT RANKS...    BIN has comms-bench; tables go to OUT
 #
-# OUT/h200-N.json belongs into runtime/tune/tables, OUT/held-N.json (of the first
+# OUT/h200-N.json belongs into runtime/choose/tables, OUT/held-N.json (of the first
 # number of ranks) into test/tune/Inputs. About three minutes a number of ranks; the
 # same command goes on where it was stopped. COMMS_TUNE_NAME names another machine.
 set -u

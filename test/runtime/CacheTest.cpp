@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/jit/Cache.h"
-#include "runtime/Version.h"
+#include "runtime/support/Size.h"
+#include "runtime/support/Version.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -27,6 +28,7 @@
 #include <thread>
 #include <unistd.h>
 
+using namespace commsir;
 using namespace commsir;
 using namespace commsir::jit;
 using llvm::StringRef;

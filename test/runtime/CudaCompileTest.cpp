@@ -9,9 +9,9 @@
 
 #include "Compiled.h"
 
-#include "runtime/cuda/NcclDevice.h"
+#include "runtime/choose/cuda/Fitting.h"
 #include "runtime/jit/cuda/Backend.h"
-#include "runtime/tune/cuda/Fitting.h"
+#include "runtime/jit/cuda/NcclDevice.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"

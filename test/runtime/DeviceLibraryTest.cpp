@@ -8,8 +8,8 @@
 #ifdef COMMSIR_CUDA
 
 #include "runtime/jit/cuda/DeviceLibrary.h"
-#include "runtime/cuda/NcclDevice.h"
 #include "runtime/jit/cuda/Link.h"
+#include "runtime/jit/cuda/NcclDevice.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"

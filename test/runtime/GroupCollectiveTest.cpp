@@ -8,8 +8,8 @@
 #include "Compiled.h"
 #include "Ranks.h"
 
-#include "runtime/driver/Element.h"
 #include "runtime/group/Shape.h"
+#include "runtime/support/Element.h"
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 
 #include "test/runtime/Ranks.h"
 
-#include "runtime/group/Meeting.h"
+#include "runtime/support/Rendezvous.h"
 
 #include <condition_variable>
 #include <map>
@@ -35,9 +35,9 @@ struct Memory {
                                   [&] { return values.count(key) != 0; });
     return found ? std::optional(values[key]) : std::nullopt;
   }
-  group::Met meet(int64_t rank, int64_t ranks, double timeout,
-                  std::function<bool()> stopped = nullptr) {
-    group::MeetingStore face = {
+  group::RendezvousResult meet(int64_t rank, int64_t ranks, double timeout,
+                               std::function<bool()> stopped = nullptr) {
+    group::RendezvousStore face = {
         [&](const std::string &key, const std::string &value) {
           set(key, value);
           return true;
@@ -46,11 +46,12 @@ struct Memory {
           return get(key, seconds);
         },
         std::move(stopped)};
-    return group::Meeting(std::move(face), rank, ranks, timeout)
+    return group::Rendezvous(std::move(face), rank, ranks, timeout)
         .hold("says " + std::to_string(rank));
   }
-  std::vector<group::Met> meetAll(int64_t ranks, double timeout = 60) {
-    std::vector<group::Met> results(ranks);
+  std::vector<group::RendezvousResult> meetAll(int64_t ranks,
+                                               double timeout = 60) {
+    std::vector<group::RendezvousResult> results(ranks);
     std::vector<std::thread> threads;
     for (int64_t rank = 0; rank < ranks; ++rank)
       threads.emplace_back(
@@ -95,7 +96,7 @@ TEST(MeetingTest, AllHearTheSame) {
   std::string last;
   for (int turn = 0; turn < 3; ++turn) {
     auto results = store.meetAll(5);
-    for (const group::Met &met : results) {
+    for (const group::RendezvousResult &met : results) {
       EXPECT_EQ(met.failure, "");
       EXPECT_EQ(met.epoch, results[0].epoch);
       EXPECT_EQ(met.said,
@@ -122,7 +123,7 @@ TEST(MeetingTest, AttemptsThatFailedAreForgotten) {
   alone = store.meet(0, 3, 0.1);
   EXPECT_NE(alone.failure.find("what an earlier run left"), std::string::npos)
       << alone.failure;
-  for (const group::Met &met : store.meetAll(3))
+  for (const group::RendezvousResult &met : store.meetAll(3))
     EXPECT_EQ(met.failure, "");
 }
 
@@ -133,7 +134,7 @@ TEST(MeetingTest, WhatIsNoListIsRefused) {
         "yes 1 2 ab2 3 cd", "yes 1 2 ab2 2 cde", "yes 1 18446744073709551615 a",
         "yes 1 0 2 99999999999999999999999999 cd", "nonsense"}) {
     Memory store;
-    group::Met met;
+    group::RendezvousResult met;
     std::thread follows([&] { met = store.meet(1, 2, 60); });
     std::string number;
     while (number.empty())
@@ -149,7 +150,7 @@ TEST(MeetingTest, WhatIsNoListIsRefused) {
 
 TEST(MeetingTest, ALeaderThatComesAgainFindsWhoWaits) {
   Memory store;
-  group::Met waits;
+  group::RendezvousResult waits;
   std::thread waiting([&] { waits = store.meet(1, 2, 60); });
   // A rank 0 that has greeted rank 1 and gone without a word.
   std::string number;
@@ -158,7 +159,7 @@ TEST(MeetingTest, ALeaderThatComesAgainFindsWhoWaits) {
   store.set("hello/" + number, "gone");
   while (!store.get("ack/gone/1", 1))
     ;
-  group::Met leader = store.meet(0, 2, 60);
+  group::RendezvousResult leader = store.meet(0, 2, 60);
   waiting.join();
   EXPECT_EQ(waits.failure, "");
   EXPECT_EQ(leader.epoch, waits.epoch);
@@ -175,7 +176,7 @@ TEST(MeetingTest, InterruptsEndIt) {
 
 TEST(MeetingTest, TwoThatAreOneRankAreTold) {
   Memory store;
-  group::Met one;
+  group::RendezvousResult one;
   std::thread first([&] { one = store.meet(1, 2, 60); });
   std::string number;
   while (number.empty())

@@ -9,7 +9,7 @@
 #define COMMSIR_TEST_RUNTIME_RANKS_H
 
 #include "runtime/group/Collective.h"
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallString.h"

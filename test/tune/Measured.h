@@ -13,7 +13,7 @@
 #ifndef COMMSIR_TEST_TUNE_MEASURED_H
 #define COMMSIR_TEST_TUNE_MEASURED_H
 
-#include "runtime/tune/Table.h"
+#include "runtime/choose/Table.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"

@@ -8,7 +8,7 @@
 #ifndef COMMSIR_TEST_TUNE_NOISE_H
 #define COMMSIR_TEST_TUNE_NOISE_H
 
-#include "runtime/tune/Statistics.h"
+#include "runtime/bench/Statistics.h"
 
 #include <random>
 

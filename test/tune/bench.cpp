@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Bench.h"
-#include "runtime/tune/Compile.h"
+#include "runtime/bench/Bench.h"
+#include "runtime/bench/BenchCompiler.h"
 
 #include <gtest/gtest.h>
 
@@ -57,13 +57,13 @@ private:
   int replays = 0;
 };
 
-class MadeTarget : public Target {
+class MadeTarget : public BenchTarget {
 public:
   explicit MadeTarget(std::vector<std::pair<std::string, Kind>> ways)
       : ways(std::move(ways)) {}
   int64_t ranks() const override { return 2; }
   llvm::Error describe(Header &) override { return llvm::Error::success(); }
-  std::vector<Candidate> baselines(const Problem &) override {
+  std::vector<Candidate> baselines(const BenchCase &) override {
     std::vector<Candidate> all;
     for (unsigned i = 0; i < ways.size(); ++i) {
       Candidate one;
@@ -75,7 +75,7 @@ public:
     return all;
   }
   llvm::Expected<std::unique_ptr<Contender>>
-  make(Candidate &candidate, const Problem &,
+  make(Candidate &candidate, const BenchCase &,
        const Reference &inputs) override {
     if (!candidate.baseline)
       return llvm::createStringError(llvm::inconvertibleErrorCode(),
@@ -97,7 +97,7 @@ Plan makePlan(bool ours = false) {
   return plan;
 }
 
-const Problem kProblem{Operation::Broadcast, driver::Element::I32, 2, 64};
+const BenchCase kProblem{Operation::Broadcast, driver::Element::I32, 2, 64};
 
 } // namespace
 
@@ -274,7 +274,7 @@ TEST(Plan, AttributesAreSideBySide) {
   EXPECT_EQ(last.choices()[0].numbers, (Numbers{{"step_bytes", 2}}));
   for (const char *op : {"all_gather", "all_reduce_rmsnorm"}) {
     const char *one[] = {"--op", op};
-    Problem problem = llvm::cantFail(parsePlan(one)).problems().front();
+    BenchCase problem = llvm::cantFail(parsePlan(one)).problems().front();
     std::string text = problem.kernelText(true, choices[3].numbers);
     EXPECT_NE(text.find(") attributes {comms.step_bytes = 8388608 : i64, "
                         "comms.late_copies = 1 : i64} {"),

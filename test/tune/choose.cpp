@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Choose.h"
+#include "runtime/choose/Choose.h"
 
-#include "lowering/Algorithm.h"
-#include "lowering/Protocol.h"
-#include "runtime/tune/Model.h"
-#include "runtime/tune/Table.h"
+#include "lowering/channels/Protocol.h"
+#include "lowering/collectives/Algorithm.h"
+#include "runtime/choose/Model.h"
+#include "runtime/choose/Table.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Compare.h"
+#include "runtime/bench/Compare.h"
 
 #include "Noise.h"
 

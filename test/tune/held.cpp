@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Table.h"
+#include "runtime/choose/Table.h"
 #include "test/tune/Measured.h"
 
 #include "llvm/ADT/STLExtras.h"

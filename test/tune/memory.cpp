@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lowering/Problem.h"
-#include "runtime/tune/ChannelMemory.h"
-#include "runtime/tune/Compile.h"
-#include "runtime/tune/Kernel.h"
-#include "runtime/tune/Model.h"
-#include "runtime/tune/Table.h"
+#include "lowering/collectives/CollectiveInfo.h"
+#include "runtime/bench/BenchCompiler.h"
+#include "runtime/choose/ChannelMemory.h"
+#include "runtime/choose/ChooseKernel.h"
+#include "runtime/choose/Model.h"
+#include "runtime/choose/Table.h"
 
 #ifdef COMMSIR_CUDA
-#include "runtime/cuda/Channels.h"
-#include "runtime/jit/cuda/Compile.h"
+#include "runtime/group/cuda/Channels.h"
+#include "runtime/jit/cuda/CudaKernel.h"
 #endif
 
 #include "mlir/IR/BuiltinOps.h"
@@ -48,8 +48,8 @@ static std::string name(const Way &way) {
 }
 
 /// The kernels that the benchmark compiles, flat and on rows.
-static std::vector<Problem> listProblems(int64_t ranks) {
-  std::vector<Problem> problems;
+static std::vector<BenchCase> listProblems(int64_t ranks) {
+  std::vector<BenchCase> problems;
   for (Operation operation : allOperations())
     for (driver::Element element : {driver::Element::BF16, driver::Element::I8})
       problems.push_back({operation, element, ranks, int64_t(6) << 20, 0});
@@ -119,7 +119,7 @@ TEST(ChannelMemory, NamesWhatItTakes) {
 TEST(ChannelMemory, IsWhatCompiledKernelsTake) {
   Compiler compiler;
   int compared = 0;
-  for (const Problem &problem : listProblems(4)) {
+  for (const BenchCase &problem : listProblems(4)) {
     Question question = makeQuestion(problem);
     question.chip = "sm_90";
     question.windows = problem.columns == 0;

@@ -13,9 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Model.h"
-#include "runtime/tune/Search.h"
-#include "runtime/tune/Table.h"
+#include "runtime/choose/Model.h"
+#include "runtime/bench/Search.h"
+#include "runtime/choose/Table.h"
 #include "test/tune/Measured.h"
 
 #include "llvm/Support/FormatVariadic.h"

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Problem.h"
+#include "runtime/bench/BenchCase.h"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ static std::vector<float> sumsOf(const Reference &reference, int64_t ranks) {
 }
 
 TEST(Reference, InputsAreReproducibleAndDiffer) {
-  Problem problem{Operation::AllReduce, Element::F32, 3, 4096};
+  BenchCase problem{Operation::AllReduce, Element::F32, 3, 4096};
   Reference one(problem, 5), same(problem, 5), other(problem, 6);
   EXPECT_EQ(one.input(1), same.input(1));
   EXPECT_NE(one.input(1), other.input(1));
@@ -47,7 +47,7 @@ TEST(Reference, InputsAreReproducibleAndDiffer) {
 }
 
 TEST(Reference, SumsInRankOrderAreExact) {
-  Problem problem{Operation::AllReduce, Element::F32, 3, 4096};
+  BenchCase problem{Operation::AllReduce, Element::F32, 3, 4096};
   Reference reference(problem);
   std::vector<float> sums = sumsOf(reference, 3);
   CheckResult result = reference.check(2, toBytes(sums));
@@ -56,7 +56,7 @@ TEST(Reference, SumsInRankOrderAreExact) {
 }
 
 TEST(Reference, AnotherOrderIsRightButNotExact) {
-  Problem problem{Operation::AllReduce, Element::F32, 3, 4096};
+  BenchCase problem{Operation::AllReduce, Element::F32, 3, 4096};
   Reference reference(problem);
   std::vector<float> sums = as<float>(reference.input(2)).vec();
   for (int64_t rank : {1, 0})
@@ -68,7 +68,7 @@ TEST(Reference, AnotherOrderIsRightButNotExact) {
 }
 
 TEST(Reference, OneWrongElementIsFound) {
-  Problem problem{Operation::AllReduce, Element::F32, 3, 4096};
+  BenchCase problem{Operation::AllReduce, Element::F32, 3, 4096};
   Reference reference(problem);
   std::vector<float> sums = sumsOf(reference, 3);
   sums[1000] += 1e-4f;
@@ -95,7 +95,7 @@ static std::vector<char> addUp(const Reference &reference, Element element,
 
 TEST(Reference, SumsOfEightBitsAreExactInEveryOrderAndWholeWhenRight) {
   for (Element element : {Element::F8E4M3FN, Element::F8E5M2, Element::I8}) {
-    Problem problem{Operation::AllReduce, element, 11, 4096};
+    BenchCase problem{Operation::AllReduce, element, 11, 4096};
     Reference reference(problem);
     std::vector<int64_t> order = {7, 2, 9, 10, 0, 5, 1, 8, 4, 3, 6};
     CheckResult result = reference.check(3, addUp(reference, element, order));
@@ -110,7 +110,7 @@ TEST(Reference, PoisonIsWrongInEveryType) {
        {Element::BF16, Element::F16, Element::F32, Element::I32,
         Element::F8E4M3FN, Element::F8E5M2, Element::I8})
     for (Operation operation : allOperations()) {
-      Problem problem{operation, element, 2, 4096};
+      BenchCase problem{operation, element, 2, 4096};
       Reference reference(problem);
       std::vector<char> output(problem.outputBytes(), char(kOutputPoison));
       CheckResult result = reference.check(1, output);
@@ -120,7 +120,7 @@ TEST(Reference, PoisonIsWrongInEveryType) {
 }
 
 TEST(Reference, ReduceScatterChecksEachRanksPart) {
-  Problem problem{Operation::ReduceScatter, Element::F32, 4, 4096};
+  BenchCase problem{Operation::ReduceScatter, Element::F32, 4, 4096};
   Reference reference(problem);
   std::vector<float> sums = sumsOf(reference, 4);
   std::vector<float> part(sums.begin() + 512, sums.begin() + 768);
@@ -129,7 +129,7 @@ TEST(Reference, ReduceScatterChecksEachRanksPart) {
 }
 
 TEST(Reference, AllGatherBroadcastAndAllToAllAreCopies) {
-  Problem gather{Operation::AllGather, Element::BF16, 3, 600};
+  BenchCase gather{Operation::AllGather, Element::BF16, 3, 600};
   Reference gathered(gather);
   std::vector<char> output;
   for (int64_t rank = 0; rank < 3; ++rank)
@@ -138,12 +138,12 @@ TEST(Reference, AllGatherBroadcastAndAllToAllAreCopies) {
   std::swap(output[0], output[599]);
   EXPECT_EQ(gathered.check(1, output).message.find("rank 1, element 0:"), 0u);
 
-  Problem broadcast{Operation::Broadcast, Element::I32, 3, 600};
+  BenchCase broadcast{Operation::Broadcast, Element::I32, 3, 600};
   Reference sent(broadcast);
   EXPECT_TRUE(sent.check(2, sent.input(0)).right);
   EXPECT_FALSE(sent.check(2, sent.input(1)).right);
 
-  Problem exchange{Operation::AllToAll, Element::F32, 3, 1200};
+  BenchCase exchange{Operation::AllToAll, Element::F32, 3, 1200};
   Reference exchanged(exchange);
   output.clear();
   for (int64_t rank = 0; rank < 3; ++rank)
@@ -153,15 +153,15 @@ TEST(Reference, AllGatherBroadcastAndAllToAllAreCopies) {
 }
 
 TEST(Reference, AnOutputOfTheWrongSizeIsWrong) {
-  Problem problem{Operation::AllReduce, Element::F32, 2, 64};
+  BenchCase problem{Operation::AllReduce, Element::F32, 2, 64};
   EXPECT_FALSE(Reference(problem).check(0, {}).right);
 }
 
-static std::string errorOf(const Problem &problem) {
+static std::string errorOf(const BenchCase &problem) {
   return llvm::toString(problem.check());
 }
 
-TEST(Problem, SizesThatCannotBeAreRefused) {
+TEST(BenchCase, SizesThatCannotBeAreRefused) {
   EXPECT_EQ(errorOf({Operation::AllReduce, Element::F32, 3, 4}), "");
   EXPECT_NE(errorOf({Operation::AllReduce, Element::F32, 3, 5})
                 .find("whole number of elements"),
@@ -176,7 +176,7 @@ TEST(Problem, SizesThatCannotBeAreRefused) {
       std::string::npos);
 }
 
-TEST(Problem, OperationsHaveNames) {
+TEST(BenchCase, OperationsHaveNames) {
   for (Operation operation : allOperations()) {
     auto parsed = parseOperation(operationName(operation));
     ASSERT_TRUE(bool(parsed));

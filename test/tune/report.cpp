@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Report.h"
+#include "runtime/bench/BenchReport.h"
+#include "runtime/support/Size.h"
 
 #include "Noise.h"
 
@@ -13,6 +14,7 @@
 
 #include <cstring>
 
+using namespace commsir;
 using namespace commsir::tune;
 
 static Entry makeEntry(std::string name, bool baseline, int64_t bytes,

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Search.h"
+#include "runtime/bench/Search.h"
 
-#include "runtime/tune/Model.h"
+#include "runtime/choose/Model.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Statistics.h"
+#include "runtime/bench/Statistics.h"
 
 #include "Noise.h"
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/tune/Tune.h"
+#include "runtime/bench/Tune.h"
 
 #include "llvm/Support/FileSystem.h"
 
@@ -117,7 +117,7 @@ TEST_F(JournalTest, AFolderThatIsNotThereIsAnError) {
 }
 
 namespace {
-class NoTarget : public Target {
+class NoTarget : public BenchTarget {
 public:
   int64_t ranks() const override { return 4; }
   llvm::Error describe(Header &) override { return llvm::Error::success(); }
@@ -125,9 +125,9 @@ public:
     question.chip = "sm_90";
     question.multiprocessors = 132;
   }
-  std::vector<Candidate> baselines(const Problem &) override { return {}; }
-  llvm::Expected<std::unique_ptr<Contender>> make(Candidate &, const Problem &,
-                                                  const Reference &) override {
+  std::vector<Candidate> baselines(const BenchCase &) override { return {}; }
+  llvm::Expected<std::unique_ptr<Contender>>
+  make(Candidate &, const BenchCase &, const Reference &) override {
     return llvm::createStringError(llvm::inconvertibleErrorCode(), "none");
   }
 };

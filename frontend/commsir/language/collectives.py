@@ -1,6 +1,6 @@
 """The collectives of the kernel language: their signatures and what they do.
 
-In a kernel `lowering.collectives` makes ops of them. Outside they run on arrays, one a rank: `host`.
+In a kernel `lowering.collectives` makes ops of them. Outside they run on arrays, one a rank, by `outside`.
 """
 
 # mypy: disable-error-code="empty-body"
@@ -32,6 +32,9 @@ __all__ = [
 ]
 
 Region = Callable[..., Any]
+
+#: What a collective does outside a kernel; takes its name and its arguments.
+outside: Callable[[str, dict[str, Any]], Any] | None = None
 
 
 class _Options(TypedDict, total=False):
@@ -89,14 +92,13 @@ def _collective(kind: F) -> Callable[[Callable[[], None]], F]:
         name = named.__name__
 
         def collective(*args: Any, **keywords: Any) -> Any:
-            from . import host
-
             try:
                 bound = signature.bind(*args, **keywords)
             except TypeError as error:
                 raise TypeError(f"commsir.{name}: {error}; it is {name}{plain(signature)}") from None
             bound.apply_defaults()
-            return host.collective(name, dict(bound.arguments))
+            assert outside is not None, "importing commsir sets it"
+            return outside(name, dict(bound.arguments))
 
         functools.update_wrapper(collective, named, ("__module__", "__name__", "__qualname__", "__doc__"))
         collective.__signature__ = signature  # type: ignore[attr-defined]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ class DType:
     mlir: str
     kind: str  # "float", "int", "bool" or "index"
     width: int
+    #: The meaning of `f32[Window, "n"]`; `parameters` sets it.
+    annotate: ClassVar[Callable[[DType, tuple[Any, ...]], Any]]
 
     def __repr__(self) -> str:
         return self.name
@@ -28,9 +31,7 @@ class DType:
         return _by_name, (self.name,)
 
     def __getitem__(self, items: Any) -> Any:
-        from .parameters import make_parameter
-
-        return make_parameter(self, items if isinstance(items, tuple) else (items,))
+        return DType.annotate(self, items if isinstance(items, tuple) else (items,))
 
     def __call__(self, value: Any) -> Any:
         """Outside a kernel: the NumPy value nearest to `value`."""

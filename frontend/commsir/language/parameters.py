@@ -146,6 +146,9 @@ def make_parameter(dtype: DType, items: tuple[Any, ...]) -> Parameter:
     return Parameter(kind, dtype, dims, getattr(items[0], "_host", False))
 
 
+DType.annotate = staticmethod(make_parameter)
+
+
 def _cells(kind: str, dims: tuple[Extent, ...]) -> Parameter:
     if len(dims) != 1:
         raise TypeError(f"a {kind} has a number of cells, such as {kind.capitalize()}[4]")

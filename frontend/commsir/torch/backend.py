@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _EXTENSION = extension.Extension(
-    _NAME, ["torch/c10d/*.cpp"], ["torch/*.h", "torch/c10d/*.h", "capi/commsir.h", "group/Meeting.h"]
+    _NAME, ["torch/c10d/*.cpp"], ["torch/*.h", "torch/c10d/*.h", "capi/commsir.h", "support/Rendezvous.h"]
 )
 #: Seconds that windows wait for peers at the most.
 _PATIENCE = 300.0

@@ -1,4 +1,4 @@
-"""Ranks find each other in a store that others have used: runtime/group/Meeting.h in Python, on the same keys.
+"""Ranks find each other in a store that others have used: runtime/support/Rendezvous.h in Python, on the same keys.
 
 Each rank draws a number; rank 0 greets the numbers that it finds and goes on when all ranks have answered. A number
 that an earlier job left in the store never does.

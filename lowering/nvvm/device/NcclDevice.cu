@@ -321,7 +321,7 @@ extern "C" __global__ void commsir_probe_window(void *const *table,
 #define COMMSIR_HAS_GIN 1
 #endif
 
-/// What a device communicator must have (NcclNeeds of runtime/jit/cuda/Nccl.h).
+/// What a device communicator must have (NcclNeeds of runtime/jit/cuda/NcclNeeds.h).
 struct CommsirNeeds {
   int32_t lsaBarriers, railBarriers, contexts, signals, counters;
 };

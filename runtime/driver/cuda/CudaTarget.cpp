@@ -6,15 +6,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/Pipelines.h"
+#include "runtime/choose/ChannelMemory.h"
+#include "runtime/choose/cuda/Fitting.h"
 #include "runtime/cuda/Communicator.h"
 #include "runtime/cuda/Cuda.h"
-#include "runtime/cuda/Machine.h"
+#include "runtime/cuda/RankDevices.h"
 #include "runtime/cuda/World.h"
 #include "runtime/driver/Target.h"
+#include "runtime/driver/cuda/Examine.h"
+#include "runtime/driver/cuda/RankProcess.h"
 #include "runtime/driver/cuda/RanksWorld.h"
-#include "runtime/jit/cuda/Compile.h"
-#include "runtime/tune/ChannelMemory.h"
-#include "runtime/tune/cuda/Fitting.h"
+#include "runtime/jit/cuda/CudaKernel.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 
@@ -252,9 +254,26 @@ private:
 
 } // namespace
 
-void commsir::driver::allowProcesses() { processesAllowed = true; }
-
-std::unique_ptr<Target>
-commsir::driver::createCudaTarget(const Options &options) {
+static std::unique_ptr<Target> create(const Options &options) {
   return std::make_unique<CudaTarget>(options);
 }
+
+static bool mustLeaveAtOnce() {
+  return cuda::isAnyWorldStuck() || isRankStuck();
+}
+
+static void allowProcesses() { processesAllowed = true; }
+
+namespace commsir::driver {
+const TargetKind &getCudaTarget() {
+  static const TargetKind kind = {"cuda",
+                                  ::create,
+                                  ::mustLeaveAtOnce,
+                                  cuda::mayShareGpus,
+                                  cuda::keepDevicesOpen,
+                                  ::allowProcesses,
+                                  runRankProcess,
+                                  examineCuda};
+  return kind;
+}
+} // namespace commsir::driver

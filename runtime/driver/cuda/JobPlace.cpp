@@ -7,7 +7,7 @@
 
 #include "runtime/driver/cuda/JobPlace.h"
 
-#include "runtime/JobVariables.h"
+#include "runtime/support/JobVariables.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/OwnFolder.h"
-#include "runtime/cuda/Machine.h"
+#include "runtime/cuda/RankDevices.h"
 #include "runtime/cuda/Seconds.h"
 #include "runtime/driver/cuda/RankProcess.h"
 #include "runtime/driver/cuda/RanksWorld.h"
 #include "runtime/driver/cuda/SharedRun.h"
+#include "runtime/support/OwnFolder.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -7,12 +7,12 @@
 
 #include "runtime/driver/cuda/RankProcess.h"
 
-#include "runtime/OwnCommand.h"
 #include "runtime/cuda/Seconds.h"
 #include "runtime/driver/Options.h"
 #include "runtime/driver/cuda/RankRun.h"
 #include "runtime/driver/cuda/SharedRun.h"
 #include "runtime/jit/CacheSettings.h"
+#include "runtime/support/OwnCommand.h"
 
 #include <csignal>
 #include <cstring>
@@ -96,7 +96,7 @@ static int runRank(int file, int64_t rank, int device) {
 }
 
 std::optional<int>
-commsir::driver::runAsRank(llvm::ArrayRef<const char *> arguments) {
+commsir::driver::runRankProcess(llvm::ArrayRef<const char *> arguments) {
   toolArguments = arguments.drop_front();
   if (arguments.size() != 5 || arguments[1] != kRankProcess)
     return std::nullopt;

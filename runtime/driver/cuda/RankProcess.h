@@ -23,7 +23,7 @@ llvm::Expected<pid_t> startRank(int file, int64_t rank, int device);
 
 /// If `arguments`, which stay where they are, are those that `startRank` gives,
 /// runs that rank and returns its exit status. `startRank` comes after this.
-std::optional<int> runAsRank(llvm::ArrayRef<const char *> arguments);
+std::optional<int> runRankProcess(llvm::ArrayRef<const char *> arguments);
 
 } // namespace commsir::driver
 

@@ -7,9 +7,9 @@
 
 #include "runtime/driver/cuda/RankRun.h"
 
-#include "runtime/cuda/Group.h"
 #include "runtime/cuda/Seconds.h"
 #include "runtime/driver/cuda/RankArrays.h"
+#include "runtime/group/cuda/CudaGroup.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -8,7 +8,7 @@
 #include "runtime/driver/cuda/RankTask.h"
 
 #include "runtime/cuda/Seconds.h"
-#include "runtime/group/Error.h"
+#include "runtime/support/GroupError.h"
 #include "runtime/jit/Archive.h"
 
 using namespace commsir;

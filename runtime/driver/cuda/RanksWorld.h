@@ -19,7 +19,7 @@
 #include "runtime/driver/cuda/JobPlace.h"
 #include "runtime/driver/cuda/RankArrays.h"
 #include "runtime/driver/cuda/RankTask.h"
-#include "runtime/jit/cuda/Compile.h"
+#include "runtime/jit/cuda/CudaKernel.h"
 
 namespace commsir::driver {
 

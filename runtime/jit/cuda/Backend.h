@@ -15,7 +15,7 @@
 #include "runtime/jit/Cache.h"
 #include "runtime/jit/Prepare.h"
 #include "runtime/jit/Proof.h"
-#include "runtime/jit/cuda/Compile.h"
+#include "runtime/jit/cuda/CudaKernel.h"
 #include "runtime/jit/cuda/Link.h"
 
 namespace commsir::jit {

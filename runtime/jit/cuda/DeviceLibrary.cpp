@@ -7,9 +7,9 @@
 
 #include "runtime/jit/cuda/DeviceLibrary.h"
 
-#include "runtime/cuda/NcclDevice.h"
 #include "runtime/jit/cuda/Libraries.h"
 #include "runtime/jit/cuda/Link.h"
+#include "runtime/jit/cuda/NcclDevice.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"

@@ -7,8 +7,8 @@
 
 #include "runtime/jit/cuda/Link.h"
 
-#include "runtime/OwnFolder.h"
 #include "runtime/jit/cuda/Libraries.h"
+#include "runtime/support/OwnFolder.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"

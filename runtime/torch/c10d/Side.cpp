@@ -69,28 +69,29 @@ Settings Settings::part(const StorePtr &store, int rank, int size) const {
 // Meeting
 //===----------------------------------------------------------------------===//
 
-commsir::group::Met Settings::meetAs(
+commsir::group::RendezvousResult Settings::meetAs(
     int rank, int size, const std::string &prefix, milliseconds timeout,
     const std::string &says,
     std::function<std::string(const std::vector<int64_t> &)> complain) {
   Answers store{c10::make_intrusive<c10d::PrefixStore>(prefix, ownStore()),
                 *this, ""};
-  commsir::group::MeetingStore keys = {
+  commsir::group::RendezvousStore keys = {
       [&](const std::string &key, const std::string &value) {
         return store.set(key, value.data(), value.size());
       },
       [&](const std::string &key, double time) { return store.get(key, time); },
       [&] { return hasStopped(); }, std::move(complain)};
   double seconds = static_cast<double>(timeout.count()) / 1000;
-  commsir::group::Met met =
-      commsir::group::Meeting(std::move(keys), rank, size, seconds).hold(says);
+  commsir::group::RendezvousResult met =
+      commsir::group::Rendezvous(std::move(keys), rank, size, seconds)
+          .hold(says);
   if (met.epoch.empty() && !met.stopped)
     met.failure = store.explain(met.failure);
   return met;
 }
 
-std::string Side::epochOf(const commsir::group::Met &met, milliseconds timeout,
-                          const std::string &what) const {
+std::string Side::epochOf(const commsir::group::RendezvousResult &met,
+                          milliseconds timeout, const std::string &what) const {
   if (!met.epoch.empty())
     return met.epoch;
   C10_THROW_ERROR(
@@ -138,7 +139,7 @@ void Side::meet(milliseconds timeout) {
     return;
   std::string why;
   library = Library::open(settings.library, why);
-  commsir::group::Met met = settings.meet(
+  commsir::group::RendezvousResult met = settings.meet(
       device.is_cpu() ? "commsir/cpu/meeting" : "commsir/cuda/meeting", timeout,
       "C++ " + why);
   failed = met.epoch.empty();
@@ -459,7 +460,7 @@ c10d::Backend &Side::pairWith(int peer, milliseconds timeout) {
       size = static_cast<int>(ranks.size());
   // They meet by themselves: NCCL would take the keys of an earlier group over
   // the same store for those of its peer.
-  commsir::group::Met met =
+  commsir::group::RendezvousResult met =
       settings.meetAs(rank, size, "commsir/cuda/" + name + "/meeting", timeout);
   std::string between =
       c10::str("the first send or receive between ranks ", low, " and ", high);

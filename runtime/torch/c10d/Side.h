@@ -13,7 +13,7 @@
 #ifndef COMMSIR_RUNTIME_TORCH_C10D_SIDE_H
 #define COMMSIR_RUNTIME_TORCH_C10D_SIDE_H
 
-#include "runtime/group/Meeting.h"
+#include "runtime/support/Rendezvous.h"
 #include "runtime/torch/c10d/Call.h"
 #include "runtime/torch/c10d/Library.h"
 
@@ -79,14 +79,14 @@ struct Settings {
   /// Whether waits of this thread are to end.
   bool hasStopped() const;
   /// Collective: all ranks meet below `prefix` and read what each one says.
-  group::Met
+  group::RendezvousResult
   meet(const std::string &prefix, std::chrono::milliseconds timeout,
        const std::string &says = "",
        std::function<std::string(const std::vector<int64_t> &)> complain = {}) {
     return meetAs(rank, size, prefix, timeout, says, std::move(complain));
   }
   /// The same of `size` ranks, of which this one is `rank`.
-  group::Met meetAs(
+  group::RendezvousResult meetAs(
       int rank, int size, const std::string &prefix,
       std::chrono::milliseconds timeout, const std::string &says = "",
       std::function<std::string(const std::vector<int64_t> &)> complain = {});
@@ -157,7 +157,8 @@ private:
   void meet(std::chrono::milliseconds timeout);
   /// The epoch of those who have met; throws where they have not, which `what`
   /// names.
-  std::string epochOf(const group::Met &met, std::chrono::milliseconds timeout,
+  std::string epochOf(const group::RendezvousResult &met,
+                      std::chrono::milliseconds timeout,
                       const std::string &what) const;
   StorePtr place(const StorePtr &store, const std::string &epoch,
                  const std::string &what) const;

@@ -13,10 +13,10 @@
 #ifndef COMMSIR_TEST_GPU_PROCESSES_RANK_H
 #define COMMSIR_TEST_GPU_PROCESSES_RANK_H
 
-#include "runtime/cuda/Group.h"
-#include "runtime/cuda/Machine.h"
 #include "runtime/cuda/Nccl.h"
-#include "runtime/group/Error.h"
+#include "runtime/cuda/RankDevices.h"
+#include "runtime/group/cuda/CudaGroup.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/FormatVariadic.h"

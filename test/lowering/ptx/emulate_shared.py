@@ -106,7 +106,7 @@ class Kernel:
 
 
 class Shared:
-    """Channel memory of all ranks, as runtime/cuda/SharedChannels.cpp lays it out."""
+    """Channel memory of all ranks, as runtime/group/cuda/SharedChannels.cpp lays it out."""
 
     def __init__(self, kernels: list[Kernel], ranks: int, memory: weak_memory.WeakMemory, fault: str) -> None:
         self.ranks, self.memory, self.fault = ranks, memory, fault

@@ -141,7 +141,7 @@ def chosen_text(name: str, row: tuple[str, ...], ranks: int) -> str:
 
 def tables(assembler: Assembler) -> str:
     differing: dict[tuple[str, ...], tuple[str, int, tuple[str, ...]]] = {}
-    for table in sorted((TEST.parent / "runtime/tune/tables").glob("*.json")):
+    for table in sorted((TEST.parent / "runtime/choose/tables").glob("*.json")):
         ranks = json.loads(table.read_text())["ranks"]
         rows = explain(table, ranks, "--op all --sizes 1K..256M*2")
         rows += explain(

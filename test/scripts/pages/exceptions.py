@@ -35,7 +35,7 @@ class NotRun:
 
 
 #: Messages of groups on GPUs, by FakeCuda in the tests.
-_GROUP_FAILURE = "runtime/cuda/GroupFailure.cpp"
+_GROUP_FAILURE = "runtime/group/cuda/GroupFailure.cpp"
 _GPU_WORDS = ("gave up waiting after", "has not begun this launch")
 
 NOT_RUN: list[NotRun] = [
@@ -110,8 +110,8 @@ STAND_INS: list[StandIn] = [
 
 #: Files that a page has its reader write.
 WRITTEN = {
-    "AddAnAlgorithm.md": {"lowering/algorithm/Star.cpp", "test/lowering/expand-collectives/star.mlir"},
-    "AddAProtocol.md": {"lowering/protocol/Mailbox.cpp", "test/lowering/lower-channels/mailbox.mlir"},
+    "AddAnAlgorithm.md": {"lowering/collectives/algorithm/Star.cpp", "test/lowering/expand-collectives/star.mlir"},
+    "AddAProtocol.md": {"lowering/channels/protocol/Mailbox.cpp", "test/lowering/lower-channels/mailbox.mlir"},
 }
 
 #: Names that a page makes up.

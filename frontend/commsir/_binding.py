@@ -1,0 +1,105 @@
+"""The library behind the package: finds libcommsir.so, calls it, turns its errors into exceptions.
+
+Nothing is loaded before the first call, so that `import commsir` is quick.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+import threading
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from commsir import errors
+
+if TYPE_CHECKING:
+    import tvm_ffi
+
+__all__ = ["ask", "binding", "call", "library", "library_path", "number"]
+
+_lock = threading.RLock()
+_module: tvm_ffi.Module | None = None
+
+
+def _folders() -> list[Path]:
+    """Where the libraries may be, best first."""
+    named = os.environ.get("COMMSIR_LIBRARY")
+    if named:
+        path = Path(named)
+        return [path.parent if path.is_file() else path]
+    here = Path(__file__).resolve().parent
+    return [here / "_lib", here.parents[1] / "build" / "lib"]
+
+
+def library_path() -> Path:
+    """The folder of libcommsir.so and libcommsir_ffi.so."""
+    for folder in _folders():
+        if (folder / "libcommsir_ffi.so").is_file():
+            return folder
+    looked = ", ".join(str(folder) for folder in _folders())
+    raise errors.UsageError(
+        f"libcommsir_ffi.so is not in {looked}: install the wheel, or, in a checkout, run `make build`; "
+        "COMMSIR_LIBRARY names a folder elsewhere"
+    )
+
+
+def binding() -> types.ModuleType:
+    """tvm_ffi, imported without torch, which it would import for a second if it can, and does not need.
+
+    Whoever needs tvm_ffi gets it here.
+    """
+    with _lock:
+        if "tvm_ffi" not in sys.modules and "torch" not in sys.modules:
+            sys.modules["torch"] = None  # type: ignore[assignment]
+        try:
+            import tvm_ffi
+        except ImportError as error:
+            raise errors.UsageError(f"apache-tvm-ffi is missing ({error}): pip install apache-tvm-ffi") from error
+        finally:
+            if sys.modules.get("torch", 1) is None:
+                del sys.modules["torch"]
+    return tvm_ffi
+
+
+def library() -> tvm_ffi.Module:
+    """The binding, loaded at the first call."""
+    global _module
+    if _module is not None:
+        return _module
+    with _lock:
+        if _module is None:
+            folder = library_path()
+            try:
+                _module = binding().load_module(folder / "libcommsir_ffi.so")
+            except errors.CommsError:
+                raise
+            except Exception as error:
+                raise errors.UsageError(f"{folder}/libcommsir_ffi.so cannot be loaded: {error}") from error
+    return _module
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """Calls a function of the binding that cannot fail."""
+    return library().get_function(name)(*arguments)
+
+
+def ask(name: str, *arguments: Any) -> str:
+    """Calls a function of the binding that answers [status, text]; raises what the text says of a failure."""
+    status, text = call(name, *arguments)
+    if status == 0:
+        return str(text)
+    raise errors.from_json(int(status), str(text))
+
+
+def number(value: Any) -> int | float:
+    """One of another library, as of NumPy."""
+    if str(getattr(value, "dtype", "")) == "bool" and not getattr(value, "shape", ()):
+        return bool(value)
+    if hasattr(value, "__index__"):
+        return operator.index(value)
+    if hasattr(value, "__float__") and not hasattr(value, "__len__"):
+        return float(value)
+    raise TypeError(f"it is a {type(value).__name__}")

@@ -1,0 +1,22 @@
+//===- FastMathFlags.h - What lets an optimizer change bits -----*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_ANALYSIS_FASTMATHFLAGS_H
+#define COMMSIR_LOWERING_ANALYSIS_FASTMATHFLAGS_H
+
+#include "mlir/IR/Operation.h"
+
+namespace mlir::comms {
+
+/// Removes from `op` what lets an optimizer change a result, and what it would
+/// believe unchecked: fast-math, promises about overflow and exactness, and
+/// alignments of accesses.
+void dropLicences(Operation *op);
+
+} // namespace mlir::comms
+
+#endif // COMMSIR_LOWERING_ANALYSIS_FASTMATHFLAGS_H

@@ -1,0 +1,64 @@
+//===- LL.cpp - Data and flag in one store --------------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A sender writes packets to the receiver's memory: each holds 32 bits of the
+// tile and a flag, the launch's number. A receiver polls its own memory until
+// every packet carries the flag. No barrier; twice the bytes.
+//
+// Memory: [2 buffers][rows][slots][packets] of i64, one row for each source
+// (single: one row).
+//
+// Reuse: launch k + 2 writes the buffer of launch k. A sender may do so when it
+// has heard, in launch k + 1, from the receiver's same block: that block has
+// then made its reads of launch k. Where a sender hears nothing back, whoever
+// made the program puts a barrier at the end of the launch. Nothing has to be
+// cleared: what lies there carries the flag of launch k. Flags have 32 bits; a
+// slot would have to lie untouched for 2^32 launches to be taken for full.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/channels/Protocol.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+
+/// Bits of a packet that carry the tile.
+static constexpr int64_t payloadBits = 32;
+
+static double overhead(Type) { return 2.0; }
+
+static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
+  ChannelType type = channel.getChannel().getType();
+  int64_t bits = type.getElementType().getIntOrFloatBitWidth();
+  int64_t units =
+      bits >= payloadBits
+          ? type.getTileSize() * (bits / payloadBits)
+          : int64_t(llvm::divideCeil(type.getTileSize(), payloadBits / bits));
+  ChannelMemory memory =
+      layOutSlots(channel, teamSize, /*buffers=*/2, units,
+                  IntegerType::get(channel.getContext(), 64));
+  memory.kind = SlotKind::Packets;
+  return memory;
+}
+
+namespace mlir::comms {
+const Protocol &getLLProtocol() {
+  static const Protocol protocol = {"ll",
+                                    "each 32 bits travel with a flag in one "
+                                    "store; receivers poll their own memory",
+                                    canBePackets,
+                                    overhead,
+                                    memory,
+                                    beginPackets,
+                                    sendPackets,
+                                    recvPackets,
+                                    needNoBarrier};
+  return protocol;
+}
+} // namespace mlir::comms

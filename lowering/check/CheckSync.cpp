@@ -1,0 +1,444 @@
+//===- CheckSync.cpp - comms-check-sync -----------------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Follows a kernel on every rank and block for some launches and reports what
+// cannot go well. docs/Checker.md says what that proves.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Passes.h"
+#include "lowering/analysis/Attributes.h"
+#include "lowering/analysis/Blocks.h"
+#include "lowering/check/Deadlock.h"
+#include "lowering/check/Launches.h"
+#include "lowering/check/Machine.h"
+#include "lowering/check/Program.h"
+#include "lowering/check/Verdict.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <numeric>
+
+namespace mlir::comms {
+#define GEN_PASS_DEF_CHECKSYNC
+#include "lowering/Passes.h.inc"
+} // namespace mlir::comms
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::check;
+
+namespace {
+
+/// Ranks when neither the kernel nor the option says how many.
+constexpr int64_t defaultRanks = 4;
+/// About a third of a second; most kernels take a hundredth of it.
+constexpr uint64_t defaultEvents = 32'000'000;
+constexpr int64_t maxRanks = int64_t(1) << 20;
+constexpr int64_t maxLaunches = 64;
+/// Reuse shows at the second launch, that of two buffers at the third.
+constexpr int64_t defaultLaunches = 3;
+/// Clocks are quadratic in the threads: this many take 32 MiB.
+constexpr int64_t maxThreads = 2048;
+/// Registers of all threads: 256 MiB.
+constexpr int64_t maxRegisters = int64_t(1) << 24;
+
+using Outcome = Machine::Outcome;
+
+/// What came of following a program in one world.
+struct Followed {
+  Outcome outcome = Outcome::OverBudget;
+  bool refused = false;
+  /// Events.
+  uint64_t spent = 0;
+  std::vector<Doubt> doubts;
+
+  bool isTooLong() const { return outcome == Outcome::OverBudget && !refused; }
+};
+
+/// Runs `program` in one world and reports what is wrong.
+Followed follow(const Program &program, const WorldShape &shape) {
+  int64_t threads = static_cast<int64_t>(shape.followed.size()) * shape.blocks;
+  auto registers = static_cast<int64_t>(program.initialValues.size());
+  if (threads > maxThreads || registers > maxRegisters / threads)
+    return {};
+  Machine machine(program, shape);
+  Followed verdict;
+  verdict.outcome = machine.run();
+  verdict.spent = machine.spent();
+  verdict.doubts = machine.getDoubts().vec();
+  if (verdict.outcome == Outcome::Stuck)
+    reportDeadlock(machine);
+  verdict.refused = machine.foundErrors() ||
+                    verdict.outcome == Outcome::Stuck ||
+                    verdict.outcome == Outcome::Refused;
+  return verdict;
+}
+
+/// Whether other ranks show themselves through channels and barriers alone, so
+/// that some of them may be left out.
+bool canSample(const Program &program) {
+  return llvm::all_of(program.actions, [](const Action &action) {
+    switch (action.kind) {
+    case ActionKind::Access:
+    case ActionKind::Fence:
+    case ActionKind::Barrier:
+    case ActionKind::Arrive:
+    case ActionKind::BarrierWait:
+    case ActionKind::BulkCopy:
+    case ActionKind::BulkWait:
+    case ActionKind::Send:
+    case ActionKind::Recv:
+    case ActionKind::ChannelBarrier:
+      return true;
+    default:
+      return false;
+    }
+  });
+}
+
+std::vector<int64_t> firstRanks(int64_t count) {
+  std::vector<int64_t> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+/// Extents of launches that are followed: the most, one element, and what lies
+/// between. The tiles of a smaller extent are the first ones of a larger.
+std::vector<int64_t> extentsOf(const Program &program) {
+  int64_t most = program.mostExtent;
+  if (program.extents.empty() || most < 2)
+    return {most};
+  std::vector<int64_t> extents = {most, 1};
+  if (most > 2)
+    extents.push_back(most / 2 + 1);
+  return extents;
+}
+
+struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
+  using CheckSyncBase::CheckSyncBase;
+
+  FailureOr<WorldShape> chooseWorld(const Program &program);
+  Followed followAll(const Program &program, WorldShape shape);
+  Followed followFewerLaunches(const Program &program, WorldShape &shape);
+  Followed followFewer(const Program &program, const WorldShape &full);
+  Followed followExtent(const Program &program, WorldShape &shape);
+  bool tryModels(const Program &program, const WorldShape &shape, Doubt &open);
+  void conclude(const Program &program, const WorldShape &shape);
+  void runOnOperation() override;
+
+  Course course;
+  Verdict verdict;
+};
+
+/// The world that the kernel and the options ask for.
+FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
+  KernelOp kernel = getOperation();
+  WorldShape shape;
+  auto kernelRanks = static_cast<int64_t>(kernel.getRanks().value_or(0));
+  shape.ranks = ranks         ? int64_t(ranks)
+                : kernelRanks ? kernelRanks
+                              : defaultRanks;
+  shape.reach = static_cast<int64_t>(
+      kernel.getLsaSize().value_or(static_cast<uint64_t>(shape.ranks)));
+  shape.blocks = blocks ? int64_t(blocks) : chooseBlocks(kernel, defaultBlocks);
+  shape.budget = maxEvents ? uint64_t(int64_t(maxEvents)) : defaultEvents;
+  auto bad = [&](llvm::StringRef what, int64_t value,
+                 int64_t most) -> LogicalResult {
+    if (value >= 1 && value <= most)
+      return success();
+    return kernel.emitOpError("comms-check-sync cannot follow ")
+           << value << " " << what << ": it takes 1 to " << most
+           << "; give it so many, or run the kernel unproven (check=false; "
+              "comms-run, comms-bench: --no-check)";
+  };
+  if (failed(bad("ranks", shape.ranks, maxRanks)) ||
+      failed(bad("blocks a rank", shape.blocks, maxThreads)) ||
+      failed(bad("launches", launches ? int64_t(launches) : 1, maxLaunches)))
+    return failure();
+  if (shape.reach < 1 || shape.reach > shape.ranks)
+    return kernel.emitOpError("has lsa_size ")
+           << shape.reach << ", which is not between 1 and its " << shape.ranks
+           << " ranks";
+  if (shape.blocks < program.roleBlocks)
+    return kernel.emitOpError("has a role that takes blocks up to ")
+           << program.roleBlocks << ", but runs with " << shape.blocks
+           << " on each rank: give it more blocks";
+  // What is in one of several buffers is overwritten when all have been used.
+  course = findCourse(program, shape.ranks, shape.blocks);
+  shape.launches =
+      launches
+          ? int64_t(launches)
+          : std::max({defaultLaunches, std::min(course.launches(), maxLaunches),
+                      std::min(int64_t(runLaunches), maxLaunches)});
+  return shape;
+}
+
+/// How many ranks of a channel program the budget allows, judged by one rank.
+int64_t affordableRanks(const Program &program, const WorldShape &full) {
+  WorldShape shape = full;
+  shape.followed = {0};
+  ScopedDiagnosticHandler silent(program.kernel->getContext(),
+                                 [](Diagnostic &) { return success(); });
+  uint64_t one = std::max<uint64_t>(follow(program, shape).spent, 1);
+  return static_cast<int64_t>(
+      std::min<uint64_t>(full.budget / one, static_cast<uint64_t>(full.ranks)));
+}
+
+/// The whole world is too large. Channel programs are followed on some of the
+/// ranks; others, silently at first, in a smaller world.
+Followed CheckSync::followFewer(const Program &program,
+                                const WorldShape &full) {
+  KernelOp kernel = getOperation();
+  if (canSample(program)) {
+    int64_t affordable = affordableRanks(program, full);
+    for (int64_t count : {16, 8, 4, 2}) {
+      if (count >= full.ranks || (count > affordable && count > 2))
+        continue;
+      WorldShape shape = full;
+      shape.followed = firstRanks(count - 1);
+      shape.followed.push_back(full.ranks - 1);
+      shape.comparesMemory = program.meetsInWorldOnly();
+      Followed found = follow(program, shape);
+      if (found.isTooLong())
+        continue;
+      verdict.followedRanks = count;
+      verdict.leaveOpen(
+          kernel, "comms-check-sync followed " + llvm::Twine(count) + " of " +
+                      llvm::Twine(full.ranks) + " ranks, and " +
+                      (shape.comparesMemory
+                           ? "compared accesses to memory of these alone"
+                           : "compared neither accesses to memory nor one "
+                             "launch with the next") +
+                      ": all of them take more than " +
+                      llvm::Twine(full.budget) +
+                      " events (option max-events; comms-run: "
+                      "--check-events)");
+      return found;
+    }
+    return {};
+  }
+  for (int64_t count : {16, 8, 4, 2}) {
+    if (count >= full.ranks || full.ranks % count)
+      continue;
+    WorldShape shape = full;
+    shape.ranks = count;
+    shape.reach = std::min(full.reach, count);
+    shape.followed = firstRanks(count);
+    Followed found;
+    {
+      // A kernel whose constants were made for its own number of ranks fails
+      // in a smaller world, which says nothing.
+      ScopedDiagnosticHandler silent(kernel.getContext(),
+                                     [](Diagnostic &) { return success(); });
+      found = follow(program, shape);
+    }
+    if (found.outcome != Outcome::Finished || found.refused)
+      continue;
+    verdict.ranks = verdict.followedRanks = count;
+    verdict.leaveOpen(
+        kernel, "comms-check-sync followed the kernel with " +
+                    llvm::Twine(count) + " ranks instead of " +
+                    llvm::Twine(full.ranks) + ", which take more than " +
+                    llvm::Twine(full.budget) +
+                    " events (option max-events; comms-run: --check-events)");
+    return found;
+  }
+  return {};
+}
+
+/// All ranks, unless that is seen to take too long.
+Followed CheckSync::followAll(const Program &program, WorldShape shape) {
+  bool small = shape.ranks * shape.blocks <= maxThreads;
+  // A large world is not begun in vain.
+  if (small && shape.ranks > 16 && canSample(program))
+    small = affordableRanks(program, shape) == shape.ranks;
+  if (!small)
+    return {};
+  shape.followed = firstRanks(shape.ranks);
+  return follow(program, shape);
+}
+
+/// All ranks say more than all launches of a run, or of buffers. Sets the
+/// number in `shape` to what was followed, or may still be.
+Followed CheckSync::followFewerLaunches(const Program &program,
+                                        WorldShape &shape) {
+  int64_t all = shape.launches;
+  int64_t repeating = std::min(course.launches(), maxLaunches);
+  shape.launches = std::max(defaultLaunches, repeating);
+  for (int64_t fewer : {shape.launches, defaultLaunches}) {
+    if (fewer >= all)
+      continue;
+    WorldShape tried = shape;
+    tried.launches = fewer;
+    Followed found = followAll(program, tried);
+    if (found.isTooLong())
+      continue;
+    shape = tried;
+    return found;
+  }
+  return {};
+}
+
+/// With the launch's extent as it has been set.
+Followed CheckSync::followExtent(const Program &program, WorldShape &shape) {
+  int64_t wanted = shape.launches;
+  Followed found = followAll(program, shape);
+  if (found.isTooLong() && !launches)
+    found = followFewerLaunches(program, shape);
+  if (found.isTooLong())
+    found = followFewer(program, shape);
+  if (found.refused || found.isTooLong())
+    return found;
+  verdict.launches = std::min(verdict.launches, shape.launches);
+  KernelOp kernel = getOperation();
+  // What was followed is short of what repeats.
+  if (shape.launches < std::min(wanted, course.launches()) && !launches)
+    verdict.leaveOpen(
+        kernel,
+        "comms-check-sync followed " + llvm::Twine(shape.launches) +
+            " launches, in which what comms.epoch chooses between is not all "
+            "used again: " +
+            llvm::Twine(wanted) + " take more than " +
+            llvm::Twine(shape.budget) +
+            " events (option max-events; comms-run: --check-events)");
+  else if (shape.launches < course.launches())
+    verdict.leaveOpen(kernel, "comms-check-sync followed launches 1 to " +
+                                  llvm::Twine(shape.launches) +
+                                  ": what comms.epoch decides repeats only "
+                                  "after " +
+                                  llvm::Twine(course.launches()));
+  return found;
+}
+
+/// Says what was wrong with a program on given data.
+static std::string describe(const Model &model) {
+  if (!model.byRank)
+    return "seen with " + std::to_string(model.value) +
+           " for every integer of data and every scalar";
+  return "seen with the rank" +
+         (model.value ? ", moved on by " + std::to_string(model.value) + ","
+                      : std::string()) +
+         " for every integer of data";
+}
+
+/// Data decide what is synchronised: the program is followed with some. True:
+/// that shows an error, which has been said.
+bool CheckSync::tryModels(const Program &program, const WorldShape &shape,
+                          Doubt &open) {
+  SmallVector<Model> models;
+  // Ranks, cells and places are named by data as permutations do; all else has
+  // to go well whatever it is, if it is the same on all ranks.
+  if (open.isPlace)
+    models = {{true, 1}, {true, shape.ranks - 1}};
+  else
+    models = {{false, 1}, {false, 2}, {false, 3}, {false, 0}};
+  WorldShape tried = shape;
+  tried.followed = firstRanks(shape.ranks);
+  std::optional<Model> bad;
+  for (const Model &model : models) {
+    ScopedDiagnosticHandler silent(&getContext(),
+                                   [](Diagnostic &) { return success(); });
+    tried.model = model;
+    bool refused = follow(program, tried).refused;
+    if (refused && !bad)
+      bad = model;
+    if (open.isPlace && !refused)
+      return false;
+    if (!open.isPlace && refused)
+      break;
+  }
+  if (!bad) {
+    open.notes.emplace_back(nullptr,
+                            "nothing was found with 0, 1, 2 or 3 for every "
+                            "integer of data and every scalar");
+    return false;
+  }
+  tried.model = bad;
+  ScopedDiagnosticHandler saying(&getContext(), [&](Diagnostic &diag) {
+    if (diag.getSeverity() == DiagnosticSeverity::Error)
+      diag.attachNote(open.op->getLoc()) << describe(*bad);
+    return failure();
+  });
+  return follow(program, tried).refused;
+}
+
+/// Writes down the verdict; what is not proven is refused where that is asked
+/// for.
+void CheckSync::conclude(const Program &program, const WorldShape &shape) {
+  KernelOp kernel = getOperation();
+  if (course.irregular && !launches)
+    verdict.leaveOpen({course.irregular,
+                       "uses the number of the launch in a way that is not "
+                       "known to repeat: launches 1 to " +
+                           std::to_string(verdict.launches) + " were followed",
+                       {},
+                       false});
+  for (const Doubt &doubt : findUnfencedProxies(program))
+    verdict.leaveOpen(doubt);
+  verdict.assumptions = findAssumptions(program, shape);
+  kernel->setAttr(target::kProofAttr, verdict.toAttribute(&getContext()));
+  if (!requireProof || verdict.isProven())
+    return;
+  InFlightDiagnostic diag =
+      kernel.emitOpError("is not proven, and a proof is required "
+                         "(COMMSIR_REQUIRE_PROOF; comms-run: --require-proof)");
+  for (const std::string &reason : verdict.reasons)
+    diag.attachNote() << reason;
+  signalPassFailure();
+}
+
+void CheckSync::runOnOperation() {
+  KernelOp kernel = getOperation();
+  markAllAnalysesPreserved();
+  kernel->removeAttr(target::kProofAttr); // An earlier one's.
+  FailureOr<Program> program = Program::build(kernel);
+  if (failed(program))
+    return signalPassFailure();
+  program->tellsBlocksApart = isBlockDependent(kernel);
+  FailureOr<WorldShape> shape = chooseWorld(*program);
+  if (failed(shape))
+    return signalPassFailure();
+  verdict = {};
+  verdict.ranks = verdict.followedRanks = shape->ranks;
+  verdict.blocks = shape->blocks;
+  verdict.launches = shape->launches;
+  if (program->actions.empty() && program->guards.empty())
+    return conclude(*program, *shape);
+  for (int64_t extent : extentsOf(*program)) {
+    for (Register known : program->extents)
+      program->initialValues[known] = Interval::of(extent);
+    Followed found = followExtent(*program, *shape);
+    if (found.refused)
+      return signalPassFailure();
+    bool isOpen = found.outcome == Outcome::Open;
+    if (isOpen && tryModels(*program, *shape, found.doubts.back()))
+      return signalPassFailure();
+    for (const Doubt &doubt : found.doubts)
+      verdict.leaveOpen(doubt, isOpen && &doubt == &found.doubts.back());
+    if (isOpen)
+      break;
+    if (found.isTooLong()) {
+      verdict.launches = 0;
+      verdict.leaveOpen(
+          kernel,
+          "comms-check-sync did not check this kernel: following it takes more "
+          "than " +
+              llvm::Twine(shape->budget) +
+              " events; raise the option max-events (comms-run: "
+              "--check-events; Python: check_events=), or check it with fewer "
+              "ranks",
+          /*isWarning=*/true);
+      break;
+    }
+  }
+  conclude(*program, *shape);
+}
+
+} // namespace

@@ -1,0 +1,91 @@
+//===- Instrument.cpp - Record accesses and synchronisations --------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Puts records before the ops that touch memory which other ranks can see, and
+// before those that synchronise. An op that does both (a packet, a put with a
+// signal) has the record of its synchronisation first, then its accesses, then
+// the op itself; a detector that meets them in that order knows that the
+// accesses are part of the synchronisation.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/Passes.h"
+#include "lowering/analysis/Accesses.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mlir::comms {
+#define GEN_PASS_DEF_INSTRUMENT
+#include "lowering/Passes.h.inc"
+} // namespace mlir::comms
+
+using namespace mlir;
+using namespace mlir::comms;
+
+/// The memref that `access` touches: its own, or a view of the window.
+static Value getMemref(OpBuilder &builder, Location loc, const Access &access) {
+  auto window = dyn_cast<WindowType>(access.memory.getType());
+  if (!window)
+    return access.memory;
+  if (!access.peer)
+    return LocalOp::create(builder, loc, window.getLocalType(), access.memory);
+  return PeerOp::create(builder, loc, window.getLocalType(), access.memory,
+                        access.peer, access.team);
+}
+
+/// What identifies a synchronisation beside its name: the cell and the peer of
+/// a signal, the first element of a packet or of poison.
+static SmallVector<Value> getIdentity(Operation *op) {
+  return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
+      .Case<SignalOp, PutSignalOp, WaitSignalFromOp>(
+          [](auto o) { return SmallVector<Value>{o.getIndex(), o.getPeer()}; })
+      .Case<WaitSignalOp, ReadSignalOp, ResetSignalOp, WaitCounterOp,
+            ReadCounterOp, ResetCounterOp>(
+          [](auto o) { return SmallVector<Value>{o.getIndex()}; })
+      .Case<PacketLoadOp, PacketStoreOp, PoisonLoadOp, PoisonStoreOp,
+            PoisonFillOp>(
+          [](auto o) { return SmallVector<Value>{o.getOffset()}; })
+      .Default([](Operation *) { return SmallVector<Value>(); });
+}
+
+/// Records the accesses of `op` to memory that peers can see.
+static void recordAccesses(Operation *op) {
+  SmallVector<Access, 2> accesses;
+  getAccesses(op, accesses);
+  OpBuilder builder(op);
+  for (const Access &access : accesses) {
+    if (!access.getRoot().isVisibleToPeers())
+      continue;
+    Value memref = getMemref(builder, op->getLoc(), access);
+    RecordAccessOp::create(builder, op->getLoc(), access.kind, memref,
+                           access.materializeOffset(builder, op->getLoc()),
+                           access.materializeCount(builder, op->getLoc()));
+  }
+}
+
+namespace {
+struct Instrument : mlir::comms::impl::InstrumentBase<Instrument> {
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) { ops.push_back(op); });
+    for (Operation *op : ops)
+      instrument(op);
+  }
+
+  static void instrument(Operation *op) {
+    if (isSynchronization(op)) {
+      OpBuilder builder(op);
+      // Without the dialect's prefix: `barrier`, `packet_load`.
+      StringRef what = op->getName().stripDialect();
+      RecordSyncOp::create(builder, op->getLoc(), what, getIdentity(op));
+    }
+    recordAccesses(op);
+  }
+};
+} // namespace

@@ -1,0 +1,53 @@
+//===- BenchCompiler.h - Kernels of a problem -------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_BENCH_BENCHCOMPILER_H
+#define COMMSIR_RUNTIME_BENCH_BENCHCOMPILER_H
+
+#include "runtime/bench/BenchCase.h"
+#include "runtime/bench/Plan.h"
+#include "runtime/choose/Choose.h"
+#include "runtime/jit/Compile.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <memory>
+#include <string>
+
+namespace commsir::tune {
+
+/// Compiles the kernels of problems; holds the context that this needs.
+class Compiler {
+public:
+  Compiler();
+
+  /// Parses `text` and calls `compile` with it, whose
+  /// result it returns. What the passes say is kept, not printed: it becomes
+  /// part of the error.
+  llvm::Error
+  withModule(llvm::StringRef text,
+             llvm::function_ref<llvm::Error(mlir::OwningOpRef<mlir::ModuleOp>)>
+                 compile);
+
+private:
+  mlir::DialectRegistry registry;
+  std::unique_ptr<mlir::MLIRContext> context;
+};
+
+/// A problem as `choose` sees it; of the machine it says nothing.
+Question makeQuestion(const BenchCase &problem);
+
+/// "one_shot/lamport" and, where the choice names them, " b32 t128 c2
+/// step_bytes=0".
+std::string renderChoice(const KernelChoice &choice,
+                         llvm::ArrayRef<jit::Choice> made);
+
+} // namespace commsir::tune
+
+#endif // COMMSIR_RUNTIME_BENCH_BENCHCOMPILER_H

@@ -1,0 +1,158 @@
+//===- Choose.cpp - Algorithm, protocol and launch shape ------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/choose/Choose.h"
+
+#include "runtime/choose/Table.h"
+#include "runtime/support/Size.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/xxhash.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <set>
+
+using namespace commsir;
+using namespace commsir::tune;
+
+namespace {
+/// The tables of this process. Who reads them keeps what it reads.
+class Shelf {
+public:
+  std::shared_ptr<const Tables> get() {
+    std::lock_guard lock(mutex);
+    if (!tables)
+      take(readNamed());
+    return tables;
+  }
+  uint64_t getDigest() {
+    // Calls ask each time: the environment is looked at by the first alone.
+    if (!isKnown) {
+      if (std::getenv("COMMSIR_TABLES"))
+        get();
+      isKnown = true;
+    }
+    return digest;
+  }
+  llvm::Error load(llvm::StringRef path) {
+    Tables read = Tables::load(path);
+    if (!read.problem.empty())
+      return llvm::createStringError(read.problem);
+    std::lock_guard lock(mutex);
+    take(std::move(read));
+    return llvm::Error::success();
+  }
+
+private:
+  static Tables readNamed() {
+    const char *path = std::getenv("COMMSIR_TABLES");
+    Tables read = Tables::load(path ? path : "");
+    if (!read.problem.empty())
+      llvm::errs() << "commsir: warning: COMMSIR_TABLES: " << read.problem
+                   << "; the built-in tables are used\n";
+    return read;
+  }
+  void take(Tables read) {
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    for (const Table &table : read.own)
+      printTable(table, out);
+    digest = text.empty() ? 0 : llvm::xxh3_64bits(text) | 1;
+    tables = std::make_shared<const Tables>(std::move(read));
+    isKnown = true;
+  }
+
+  std::mutex mutex;
+  std::shared_ptr<const Tables> tables;
+  std::atomic<uint64_t> digest{0};
+  /// Tables have been read, or none were named when the digest was asked for.
+  std::atomic<bool> isKnown{false};
+};
+} // namespace
+
+static Shelf &shelf() {
+  static Shelf shelf;
+  return shelf;
+}
+
+Answer commsir::tune::choose(const Question &question) {
+  return chooseFrom(*shelf().get(), question);
+}
+
+llvm::Expected<std::optional<int64_t>> commsir::tune::getCtaLimit() {
+  const char *text = std::getenv("COMMSIR_MAX_CTAS");
+  int64_t number = 0;
+  if (!text || !*text)
+    return std::nullopt;
+  if (llvm::StringRef(text).getAsInteger(10, number) || number < 0)
+    return llvm::createStringError(
+        "COMMSIR_MAX_CTAS: '" + std::string(text) +
+        "' is not a number of CTAs: write one like 32, or 0 for no limit");
+  return number;
+}
+
+llvm::Error commsir::tune::loadTables(llvm::StringRef path) {
+  return shelf().load(path);
+}
+
+uint64_t commsir::tune::getTablesDigest() { return shelf().getDigest(); }
+
+static std::string describe(const Question &question) {
+  std::string text = question.op + " of " + renderSize(question.bytes) + " " +
+                     question.elementType;
+  if (question.rows > 0)
+    text += llvm::formatv(" ({0} x {1})", question.rows, question.columns);
+  text += llvm::formatv(", {0} ranks, {1}", question.ranks, question.chip);
+  return question.device.empty() ? text : text + " (" + question.device + ")";
+}
+
+static std::string describe(const Way &way) {
+  std::string text = way.algorithm + "/" + way.protocol;
+  if (way.blocks)
+    text += " b" + std::to_string(way.blocks);
+  if (way.threads)
+    text += " t" + std::to_string(way.threads);
+  if (way.cluster > 1)
+    text += " c" + std::to_string(way.cluster);
+  return text;
+}
+
+/// Of each pair of algorithm and protocol that was left out for its memory, the
+/// fastest way.
+static void explainLeftOut(const Question &question, const Answer &answer,
+                           llvm::raw_ostream &os) {
+  std::set<std::pair<std::string, std::string>> told;
+  for (const LeftOut &one : answer.tooLarge)
+    if (told.emplace(one.way.algorithm, one.way.protocol).second)
+      os << llvm::formatv("  {0,9:f2} us  {1}: left out, it takes {2} of "
+                          "channel memory, and the limit is {3}\n",
+                          one.way.microseconds, describe(one.way),
+                          renderSize(int64_t(one.bytes)),
+                          renderSize(int64_t(question.memory)));
+}
+
+std::string commsir::tune::explain(const Question &question,
+                                   const Answer &answer, size_t most) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << describe(question) << ": " << describe(answer.way) << ", by the "
+     << answer.source << "\n";
+  explainLeftOut(question, answer, os);
+  size_t shown = 0;
+  for (const Way &way : answer.considered) {
+    if (most && shown++ == most) {
+      os << "  and " << answer.considered.size() - most << " more\n";
+      break;
+    }
+    os << llvm::formatv("  {0,9:f2} us  {1}\n", way.microseconds,
+                        describe(way));
+  }
+  return text;
+}

@@ -1,0 +1,340 @@
+//===- CudaKernel.cpp - Module in, GPU machine code out -------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/jit/cuda/CudaKernel.h"
+
+#include "lowering/Pipelines.h"
+#include "runtime/jit/StartThread.h"
+#include "runtime/jit/cuda/Backend.h"
+#include "runtime/jit/cuda/DeviceLibrary.h"
+
+#include "mlir/Bytecode/BytecodeWriter.h"
+
+#include "llvm/Support/TimeProfiler.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <thread>
+
+using namespace llvm;
+using namespace commsir;
+using namespace commsir::jit;
+namespace comms = mlir::comms;
+
+//===----------------------------------------------------------------------===//
+// What a kernel is
+//===----------------------------------------------------------------------===//
+
+struct CudaKernel::Data {
+  /// Holds the code.
+  Cache::Entry bytes;
+  KernelContents contents;
+  StringRef code;
+  /// Where it lies in the cache.
+  CacheKey key;
+  bool cached = false;
+};
+
+CudaKernel::CudaKernel(std::unique_ptr<Data> data) : data(std::move(data)) {}
+CudaKernel::~CudaKernel() = default;
+StringRef CudaKernel::name() const { return data->contents.name; }
+StringRef CudaKernel::entry() const { return data->contents.entry; }
+ArrayRef<char> CudaKernel::code() const {
+  return ArrayRef<char>(data->code.data(), data->code.size());
+}
+bool CudaKernel::isPtx() const { return data->contents.isPtx; }
+StringRef CudaKernel::chip() const { return data->contents.chip; }
+ArrayRef<ArgInfo> CudaKernel::args() const {
+  return data->contents.description.args;
+}
+ArrayRef<Choice> CudaKernel::choices() const {
+  return data->contents.description.choices;
+}
+ArrayRef<SourceSite> CudaKernel::sites() const {
+  return data->contents.description.sites;
+}
+int64_t CudaKernel::ranks() const { return data->contents.description.ranks; }
+int64_t CudaKernel::lsaSize() const {
+  return data->contents.description.lsaSize;
+}
+LaunchShape CudaKernel::shape() const { return data->contents.shape; }
+int64_t CudaKernel::paramBytes() const { return data->contents.paramBytes; }
+const std::optional<NcclNeeds> &CudaKernel::nccl() const {
+  return data->contents.nccl;
+}
+unsigned CudaKernel::registers() const {
+  return data->contents.facts.registers;
+}
+unsigned CudaKernel::sharedBytes() const {
+  return data->contents.facts.sharedBytes;
+}
+unsigned CudaKernel::stackBytes() const {
+  return data->contents.facts.stackBytes;
+}
+StringRef CudaKernel::linker() const { return data->contents.linker; }
+bool CudaKernel::cached() const { return data->cached; }
+
+int CudaKernel::findArg(StringRef name) const {
+  for (auto [number, argument] : enumerate(args()))
+    if (argument.name == name)
+      return static_cast<int>(number);
+  return -1;
+}
+
+namespace commsir::jit {
+/// Makes kernels; the only one that may.
+struct CudaKernelFactory {
+  /// Null when the bytes are no kernel.
+  static std::unique_ptr<CudaKernel> make(Cache::Entry bytes,
+                                          const CacheKey &key, bool cached) {
+    TimeTraceScope scope("commsir: reading the entry");
+    auto data = std::make_unique<CudaKernel::Data>();
+    if (!decodeKernel(*bytes, data->contents, data->code))
+      return nullptr;
+    data->bytes = std::move(bytes);
+    data->key = key;
+    data->cached = cached;
+    return std::unique_ptr<CudaKernel>(new CudaKernel(std::move(data)));
+  }
+  static const CacheKey &keyOf(const CudaKernel &kernel) {
+    return kernel.data->key;
+  }
+  static StringRef ncclCodeOf(const CudaKernel &kernel) {
+    return kernel.data->contents.ncclCode;
+  }
+};
+} // namespace commsir::jit
+
+static bool isKernel(StringRef bytes) {
+  KernelContents contents;
+  StringRef code;
+  return decodeKernel(bytes, contents, code);
+}
+
+//===----------------------------------------------------------------------===//
+// Keys
+//===----------------------------------------------------------------------===//
+
+/// `nccl`: the device library that becomes part of the code, if any does.
+static CacheKey makeKey(StringRef what, StringRef module, StringRef variant,
+                        StringRef name, const CudaOptions &options,
+                        StringRef nccl) {
+  CacheKeyBuilder key;
+  key.add("what", what).add("module", module).add("variant", variant);
+  key.add("name", name);
+  key.add("ranks", options.ranks).add("blocks", options.blocks);
+  key.add("threads", options.threads).add("cluster", options.cluster);
+  key.add("chip", options.chip);
+  key.add("algorithm", options.algorithm).add("protocol", options.protocol);
+  key.add("check", options.check).add("checkEvents", options.checkEvents);
+  key.add("requiresProof", comms::requiresProof());
+  key.add("tileSize", options.tileSize);
+  key.add("assertBounds", options.assertBounds);
+  key.add("optLevel", options.optLevel);
+  key.add("linker", identifyLinker(options.linker));
+  key.add("impl", options.impl);
+  key.add("sharedChannels", options.sharedChannels);
+  key.add("nccl", nccl);
+  return key.finish();
+}
+
+/// Whether the code will call NCCL's device library.
+static bool callsNccl(mlir::ModuleOp module, const CudaOptions &options) {
+  return options.impl == "nccl" ||
+         module
+             .walk([](mlir::Operation *op) {
+               return op->hasAttr("gin") ? mlir::WalkResult::interrupt()
+                                         : mlir::WalkResult::advance();
+             })
+             .wasInterrupted();
+}
+
+/// The device library that such a kernel gets.
+static Expected<std::string> identifyNccl(const CudaOptions &options) {
+  if (!options.nccl)
+    return "";
+  Expected<NcclInstallation> nccl = options.nccl();
+  if (!nccl)
+    return nccl.takeError();
+  return identifyDeviceCode(*nccl);
+}
+
+/// The module as bytecode: the same for the same module, however it was written
+/// down. Locations are part of it, since reports name them.
+static Expected<std::string> makeBytecode(mlir::ModuleOp module) {
+  TimeTraceScope scope("commsir: module's bytes for the key");
+  std::string bytes;
+  raw_string_ostream stream(bytes);
+  mlir::BytecodeWriterConfig config("CommsIR");
+  if (mlir::failed(mlir::writeBytecodeToFile(module, stream, config)))
+    return failCompilation(CompileError::Stage::Input,
+                           "the module cannot be written as bytecode");
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+/// Machine code of a prepared module, as an entry of the cache.
+static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
+                                         const CudaOptions &options,
+                                         StringRef nccl, PtxMaker maker) {
+  // Opening the linker's 90 MB takes 8 ms, which fit beside the passes.
+  std::thread loading = startThread([&] { preloadLinker(options.linker); });
+  Expected<PtxKernel> ptx = maker(module, name, options);
+  {
+    TimeTraceScope scope("commsir: waiting for the linker's library");
+    if (loading.joinable())
+      loading.join();
+  }
+  if (!ptx)
+    return ptx.takeError();
+  if (ptx->proof && ptx->proof->isRefused())
+    return ptx->proof->settle();
+  Expected<Linked> linked =
+      linkPtx(ptx->ptx, ptx->entry, options.chip, options.optLevel,
+              options.linker, ptx->library);
+  if (ptx->proof)
+    if (Error refusal = ptx->proof->settle()) {
+      if (!linked)
+        consumeError(linked.takeError());
+      return std::move(refusal);
+    }
+  if (!linked)
+    return failCompilation(CompileError::Stage::CodeGeneration,
+                           "no machine code could be made of kernel @" + name +
+                               ": " + toString(linked.takeError()));
+  KernelContents contents;
+  contents.name = name.str();
+  contents.entry = std::move(ptx->entry);
+  contents.chip = options.chip;
+  contents.linker = std::move(linked->linker);
+  contents.isPtx = linked->isPtx;
+  contents.description = std::move(ptx->description);
+  contents.shape = ptx->shape;
+  contents.paramBytes = ptx->paramBytes;
+  contents.facts = linked->facts;
+  contents.nccl = ptx->nccl;
+  contents.ncclCode = nccl.str();
+  return encodeKernel(contents, linked->code);
+}
+
+static Expected<std::unique_ptr<CudaKernel>>
+compileInto(mlir::ModuleOp module, StringRef name, const CudaOptions &options,
+            Cache &cache, PtxMaker maker) {
+  if (!module)
+    return failCompilation(CompileError::Stage::Input, "there is no module");
+  if (!options.impl.empty() && options.impl != "nccl")
+    return failCompilation(CompileError::Stage::Input,
+                           "impl is '" + options.impl +
+                               "'; it can be nccl, or empty");
+  Expected<comms::KernelOp> kernel =
+      prepareKernel(module, name, options.ranks, options.blocks);
+  if (!kernel)
+    return kernel.takeError();
+  settleBlocks(*kernel);
+  std::string chosen = kernel->getSymName().str();
+  Expected<std::string> bytecode = makeBytecode(module);
+  if (!bytecode)
+    return bytecode.takeError();
+  std::string nccl;
+  if (callsNccl(module, options)) {
+    Expected<std::string> known = identifyNccl(options);
+    if (!known)
+      return failCompilation(
+          CompileError::Stage::CodeGeneration,
+          "kernel @" + chosen +
+              " calls NCCL's device library: " + toString(known.takeError()));
+    nccl = *known;
+  }
+  CacheKey key = makeKey("kernel", *bytecode, "", chosen, options, nccl);
+  bool built = false;
+  Expected<Cache::Entry> entry =
+      cache.get(key, "kernel @" + chosen, isKernel, [&] {
+        built = true;
+        return buildKernel(module, chosen, options, nccl, maker);
+      });
+  if (!entry)
+    return entry.takeError();
+  auto made = CudaKernelFactory::make(std::move(*entry), key, !built);
+  if (!made)
+    return failCompilation(CompileError::Stage::CodeGeneration,
+                           "kernel @" + chosen +
+                               " has no machine code or no entry");
+  return made;
+}
+
+Expected<std::unique_ptr<CudaKernel>>
+commsir::jit::compileCudaWith(mlir::OwningOpRef<mlir::ModuleOp> module,
+                              StringRef name, const CudaOptions &options,
+                              Cache &cache, PtxMaker maker) {
+  return compileInto(module.get(), name, options, cache, maker);
+}
+
+/// What an entry for a source says: the key of the kernel that was made of it.
+static bool isReference(StringRef bytes) {
+  return bytes.size() == sizeof(CacheKey);
+}
+
+/// Whether the kernel calls no NCCL, or the one that is at hand.
+static bool isForNccl(const CudaKernel &kernel, const CudaOptions &options) {
+  if (!kernel.nccl())
+    return true;
+  Expected<std::string> nccl = identifyNccl(options);
+  if (nccl)
+    return *nccl == CudaKernelFactory::ncclCodeOf(kernel);
+  consumeError(nccl.takeError()); // Compiling says it.
+  return false;
+}
+
+/// The kernel that the entry of a source names; null: there is none.
+static std::unique_ptr<CudaKernel> findOfSource(const CacheKey &sourceKey,
+                                                const CudaOptions &options,
+                                                Cache &cache) {
+  Cache::Entry reference = cache.find(sourceKey, isReference);
+  if (!reference)
+    return nullptr;
+  CacheKey key;
+  std::copy(reference->begin(), reference->end(), key.begin());
+  Cache::Entry entry = cache.find(key, isKernel);
+  if (!entry)
+    return nullptr;
+  auto kernel = CudaKernelFactory::make(std::move(entry), key, true);
+  return kernel && isForNccl(*kernel, options) ? std::move(kernel) : nullptr;
+}
+
+Expected<std::unique_ptr<CudaKernel>>
+commsir::jit::compileCudaSourceWith(StringRef source, StringRef variant,
+                                    StringRef name, const CudaOptions &options,
+                                    KernelMaker make, Cache &cache) {
+  // Whether the source calls NCCL is not known before it is parsed: the kernel
+  // says for which it was made.
+  CacheKey sourceKey = makeKey("source", source, variant, name, options, "");
+  if (auto kernel = findOfSource(sourceKey, options, cache))
+    return kernel;
+  Expected<std::unique_ptr<CudaKernel>> kernel = make();
+  if (!kernel)
+    return kernel.takeError();
+  const CacheKey &key = CudaKernelFactory::keyOf(**kernel);
+  cache.put(sourceKey, std::string(key.begin(), key.end()));
+  return kernel;
+}
+
+Expected<std::unique_ptr<CudaKernel>>
+commsir::jit::compileCuda(mlir::OwningOpRef<mlir::ModuleOp> module,
+                          StringRef name, const CudaOptions &options) {
+  return compileCudaWith(std::move(module), name, options, Cache::shared(),
+                         makePtx);
+}
+
+Expected<std::unique_ptr<CudaKernel>>
+commsir::jit::compileCudaSource(StringRef source, StringRef variant,
+                                StringRef name, const CudaOptions &options,
+                                KernelMaker make) {
+  return compileCudaSourceWith(source, variant, name, options, make,
+                               Cache::shared());
+}

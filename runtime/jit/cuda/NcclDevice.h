@@ -1,0 +1,32 @@
+//===- NcclDevice.h - The device library, embedded --------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_JIT_CUDA_NCCLDEVICE_H
+#define COMMSIR_RUNTIME_JIT_CUDA_NCCLDEVICE_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace commsir::cuda {
+
+/// LLVM bitcode of lowering/nvvm/device/NcclDevice.cu, for sm_90.
+llvm::StringRef getNcclDeviceBitcode();
+
+/// PTX of its kernels, for sm_80 and newer; a zero byte follows the text.
+llvm::StringRef getNcclDevicePtx();
+
+/// The release of NCCL whose headers both were compiled with: 22809 is 2.28.9.
+int getNcclDeviceVersion();
+
+/// Its source, and the headers that stand in for the system's and CUDA's when
+/// NVRTC compiles it.
+llvm::StringRef getNcclDeviceSource();
+llvm::StringRef getNvrtcTypes();
+llvm::StringRef getNvrtcAtomic();
+
+} // namespace commsir::cuda
+
+#endif // COMMSIR_RUNTIME_JIT_CUDA_NCCLDEVICE_H

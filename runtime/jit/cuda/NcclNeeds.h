@@ -1,0 +1,43 @@
+//===- NcclNeeds.h - What a kernel's code and NCCL must agree on -*- C++
+//-*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_JIT_CUDA_NCCLNEEDS_H
+#define COMMSIR_RUNTIME_JIT_CUDA_NCCLNEEDS_H
+
+#include <cstdint>
+#include <string>
+
+namespace commsir::jit {
+
+/// An NCCL: its release as ncclGetVersion gives it (22809 is 2.28.9), and the
+/// file that is loaded.
+struct NcclInstallation {
+  int version = 0;
+  std::string path;
+};
+
+/// What a kernel that calls NCCL's device library needs of its device
+/// communicator.
+struct NcclNeeds {
+  /// Barriers of each kind: one for each block.
+  int64_t lsaBarriers = 0, railBarriers = 0;
+  /// Of GIN.
+  int64_t contexts = 0, signals = 0, counters = 0;
+  /// Ranks in NCCL's team of load/store reach; 0: any.
+  int64_t reach = 0;
+  /// Multicast addresses.
+  bool multimem = false;
+
+  bool usesGin() const {
+    return railBarriers || contexts || signals || counters;
+  }
+};
+
+} // namespace commsir::jit
+
+#endif // COMMSIR_RUNTIME_JIT_CUDA_NCCLNEEDS_H

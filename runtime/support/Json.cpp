@@ -1,0 +1,37 @@
+//===- Json.cpp - JSON from outside ---------------------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/support/Json.h"
+
+using namespace commsir;
+
+static constexpr int kDeepest = 256;
+
+/// Whether brackets outside of strings are open at more than kDeepest levels.
+static bool isDeep(llvm::StringRef text) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (quoted && c == '\\')
+      ++i;
+    else if (c == '"')
+      quoted = !quoted;
+    else if (!quoted && (c == '[' || c == '{') && ++depth > kDeepest)
+      return true;
+    else if (!quoted && (c == ']' || c == '}'))
+      --depth;
+  }
+  return false;
+}
+
+llvm::Expected<llvm::json::Value> commsir::readJson(llvm::StringRef text) {
+  if (isDeep(text))
+    return llvm::createStringError("its brackets are nested more than " +
+                                   llvm::Twine(kDeepest) + " deep");
+  return llvm::json::parse(text);
+}

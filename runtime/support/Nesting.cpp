@@ -1,0 +1,298 @@
+//===- Nesting.cpp - Text that is nested too deeply -----------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/support/Nesting.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace commsir::driver;
+
+llvm::StringRef commsir::driver::describe(Nesting nesting) {
+  static_assert(maxNesting == 256, "as the messages say");
+  switch (nesting) {
+  case Nesting::Brackets:
+    return "brackets are nested more than 256 deep";
+  case Nesting::Operators:
+    return "an expression has more than 256 operators";
+  case Nesting::Aliases:
+    return "aliases of types or attributes name each other more than 256 deep, "
+           "or are more than 65536 words when they are written out";
+  }
+  llvm_unreachable("a nesting that is not listed");
+}
+
+namespace {
+
+/// Looks at a text once, from its begin to its end.
+class Scanner {
+public:
+  explicit Scanner(llvm::StringRef text) : text(text) {}
+
+  std::optional<DeepPlace> run() {
+    while (at < text.size() && !found)
+      step();
+    return found;
+  }
+
+private:
+  /// What an alias stands for.
+  struct Alias {
+    unsigned depth = 0;
+    uint64_t words = 0;
+  };
+
+  void step() {
+    llvm::StringRef rest = text.substr(at);
+    char c = rest.front();
+    if (llvm::isSpace(c))
+      ++at;
+    else if (c == '"' || rest.starts_with("//"))
+      skip(c == '"');
+    else if (rest.starts_with("->") || rest.starts_with(">=") ||
+             rest.starts_with("<="))
+      pass(2);
+    else if (llvm::StringRef("([{<").contains(c))
+      open(c);
+    else if (llvm::StringRef(")]}>").contains(c))
+      close();
+    else if (llvm::StringRef("+-*").contains(c))
+      addSign(c);
+    else if (c == '!' || c == '#')
+      addAlias();
+    else if (llvm::isAlnum(c) || c == '_')
+      addWord();
+    else
+      addPunctuation(c);
+  }
+
+  /// Moves on by a token of `length`.
+  void pass(size_t length) {
+    last = text[at + length - 1];
+    at += length;
+    if (!defined.empty())
+      addToDefinition(depth(), 1);
+  }
+
+  /// A string or a comment.
+  void skip(bool isString) {
+    if (!isString) {
+      at = std::min(text.find('\n', at), text.size());
+      return;
+    }
+    endDefinition();
+    size_t end = at + 1;
+    for (; end < text.size() && text[end] != '"' && text[end] != '\n'; ++end)
+      end += text[end] == '\\';
+    pass(std::min(end + 1, text.size()) - at);
+  }
+
+  void open(char c) {
+    if (c == '{')
+      endDefinition();
+    groups.push_back({c == '{', operators});
+    if (c == '{' || groups.size() == 1 || groups[groups.size() - 2].isRegion)
+      operators = 0;
+    if (depth() > maxNesting)
+      found = DeepPlace{at, Nesting::Brackets};
+    pass(1);
+  }
+
+  void close() {
+    if (!groups.empty()) {
+      Group group = groups.pop_back_val();
+      if (group.isRegion || groups.empty() || groups.back().isRegion)
+        operators = group.operators;
+    }
+    pass(1);
+  }
+
+  /// An operator, unless it is the sign of a number.
+  void addSign(char c) {
+    bool isFirst = llvm::StringRef("([{<,:=").contains(last);
+    bool isNumber = at + 1 < text.size() && llvm::isDigit(text[at + 1]);
+    if (c != '-' || !isFirst || !isNumber)
+      addOperator();
+    pass(1);
+  }
+
+  void addOperator() {
+    // In a region, numbers follow each other without a comma.
+    if (!groups.empty() && !groups.back().isRegion && ++operators > maxNesting)
+      found = DeepPlace{at, Nesting::Operators};
+  }
+
+  void addWord() {
+    size_t end = at;
+    auto isWord = [&] {
+      return end < text.size() && (llvm::isAlnum(text[end]) ||
+                                   llvm::StringRef("_$.").contains(text[end]));
+    };
+    while (isWord()) {
+      ++end;
+      // The sign of an exponent.
+      if (llvm::isDigit(text[at]) && llvm::toLower(text[end - 1]) == 'e' &&
+          end + 1 < text.size() && (text[end] == '+' || text[end] == '-') &&
+          llvm::isDigit(text[end + 1]))
+        ++end;
+    }
+    llvm::StringRef word = text.slice(at, end);
+    if (word == "mod" || word == "floordiv" || word == "ceildiv")
+      addOperator();
+    pass(end - at);
+  }
+
+  void addPunctuation(char c) {
+    if (c == '@' || c == '%')
+      endDefinition();
+    pass(1);
+  }
+
+  /// Where an alias is defined or used. A name with a dot is a dialect's.
+  void addAlias() {
+    size_t end = at + 1;
+    while (end < text.size() && (llvm::isAlnum(text[end]) ||
+                                 llvm::StringRef("_$.-").contains(text[end])))
+      ++end;
+    llvm::StringRef name = text.slice(at, end);
+    llvm::StringRef behind = text.substr(end).ltrim();
+    if (groups.empty() && behind.starts_with("=") &&
+        !behind.starts_with("==")) {
+      define();
+      defined = name;
+    } else if (auto it = aliases.find(name); it != aliases.end()) {
+      use(it->second);
+    }
+    pass(end - at);
+  }
+
+  void use(const Alias &alias) {
+    constexpr uint64_t mostWords = 65536;
+    if (depth() + alias.depth > maxNesting || alias.words > mostWords)
+      found = DeepPlace{at, Nesting::Aliases};
+    if (!defined.empty())
+      addToDefinition(depth() + alias.depth, alias.words);
+  }
+
+  void addToDefinition(size_t deep, uint64_t words) {
+    definition.depth = std::max<unsigned>(definition.depth, deep + 1);
+    definition.words = llvm::SaturatingAdd(definition.words, words);
+  }
+
+  /// Ends a definition, unless it has only begun: what comes now is no part of
+  /// a type or an attribute.
+  void endDefinition() {
+    if (groups.empty() && last != '=')
+      define();
+  }
+
+  void define() {
+    if (!defined.empty())
+      aliases[defined] = definition;
+    defined = {};
+    definition = {};
+  }
+
+  size_t depth() const { return groups.size(); }
+
+  struct Group {
+    bool isRegion;
+    /// Of what is around it.
+    unsigned operators;
+  };
+
+  llvm::StringRef text;
+  size_t at = 0;
+  llvm::SmallVector<Group, 32> groups;
+  /// Of the expression that is looked at.
+  unsigned operators = 0;
+  /// The last character that is no space.
+  char last = '=';
+  llvm::StringMap<Alias> aliases;
+  /// The alias that is being defined; empty: none is.
+  llvm::StringRef defined;
+  Alias definition;
+  std::optional<DeepPlace> found;
+};
+
+} // namespace
+
+std::optional<DeepPlace>
+commsir::driver::findDeepNesting(llvm::StringRef text) {
+  return Scanner(text).run();
+}
+
+/// An error that names where `text` is nested too deep, if it is. `severity`
+/// stands behind the place.
+static llvm::Error refuseDeepPlace(llvm::StringRef text, llvm::StringRef name,
+                                   llvm::StringRef severity) {
+  std::optional<DeepPlace> deep = findDeepNesting(text);
+  if (!deep)
+    return llvm::Error::success();
+  llvm::StringRef before = text.take_front(deep->at);
+  size_t column = before.size() - (before.rfind('\n') + 1) + 1;
+  return llvm::createStringError(
+      name + ":" + llvm::Twine(before.count('\n') + 1) + ":" +
+      llvm::Twine(column) + ": " + severity + describe(deep->what));
+}
+
+bool commsir::driver::isBytecode(llvm::StringRef source) {
+  return source.starts_with("ML\xefR");
+}
+
+llvm::Error commsir::driver::refuseDeepText(llvm::StringRef text,
+                                            llvm::StringRef name) {
+  if (isBytecode(text))
+    return llvm::Error::success();
+  return refuseDeepPlace(text, name, "error: ");
+}
+
+llvm::Error commsir::driver::refuseSource(llvm::StringRef text,
+                                          llvm::StringRef name) {
+  if (isBytecode(text))
+    return llvm::createStringError("'" + name +
+                                   "' is MLIR bytecode: give the text that "
+                                   "comms-opt makes of it");
+  // It ends a lexer early: the rest would be dropped silently.
+  if (text.contains('\0'))
+    return llvm::createStringError("'" + name +
+                                   "' is no MLIR text: it holds a zero byte");
+  return refuseDeepPlace(text, name, "");
+}
+
+llvm::Error
+commsir::driver::refuseDeepFiles(llvm::ArrayRef<const char *> arguments) {
+  namespace fs = llvm::sys::fs;
+  bool isNamed = false;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    llvm::StringRef argument = arguments[i];
+    // What follows is written.
+    i += argument == "-o";
+    if (argument.starts_with("-") || !fs::is_regular_file(argument))
+      continue;
+    isNamed = true;
+    if (auto buffer = llvm::MemoryBuffer::getFile(
+            argument, /*IsText=*/false, /*RequiresNullTerminator=*/false))
+      if (llvm::Error error = refuseDeepText((*buffer)->getBuffer(),
+                                             (*buffer)->getBufferIdentifier()))
+        return error;
+  }
+  fs::file_status input;
+  if (isNamed || fs::status(0, input) || !fs::is_regular_file(input))
+    return llvm::Error::success();
+  // Read without moving on: the program reads it once more.
+  if (auto buffer = llvm::MemoryBuffer::getOpenFile(
+          fs::convertFDToNativeFile(0), "<stdin>", input.getSize(),
+          /*RequiresNullTerminator=*/false))
+    return refuseDeepText((*buffer)->getBuffer(),
+                          (*buffer)->getBufferIdentifier());
+  return llvm::Error::success();
+}

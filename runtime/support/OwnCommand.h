@@ -1,0 +1,38 @@
+//===- OwnCommand.h - How this program is started again ---------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A tool starts itself again as the processes of ranks, or to measure. It may
+// be a program, or a function of the library, in an interpreter that a script
+// was given to (the Python package's comms-run): then the file that runs is the
+// interpreter, and the script has to come along.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_SUPPORT_OWNCOMMAND_H
+#define COMMSIR_RUNTIME_SUPPORT_OWNCOMMAND_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <vector>
+
+namespace commsir {
+
+/// The words that come before `arguments` in `line`, words that end in NUL, as
+/// /proc/self/cmdline has them; fails where it does not end in them.
+llvm::Expected<std::vector<std::string>>
+splitOwnCommand(llvm::StringRef line, llvm::ArrayRef<const char *> arguments);
+
+/// The words that start /proc/self/exe as this tool, before arguments of its
+/// own. Those that it has now are `arguments`.
+llvm::Expected<std::vector<std::string>>
+getOwnCommand(llvm::ArrayRef<const char *> arguments);
+
+} // namespace commsir
+
+#endif // COMMSIR_RUNTIME_SUPPORT_OWNCOMMAND_H

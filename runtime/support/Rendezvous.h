@@ -1,0 +1,308 @@
+//===- Rendezvous.h - Ranks find each other in a store ----------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A store may outlive a job, and hold what another job, or an attempt that
+// failed, has left there. So ranks agree on an epoch first, a number that
+// nobody has used before, and put what else they say under it.
+//
+// Each rank draws a number. Rank 0 greets the numbers that it finds, and goes
+// on when all ranks have answered: a number that was left behind never does,
+// and is replaced when its rank comes. The keys are
+//
+//   here/RANK          the rank's number
+//   hello/NUMBER       rank 0's number, for the rank that drew NUMBER
+//   ack/EPOCH/RANK     "NUMBER TEXT": the rank's answer, and what it says
+//   go/EPOCH           what all ranks say, or why there is no meeting
+//
+// where EPOCH is rank 0's number. Those under new numbers are waited for; a
+// store whose `get` knows no time limit does where nothing was left behind.
+//
+// Of the standard library alone: runtime/torch/c10d has it without the rest of
+// CommsIR. frontend/commsir/torch/meeting.py does the same, on the same keys.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_SUPPORT_RENDEZVOUS_H
+#define COMMSIR_RUNTIME_SUPPORT_RENDEZVOUS_H
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace commsir::group {
+
+/// What a meeting needs of a store.
+struct RendezvousStore {
+  /// False: the store does not take it.
+  std::function<bool(const std::string &key, const std::string &value)> set;
+  /// Waits so many seconds for a key. None: it has not come, or the store does
+  /// not answer.
+  std::function<std::optional<std::string>(const std::string &key, double)> get;
+  /// Whether to give up, as after Ctrl-C. Asked a few times a second.
+  std::function<bool()> stopped;
+  /// Rank 0: how to tell all of those who have not come. Null: in the words of
+  /// the meeting.
+  std::function<std::string(const std::vector<int64_t> &)> complain;
+};
+
+/// What came of it.
+struct RendezvousResult {
+  /// Empty: the ranks have not met, for the reason in `failure`.
+  std::string epoch, failure;
+  /// What each rank says.
+  std::vector<std::string> said;
+  /// On rank 0: who has not come.
+  std::vector<int64_t> missing;
+  bool stopped = false;
+};
+
+class Rendezvous {
+public:
+  Rendezvous(RendezvousStore store, int64_t rank, int64_t ranks, double timeout)
+      : store(std::move(store)), rank(rank), ranks(ranks), timeout(timeout),
+        begun(Clock::now()), number(draw()) {}
+
+  /// A number that nobody has used before.
+  static std::string draw() {
+    static const char digits[] = "0123456789abcdef";
+    std::random_device random;
+    std::string text;
+    for (int word = 0; word < 2; ++word)
+      for (uint32_t bits = random(), i = 0; i < 8; ++i, bits >>= 4)
+        text += digits[bits & 15];
+    return text;
+  }
+
+  /// Collective. `says` is for all ranks to read.
+  RendezvousResult hold(const std::string &says) {
+    if (ranks == 1)
+      return {number, "", {says}, {}, false};
+    return rank == 0 ? lead(says) : follow(says);
+  }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  using Text = std::optional<std::string>;
+  /// Of a rank, as rank 0 knows it.
+  struct Guest {
+    std::string greeted, number, says;
+    bool here = false;
+  };
+
+  static std::string textOf(int64_t value) { return std::to_string(value); }
+
+  /// "0.5 s".
+  std::string ofTimeout() const {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g s", timeout);
+    return text;
+  }
+
+  double left() const {
+    return timeout + grace -
+           std::chrono::duration<double>(Clock::now() - begun).count();
+  }
+
+  /// Waits longer from time to time, and never beyond the end.
+  double slice() {
+    double now = pause;
+    pause = std::min(2 * pause, 0.25);
+    return std::max(0.001, std::min(now, left()));
+  }
+
+  /// Why there is no use in going on; empty: there is.
+  std::string over(const std::string &why) {
+    if (result.stopped = store.stopped && store.stopped(); result.stopped)
+      return "it was interrupted while it waited in the store";
+    if (broken)
+      return "the store does not answer";
+    return left() > 0 ? "" : why;
+  }
+
+  /// An answer that is none, before its time is over, is the store's trouble.
+  Text ask(const std::string &key, double seconds) {
+    auto before = Clock::now();
+    Text text = store.get(key, seconds);
+    double took = std::chrono::duration<double>(Clock::now() - before).count();
+    broken = broken || (!text && took < 0.5 * seconds - 0.01);
+    return text;
+  }
+
+  void tell(const std::string &key, const std::string &value) {
+    if (!store.set(key, value))
+      broken = true;
+  }
+
+  RendezvousResult fail(std::string why) {
+    result.failure = std::move(why);
+    return std::move(result);
+  }
+
+  /// Number, length and text of each rank, behind each other.
+  static std::string pack(const std::vector<Guest> &guests) {
+    std::string text;
+    for (const Guest &guest : guests)
+      text += guest.number + " " + textOf(guest.says.size()) + " " + guest.says;
+    return text;
+  }
+
+  static bool unpack(const std::string &text, std::vector<Guest> &guests) {
+    size_t at = 0;
+    for (Guest &guest : guests) {
+      size_t space = text.find(' ', at), next = text.find(' ', space + 1);
+      if (space == std::string::npos || next == std::string::npos)
+        return false;
+      guest.number = text.substr(at, space - at);
+      size_t length = 0;
+      std::string digits = text.substr(space + 1, next - space - 1);
+      if (digits.empty() || digits.size() > 9 ||
+          digits.find_first_not_of("0123456789") != std::string::npos)
+        return false;
+      for (char c : digits)
+        length = 10 * length + static_cast<size_t>(c - '0');
+      if (length > text.size() - next - 1)
+        return false;
+      guest.says = text.substr(next + 1, length);
+      at = next + 1 + length;
+    }
+    return at == text.size();
+  }
+
+  /// Rank 0: looks for one rank.
+  void greet(int64_t other, Guest &guest) {
+    Text here = ask("here/" + textOf(other), slice());
+    if (!here)
+      return;
+    if (*here != guest.greeted) {
+      guest.greeted = *here;
+      tell("hello/" + *here, number);
+    }
+    Text ack = ask("ack/" + number + "/" + textOf(other), slice());
+    size_t space = ack ? ack->find(' ') : std::string::npos;
+    if (space == std::string::npos)
+      return;
+    guest.number = ack->substr(0, space);
+    guest.says = ack->substr(space + 1);
+    guest.here = true;
+    pause = kShort;
+  }
+
+  RendezvousResult lead(const std::string &says) {
+    std::vector<Guest> guests(ranks);
+    guests[0] = {number, number, says, true};
+    while (true) {
+      bool all = true;
+      for (int64_t other = 1; other < ranks && !broken; ++other) {
+        if (!guests[other].here)
+          greet(other, guests[other]);
+        all = all && guests[other].here;
+        if (!guests[other].here && store.stopped && store.stopped())
+          break;
+      }
+      if (all && !broken)
+        break;
+      std::string who = absent(guests);
+      if (store.complain)
+        who = store.complain(result.missing);
+      if (std::string why = over(who); !why.empty()) {
+        tell("go/" + number, "no " + why);
+        return fail(why);
+      }
+    }
+    tell("go/" + number, "yes " + pack(guests));
+    return finish(guests);
+  }
+
+  /// Which ranks rank 0 waits for.
+  std::string absent(const std::vector<Guest> &guests) {
+    result.missing.clear();
+    std::string text;
+    bool stale = false;
+    for (int64_t other = 0; other < ranks; ++other) {
+      if (guests[other].here)
+        continue;
+      text += (text.empty() ? "" : ", ") + textOf(other);
+      result.missing.push_back(other);
+      stale = stale || !guests[other].greeted.empty();
+    }
+    return (result.missing.size() == 1 ? "rank " : "ranks ") + text + " of " +
+           textOf(ranks) + (result.missing.size() == 1 ? " has" : " have") +
+           " not come within " + ofTimeout() +
+           (stale ? " (the store holds what an earlier run left of them)" : "");
+  }
+
+  RendezvousResult follow(const std::string &says) {
+    tell("here/" + textOf(rank), number);
+    std::string leader;
+    while (true) {
+      // Another rank 0 may have come since.
+      Text hello = ask("hello/" + number, slice());
+      if (hello && *hello != leader) {
+        leader = *hello;
+        pause = kShort;
+        tell("ack/" + leader + "/" + textOf(rank), number + " " + says);
+      }
+      Text go = leader.empty() ? Text() : ask("go/" + leader, slice());
+      if (go)
+        return hear(leader, *go);
+      if (!leader.empty())
+        grace = kGrace;
+      std::string why =
+          over("rank 0 has not " +
+               std::string(leader.empty() ? "come" : "seen all ranks") +
+               " within " + ofTimeout());
+      if (!why.empty())
+        return fail(why);
+    }
+  }
+
+  /// What rank 0 has told all.
+  RendezvousResult hear(const std::string &leader, const std::string &go) {
+    if (go.rfind("no ", 0) == 0)
+      return fail(go.substr(3));
+    std::vector<Guest> guests(ranks);
+    if (go.rfind("yes ", 0) != 0 || !unpack(go.substr(4), guests))
+      return fail("ranks disagree on how many they are: rank " + textOf(rank) +
+                  " is one of " + textOf(ranks) + ", and rank 0 is not");
+    if (guests[rank].number != number)
+      return fail("another process has come as rank " + textOf(rank) +
+                  "; give each process a rank of its own");
+    number = leader;
+    return finish(guests);
+  }
+
+  RendezvousResult finish(std::vector<Guest> &guests) {
+    if (broken)
+      return fail("the store does not answer");
+    for (Guest &guest : guests)
+      result.said.push_back(std::move(guest.says));
+    result.epoch = number;
+    return std::move(result);
+  }
+
+  static constexpr double kShort = 0.02;
+  /// Rank 0 tells at its deadline, which may be a little later.
+  static constexpr double kGrace = 3;
+  RendezvousStore store;
+  int64_t rank, ranks;
+  double timeout;
+  Clock::time_point begun;
+  std::string number;
+  double pause = kShort, grace = 0;
+  bool broken = false;
+  RendezvousResult result;
+};
+
+} // namespace commsir::group
+
+#endif // COMMSIR_RUNTIME_SUPPORT_RENDEZVOUS_H

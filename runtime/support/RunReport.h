@@ -1,0 +1,53 @@
+//===- RunReport.h - What came of a run -------------------------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_SUPPORT_RUNREPORT_H
+#define COMMSIR_RUNTIME_SUPPORT_RUNREPORT_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace commsir::cpu {
+
+/// A block that waits.
+struct Waiting {
+  int64_t rank, block;
+  std::string op, location;
+  /// "signal s[3] at rank 2: saw 6, wants ≥ 7; rank 1 should have sent it"
+  std::string what;
+};
+
+struct RunError {
+  enum Kind {
+    Deadlock,
+    StepLimit,
+    TimeLimit,
+    Bounds,
+    Interrupted,
+    Other
+  } kind = Other;
+  std::string message;
+  std::vector<Waiting> waiting;
+  /// The whole report, with lines that end in a newline.
+  std::string render() const;
+};
+
+struct RunStats {
+  /// From a rank's first step to its last, for each rank.
+  std::vector<double> rankMicroseconds;
+  double totalMicroseconds = 0;
+  /// Times that a block was given the processor.
+  uint64_t steps = 0;
+  /// Bytes written by puts, packets and poisoned stores; of an instrumented
+  /// kernel, every recorded byte.
+  uint64_t bytesMoved = 0;
+};
+
+} // namespace commsir::cpu
+
+#endif // COMMSIR_RUNTIME_SUPPORT_RUNREPORT_H
