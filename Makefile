@@ -58,8 +58,10 @@ wheel: build ## Make the Python wheel (build/wheel), and check it in fresh envir
 	@cmake --build $(BUILD) --target wheel -j $(JOBS)
 	@$(PYTHON) test/python/package/check_wheel.py --wheel $(BUILD)/wheel
 
-docs: build ## Write docs/Passes.md and docs/Ops.md from the .td files
+docs: setup ## Write the pages that .td files hold, and render the site: build/site/index.html
+	@test -f $(BUILD)/CMakeCache.txt || cmake/configure.sh default $(BUILD)
 	@$(PYTHON) test/scripts/generate-docs.py --build $(BUILD)
+	@cmake/site/render.sh $(BUILD)
 
 lint: build ## clang-format, clang-tidy, ruff, mypy
 	@cmake/lint.sh $(BUILD)

@@ -40,6 +40,9 @@ def generate(mlir_tblgen: str, source: str, flags: list[str], title: str) -> str
     ).stdout
     body = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL)
     body = re.sub(r"[ \t]+$", "", body, flags=re.MULTILINE)
+    body = re.sub(r"^# .*\n", "", body.lstrip())  # The page has a title of its own.
+    if not re.search(r"^## ", body, re.MULTILINE):  # Passes come as ###: no level is left out.
+        body = re.sub(r"^#(#+ )", r"\1", body, flags=re.MULTILINE)
     return f"# {title}\n\nMade from `{source}` by `make docs`; do not edit.\n\n{body.strip()}\n"
 
 
