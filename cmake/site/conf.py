@@ -45,8 +45,8 @@ MENU = {
         *("TorchReference", "GroupsReference", "GpuReference"),
     ],
     "Inside": [
-        *("Architecture", "Rationale", "AddAnAlgorithm", "AddAProtocol", "Benchmarking", "Editors"),
-        *("Security", "Versioning", "../CONTRIBUTING", "../CHANGELOG", "../SECURITY"),
+        *("Architecture", "Rationale", "AddAnOp", "AddAnAlgorithm", "AddAProtocol", "AddACheckerRule"),
+        *("Benchmarking", "Editors", "Security", "Versioning", "../CONTRIBUTING", "../CHANGELOG", "../SECURITY"),
     ],
 }
 
