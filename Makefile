@@ -8,10 +8,10 @@ LEVEL := quick
 TORCH :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-gpu bench bundle wheel docs lint format clean
+.PHONY: help setup build demo test test-gpu bench bench-plots bundle wheel docs lint format clean
 
 help: ## Say what each command does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing (Debian packages, .venv) and say what
 	@cmake/setup.sh
@@ -41,8 +41,11 @@ test-gpu: $(if $(BIN),,build) ## Run everything shipped on this machine's GPUs, 
 	@$(PYTHON) test/gpu/processes.py --bin $(or $(BIN),$(BUILD)/bin) --sanitizer || { status=$$?; test $$status -ne 2 || \
 	  echo "make test-gpu: all else has passed; what compute-sanitizer looks for was NOT tested" >&2; exit $$status; }
 
-bench: build ## Measure compile time and speed (results as in docs/Benchmarks.md)
+bench: build ## Measure compile time and speed, against the limits of docs/Benchmarks.md
 	@$(PYTHON) test/benchmark/bench.py --bin $(BUILD)/bin
+
+bench-plots: ## Draw the plots and fill the tables of docs/Results.md from docs/results/*.json
+	@python3 test/scripts/bench-plots.py
 
 bundle: build ## Pack programs that run without LLVM: build/commsir-bundle.tar.xz
 	@cmake --build $(BUILD) --target bundle -j $(JOBS)
@@ -55,8 +58,10 @@ wheel: build ## Make the Python wheel (build/wheel), and check it in fresh envir
 	@cmake --build $(BUILD) --target wheel -j $(JOBS)
 	@$(PYTHON) test/python/package/check_wheel.py --wheel $(BUILD)/wheel
 
-docs: build ## Write docs/Passes.md and docs/Ops.md from the .td files
+docs: setup ## Write the pages that .td files hold, and render the site: build/site/index.html
+	@test -f $(BUILD)/CMakeCache.txt || cmake/configure.sh default $(BUILD)
 	@$(PYTHON) test/scripts/generate-docs.py --build $(BUILD)
+	@cmake/site/render.sh $(BUILD)
 
 lint: build ## clang-format, clang-tidy, ruff, mypy
 	@cmake/lint.sh $(BUILD)

@@ -16,8 +16,8 @@ def Comms_Dialect : Dialect {
   let name = "comms";
   let summary = "Collective kernels: what is exchanged, over which channels, in which memory.";
   let description = [{
-    The comms dialect describes GPU collective kernels on three floors:
-    whole *collectives* (what), *channels* (how, without the memory) and *block
+    The comms dialect describes GPU collective kernels at three levels: whole
+    *collectives* (what), *channels* (who sends what to whom) and *block
     programs* over windows, signals, barriers and packets (how, in memory). A
     `comms.kernel` is an SPMD program that every block of every rank runs.
     `docs/Spec.md` is the reference: its constraint numbers are the ones that

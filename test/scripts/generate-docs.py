@@ -1,13 +1,17 @@
-"""Writes docs/Ops.md and docs/Passes.md from the .td files, or checks that they are up to date.
+"""Writes what the .td files hold into docs: Ops.md and Passes.md, and the Semantics of each op in Spec.md.
+
+--check writes nothing and fails where a page is out of date.
 
 Usage: generate-docs.py --build BUILD [--check]
 """
 
 import argparse
+import json
 import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = {
@@ -40,7 +44,43 @@ def generate(mlir_tblgen: str, source: str, flags: list[str], title: str) -> str
     ).stdout
     body = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL)
     body = re.sub(r"[ \t]+$", "", body, flags=re.MULTILINE)
+    body = body.replace("[TOC]\n\n", "")
+    body = re.sub(r"^# .*\n", "", body.lstrip())  # The page has a title of its own.
+    if not re.search(r"^## ", body, re.MULTILINE):  # Passes come as ###: no level is left out.
+        body = re.sub(r"^#(#+ )", r"\1", body, flags=re.MULTILINE)
     return f"# {title}\n\nMade from `{source}` by `make docs`; do not edit.\n\n{body.strip()}\n"
+
+
+def operations(mlir_tblgen: str) -> dict[str, tuple[str, list[str]]]:
+    """Summary and description, in paragraphs, of each op."""
+    llvm_tblgen = pathlib.Path(mlir_tblgen).with_name("llvm-tblgen")
+    include = pathlib.Path(mlir_tblgen).parents[1] / "include"
+    source = ROOT / "dialect" / "CommsOps.td"
+    command = list(map(str, [llvm_tblgen, "--dump-json", "-I", include, "-I", source.parent, source]))
+    records = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    found = {}
+    for name in records["!instanceof"]["Op"]:
+        op = records[name]
+        paragraphs = textwrap.dedent(op["description"]).strip().split("\n\n")
+        found[op["opName"]] = (op["summary"], [" ".join(paragraph.split()) for paragraph in paragraphs])
+    return found
+
+
+def specification(page: str, ops: dict[str, tuple[str, list[str]]]) -> str:
+    """The Spec, with the summary of each op below its heading and its description as the beginning of its Semantics."""
+    for name, (summary, paragraphs) in ops.items():
+        pattern = re.compile(
+            rf"(?<=^### comms\.{name}\n\n).*?\n\n\*\*Semantics\.\*\* .*?(?=^\*\*Operands)", re.M | re.S
+        )
+        section = pattern.search(page)
+        if not section or not paragraphs[0]:
+            continue
+        old = section[0].strip().partition("**Semantics.** ")[2].split("\n\n")
+        new = ["**Semantics.** " + paragraphs[0], *paragraphs[1:]]
+        wrapped = [textwrap.fill(text, 150, break_long_words=False, break_on_hyphens=False) for text in new]
+        body = "\n\n".join([summary, *wrapped, *old[len(new) :]]) + "\n\n"
+        page = page[: section.start()] + body + page[section.end() :]
+    return page
 
 
 def main() -> int:
@@ -50,9 +90,11 @@ def main() -> int:
     options = parser.parse_args()
     mlir_tblgen = tool(options.build)
     stale = []
-    for page, (source, flags, title) in PAGES.items():
+    spec = (ROOT / "docs" / "Spec.md").read_text(encoding="utf-8")
+    made = {page: generate(mlir_tblgen, *inputs) for page, inputs in PAGES.items()}
+    made["Spec.md"] = specification(spec, operations(mlir_tblgen))
+    for page, text in made.items():
         path = ROOT / "docs" / page
-        text = generate(mlir_tblgen, source, flags, title)
         if options.check:
             if not path.exists() or path.read_text(encoding="utf-8") != text:
                 stale.append(page)

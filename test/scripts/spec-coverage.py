@@ -6,7 +6,8 @@ Usage: spec-coverage.py --source ROOT --build BUILD --comms-opt PATH [--comms-ru
 Fails, naming each place, when
 - an operation of the dialect has no section `### comms.<op>` in docs/Spec.md, or a section has no operation;
 - a section lacks one of Semantics, Operands, Results, Constraints, Example;
-- its constraints are not numbered C1, C2, … without gaps;
+- its constraints are not numbered C1, C2, … without gaps (`- C1 to C12: those [of …](#section).` takes them from
+  another section, which has to list exactly those);
 - a constraint has no negative test in test/dialect/invalid/<op>.mlir that emits its number;
 - a negative test emits a number that the Spec lacks;
 - a file with negative tests has no RUN line with -verify-diagnostics;
@@ -35,6 +36,8 @@ PARTS = ("Semantics", "Operands", "Results", "Constraints", "Example")
 IMPLICIT = {"comms.yield"}
 SECTION = re.compile(r"^### `?(?P<name>!?comms\.\w+)`?\s*$", re.M)
 CONSTRAINT = re.compile(r"^[-*] \**(C\d+)\**:", re.M)
+# "- C1 to C12: those [of all collectives](#constraints-of-collectives)."
+SHARED = re.compile(r"^- C1 to (?P<last>C\d+): .*\(#(?P<anchor>[\w-]+)\)", re.M)
 EXPECTED = re.compile(r"expected-error\s*(?:@(?P<at>[-+]\d+|above|below))?\s*\{\{(?P<text>.*?)\}\}")
 NUMBERED = re.compile(r"^(?:(?P<type>\w+) )?(?P<number>C\d+):")
 BLOCK = re.compile(r"^```mlir *(?P<mark>[^\n]*)\n(?P<text>.*?)^```", re.M | re.S)
@@ -65,13 +68,29 @@ def operations(build: pathlib.Path) -> set[str]:
     return set(re.findall(r'getOperationName\(\)\s*\{[^}]*"(comms\.\w+)"', header))
 
 
+def below(spec: str, start: int) -> str:
+    """The text of a section from `start` on; it ends at the next heading."""
+    end = re.compile(r"^#{1,3} ", re.M).search(spec, start)
+    return spec[start : end.start() if end else len(spec)]
+
+
+def shared(spec: str, text: str) -> list[str]:
+    """The numbers of constraints that a section takes from another one, which has to list exactly those."""
+    taken = SHARED.search(text)
+    if not taken:
+        return []
+    heading = re.search(rf"^### {taken['anchor'].replace('-', '[ -]')}$", spec, re.M | re.I)
+    numbers = CONSTRAINT.findall(below(spec, heading.end())) if heading else []
+    return numbers if numbers[-1:] == [taken["last"]] else [f"C1 to {taken['last']} of #{taken['anchor']}"]
+
+
 def sections(spec: str) -> dict[str, Section]:
-    """The sections of ops and types; a section ends at the next heading."""
+    """The sections of ops and types."""
     found = {}
     for match in SECTION.finditer(spec):
-        end = re.compile(r"^#{1,3} ", re.M).search(spec, match.end())
-        text = spec[match.end() : end.start() if end else len(spec)]
-        found[match["name"]] = Section(line_of(spec, match.start()), text, CONSTRAINT.findall(text))
+        text = below(spec, match.end())
+        numbers = shared(spec, text) + CONSTRAINT.findall(text)
+        found[match["name"]] = Section(line_of(spec, match.start()), text, numbers)
     return found
 
 
@@ -262,7 +281,8 @@ SMALL = {
     "docs/Spec.md": "# Spec\n### !comms.window\n- C1: it has a shape.\n\n### comms.fence\n\n**Semantics.** Orders.\n\n"
     "**Operands.** None.\n\n**Results.** None.\n\n**Constraints.**\n- C1: not relaxed.\n- C2: no copy engine.\n\n"
     "**Example.**\n```mlir\nmodule {\n}\n```\n"
-    "```mlir\ncomms.kernel @k() {\n  comms.return\n}\n```\n\n## Next\n- C9: not of the section.\n",
+    "```mlir\ncomms.kernel @k() {\n  comms.return\n}\n```\n\n## Next\n- C9: not of the section.\n\n"
+    "### Of fences\n- C1: not relaxed.\n",
     "test/dialect/invalid/fence.mlir": "// RUN: comms-opt %s -verify-diagnostics\n"
     "// expected-error @+1 {{C1: a relaxed}}\ncomms.fence relaxed sys\n"
     "comms.fence acq_rel sys proxy copy_engine // expected-error {{C2: no fence}}\n",
@@ -270,6 +290,7 @@ SMALL = {
     "// expected-error @+1 {{window C1: a window}}\ncomms.kernel @k(%x: !comms.window<f32>) {}\n",
     "test/exec/fence.mlir": "// EXEC: comms.fence\n// RUN: comms-run %s\ncomms.fence acq_rel sys\n",
 }
+TAKEN = "- C1 to C2: those [of fences](#of-fences).\n- C3: no copy"
 BREAKS = [
     (
         "no section '### comms.flush'",
@@ -280,6 +301,8 @@ BREAKS = [
     ("the dialect has no such operation", "docs/Spec.md", "## Next", "### comms.fense\n## Next"),
     ("no part 'Results'", "docs/Spec.md", "**Results.**", "Results:"),
     ("constraints are numbered C1, C3, not C1, C2", "docs/Spec.md", "- C2:", "- C3:"),
+    ("", "docs/Spec.md", "- C1: not relaxed.\n", "- C1 to C1: those [of fences](#of-fences).\n"),
+    ("constraints are numbered C1 to C2 of #of-fences", "docs/Spec.md", "- C1: not relaxed.\n- C2: no copy", TAKEN),
     (
         "comms.fence C3 has no negative test",
         "docs/Spec.md",

@@ -53,7 +53,7 @@ NOT_RUN: list[NotRun] = [
         by="frontend/commsir/torch/regions.py",
         words=("is not among the operations that regions hold",),
     ),
-    NotRun("Groups.md", "cmake --preset tsan", "long", by="CMakePresets.json", words=("tsan",)),
+    NotRun("GroupsReference.md", "cmake --preset tsan", "long", by="CMakePresets.json", words=("tsan",)),
     NotRun("CApi.md", "cmake", "elsewhere", by="test/integration/find-package.sh"),
     NotRun("Debugging.md", "rank 0, launch 7", "quoted", by=_GROUP_FAILURE, words=_GPU_WORDS),
     NotRun("Gpu.md", "rank 0, launch 7", "quoted", by=_GROUP_FAILURE, words=_GPU_WORDS),
@@ -70,7 +70,7 @@ NOT_RUN: list[NotRun] = [
         words=("ranks disagree in step",),
     ),
     NotRun(
-        "Groups.md",
+        "GroupsReference.md",
         "rank 0 of group 'world' waits in vain",
         "quoted",
         by="runtime/group/CpuOneSided.cpp",

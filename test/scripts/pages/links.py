@@ -10,7 +10,7 @@ from pages.exceptions import WRITTEN
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDERS = r"(?:dialect|lowering|runtime|frontend|tools|test|cmake|docs|commsir|examples)"
-LINK = re.compile(r"(?<!\!)\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
+LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 PATH = re.compile(rf"`({FOLDERS}/[\w./-]+)`")
 
 

@@ -69,6 +69,11 @@ class Page:
         """Made from the .td files, whose examples are tests of their own."""
         return "by `make docs`; do not edit." in self.text
 
+    @property
+    def dated(self) -> bool:
+        """What was measured on some day, by commands of that day."""
+        return self.path.parent.name == "history"
+
 
 def read(path: pathlib.Path) -> Page:
     """The blocks of a page, and the places that hide code from the runner."""

@@ -71,6 +71,7 @@ int one(void);
 BREAKS = [
     ("has no heading #god", "(#good)", "(#god)"),
     ("there is no Speck.md", "(#good)", "(Speck.md)"),
+    ("there is no plot.svg", "Text in between.\n", "![a plot](plot.svg)\n"),
     ("there is no docs/Speck.md", "`docs/Spec.md`", "`docs/Speck.md`"),
     ("the Makefile has no target demos", "`make help`", "`make demos`"),
     ("comms-run has no --rank", "--ranks 4", "--rank 4"),
