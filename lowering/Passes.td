@@ -767,7 +767,7 @@ def UnrollRanks : Pass<"comms-unroll-ranks", "::mlir::comms::KernelOp"> {
     every block has as many of them: up to eight turns wholly, more by two or four
     as far as the loads of a turn are few. A `comms.poison_fill` of slots that nobody
     waits for in this launch (the unit attribute `comms.stale` says so) moves down
-    to the next synchronisation, or the end, of its block of IR: behind what is
+    to the next synchronization, or the end, of its block of IR: behind what is
     waited for, stored and sent. Branches on constants are taken.
 
     Before:
