@@ -114,12 +114,11 @@ def follow_all(pages: list[Page], tools: Tools, jobs: int = 2) -> tuple[int, lis
 
 def static_faults(page: Page, binaries: pathlib.Path) -> list[str]:
     """What can be seen without running anything."""
-    if page.dated:
-        return links.faults(page.path, page.text)
-    wrong: list[str] = [] if page.generated else list(page.faults)
-    wrong += [f"{page.name}: {fault}" for fault in commands.in_prose(page.text, binaries)]
+    wrong: list[str] = [] if page.generated or page.dated else list(page.faults)
     wrong += links.faults(page.path, page.text)
-    if not page.generated:
+    if not page.dated:
+        wrong += [f"{page.name}: {fault}" for fault in commands.in_prose(page.text, binaries)]
+    if not (page.generated or page.dated):
         wrong += names.faults(page.name, page.text, binaries)
     return wrong
 
