@@ -18,7 +18,7 @@ def CheckOps : Pass<"comms-check-ops", "::mlir::ModuleOp"> {
 
     - in a kernel, every op, type and attribute that is not on the list of
       `lowering/UncheckedOps.cpp` (docs/Spec.md, "What a kernel holds");
-    - outside of kernels, everything except functions of func, which no kernel
+    - beside the kernels, everything but functions of func, which no kernel
       calls and the pass removes;
     - attributes of other dialects on the module, a kernel or its arguments.
 
