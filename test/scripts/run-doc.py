@@ -26,7 +26,7 @@ from typing import Any
 
 from pages import commands, links, names, selftest
 from pages.exceptions import NOT_RUN
-from pages.page import Page, read
+from pages.page import LONGEST, Page, read
 from pages.reader import Reader, Tools
 
 ROOT = commands.ROOT
@@ -118,6 +118,9 @@ def static_faults(page: Page, binaries: pathlib.Path) -> list[str]:
     wrong += links.faults(page.path, page.text)
     if not page.dated:
         wrong += [f"{page.name}: {fault}" for fault in commands.in_prose(page.text, binaries)]
+    lines = page.text.count("\n")
+    if lines > LONGEST and not (page.generated or page.dated or page.reference):
+        wrong.append(f"{page.name}: {lines} lines, at most {LONGEST}: split it into a guide and a reference")
     if not (page.generated or page.dated):
         wrong += names.faults(page.name, page.text, binaries)
     return wrong
