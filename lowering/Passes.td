@@ -13,8 +13,8 @@ include "mlir/Pass/PassBase.td"
 def CheckOps : Pass<"comms-check-ops", "::mlir::ModuleOp"> {
   let summary = "Refuse what kernels do not hold, and what stands beside them";
   let description = [{
-    Kernels come from anyone and run in the process that compiles them. The pass
-    lets through what is checked, and refuses the rest where it stands:
+    Kernels may come from untrusted authors and run in the process that compiles
+    them. The pass accepts what is checked and refuses the rest, with its line:
 
     - in a kernel, every op, type and attribute that is not on the list of
       `lowering/analysis/UncheckedOps.cpp` (docs/Spec.md, "What a kernel holds");
@@ -46,12 +46,12 @@ def ExpandCollectives : Pass<"comms-expand-collectives", "::mlir::comms::KernelO
   let description = [{
     Replaces each collective by the program of an algorithm: sends and receives
     of tiles over channels, with the regions `produce` and `consume` around
-    them. A tile is a row where a region looks at a row as a whole or arrays
-    differ in their row length; otherwise the arrays are cut flat, into tiles of
-    a size that keeps every rank busy, and the regions are retyped to it.
+    them. A tile is a row if a region uses a row as a whole or arrays differ in
+    their row length; otherwise the arrays are cut flat, into tiles of a size
+    that keeps every rank busy, and the regions are retyped to it.
 
-    Algorithm and protocol are, in this order: the options', the op's own, the
-    cheapest by a cost rule. What was chosen is a remark and an entry of the
+    Algorithm and protocol come from the options, else from the op, else from a
+    cost rule. The choice is reported as a remark and as an entry of the
     kernel's attribute `comms.choices`. An algorithm is one file of
     `lowering/collectives/algorithm`; `docs/AddAnAlgorithm.md` adds one.
 
@@ -104,23 +104,23 @@ def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
   let description = [{
     Follows the kernel on every rank and block through a number of launches,
     with known integers and unknown data, and refuses it when
-    - a wait is never met, or ranks wait for one another in a circle;
-    - a barrier is not reached by every block that it joins;
+    - a wait is never met, or ranks wait for each other in a cycle (deadlock);
+    - some block that a barrier joins does not reach it;
     - a sent tile is not received, a received one not sent, or a slot carries
       two tiles in a launch;
     - an access leaves its memory, a peer its team, a slot its channel, a cell
       its signal;
-    - memory that ranks share is written while another may read or write it, in
-      the same launch or in an earlier one, or a wait is met by what an earlier
-      launch left behind;
-    - a condition that depends on data decides whether something synchronises.
+    - ranks race: one writes shared memory while another may access it, in the
+      same launch or in an earlier one, or a wait is met by what an earlier
+      launch left behind.
 
-    Errors name the ranks and blocks that wait, the value seen and wanted, who
-    should have come, and what to change. The kernel is not changed. It has to
-    be free of whole collectives. `docs/Checker.md` says what is proven and what
-    is not.
+    Where data decide what synchronizes, the verdict is "not decided". Errors
+    name the ranks and blocks that wait, the observed and the expected value, the
+    missing peer, and what to change. The kernel is not changed and must not
+    contain whole collectives. `docs/Checker.md` says what is proven and what is
+    not.
 
-    Before (and after: the pass only judges):
+    Before and after (the pass changes nothing):
 
     ```mlir
     comms.kernel @forgets(%s: !comms.signal<1>) attributes {ranks = 2 : i64} {
@@ -160,20 +160,18 @@ def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
 def LowerChannels : Pass<"comms-lower-channels", "::mlir::comms::KernelOp"> {
   let summary = "Lower channels to memory operations, each by its protocol";
   let description = [{
-    Gives every channel its memory, a window that becomes the kernel's last
-    argument, and turns sends and receives into what the channel's protocol
-    makes of them. The new argument is marked `comms.hidden`: the runtime makes
-    it once, filled as `comms.init` says, and keeps it from launch to launch.
-    What does not change within a launch (which buffer is in use, the own row,
-    the flag) is computed once, at the channel. No operation over a channel is
-    left.
+    Gives every channel memory, a window that becomes the kernel's last
+    argument, and lowers sends and receives as the channel's protocol says. The
+    new argument is marked `comms.hidden`: the runtime allocates it once, filled
+    as `comms.init` says, and keeps it from launch to launch. Values that are
+    constant within a launch (the buffer in use, the own row, the flag) are
+    computed once, at the channel. No operation over a channel is left.
 
-    With the option `shared`, the kernels of a group take the memory of their
-    channels in turn. The kernel gets the attribute `comms.shared_channels`; a
-    new argument is the one buffer that the launch has its turn in, and
-    `comms.shared_slots` says what its slots hold ("data", "packets", "lines",
-    "poison"). No protocol clears slots then: the prologue of the next launch
-    does.
+    With the option `shared`, the kernels of a group share channel memory. The
+    kernel gets the attribute `comms.shared_channels`; a new argument is the
+    buffer of this launch, and `comms.shared_slots` says what its slots hold
+    ("data", "packets", "lines", "poison"). Then no protocol clears slots: the
+    prologue of the next launch does.
 
     Before:
 
@@ -229,14 +227,13 @@ def LowerChannels : Pass<"comms-lower-channels", "::mlir::comms::KernelOp"> {
 def EliminateBarriers : Pass<"comms-eliminate-barriers", "::mlir::comms::KernelOp"> {
   let summary = "Remove barriers that another barrier makes redundant";
   let description = [{
-    Removes the second of two barriers of one team and one extent that stand in
-    the same block of the same region, when nothing that the barrier orders
-    happens between them: no other synchronisation, and no access to memory
-    that another block can see (parts of windows, and the rank's memory if the
-    rank has more than one block). What stays has the order of both. The last barrier of a
-    kernel stays, whatever the next launch begins with. Where a rank or data
-    decide whether a barrier is reached, none is removed: what meets there may
-    be another op on another rank.
+    Removes the second of two barriers of one team and one extent in the same
+    block of IR if nothing that the barrier orders happens between them: no other
+    synchronization, and no access to memory that another block can see (parts of
+    windows, and the rank's memory if the rank has more than one block). The
+    remaining barrier has the order of both. The last barrier of a kernel stays.
+    A barrier that is reached under a condition on the rank or on data stays too,
+    because it may pair with another op on another rank.
 
     Before:
 
@@ -272,11 +269,11 @@ def Instrument : Pass<"comms-instrument", "::mlir::comms::KernelOp"> {
   let summary = "Record every window access and synchronisation for the race detector";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let description = [{
-    Puts a `comms.record_access` before every access to memory that other ranks
-    can see, and a `comms.record_sync` before every op that synchronises; the
-    latter names the op and, where it has them, its cell and its peer, or the
-    first element. An op that does both (a packet, a put with a signal) has the
-    record of its synchronisation first.
+    Inserts a `comms.record_access` before every access to memory that other
+    ranks can see, and a `comms.record_sync` before every op that synchronizes.
+    The latter names the op and, if it has them, its cell and its peer, or the
+    first element. For an op that does both (a packet, a put with a signal), the
+    record of its synchronization comes first.
 
     Before:
 
@@ -315,17 +312,17 @@ def AssertBounds : Pass<"comms-assert-bounds", "::mlir::comms::KernelOp"> {
   let summary = "Check at run time the offsets that cannot be proven in bounds";
   let description = [{
     For every access to memory by an offset, and for every cell of a signal or
-    counter: refuses it when it cannot be in bounds, leaves it alone when it
-    can be proven to be, and else puts a `comms.check_bounds` before it. Proofs
-    use the ranges of values, bounds of loops, minima and maxima, enclosing
-    conditions, and that what occurs in both an offset and a count cancels. The
-    programs that collectives expand to need no checks.
+    counter, the pass refuses the kernel if the access cannot be in bounds, does
+    nothing if it is proved in bounds, and otherwise inserts a
+    `comms.check_bounds` before it. Proofs use ranges of values, loop bounds,
+    minima and maxima, enclosing conditions, and terms that cancel between an
+    offset and a count. The programs that collectives expand to need no checks.
 
-    Whatever no check can guard is refused, as by comms-check-ops: ops of the
-    LLVM dialect, calls, `cf.assert`, views with offsets that are not constant,
-    gathers, and memory that a kernel would have to free. Loads and stores of
-    vectors are checked in memory of one dimension; views and copies are compared
-    with the memory where its shape is not in its type.
+    Operations that no check can guard are refused, as by comms-check-ops: ops of
+    the LLVM dialect, calls, `cf.assert`, views with offsets that are not
+    constant, gathers, and memory that a kernel would have to free. Vector loads
+    and stores are checked in memory of one dimension; views and copies are
+    compared with the memory if its shape is not in its type.
 
     Before:
 
@@ -362,10 +359,10 @@ def AssertBounds : Pass<"comms-assert-bounds", "::mlir::comms::KernelOp"> {
 def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> {
   let summary = "Distribute tiles over the threads and lanes of a block";
   let description = [{
-    Tiles are tensors until here, and loops over vectors of at most `lanes`
-    elements from here on. Runs of tile ops of one length share a loop, loads
-    and stores included, unless an address, another block or another rank could
-    see that they ran element by element:
+    Turns tiles, which are tensors so far, into loops over vectors of at most
+    `lanes` elements. Runs of tile ops of one length share a loop, loads and
+    stores included, unless an address, another block or another rank could
+    observe that they ran element by element:
 
     - two accesses of which one writes share a loop when they cannot overlap
       (distinct arguments of the kernel, parts of distinct constant peers,
@@ -483,17 +480,17 @@ def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
   let summary = "Drop flags that permit other bits";
   let description = [{
     Removes fast-math flags, promises that an integer does not overflow or a
-    division leaves nothing, alignments of accesses, and attributes that an op
-    does not define: kernels mean what their ops mean, whoever optimizes them,
-    and bounds are proven of what runs. Ops of the index dialect, `affine.apply`,
+    division is exact, alignments of accesses, and attributes that an op does not
+    define. So every optimizer gives the kernel the same meaning, and bounds are
+    proved of the arithmetic that runs. Ops of the index dialect, `affine.apply`,
     `affine.min` and `affine.max` become ops of arith, and loops that compare
     unsigned become signed ones, so that each operation has one meaning. A cast of `index` to fewer than 64
-    bits becomes one to `i64` and `arith.trunci`, as MLIR's canonicaliser takes an
-    `index` that is cast to any integer and back for the `index` itself. Functions
-    of `math` that are expanded later become `comms.math`, as folders compute those
-    of constants by the host's libm. Integers become narrow floats by way of `f32`,
-    and f8E4M3FN is added, multiplied and divided in `f32`, which folders would do
-    in the type itself: beyond its greatest number they have a NaN.
+    bits becomes one to `i64` and `arith.trunci`, because MLIR's canonicalizer folds an
+    `index` cast to any integer and back to the `index`. Functions of `math` that
+    are expanded later become `comms.math`, because folders compute functions of
+    constants with the host's libm. Integers become narrow floats through `f32`,
+    and f8E4M3FN is added, multiplied and divided in `f32`; folders would compute
+    in the type itself, where overflow gives a NaN.
 
     Before:
     ```mlir
@@ -524,8 +521,8 @@ def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
 def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
   let summary = "Expand math and narrow conversions, so that every target gives the same bits";
   let description = [{
-    Leaves only operations whose result IEEE 754 or two's complement arithmetic
-    fixes to the bit, so that no target, libm or optimiser decides one:
+    Leaves only operations whose bits IEEE 754 or two's complement arithmetic
+    fixes, so that no target, libm or optimizer decides them:
 
     - functions of `math`, and `comms.math`, become the expansions of
       `lowering/numerics`, which are right to 4 units in the last place of f32
@@ -543,7 +540,8 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
     - float to integer saturates, NaN becomes 0; x / 0 is -1 and x rem 0 is x; the
       least number / -1 is itself; shifts by the width or more leave the sign;
     - `maxnumf` and `minnumf` order zeros by sign;
-    - what `comms-drop-licences` drops is dropped again, whoever has made it.
+    - flags that `comms-drop-licences` removes are removed again, wherever they
+      came from.
 
     Folders of the math dialect, which ask the host's libm, are not run.
 
@@ -595,14 +593,14 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
 def ConvertCommsToCPU : Pass<"convert-comms-to-cpu", "::mlir::ModuleOp"> {
   let summary = "Convert kernels to LLVM functions that the CPU world calls";
   let description = [{
-    Makes of every kernel a function `void kernel(Context *)`, and of everything
-    in it the LLVM dialect. Tiles must be vectors (`comms-distribute-tiles`) and
+    Converts every kernel to a function `void kernel(Context *)` in the LLVM
+    dialect. Tiles must be vectors (`comms-distribute-tiles`) and
     shapes static. One function serves all ranks: the context (see
     `lowering/cpu/Abi.h`) says which rank, block and launch it is, and where the
-    parts of each argument lie, that of rank r at `base + r * stride`. What may
-    wait or fail calls a function `commsir_cpu_*` of the runtime, with the number
-    of its source site; packets and poison are polled in the kernel first. Loops
-    that are not marked `comms.tile` ask in each turn whether to stop. The
+    parts of each argument lie, that of rank r at `base + r * stride`. Ops that may
+    wait or fail call a function `commsir_cpu_*` of the runtime, with the number
+    of their source site; packets and poison are polled in the kernel first. Loops
+    that are not marked `comms.tile` check in each iteration whether to stop. The
     attributes of the function describe the arguments, the sites and the scratch
     memory that a block needs.
 
@@ -620,7 +618,7 @@ def ConvertCommsToCPU : Pass<"convert-comms-to-cpu", "::mlir::ModuleOp"> {
     }
     ```
 
-    After, canonicalised:
+    After, canonicalized:
 
     ```mlir
     llvm.func @fill(%context: !llvm.ptr) attributes {
@@ -676,7 +674,7 @@ def CallNccl : Pass<"comms-call-nccl", "::mlir::ModuleOp"> {
     }
     ```
 
-    After, canonicalised:
+    After, canonicalized:
 
     ```mlir
     llvm.func @commsir_nccl_gin_signal_inc(!llvm.ptr, i32, i32, i32)
@@ -735,7 +733,7 @@ def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
     }
     ```
 
-    After, canonicalised (threads=1):
+    After, canonicalized (threads=1):
 
     ```mlir
     llvm.func @tell(%params: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.struct<(array<8 x i64>)>, nvvm.grid_constant})
@@ -769,7 +767,7 @@ def UnrollRanks : Pass<"comms-unroll-ranks", "::mlir::comms::KernelOp"> {
     every block has as many of them: up to eight turns wholly, more by two or four
     as far as the loads of a turn are few. A `comms.poison_fill` of slots that nobody
     waits for in this launch (the unit attribute `comms.stale` says so) moves down
-    to the next synchronisation, or the end, of its block of IR: behind what is
+    to the next synchronization, or the end, of its block of IR: behind what is
     waited for, stored and sent. Branches on constants are taken.
 
     Before:

@@ -111,7 +111,7 @@ def size(count: float) -> str:
 
 def number(value: float) -> str:
     """Three digits that count, as the pages write times."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 10 else f"{value:.2f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 # --- Drawing ----------------------------------------------------------------------------------------------------------
@@ -354,7 +354,8 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def times_as_long(ratio: float) -> str:
-    return f"{ratio:.2f}×" if ratio < 2 else f"{ratio:.1f}×"
+    """Two digits that count, or two decimals below 2; halves are rounded up."""
+    return f"{ratio:.2f}×" if ratio < 2 else f"{math.floor(ratio * 10 + 0.5 + 1e-9) / 10:.1f}×"
 
 
 def cell(point: dict[str, Any] | None) -> str:
@@ -362,6 +363,10 @@ def cell(point: dict[str, Any] | None) -> str:
     if not point:
         return ""
     return f"{number(point['us'])} ({times_as_long(point['ratio'])})" if "ratio" in point else number(point["us"])
+
+
+def day(run: Run) -> str:
+    return str(run.data["date"])[5:]
 
 
 def tables(runs: dict[str, Run]) -> dict[str, str]:
@@ -378,13 +383,18 @@ def tables(runs: dict[str, Run]) -> dict[str, str]:
     ):
         points = runs[name].points("all_reduce", memory=memory)
         through = " through PyTorch" if "serving" in name else ""
-        collected.append([runs[name].machine + through, *(cell(points.get(count)) for count in counts)])
+        collected.append([runs[name].machine + through, day(runs[name]), *(cell(points.get(n)) for n in counts)])
     rows = []
     for name in ("2026-11-25-2xh100", "2026-11-22-2xh200", "2026-11-22-4xh200", "2026-11-22-8xh200"):
         run = runs[name]
         plain, fp8 = run.points("all_reduce_rmsnorm"), run.points("all_reduce_rmsnorm_fp8")
         rows.append(
-            [run.machine, *(cell(plain.get(n)) for n in (1, 8, 64, 512)), *(number(fp8[n]["us"]) for n in (1, 512))]
+            [
+                run.machine,
+                day(run),
+                *(cell(plain.get(n)) for n in (1, 8, 64, 512)),
+                *(number(fp8[n]["us"]) for n in (1, 512)),
+            ]
         )
     eager = runs["2026-11-26-2xh100-pytorch"]
     sizes = [1 << 10, 64 << 10, 1 << 20, 4 << 20]
@@ -409,8 +419,8 @@ def tables(runs: dict[str, Run]) -> dict[str, str]:
         for run in runs.values()
     ]
     return {
-        "all-reduce": table(["", *map(size, counts)], collected),
-        "fused": table(["rows of 8192", "1", "8", "64", "512", "1, fp8", "512, fp8"], rows),
+        "all-reduce": table(["", "measured", *map(size, counts)], collected),
+        "fused": table(["rows of 8192", "measured", "1", "8", "64", "512", "1, fp8", "512, fp8"], rows),
         "pytorch": table(["2×H100", *map(size, sizes)], calls),
         "gloo": table(["", *map(size, lasts)], cpu),
         "sources": table(["figures, dated", "measured on", "by"], sources),

@@ -14,13 +14,21 @@ import sys
 import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+#: Of each page its source, how mlir-tblgen reads it, its title, and what stands above the rest.
 PAGES = {
     "Ops.md": (
         "dialect/CommsOps.td",
         ["-gen-dialect-doc", "-dialect=comms"],
         "Operations of comms",
+        "Syntax and operands of each op. The [Spec](Spec.md) has the constraints, examples and the memory model.",
     ),
-    "Passes.md": ("lowering/Passes.td", ["-gen-pass-doc"], "Passes"),
+    "Passes.md": (
+        "lowering/Passes.td",
+        ["-gen-pass-doc"],
+        "Passes",
+        "`comms-opt FILE --pass-pipeline='builtin.module(comms-to-cpu{ranks=4})' --mlir-print-ir-after-all` runs the\n"
+        "pipeline for the CPU and prints the IR after each pass; `comms-to-nvvm` is the one for GPUs.",
+    ),
 }
 
 
@@ -33,7 +41,7 @@ def tool(build: pathlib.Path) -> str:
     return f"{found[1]}/bin/mlir-tblgen"
 
 
-def generate(mlir_tblgen: str, source: str, flags: list[str], title: str) -> str:
+def generate(mlir_tblgen: str, source: str, flags: list[str], title: str, above: str) -> str:
     """The Markdown of one page."""
     include = pathlib.Path(mlir_tblgen).parents[1] / "include"
     body = subprocess.run(
@@ -48,7 +56,7 @@ def generate(mlir_tblgen: str, source: str, flags: list[str], title: str) -> str
     body = re.sub(r"^# .*\n", "", body.lstrip())  # The page has a title of its own.
     if not re.search(r"^## ", body, re.MULTILINE):  # Passes come as ###: no level is left out.
         body = re.sub(r"^#(#+ )", r"\1", body, flags=re.MULTILINE)
-    return f"# {title}\n\nMade from `{source}` by `make docs`; do not edit.\n\n{body.strip()}\n"
+    return f"# {title}\n\nMade from `{source}` by `make docs`; do not edit.\n\n{above}\n\n{body.strip()}\n"
 
 
 def operations(mlir_tblgen: str) -> dict[str, tuple[str, list[str]]]:

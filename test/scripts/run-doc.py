@@ -26,7 +26,7 @@ from typing import Any
 
 from pages import commands, links, names, selftest
 from pages.exceptions import NOT_RUN
-from pages.page import Page, read
+from pages.page import LONGEST, Page, read
 from pages.reader import Reader, Tools
 
 ROOT = commands.ROOT
@@ -114,12 +114,14 @@ def follow_all(pages: list[Page], tools: Tools, jobs: int = 2) -> tuple[int, lis
 
 def static_faults(page: Page, binaries: pathlib.Path) -> list[str]:
     """What can be seen without running anything."""
-    if page.dated:
-        return links.faults(page.path, page.text)
-    wrong: list[str] = [] if page.generated else list(page.faults)
-    wrong += [f"{page.name}: {fault}" for fault in commands.in_prose(page.text, binaries)]
+    wrong: list[str] = [] if page.generated or page.dated else list(page.faults)
     wrong += links.faults(page.path, page.text)
-    if not page.generated:
+    if not page.dated:
+        wrong += [f"{page.name}: {fault}" for fault in commands.in_prose(page.text, binaries)]
+    lines = page.text.count("\n")
+    if lines > LONGEST and not (page.generated or page.dated or page.reference):
+        wrong.append(f"{page.name}: {lines} lines, at most {LONGEST}: split it into a guide and a reference")
+    if not (page.generated or page.dated):
         wrong += names.faults(page.name, page.text, binaries)
     return wrong
 

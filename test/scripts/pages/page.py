@@ -21,6 +21,9 @@ import re
 import subprocess
 from dataclasses import dataclass, field
 
+#: Lines that a page has at most, so that one reads it at once. References are longer.
+LONGEST = 300
+REFERENCES = ("Spec.md", "PythonKernels.md", "CHANGELOG.md")
 FENCE = re.compile(r"^```(\w*)(?: +([^\n]*))?$")
 
 
@@ -68,6 +71,10 @@ class Page:
     def generated(self) -> bool:
         """Made from the .td files, whose examples are tests of their own."""
         return "by `make docs`; do not edit." in self.text
+
+    @property
+    def reference(self) -> bool:
+        return self.name in REFERENCES or self.name.endswith("Reference.md")
 
     @property
     def dated(self) -> bool:

@@ -99,6 +99,7 @@ BREAKS = [
     ("nobody runs this block (text)", "Text in between.\n", "Words.\n\n```text\nwords\n```\n"),
     ("a block of no language", "```c\n", "```\n"),
     ("indented code", "Text in between.\n", "    make world\n"),
+    ("split it into a guide and a reference", "Text in between.\n", "Text in between.\n" * 300),
     ("an indented fence", "Text in between.\n", "- x\n\n  ```sh\n  false\n  ```\n"),
     ("does not build or install", "echo $i", "echo $i\ndone\nmake clean\nfor i in 3; do\n  echo 1; echo 2"),
     ("Python ended with 3", "os.system(", "os._exit(3); os.system("),
