@@ -75,9 +75,10 @@ Followed follow(const Program &program, const WorldShape &shape) {
   verdict.doubts = machine.getDoubts().vec();
   if (verdict.outcome == Outcome::Stuck)
     reportDeadlock(machine);
-  verdict.refused = machine.foundErrors() ||
-                    verdict.outcome == Outcome::Stuck ||
-                    verdict.outcome == Outcome::Refused;
+  verdict.refused =
+      !machine.modelLeavesRange() &&
+      (machine.foundErrors() || verdict.outcome == Outcome::Stuck ||
+       verdict.outcome == Outcome::Refused);
   return verdict;
 }
 

@@ -585,7 +585,7 @@ std::optional<int64_t> Machine::peerOf(Thread &thread, const Action &action) {
   if (*peer >= 0 && *peer < team.size)
     return team.world(*peer);
   fatal = true;
-  if (auto diag = report(action)) {
+  if (auto diag = reportRange(action)) {
     *diag << "addresses rank " << *peer << " of a team of " << team.size
           << ", on " << when(thread);
     diag->attachNote() << "ranks of the team are 0 to " << team.size - 1
@@ -602,7 +602,7 @@ std::optional<int64_t> Machine::cellIndex(Thread &thread, const Action &action,
   if (*index >= 0 && *index < count)
     return index;
   fatal = true;
-  if (auto diag = report(action)) {
+  if (auto diag = reportRange(action)) {
     *diag << "uses cell " << *index << " of '"
           << program.arguments[action.object].name << "', which has " << count
           << ", on " << when(thread);

@@ -104,6 +104,9 @@ public:
 
   Outcome run();
   bool foundErrors() const { return errors > 0; }
+  /// With the data of a model, something leaves its range, which ends a run
+  /// with an error that says so: such data show nothing else.
+  bool modelLeavesRange() const { return leavesRange; }
   llvm::ArrayRef<Doubt> getDoubts() const { return doubts; }
 
   // For the report of a run that is stuck.
@@ -440,6 +443,9 @@ private:
   // Reporting. Null: an error has been reported at this op already.
   std::optional<InFlightDiagnostic> report(const Action &action);
   std::optional<InFlightDiagnostic> report(Operation *op);
+  /// Of a place, rank or cell out of range: nothing is said of data of a model.
+  std::optional<InFlightDiagnostic> reportRange(const Action &action);
+  bool leavesRange = false;
   std::string when(const Thread &thread) const;
   std::string cellName(const Cell &cell) const;
 

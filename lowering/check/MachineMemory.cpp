@@ -51,7 +51,7 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
     return possibleBounds(thread, range);
   if (range.count >= 0 && range.fixedCount > 0 &&
       (*count < 0 || *count > range.fixedCount)) {
-    if (auto diag = report(action)) {
+    if (auto diag = reportRange(action)) {
       *diag << "says that " << *count << " elements are valid of a tile of "
             << range.fixedCount << ", on " << when(thread);
       diag->attachNote() << "clamp it: arith.minsi and arith.maxsi with the "
@@ -66,7 +66,7 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
   if (*count == 0 && !overflow)
     return Bounds{0, 0};
   if (overflow || *offset < 0 || *count < 0 || outside) {
-    if (auto diag = report(action)) {
+    if (auto diag = reportRange(action)) {
       *diag << (range.write ? "writes" : "reads") << " elements [" << *offset
             << ", " << (overflow ? std::string("…") : std::to_string(end))
             << ") of ";

@@ -29,6 +29,13 @@ std::optional<InFlightDiagnostic> Machine::report(Operation *op) {
   return op->emitOpError();
 }
 
+std::optional<InFlightDiagnostic> Machine::reportRange(const Action &action) {
+  if (!shape.model)
+    return report(action);
+  leavesRange = true;
+  return std::nullopt;
+}
+
 std::string Machine::name(int32_t thread) const {
   return formatv("rank {0} block {1}", threads[thread].rank,
                  threads[thread].block);
