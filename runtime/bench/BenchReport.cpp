@@ -7,6 +7,7 @@
 
 #include "runtime/bench/BenchReport.h"
 
+#include "dialect/Collectives.h"
 #include "runtime/support/Json.h"
 #include "runtime/support/Size.h"
 #include "llvm/ADT/STLExtras.h"
@@ -71,15 +72,32 @@ bool Report::hasWrong() const {
                       [](const Entry &e) { return e.status == Status::Wrong; });
 }
 
+/// Arrays of the size of the input that leave each GPU, or come to it.
+static double countMoved(llvm::StringRef op, double ranks) {
+  using namespace mlir::comms;
+  double others = ranks - 1, share = others / ranks;
+  // "all_reduce (eager)", "all_reduce_rmsnorm 8192": what is moved is the same.
+  llvm::StringRef name = op.split(' ').first;
+  const CollectiveKind *kind = findCollectiveKind(name);
+  if (!kind && name.starts_with("all_reduce"))
+    kind = findCollectiveKind("all_reduce");
+  if (!kind || kind->direction != Direction::AllToAll || kind->rowsVary)
+    return ranks > 1 ? 1 : 0;
+  switch (kind->movement) {
+  case Movement::Same:
+    return 2 * share;
+  case Movement::Join:
+    return others;
+  case Movement::Cut:
+  case Movement::Exchange:
+    return share;
+  }
+  llvm_unreachable("all movements are there");
+}
+
 double commsir::tune::floorTime(const Floor &floor, llvm::StringRef op,
                                 int64_t ranks, int64_t bytes) {
-  double others = double(ranks - 1), share = others / double(ranks);
-  // "all_reduce (eager)", "all_reduce_rmsnorm 8192": what is moved is the same.
-  double factor = llvm::StringSwitch<double>(op.split(' ').first)
-                      .StartsWith("all_reduce", 2 * share)
-                      .Case("all_gather", others)
-                      .Cases({"reduce_scatter", "all_to_all"}, share)
-                      .Default(ranks > 1 ? 1 : 0);
+  double factor = countMoved(op, double(ranks));
   double time = floor.launch + (ranks > 1 ? floor.hop : 0);
   if (floor.bandwidth > 0) // GB/s are 1000 bytes a microsecond.
     time += factor * double(bytes) / (floor.bandwidth * 1000);

@@ -321,7 +321,14 @@ const Algorithm &getRingAlgorithm();
 
 const Algorithm &mlir::comms::getRingAlgorithm() {
   static constexpr Algorithm algorithm = {
-      "ring", "tiles go from neighbour to neighbour", supports, cost, expand,
-      pieces};
+      "ring",
+      "tiles go from neighbour to neighbour",
+      supports,
+      cost,
+      expand,
+      pieces,
+      /*dealsTiles=*/true,
+      /*waiting=*/nullptr,
+      /*isChain=*/true};
   return algorithm;
 }
