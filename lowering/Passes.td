@@ -479,7 +479,7 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
   ];
 }
 
-def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
+def StripFastMath : Pass<"comms-strip-fast-math", "::mlir::comms::KernelOp"> {
   let summary = "Drop flags that permit other bits";
   let description = [{
     Removes fast-math flags, promises that an integer does not overflow or a
@@ -521,7 +521,7 @@ def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
+def LegalizeNumerics : Pass<"comms-legalize-numerics", "::mlir::comms::KernelOp"> {
   let summary = "Expand math and narrow conversions, so that every target gives the same bits";
   let description = [{
     Leaves only operations whose result IEEE 754 or two's complement arithmetic
@@ -543,7 +543,7 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
     - float to integer saturates, NaN becomes 0; x / 0 is -1 and x rem 0 is x; the
       least number / -1 is itself; shifts by the width or more leave the sign;
     - `maxnumf` and `minnumf` order zeros by sign;
-    - what `comms-drop-licences` drops is dropped again, whoever has made it.
+    - what `comms-strip-fast-math` drops is dropped again, whoever has made it.
 
     Folders of the math dialect, which ask the host's libm, are not run.
 

@@ -401,7 +401,7 @@ void CheckSync::runOnOperation() {
   FailureOr<Program> program = Program::build(kernel);
   if (failed(program))
     return signalPassFailure();
-  program->tellsBlocksApart = isBlockDependent(kernel);
+  program->isBlockDependent = mlir::comms::isBlockDependent(kernel);
   FailureOr<WorldShape> shape = chooseWorld(*program);
   if (failed(shape))
     return signalPassFailure();

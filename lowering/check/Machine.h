@@ -372,7 +372,7 @@ private:
   bool isTracked(const ArgumentPlan &argument) const;
   /// All blocks of a rank do the same to memory that is theirs alone.
   bool isAlike(const ArgumentPlan &argument) const {
-    return !program.tellsBlocksApart && !argument.shared;
+    return !program.isBlockDependent && !argument.shared;
   }
   /// Whether a transfer goes to a member of a team, wherever that is.
   bool reaches(const Thread &thread, int32_t team,

@@ -322,7 +322,7 @@ public:
   bool synchronises = false;
   /// Blocks of a rank do different things. Where they do not, what one writes
   /// to its rank's own memory the others write as well.
-  bool tellsBlocksApart = true;
+  bool isBlockDependent = true;
   /// Ranks order one another by nothing but barriers of all ranks.
   bool meetsInWorldOnly() const;
   /// Integers that decide control flow, synchronization and addresses.

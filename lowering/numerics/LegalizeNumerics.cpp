@@ -34,7 +34,7 @@
 #include <limits>
 
 namespace mlir::comms {
-#define GEN_PASS_DEF_PINARITHMETIC
+#define GEN_PASS_DEF_LEGALIZENUMERICS
 #include "lowering/Passes.h.inc"
 } // namespace mlir::comms
 
@@ -215,7 +215,7 @@ static void expandClass(Operation *op) {
 // Functions
 //===----------------------------------------------------------------------===//
 
-/// What comms-drop-licences has kept from folders, which ask the host's libm.
+/// What comms-strip-fast-math has kept from folders, which ask the host's libm.
 static void unhideFromFolders(MathOp op) {
   OpBuilder builder(op);
   OperationState state(
@@ -579,7 +579,8 @@ static void fitSwitch(scf::IndexSwitchOp op) {
 }
 
 namespace {
-struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
+struct PinArithmeticPass
+    : comms::impl::LegalizeNumericsBase<PinArithmeticPass> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -590,7 +591,7 @@ struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
         return signalPassFailure();
     kernel.walk(fitSwitch);
     for (Operation *op : collect(kernel)) {
-      dropLicences(op);
+      stripFastMath(op);
       canonicalizeSeenNaN(op);
     }
     for (Operation *op : collect(kernel))
@@ -604,7 +605,7 @@ struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
       expandFunction(op);
     if (failed(expandDivisions(kernel))) {
       kernel.emitError(
-          "comms-pin-arithmetic: the expansion of divisions did not end");
+          "comms-legalize-numerics: the expansion of divisions did not end");
       return signalPassFailure();
     }
     for (Operation *op : collect(kernel)) {

@@ -55,7 +55,7 @@ void Search::tryAll(size_t range, int64_t size, std::vector<Recipe> recipes) {
   Times &times = timesAt(range, size);
   Question question = ranges[range].at(size);
   auto wayKey = [&](const Recipe &recipe) {
-    Way way = applyRecipe(recipe, question);
+    Config way = applyRecipe(recipe, question);
     return std::tuple(way.algorithm, way.protocol, way.blocks, way.threads,
                       way.cluster);
   };
@@ -261,11 +261,12 @@ void Search::confirm(size_t range, int64_t size) {
     llvm::sort(close);
     // Recipes that come to the same way share a time.
     std::vector<Recipe> recipes;
-    std::vector<Way> ways;
+    std::vector<Config> ways;
     auto find = [&](const Recipe &recipe) {
-      Way way = applyRecipe(recipe, question);
+      Config way = applyRecipe(recipe, question);
       return llvm::find_if(
-                 ways, [&](const Way &other) { return isSame(way, other); }) -
+                 ways,
+                 [&](const Config &other) { return isSame(way, other); }) -
              ways.begin();
     };
     for (const auto &[time, recipe] : close)

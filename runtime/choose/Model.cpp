@@ -268,7 +268,7 @@ static double getLatency(const Pair &pair, int64_t blocks) {
 
 /// Tiles of a block, one after the other.
 static int64_t countRounds(const Pair &pair, const Question &question,
-                           const Way &way) {
+                           const Config &way) {
   int64_t tiles = countTiles(question, way.threads, way.cluster);
   bool same = pair.problem.kind->movement == comms::Movement::Same;
   if (pair.algorithm->dealsTiles || !same)
@@ -289,7 +289,7 @@ static bool takesTurns(const Pair &pair) {
 /// Microseconds on the busiest link: more than the rule says where blocks have
 /// fewer tiles than there are ranks that take turns.
 static double getWires(const Pair &pair, const Question &question,
-                       const Way &way) {
+                       const Config &way) {
   if (!takesTurns(pair))
     return pair.wires;
   auto rounds = countRounds(pair, question, way);
@@ -299,7 +299,7 @@ static double getWires(const Pair &pair, const Question &question,
 
 /// What a block's tiles beyond the first take.
 static double getLoops(const Pair &pair, const Question &question,
-                       const Way &way) {
+                       const Config &way) {
   int64_t rounds = countRounds(pair, question, way);
   bool rows = !pair.problem.flat;
   double loops = std::max(0.0, (rows ? kNextRow : kTile) * double(rounds - 1) -
@@ -323,7 +323,7 @@ static double getLoops(const Pair &pair, const Question &question,
 
 /// What the shape of a CTA adds.
 static double getShape(const Pair &pair, const Question &question,
-                       const Way &way) {
+                       const Config &way) {
   double time = kThreads * double(way.threads) / 128;
   if (pair.problem.flat)
     return time;
@@ -344,7 +344,7 @@ static double estimatePair(const Pair &pair, const Question &question,
         pair.protocol->cost.cpuHop > 0 ? pair.protocol->cost.cpuHop : 1;
     return (pair.hops + pair.barriers) * hop + pair.wires;
   }
-  Way way = applyRecipe(recipe, question);
+  Config way = applyRecipe(recipe, question);
   // Nothing travels by the protocol, unless input and output are one array,
   // which the question does not say: the leanest is for the best.
   double doubt = pair.hops == 0 ? 1e-3 * pair.problem.overhead : 0;
@@ -455,8 +455,8 @@ Recipe commsir::tune::suggestRecipe(const Question &question,
   return none;
 }
 
-std::vector<Way> commsir::tune::estimateAll(const Question &question) {
-  std::vector<Way> ways;
+std::vector<Config> commsir::tune::estimateAll(const Question &question) {
+  std::vector<Config> ways;
   auto pairs = listPairs(question);
   auto lock = Types::lock();
   for (const auto &[algorithm, protocol] : pairs) {
@@ -464,7 +464,7 @@ std::vector<Way> commsir::tune::estimateAll(const Question &question) {
     if (!pair)
       continue;
     Recipe recipe = suggest(question, *pair);
-    Way way = applyRecipe(recipe, question);
+    Config way = applyRecipe(recipe, question);
     way.microseconds = estimatePair(*pair, question, recipe);
     ways.push_back(std::move(way));
   }

@@ -29,8 +29,8 @@ static constexpr double kNear = 2;
 
 /// What `way` took, or the nearest shape of its pair; infinite when none was
 /// measured, or was too slow to be kept.
-static double timeOf(const Way &way, const std::vector<Way> &measured) {
-  const Way *nearest = findNearest(way, measured);
+static double timeOf(const Config &way, const std::vector<Config> &measured) {
+  const Config *nearest = findNearest(way, measured);
   return nearest && distance(way, *nearest) <= kNear ? nearest->microseconds
                                                      : INFINITY;
 }
@@ -91,7 +91,7 @@ TEST(Held, TheChoiceIsWithinFivePerCentOfTheBest) {
         Question question = askOf(held, section, size);
         Answer answer = chooseFrom(tables, question);
         EXPECT_NE(answer.source, "cost model") << section.op;
-        std::vector<Way> measured = listWays(times, question);
+        std::vector<Config> measured = listWays(times, question);
         double best = measured.front().microseconds;
         double factor = isMeasuredLength(tables, question) ? 1.05 : 1.10;
         double time = timeOf(answer.way, measured);
