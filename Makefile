@@ -58,7 +58,7 @@ wheel: build ## Make the Python wheel (build/wheel), and check it in fresh envir
 docs: build ## Write docs/Passes.md and docs/Ops.md from the .td files
 	@$(PYTHON) test/scripts/generate-docs.py --build $(BUILD)
 
-lint: build ## clang-format, clang-tidy, ruff, mypy
+lint: build ## clang-format, clang-tidy, ruff, mypy, codespell
 	@cmake/lint.sh $(BUILD)
 
 format: setup ## Format C++ and Python in place

@@ -46,7 +46,7 @@ def Comms_TeamKind : Comms_Enum<"TeamKind", "a team that exists without a split"
 def Comms_TeamKindAttr : Comms_EnumAttr<Comms_TeamKind, "team_kind">;
 
 def Comms_SplitKind : Comms_Enum<"SplitKind",
-    "inner: neighbours stay together; outer: every n-th rank", [
+    "inner: neighbors stay together; outer: every n-th rank", [
   I32EnumAttrCase<"Inner", 0, "inner">, I32EnumAttrCase<"Outer", 1, "outer">]>;
 def Comms_SplitKindAttr : Comms_EnumAttr<Comms_SplitKind, "split_kind">;
 
@@ -92,7 +92,7 @@ def Comms_MemorySpaceAttr : Comms_EnumAttr<Comms_MemorySpace, "space"> {
 }
 
 def Comms_Assumption : Comms_Enum<"Assumption",
-    "hardware behaviour beyond PTX's promise that a program relies on", [
+    "hardware behavior beyond PTX's promise that a program relies on", [
   I32EnumAttrCase<"Store16Whole", 0, "store16_whole">,
   I32EnumAttrCase<"Store8Whole", 1, "store8_whole">,
   I32EnumAttrCase<"Store128Whole", 2, "store128_whole">]>;

@@ -40,7 +40,7 @@ def Comms_KernelOp : Comms_Op<"kernel", [
   let description = [{
     Arguments are windows, memrefs, signals, counters and scalars; the runtime
     binds each by its name. `ranks` fixes the number of ranks, `lsa_size` how
-    many neighbours share load/store reach, `blocks` the blocks of each rank.
+    many neighbors share load/store reach, `blocks` the blocks of each rank.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
                        TypeAttrOf<FunctionType>:$function_type,
@@ -123,7 +123,7 @@ def Comms_TeamOp : Comms_Op<"team", [Pure]> {
 def Comms_TeamSplitOp : Comms_Op<"team_split", [Pure]> {
   let summary = "The part of a team that this rank belongs to.";
   let description = [{
-    `inner n`: n neighbouring ranks; `outer n`: every n-th rank, so that
+    `inner n`: n neighboring ranks; `outer n`: every n-th rank, so that
     size(inner n) = n and size(outer n) = size / n.
   }];
   let arguments = (ins Comms_Team:$team, Comms_SplitKindAttr:$kind, I64Attr:$factor);
@@ -254,7 +254,7 @@ def Comms_RowReduceOp : Comms_Op<"row_reduce", [Pure]> {
 }
 
 def Comms_MathOp : Comms_Op<"math", !listconcat([Pure, SameOperandsAndResultType], ElementwiseMappable.traits)> {
-  let summary = "A function of `math` that no optimiser computes.";
+  let summary = "A function of `math` that no optimizer computes.";
   let arguments = (ins Comms_MathFunctionAttr:$function, Variadic<FloatLike>:$values);
   let results = (outs FloatLike:$result);
   let assemblyFormat = "`` $function `(` $values `)` attr-dict `:` type($result)";
@@ -764,7 +764,7 @@ def Comms_RecordAccessOp : Comms_SyncOp<"record_access"> {
 }
 
 def Comms_RecordSyncOp : Comms_SyncOp<"record_sync"> {
-  let summary = "Tells the race detector of a synchronisation that the next op makes.";
+  let summary = "Tells the race detector of a synchronization that the next op makes.";
   let arguments = (ins StrAttr:$what, Variadic<Index>:$operands);
   let assemblyFormat = "$what (`(` $operands^ `)`)? attr-dict";
 }

@@ -113,7 +113,7 @@ def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
     - memory that ranks share is written while another may read or write it, in
       the same launch or in an earlier one, or a wait is met by what an earlier
       launch left behind;
-    - a condition that depends on data decides whether something synchronises.
+    - a condition that depends on data decides whether something synchronizes.
 
     Errors name the ranks and blocks that wait, the value seen and wanted, who
     should have come, and what to change. The kernel is not changed. It has to
@@ -142,7 +142,7 @@ def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
 
     ```
     error: 'comms.wait_signal' op waits for ever on rank 0 block 0 in launch 1, for 's'[0] to be at least 1; it is 0
-    note: nobody has signalled it in this launch
+    note: nobody has signaled it in this launch
     note: rank 1 block 0 has ended launch 1 without it
     ```
   }];
@@ -231,7 +231,7 @@ def EliminateBarriers : Pass<"comms-eliminate-barriers", "::mlir::comms::KernelO
   let description = [{
     Removes the second of two barriers of one team and one extent that stand in
     the same block of the same region, when nothing that the barrier orders
-    happens between them: no other synchronisation, and no access to memory
+    happens between them: no other synchronization, and no access to memory
     that another block can see (parts of windows, and the rank's memory if the
     rank has more than one block). What stays has the order of both. The last barrier of a
     kernel stays, whatever the next launch begins with. Where a rank or data
@@ -269,14 +269,14 @@ def EliminateBarriers : Pass<"comms-eliminate-barriers", "::mlir::comms::KernelO
 }
 
 def Instrument : Pass<"comms-instrument", "::mlir::comms::KernelOp"> {
-  let summary = "Record every window access and synchronisation for the race detector";
+  let summary = "Record every window access and synchronization for the race detector";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let description = [{
     Puts a `comms.record_access` before every access to memory that other ranks
-    can see, and a `comms.record_sync` before every op that synchronises; the
+    can see, and a `comms.record_sync` before every op that synchronizes; the
     latter names the op and, where it has them, its cell and its peer, or the
     first element. An op that does both (a packet, a put with a signal) has the
-    record of its synchronisation first.
+    record of its synchronization first.
 
     Before:
 
@@ -525,7 +525,7 @@ def LegalizeNumerics : Pass<"comms-legalize-numerics", "::mlir::comms::KernelOp"
   let summary = "Expand math and narrow conversions, so that every target gives the same bits";
   let description = [{
     Leaves only operations whose result IEEE 754 or two's complement arithmetic
-    fixes to the bit, so that no target, libm or optimiser decides one:
+    fixes to the bit, so that no target, libm or optimizer decides one:
 
     - functions of `math`, and `comms.math`, become the expansions of
       `lowering/numerics`, which are right to 4 units in the last place of f32
@@ -769,7 +769,7 @@ def UnrollRanks : Pass<"comms-unroll-ranks", "::mlir::comms::KernelOp"> {
     every block has as many of them: up to eight turns wholly, more by two or four
     as far as the loads of a turn are few. A `comms.poison_fill` of slots that nobody
     waits for in this launch (the unit attribute `comms.stale` says so) moves down
-    to the next synchronisation, or the end, of its block of IR: behind what is
+    to the next synchronization, or the end, of its block of IR: behind what is
     waited for, stored and sent. Branches on constants are taken.
 
     Before:

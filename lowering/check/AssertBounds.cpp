@@ -72,7 +72,7 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     Prover prover;
-    if (failed(prover.analyse(kernel)))
+    if (failed(prover.analyze(kernel)))
       return signalPassFailure();
     SmallVector<Operation *> ops;
     kernel.walk([&](Operation *op) { ops.push_back(op); });

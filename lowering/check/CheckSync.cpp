@@ -328,7 +328,7 @@ static std::string describe(const Model &model) {
          " for every integer of data";
 }
 
-/// Data decide what is synchronised: the program is followed with some. True:
+/// Data decide what is synchronized: the program is followed with some. True:
 /// that shows an error, which has been said.
 bool CheckSync::tryModels(const Program &program, const WorldShape &shape,
                           Doubt &open) {

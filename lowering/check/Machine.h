@@ -46,7 +46,7 @@ struct Doubt {
   Operation *op = nullptr;
   std::string text;
   llvm::SmallVector<std::pair<Operation *, std::string>, 2> notes;
-  /// Data decide the rank, cell or place of something that synchronises.
+  /// Data decide the rank, cell or place of something that synchronizes.
   bool isPlace = false;
 };
 

@@ -161,7 +161,7 @@ static FailureOr<Rows> getRows(Operation *op, Value memory) {
   for (int64_t size : shape)
     if (ShapedType::isDynamic(size))
       return op->emitOpError(
-          "has an array with a dimension that is not known: specialise the "
+          "has an array with a dimension that is not known: specialize the "
           "kernel to its inputs first");
     else if (__builtin_mul_overflow(elements, size, &elements) ||
              elements > maxElements)

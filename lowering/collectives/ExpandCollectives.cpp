@@ -240,7 +240,7 @@ static LogicalResult separate(const CollectiveInfo &problem, bool dealsTiles,
   for (const Earlier &before : earlier) {
     if (!conflict(before.footprints, footprints, role == before.role))
       continue;
-    // Roles run beside each other: who shares memory between them synchronises.
+    // Roles run beside each other: who shares memory between them synchronizes.
     if (role && before.role && role != before.role)
       continue;
     if (role && before.role)

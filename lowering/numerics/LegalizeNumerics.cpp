@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a target, a libm or an optimiser could decide is decided here. After the
+// What a target, a libm or an optimizer could decide is decided here. After the
 // pass a kernel holds only operations whose result IEEE 754 or two's complement
 // fixes to the bit. docs/Spec.md, chapter "Bits", has the rules.
 //
@@ -357,7 +357,7 @@ static Value pinToInteger(OpBuilder &builder, OpT op, bool isSigned) {
 // Integers, minima and maxima
 //===----------------------------------------------------------------------===//
 
-/// Whether every element of a constant fulfils `test`.
+/// Whether every element of a constant fulfills `test`.
 static bool isConstantOf(Value value,
                          llvm::function_ref<bool(const APInt &)> test) {
   Attribute attribute;
@@ -597,7 +597,7 @@ struct PinArithmeticPass
     for (Operation *op : collect(kernel))
       expandClass(op);
     // After all of the above: a comparison that has been widened would not be
-    // recognised, and one that is made here must be widened too.
+    // recognized, and one that is made here must be widened too.
     for (Operation *op : collect(kernel))
       if (isArithmetic(op))
         widenNarrow(op);

@@ -1,4 +1,4 @@
-//===- StripFastMath.cpp - No optimiser may change bits -------------------===//
+//===- StripFastMath.cpp - No optimizer may change bits -------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

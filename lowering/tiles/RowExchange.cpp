@@ -318,7 +318,7 @@ int64_t RowExchange::getAlone(int64_t count) const {
   int64_t most = std::max<int64_t>(maxBytesAlone / bytes, 1);
   if (count <= most)
     return count;
-  // Neighbours of one lane are a whole part of the tree.
+  // Neighbors of one lane are a whole part of the tree.
   return std::min<int64_t>(llvm::bit_floor(uint64_t(most)), count & -count);
 }
 

@@ -67,14 +67,14 @@ static bool haveOneOwner(const Touch &a, const Touch &b, bool oneIteration) {
 }
 
 static bool isFill(const Touch &touch) {
-  return touch.access.synchronises && touch.access.isWrite() &&
+  return touch.access.synchronizes && touch.access.isWrite() &&
          touch.access.staticCount < 0;
 }
 
 static bool conflict(const Touch &a, const Touch &b, bool oneIteration) {
   if (a.access.isRead() && b.access.isRead())
     return false;
-  if ((a.access.synchronises || b.access.synchronises) && !isFill(a) &&
+  if ((a.access.synchronizes || b.access.synchronizes) && !isFill(a) &&
       !isFill(b))
     return false;
   return !areDisjoint(a, b) && !haveOneOwner(a, b, oneIteration);

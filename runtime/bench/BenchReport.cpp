@@ -567,10 +567,10 @@ public:
   void paint() {
     text(kLeft, top - 12, panel.title, "start", "bold");
     axes();
-    const char *colours[] = {"#d62728", "#1f77b4", "#2ca02c", "#9467bd",
-                             "#8c564b", "#e377c2", "#7f7f7f", "#17becf"};
+    const char *colors[] = {"#d62728", "#1f77b4", "#2ca02c", "#9467bd",
+                            "#8c564b", "#e377c2", "#7f7f7f", "#17becf"};
     for (size_t i = 0; i < panel.lines.size(); ++i)
-      paintLine(panel.lines[i], colours[i % std::size(colours)], i);
+      paintLine(panel.lines[i], colors[i % std::size(colors)], i);
   }
 
   static constexpr double kLeft = 70, kWidth = 560, kHeight = 300;
@@ -618,9 +618,9 @@ private:
     }
   }
 
-  void paintLine(const Line &line, const char *colour, size_t row) {
+  void paintLine(const Line &line, const char *color, size_t row) {
     bool dashed = line.name == "floor";
-    os << "<polyline fill=\"none\" stroke=\"" << colour
+    os << "<polyline fill=\"none\" stroke=\"" << color
        << "\" stroke-width=\"2\"" << (dashed ? " stroke-dasharray=\"5 4\"" : "")
        << " points=\"";
     for (auto [bytes, time] : line.points)
@@ -629,11 +629,11 @@ private:
     for (auto [bytes, time] : line.points)
       os << llvm::formatv("<circle cx=\"{0:f1}\" cy=\"{1:f1}\" r=\"3\" "
                           "fill=\"{2}\"/>\n",
-                          x(double(bytes)), y(time), colour);
+                          x(double(bytes)), y(time), color);
     double at = top + 8 + 18 * double(row);
     os << llvm::formatv("<rect x=\"{0:f1}\" y=\"{1:f1}\" width=\"14\" "
                         "height=\"4\" fill=\"{2}\"/>\n",
-                        kLeft + kWidth + 14, at, colour);
+                        kLeft + kWidth + 14, at, color);
     text(kLeft + kWidth + 34, at + 7, line.name, "start");
   }
 

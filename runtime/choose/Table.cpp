@@ -251,7 +251,7 @@ void commsir::tune::printTable(const Table &table, llvm::raw_ostream &os) {
 
 void commsir::tune::prune(Table &table, double factor) {
   for (Section &section : table.sections) {
-    // A recipe that is kept at one size is kept at its neighbours as well, so
+    // A recipe that is kept at one size is kept at its neighbors as well, so
     // that there is something to interpolate.
     std::map<int64_t, std::set<Recipe>> kept;
     for (const auto &[size, times] : section.points) {

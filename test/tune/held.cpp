@@ -58,9 +58,9 @@ struct Known {
 
 static constexpr Known kKnown[] = {
     // one_shot/ll128 of 64 threads is the one shape of which the table has both
-    // neighbours (1.995 us at 1 KiB, 2.008 at 4). Here it took 2.228 in its one
+    // neighbors (1.995 us at 1 KiB, 2.008 at 4). Here it took 2.228 in its one
     // measurement, more than at either, where its other shape took 2.057. What
-    // was best, lamport (1.913), is best at both neighbours too, by another
+    // was best, lamport (1.913), is best at both neighbors too, by another
     // shape at each (1.864, 1.978).
     {4, "all_reduce", 0, 2048, 1.17},
     // one_shot/ll128 of one warp against two: the table has 2.039 and 2.052 us

@@ -169,7 +169,7 @@ TEST(Chips, ThoseWithoutClustersGetNone) {
       bool hasClusters = llvm::StringRef(chip).drop_front(3).front() != '8';
       EXPECT_EQ(getMostCtas(question), hasClusters ? 8 : 1) << chip;
       EXPECT_LE(recipe.cluster, getMostCtas(question)) << chip;
-      for (const Recipe &near : neighbours(recipe, question))
+      for (const Recipe &near : neighbors(recipe, question))
         EXPECT_LE(near.cluster, getMostCtas(question)) << chip;
     }
 }

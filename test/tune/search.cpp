@@ -190,10 +190,10 @@ TEST(Search, EndsWhenTimeIsUpWithWhatThereIs) {
 TEST(Search, NeighboursStayOnTheGpu) {
   Question question = makeRange(kSizes).at(1 << 22);
   for (const Recipe &recipe :
-       neighbours({"one_shot", "ll", 128, 1, 1, 528}, question)) {
+       neighbors({"one_shot", "ll", 128, 1, 1, 528}, question)) {
     EXPECT_LE(recipe.limit, countResident(question, recipe.threads));
     EXPECT_GE(recipe.threads, 32);
   }
   question.chip = "cpu";
-  EXPECT_TRUE(neighbours({"one_shot", "ll", 0, 1, 1, 1}, question).empty());
+  EXPECT_TRUE(neighbors({"one_shot", "ll", 0, 1, 1, 1}, question).empty());
 }

@@ -119,7 +119,7 @@ llvm::Error CudaGroup::waitOnHost(const CellWait &wait) {
     return "";
   };
   while (true) {
-    // Asked before the look: who goes may have signalled before.
+    // Asked before the look: who goes may have signaled before.
     std::string why = unsupportedReason();
     auto value = lookAt(wait);
     if (!value)
