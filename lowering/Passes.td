@@ -470,12 +470,13 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect", "::mlir::LLVM::LLVMDialect"];
+                           "::mlir::gpu::GPUDialect"];
   let options = [
     Option<"lanes", "lanes", "int64_t", "16", "Elements of a vector of one thread, at most 16; with `threads`, 16 bytes decide">,
     Option<"threads", "threads", "int64_t", "0", "Threads of a CTA, a power of two from 32 to 1024; 0: a block is one thread">,
     Option<"cluster", "cluster", "int64_t", "1", "CTAs of a block: a power of two up to 16">,
     Option<"countArrivals", "count-arrivals", "bool", "true", "Rows over a cluster wait for bytes that an mbarrier counts, not for a barrier">,
+    Option<"target", "target", "std::string", "\"nvvm\"", "Kind of GPU that the threads are of">,
   ];
 }
 
@@ -588,8 +589,7 @@ def LegalizeNumerics : Pass<"comms-legalize-numerics", "::mlir::comms::KernelOp"
            "Convert narrow floats, and take roots, by the instructions of this GPU, as sm_90; empty: by integer arithmetic, and as IEEE 754 has them">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect",
-                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::NVVM::NVVMDialect"];
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
 }
 
 def ConvertCommsToCPU : Pass<"convert-comms-to-cpu", "::mlir::ModuleOp"> {

@@ -7,9 +7,10 @@
 
 #include "lowering/tiles/ThreadOrder.h"
 
+#include "lowering/tiles/ThreadTarget.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
@@ -20,7 +21,10 @@ bool tiles::isMeeting(Operation *op) {
   if (isa<PacketLoadOp, PacketStoreOp, PoisonLoadOp, PoisonStoreOp,
           PoisonFillOp>(op))
     return false;
-  return isSynchronization(op) || isa<gpu::BarrierOp, NVVM::ClusterWaitOp>(op);
+  return isSynchronization(op) || isa<gpu::BarrierOp>(op) ||
+         llvm::any_of(getThreadTargets(), [&](const ThreadTarget *target) {
+           return target->isClusterWait(op);
+         });
 }
 
 /// What all ops in `op` touch.
