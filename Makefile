@@ -6,12 +6,13 @@ JOBS := $(shell cmake/jobs.sh)
 BIN :=
 LEVEL := quick
 TORCH :=
+T :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-gpu bench bench-plots bundle wheel docs lint format clean
+.PHONY: help setup build demo test test-gpu debug asan-ubsan tsan bench bench-plots bundle wheel docs lint format clean
 
 help: ## Say what each command does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "make %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing (Debian packages, .venv) and say what
 	@cmake/setup.sh
@@ -28,8 +29,16 @@ demo: ## Run the main job on 8 ranks, then a kernel that deadlocks
 	@cmake --build $(BUILD) -j $(JOBS) --target comms-run commsir_ffi
 	@$(PYTHON) test/demo/demo.py --bin $(BUILD)/bin
 
-test: build ## Run every test
-	@cd $(BUILD) && ctest --output-on-failure --no-tests=error -j 2
+# T=NAME: a file or folder of tests, or names of ctest (cmake/test.sh).
+test: build ## Run every test, or those of T=NAME
+	@$(if $(T),cmake/test.sh $(BUILD) "$(T)",cd $(BUILD) && ctest --output-on-failure --no-tests=error -j 2)
+
+# Builds of their own, build-debug and so on; T=NAME: other tests than the
+# preset's. LLVM and MLIR are the distribution's in all of them.
+debug asan-ubsan tsan: setup ## Build and test with assertions, or under a sanitizer
+	@cmake --preset $@ >/dev/null
+	@cmake --build --preset $@ -j $(JOBS)
+	@ctest --preset $@ $(if $(T),-R "$(T)")
 
 # BIN=FOLDER: programs that were built elsewhere, on a host that builds nothing.
 # LEVEL=full: the numbers of the project's targets; hours.
@@ -63,7 +72,7 @@ docs: setup ## Write the pages that .td files hold, and render the site: build/s
 	@$(PYTHON) test/scripts/generate-docs.py --build $(BUILD)
 	@cmake/site/render.sh $(BUILD)
 
-lint: build ## clang-format, clang-tidy, ruff, mypy
+lint: build ## clang-format, clang-tidy, ruff, mypy, codespell
 	@cmake/lint.sh $(BUILD)
 
 format: setup ## Format C++ and Python in place

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Style: clang-format and clang-tidy for C++, ruff and mypy for Python. Prints
-# what it finds and ends with 1 if there is anything.
+# Style: clang-format and clang-tidy for C++, ruff and mypy for Python, spelling
+# for all. Prints what it finds and ends with 1 if there is anything.
 set -u
 cd "$(dirname "$0")/.."
 build=${1:-build}
 status=0
 git ls-files '*.h' '*.cpp' | xargs clang-format-22 --dry-run -Werror || status=1
+git ls-files ':!:*.json' ':!:*.npy' ':!:*.png' ':!:LICENSE' ':!:test/corpus' ':!:cmake/*.txt' |
+  xargs .venv/bin/codespell || status=1
 .venv/bin/ruff format -q --check . || status=1
 .venv/bin/ruff check -q . || status=1
 .venv/bin/mypy --no-error-summary $(git ls-files '*.py' ':!:*lit.cfg.py' ':!:test/corpus') || status=1

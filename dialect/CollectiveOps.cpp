@@ -84,8 +84,8 @@ enum class Rule { Kind, Root, Parts, Pieces };
 
 /// Whether parts, one a rank, are cut from the inputs.
 static bool cutsInputs(CollectiveOpInterface op) {
-  RowFlow flow = getRowFlow(op);
-  return flow == RowFlow::Cut || flow == RowFlow::Exchange;
+  Movement flow = getRowFlow(op);
+  return flow == Movement::Cut || flow == Movement::Exchange;
 }
 
 /// The number in docs/Spec.md that a rule has for this op.
@@ -156,9 +156,9 @@ static bool isOfRankOne(Type array) {
 
 /// Parts, one a rank, are whole rows; of an array of rank 1, whole elements.
 static LogicalResult verifyParts(Operation *op, StringRef constraint,
-                                 Type input, RowFlow flow,
+                                 Type input, Movement flow,
                                  std::optional<int64_t> ranks) {
-  if (!ranks || (flow != RowFlow::Cut && flow != RowFlow::Exchange))
+  if (!ranks || (flow != Movement::Cut && flow != Movement::Exchange))
     return success();
   ArrayRows rows = *getArrayRows(input);
   bool flat = isOfRankOne(input);
@@ -408,15 +408,15 @@ static LogicalResult verifyPlainResults(CollectiveOpInterface op,
 static std::optional<int64_t> countResult(const CollectiveRows &rows,
                                           int64_t length) {
   int64_t inputRows = rows.inputs[0].rows, elements;
-  bool scaled = rows.flow == RowFlow::Cut || rows.flow == RowFlow::Join;
+  bool scaled = rows.flow == Movement::Cut || rows.flow == Movement::Join;
   if (ShapedType::isDynamic(inputRows) || ShapedType::isDynamic(length) ||
       (scaled && !rows.ranks))
     return std::nullopt;
   if (__builtin_mul_overflow(inputRows, length, &elements))
     return -1;
-  if (rows.flow == RowFlow::Cut)
+  if (rows.flow == Movement::Cut)
     return elements % *rows.ranks == 0 ? elements / *rows.ranks : -1;
-  if (rows.flow == RowFlow::Join &&
+  if (rows.flow == Movement::Join &&
       __builtin_mul_overflow(elements, *rows.ranks, &elements))
     return -1;
   return elements;

@@ -356,8 +356,8 @@ def Comms_MathOp : Comms_Op<"math", !listconcat([Pure, SameOperandsAndResultType
     The function of each element, with the bits that the chapter *Bits* gives to
     the operation of `math` of the same name. Optimizers compute functions of
     constants by the libm of the host, which has other bits:
-    `comms-drop-licences` replaces those functions by this op, and
-    `comms-pin-arithmetic` expands it. Kernels may use `math`.
+    `comms-strip-fast-math` replaces those functions by this op, and
+    `comms-legalize-numerics` expands it. Kernels may use `math`.
   }];
   let arguments = (ins Comms_MathFunctionAttr:$function, Variadic<FloatLike>:$values);
   let results = (outs FloatLike:$result);

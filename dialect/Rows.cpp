@@ -9,7 +9,6 @@
 #include "dialect/Teams.h"
 
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::comms;
@@ -45,12 +44,10 @@ std::optional<ArrayRows> mlir::comms::getArrayRows(Type type) {
   return array;
 }
 
-RowFlow mlir::comms::getRowFlow(CollectiveOpInterface op) {
-  return TypeSwitch<Operation *, RowFlow>(op)
-      .Case<ReduceScatterOp, ScatterOp>([](auto) { return RowFlow::Cut; })
-      .Case<AllGatherOp, GatherOp>([](auto) { return RowFlow::Join; })
-      .Case<AllToAllOp>([](auto) { return RowFlow::Exchange; })
-      .Default([](auto) { return RowFlow::Same; });
+Movement mlir::comms::getRowFlow(CollectiveOpInterface op) {
+  const CollectiveKind *kind = getCollectiveKind(op);
+  assert(kind && "Collectives.def has every collective");
+  return kind->movement;
 }
 
 Type mlir::comms::getReductionType(Type elementType) {
@@ -81,17 +78,17 @@ static SmallVector<RankedTensorType> getWires(CollectiveOpInterface op,
 }
 
 /// Rows of the result for R rows of the inputs.
-static std::optional<int64_t> getResultRows(int64_t rows, RowFlow flow,
+static std::optional<int64_t> getResultRows(int64_t rows, Movement flow,
                                             std::optional<int64_t> ranks) {
   if (ShapedType::isDynamic(rows))
     return std::nullopt;
-  if (flow == RowFlow::Same || flow == RowFlow::Exchange)
+  if (flow == Movement::Same || flow == Movement::Exchange)
     return rows;
   int64_t joined;
-  if (!ranks || (flow == RowFlow::Cut && rows % *ranks != 0) ||
+  if (!ranks || (flow == Movement::Cut && rows % *ranks != 0) ||
       __builtin_mul_overflow(rows, *ranks, &joined))
     return std::nullopt;
-  return flow == RowFlow::Cut ? rows / *ranks : joined;
+  return flow == Movement::Cut ? rows / *ranks : joined;
 }
 
 /// Reads an array with the row length of its tile in `consume`.

@@ -13,19 +13,12 @@
 #ifndef COMMSIR_DIALECT_ROWS_H
 #define COMMSIR_DIALECT_ROWS_H
 
+#include "dialect/Collectives.h"
 #include "dialect/Comms.h"
 
 #include <optional>
 
 namespace mlir::comms {
-
-/// How the rows of the inputs become rows of the outputs, N ranks taking part.
-enum class RowFlow {
-  Same,     ///< R rows in, R rows out.
-  Cut,      ///< R rows in, R/N out: a part for each rank.
-  Join,     ///< R rows in, R*N out: the parts of all ranks.
-  Exchange, ///< R rows in, R out: N parts leave and N parts come.
-};
 
 /// What an array is to a collective. An output or arg is read with the row
 /// length of its tile in `consume`: eight elements are eight rows of one, if it
@@ -52,11 +45,11 @@ struct ArrayRows {
 std::optional<ArrayRows> getArrayRows(Type type);
 
 /// How rows flow through `op`.
-RowFlow getRowFlow(CollectiveOpInterface op);
+Movement getRowFlow(CollectiveOpInterface op);
 
 /// A collective's arrays and tiles.
 struct CollectiveRows {
-  RowFlow flow = RowFlow::Same;
+  Movement flow = Movement::Same;
   /// Ranks of the team, when known.
   std::optional<int64_t> ranks;
   /// Rows of the result on one rank; nothing when that is not known, or when an

@@ -1,4 +1,4 @@
-//===- TeamOps.cpp - Teams and identity ------------------*- C++ -*-===//
+//===- TeamOps.cpp - Teams and identity -------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -117,7 +117,7 @@ LogicalResult TeamSplitOp::verify() {
 }
 
 OpFoldResult TeamSplitOp::fold(FoldAdaptor) {
-  // Neighbours of the whole team, or every rank of it: the team itself.
+  // Neighbors of the whole team, or every rank of it: the team itself.
   if (getTeam() == getResult())
     return {};
   int64_t factor = getFactorAttr().getInt();

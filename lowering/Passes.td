@@ -142,7 +142,7 @@ def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
 
     ```
     error: 'comms.wait_signal' op waits for ever on rank 0 block 0 in launch 1, for 's'[0] to be at least 1; it is 0
-    note: nobody has signalled it in this launch
+    note: nobody has signaled it in this launch
     note: rank 1 block 0 has ended launch 1 without it
     ```
   }];
@@ -266,7 +266,7 @@ def EliminateBarriers : Pass<"comms-eliminate-barriers", "::mlir::comms::KernelO
 }
 
 def Instrument : Pass<"comms-instrument", "::mlir::comms::KernelOp"> {
-  let summary = "Record every window access and synchronisation for the race detector";
+  let summary = "Record every window access and synchronization for the race detector";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let description = [{
     Inserts a `comms.record_access` before every access to memory that other
@@ -467,16 +467,17 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect", "::mlir::LLVM::LLVMDialect"];
+                           "::mlir::gpu::GPUDialect"];
   let options = [
     Option<"lanes", "lanes", "int64_t", "16", "Elements of a vector of one thread, at most 16; with `threads`, 16 bytes decide">,
     Option<"threads", "threads", "int64_t", "0", "Threads of a CTA, a power of two from 32 to 1024; 0: a block is one thread">,
     Option<"cluster", "cluster", "int64_t", "1", "CTAs of a block: a power of two up to 16">,
     Option<"countArrivals", "count-arrivals", "bool", "true", "Rows over a cluster wait for bytes that an mbarrier counts, not for a barrier">,
+    Option<"target", "target", "std::string", "\"nvvm\"", "Kind of GPU that the threads are of">,
   ];
 }
 
-def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
+def StripFastMath : Pass<"comms-strip-fast-math", "::mlir::comms::KernelOp"> {
   let summary = "Drop flags that permit other bits";
   let description = [{
     Removes fast-math flags, promises that an integer does not overflow or a
@@ -518,7 +519,7 @@ def DropLicences : Pass<"comms-drop-licences", "::mlir::comms::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
+def LegalizeNumerics : Pass<"comms-legalize-numerics", "::mlir::comms::KernelOp"> {
   let summary = "Expand math and narrow conversions, so that every target gives the same bits";
   let description = [{
     Leaves only operations whose bits IEEE 754 or two's complement arithmetic
@@ -540,7 +541,7 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
     - float to integer saturates, NaN becomes 0; x / 0 is -1 and x rem 0 is x; the
       least number / -1 is itself; shifts by the width or more leave the sign;
     - `maxnumf` and `minnumf` order zeros by sign;
-    - flags that `comms-drop-licences` removes are removed again, wherever they
+    - flags that `comms-strip-fast-math` removes are removed again, wherever they
       came from.
 
     Folders of the math dialect, which ask the host's libm, are not run.
@@ -586,8 +587,7 @@ def PinArithmetic : Pass<"comms-pin-arithmetic", "::mlir::comms::KernelOp"> {
            "Convert narrow floats, and take roots, by the instructions of this GPU, as sm_90; empty: by integer arithmetic, and as IEEE 754 has them">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect",
-                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::NVVM::NVVMDialect"];
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
 }
 
 def ConvertCommsToCPU : Pass<"convert-comms-to-cpu", "::mlir::ModuleOp"> {

@@ -9,11 +9,13 @@
 
 #include "dialect/Comms.h"
 #include "lowering/Passes.h"
-#include "lowering/nvvm/PtxEmission.h"
 #include "lowering/analysis/Blocks.h"
+#include "lowering/nvvm/PtxEmission.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+
+#include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -45,7 +47,7 @@ static void addChannelFloor(OpPassManager &manager,
   expand.tileSize = options.tileSize;
   expand.threads = threads;
   expand.cluster = cluster;
-  kernels.addPass(createDropLicences());
+  kernels.addPass(createStripFastMath());
   kernels.addPass(createExpandCollectives(expand));
   addCleanup(kernels);
 }
@@ -92,7 +94,7 @@ void mlir::comms::buildCommsToCPU(OpPassManager &manager,
   addProof(kernels, options);
   addMemoryFloor(kernels, options, options.instrument);
   kernels.addPass(createDistributeTiles());
-  kernels.addPass(createPinArithmetic());
+  kernels.addPass(createLegalizeNumerics());
   addCleanup(kernels);
   manager.addPass(createConvertCommsToCPU());
 }
@@ -123,9 +125,9 @@ void mlir::comms::buildChannelsToNVVM(OpPassManager &manager,
     distribute.lanes = 8;
   }
   kernels.addPass(createDistributeTiles(distribute));
-  PinArithmeticOptions pin;
+  LegalizeNumericsOptions pin;
   pin.chip = options.chip;
-  kernels.addPass(createPinArithmetic(pin));
+  kernels.addPass(createLegalizeNumerics(pin));
   addCleanup(kernels);
   CallNcclOptions nccl;
   nccl.onlyGin = options.impl != "nccl";
@@ -186,7 +188,26 @@ static void registerTarget(llvm::StringRef name, llvm::StringRef description,
   registerPassPipeline(name, description, make, describe);
 }
 
+/// Registers `old`, the name that a pass of kernels had, as an alias.
+template <typename... Options>
+static void registerAlias(StringRef old, StringRef now,
+                          std::unique_ptr<Pass> (*create)(Options...)) {
+  PassPipelineRegistration<>(
+      old, ("Deprecated name of " + now).str(),
+      [=, now = now.str(), old = old.str()](OpPassManager &manager) {
+        llvm::errs() << "warning: the pass " << old << " is now called " << now
+                     << "; the old name will go away\n";
+        bool isNested = manager.getOpName() == KernelOp::getOperationName();
+        OpPassManager &kernels = isNested ? manager : manager.nest<KernelOp>();
+        kernels.addPass(create(Options()...));
+      });
+}
+
 void mlir::comms::registerPipelines() {
+  registerAlias("comms-drop-licences", "comms-strip-fast-math",
+                createStripFastMath);
+  registerAlias<>("comms-pin-arithmetic", "comms-legalize-numerics",
+                  createLegalizeNumerics);
   registerTarget("comms-to-nvvm", "Lower kernels to functions for NVIDIA GPUs",
                  buildCommsToNVVM);
   registerTarget("comms-to-cpu",

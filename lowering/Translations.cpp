@@ -152,7 +152,7 @@ void mlir::comms::registerTranslations() {
   static TranslateFromMLIRRegistration toNVPTX(
       "comms-to-nvptx",
       "Kernels, by the pipeline comms-to-nvvm, as LLVM IR before it is "
-      "optimised",
+      "optimized",
       [](Operation *op, raw_ostream &output) -> LogicalResult {
         return printNVPTXModule(op, gpu, ranks, deviceLibrary, output);
       },

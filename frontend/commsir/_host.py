@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import json
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from commsir import _simulate, errors
+from commsir import _native, _simulate, errors
 from commsir._arrays import element_type
 from commsir._kernel import Kernel
 from commsir.language import collectives as f
@@ -20,7 +22,11 @@ from commsir.language.lowering import Compiler, Head
 from commsir.language.parameters import Parameter
 from commsir.language.source import Place
 
-_SCALE = {"all_gather": "N", "gather": "N", "reduce_scatter": "1/N", "scatter": "1/N"}
+
+@functools.cache
+def _movements() -> dict[str, str]:
+    """How the rows of the inputs become those of the outputs, for each collective: the library's table."""
+    return {row["name"]: row["movement"] for row in json.loads(str(_native.call("collectives")))}
 
 
 def collective(name: str, arguments: dict[str, Any]) -> Any:
@@ -168,10 +174,10 @@ def _outputs(
     """What each rank gets: `outs` may say types and shapes as `f32`, `"bf16"` or arrays; else it is as the input."""
     first = parameters["x0"]
     shape = [d for d in first.shape if isinstance(d, int)]
-    scale = _SCALE.get(name, "1")
-    if scale == "1/N" and shape[0] % ranks:
+    movement = _movements()[name]
+    if movement == "Cut" and shape[0] % ranks:
         raise errors.UsageError(f"commsir.{name}: {shape[0]} rows cannot be shared out to {ranks} ranks")
-    shape[0] = shape[0] * ranks if scale == "N" else shape[0] // ranks if scale == "1/N" else shape[0]
+    shape[0] = {"Join": shape[0] * ranks, "Cut": shape[0] // ranks}.get(movement, shape[0])
     wanted = arguments.get("outs")
     if wanted is None:
         count = 1 if arguments.get("consume") or arguments.get("produce") else inputs

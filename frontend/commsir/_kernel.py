@@ -128,7 +128,7 @@ class Kernel:
         return made
 
     #: The same, as British English has it.
-    specialise = specialize
+    specialise = specialize  # codespell:ignore
 
     @property
     def _head(self) -> Head:

@@ -67,7 +67,7 @@ class Problem:
         return {"x": self.x, **both, "y": self.y, "next": self.next}
 
     def expected(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """The normalised rows, and the sum, in float64."""
+        """The normalized rows, and the sum, in float64."""
         import numpy as np
 
         added = self.residual.astype(np.float64)

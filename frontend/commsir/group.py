@@ -180,7 +180,7 @@ def _address(communicator: Any, ordinal: int) -> int:
     # The first pages of memory are nobody's: NCCL would end the process.
     if not isinstance(address, int) or not 65536 <= address < 2**63 or address % 8:
         raise errors.UsageError(
-            f"{communicator!r} is no NCCL communicator that can be used: give nccl4py's, initialised, the address of "
+            f"{communicator!r} is no NCCL communicator that can be used: give nccl4py's, initialized, the address of "
             "an ncclComm_t (commsir.torch.nccl_communicator() has torch's), or None for one of the group's own"
         )
     if ordinal < 0:

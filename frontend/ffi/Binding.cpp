@@ -18,6 +18,7 @@ using namespace commsir::binding;
 
 static String version() { return commsir_version(); }
 static String doctor() { return take(commsir_doctor()); }
+static String collectives() { return take(commsir_collectives()); }
 
 static Array<Any> loadTables(String path) {
   return answer(commsir_load_tables(path.c_str()), nullptr);
@@ -64,6 +65,7 @@ static int64_t tool(Array<String> arguments) {
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(tool, tool);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(version, version);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(doctor, doctor);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(collectives, collectives);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(load_tables, loadTables);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(compile, compile);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(simulate, simulate);

@@ -295,7 +295,7 @@ public:
         cast<ShapedType>(tileValue.getType()).getElementTypeBitWidth();
     access.unitBits = getUnitBits(assumes);
     access.inLines = areLines(assumes);
-    access.synchronises = true;
+    access.synchronizes = true;
   }
 
   /// Elements of a peer's part of a window.
@@ -365,17 +365,17 @@ void mlir::comms::getAccesses(Operation *op,
       .Case<PoisonLoadOp>([&](auto o) {
         collector
             .tile(read, o.getTile(), o.getMemref(), o.getOffset(), o.getValid())
-            .synchronises = true;
+            .synchronizes = true;
       })
       .Case<PoisonStoreOp>([&](auto o) {
         collector
             .tile(write, o.getTile(), o.getMemref(), o.getOffset(),
                   o.getValid())
-            .synchronises = true;
+            .synchronizes = true;
       })
       .Case<PoisonFillOp>([&](auto o) {
         collector.range(write, o.getMemref(), o.getOffset(), o.getCount())
-            .synchronises = true;
+            .synchronizes = true;
       })
       .Case<PutOp, PutSignalOp>([&](auto o) {
         addTransfer(collector, o, o.getSource(), o.getSourceOffset(),

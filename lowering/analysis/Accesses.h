@@ -91,9 +91,9 @@ struct Access {
   /// Rank in `team` whose memory it is, for one-sided ops on windows; null:
   /// what getMemoryRoot(memory) says.
   Value peer, team;
-  /// The access is itself a synchronisation: packets and poison, which a
+  /// The access is itself a synchronization: packets and poison, which a
   /// receiver polls. Such accesses never race with each other.
-  bool synchronises = false;
+  bool synchronizes = false;
   /// Happens at some time after the op (`put`, `get`, asynchronous copies)
   /// rather than at it.
   bool deferred = false;

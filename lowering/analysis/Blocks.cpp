@@ -7,13 +7,15 @@
 
 #include "lowering/analysis/Blocks.h"
 
+#include "dialect/Collectives.h"
+
 using namespace mlir;
 using namespace mlir::comms;
 
 bool mlir::comms::isBlockDependent(KernelOp kernel) {
   return kernel
       .walk([](Operation *op) {
-        return isa<BlockIdOp, NumBlocksOp, RoleOp, CollectiveOpInterface>(op)
+        return isa<BlockIdOp, NumBlocksOp, RoleOp>(op) || getCollectiveKind(op)
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })

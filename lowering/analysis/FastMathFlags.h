@@ -15,7 +15,7 @@ namespace mlir::comms {
 /// Removes from `op` what lets an optimizer change a result, and what it would
 /// believe unchecked: fast-math, promises about overflow and exactness, and
 /// alignments of accesses.
-void dropLicences(Operation *op);
+void stripFastMath(Operation *op);
 
 } // namespace mlir::comms
 

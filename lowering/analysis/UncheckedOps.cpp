@@ -39,8 +39,8 @@ using namespace mlir::comms;
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// Dialects of which a kernel holds every op. (comms-pin-arithmetic has a list
-/// of its own for functions of math.)
+/// Dialects of which a kernel holds every op. (comms-legalize-numerics has a
+/// list of its own for functions of math.)
 static constexpr StringLiteral kDialects[] = {"comms", "index", "math"};
 
 /// Ops of other dialects that a kernel holds.

@@ -11,7 +11,7 @@
 //   - both stand in the same block of the same region, so that whoever runs one
 //     runs the other, equally often;
 //   - they are of the same team and extent;
-//   - no op between them, nor in a region between them, synchronises in another
+//   - no op between them, nor in a region between them, synchronizes in another
 //     way, or touches memory that anyone else can see, for whom the barrier
 //     orders it: parts of windows, and memory of this rank. That counts for a
 //     block barrier, too, which the other blocks of this rank are not at: what

@@ -95,6 +95,28 @@ struct ChannelContext {
   Value flag;
 };
 
+/// What moving tiles costs, for choices that rest on no measurement. Times are
+/// microseconds. A protocol that leaves it out is used by name only, but where
+/// nothing of the machine speaks against it.
+struct ProtocolCost {
+  /// From a send to the peer's receive, without the launch and the bytes: what
+  /// comms-expand-collectives compares. 0: that chooses it by name only.
+  double hop = 0;
+  /// What a hop of a GPU takes more than one store and one poll.
+  double moreHop = 1.5;
+  /// A hop in the CPU world. 0: chosen there by name only.
+  double cpuHop = 0;
+  /// Bytes of link time for each byte in memory.
+  double weight = 1;
+  /// A send is published, and a receive waits, by a barrier of the blocks.
+  bool meets = false;
+  /// Rests on lines of 128 bytes that a link writes whole, which has been shown
+  /// of some devices only.
+  bool needsWholeLines = false;
+  /// Slots are emptied between launches, by stores that take time.
+  bool clears = false;
+};
+
 /// One way to move tiles.
 struct Protocol {
   /// Name that users write, in `!comms.channel<ll, …>`.
@@ -122,6 +144,7 @@ struct Protocol {
   bool reusable = false;
   /// Tiles are whole multiples of so many bytes.
   int64_t tileBytes = 1;
+  ProtocolCost cost = {};
 
   /// Elements of which tiles of elements of this type are a multiple.
   int64_t getTileStep(Type elementType) const;

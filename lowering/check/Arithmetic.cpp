@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::check;
 
-int64_t mlir::comms::check::normalise(int64_t value, unsigned width) {
+int64_t mlir::comms::check::normalize(int64_t value, unsigned width) {
   if (width >= 64)
     return value;
   if (width == 1)

@@ -1,4 +1,4 @@
-//===- Arithmetic.h - Integers of a given width ----------------*- C++ -*-===//
+//===- Arithmetic.h - Integers of a given width -----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,13 +15,13 @@
 namespace mlir::comms::check {
 
 /// `value` cut to `width` bits and sign-extended; one bit is 0 or 1.
-int64_t normalise(int64_t value, unsigned width);
+int64_t normalize(int64_t value, unsigned width);
 
 /// The lowest `width` bits of `value`.
 uint64_t unsignedOf(int64_t value, unsigned width);
 
 /// a op b on integers of `width` bits, or nothing where that is undefined or
-/// `code` is not binary. The result is to be normalised.
+/// `code` is not binary. The result is to be normalized.
 std::optional<int64_t> compute(Code code, int64_t a, int64_t b, unsigned width);
 
 /// Where a op b lies, of integers of `width` bits that are not both known.

@@ -72,7 +72,7 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     Prover prover;
-    if (failed(prover.analyse(kernel)))
+    if (failed(prover.analyze(kernel)))
       return signalPassFailure();
     SmallVector<Operation *> ops;
     kernel.walk([&](Operation *op) { ops.push_back(op); });
@@ -377,7 +377,8 @@ LogicalResult AssertBounds::visitLoop(Prover &prover, Operation *op) {
   if (!loop || prover.staysInBounds(loop))
     return success();
   if (loop.getUnsignedCmp())
-    return op->emitOpError("compares unsigned: run comms-drop-licences before");
+    return op->emitOpError(
+        "compares unsigned: run comms-strip-fast-math before");
   OpBuilder builder(op);
   Location loc = op->getLoc();
   Type type = loop.getInductionVar().getType(), index = builder.getIndexType();

@@ -329,7 +329,7 @@ static std::string describe(const Model &model) {
          " for every integer of data";
 }
 
-/// Data decide what is synchronised: the program is followed with some. True:
+/// Data decide what is synchronized: the program is followed with some. True:
 /// that shows an error, which has been said.
 bool CheckSync::tryModels(const Program &program, const WorldShape &shape,
                           Doubt &open) {
@@ -402,7 +402,7 @@ void CheckSync::runOnOperation() {
   FailureOr<Program> program = Program::build(kernel);
   if (failed(program))
     return signalPassFailure();
-  program->tellsBlocksApart = isBlockDependent(kernel);
+  program->isBlockDependent = mlir::comms::isBlockDependent(kernel);
   FailureOr<WorldShape> shape = chooseWorld(*program);
   if (failed(shape))
     return signalPassFailure();

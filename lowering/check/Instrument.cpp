@@ -1,4 +1,4 @@
-//===- Instrument.cpp - Record accesses and synchronisations --------------===//
+//===- Instrument.cpp - Record accesses and synchronizations --------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Puts records before the ops that touch memory which other ranks can see, and
-// before those that synchronise. An op that does both (a packet, a put with a
-// signal) has the record of its synchronisation first, then its accesses, then
+// before those that synchronize. An op that does both (a packet, a put with a
+// signal) has the record of its synchronization first, then its accesses, then
 // the op itself; a detector that meets them in that order knows that the
-// accesses are part of the synchronisation.
+// accesses are part of the synchronization.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ static Value getMemref(OpBuilder &builder, Location loc, const Access &access) {
                         access.peer, access.team);
 }
 
-/// What identifies a synchronisation beside its name: the cell and the peer of
+/// What identifies a synchronization beside its name: the cell and the peer of
 /// a signal, the first element of a packet or of poison.
 static SmallVector<Value> getIdentity(Operation *op) {
   return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)

@@ -316,7 +316,7 @@ void Machine::passUnknown(Thread &thread, int32_t index) {
       {guard.sync,
        spins ? "the value is read here" : "synchronization is here"},
       {nullptr, spins ? "use comms.wait_signal or comms.wait_counter"
-                      : "synchronise on every path, and make only the data or "
+                      : "synchronize on every path, and make only the data or "
                         "the element count depend on data"}};
 }
 
@@ -389,7 +389,7 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
       value = static_cast<int64_t>(unsignedOf(value, in.extra));
     else if (in.extra == 1)
       value = -value;
-    result = normalise(value, in.width);
+    result = normalize(value, in.width);
     break;
   }
   case Code::Rank:
@@ -432,7 +432,7 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
       return;
     }
     if (auto value = compute(in.code, v[in.a].low, v[in.b].low, in.width))
-      result = normalise(*value, in.width);
+      result = normalize(*value, in.width);
     break;
   }
   v[in.dst] = result ? Interval::of(*result) : Interval();
@@ -642,7 +642,7 @@ void Machine::flushUnsure(Thread &thread, const Action &action) {
 
 Interval Machine::find(Leaf leaf, int64_t rank, unsigned width) {
   if (shape.model)
-    return Interval::of(normalise(shape.model->of(rank, shape.ranks), width));
+    return Interval::of(normalize(shape.model->of(rank, shape.ranks), width));
   if (leaf.argument < 0)
     return {};
   Interval any;

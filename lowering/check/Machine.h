@@ -46,7 +46,7 @@ struct Doubt {
   Operation *op = nullptr;
   std::string text;
   llvm::SmallVector<std::pair<Operation *, std::string>, 2> notes;
-  /// Data decide the rank, cell or place of something that synchronises.
+  /// Data decide the rank, cell or place of something that synchronizes.
   bool isPlace = false;
 };
 
@@ -375,7 +375,7 @@ private:
   bool isTracked(const ArgumentPlan &argument) const;
   /// All blocks of a rank do the same to memory that is theirs alone.
   bool isAlike(const ArgumentPlan &argument) const {
-    return !program.tellsBlocksApart && !argument.shared;
+    return !program.isBlockDependent && !argument.shared;
   }
   /// Whether a transfer goes to a member of a team, wherever that is.
   bool reaches(const Thread &thread, int32_t team,

@@ -104,7 +104,7 @@ void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
           "touches elements of '" + argument.name +
               "' that data choose: it is not known whether blocks of a rank "
               "touch the same ones",
-          "let ranges of blocks be apart on all data, or synchronise the "
+          "let ranges of blocks be apart on all data, or synchronize the "
           "blocks");
   forParts(thread, memory, [&](int64_t rank) {
     if (!thread.underway.empty())

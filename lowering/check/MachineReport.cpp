@@ -79,7 +79,7 @@ Waiting Machine::describe(int32_t id) const {
       result.what += ": the value was passed and will not come back";
     if (action.kind != ActionKind::WaitSignal)
       return;
-    // Who has signalled in this launch, and who has not.
+    // Who has signaled in this launch, and who has not.
     std::vector<bool> has(shape.ranks);
     std::string senders;
     if (cell)
@@ -99,7 +99,7 @@ Waiting Machine::describe(int32_t id) const {
         for (int64_t block = 0; block < shape.blocks; ++block)
           await(rank, block);
       result.details.push_back(
-          formatv("rank {0} should have signalled it", rank));
+          formatv("rank {0} should have signaled it", rank));
     } else {
       // Whoever signals the same cell of the other ranks, seen from there.
       std::vector<bool> expected(shape.ranks);
@@ -118,8 +118,8 @@ Waiting Machine::describe(int32_t id) const {
           await(rank, thread.block);
     }
     result.details.push_back(
-        senders.empty() ? std::string("nobody has signalled it in this launch")
-                        : "signalled in this launch by " + senders);
+        senders.empty() ? std::string("nobody has signaled it in this launch")
+                        : "signaled in this launch by " + senders);
     std::string others;
     unsigned shown = 0;
     for (const Cell &other : cells)

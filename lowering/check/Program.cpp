@@ -275,7 +275,7 @@ LogicalResult ProgramBuilder::survey() {
       storedTo[getMemoryRoot(op->getOperand(1)).value].push_back(stored);
     noteInside(touchInside, op);
     if (isSync(op)) {
-      program.synchronises = true;
+      program.synchronizes = true;
       noteInside(syncInside, op);
     }
     live(op->getParentOp());
@@ -442,7 +442,7 @@ FailureOr<Program> ProgramBuilder::build() {
   if (failed(survey()))
     return failure();
   if (!kernel.getBody().hasOneBlock()) {
-    if (!program.synchronises) {
+    if (!program.synchronizes) {
       emit(Code::End);
       return std::move(program);
     }

@@ -224,7 +224,7 @@ enum class Deferral : uint8_t {
   Bulk,
 };
 
-/// An op that synchronises or touches memory.
+/// An op that synchronizes or touches memory.
 struct Action {
   ActionKind kind;
   Operation *op = nullptr;
@@ -318,11 +318,11 @@ public:
   std::vector<Interval> initialValues;
   /// One more than the highest block that a role names.
   int64_t roleBlocks = 0;
-  /// Some op synchronises.
-  bool synchronises = false;
+  /// Some op synchronizes.
+  bool synchronizes = false;
   /// Blocks of a rank do different things. Where they do not, what one writes
   /// to its rank's own memory the others write as well.
-  bool tellsBlocksApart = true;
+  bool isBlockDependent = true;
   /// Ranks order one another by nothing but barriers of all ranks.
   bool meetsInWorldOnly() const;
   /// Integers that decide control flow, synchronization and addresses.

@@ -1,4 +1,4 @@
-//===- ProgramActions.cpp - Ops that synchronise, as actions --------------===//
+//===- ProgramActions.cpp - Ops that synchronize, as actions --------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -8,7 +8,7 @@
 // The parts of making a program: Program.cpp finds what matters in a kernel,
 // ProgramFlow.cpp turns control flow and arithmetic into instructions,
 // ProgramMemory.cpp says which memory is touched, ProgramActions.cpp describes
-// the ops that synchronise.
+// the ops that synchronize.
 //
 //===----------------------------------------------------------------------===//
 

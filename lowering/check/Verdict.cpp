@@ -167,7 +167,7 @@ std::vector<std::string>
 mlir::comms::check::findAssumptions(const Program &program,
                                     const WorldShape &shape) {
   llvm::SetVector<llvm::StringRef> found;
-  if (program.synchronises)
+  if (program.synchronizes)
     found.insert("launch_is_fence");
   bool usesProxies = false;
   for (const Action &action : program.actions) {

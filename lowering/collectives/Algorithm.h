@@ -44,6 +44,14 @@ struct Algorithm {
   /// `forOwnTiles` has it: collectives that agree in their tiles then need no
   /// barrier between them.
   bool dealsTiles = true;
+  /// Bytes that lie in slots of a rank when it has sent its last: a phase of
+  /// its own reads them. Null: none.
+  double (*waiting)(const CollectiveInfo &problem) = nullptr;
+  /// A rank sends to one other, and tiles go from hand to hand.
+  bool isChain = false;
+  /// Ranks keep in step by barriers, which are the faster the fewer blocks
+  /// there are.
+  bool keepsStep = false;
 };
 
 /// All algorithms, in the order of their file names.

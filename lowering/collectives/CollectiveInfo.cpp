@@ -23,33 +23,6 @@ using namespace mlir::comms;
 // Tables
 //===----------------------------------------------------------------------===//
 
-static constexpr CollectiveKind kinds[] = {
-    // name, movement, direction, reduces, rows vary
-    {"all_reduce", Movement::Same, Direction::AllToAll, true, false},
-    {"reduce_scatter", Movement::Cut, Direction::AllToAll, true, false},
-    {"all_gather", Movement::Join, Direction::AllToAll, false, false},
-    {"all_to_all", Movement::Exchange, Direction::AllToAll, false, false},
-    {"all_to_all_v", Movement::Same, Direction::AllToAll, false, true},
-    {"broadcast", Movement::Same, Direction::RootToAll, false, false},
-    {"reduce", Movement::Same, Direction::AllToRoot, true, false},
-    {"gather", Movement::Join, Direction::AllToRoot, false, false},
-    {"scatter", Movement::Cut, Direction::RootToAll, false, false},
-    {"send_recv", Movement::Same, Direction::OneToOne, false, false},
-};
-
-const CollectiveKind *mlir::comms::getCollectiveKind(Operation *op) {
-  StringRef name = op->getName().getStringRef();
-  if (!name.consume_front("comms."))
-    return nullptr;
-  return findCollectiveKind(name);
-}
-
-const CollectiveKind *mlir::comms::findCollectiveKind(StringRef name) {
-  const auto *it = llvm::find_if(
-      kinds, [&](const CollectiveKind &kind) { return kind.name == name; });
-  return it == std::end(kinds) ? nullptr : it;
-}
-
 namespace {
 using Combiner = Value (*)(OpBuilder &, Location, Value, Value);
 
@@ -188,7 +161,7 @@ static FailureOr<Rows> getRows(Operation *op, Value memory) {
   for (int64_t size : shape)
     if (ShapedType::isDynamic(size))
       return op->emitOpError(
-          "has an array with a dimension that is not known: specialise the "
+          "has an array with a dimension that is not known: specialize the "
           "kernel to its inputs first");
     else if (__builtin_mul_overflow(elements, size, &elements) ||
              elements > maxElements)
@@ -229,6 +202,12 @@ double CollectiveInfo::partBytes() const {
     bits += double(wire.elementType.getIntOrFloatBitWidth()) *
             double(flat ? partElements : wire.length * tiles);
   return bits / 8;
+}
+
+double CollectiveInfo::allBytes() const {
+  bool fromOne = kind->direction == Direction::RootToAll ||
+                 kind->direction == Direction::OneToOne;
+  return fromOne ? partBytes() : partBytes() * double(ranks);
 }
 
 double CollectiveInfo::largestShare() const {

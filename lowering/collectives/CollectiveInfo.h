@@ -14,36 +14,13 @@
 #ifndef COMMSIR_LOWERING_COLLECTIVES_COLLECTIVEINFO_H
 #define COMMSIR_LOWERING_COLLECTIVES_COLLECTIVEINFO_H
 
+#include "dialect/Collectives.h"
 #include "dialect/Comms.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace mlir::comms {
-
-/// How the inputs of a rank relate to its outputs, in parts of equal size.
-enum class Movement {
-  Same,     ///< Both are the whole: one part.
-  Cut,      ///< The inputs hold one part a rank, the outputs one part.
-  Join,     ///< The inputs hold one part, the outputs one part a rank.
-  Exchange, ///< Both hold one part a rank.
-};
-
-/// Whose inputs reach whose outputs.
-enum class Direction { AllToAll, RootToAll, AllToRoot, OneToOne };
-
-/// What is known of a collective by its name: a row of the table in
-/// CollectiveInfo.cpp.
-struct CollectiveKind {
-  /// Name of the op without its dialect: `all_reduce`.
-  llvm::StringRef name;
-  Movement movement;
-  Direction direction;
-  /// Combines what the ranks send, in rank order.
-  bool reduces;
-  /// Each pair of ranks exchanges a number of rows that is known at run time.
-  bool rowsVary;
-};
 
 /// An operand of a collective, as tiles.
 struct TileArray {
@@ -153,8 +130,9 @@ struct CollectiveInfo {
   /// The largest share of a part, from 0 to 1, that one rank has when tiles are
   /// dealt to ranks: more than 1 / ranks when there are few.
   double largestShare() const;
-  /// Bytes of one part as it travels.
+  /// Bytes of one part as it travels; of all that a rank gets.
   double partBytes() const;
+  double allBytes() const;
   /// Whether every rank can write the outputs of the others, and knows what to
   /// write: they are windows, and no argument of the receiver takes part.
   bool storesToPeers() const;
@@ -179,12 +157,6 @@ struct KernelNumber {
 
 /// All of them.
 ArrayRef<KernelNumber> getKernelNumbers();
-
-/// The row of the table for `op`, or null when it is no collective.
-const CollectiveKind *getCollectiveKind(Operation *op);
-
-/// The row of that name, or null.
-const CollectiveKind *findCollectiveKind(llvm::StringRef name);
 
 /// Reads a collective. Emits an error at the op when it cannot be carried out
 /// by any algorithm. Tiles are not yet chosen: see `chooseTiles`.

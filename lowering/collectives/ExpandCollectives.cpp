@@ -46,34 +46,12 @@ using namespace mlir::comms;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Protocols that are chosen without being asked for. Others (Lamport: it makes
-/// NaN canonical, and asks for memory that is poisoned) are used by name only.
-struct ProtocolCost {
-  StringRef name;
-  /// Microseconds from a send to the peer's receive.
-  double hop;
-};
-
 struct Choice {
   const Algorithm *algorithm = nullptr;
   const Protocol *protocol = nullptr;
   double cost = 0;
 };
 } // namespace
-
-// Measured on four H200 as what a call takes beyond its launch and its bytes.
-static constexpr ProtocolCost protocolCosts[] = {
-    {"ll", 1.9},   // a store, a poll
-    {"push", 2.3}, // a store, a barrier
-    {"pull", 3.5}, // a barrier, a load that crosses the link and returns
-};
-
-static std::optional<double> getHop(const Protocol &protocol) {
-  for (const ProtocolCost &row : protocolCosts)
-    if (row.name == protocol.name)
-      return row.hop;
-  return std::nullopt;
-}
 
 template <typename T>
 static std::string listNames(ArrayRef<const T *> all) {
@@ -164,7 +142,8 @@ static FailureOr<Choice> choose(CollectiveInfo &problem, StringRef algorithm,
     return one.supports(problem, why);
   };
   auto travels = [&](const Protocol &one, std::string &why) {
-    return (!protocol.empty() || getHop(one)) && canTravel(one, problem, why);
+    return (!protocol.empty() || one.cost.hop > 0) &&
+           canTravel(one, problem, why);
   };
   if (failed(keepSupported<Algorithm>(op, "algorithm", getAlgorithms(),
                                       *algorithms, runs)) ||
@@ -174,7 +153,8 @@ static FailureOr<Choice> choose(CollectiveInfo &problem, StringRef algorithm,
   Choice best;
   for (const Algorithm *algorithm : *algorithms)
     for (const Protocol *protocol : *protocols) {
-      problem.hop = problem.barrier = getHop(*protocol).value_or(1.0);
+      problem.hop = problem.barrier =
+          protocol->cost.hop > 0 ? protocol->cost.hop : 1.0;
       problem.overhead = 1.0;
       for (const WireTile &wire : problem.wires)
         problem.overhead =
@@ -260,7 +240,7 @@ static LogicalResult separate(const CollectiveInfo &problem, bool dealsTiles,
   for (const Earlier &before : earlier) {
     if (!conflict(before.footprints, footprints, role == before.role))
       continue;
-    // Roles run beside each other: who shares memory between them synchronises.
+    // Roles run beside each other: who shares memory between them synchronizes.
     if (role && before.role && role != before.role)
       continue;
     if (role && before.role)

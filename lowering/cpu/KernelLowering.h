@@ -80,7 +80,7 @@ private:
   void count(Operation *op, unsigned counter, Value index,
              ImplicitLocOpBuilder &b) override;
 
-  // Synchronisation: SyncLowering.cpp.
+  // Synchronization: SyncLowering.cpp.
   LogicalResult lowerSignal(Operation *op, Value signal, Value index,
                             SignalKind kind, Value value, Value team,
                             Value peer, bool release,

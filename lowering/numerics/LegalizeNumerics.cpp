@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a target, a libm or an optimiser could decide is decided here. After the
+// What a target, a libm or an optimizer could decide is decided here. After the
 // pass a kernel holds only operations whose result IEEE 754 or two's complement
 // fixes to the bit. docs/Spec.md, chapter "Bits", has the rules.
 //
@@ -17,12 +17,10 @@
 #include "lowering/analysis/FastMathFlags.h"
 #include "lowering/analysis/NarrowFloats.h"
 #include "lowering/numerics/Functions.h"
-#include "lowering/nvvm/Conversions.h"
-#include "lowering/nvvm/SquareRoots.h"
+#include "lowering/numerics/TargetNumerics.h"
 #include "lowering/tiles/Canonical.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -34,7 +32,7 @@
 #include <limits>
 
 namespace mlir::comms {
-#define GEN_PASS_DEF_PINARITHMETIC
+#define GEN_PASS_DEF_LEGALIZENUMERICS
 #include "lowering/Passes.h.inc"
 } // namespace mlir::comms
 
@@ -215,7 +213,7 @@ static void expandClass(Operation *op) {
 // Functions
 //===----------------------------------------------------------------------===//
 
-/// What comms-drop-licences has kept from folders, which ask the host's libm.
+/// What comms-strip-fast-math has kept from folders, which ask the host's libm.
 static void unhideFromFolders(MathOp op) {
   OpBuilder builder(op);
   OperationState state(
@@ -252,27 +250,38 @@ static LogicalResult expandDivisions(KernelOp kernel) {
 // Conversions
 //===----------------------------------------------------------------------===//
 
-/// f32 of bf16, by a GPU of compute capability `gpu`; 0: by integers.
+namespace {
+/// The chip that is compiled for; without one everything is done by integers.
+struct Chip {
+  explicit Chip(StringRef name)
+      : name(name), numerics(findTargetNumerics(name)) {}
+  StringRef name;
+  const TargetNumerics *numerics;
+};
+} // namespace
+
+/// f32 of bf16.
 static Value emitExtBF16(OpBuilder &builder, Location loc, Value value,
-                         unsigned gpu) {
-  if (gpu != 0)
-    if (Value wide = nvvm::emitExtFromBF16(builder, loc, value))
+                         const Chip &chip) {
+  if (chip.numerics)
+    if (Value wide = chip.numerics->emitExtFromBF16(builder, loc, value))
       return wide;
   return emitExtFromBF16(builder, loc, value);
 }
 
 static Value emitTruncF(OpBuilder &builder, Location loc, Value value,
-                        Type type, unsigned gpu) {
+                        Type type, const Chip &chip) {
   Type to = getElementTypeOrSelf(type);
   if (isNarrowFloat(getElementTypeOrSelf(value.getType())))
     value = getElementTypeOrSelf(value.getType()).isBF16()
-                ? emitExtBF16(builder, loc, value, gpu)
+                ? emitExtBF16(builder, loc, value, chip)
                 : arith::ExtFOp::create(builder, loc,
                                         withElement(type, builder.getF32Type()),
                                         value)
                       .getResult();
-  if (gpu != 0)
-    if (Value narrow = nvvm::emitTruncF(builder, loc, value, to, gpu))
+  if (chip.numerics)
+    if (Value narrow =
+            chip.numerics->emitTruncF(builder, loc, value, to, chip.name))
       return narrow;
   if (to.isBF16())
     return emitTruncToBF16(builder, loc, value);
@@ -282,20 +291,21 @@ static Value emitTruncF(OpBuilder &builder, Location loc, Value value,
 /// Null when the target's own conversion has one result. (NaN of f16 are made
 /// canonical where they are stored: LLVM drops a choice of NaN before an
 /// fptrunc.)
-static Value pinTruncF(OpBuilder &builder, arith::TruncFOp op, unsigned gpu) {
+static Value pinTruncF(OpBuilder &builder, arith::TruncFOp op,
+                       const Chip &chip) {
   Type to = getElementTypeOrSelf(op.getType());
   if (to.isF32() || to.isF16())
     return {};
-  return emitTruncF(builder, op.getLoc(), op.getIn(), op.getType(), gpu);
+  return emitTruncF(builder, op.getLoc(), op.getIn(), op.getType(), chip);
 }
 
-static Value pinExtF(OpBuilder &builder, arith::ExtFOp op, unsigned gpu) {
+static Value pinExtF(OpBuilder &builder, arith::ExtFOp op, const Chip &chip) {
   Type from = getElementTypeOrSelf(op.getIn().getType()),
        to = getElementTypeOrSelf(op.getType());
   Location loc = op.getLoc();
   if (from.isF16() || from.isF32())
     return {};
-  Value wide = from.isBF16() ? emitExtBF16(builder, loc, op.getIn(), gpu)
+  Value wide = from.isBF16() ? emitExtBF16(builder, loc, op.getIn(), chip)
                              : emitExtFromF8(builder, loc, op.getIn());
   if (to.isF32())
     return wide;
@@ -303,7 +313,7 @@ static Value pinExtF(OpBuilder &builder, arith::ExtFOp op, unsigned gpu) {
     return arith::ExtFOp::create(builder, loc, op.getType(), wide);
   if (to.isF16())
     return arith::TruncFOp::create(builder, loc, op.getType(), wide);
-  return emitTruncF(builder, loc, wide, op.getType(), gpu);
+  return emitTruncF(builder, loc, wide, op.getType(), chip);
 }
 
 /// 2^exponent, times -1 if `negative`, in a float type.
@@ -357,7 +367,7 @@ static Value pinToInteger(OpBuilder &builder, OpT op, bool isSigned) {
 // Integers, minima and maxima
 //===----------------------------------------------------------------------===//
 
-/// Whether every element of a constant fulfils `test`.
+/// Whether every element of a constant fulfills `test`.
 static bool isConstantOf(Value value,
                          llvm::function_ref<bool(const APInt &)> test) {
   Attribute attribute;
@@ -478,28 +488,30 @@ static Value emitRootOfNumber(OpBuilder &builder, Location loc, Value value) {
 }
 
 /// Of f32 on GPUs one over the root, too, whose uses are replaced here.
-static Value pinRoot(OpBuilder &builder, math::SqrtOp op, unsigned gpu) {
+static Value pinRoot(OpBuilder &builder, math::SqrtOp op, const Chip &chip) {
   // Of a constant LLVM makes the root.
   if (matchPattern(op.getOperand(), m_Constant()))
     return {};
-  if (gpu == 0 || !getElementTypeOrSelf(op.getType()).isF32())
+  std::optional<TargetNumerics::Roots> roots;
+  if (chip.numerics && getElementTypeOrSelf(op.getType()).isF32())
+    roots = chip.numerics->emitRoots(builder, op.getLoc(), op.getOperand());
+  if (!roots)
     return emitRootOfNumber(builder, op.getLoc(), op.getOperand());
-  nvvm::Roots roots = nvvm::emitRoots(builder, op.getLoc(), op.getOperand());
   for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
     auto divide = dyn_cast<arith::DivFOp>(user);
     if (divide && divide.getRhs() == op &&
         matchPattern(divide.getLhs(), m_OneFloat()))
-      divide.replaceAllUsesWith(roots.inverse);
+      divide.replaceAllUsesWith(roots->inverse);
   }
-  return roots.root;
+  return roots->root;
 }
 
 /// What `op` becomes, or null when it is right as it is.
-static Value pin(OpBuilder &builder, Operation *op, unsigned gpu) {
+static Value pin(OpBuilder &builder, Operation *op, const Chip &chip) {
   return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([&](arith::TruncFOp o) { return pinTruncF(builder, o, gpu); })
-      .Case([&](arith::ExtFOp o) { return pinExtF(builder, o, gpu); })
-      .Case([&](math::SqrtOp o) { return pinRoot(builder, o, gpu); })
+      .Case([&](arith::TruncFOp o) { return pinTruncF(builder, o, chip); })
+      .Case([&](arith::ExtFOp o) { return pinExtF(builder, o, chip); })
+      .Case([&](math::SqrtOp o) { return pinRoot(builder, o, chip); })
       .Case([&](arith::FPToSIOp o) { return pinToInteger(builder, o, true); })
       .Case([&](arith::FPToUIOp o) { return pinToInteger(builder, o, false); })
       .Case([&](arith::DivSIOp o) {
@@ -579,8 +591,15 @@ static void fitSwitch(scf::IndexSwitchOp op) {
 }
 
 namespace {
-struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
+struct LegalizeNumericsPass
+    : comms::impl::LegalizeNumericsBase<LegalizeNumericsPass> {
   using Base::Base;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    Base::getDependentDialects(registry);
+    for (const TargetNumerics *one : getTargetNumerics())
+      one->addDialects(registry);
+  }
 
   void runOnOperation() override {
     KernelOp kernel = getOperation();
@@ -590,13 +609,13 @@ struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
         return signalPassFailure();
     kernel.walk(fitSwitch);
     for (Operation *op : collect(kernel)) {
-      dropLicences(op);
+      stripFastMath(op);
       canonicalizeSeenNaN(op);
     }
     for (Operation *op : collect(kernel))
       expandClass(op);
     // After all of the above: a comparison that has been widened would not be
-    // recognised, and one that is made here must be widened too.
+    // recognized, and one that is made here must be widened too.
     for (Operation *op : collect(kernel))
       if (isArithmetic(op))
         widenNarrow(op);
@@ -604,12 +623,13 @@ struct PinArithmeticPass : comms::impl::PinArithmeticBase<PinArithmeticPass> {
       expandFunction(op);
     if (failed(expandDivisions(kernel))) {
       kernel.emitError(
-          "comms-pin-arithmetic: the expansion of divisions did not end");
+          "comms-legalize-numerics: the expansion of divisions did not end");
       return signalPassFailure();
     }
+    Chip target(chip);
     for (Operation *op : collect(kernel)) {
       OpBuilder builder(op);
-      Value pinned = pin(builder, op, nvvm::getCapability(chip));
+      Value pinned = pin(builder, op, target);
       if (!pinned)
         continue;
       op->getResult(0).replaceAllUsesWith(pinned);

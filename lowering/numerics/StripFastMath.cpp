@@ -1,4 +1,4 @@
-//===- StripFastMath.cpp - No optimiser may change bits -------------------===//
+//===- StripFastMath.cpp - No optimizer may change bits -------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -34,14 +34,14 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::comms {
-#define GEN_PASS_DEF_DROPLICENCES
+#define GEN_PASS_DEF_STRIPFASTMATH
 #include "lowering/Passes.h.inc"
 } // namespace mlir::comms
 
 using namespace mlir;
 using namespace mlir::comms;
 
-void mlir::comms::dropLicences(Operation *op) {
+void mlir::comms::stripFastMath(Operation *op) {
   if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op)) {
     arith::FastMathFlagsAttr flags = fast.getFastMathFlagsAttr();
     if (flags && isa<arith::ExtFOp, arith::TruncFOp>(op))
@@ -161,7 +161,7 @@ static Value respellMap(OpBuilder &builder, Operation *op, AffineMap map) {
 }
 
 /// Index and affine arithmetic becomes that of arith, whose divisions and
-/// shifts comms-pin-arithmetic defines and whose ranges the proofs know.
+/// shifts comms-legalize-numerics defines and whose ranges the proofs know.
 static LogicalResult spellByArith(Operation *op) {
   OpBuilder builder(op);
   Value result;
@@ -277,7 +277,7 @@ static bool differsInF32(Operation *op) {
 }
 
 namespace {
-struct DropLicencesPass : comms::impl::DropLicencesBase<DropLicencesPass> {
+struct DropLicencesPass : comms::impl::StripFastMathBase<DropLicencesPass> {
   void runOnOperation() override {
     Region &body = getOperation().getBody();
     WalkResult spelled =
@@ -287,7 +287,7 @@ struct DropLicencesPass : comms::impl::DropLicencesBase<DropLicencesPass> {
     body.walk([](scf::ForOp loop) { signLoop(loop); });
     body.walk([](Operation *op) {
       dropUnknownAttributes(op);
-      dropLicences(op);
+      stripFastMath(op);
       if (differsInF32(op))
         return widenNarrow(op);
       llvm::TypeSwitch<Operation *>(op)

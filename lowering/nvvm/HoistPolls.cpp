@@ -236,7 +236,7 @@ static void hoistIn(Block &block) {
   }
 }
 
-/// Fills move down to the next op that synchronises or holds other ops, or to
+/// Fills move down to the next op that synchronizes or holds other ops, or to
 /// the block's end.
 static void sinkFillsIn(Block &block) {
   SmallVector<Operation *> fills;

@@ -317,7 +317,7 @@ void KernelLowering::useThirds(ImplicitLocOpBuilder &b) {
                                addBytes(words, offsetof(BlockState, third), b),
                                /*alignment=*/4);
   Value flipped = arith::XOrIOp::create(b, third, constI32(1, b));
-  // Two bits, as the optimiser has to know for the turns that follow.
+  // Two bits, as the optimizer has to know for the turns that follow.
   Value turn = toIndex(arith::AndIOp::create(b, flipped, constI32(3, b)), b);
   for (arith::RemUIOp op : turns)
     rewriter.replaceOp(op, turn);

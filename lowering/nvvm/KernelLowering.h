@@ -190,7 +190,7 @@ private:
                                     ImplicitLocOpBuilder &b);
   Value getLanes(ImplicitLocOpBuilder &b);
 
-  // Synchronisation: SyncLowering.cpp.
+  // Synchronization: SyncLowering.cpp.
   LogicalResult lowerSignal(Operation *op, Value signal, Value index,
                             SignalKind kind, Value value, Value team,
                             Value peer, bool release,

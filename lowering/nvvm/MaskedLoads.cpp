@@ -34,7 +34,7 @@ static Constant *findConstantMask(Instruction &instruction) {
   return isLoad ? dyn_cast<Constant>(call->getArgOperand(1)) : nullptr;
 }
 
-/// Loads the elements of the mask one by one; LLVM joins neighbours again.
+/// Loads the elements of the mask one by one; LLVM joins neighbors again.
 static void expand(IntrinsicInst &call, const Constant &mask) {
   IRBuilder<> builder(&call);
   auto *type = cast<FixedVectorType>(call.getType());

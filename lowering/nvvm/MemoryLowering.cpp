@@ -245,7 +245,7 @@ LogicalResult KernelLowering::lowerScratch(Operation *op, MemRefType type,
   return success();
 }
 
-/// Memory of the thread: registers, where the optimiser can tell.
+/// Memory of the thread: registers, where the optimizer can tell.
 LogicalResult KernelLowering::lowerAlloca(memref::AllocaOp op,
                                           ImplicitLocOpBuilder &b) {
   MemRefType type = op.getType();

@@ -8,7 +8,7 @@
 // A poll looks `spin` times with nothing but its own loads. Then each look also
 // asks the function commsir_stop, out of line, which reads the abort word and
 // the clock; on a timeout it writes the error record. Once the kernel is to
-// stop, every later poll ends at its first look. Neighbouring polls of one
+// stop, every later poll ends at its first look. Neighboring polls of one
 // block of IR are one poll.
 //
 //===----------------------------------------------------------------------===//

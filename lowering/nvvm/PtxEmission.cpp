@@ -237,9 +237,9 @@ static LogicalResult linkDeviceLibrary(ModuleOp lowered, llvm::Module &module,
   return success();
 }
 
-static void optimise(llvm::Module &module, llvm::TargetMachine &machine,
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
                      unsigned level) {
-  llvm::TimeTraceScope scope("commsir: LLVM's optimiser");
+  llvm::TimeTraceScope scope("commsir: LLVM's optimizer");
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
@@ -290,7 +290,7 @@ mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
   if (failed(linkDeviceLibrary(lowered, *module, options.deviceLibrary)) ||
       failed(checkRules(lowered, *module)))
     return nullptr;
-  optimise(*module, *machine, options.optLevel);
+  optimize(*module, *machine, options.optLevel);
   return module;
 }
 

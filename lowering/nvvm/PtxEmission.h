@@ -30,7 +30,7 @@ struct PtxOptions {
   std::string chip = "sm_90";
   /// PTX version, "ptx83"; empty: the least that has all that is used.
   std::string features;
-  /// 0: as it stands, 2: optimised.
+  /// 0: as it stands, 2: optimized.
   unsigned optLevel = 2;
   /// Bitcode of NCCL's device library, which is linked and inlined where it is
   /// called; empty: there is none, and calls of it stay calls.

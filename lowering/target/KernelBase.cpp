@@ -176,14 +176,14 @@ LogicalResult KernelBase::bindArgument(unsigned index, BlockArgument argument,
     if (auto window = dyn_cast<WindowType>(type);
         window && !window.hasStaticShape())
       return refuse(
-          "has an open dimension: specialise the kernel to its inputs first");
+          "has an open dimension: specialize the kernel to its inputs first");
     symbolic[argument] = index;
     return success();
   }
   auto memref = dyn_cast<MemRefType>(type);
   if (memref && (!memref.hasStaticShape() || !memref.getLayout().isIdentity()))
     return refuse("must have a static shape and the identity layout; "
-                  "specialise the kernel to its inputs first");
+                  "specialize the kernel to its inputs first");
   if (!memref && !type.isIntOrIndexOrFloat())
     return refuse("cannot be an argument of " + names.kernel);
   Value value =

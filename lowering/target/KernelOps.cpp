@@ -33,7 +33,7 @@ LogicalResult KernelBase::lowerWindowOp(Operation *op,
     return failure();
   if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
     return op->emitOpError(
-        "must give a memref of static shape and identity layout; specialise "
+        "must give a memref of static shape and identity layout; specialize "
         "the kernel to its inputs first");
   Value rank = me.rank;
   if (auto peer = dyn_cast<PeerOp>(op)) {
@@ -118,7 +118,7 @@ LogicalResult KernelBase::lowerCopyOp(Operation *op, ImplicitLocOpBuilder &b) {
 }
 
 //===----------------------------------------------------------------------===//
-// Synchronisation and checks
+// Synchronization and checks
 //===----------------------------------------------------------------------===//
 
 LogicalResult KernelBase::lowerSyncOp(Operation *op, ImplicitLocOpBuilder &b) {

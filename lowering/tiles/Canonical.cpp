@@ -20,7 +20,8 @@ using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::tiles;
 
-/// comms-pin-arithmetic makes the NaN of these types canonical when it rounds.
+/// comms-legalize-numerics makes the NaN of these types canonical when it
+/// rounds.
 static bool makesCanonicalNaN(Operation *op) {
   Type type = isa<arith::TruncFOp>(op) ? getElementTypeOrSelf(op->getResult(0))
                                        : Type();

@@ -18,15 +18,16 @@
 #include "lowering/tiles/GatherRows.h"
 #include "lowering/tiles/Loops.h"
 #include "lowering/tiles/ScalarStores.h"
+#include "lowering/tiles/ThreadTarget.h"
 #include "lowering/tiles/TileChecks.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::comms {
@@ -65,6 +66,12 @@ namespace {
 struct DistributeTilesPass
     : comms::impl::DistributeTilesBase<DistributeTilesPass> {
   using DistributeTilesBase::DistributeTilesBase;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    DistributeTilesBase::getDependentDialects(registry);
+    for (const ThreadTarget *one : getThreadTargets())
+      one->addDialects(registry);
+  }
 
   void runOnOperation() override {
     KernelOp kernel = getOperation();
@@ -110,6 +117,25 @@ private:
       return kernel.emitError()
              << "comms-distribute-tiles: cluster = " << cluster.getValue()
              << " is not 1, 2, 4, 8 or 16";
+    return checkTarget(kernel);
+  }
+
+  LogicalResult checkTarget(KernelOp kernel) {
+    const ThreadTarget *found = findThreadTarget(target);
+    if (!found)
+      return kernel.emitError()
+             << "comms-distribute-tiles: there is no target '"
+             << StringRef(target) << "': known are "
+             << llvm::join(llvm::map_range(getThreadTargets(),
+                                           [](const ThreadTarget *one) {
+                                             return one->name();
+                                           }),
+                           ", ");
+    if (cluster > found->maxCluster())
+      return kernel.emitError()
+             << "comms-distribute-tiles: target '" << StringRef(target)
+             << "' has no clusters of " << cluster.getValue()
+             << " CTAs: give cluster = " << found->maxCluster() << " or less";
     return success();
   }
 
@@ -130,7 +156,7 @@ private:
                        [&](Operation *op) { return checkForCluster(op); })))
       return failure();
     gatherRows(kernel);
-    block.emplace(kernel, threads, cluster);
+    block.emplace(kernel, threads, cluster, *findThreadTarget(target));
     if (block->reduces())
       block->awaitCluster(countArrivals);
     Builder builder(&getContext());

@@ -7,7 +7,6 @@
 
 #include "lowering/tiles/RowExchange.h"
 
-#include "lowering/nvvm/Ptx.h"
 #include "lowering/tiles/Loops.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -232,25 +231,7 @@ void RowExchange::publishRecord(OpBuilder &builder, const Record &record,
   Value address = arith::IndexCastOp::create(
       b, b.getI32Type(), arith::AddIOp::create(b, start, bytes).getResult());
   Value cta = arith::IndexCastOp::create(b, b.getI32Type(), threads.getLane());
-  SmallVector<Value> operands = {address, cta};
-  llvm::append_range(operands, words);
-  using nvvm::Ptx;
-  if (arrival) {
-    operands.push_back(arrival);
-    nvvm::emit(b,
-               record.words == 4   ? Ptx::StoreAsyncV4
-               : record.words == 2 ? Ptx::StoreAsyncV2
-               : wide              ? Ptx::StoreAsync64
-                                   : Ptx::StoreAsync32,
-               operands);
-    return;
-  }
-  nvvm::emit(b,
-             record.words == 4   ? Ptx::StoreSharedV4
-             : record.words == 2 ? Ptx::StoreSharedV2
-             : wide              ? Ptx::StoreShared64
-                                 : Ptx::StoreShared32,
-             operands);
+  threads.getTarget().emitStoreToCta(b, address, cta, words, arrival);
 }
 
 //===----------------------------------------------------------------------===//
@@ -318,7 +299,7 @@ int64_t RowExchange::getAlone(int64_t count) const {
   int64_t most = std::max<int64_t>(maxBytesAlone / bytes, 1);
   if (count <= most)
     return count;
-  // Neighbours of one lane are a whole part of the tree.
+  // Neighbors of one lane are a whole part of the tree.
   return std::min<int64_t>(llvm::bit_floor(uint64_t(most)), count & -count);
 }
 
@@ -392,7 +373,7 @@ void RowExchange::finish(OpBuilder &builder,
       publishTrip(builder, constant(trip));
   if (arrival) {
     ImplicitLocOpBuilder b(loc, builder);
-    nvvm::emit(b, nvvm::Ptx::AwaitBytes, arrival);
+    threads.getTarget().emitAwaitBytes(b, arrival);
   } else {
     threads.emitBarrier(builder, loc);
   }

@@ -32,7 +32,7 @@ public:
   /// A vector of what changes nothing.
   Value getIdentity(OpBuilder &builder, int64_t lanes) const;
   /// Combines the lanes of two vectors, or of one (`b` null), with their
-  /// neighbours.
+  /// neighbors.
   Value combineNeighbours(OpBuilder &builder, Value a, Value b) const;
   /// Combines all lanes (a power of two) of a vector; a vector of 1.
   Value combineLanes(OpBuilder &builder, Value vector) const;
@@ -62,7 +62,7 @@ public:
   Value finish(OpBuilder &builder);
 
 private:
-  /// Combines neighbours of what `level` levels have left, in place.
+  /// Combines neighbors of what `level` levels have left, in place.
   void emitLevel(OpBuilder &builder, Value level) const;
   /// The chunks' results from left to right.
   Value emitChunks(OpBuilder &builder, int64_t chunks) const;

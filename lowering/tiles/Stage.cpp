@@ -155,7 +155,7 @@ static bool canShareLoop(const Touch &first, const Touch &second) {
 
 /// Whether `second`, which follows `first`, may run before it.
 static bool canRunBefore(const Touch &first, const Touch &second) {
-  if (first.access.synchronises || second.access.synchronises)
+  if (first.access.synchronizes || second.access.synchronizes)
     return !first.root.isVisibleToPeers() || !second.root.isVisibleToPeers();
   if (first.access.isRead() && second.access.isRead())
     return true;
@@ -269,7 +269,7 @@ bool Planner::canMoveUp(Operation *op) const {
     return false;
   if (isa<RecordAccessOp>(op))
     return llvm::none_of(
-        touches, [](const Touch &touch) { return touch.access.synchronises; });
+        touches, [](const Touch &touch) { return touch.access.synchronizes; });
   for (const Touch &second : getTouches(op)) {
     if (!canPassDeferred(second))
       return false;

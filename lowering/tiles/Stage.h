@@ -83,8 +83,8 @@ struct Touch {
   Access access;
   MemoryRoot root;
 
-  bool isBlocking() const { return access.synchronises && access.isRead(); }
-  bool isSignalling() const { return access.synchronises && access.isWrite(); }
+  bool isBlocking() const { return access.synchronizes && access.isRead(); }
+  bool isSignalling() const { return access.synchronizes && access.isWrite(); }
 };
 
 /// The accesses of `op` alone.

@@ -86,7 +86,7 @@ static Value getUnitIndex(OpBuilder &b, Location loc, Operation *op,
   if (!part.spread || lanes * bits == kLineBits / kLineThreads)
     return scaled(index, 64);
   // A thread with several times 16 bytes moves a part of as many lines, so that
-  // in each access the threads of a line are neighbours: thread t of eight has
+  // in each access the threads of a line are neighbors: thread t of eight has
   // the t-th 16 bytes of each of their lines.
   int64_t shared = kLineThreads * lanes;
   Value first = arith::AndIOp::create(b, loc, index, constant(-shared));

@@ -7,9 +7,10 @@
 
 #include "lowering/tiles/ThreadOrder.h"
 
+#include "lowering/tiles/ThreadTarget.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
@@ -20,7 +21,10 @@ bool tiles::isMeeting(Operation *op) {
   if (isa<PacketLoadOp, PacketStoreOp, PoisonLoadOp, PoisonStoreOp,
           PoisonFillOp>(op))
     return false;
-  return isSynchronization(op) || isa<gpu::BarrierOp, NVVM::ClusterWaitOp>(op);
+  return isSynchronization(op) || isa<gpu::BarrierOp>(op) ||
+         llvm::any_of(getThreadTargets(), [&](const ThreadTarget *target) {
+           return target->isClusterWait(op);
+         });
 }
 
 /// What all ops in `op` touch.
@@ -67,14 +71,14 @@ static bool haveOneOwner(const Touch &a, const Touch &b, bool oneIteration) {
 }
 
 static bool isFill(const Touch &touch) {
-  return touch.access.synchronises && touch.access.isWrite() &&
+  return touch.access.synchronizes && touch.access.isWrite() &&
          touch.access.staticCount < 0;
 }
 
 static bool conflict(const Touch &a, const Touch &b, bool oneIteration) {
   if (a.access.isRead() && b.access.isRead())
     return false;
-  if ((a.access.synchronises || b.access.synchronises) && !isFill(a) &&
+  if ((a.access.synchronizes || b.access.synchronizes) && !isFill(a) &&
       !isFill(b))
     return false;
   return !areDisjoint(a, b) && !haveOneOwner(a, b, oneIteration);

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The leaves of the tree of docs/Spec.md ("Bits"): a thread combines the
-// neighbours that it holds, one value of each trip. What threads then exchange
+// neighbors that it holds, one value of each trip. What threads then exchange
 // (RowExchange.h) are words.
 //
 //===----------------------------------------------------------------------===//

@@ -8,12 +8,10 @@
 #include "lowering/tiles/Threads.h"
 
 #include "dialect/Packets.h"
-#include "lowering/nvvm/Ptx.h"
 #include "lowering/tiles/Stage.h"
 #include "lowering/tiles/TileMemory.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -58,8 +56,9 @@ static int64_t chooseLanes(int64_t length, int64_t count, int64_t most,
   return most;
 }
 
-Threads::Threads(KernelOp kernel, int64_t threads, int64_t cluster)
-    : kernel(kernel), threads(threads), cluster(cluster) {
+Threads::Threads(KernelOp kernel, int64_t threads, int64_t cluster,
+                 const ThreadTarget &target)
+    : kernel(kernel), threads(threads), cluster(cluster), target(target) {
   llvm::DenseMap<int64_t, int64_t> least, ofLines;
   kernel.walk([&](Operation *op) {
     if (auto tileOp = dyn_cast<TileOpInterface>(op)) {
@@ -113,7 +112,7 @@ Value Threads::getNumber() {
   Location loc = kernel.getLoc();
   number = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
   if (cluster > 1) {
-    Value cta = NVVM::ClusterId::create(builder, loc, builder.getI32Type());
+    Value cta = target.emitClusterCta(builder, loc);
     cta =
         arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), cta);
     Value before = arith::MulIOp::create(builder, loc, cta,
@@ -154,8 +153,8 @@ void Threads::emitBarrier(OpBuilder &builder, Location loc) const {
     gpu::BarrierOp::create(builder, loc);
     return;
   }
-  NVVM::ClusterArriveOp::create(builder, loc, builder.getUnitAttr());
-  NVVM::ClusterWaitOp::create(builder, loc, builder.getUnitAttr());
+  target.emitClusterArrive(builder, loc, /*relaxed=*/false);
+  target.emitClusterWait(builder, loc);
 }
 
 void Threads::emitOnFirst(OpBuilder &builder, Location loc,
@@ -237,7 +236,7 @@ void Threads::makeArrivals() {
   Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, ofCta,
                                         getIndex(b, loc, 0));
   makesArrivals = arith::ExtUIOp::create(b, b.getI32Type(), isFirst);
-  nvvm::emit(b, nvvm::Ptx::FenceArrivals, {});
+  target.emitArrivalsFence(b);
   fence = entry = &*std::prev(b.getInsertionPoint());
 }
 
@@ -247,8 +246,8 @@ Value Threads::takeArrival(OpBuilder &builder, Location loc, int64_t bytes) {
   int64_t index = taken++;
   ImplicitLocOpBuilder start(loc, OpBuilder(fence));
   Value expected = arith::ConstantIntOp::create(start, bytes, 32);
-  nvvm::emit(start, nvvm::Ptx::ExpectBytesIf,
-             {getCell(start, arrivals, index), expected, makesArrivals});
+  target.emitExpectBytes(start, getCell(start, arrivals, index), expected,
+                         makesArrivals);
   ImplicitLocOpBuilder b(loc, builder);
   return getCell(b, arrivals, index);
 }
@@ -261,15 +260,14 @@ void Threads::awaitCluster(bool countArrivals) {
     makeArrivals();
   Location loc = kernel.getLoc();
   OpBuilder builder = atEntry();
-  UnitAttr aligned = builder.getUnitAttr();
-  entry = NVVM::ClusterArriveRelaxedOp::create(builder, loc, aligned);
+  entry = target.emitClusterArrive(builder, loc, /*relaxed=*/true);
   // What loads and computes until then hides the wait.
   Block &block = kernel.getBody().front();
   Operation *place = &*llvm::find_if(
       llvm::make_range(std::next(entry->getIterator()), block.end()),
       [](Operation &op) { return mayMeet(&op); });
   builder.setInsertionPoint(place);
-  NVVM::ClusterWaitOp::create(builder, loc, aligned);
+  target.emitClusterWait(builder, loc);
 }
 
 //===----------------------------------------------------------------------===//

@@ -18,6 +18,7 @@
 #define COMMSIR_LOWERING_TILES_THREADS_H
 
 #include "dialect/Comms.h"
+#include "lowering/tiles/ThreadTarget.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
@@ -38,7 +39,10 @@ class Threads {
 public:
   /// `threads` of a CTA (a power of two from 32 to 1024), `cluster` CTAs (a
   /// power of two up to 16).
-  Threads(KernelOp kernel, int64_t threads, int64_t cluster);
+  Threads(KernelOp kernel, int64_t threads, int64_t cluster,
+          const ThreadTarget &target);
+
+  const ThreadTarget &getTarget() const { return target; }
 
   int64_t getThreads() const { return threads; }
   int64_t getCluster() const { return cluster; }
@@ -101,6 +105,7 @@ private:
 
   KernelOp kernel;
   int64_t threads, cluster;
+  const ThreadTarget &target;
   llvm::DenseMap<int64_t, int64_t> lanes;
   llvm::DenseMap<int64_t, Value> firsts;
   Value number, lane, turn;

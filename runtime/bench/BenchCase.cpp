@@ -149,8 +149,8 @@ static std::string renderList(llvm::ArrayRef<Operand> operands,
 }
 
 /// Of tiles %sum (f32), %r and %w makes %out, %kept and, in fp8, %factor. Rows
-/// in fp8 are quantised before they are normalised: neither of the two
-/// reductions awaits the other, and the scale alone is normalised.
+/// in fp8 are quantised before they are normalized: neither of the two
+/// reductions awaits the other, and the scale alone is normalized.
 static std::string renderNorm(const BenchCase &problem) {
   constexpr const char *norm = R"(
     %rest = arith.extf %r : tensor<{0}x{1}> to tensor<{0}xf32>
@@ -307,7 +307,7 @@ static uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Half the distance between neighbours at 1.
+/// Half the distance between neighbors at 1.
 static float unitRoundoff(Element element) {
   switch (element) {
   case Element::F32:
@@ -445,7 +445,7 @@ void Reference::makeRows() {
       driver::encode(outputs[0].element, value,
                      wanted[0].bytes.data() +
                          (at + i) * driver::elementBytes(outputs[0].element));
-      // Neighbours of an fp8 are an eighth apart, the smallest 1/512.
+      // Neighbors of an fp8 are an eighth apart, the smallest 1/512.
       wanted[0].allowed[at + i] =
           float(fp8 ? off * share * 1.1 + std::abs(value) / 7 + 1.0 / 256
                     : off * share * 1.1 + 4 * step * std::abs(value) + 1e-6);

@@ -7,6 +7,7 @@
 
 #include "runtime/bench/BenchReport.h"
 
+#include "dialect/Collectives.h"
 #include "runtime/support/Json.h"
 #include "runtime/support/Size.h"
 #include "llvm/ADT/STLExtras.h"
@@ -71,15 +72,32 @@ bool Report::hasWrong() const {
                       [](const Entry &e) { return e.status == Status::Wrong; });
 }
 
+/// Arrays of the size of the input that leave each GPU, or come to it.
+static double countMoved(llvm::StringRef op, double ranks) {
+  using namespace mlir::comms;
+  double others = ranks - 1, share = others / ranks;
+  // "all_reduce (eager)", "all_reduce_rmsnorm 8192": what is moved is the same.
+  llvm::StringRef name = op.split(' ').first;
+  const CollectiveKind *kind = findCollectiveKind(name);
+  if (!kind && name.starts_with("all_reduce"))
+    kind = findCollectiveKind("all_reduce");
+  if (!kind || kind->direction != Direction::AllToAll || kind->rowsVary)
+    return ranks > 1 ? 1 : 0;
+  switch (kind->movement) {
+  case Movement::Same:
+    return 2 * share;
+  case Movement::Join:
+    return others;
+  case Movement::Cut:
+  case Movement::Exchange:
+    return share;
+  }
+  llvm_unreachable("all movements are there");
+}
+
 double commsir::tune::floorTime(const Floor &floor, llvm::StringRef op,
                                 int64_t ranks, int64_t bytes) {
-  double others = double(ranks - 1), share = others / double(ranks);
-  // "all_reduce (eager)", "all_reduce_rmsnorm 8192": what is moved is the same.
-  double factor = llvm::StringSwitch<double>(op.split(' ').first)
-                      .StartsWith("all_reduce", 2 * share)
-                      .Case("all_gather", others)
-                      .Cases({"reduce_scatter", "all_to_all"}, share)
-                      .Default(ranks > 1 ? 1 : 0);
+  double factor = countMoved(op, double(ranks));
   double time = floor.launch + (ranks > 1 ? floor.hop : 0);
   if (floor.bandwidth > 0) // GB/s are 1000 bytes a microsecond.
     time += factor * double(bytes) / (floor.bandwidth * 1000);
@@ -549,10 +567,10 @@ public:
   void paint() {
     text(kLeft, top - 12, panel.title, "start", "bold");
     axes();
-    const char *colours[] = {"#d62728", "#1f77b4", "#2ca02c", "#9467bd",
-                             "#8c564b", "#e377c2", "#7f7f7f", "#17becf"};
+    const char *colors[] = {"#d62728", "#1f77b4", "#2ca02c", "#9467bd",
+                            "#8c564b", "#e377c2", "#7f7f7f", "#17becf"};
     for (size_t i = 0; i < panel.lines.size(); ++i)
-      paintLine(panel.lines[i], colours[i % std::size(colours)], i);
+      paintLine(panel.lines[i], colors[i % std::size(colors)], i);
   }
 
   static constexpr double kLeft = 70, kWidth = 560, kHeight = 300;
@@ -600,9 +618,9 @@ private:
     }
   }
 
-  void paintLine(const Line &line, const char *colour, size_t row) {
+  void paintLine(const Line &line, const char *color, size_t row) {
     bool dashed = line.name == "floor";
-    os << "<polyline fill=\"none\" stroke=\"" << colour
+    os << "<polyline fill=\"none\" stroke=\"" << color
        << "\" stroke-width=\"2\"" << (dashed ? " stroke-dasharray=\"5 4\"" : "")
        << " points=\"";
     for (auto [bytes, time] : line.points)
@@ -611,11 +629,11 @@ private:
     for (auto [bytes, time] : line.points)
       os << llvm::formatv("<circle cx=\"{0:f1}\" cy=\"{1:f1}\" r=\"3\" "
                           "fill=\"{2}\"/>\n",
-                          x(double(bytes)), y(time), colour);
+                          x(double(bytes)), y(time), color);
     double at = top + 8 + 18 * double(row);
     os << llvm::formatv("<rect x=\"{0:f1}\" y=\"{1:f1}\" width=\"14\" "
                         "height=\"4\" fill=\"{2}\"/>\n",
-                        kLeft + kWidth + 14, at, colour);
+                        kLeft + kWidth + 14, at, color);
     text(kLeft + kWidth + 34, at + 7, line.name, "start");
   }
 

@@ -126,7 +126,7 @@ static void measure(Change &change, const Report &before,
   // A baseline itself is compared as it is: it shows how the hosts differ.
   if (change.before->baseline)
     oldBase = newBase = nullptr;
-  change.normalised = oldBase;
+  change.normalized = oldBase;
   MeanDifference difference = compareMeans(logTimes(*change.before, oldBase),
                                            logTimes(*change.after, newBase));
   const Interval &log = difference.difference;
@@ -215,7 +215,7 @@ static void printChange(const Change &change, llvm::raw_ostream &os) {
                       "[{3:f3} {4:f3}]{5}, p {6:e1}\n",
                       entry.medianTime(), change.before->medianTime(),
                       change.ratio.value, change.ratio.low, change.ratio.high,
-                      change.normalised ? " against the baseline" : "",
+                      change.normalized ? " against the baseline" : "",
                       change.p);
 }
 

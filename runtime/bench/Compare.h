@@ -22,7 +22,7 @@ struct Change {
   double p = 1;
   /// Whether both times were divided by the best common baseline of their run,
   /// so that a faster or slower host does not count.
-  bool normalised = false;
+  bool normalized = false;
   Verdict verdict = Verdict::Same;
 };
 

@@ -16,7 +16,7 @@
 using namespace commsir;
 using namespace commsir::tune;
 
-/// What is this much slower at both neighbours is not tried in between.
+/// What is this much slower at both neighbors is not tried in between.
 static constexpr double kFarOff = 1.5;
 /// Pairs this close to the best have their shapes searched.
 static constexpr double kClose = 1.15;
@@ -55,7 +55,7 @@ void Search::tryAll(size_t range, int64_t size, std::vector<Recipe> recipes) {
   Times &times = timesAt(range, size);
   Question question = ranges[range].at(size);
   auto wayKey = [&](const Recipe &recipe) {
-    Way way = applyRecipe(recipe, question);
+    Config way = applyRecipe(recipe, question);
     return std::tuple(way.algorithm, way.protocol, way.blocks, way.threads,
                       way.cluster);
   };
@@ -132,7 +132,7 @@ void Search::coarseBetween(size_t range, size_t low, size_t high) {
     return;
   size_t middle = (low + high) / 2;
   const std::vector<int64_t> &sizes = ranges[range].sizes;
-  // Far neighbours say less.
+  // Far neighbors say less.
   double factor = high - low > 2 ? kFarOff * kFarOff : kFarOff;
   coarseAt(range, middle, &timesAt(range, sizes[low]),
            &timesAt(range, sizes[high]), factor);
@@ -153,8 +153,8 @@ void Search::coarse(size_t range) {
 // Fine: shapes
 //===----------------------------------------------------------------------===//
 
-std::vector<Recipe> commsir::tune::neighbours(const Recipe &recipe,
-                                              const Question &question) {
+std::vector<Recipe> commsir::tune::neighbors(const Recipe &recipe,
+                                             const Question &question) {
   std::vector<Recipe> found;
   if (question.chip == "cpu")
     return found;
@@ -186,7 +186,7 @@ std::vector<Recipe> commsir::tune::neighbours(const Recipe &recipe,
   return found;
 }
 
-/// From the best recipes of the best pairs, and the neighbour sizes' best, in
+/// From the best recipes of the best pairs, and the neighbor sizes' best, in
 /// steps to what is faster.
 void Search::refine(size_t range, size_t place) {
   int64_t size = ranges[range].sizes[place];
@@ -207,7 +207,7 @@ void Search::refine(size_t range, size_t place) {
     if (time > kClose * least)
       break;
     for (int step = 0; step < kMostSteps && !hooks.isOver(); ++step) {
-      std::vector<Recipe> near = neighbours(recipe, question);
+      std::vector<Recipe> near = neighbors(recipe, question);
       tryAll(range, size, near);
       double before = time;
       for (const Recipe &one : near) {
@@ -225,7 +225,7 @@ void Search::refine(size_t range, size_t place) {
   tell(range, size);
 }
 
-/// The best pairs' recipes of every size at the neighbours too.
+/// The best pairs' recipes of every size at the neighbors too.
 void Search::spread(size_t range) {
   const std::vector<int64_t> &sizes = ranges[range].sizes;
   std::map<int64_t, std::vector<Recipe>> wanted;
@@ -261,11 +261,12 @@ void Search::confirm(size_t range, int64_t size) {
     llvm::sort(close);
     // Recipes that come to the same way share a time.
     std::vector<Recipe> recipes;
-    std::vector<Way> ways;
+    std::vector<Config> ways;
     auto find = [&](const Recipe &recipe) {
-      Way way = applyRecipe(recipe, question);
+      Config way = applyRecipe(recipe, question);
       return llvm::find_if(
-                 ways, [&](const Way &other) { return isSame(way, other); }) -
+                 ways,
+                 [&](const Config &other) { return isSame(way, other); }) -
              ways.begin();
     };
     for (const auto &[time, recipe] : close)

@@ -8,8 +8,8 @@
 // Algorithms x protocols x threads x clusters x grids x sizes are tens of
 // thousands of ways. From coarse to fine: every pair of algorithm and protocol
 // at the ends of the range of sizes, then in the middle those that are not far
-// off at both neighbours; then, from the best at each size, one step of the
-// shape at a time; then what is best at a size at its neighbours too, so that
+// off at both neighbors; then, from the best at each size, one step of the
+// shape at a time; then what is best at a size at its neighbors too, so that
 // there is something to interpolate; and once more, side by side, what is close
 // to the best. Knows nothing of how times come about.
 //
@@ -91,7 +91,7 @@ private:
 
 /// The recipes one step away from `recipe` in one of its numbers, for a
 /// question.
-std::vector<Recipe> neighbours(const Recipe &recipe, const Question &question);
+std::vector<Recipe> neighbors(const Recipe &recipe, const Question &question);
 
 } // namespace commsir::tune
 

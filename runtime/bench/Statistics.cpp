@@ -139,7 +139,7 @@ static double betaFraction(double a, double b, double x) {
   return result;
 }
 
-/// The regularised incomplete beta function I_x(a, b).
+/// The regularized incomplete beta function I_x(a, b).
 static double incompleteBeta(double a, double b, double x) {
   if (x <= 0)
     return 0;

@@ -25,7 +25,7 @@ namespace commsir::tune {
 using Samples = std::vector<std::vector<double>>;
 
 /// The value below which the share `fraction` of `values` lies, linear between
-/// neighbours: 0 is the least, 0.5 the median, 1 the greatest. NaN when there
+/// neighbors: 0 is the least, 0.5 the median, 1 the greatest. NaN when there
 /// are no values; `fraction` is clamped to [0, 1].
 double quantile(llvm::ArrayRef<double> values, double fraction);
 

@@ -226,11 +226,11 @@ public:
   }
 
 private:
-  std::string keyOf(const BenchCase &problem, const Way &way) const;
+  std::string keyOf(const BenchCase &problem, const Config &way) const;
   void setProblem(const BenchCase &problem);
   Journal::Outcome measure(Candidate candidate, const BenchCase &problem);
   llvm::Expected<double> run(Candidate &candidate, const BenchCase &problem);
-  Candidate makeCandidate(const Way &way) const;
+  Candidate makeCandidate(const Config &way) const;
 
   Plan &plan;
   BenchTarget &target;
@@ -244,7 +244,7 @@ private:
 };
 } // namespace
 
-std::string Measurer::keyOf(const BenchCase &problem, const Way &way) const {
+std::string Measurer::keyOf(const BenchCase &problem, const Config &way) const {
   return llvm::formatv("{0}, {1}/{2} b{3} t{4} c{5}", problem.describe(),
                        way.algorithm, way.protocol, way.blocks, way.threads,
                        way.cluster)
@@ -310,7 +310,7 @@ Journal::Outcome Measurer::measure(Candidate candidate,
   return {std::nullopt, failure};
 }
 
-Candidate Measurer::makeCandidate(const Way &way) const {
+Candidate Measurer::makeCandidate(const Config &way) const {
   Candidate candidate;
   candidate.registered = true;
   candidate.eager = plan.eager;
@@ -389,7 +389,7 @@ Measurer::measure(size_t range, int64_t size,
   std::vector<Candidate> fresh;
   std::vector<std::string> freshKeys;
   for (const Recipe &recipe : recipes) {
-    Way way = applyRecipe(recipe, question);
+    Config way = applyRecipe(recipe, question);
     keys.push_back(keyOf(problem, way));
     if (journal.find(keys.back()))
       continue;
@@ -498,7 +498,7 @@ bool commsir::tune::isTuneWorker() { return std::getenv(kWorker); }
 /// The best two ways that are known from tables before, or from the model.
 static std::vector<Recipe> recallWays(const Question &question) {
   std::vector<Recipe> recipes;
-  for (const Way &way : choose(question).considered) {
+  for (const Config &way : choose(question).considered) {
     if (recipes.size() == 2)
       break;
     int64_t cluster = std::max<int64_t>(way.cluster, 1);

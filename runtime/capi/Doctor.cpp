@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Collectives.h"
 #include "lowering/channels/Protocol.h"
 #include "lowering/collectives/Algorithm.h"
 #include "runtime/capi/Error.h"
@@ -76,6 +77,24 @@ char *commsir_doctor(void) {
           {"problem", "this build of CommsIR has no GPU target: build it where "
                       "the headers of CUDA and NCCL are"}};
     text = copyText(render(std::move(report)));
+    return COMMSIR_OK;
+  });
+  return text;
+}
+
+char *commsir_collectives(void) {
+  char *text = nullptr;
+  guard([&] {
+    llvm::json::Array rows;
+    for (const mlir::comms::CollectiveKind &kind :
+         mlir::comms::getCollectiveKinds())
+      rows.push_back(
+          Object{{"name", kind.name},
+                 {"movement", mlir::comms::stringifyMovement(kind.movement)},
+                 {"direction", mlir::comms::stringifyDirection(kind.direction)},
+                 {"reduces", kind.reduces},
+                 {"rows_vary", kind.rowsVary}});
+    text = copyText(render(std::move(rows)));
     return COMMSIR_OK;
   });
   return text;

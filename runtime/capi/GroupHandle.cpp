@@ -514,8 +514,8 @@ char *commsir_group_why_not(commsir_group *group,
   commsir_status status = beside(group, [&](OpenGroup &open) {
     if (!call)
       return isNull("an argument of commsir_group_why_not");
-    if (auto why =
-            open.collectives.whyNot(callOf(*call, open.group->options().ranks)))
+    if (auto why = open.collectives.unsupportedReason(
+            callOf(*call, open.group->options().ranks)))
       text = capi::copyText(*why);
     return COMMSIR_OK;
   });

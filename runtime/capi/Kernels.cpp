@@ -8,6 +8,7 @@
 #include "lowering/Pipelines.h"
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
+#include "lowering/analysis/Blocks.h"
 #include "lowering/nvvm/PtxEmission.h"
 #include "runtime/capi/Error.h"
 #include "runtime/capi/Request.h"
@@ -17,7 +18,6 @@
 #include "runtime/jit/Shapes.h"
 #include "runtime/support/Nesting.h"
 #include "runtime/support/Version.h"
-#include "lowering/analysis/Blocks.h"
 
 #include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"
@@ -98,7 +98,7 @@ llvm::Error Workshop::read(const Request &request) {
   if (!kernel)
     return kernel.takeError();
   if (!request.host.shapes.empty() &&
-      mlir::failed(jit::specialise(*kernel, request.host.shapes)))
+      mlir::failed(jit::specialize(*kernel, request.host.shapes)))
     return badSource("the shapes given are not those of the kernel");
   return llvm::Error::success();
 }

@@ -451,6 +451,12 @@ COMMSIR_API commsir_status commsir_load_tables(const char *path);
  * "cache": …}, each with what to do where something is missing. */
 COMMSIR_API char *commsir_doctor(void);
 
+/* The table of collectives, as JSON: [{"name": "all_reduce", "movement":
+ * "Same", "direction": "AllToAll", "reduces": true, "rows_vary": false}, …].
+ * Columns are those of dialect/Collectives.def. The caller frees it by
+ * commsir_free. */
+COMMSIR_API char *commsir_collectives(void);
+
 /* What the program of the name argv[0] does: comms-run, comms-opt, comms-bench
  * or comms-translate. Returns its exit status. For a process of its own: it may
  * set signal handlers, and prints. */

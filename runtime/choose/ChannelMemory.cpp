@@ -64,7 +64,7 @@ listCollectives(comms::KernelOp kernel) {
 }
 
 /// Expands the only collective of the only kernel in `module`.
-static bool expand(mlir::ModuleOp module, const Way &way) {
+static bool expand(mlir::ModuleOp module, const Config &way) {
   mlir::PassManager manager(module.getContext(), "builtin.module",
                             mlir::PassManager::Nesting::Explicit);
   manager.enableVerifier(false);
@@ -83,7 +83,7 @@ static bool expand(mlir::ModuleOp module, const Way &way) {
 
 std::optional<uint64_t>
 commsir::tune::countChannels(comms::KernelOp kernel,
-                             mlir::Operation *collective, const Way &way) {
+                             mlir::Operation *collective, const Config &way) {
   auto all = listCollectives(kernel);
   size_t place = llvm::find(all, collective) - all.begin();
   mlir::OwningOpRef<mlir::ModuleOp> module =
@@ -183,7 +183,7 @@ comms.kernel @kernel(%x: {0}, %y: {1}) attributes {{ranks = {2} : i64} {{
 }
 
 std::optional<uint64_t> commsir::tune::countChannels(const Question &question,
-                                                     const Way &way) {
+                                                     const Config &way) {
   // One context for all, a thread at a time.
   static std::mutex mutex;
   std::lock_guard lock(mutex);

@@ -36,10 +36,11 @@ uint64_t boundChannels(const Question &question);
 /// where it cannot be carried out so: the compiler says why.
 std::optional<uint64_t> countChannels(mlir::comms::KernelOp kernel,
                                       mlir::Operation *collective,
-                                      const Way &way);
+                                      const Config &way);
 
 /// The same, of a kernel with the collective of `question` alone.
-std::optional<uint64_t> countChannels(const Question &question, const Way &way);
+std::optional<uint64_t> countChannels(const Question &question,
+                                      const Config &way);
 
 } // namespace commsir::tune
 

@@ -24,7 +24,7 @@ using namespace commsir::tune;
 
 namespace {
 /// The tables of this process. Who reads them keeps what it reads.
-class Shelf {
+class KernelCache {
 public:
   std::shared_ptr<const Tables> get() {
     std::lock_guard lock(mutex);
@@ -77,8 +77,8 @@ private:
 };
 } // namespace
 
-static Shelf &shelf() {
-  static Shelf shelf;
+static KernelCache &shelf() {
+  static KernelCache shelf;
   return shelf;
 }
 
@@ -113,7 +113,7 @@ static std::string describe(const Question &question) {
   return question.device.empty() ? text : text + " (" + question.device + ")";
 }
 
-static std::string describe(const Way &way) {
+static std::string describe(const Config &way) {
   std::string text = way.algorithm + "/" + way.protocol;
   if (way.blocks)
     text += " b" + std::to_string(way.blocks);
@@ -146,7 +146,7 @@ std::string commsir::tune::explain(const Question &question,
      << answer.source << "\n";
   explainLeftOut(question, answer, os);
   size_t shown = 0;
-  for (const Way &way : answer.considered) {
+  for (const Config &way : answer.considered) {
     if (most && shown++ == most) {
       os << "  and " << answer.considered.size() - most << " more\n";
       break;

@@ -24,7 +24,7 @@
 
 namespace commsir::tune {
 
-struct Way;
+struct Config;
 
 /// What is to be carried out.
 struct Question {
@@ -55,11 +55,11 @@ struct Question {
   bool windows = false;
   /// Bytes of channel memory that a way takes, of who has the kernel; null: of
   /// a kernel with this collective alone.
-  std::function<std::optional<uint64_t>(const Way &)> channels = nullptr;
+  std::function<std::optional<uint64_t>(const Config &)> channels = nullptr;
 };
 
 /// One way to do it.
-struct Way {
+struct Config {
   std::string algorithm, protocol;
   int64_t blocks = 0, threads = 0, cluster = 0;
   /// Measured, interpolated between measured sizes, or estimated.
@@ -68,18 +68,18 @@ struct Way {
 
 /// A way that would be faster than the answer, and what it takes.
 struct LeftOut {
-  Way way;
+  Config way;
   uint64_t bytes = 0;
 };
 
 struct Answer {
   /// Names that are empty and numbers that are 0 are left to the compiler: on
   /// the processor there are no threads and clusters.
-  Way way;
+  Config way;
   /// "table h200-4 of 2026-11-21, between 64 KiB and 256 KiB", "cost model".
   std::string source;
   /// All ways that were weighed, the best first; for --explain.
-  std::vector<Way> considered;
+  std::vector<Config> considered;
   /// Faster ones with too much channel memory. Where all have, the fastest is
   /// the answer nevertheless, for the caller to refuse or to cut.
   std::vector<LeftOut> tooLarge;

@@ -49,7 +49,7 @@ static std::string getName(mlir::Operation *op, llvm::StringRef attribute) {
 
 /// Whether the algorithm of a way carries out the collective; one that is left
 /// to the compiler does.
-static bool isUsable(const comms::CollectiveInfo &problem, const Way &way) {
+static bool isUsable(const comms::CollectiveInfo &problem, const Config &way) {
   const comms::Algorithm *algorithm = comms::findAlgorithm(way.algorithm);
   std::string why;
   return !algorithm || algorithm->supports(problem, why);
@@ -93,7 +93,7 @@ KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
       question.protocol = getName(op, "protocol");
     if (wish.memory)
       question.memory = wish.memory > taken ? wish.memory - taken : 1;
-    question.channels = [&](const Way &way) {
+    question.channels = [&](const Config &way) {
       return countChannels(kernel, op, way);
     };
     Answer answer = choose(question);

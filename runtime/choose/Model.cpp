@@ -73,50 +73,16 @@ static constexpr double kRow = 0.5, kVector = 0.3, kRowPoison = 0.3,
 /// traffic hides them, and after how much of it they would be gone.
 static constexpr double kLeftOfHop = 0.4, kHides = 6.0;
 
-namespace {
-struct ProtocolRow {
-  llvm::StringLiteral name;
-  /// Microseconds that a hop takes more than `kHop`; in the CPU world, that it
-  /// takes (0: only by name).
-  double hop, cpuHop;
-  /// Bytes of link time for each byte in memory.
-  double weight = 1;
-  /// A send is published, and a receive waits, by a barrier of the blocks.
-  bool meets = false;
-  /// Rests on what has been shown of some devices only.
-  bool byDevice = false;
-};
-} // namespace
-
-static constexpr ProtocolRow kProtocols[] = {
-    {"lamport", -0.04, 0}, // one store of the data alone; one poll
-    // Data and flag in one store of 8 bytes, of which a link takes 150 GB/s.
-    {"ll", -0.04, 1.0, 2.27},
-    {"ll128", 0, 0, 1, false, true}, // by lines, which devices write whole
-    // Loads that cross the link, by hand 317 GB/s, and two barriers.
-    {"pull", 1.6, 3.0, 1.07, true},
-    {"push", 1.2, 0, 1, true}, // stores, a fence, a signal
-};
-static constexpr ProtocolRow kUnknown = {"", 1.5, 0};
-
 /// Devices, by their whole names, whose NVLink was seen to write lines of 128
 /// bytes whole. (An H200 NVL or an H100 PCIe may reach peers by PCIe.)
 static constexpr llvm::StringLiteral kWritesLines[] = {"NVIDIA H200",
                                                        "NVIDIA H100 80GB HBM3"};
 
-static const ProtocolRow &getRow(llvm::StringRef protocol) {
-  for (const ProtocolRow &row : kProtocols)
-    if (row.name == protocol)
-      return row;
-  return kUnknown;
-}
-
 /// Whether a protocol may be chosen that nobody asked for.
-static bool isOpen(const Question &question, llvm::StringRef protocol) {
-  const ProtocolRow &row = getRow(protocol);
+static bool isOpen(const Question &question, const comms::ProtocolCost &cost) {
   if (question.chip == "cpu")
-    return row.cpuHop > 0;
-  return !row.byDevice ||
+    return cost.cpuHop > 0;
+  return !cost.needsWholeLines ||
          llvm::is_contained(kWritesLines, llvm::StringRef(question.device));
 }
 
@@ -200,7 +166,7 @@ commsir::tune::listPairs(const Question &question, bool everything) {
     for (const comms::Protocol *protocol : comms::getProtocols()) {
       bool named = question.protocol == protocol->name;
       bool open = question.protocol.empty() &&
-                  (everything || isOpen(question, protocol->name));
+                  (everything || isOpen(question, protocol->cost));
       if ((named || open) && canTravel(*protocol, *problem))
         pairs.push_back({algorithm->name.str(), protocol->name.str()});
     }
@@ -219,7 +185,6 @@ struct Pair {
   comms::CollectiveInfo problem;
   const comms::Algorithm *algorithm = nullptr;
   const comms::Protocol *protocol = nullptr;
-  const ProtocolRow *row = nullptr;
   /// Hops and barriers one after the other; microseconds on the busiest link.
   double hops = 0, barriers = 0, wires = 0;
 };
@@ -238,12 +203,11 @@ static std::optional<Pair> makePair(const Question &question,
       !canTravel(*pair.protocol, *problem))
     return std::nullopt;
   pair.problem = std::move(*problem);
-  pair.row = &getRow(protocol);
   comms::CollectiveInfo &asked = pair.problem;
   asked.overhead =
       std::max(1.0, pair.protocol->overhead(asked.wires.front().elementType));
   if (question.chip != "cpu") {
-    asked.overhead *= pair.row->weight;
+    asked.overhead *= pair.protocol->cost.weight;
     asked.rate = kRate;
     asked.rateInStep = kRateInStep;
   }
@@ -259,37 +223,14 @@ static std::optional<Pair> makePair(const Question &question,
   return pair;
 }
 
-/// Bytes that lie in slots of a rank when it has sent its last: a phase of its
-/// own reads them.
-static double countWaiting(const Pair &pair) {
-  const comms::CollectiveInfo &problem = pair.problem;
-  llvm::StringRef name = pair.algorithm->name;
-  double part = problem.partBytes();
-  bool whole = problem.kind->movement == comms::Movement::Same;
-  double all = problem.kind->direction == comms::Direction::RootToAll ||
-                       problem.kind->direction == comms::Direction::OneToOne
-                   ? part
-                   : part * double(problem.ranks);
-  if (name == "one_shot")
-    return all;
-  if (name == "two_shot")
-    return part;
-  if (name != "permutation")
-    return 0;
-  // What goes straight into outputs waits nowhere.
-  bool direct = whole || !problem.kind->reduces;
-  if (direct && problem.storesToPeers())
-    return 0;
-  return whole ? part : all;
-}
-
 /// Time in which the links are idle, for memory is read.
 static double getReading(const Pair &pair) {
   auto over = [](double bytes, double cached) {
     return std::max(0.0, bytes - cached);
   };
-  bool poison = pair.protocol->name == "lamport";
-  double bytes = countWaiting(pair);
+  bool poison = pair.protocol->cost.clears;
+  double bytes =
+      pair.algorithm->waiting ? pair.algorithm->waiting(pair.problem) : 0;
   // What is done with rows reads and writes others besides: a residual, what
   // it becomes, and the result.
   if (bytes > 0 && !pair.problem.flat)
@@ -298,36 +239,39 @@ static double getReading(const Pair &pair) {
   double time = waiting / kMemoryRate;
   if (poison)
     time += std::max(waiting, kSeen * pair.problem.partBytes()) / kPoisonRate;
-  if (poison && pair.algorithm->name == "ring")
+  if (poison && pair.algorithm->isChain)
     time += over(pair.wires * kRate, kCachedInRing) / kPoisonRateInRing;
   return time;
 }
 
 /// From the launch to where the first data is used everywhere.
 static double getLatency(const Pair &pair, int64_t blocks) {
-  bool ring = pair.algorithm->name == "ring";
+  bool ring = pair.algorithm->isChain;
   double peers = double(std::max<int64_t>(pair.problem.ranks - 2, 0));
   // Where ranks meet anyhow, a send needs no meeting of its own.
-  bool meets = pair.row->meets && pair.barriers == 0;
-  double hop = kHop + (pair.row->meets && !meets ? 0 : pair.row->hop);
-  double hidden =
-      pair.row->meets ? 1.0 : std::max(kLeftOfHop, 1 - pair.wires / kHides);
+  bool meets = pair.protocol->cost.meets && pair.barriers == 0;
+  double hop =
+      kHop +
+      (pair.protocol->cost.meets && !meets ? 0 : pair.protocol->cost.moreHop);
+  double hidden = pair.protocol->cost.meets
+                      ? 1.0
+                      : std::max(kLeftOfHop, 1 - pair.wires / kHides);
   double time = kLaunch + pair.barriers * kBarrier;
   // A rank of a ring has one peer.
   if (pair.hops > 0)
     time += hop + (hop - (ring ? kPeer : 0)) * (pair.hops - 1) * hidden;
   if (!ring)
     time += kPeer * peers;
-  double meetings = pair.barriers + (pair.row->meets ? pair.hops : 0);
+  double meetings = pair.barriers + (pair.protocol->cost.meets ? pair.hops : 0);
   return time + kBlocks * std::sqrt(double(blocks)) * std::min(meetings, 2.0);
 }
 
 /// Tiles of a block, one after the other.
 static int64_t countRounds(const Pair &pair, const Question &question,
-                           const Way &way) {
+                           const Config &way) {
   int64_t tiles = countTiles(question, way.threads, way.cluster);
   bool same = pair.problem.kind->movement == comms::Movement::Same;
-  if (pair.algorithm->name != "permutation" || !same)
+  if (pair.algorithm->dealsTiles || !same)
     return llvm::divideCeil(tiles, way.blocks);
   // A block has the same places of the parts of all ranks.
   int64_t ranks = pair.problem.ranks;
@@ -338,14 +282,14 @@ static int64_t countRounds(const Pair &pair, const Question &question,
 /// Whether a block works on as many tiles at a time as there are ranks, so that
 /// each has one of its own.
 static bool takesTurns(const Pair &pair) {
-  return pair.algorithm->name == "ring" && pair.problem.kind->reduces &&
+  return pair.algorithm->isChain && pair.problem.kind->reduces &&
          pair.problem.kind->movement == comms::Movement::Same;
 }
 
 /// Microseconds on the busiest link: more than the rule says where blocks have
 /// fewer tiles than there are ranks that take turns.
 static double getWires(const Pair &pair, const Question &question,
-                       const Way &way) {
+                       const Config &way) {
   if (!takesTurns(pair))
     return pair.wires;
   auto rounds = countRounds(pair, question, way);
@@ -355,30 +299,31 @@ static double getWires(const Pair &pair, const Question &question,
 
 /// What a block's tiles beyond the first take.
 static double getLoops(const Pair &pair, const Question &question,
-                       const Way &way) {
+                       const Config &way) {
   int64_t rounds = countRounds(pair, question, way);
   bool rows = !pair.problem.flat;
   double loops = std::max(0.0, (rows ? kNextRow : kTile) * double(rounds - 1) -
                                    kHidden * pair.wires);
-  if (pair.algorithm->name != "ring")
+  if (!pair.algorithm->isChain)
     return loops;
   // One goes around the ring after the other; a broadcast is a pipeline.
   if (takesTurns(pair))
     rounds = llvm::divideCeil(rounds, pair.problem.ranks);
   bool pipeline = pair.problem.kind->direction == comms::Direction::RootToAll;
-  double turn = (kHop + pair.row->hop) * (pipeline ? 1 : pair.hops);
+  double turn =
+      (kHop + pair.protocol->cost.moreHop) * (pipeline ? 1 : pair.hops);
   // The next rank is waited for as the one before is.
-  if (pair.row->meets)
+  if (pair.protocol->cost.meets)
     turn *= 2;
   double turns = turn * double(rounds - 1);
   if (rows)
     return turns + loops;
-  return pair.row->meets ? turns : std::max(0.0, turns - pair.wires);
+  return pair.protocol->cost.meets ? turns : std::max(0.0, turns - pair.wires);
 }
 
 /// What the shape of a CTA adds.
 static double getShape(const Pair &pair, const Question &question,
-                       const Way &way) {
+                       const Config &way) {
   double time = kThreads * double(way.threads) / 128;
   if (pair.problem.flat)
     return time;
@@ -389,16 +334,17 @@ static double getShape(const Pair &pair, const Question &question,
   auto rounds = double(countRounds(pair, question, way));
   time += kRow + rounds * (kVector * double(vectors - 1) +
                            kCluster * std::log2(double(cluster)));
-  return pair.protocol->name == "lamport" ? time + kRowPoison : time;
+  return pair.protocol->cost.clears ? time + kRowPoison : time;
 }
 
 static double estimatePair(const Pair &pair, const Question &question,
                            const Recipe &recipe) {
   if (question.chip == "cpu") {
-    double hop = pair.row->cpuHop > 0 ? pair.row->cpuHop : 1;
+    double hop =
+        pair.protocol->cost.cpuHop > 0 ? pair.protocol->cost.cpuHop : 1;
     return (pair.hops + pair.barriers) * hop + pair.wires;
   }
-  Way way = applyRecipe(recipe, question);
+  Config way = applyRecipe(recipe, question);
   // Nothing travels by the protocol, unless input and output are one array,
   // which the question does not say: the leanest is for the best.
   double doubt = pair.hops == 0 ? 1e-3 * pair.problem.overhead : 0;
@@ -455,12 +401,13 @@ static std::vector<Recipe> listRowShapes(const Question &question,
 /// multiprocessor that sends to many is the limit; else one large CTA on each.
 /// Those that keep their ranks in step meet in barriers, which are the faster
 /// the fewer blocks there are: copies need no more to fill the links.
-static void shapeFlat(const Question &question,
-                      const comms::CollectiveInfo &problem, Recipe &recipe) {
+static void shapeFlat(const Question &question, const Pair &pair,
+                      Recipe &recipe) {
+  const comms::CollectiveInfo &problem = pair.problem;
   auto part = int64_t(problem.partBytes());
   int64_t vectors = llvm::divideCeil(std::max<int64_t>(part, 1), 16);
   int64_t processors = countMultiprocessors(question);
-  if (recipe.algorithm == "permutation" && part >= 1 << 20) {
+  if (pair.algorithm->keepsStep && part >= 1 << 20) {
     bool copies = problem.kind->movement != comms::Movement::Same &&
                   !problem.kind->reduces && problem.storesToPeers();
     recipe.threads = 1024;
@@ -485,7 +432,7 @@ static Recipe suggest(const Question &question, const Pair &pair) {
   if (question.chip == "cpu")
     return recipe;
   if (pair.problem.flat) {
-    shapeFlat(question, pair.problem, recipe);
+    shapeFlat(question, pair, recipe);
     if (takesTurns(pair))
       recipe.spread = pair.problem.ranks;
     return recipe;
@@ -508,8 +455,8 @@ Recipe commsir::tune::suggestRecipe(const Question &question,
   return none;
 }
 
-std::vector<Way> commsir::tune::estimateAll(const Question &question) {
-  std::vector<Way> ways;
+std::vector<Config> commsir::tune::estimateAll(const Question &question) {
+  std::vector<Config> ways;
   auto pairs = listPairs(question);
   auto lock = Types::lock();
   for (const auto &[algorithm, protocol] : pairs) {
@@ -517,7 +464,7 @@ std::vector<Way> commsir::tune::estimateAll(const Question &question) {
     if (!pair)
       continue;
     Recipe recipe = suggest(question, *pair);
-    Way way = applyRecipe(recipe, question);
+    Config way = applyRecipe(recipe, question);
     way.microseconds = estimatePair(*pair, question, recipe);
     ways.push_back(std::move(way));
   }

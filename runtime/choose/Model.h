@@ -36,7 +36,7 @@ Recipe suggestRecipe(const Question &question, llvm::StringRef algorithm,
 std::optional<double> estimate(const Question &question, const Recipe &recipe);
 
 /// Every pair with its suggested shape, the cheapest first.
-std::vector<Way> estimateAll(const Question &question);
+std::vector<Config> estimateAll(const Question &question);
 
 } // namespace commsir::tune
 

@@ -7,6 +7,8 @@
 
 #include "runtime/choose/Operation.h"
 
+#include "dialect/Collectives.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -17,19 +19,17 @@ namespace {
 struct OperationRow {
   Operation operation;
   llvm::StringLiteral name;
-  /// What stands between the op's name and its team.
-  llvm::StringLiteral detail;
 };
 } // namespace
 
 static constexpr OperationRow kOperations[] = {
-    {Operation::AllReduce, "all_reduce", "sum "},
-    {Operation::AllGather, "all_gather", ""},
-    {Operation::ReduceScatter, "reduce_scatter", "sum "},
-    {Operation::AllToAll, "all_to_all", ""},
-    {Operation::Broadcast, "broadcast", "root 0 "},
-    {Operation::AllReduceRmsNorm, "all_reduce_rmsnorm", ""},
-    {Operation::AllReduceRmsNormFp8, "all_reduce_rmsnorm_fp8", ""},
+    {Operation::AllReduce, "all_reduce"},
+    {Operation::AllGather, "all_gather"},
+    {Operation::ReduceScatter, "reduce_scatter"},
+    {Operation::AllToAll, "all_to_all"},
+    {Operation::Broadcast, "broadcast"},
+    {Operation::AllReduceRmsNorm, "all_reduce_rmsnorm"},
+    {Operation::AllReduceRmsNormFp8, "all_reduce_rmsnorm_fp8"},
 };
 
 llvm::StringRef commsir::tune::operationName(Operation operation) {
@@ -60,10 +60,12 @@ llvm::Expected<Operation> commsir::tune::parseOperation(llvm::StringRef name) {
       return row.operation;
     names.push_back(row.name);
   }
-  return llvm::createStringError("there is no operation '" + name + "'; there are " +
-             llvm::join(names, ", "));
+  return llvm::createStringError("there is no operation '" + name +
+                                 "'; there are " + llvm::join(names, ", "));
 }
 
 llvm::StringRef commsir::tune::operationDetail(Operation operation) {
-  return kOperations[static_cast<unsigned>(operation)].detail;
+  const auto *kind = mlir::comms::findCollectiveKind(operationName(operation));
+  assert(kind && "not on rows");
+  return kind->reduces ? "sum " : kind->hasRoot() ? "root 0 " : "";
 }

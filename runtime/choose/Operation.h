@@ -20,7 +20,7 @@ enum class Operation {
   ReduceScatter,
   AllToAll,
   Broadcast,
-  /// All-reduce of rows, residual added, RMSNorm with a weight: the normalised
+  /// All-reduce of rows, residual added, RMSNorm with a weight: the normalized
   /// rows and the residual of the next layer come out. With fp8 the rows come
   /// out in fp8, each with a scale of its own.
   AllReduceRmsNorm,

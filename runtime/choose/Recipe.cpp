@@ -26,16 +26,16 @@ std::string commsir::tune::renderRecipe(const Recipe &recipe) {
   return text;
 }
 
-bool commsir::tune::isFaster(const Way &a, const Way &b) {
-  auto key = [](const Way &way) {
+bool commsir::tune::isFaster(const Config &a, const Config &b) {
+  auto key = [](const Config &way) {
     return std::tie(way.microseconds, way.algorithm, way.protocol, way.threads,
                     way.cluster, way.blocks);
   };
   return key(a) < key(b);
 }
 
-bool commsir::tune::isSame(const Way &a, const Way &b) {
-  auto key = [](const Way &way) {
+bool commsir::tune::isSame(const Config &a, const Config &b) {
+  auto key = [](const Config &way) {
     return std::tie(way.algorithm, way.protocol, way.threads, way.cluster,
                     way.blocks);
   };
@@ -127,8 +127,9 @@ int64_t commsir::tune::countTiles(const Question &question, int64_t threads,
 /// Blocks of a rank that comms-check-sync takes.
 static constexpr int64_t kMostBlocks = 2048;
 
-Way commsir::tune::applyRecipe(const Recipe &recipe, const Question &question) {
-  Way way;
+Config commsir::tune::applyRecipe(const Recipe &recipe,
+                                  const Question &question) {
+  Config way;
   way.algorithm = recipe.algorithm;
   way.protocol = recipe.protocol;
   if (question.chip == "cpu") {

@@ -38,10 +38,10 @@ std::string renderRecipe(const Recipe &recipe);
 
 /// The order of answers: by time, then by names and numbers, so that it is the
 /// same on every rank.
-bool isFaster(const Way &a, const Way &b);
+bool isFaster(const Config &a, const Config &b);
 
 /// Whether two ways are one, whatever they took.
-bool isSame(const Way &a, const Way &b);
+bool isSame(const Config &a, const Config &b);
 
 /// Multiprocessors of the device of a question.
 int64_t countMultiprocessors(const Question &question);
@@ -64,7 +64,7 @@ int64_t countTiles(const Question &question, int64_t threads, int64_t cluster);
 
 /// The way that the recipe is for `question`, without a time. What the question
 /// has settled, the recipe does not change.
-Way applyRecipe(const Recipe &recipe, const Question &question);
+Config applyRecipe(const Recipe &recipe, const Question &question);
 
 } // namespace commsir::tune
 

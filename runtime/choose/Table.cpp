@@ -251,7 +251,7 @@ void commsir::tune::printTable(const Table &table, llvm::raw_ostream &os) {
 
 void commsir::tune::prune(Table &table, double factor) {
   for (Section &section : table.sections) {
-    // A recipe that is kept at one size is kept at its neighbours as well, so
+    // A recipe that is kept at one size is kept at its neighbors as well, so
     // that there is something to interpolate.
     std::map<int64_t, std::set<Recipe>> kept;
     for (const auto &[size, times] : section.points) {
@@ -407,9 +407,9 @@ static const Section &pickRows(const std::vector<const Section *> &sections,
   return next ? *next : *longest;
 }
 
-std::vector<Way> commsir::tune::weigh(const Table &table,
-                                      const Question &question,
-                                      std::string &where) {
+std::vector<Config> commsir::tune::weigh(const Table &table,
+                                         const Question &question,
+                                         std::string &where) {
   std::vector<const Section *> sections = findSections(table, question);
   if (sections.empty())
     return {};
@@ -428,23 +428,23 @@ std::vector<Way> commsir::tune::weigh(const Table &table,
   auto agrees = [](int64_t settled, int64_t measured) {
     return !settled || settled == measured;
   };
-  std::vector<Way> ways;
+  std::vector<Config> ways;
   for (const auto &[recipe, time] : times) {
     if (!llvm::is_contained(pairs,
                             std::pair(recipe.algorithm, recipe.protocol)) ||
         !agrees(question.threads, recipe.threads) ||
         !agrees(question.cluster, recipe.cluster))
       continue;
-    Way way = applyRecipe(recipe, question);
+    Config way = applyRecipe(recipe, question);
     way.microseconds = time;
     ways.push_back(std::move(way));
   }
   llvm::sort(ways, isFaster);
   // Recipes that are the same at this size are one way.
-  std::vector<Way> distinct;
-  for (Way &way : ways)
+  std::vector<Config> distinct;
+  for (Config &way : ways)
     if (llvm::none_of(distinct,
-                      [&](const Way &other) { return isSame(way, other); }))
+                      [&](const Config &other) { return isSame(way, other); }))
       distinct.push_back(std::move(way));
   return distinct;
 }
@@ -581,7 +581,7 @@ std::vector<const Table *> Tables::find(const Question &question) const {
 
 /// Bytes of channel memory of a way that takes more than the question allows.
 static std::optional<uint64_t> findExcess(const Question &question,
-                                          const Way &way) {
+                                          const Config &way) {
   if (!question.memory || boundChannels(question) <= question.memory)
     return std::nullopt;
   std::optional<uint64_t> bytes =
@@ -591,7 +591,7 @@ static std::optional<uint64_t> findExcess(const Question &question,
 
 /// Takes the fastest of `ways` that there is memory for, and what is slower;
 /// false: there is none.
-static bool take(const Question &question, std::vector<Way> ways,
+static bool take(const Question &question, std::vector<Config> ways,
                  Answer &answer) {
   auto first = ways.begin();
   for (; first != ways.end(); ++first) {
@@ -621,7 +621,7 @@ static constexpr double kWorthSharing = 150;
 /// (docs/Benchmarks.md).
 static constexpr double kSharingCosts = 1.3;
 
-static int64_t countCtas(const Way &way) { return way.blocks * way.cluster; }
+static int64_t countCtas(const Config &way) { return way.blocks * way.cluster; }
 
 /// Leaves multiprocessors to kernels that run beside the collective. Of those
 /// that data-parallel training overlaps with arithmetic: all_to_all and
@@ -634,12 +634,12 @@ static void share(const Question &question, Answer &answer) {
       answer.way.microseconds < kWorthSharing ||
       countCtas(answer.way) <= question.ctas)
     return;
-  auto isFew = [&](const Way &way) {
+  auto isFew = [&](const Config &way) {
     return countCtas(way) <= question.ctas &&
            way.microseconds <= kSharingCosts * answer.way.microseconds;
   };
   // It carries the most in few CTAs, whether or not that was measured.
-  auto carriesMuch = [](const Way &way) {
+  auto carriesMuch = [](const Config &way) {
     return way.algorithm == "permutation" && way.protocol == "push";
   };
   auto found = llvm::find_if(answer.considered, isFew);
@@ -660,7 +660,7 @@ Answer commsir::tune::chooseFrom(const Tables &tables,
   bool found = false;
   for (const Table *table : tables.find(question)) {
     std::string where;
-    std::vector<Way> ways = weigh(*table, question, where);
+    std::vector<Config> ways = weigh(*table, question, where);
     found = take(question, std::move(ways), answer);
     if (!found)
       continue;

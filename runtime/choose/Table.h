@@ -55,8 +55,8 @@ void prune(Table &table, double factor = 1.3);
 /// Ways that the table's section for the question knows, with times between the
 /// measured sizes, the best first; none when there is no such section or it
 /// knows nothing that the question allows. `where` says between what.
-std::vector<Way> weigh(const Table &table, const Question &question,
-                       std::string &where);
+std::vector<Config> weigh(const Table &table, const Question &question,
+                          std::string &where);
 
 /// The tables that are part of the library.
 std::vector<const Table *> readBuiltIn();

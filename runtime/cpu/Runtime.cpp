@@ -235,7 +235,7 @@ static void commsir_cpu_interrupt(Context *context, int32_t site) {
 /// Where a processor has no register for a bf16, code generation carries it as
 /// f32 and comes back by this function of compiler-rt's name. What was extended
 /// loses zeros alone: kernels round by integer arithmetic
-/// (comms-pin-arithmetic), and NaN keep their bits.
+/// (comms-legalize-numerics), and NaN keep their bits.
 static __bf16 truncateToBF16(float value) {
   auto bits = llvm::bit_cast<uint32_t>(value);
   return llvm::bit_cast<__bf16>(static_cast<uint16_t>(bits >> 16));

@@ -28,14 +28,14 @@ std::string Scheduler::describeCell(const Fiber &fiber) const {
   int64_t seen = __atomic_load_n(reinterpret_cast<int64_t *>(wait.address),
                                  __ATOMIC_ACQUIRE);
   std::string text = cellName(info, wait.index) + " at rank " +
-                     number(fiber.context.rank) + ": saw " + number(seen) +
-                     ", wants " + (wait.compare == 0 ? "= " : "≥ ") +
+                     number(fiber.context.rank) + ": observed " + number(seen) +
+                     ", expected " + (wait.compare == 0 ? "" : ">= ") +
                      number(wait.value) + "; ";
   if (info.kind == jit::ArgKind::Counter)
-    return text + "this rank's own counted puts should have raised it";
+    return text + "missing counted puts of this rank";
   if (wait.from < 0)
-    return text + "a peer should have signalled it";
-  return text + "rank " + number(wait.from) + " should have sent it";
+    return text + "missing signal from a peer";
+  return text + "missing signal from rank " + number(wait.from);
 }
 
 /// What a rank that others wait for is doing itself.
@@ -79,20 +79,20 @@ std::string Scheduler::describeSlot(const Fiber &fiber) const {
         units = units * 8 /
                 (mlir::comms::cpu::kLineBytes + mlir::comms::cpu::kRestBytes);
       int64_t source = index / (units / info.shape[0] / info.shape[1]) % ranks;
-      end = "; rank " + number(source) +
-            describeProgress(source, fiber.context.block) +
-            " should have sent it";
+      end = "; missing data from rank " + number(source) +
+            describeProgress(source, fiber.context.block);
     } else {
-      end = "; the sending rank of the channel should have sent it";
+      end = "; missing data from the channel's sender";
     }
     break;
   }
   if (!packets)
-    return what + ": saw poison, wants data" + end;
+    return what + ": observed poison, expected data" + end;
   uint64_t packet = __atomic_load_n(reinterpret_cast<const uint64_t *>(missing),
                                     __ATOMIC_ACQUIRE);
-  return what + ": saw flag " + number(static_cast<int32_t>(packet >> 32)) +
-         ", wants flag " + number(static_cast<int32_t>(wait.value)) + end;
+  return what + ": observed flag " +
+         number(static_cast<int32_t>(packet >> 32)) + ", expected flag " +
+         number(static_cast<int32_t>(wait.value)) + end;
 }
 
 /// How many of a member's blocks have not come to the barrier in the generation
@@ -145,7 +145,7 @@ std::string Scheduler::describeBarrier(const Fiber &fiber) const {
     if (missing && named == 4)
       unnamed += missing;
     else if (missing)
-      who += (named++ ? ", " : "; ") +
+      who += (named++ ? ", " : "; missing ") +
              describeMissing(barrier, member, missing, first);
   }
   if (unnamed)
@@ -158,8 +158,8 @@ std::string Scheduler::describeBarrier(const Fiber &fiber) const {
   if (!all)
     return text + "all " + number(barrier.total) +
            " have arrived since it was given up";
-  return text + "saw " + number(barrier.total - all) + " arrive, wants " +
-         number(barrier.total) + who + " should have arrived";
+  return text + number(barrier.total - all) + " arrived, expected " +
+         number(barrier.total) + who;
 }
 
 Waiting Scheduler::describe(const Fiber &fiber) const {

@@ -39,7 +39,7 @@ struct RunOptions {
   /// Number of the first of them, as if others had ended before.
   int64_t firstLaunch = 1;
   uint64_t seed = 0;
-  /// A schedule drawn from `seed`, with switches at every synchronisation;
+  /// A schedule drawn from `seed`, with switches at every synchronization;
   /// false: round robin.
   bool shuffle = false;
   /// Several threads; the schedule is then the machine's.
@@ -63,9 +63,9 @@ struct RunOptions {
   std::string *trace = nullptr;
   /// Called about twice a second after the first two seconds.
   std::function<void(double fraction)> progress;
-  /// Called for every recorded access and synchronisation of an instrumented
+  /// Called for every recorded access and synchronization of an instrumented
   /// kernel, from the thread that runs the block. `bytes` is 0 for a
-  /// synchronisation.
+  /// synchronization.
   std::function<void(int64_t rank, int64_t block, bool write,
                      const void *address, int64_t bytes,
                      const jit::SourceSite &site)>

@@ -477,7 +477,7 @@ public:
     comm = nullptr;
   }
 
-  llvm::Error initialise(const ncclUniqueId &id, int size, int number) {
+  llvm::Error initialize(const ncclUniqueId &id, int size, int number) {
     const char *what = "starting NCCL";
     llvm::Error ready = checkDeviceLibrary(nccl);
     if (!ready)
@@ -808,7 +808,7 @@ Communicator::create(const Device &device, const ncclUniqueId &id, int ranks,
   ContextGuard guard(device.driver(), device.context());
   auto result =
       std::make_unique<NcclCommunicator>(**nccl, device, std::move(agreement));
-  if (auto error = result->initialise(id, ranks, rank))
+  if (auto error = result->initialize(id, ranks, rank))
     return std::move(error);
   return result;
 }

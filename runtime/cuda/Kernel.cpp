@@ -434,17 +434,17 @@ commsir::cuda::describeFailure(const LoadedKernel::ErrorRecord &record) {
                          : "rank " + std::to_string(record.peer);
   switch (abi::PollKind(record.kind)) {
   case abi::PollKind::Signal:
-    return llvm::formatv("signal from {0}: saw {1}, wants {2}", peer,
+    return llvm::formatv("signal from {0}: observed {1}, expected {2}", peer,
                          record.seen, record.wanted);
   case abi::PollKind::Counter:
-    return llvm::formatv("counter: saw {0}, wants {1}", record.seen,
+    return llvm::formatv("counter: observed {0}, expected {1}", record.seen,
                          record.wanted);
   case abi::PollKind::Barrier:
-    return llvm::formatv("barrier: {0} has reached {1}, wants {2}", peer,
+    return llvm::formatv("barrier: {0} has reached {1}, expected {2}", peer,
                          record.seen, record.wanted);
   case abi::PollKind::Packet:
-    return llvm::formatv("packet from {0}: saw flag {1}, wants {2}", peer,
-                         record.seen, record.wanted);
+    return llvm::formatv("packet from {0}: observed flag {1}, expected {2}",
+                         peer, record.seen, record.wanted);
   case abi::PollKind::Poison:
     return llvm::formatv("data from {0}: nothing has come in launch {1}", peer,
                          record.wanted);
@@ -456,6 +456,6 @@ commsir::cuda::describeFailure(const LoadedKernel::ErrorRecord &record) {
     return llvm::formatv("an access at {0} is outside 0 to {1}",
                          int64_t(record.seen), int64_t(record.wanted));
   }
-  return llvm::formatv("unknown failure {0}: saw {1}, wants {2}", record.kind,
-                       record.seen, record.wanted);
+  return llvm::formatv("unknown failure {0}: observed {1}, expected {2}",
+                       record.kind, record.seen, record.wanted);
 }

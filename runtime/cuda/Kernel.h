@@ -165,7 +165,7 @@ private:
   std::optional<Memory> one;
 };
 
-/// "signal: saw 6, wants 7; rank 1 should have sent it".
+/// "signal from rank 1: observed 6, expected 7".
 std::string describeFailure(const LoadedKernel::ErrorRecord &record);
 
 } // namespace commsir::cuda

@@ -204,8 +204,8 @@ static llvm::Expected<File> connectTo(commsir::group::Store &store,
 llvm::Error Mesh::open(group::Store &store, llvm::StringRef name,
                        double timeout) {
   double until = now() + timeout;
-  cancelled = File(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!cancelled)
+  canceled = File(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!canceled)
     return failSystem("an event could not be made");
   if (getRanks() == 1)
     return llvm::Error::success();
@@ -274,7 +274,7 @@ llvm::Error Mesh::open(group::Store &store, llvm::StringRef name,
 
 llvm::Error Mesh::waitFor(llvm::SmallVectorImpl<pollfd> &files, double until,
                           const llvm::Twine &whom) {
-  files.push_back({cancelled.get(), POLLIN, 0});
+  files.push_back({canceled.get(), POLLIN, 0});
   while (true) {
     double left = until - now();
     int found = poll(files.data(), files.size(),
@@ -489,7 +489,7 @@ Mesh::exchange(llvm::StringRef what, const File &file, double timeout) {
 
 void Mesh::giveUp(llvm::StringRef reason) {
   uint64_t one = 1;
-  ssize_t done = write(cancelled.get(), &one, sizeof(one));
+  ssize_t done = write(canceled.get(), &one, sizeof(one));
   (void)done; // A counter that is full is readable too.
   if (hasTold.exchange(true))
     return;

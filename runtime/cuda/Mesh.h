@@ -15,7 +15,6 @@
 #ifndef COMMSIR_RUNTIME_CUDA_MESH_H
 #define COMMSIR_RUNTIME_CUDA_MESH_H
 
-
 #include "runtime/support/Store.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -120,7 +119,7 @@ private:
   std::string lost;
   std::vector<Peer> peers;
   /// Readable once `giveUp` was called.
-  File cancelled;
+  File canceled;
   std::atomic<bool> hasTold{false};
 };
 

@@ -49,7 +49,7 @@ llvm::Error World::Impl::download(WorldRank &rank) {
 }
 
 bool World::Impl::hasFailed() const {
-  return cancelled || llvm::any_of(states, [](const WorldRank &rank) {
+  return canceled || llvm::any_of(states, [](const WorldRank &rank) {
            return rank.kernel->failure().has_value();
          });
 }
@@ -69,14 +69,14 @@ llvm::Error World::Impl::waitFor(WorldRank &rank) {
     if (result != CUDA_ERROR_NOT_READY) {
       // After such an error (an illegal address, say) the driver refuses all
       // further work of this process.
-      cancelled = true;
+      canceled = true;
       setStuck();
       return rank.device->driver().check(result, "running kernel '" +
                                                      kernel.name() + "'");
     }
     double elapsed = secondsSince(start);
     if (!failed && (hasFailed() || elapsed > seconds())) {
-      cancelled = cancelled || elapsed > seconds();
+      canceled = canceled || elapsed > seconds();
       failed = Clock::now();
     }
     // The peers of a rank that has failed get the time to say for what they
@@ -101,14 +101,14 @@ llvm::Error World::Impl::execute(WorldRank &rank) {
   // Ranks start together, so that their times say something.
   ++ready;
   auto start = Clock::now();
-  while (ready < ranks && !cancelled && secondsSince(start) < kStartSeconds)
+  while (ready < ranks && !canceled && secondsSince(start) < kStartSeconds)
     std::this_thread::yield();
   llvm::Error failure = rank.stream.start(
       options.launches,
       [&](CUstream stream) { return rank.kernel->launch(stream); },
-      [&] { return cancelled.load(); });
+      [&] { return canceled.load(); });
   if (failure)
-    cancelled = true; // Peers must not wait for launches that do not come.
+    canceled = true; // Peers must not wait for launches that do not come.
   llvm::Error ended = waitFor(rank);
   if (failure || ended)
     return llvm::joinErrors(std::move(failure), std::move(ended));

@@ -216,7 +216,7 @@ llvm::Error World::Impl::makeDeviceComm(WorldRank &rank, int) {
 }
 
 /// Zeros and poison.
-llvm::Error World::Impl::initialise(WorldRank &rank, int number) {
+llvm::Error World::Impl::initialize(WorldRank &rank, int number) {
   const Driver &cu = rank.device->driver();
   for (auto [i, argument] : llvm::enumerate(kernel.args())) {
     size_t bytes = argument.bytes();
@@ -264,5 +264,5 @@ llvm::Error World::Impl::create() {
     if (auto error = together("making NCCL's device communicator",
                               kSetupSeconds, bind(&Impl::makeDeviceComm)))
       return error;
-  return together("filling memory", kSetupSeconds, bind(&Impl::initialise));
+  return together("filling memory", kSetupSeconds, bind(&Impl::initialize));
 }

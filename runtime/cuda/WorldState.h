@@ -75,7 +75,7 @@ struct World::Impl {
   llvm::Error makeWindow(WorldRank &rank, int number);
   void bindArguments(WorldRank &rank);
   llvm::Error makeDeviceComm(WorldRank &rank, int number);
-  llvm::Error initialise(WorldRank &rank, int number);
+  llvm::Error initialize(WorldRank &rank, int number);
   CUdeviceptr addressOf(WorldRank &rank, unsigned arg) const;
 
   // Running.
@@ -96,7 +96,7 @@ struct World::Impl {
   std::string windowsNote;
   ncclUniqueId id{};
   std::atomic<int> ready{0};
-  std::atomic<bool> cancelled{false};
+  std::atomic<bool> canceled{false};
   std::atomic<bool> stuck{false};
   bool broken = false;
 };

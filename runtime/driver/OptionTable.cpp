@@ -201,7 +201,7 @@ static const Option kCompile[] = {
      setFlag<&Options::requireProof>},
     {"--check-events", "N", "how many events the checker may follow",
      readWhole<&Options::checkEvents, 1, kMaxInt>},
-    {"--instrument", "", "record every window access and synchronisation",
+    {"--instrument", "", "record every window access and synchronization",
      setFlag<&Options::instrument>},
     {"--dump-ir", "", "print the IR after all passes on standard output",
      setFlag<&Options::dumpIr>},

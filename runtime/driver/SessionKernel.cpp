@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/analysis/Blocks.h"
 #include "runtime/driver/Session.h"
 #include "runtime/jit/Shapes.h"
 #include "runtime/support/Nesting.h"
-#include "lowering/analysis/Blocks.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -172,7 +172,7 @@ bool Session::fixShapes() {
       llvm::all_of(arguments, [](const Argument &a) { return a.isStatic(); }))
     return true;
   Listener listener(sources, context, listenerOutput());
-  if (mlir::failed(jit::specialise(kernel, *shapes)))
+  if (mlir::failed(jit::specialize(kernel, *shapes)))
     return fail(ExitUsage, "the shapes given do not fit '" + report.kernel +
                                (host ? "'; give an array or a shape for each "
                                        "open one"

@@ -9,9 +9,9 @@
 
 #include "runtime/choose/Choose.h"
 #include "runtime/group/CopiedCollective.h"
-#include "runtime/support/GroupError.h"
 #include "runtime/group/Shape.h"
 #include "runtime/support/Element.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -61,7 +61,7 @@ static constexpr size_t kPlans = 1024;
 namespace {
 /// The kernels of one set of ranks, the last used first. All its ranks make the
 /// same calls, and so keep and drop the same kernels.
-struct Shelf {
+struct KernelCache {
   struct Kept {
     GroupKernel *kernel;
     std::list<std::string>::iterator use;
@@ -92,8 +92,8 @@ struct Shelf {
 /// they lie, in one launch, for as long as `age` is that of the kernels: no
 /// other call may be led to another kernel by a plan than without it.
 struct Plan {
-  Shelf *shelf = nullptr;
-  Shelf::Kept *kept = nullptr;
+  KernelCache *shelf = nullptr;
+  KernelCache::Kept *kept = nullptr;
   uint64_t age = 0;
   uint64_t digest = 0;
   /// Elements of a part that a launch is given, where its kernel takes any
@@ -215,27 +215,27 @@ struct Collectives::Impl {
   Impl(Group &group, CollectiveLimits limits) : group(group), limits(limits) {}
   ~Impl();
 
-  llvm::Expected<Shelf::Kept *>
-  find(Shelf &shelf, llvm::StringRef key, llvm::ArrayRef<int64_t> members,
+  llvm::Expected<KernelCache::Kept *>
+  find(KernelCache &shelf, llvm::StringRef key, llvm::ArrayRef<int64_t> members,
        llvm::StringRef text, void *stream,
        llvm::function_ref<llvm::Expected<KernelRequest>()> write,
        bool makesRoom = true);
-  llvm::Error discardOldest(Shelf &shelf);
+  llvm::Error discardOldest(KernelCache &shelf);
   llvm::Error followTables();
   llvm::Error note(llvm::Error error);
   llvm::Error mend();
   /// By a call of others on this group, too.
   bool mayBeHurt() const {
-    return hurt || group.isHurt() || mends != group.timesMended();
+    return hurt || group.needsRecovery() || recoveries != group.timesMended();
   }
   /// That of some members; of all ranks, whether they are named or not.
-  Shelf &shelfOf(llvm::ArrayRef<int64_t> members) {
+  KernelCache &shelfOf(llvm::ArrayRef<int64_t> members) {
     int64_t ranks = group.options().ranks;
     bool isAll = llvm::equal(members, llvm::seq<int64_t>(ranks));
     return shelves[isAll ? std::vector<int64_t>() : members.vec()];
   }
   llvm::Expected<char *> take(Scratch::Use use, size_t bytes, uint64_t capture);
-  bool deservesOwn(const Shape &shape, int64_t elements, uint64_t capture);
+  bool shouldSpecialize(const Shape &shape, int64_t elements, uint64_t capture);
   unsigned &usesOf(const Shape &shape, const std::string &key);
   bool mayBeDirect(const Shape &shape);
   llvm::Expected<bool> agreeOnWindow(Collectives &collectives,
@@ -282,7 +282,7 @@ struct Collectives::Impl {
   bool isCurrent(const Plan &plan) const {
     return plan.kept && plan.age == age;
   }
-  void keep(Plan &plan, Shelf &shelf, Shelf::Kept &kept) const {
+  void keep(Plan &plan, KernelCache &shelf, KernelCache::Kept &kept) const {
     plan.shelf = &shelf;
     plan.kept = &kept;
     plan.age = age;
@@ -291,7 +291,7 @@ struct Collectives::Impl {
   Group &group;
   const CollectiveLimits limits;
   const size_t alignment = group.alignment();
-  std::map<std::vector<int64_t>, Shelf> shelves;
+  std::map<std::vector<int64_t>, KernelCache> shelves;
   llvm::StringMap<PlainPlan> plain;
   /// GPU: of the plans, those of calls that were repeated last.
   Recent &recentOf(const CollectiveTexts &call) {
@@ -310,7 +310,7 @@ struct Collectives::Impl {
   uint64_t age = 0;
   /// A call has failed: ranks may have to meet again first.
   bool hurt = false;
-  uint64_t mends = group.timesMended();
+  uint64_t recoveries = group.timesMended();
   /// That the kernels on the shelves were chosen from; none on the CPU.
   uint64_t tables = group.onGpu() ? tune::getTablesDigest() : 0;
   /// Of calls at once, and of the last capture.
@@ -337,7 +337,7 @@ Collectives::Impl::~Impl() {
     group.releaseOwn(met);
 }
 
-llvm::Error Collectives::Impl::discardOldest(Shelf &shelf) {
+llvm::Error Collectives::Impl::discardOldest(KernelCache &shelf) {
   ++age;
   auto oldest = shelf.kernels.find(shelf.uses.back());
   if (llvm::Error error = group.discard(*oldest->second.kernel))
@@ -376,7 +376,7 @@ llvm::Error Collectives::Impl::note(llvm::Error error) {
   if (!differs)
     return error;
   ++age;
-  Shelf &all = shelfOf({});
+  KernelCache &all = shelfOf({});
   all.sizes.clear();
   all.owned.clear();
   return error;
@@ -387,18 +387,18 @@ llvm::Error Collectives::Impl::mend() {
   if (llvm::Error error = group.mend())
     return error;
   hurt = false;
-  if (mends == group.timesMended())
+  if (recoveries == group.timesMended())
     return llvm::Error::success();
-  mends = group.timesMended();
+  recoveries = group.timesMended();
   ++age;
-  shelfOf({}) = Shelf();
+  shelfOf({}) = KernelCache();
   fusedPieces.clear();
   return llvm::Error::success();
 }
 
 /// The kernel of that key; where there is none, of the text that `write` makes.
-llvm::Expected<Shelf::Kept *> Collectives::Impl::find(
-    Shelf &shelf, llvm::StringRef key, llvm::ArrayRef<int64_t> members,
+llvm::Expected<KernelCache::Kept *> Collectives::Impl::find(
+    KernelCache &shelf, llvm::StringRef key, llvm::ArrayRef<int64_t> members,
     llvm::StringRef text, void *stream,
     llvm::function_ref<llvm::Expected<KernelRequest>()> write, bool makesRoom) {
   auto it = shelf.kernels.find(key);
@@ -433,7 +433,7 @@ llvm::Expected<Shelf::Kept *> Collectives::Impl::find(
   if (!kernel)
     return kernel.takeError();
   shelf.uses.push_front(key.str());
-  Shelf::Kept &kept = shelf.kernels[key];
+  KernelCache::Kept &kept = shelf.kernels[key];
   kept = {*kernel, shelf.uses.begin(), ++shelf.calls};
   return &kept;
 }
@@ -507,7 +507,7 @@ llvm::Error Collectives::Impl::runSized(PlainPlan &plan, int64_t first,
   // The end of a call in pieces may have any length: few kernels take them all.
   int64_t least = first ? std::min(shape.mostSized() / 4, shape.chunk) : 64;
   auto most = int64_t(llvm::PowerOf2Ceil(std::max(count, least)));
-  Shelf &shelf = shelfOf({});
+  KernelCache &shelf = shelfOf({});
   std::string head = llvm::formatv("sized {0} {1} ", shape.key(), most).str();
   auto keyOf = [&](int64_t step) { return head + std::to_string(step); };
   // The best of those that are there; where none is, the best for the count.
@@ -553,7 +553,7 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
     return runSized(plan, first, count, stream);
   int64_t elements = count;
   if ((group.onGpu() || count < shape.chunk) &&
-      !deservesOwn(shape, count, capture))
+      !shouldSpecialize(shape, count, capture))
     elements = sizeClass(count);
   if (shape.takesParts(elements))
     return runParts(shape, first, elements);
@@ -568,7 +568,7 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
   bool unpack = !shape.outputList.empty() ||
                 (to && (elements != count || (cuts && shape.outputParts > 1) ||
                         !isAligned(to)));
-  Shelf &shelf = shelfOf(shape.members);
+  KernelCache &shelf = shelfOf(shape.members);
   std::string key = shape.key() + " " + std::to_string(elements);
   auto kept = find(shelf, key, shape.members, shape.text, stream,
                    [&] { return shape.write(elements); });
@@ -729,11 +729,11 @@ llvm::Error Collectives::Impl::copyParts(llvm::ArrayRef<Array> list,
 /// Whether a size is used so often that it gets a kernel of its own, and is
 /// spared the copies, if there is room for one. On a GPU the first sizes get
 /// one at once: few programs have more.
-bool Collectives::Impl::deservesOwn(const Shape &shape, int64_t elements,
-                                    uint64_t capture) {
+bool Collectives::Impl::shouldSpecialize(const Shape &shape, int64_t elements,
+                                         uint64_t capture) {
   if (sizeClass(elements) == elements)
     return true;
-  Shelf &shelf = shelfOf(shape.members);
+  KernelCache &shelf = shelfOf(shape.members);
   std::string family = shape.key();
   std::string key = family + " " + std::to_string(elements);
   if (capture)
@@ -758,7 +758,7 @@ bool Collectives::Impl::deservesOwn(const Shape &shape, int64_t elements,
 
 unsigned &Collectives::Impl::usesOf(const Shape &shape,
                                     const std::string &key) {
-  Shelf &shelf = shelfOf(shape.members);
+  KernelCache &shelf = shelfOf(shape.members);
   if (shelf.sizes.size() >= kSizes) {
     ++age;
     shelf.sizes.clear();
@@ -1099,7 +1099,7 @@ llvm::Expected<int64_t> Collectives::Impl::exchangeSizes(
 }
 
 llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
-  if (call.op == "all_to_all_v" && !whyNot(call))
+  if (call.op == "all_to_all_v" && !unsupportedReason(call))
     return impl->runVarying(*this, call, stream);
   if (impl->mayBeHurt())
     if (llvm::Error error = impl->mend())
@@ -1159,7 +1159,7 @@ void Collectives::remember(const CollectiveTexts &call,
 }
 
 std::optional<std::string>
-Collectives::whyNot(const CollectiveCall &call) const {
+Collectives::unsupportedReason(const CollectiveCall &call) const {
   return whyNoKernel(call, impl->group);
 }
 
@@ -1211,7 +1211,7 @@ llvm::Expected<FusedPlan *> Collectives::Impl::planOf(const FusedCall &call,
   plan.text =
       llvm::formatv("{0} {1} of {2}x{3} {4} with arithmetic", call.op,
                     call.reduction, call.rows, call.columns, call.elementType);
-  Shelf &shelf = shelfOf({});
+  KernelCache &shelf = shelfOf({});
   group.announce(plan.digest, plan.text);
   auto kept = find(shelf, request->source, {}, plan.text, stream,
                    [&] { return *request; });

@@ -103,8 +103,9 @@ struct CollectiveLimits {
 
 /// The collectives of one group. Remembers calls by description, so that a
 /// repeated call is a lookup and a launch. In a stream that is being captured
-/// nothing is compiled: a call has to be made before, eagerly. `whyNot` and
-/// `counts` are for any thread, the rest for one at a time (Group.h).
+/// nothing is compiled: a call has to be made before, eagerly.
+/// `unsupportedReason` and `counts` are for any thread, the rest for one at a
+/// time (Group.h).
 class Collectives {
 public:
   explicit Collectives(Group &group, CollectiveLimits limits = {});
@@ -118,7 +119,8 @@ public:
   void remember(const CollectiveTexts &call, const CollectiveCall &made);
   /// Whether `call` is one that CommsIR compiles; else the reason, for the
   /// delegation's counter.
-  std::optional<std::string> whyNot(const CollectiveCall &call) const;
+  std::optional<std::string>
+  unsupportedReason(const CollectiveCall &call) const;
   StagingCounts counts() const;
 
 private:

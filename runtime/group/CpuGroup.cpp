@@ -388,7 +388,7 @@ void CpuGroup::breakUp(Kind kind, std::string message, Life life,
     failureKind = kind;
     failureText = message;
     hurt = hurtIn;
-    mustMend = hurtIn != 0;
+    mustRecover = hurtIn != 0;
     broken = true;
     if (running)
       running->store(1, std::memory_order_relaxed);

@@ -100,7 +100,7 @@ std::string CpuGroup::whyNoSignal(int64_t source) const {
     return "";
   if (source >= 0)
     return whyGone(source);
-  // Of any rank: who leaves in an orderly way has signalled what it had to,
+  // Of any rank: who leaves in an orderly way has signaled what it had to,
   // but another may still come.
   int64_t left = 0;
   std::string last;
@@ -167,7 +167,7 @@ llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
     if (now - lookedAt >= kPeriod) {
       lookedAt = now;
       std::string why = whyNoSignal(wait.source);
-      // It may have signalled before it went.
+      // It may have signaled before it went.
       if (!why.empty())
         return ready() ? llvm::Error::success() : noSignal(wait, why);
     }

@@ -319,9 +319,11 @@ public:
   virtual llvm::Error mend() { return llvm::Error::success(); }
   /// There is something to mend. Kernels that were prepared for what was
   /// announced are there until then.
-  bool isHurt() const { return mustMend.load(std::memory_order_relaxed); }
+  bool needsRecovery() const {
+    return mustRecover.load(std::memory_order_relaxed);
+  }
   /// Kernels that were prepared for what was announced are gone each time.
-  uint64_t timesMended() const { return mends; }
+  uint64_t timesMended() const { return recoveries; }
 
   /// Ends all waits of this rank, in flight and to come. Any thread.
   virtual void abort(llvm::StringRef reason) = 0;
@@ -358,8 +360,8 @@ protected:
   llvm::Error checkWait(const CellWait &wait) const;
 
   const GroupOptions settings;
-  uint64_t mends = 0;
-  std::atomic<bool> mustMend{false};
+  uint64_t recoveries = 0;
+  std::atomic<bool> mustRecover{false};
   std::atomic<bool> isEnding{false};
 
 private:

@@ -49,7 +49,7 @@ llvm::Error OneSided::release(int64_t first) {
                                         llvm::Twine(first));
     base = it->window->own;
   }
-  // Cells can be signalled until all ranks release them.
+  // Cells can be signaled until all ranks release them.
   if (llvm::Error error = group.release(base))
     return error;
   std::lock_guard<std::mutex> lock(mutex);

@@ -7,8 +7,9 @@
 
 #include "runtime/group/Shape.h"
 
-#include "runtime/support/GroupError.h"
+#include "dialect/Collectives.h"
 #include "runtime/support/Element.h"
+#include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -27,7 +28,7 @@ using Kind = GroupError::Kind;
 
 namespace {
 struct Operation {
-  llvm::StringLiteral name;
+  llvm::StringRef name;
   /// Arrays hold one part a rank, not one part.
   bool cutsInput, joinsOutput;
   bool reduces, hasRoot;
@@ -36,23 +37,35 @@ struct Operation {
 };
 } // namespace
 
-static constexpr Operation kOperations[] = {
-    {"all_reduce", false, false, true, false, false, false},
-    {"reduce_scatter", true, false, true, false, false, false},
-    {"all_gather", false, true, false, false, false, false},
-    {"all_to_all", true, true, false, false, false, false},
-    {"broadcast", false, false, false, true, true, false},
-    {"reduce", false, false, true, true, false, true},
-    {"gather", false, true, false, true, false, true},
-    {"scatter", true, false, false, true, true, false},
-    {"send", false, false, false, false, false, false},
-    {"recv", false, false, false, false, false, false},
-};
+/// The collectives of calls: those of the dialect, but that each end of a
+/// send_recv is a call of its own, and all_to_all_v is made of all_to_all.
+static llvm::ArrayRef<Operation> getOperations() {
+  static const std::vector<Operation> all = [] {
+    std::vector<Operation> made;
+    for (const mlir::comms::CollectiveKind &kind :
+         mlir::comms::getCollectiveKinds()) {
+      using mlir::comms::Direction;
+      if (kind.rowsVary)
+        continue;
+      bool isPair = kind.direction == Direction::OneToOne;
+      for (llvm::StringRef name :
+           isPair ? llvm::ArrayRef<llvm::StringRef>{"send", "recv"}
+                  : llvm::ArrayRef<llvm::StringRef>(kind.name))
+        made.push_back({name, kind.cutsInput(), kind.joinsOutput(),
+                        kind.reduces, kind.hasRoot(),
+                        kind.direction == Direction::RootToAll,
+                        kind.direction == Direction::AllToRoot});
+    }
+    return made;
+  }();
+  return all;
+}
 
 static const Operation *findOperation(llvm::StringRef name) {
+  auto all = getOperations();
   const auto *it = llvm::find_if(
-      kOperations, [&](const Operation &one) { return one.name == name; });
-  return it == std::end(kOperations) ? nullptr : it;
+      all, [&](const Operation &one) { return one.name == name; });
+  return it == all.end() ? nullptr : it;
 }
 
 std::optional<size_t> commsir::group::elementBytesOf(llvm::StringRef type) {
@@ -91,7 +104,8 @@ commsir::group::whyNoKernel(const CollectiveCall &call, const Group &group) {
   if (!operation)
     return "there is no collective '" + call.op + "': it is one of " +
            llvm::join(
-               llvm::map_range(kOperations, [](auto &one) { return one.name; }),
+               llvm::map_range(getOperations(),
+                               [](const Operation &one) { return one.name; }),
                ", ") +
            ", all_to_all_v";
   if (!elementBytesOf(call.elementType))

@@ -9,12 +9,12 @@
 
 #include "lowering/Pipelines.h"
 #include "lowering/Translations.h"
+#include "lowering/analysis/Blocks.h"
 #include "lowering/cpu/Abi.h"
 #include "runtime/jit/Archive.h"
-#include "runtime/jit/Optimise.h"
+#include "runtime/jit/Optimize.h"
 #include "runtime/jit/Prepare.h"
 #include "runtime/jit/RuntimeSymbols.h"
-#include "lowering/analysis/Blocks.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -347,7 +347,7 @@ static Expected<std::unique_ptr<MemoryBuffer>>
 makeObject(Module &module, TargetMachine &machine, unsigned level) {
   module.setDataLayout(machine.createDataLayout());
   module.setTargetTriple(machine.getTargetTriple());
-  optimise(module, machine, level);
+  optimize(module, machine, level);
   expandNarrowMaskedStores(module);
   carryNarrowFloatsAsIntegers(module);
   SmallVector<char, 0> bytes;

@@ -7,7 +7,7 @@
 //
 // Runs the pipeline comms-to-cpu on a module, makes machine code of one kernel
 // and loads it. What a caller has to know of the kernel (its arguments, the
-// hidden ones included, and the source sites of its synchronisation) comes with
+// hidden ones included, and the source sites of its synchronization) comes with
 // it.
 //
 //===----------------------------------------------------------------------===//
@@ -87,7 +87,7 @@ struct CompileOptions {
   std::string algorithm, protocol;
   /// Run comms-check-sync.
   bool check = true;
-  /// Record every access and synchronisation.
+  /// Record every access and synchronization.
   bool instrument = false;
   /// Check at run time the offsets that cannot be proven in bounds.
   bool assertBounds = true;
@@ -97,7 +97,7 @@ struct CompileOptions {
   int64_t checkEvents = 0;
   /// Launches that a run will make, for the checker; 0: it is not known.
   int64_t runLaunches = 0;
-  /// 0, 1, 2 or 3: effort of LLVM's optimiser.
+  /// 0, 1, 2 or 3: effort of LLVM's optimizer.
   unsigned optLevel = 2;
 };
 

@@ -104,7 +104,7 @@ checkNames(KernelOp kernel,
   return success();
 }
 
-LogicalResult commsir::jit::specialise(
+LogicalResult commsir::jit::specialize(
     KernelOp kernel,
     const llvm::StringMap<llvm::SmallVector<int64_t>> &shapes) {
   if (failed(checkNames(kernel, shapes)))

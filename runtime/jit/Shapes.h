@@ -25,7 +25,7 @@ namespace commsir::jit {
 /// name → shape of one rank's array). Emits a diagnostic and fails when a shape
 /// does not fit its argument or is none's, or when a dimension stays open.
 mlir::LogicalResult
-specialise(mlir::comms::KernelOp kernel,
+specialize(mlir::comms::KernelOp kernel,
            const llvm::StringMap<llvm::SmallVector<int64_t>> &shapes);
 
 } // namespace commsir::jit

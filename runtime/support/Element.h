@@ -61,7 +61,7 @@ void decode(Element element, const char *bytes,
 void decodeInts(Element element, const char *bytes,
                 llvm::MutableArrayRef<int64_t> out);
 
-/// The element at `bytes`, with all digits that tell it from its neighbours.
+/// The element at `bytes`, with all digits that tell it from its neighbors.
 std::string renderElement(Element element, const char *bytes);
 
 /// Writes `value`, rounded to the nearest (ties to even) and saturated, at

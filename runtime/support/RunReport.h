@@ -18,7 +18,8 @@ namespace commsir::cpu {
 struct Waiting {
   int64_t rank, block;
   std::string op, location;
-  /// "signal s[3] at rank 2: saw 6, wants ≥ 7; rank 1 should have sent it"
+  /// "signal s[3] at rank 2: observed 6, expected >= 7; missing signal from
+  /// rank 1"
   std::string what;
 };
 

@@ -32,7 +32,7 @@ PHASES = (
     "copy for the proof",
     "passes",
     "to LLVM IR",
-    "LLVM's optimiser",
+    "LLVM's optimizer",
     "PTX",
     "linker",
     "waiting for the proof",

@@ -1,6 +1,6 @@
 // A barrier written by hand, in which one rank forgets its signal.
 //
-// Each rank signals every other rank, then waits until it has been signalled by
+// Each rank signals every other rank, then waits until it has been signaled by
 // all of them. Rank 2 leaves out rank 0, as a bound that is off by one would:
 // rank 0 counts to N - 2 and waits for ever, while the others go on.
 //
@@ -24,7 +24,7 @@ comms.kernel @forgetful_barrier(%arrived: !comms.signal<1>) {
   %rank = comms.rank %team
   %size = comms.size %team
 
-  // In launch k a rank has been signalled k times by each of its peers. The
+  // In launch k a rank has been signaled k times by each of its peers. The
   // cell is never reset: a count that grows cannot lose a signal.
   %peers = arith.subi %size, %c1 : index
   %launch = comms.epoch

@@ -1,5 +1,5 @@
-// The sum over all ranks, plus a residual, normalised row by row: what follows
-// a tensor-parallel layer, as one kernel. Two results: the normalised rows, and
+// The sum over all ranks, plus a residual, normalized row by row: what follows
+// a tensor-parallel layer, as one kernel. Two results: the normalized rows, and
 // the residual of the next layer.
 comms.kernel @allreduce_residual_rmsnorm(%x: !comms.window<?x64xbf16>, %residual: memref<?x64xbf16>,
                                          %weight: memref<64xbf16>, %y: memref<?x64xbf16>,

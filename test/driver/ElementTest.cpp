@@ -58,7 +58,7 @@ TEST_P(Narrow, AllPatternsAgreeWithAPFloat) {
   }
 }
 
-/// Values between two neighbours round as LLVM's own floats do.
+/// Values between two neighbors round as LLVM's own floats do.
 TEST_P(Narrow, RoundsToNearestEven) {
   Element element = GetParam();
   unsigned bits = 8 * elementBytes(element);

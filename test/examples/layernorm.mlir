@@ -17,14 +17,14 @@ comms.kernel @layernorm(%x: !comms.window<5x100xf32>, %gamma: memref<100xf32>, %
     %total = comms.row_reduce sum %sum : tensor<100xf32> -> tensor<1xf32>
     %mean = arith.divf %total, %count : tensor<1xf32>
     %means = comms.broadcast_row %mean : tensor<1xf32> -> tensor<100xf32>
-    %centred = arith.subf %sum, %means : tensor<100xf32>
-    %squares = arith.mulf %centred, %centred : tensor<100xf32>
+    %centered = arith.subf %sum, %means : tensor<100xf32>
+    %squares = arith.mulf %centered, %centered : tensor<100xf32>
     %spread = comms.row_reduce sum %squares : tensor<100xf32> -> tensor<1xf32>
     %variance = arith.divf %spread, %count : tensor<1xf32>
     %safe = arith.addf %variance, %epsilon : tensor<1xf32>
     %factor = math.rsqrt %safe : tensor<1xf32>
     %factors = comms.broadcast_row %factor : tensor<1xf32> -> tensor<100xf32>
-    %normal = arith.mulf %centred, %factors : tensor<100xf32>
+    %normal = arith.mulf %centered, %factors : tensor<100xf32>
     %scaled = arith.mulf %normal, %g : tensor<100xf32>
     %out = arith.addf %scaled, %b : tensor<100xf32>
     comms.yield %out : tensor<100xf32>

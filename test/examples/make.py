@@ -99,8 +99,8 @@ def residual_rmsnorm(make: Maker) -> Arrays:
 def layernorm(make: Maker) -> Arrays:
     x, gamma, beta = make.each(5, 100), make.one(100), make.one(100)
     rows = total(x)
-    centred = rows - rows.mean(axis=-1, keepdims=True)
-    scaled = centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
+    centered = rows - rows.mean(axis=-1, keepdims=True)
+    scaled = centered / np.sqrt((centered**2).mean(axis=-1, keepdims=True) + 1e-5)
     return {"x": x, "gamma": gamma, "beta": beta, "y": scaled * wide(gamma) + wide(beta)}
 
 

@@ -5,7 +5,7 @@
 // RUN:   --input x=%t/x-%r.npy --input weight=%t/weight-%r.npy \
 // RUN:   --expect y=%t/y-%r.npy
 
-// Each rank gets two rows of the sum, and normalises those alone.
+// Each rank gets two rows of the sum, and normalizes those alone.
 comms.kernel @reduce_scatter_rmsnorm(%x: !comms.window<8x72xf32>, %weight: memref<72xf32>, %y: memref<2x72xf32>) {
   %team = comms.team world
   comms.reduce_scatter sum %team ins(%x : !comms.window<8x72xf32>) outs(%y : memref<2x72xf32>)

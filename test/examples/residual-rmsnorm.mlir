@@ -5,7 +5,7 @@
 // RUN:   --input x=%t/x-%r.npy --input residual=%t/residual-%r.npy --input weight=%t/weight-%r.npy \
 // RUN:   --expect y=%t/y-%r.npy --expect next=%t/next-%r.npy
 
-// All-reduce, add the residual, RMSNorm: two results, the normalised rows and
+// All-reduce, add the residual, RMSNorm: two results, the normalized rows and
 // the residual of the next layer.
 comms.kernel @residual_rmsnorm(%x: !comms.window<6x96xbf16>, %residual: memref<6x96xbf16>,
                                %weight: memref<96xbf16>, %y: memref<6x96xbf16>, %next: memref<6x96xbf16>) {

@@ -21,7 +21,7 @@ comms.kernel @teams(%y: memref<12xi32>) attributes {lsa_size = 4 : i64} {
   %n3 = comms.size %odd
   %r4 = comms.rank %part
   %n4 = comms.size %part
-  // The neighbour across the rail, as a rank of the world.
+  // The neighbor across the rail, as a rank of the world.
   %zero = arith.constant 0 : index
   %head = comms.translate_rank %zero from %rail to %world
   %mine = comms.rank %world

@@ -509,7 +509,7 @@ TEST_F(CollectiveTest, TwoRanksSendAndReceive) {
     for (int64_t source : {0, 1, 0}) {
       CollectiveCall call = calls.make(source == rank ? "send" : "recv", 32);
       call.peer = 1 - rank;
-      if (auto why = calls.collectives->whyNot(call))
+      if (auto why = calls.collectives->unsupportedReason(call))
         return *why;
       if (auto error = calls.collectives->run(call, nullptr))
         return llvm::toString(std::move(error));
@@ -524,7 +524,7 @@ TEST_F(CollectiveTest, TwoRanksSendAndReceive) {
       {},
       [](Calls &calls) -> std::string {
         CollectiveCall call = calls.make("send", 32);
-        auto why = calls.collectives->whyNot(call);
+        auto why = calls.collectives->unsupportedReason(call);
         return why && why->find("in a group of the two") != std::string::npos
                    ? ""
                    : why.value_or("a group of three sends");

@@ -231,7 +231,7 @@ TEST(OneSidedTest, ATakeInVainEndsTheGroup) {
       return refused;
     if (self.rank == 1)
       // Until the other has ended.
-      return self.waitOnHost(1, 1, 20).empty() ? "nobody signalled" : "";
+      return self.waitOnHost(1, 1, 20).empty() ? "nobody signaled" : "";
     llvm::cantFail(self.group->setTimeout(0.05));
     llvm::cantFail(self.side->signal(0, 0, SignalKind::Add, 1, stream));
     llvm::cantFail(self.side->take(0, 2, /*source=*/1, stream));

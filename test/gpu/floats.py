@@ -71,7 +71,7 @@ _E4M3 = _e4m3()
 
 
 def _extend(numbers: Array) -> Array:
-    """f16 as f32; a NaN may be a signalling one."""
+    """f16 as f32; a NaN may be a signaling one."""
     with np.errstate(invalid="ignore"):
         return np.asarray(numbers.astype(np.float32))
 

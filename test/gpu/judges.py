@@ -65,7 +65,7 @@ def row_sums(rows: Array) -> Array:
     return rows
 
 
-def normalise(total: Array, element: str) -> Array:
+def normalize(total: Array, element: str) -> Array:
     """Rows over the root of the sum of their squares, as the kernel of "norm" computes them."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         root = np.sqrt(add(row_sums(total * total), np.float32(EPSILON)))
@@ -127,7 +127,7 @@ class Judge:
         if self.op != "norm":
             return narrow(total, self.element)
         # All but a one-shot round what is handed on.
-        return normalise(total if self.algorithm == "one_shot" else travelled(total, self.element), self.element)
+        return normalize(total if self.algorithm == "one_shot" else travelled(total, self.element), self.element)
 
     def moved(self, xs: list[Array], rank: int) -> Array:
         """What `rank` has of an operation that adds nothing."""

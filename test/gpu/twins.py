@@ -294,12 +294,10 @@ def show(rows: list[dict[str, Any]]) -> None:
         )
 
 
-Labelled = list[tuple[str, Times, float | None]]
+Labeled = list[tuple[str, Times, float | None]]
 
 
-def comparisons(
-    options: argparse.Namespace, twins: dict[str, pathlib.Path], folder: pathlib.Path
-) -> Iterator[Labelled]:
+def comparisons(options: argparse.Namespace, twins: dict[str, pathlib.Path], folder: pathlib.Path) -> Iterator[Labeled]:
     """Each comparison as soon as it is measured: what it is of, its times, and those of first kernels."""
     bench, out = options.bin / "comms-bench", folder / "report.json"
     if "allreduce" in twins:

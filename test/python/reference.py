@@ -130,7 +130,7 @@ def _divide(total: Array, count: int) -> Array:
 
 
 def _pairs(kind: str, row: Array) -> Array:
-    """Neighbours combined until one element is left; an array of that one."""
+    """Neighbors combined until one element is left; an array of that one."""
     while row.size > 1:
         left, right = np.array(row[0::2]), row[1::2]
         left[: right.size] = combine(kind, left[: right.size], right)
@@ -142,8 +142,8 @@ def row_reduce(kind: str, row: Array) -> Any:
     """One row (1-D, not empty) combined by the tree; a scalar of the row's type.
 
     The row is cut into chunks of W elements, W the least power of two that is not less than the
-    length, at most 16,384. In a chunk neighbours are combined, left (op) right, then their results,
-    until one is left; what has no right neighbour stays as it is. The chunks' results are combined
+    length, at most 16,384. In a chunk neighbors are combined, left (op) right, then their results,
+    until one is left; what has no right neighbor stays as it is. The chunks' results are combined
     from left to right.
     """
     if row.ndim != 1 or row.size == 0:

@@ -7,7 +7,7 @@
 
 #include "Compiled.h"
 
-#include "runtime/jit/Optimise.h"
+#include "runtime/jit/Optimize.h"
 #include "runtime/jit/Shapes.h"
 
 #include "llvm/AsmParser/Parser.h"
@@ -237,12 +237,12 @@ comms.kernel @open(%x: !comms.window<?x4xf32>, %y: memref<?xf32>) attributes {ra
   mlir::comms::KernelOp open = *module->getOps<mlir::comms::KernelOp>().begin();
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
   shapes["x"] = {3, 4};
-  EXPECT_TRUE(failed(jit::specialise(open, shapes)));
+  EXPECT_TRUE(failed(jit::specialize(open, shapes)));
   EXPECT_NE(source.diagnostics.find("argument 'y' has shape (?)"),
             std::string::npos)
       << source.diagnostics;
   shapes["y"] = {5};
-  ASSERT_TRUE(succeeded(jit::specialise(open, shapes)));
+  ASSERT_TRUE(succeeded(jit::specialize(open, shapes)));
   auto kernel = jit::compile(std::move(module), "", {});
   ASSERT_TRUE(bool(kernel));
   EXPECT_EQ((*kernel)->args()[0].shape, (llvm::SmallVector<int64_t>{3, 4}));
@@ -255,7 +255,7 @@ TEST(Shapes, MustFit) {
                              "{ranks = 2 : i64} { comms.return }");
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
   shapes["x"] = {3, 5};
-  EXPECT_TRUE(failed(jit::specialise(
+  EXPECT_TRUE(failed(jit::specialize(
       *module->getOps<mlir::comms::KernelOp>().begin(), shapes)));
   EXPECT_NE(source.diagnostics.find(
                 "has shape (?, 4) in the kernel, but its array has shape "

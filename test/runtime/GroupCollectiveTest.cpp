@@ -650,7 +650,7 @@ TEST(GroupCollectiveTest, WhatIsNotCompiledHasAReason) {
       call.op = op;
       call.reduction = reduction;
       call.elementType = type;
-      return collectives.whyNot(call).value_or("");
+      return collectives.unsupportedReason(call).value_or("");
     };
     if (!why("all_reduce", "sum", "bf16").empty() ||
         !why("all_reduce", "sum", "f8E5M2").empty() ||

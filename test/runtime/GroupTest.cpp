@@ -378,9 +378,9 @@ TEST(GroupTest, AnAwaitedRankIsNamedOnce) {
     }
     member.good(member.group->setTimeout(0.5));
     member.expect(member.group->launch(**kernel, {}, nullptr), Kind::Peer,
-                  {"barrier of all blocks of 2 ranks: saw 4 arrive, wants 8; "
-                   "rank 1 (ended prepare a kernel) with 4 of its 4 blocks "
-                   "should have arrived"});
+                  {"barrier of all blocks of 2 ranks: 4 arrived, expected 8; "
+                   "missing rank 1 (ended prepare a kernel) with 4 of its 4 "
+                   "blocks"});
     member.good(member.store->set("told", "1"));
   });
 }

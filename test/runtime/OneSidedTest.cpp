@@ -252,7 +252,7 @@ TEST(OneSidedTest, TheDeathOfTheSourceEndsAWait) {
         int64_t other = 2 - member.rank;
         window.signal(other, 3, 9);
         window.wait(3, 9, other);
-        // What a rank has signalled before it died counts.
+        // What a rank has signaled before it died counts.
         if (member.rank == 0)
           window.wait(7, 3, 1);
         window.signal(other, 4);

@@ -154,13 +154,13 @@ static void expectMissing(const RunOptions &options) {
   EXPECT_EQ(error.waiting[0].rank, 0);
   EXPECT_EQ(error.waiting[0].op, "comms.wait_signal_from");
   EXPECT_EQ(error.waiting[0].location, "test.mlir:10:12");
-  EXPECT_EQ(
-      error.waiting[0].what,
-      "signal s[1] at rank 0: saw 0, wants ≥ 2; rank 1 should have sent it");
+  EXPECT_EQ(error.waiting[0].what, "signal s[1] at rank 0: observed 0, "
+                                   "expected >= 2; missing signal from rank 1");
   EXPECT_EQ(error.waiting[1].op, "comms.barrier");
-  EXPECT_EQ(error.waiting[1].what, "barrier of block 0 of 3 ranks: saw 2 "
-                                   "arrive, wants 3; rank 0 (waits at "
-                                   "test.mlir:10:12) should have arrived");
+  EXPECT_EQ(error.waiting[1].what,
+            "barrier of block 0 of 3 ranks: 2 "
+            "arrived, expected 3; missing rank 0 (waits at "
+            "test.mlir:10:12)");
 }
 
 TEST(Report, Deadlock) { expectMissing({}); }
@@ -185,9 +185,9 @@ comms.kernel @k(%s: !comms.signal<1>) attributes {ranks = 3 : i64} {
                                options);
   ASSERT_EQ(error.waiting.size(), 9u);
   EXPECT_EQ(error.waiting[0].what,
-            "barrier of all blocks of 3 ranks: saw 6 arrive, wants 9; rank 1 "
-            "block 0 (waits at test.mlir:10:12) and 2 more of its blocks "
-            "should have arrived");
+            "barrier of all blocks of 3 ranks: 6 arrived, expected 9; missing "
+            "rank 1 block 0 (waits at test.mlir:10:12) and 2 more of its "
+            "blocks");
 }
 
 TEST(Report, DeadlockOfSeveralWorkers) {
@@ -228,10 +228,9 @@ TEST(Report, MissingPacketNamesItsSender) {
   RunError error = expectError(withheld("ll").c_str(), {});
   EXPECT_EQ(error.kind, RunError::Deadlock);
   ASSERT_EQ(error.waiting.size(), 2u);
-  EXPECT_NE(
-      error.waiting[0].what.find(
-          "saw flag 0, wants flag 1; rank 1 (has ended) should have sent it"),
-      std::string::npos)
+  EXPECT_NE(error.waiting[0].what.find("observed flag 0, expected flag 1; "
+                                       "missing data from rank 1 (has ended)"),
+            std::string::npos)
       << error.render();
 }
 
@@ -240,20 +239,18 @@ TEST(Report, MissingLineNamesItsSender) {
   EXPECT_EQ(error.kind, RunError::Deadlock);
   ASSERT_EQ(error.waiting.size(), 2u);
   EXPECT_NE(error.waiting[0].what.find("line "), std::string::npos);
-  EXPECT_NE(
-      error.waiting[0].what.find(
-          "saw flag 0, wants flag 1; rank 1 (has ended) should have sent it"),
-      std::string::npos)
+  EXPECT_NE(error.waiting[0].what.find("observed flag 0, expected flag 1; "
+                                       "missing data from rank 1 (has ended)"),
+            std::string::npos)
       << error.render();
 }
 
 TEST(Report, MissingElementNamesItsSender) {
   RunError error = expectError(withheld("lamport").c_str(), {});
   ASSERT_EQ(error.waiting.size(), 2u);
-  EXPECT_NE(
-      error.waiting[1].what.find(
-          "saw poison, wants data; rank 1 (has ended) should have sent it"),
-      std::string::npos)
+  EXPECT_NE(error.waiting[1].what.find("observed poison, expected data; "
+                                       "missing data from rank 1 (has ended)"),
+            std::string::npos)
       << error.render();
 }
 

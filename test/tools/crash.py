@@ -40,7 +40,7 @@ comms-check-sync=ranks=2,blocks=2,launches=3 comms-distribute-tiles comms-distri
 comms-distribute-tiles=threads=128,cluster=2,count-arrivals comms-distribute-tiles=lanes=4 comms-eliminate-barriers
 comms-expand-collectives comms-expand-collectives=ranks=2 comms-expand-collectives=ranks=4,algorithm=ring,protocol=ll
 comms-expand-collectives=ranks=3,algorithm=two_shot,threads=128 comms-expand-collectives=ranks=2,tile-size=7
-comms-instrument comms-lower-channels comms-pin-arithmetic comms-pin-arithmetic=chip=sm_90 comms-unroll-ranks
+comms-instrument comms-lower-channels comms-legalize-numerics comms-legalize-numerics=chip=sm_90 comms-unroll-ranks
 comms-unroll-ranks=limit=64 convert-comms-to-cpu convert-comms-to-nvvm convert-comms-to-nvvm=threads=128,chip=sm_80
 """)
 # These run on modules; all others of ours on kernels.
@@ -55,7 +55,7 @@ PIPELINES = {
 }
 # The order in which the pipelines run them, so that mutations meet IR of every stage.
 STAGES = words("""comms-expand-collectives=ranks=2 comms-lower-channels comms-unroll-ranks comms-eliminate-barriers
-comms-pin-arithmetic comms-assert-bounds comms-distribute-tiles=threads=128 convert-comms-to-nvvm""")
+comms-legalize-numerics comms-assert-bounds comms-distribute-tiles=threads=128 convert-comms-to-nvvm""")
 NUMBERS = ["0", "-1", "1", "2", "3", "31", "65", "1024", "65536", "2147483648", "4294967295", "9223372036854775807"]
 TYPES = words("""f32 f64 f16 bf16 f8E4M3FN f8E5M2 f4E2M1FN i1 i4 i8 i32 i64 i128 si8 ui16 index none complex<f32> tf32
 memref<*xf32> memref<f32> memref<?xf32> memref<4x0xf32> memref<4xindex> memref<8xf32,strided<[2],offset:1>>

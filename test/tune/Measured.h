@@ -63,7 +63,7 @@ inline Question askOf(const Table &table, const Section &section,
 
 /// Doublings between two shapes: of all threads, of those of a CTA, of CTAs of
 /// a cluster.
-inline double distance(const Way &a, const Way &b) {
+inline double distance(const Config &a, const Config &b) {
   auto steps = [](int64_t x, int64_t y) {
     return std::abs(std::log2(double(x) / double(y)));
   };
@@ -73,9 +73,10 @@ inline double distance(const Way &a, const Way &b) {
 }
 
 /// The way of the same pair whose shape is nearest.
-inline const Way *findNearest(const Way &way, const std::vector<Way> &all) {
-  const Way *nearest = nullptr;
-  for (const Way &other : all)
+inline const Config *findNearest(const Config &way,
+                                 const std::vector<Config> &all) {
+  const Config *nearest = nullptr;
+  for (const Config &other : all)
     if (other.algorithm == way.algorithm && other.protocol == way.protocol &&
         (!nearest || distance(way, other) < distance(way, *nearest)))
       nearest = &other;
@@ -83,9 +84,9 @@ inline const Way *findNearest(const Way &way, const std::vector<Way> &all) {
 }
 
 /// The ways of a point with their times, the fastest first.
-inline std::vector<Way> listWays(const std::map<Recipe, double> &times,
-                                 const Question &question) {
-  std::vector<Way> ways;
+inline std::vector<Config> listWays(const std::map<Recipe, double> &times,
+                                    const Question &question) {
+  std::vector<Config> ways;
   for (const auto &[recipe, time] : times) {
     ways.push_back(applyRecipe(recipe, question));
     ways.back().microseconds = time;

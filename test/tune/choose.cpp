@@ -150,7 +150,7 @@ TEST(Table, TimesBetweenSizesAreLogLog) {
   Answer answer = chooseFrom(tables, ask("all_reduce", 512 << 10));
   ASSERT_EQ(answer.considered.size(), 3u);
   std::map<std::string, double> times;
-  for (const Way &way : answer.considered)
+  for (const Config &way : answer.considered)
     times[way.algorithm + "/" + way.protocol] = way.microseconds;
   EXPECT_NEAR(times["one_shot/lamport"], 16, 1e-6);
   EXPECT_NEAR(times["two_shot/lamport"], std::sqrt(6 * 32.0), 1e-6);
@@ -171,7 +171,7 @@ TEST(Choice, AllRowsAreOnTheGpuAtOnceWhereTheyFit) {
 
 TEST(Choice, WhatTakesLongLeavesMultiprocessorsToOthers) {
   auto ctasOf = [](Question question) {
-    Way way = choose(question).way;
+    Config way = choose(question).way;
     return way.blocks * way.cluster;
   };
   Question large = ask("all_reduce", 64 << 20);
@@ -318,7 +318,7 @@ TEST(Table, WhatRestsOnADeviceIsChosenThereAlone) {
   EXPECT_EQ(chooseFrom(tables, question).way.protocol, "ll128");
   for (const char *device : {"", "NVIDIA H100 PCIe"}) {
     question.device = device;
-    for (const Way &way : chooseFrom(tables, question).considered)
+    for (const Config &way : chooseFrom(tables, question).considered)
       EXPECT_NE(way.protocol, "ll128");
   }
 }
@@ -348,7 +348,7 @@ TEST(Table, TypesThatTheSameProtocolsCarryTellOfEachOther) {
   {"op": "all_reduce", "type": "i32", "points": [[1024, 1, 5, 2, 4]]},
   {"op": "broadcast", "type": "bf16", "points": [[1024, 2, 3]]}]})");
   auto way = [&](const char *op, const char *type) {
-    Way best = chooseFrom(tables, ask(op, 1024, type)).way;
+    Config best = chooseFrom(tables, ask(op, 1024, type)).way;
     return best.algorithm + "/" + best.protocol;
   };
   EXPECT_EQ(way("all_reduce", "bf16"), "one_shot/lamport");
@@ -434,7 +434,7 @@ TEST(Model, KnowsEveryOperationTypeAndNumberOfRanks) {
           Answer answer = chooseFrom(none, question);
           EXPECT_EQ(answer.source, "cost model") << op << " " << type;
           ASSERT_FALSE(answer.considered.empty()) << op << " " << type;
-          for (const Way &way : answer.considered) {
+          for (const Config &way : answer.considered) {
             algorithms.insert(way.algorithm);
             EXPECT_GT(way.microseconds, 0);
             EXPECT_GE(way.blocks, 1);
@@ -474,11 +474,11 @@ TEST(Model, SmallMessagesGoAtOnceAndLargeOnesInShares) {
 
 TEST(Model, RowsTakeABlockEach) {
   Tables none;
-  Way few = chooseFrom(none, askRows(8, 8192)).way;
+  Config few = chooseFrom(none, askRows(8, 8192)).way;
   EXPECT_EQ(few.blocks, 8);
   EXPECT_EQ(few.cluster, 8);
   EXPECT_EQ(few.threads, 128);
-  Way many = chooseFrom(none, askRows(512, 8192)).way;
+  Config many = chooseFrom(none, askRows(512, 8192)).way;
   EXPECT_EQ(many.cluster, 1);
   EXPECT_EQ(many.threads, 1024);
   EXPECT_EQ(many.blocks, 132);
@@ -502,7 +502,7 @@ TEST(Model, CpuIsAsTheLoweringSays) {
   EXPECT_EQ(answer.way.protocol, "ll");
   EXPECT_EQ(answer.way.algorithm, "one_shot");
   EXPECT_EQ(answer.way.threads, 0);
-  for (const Way &way : answer.considered)
+  for (const Config &way : answer.considered)
     EXPECT_TRUE(way.protocol == "ll" || way.protocol == "pull");
 }
 

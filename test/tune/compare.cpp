@@ -72,7 +72,7 @@ TEST(Compare, AChangeIsFoundInNoise) {
     EXPECT_EQ(count(*comparison, Verdict::Slower), 1u);
     const Change &change = comparison->changes[2 * 17 + 1];
     EXPECT_EQ(change.verdict, Verdict::Slower);
-    EXPECT_TRUE(change.normalised);
+    EXPECT_TRUE(change.normalized);
     EXPECT_NEAR(change.ratio.value, 1.08, 0.02);
     EXPECT_LT(change.ratio.low, change.ratio.value);
     auto other = compareReports(before, faster);

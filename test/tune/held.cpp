@@ -29,8 +29,8 @@ static constexpr double kNear = 2;
 
 /// What `way` took, or the nearest shape of its pair; infinite when none was
 /// measured, or was too slow to be kept.
-static double timeOf(const Way &way, const std::vector<Way> &measured) {
-  const Way *nearest = findNearest(way, measured);
+static double timeOf(const Config &way, const std::vector<Config> &measured) {
+  const Config *nearest = findNearest(way, measured);
   return nearest && distance(way, *nearest) <= kNear ? nearest->microseconds
                                                      : INFINITY;
 }
@@ -58,9 +58,9 @@ struct Known {
 
 static constexpr Known kKnown[] = {
     // one_shot/ll128 of 64 threads is the one shape of which the table has both
-    // neighbours (1.995 us at 1 KiB, 2.008 at 4). Here it took 2.228 in its one
+    // neighbors (1.995 us at 1 KiB, 2.008 at 4). Here it took 2.228 in its one
     // measurement, more than at either, where its other shape took 2.057. What
-    // was best, lamport (1.913), is best at both neighbours too, by another
+    // was best, lamport (1.913), is best at both neighbors too, by another
     // shape at each (1.864, 1.978).
     {4, "all_reduce", 0, 2048, 1.17},
     // one_shot/ll128 of one warp against two: the table has 2.039 and 2.052 us
@@ -91,7 +91,7 @@ TEST(Held, TheChoiceIsWithinFivePerCentOfTheBest) {
         Question question = askOf(held, section, size);
         Answer answer = chooseFrom(tables, question);
         EXPECT_NE(answer.source, "cost model") << section.op;
-        std::vector<Way> measured = listWays(times, question);
+        std::vector<Config> measured = listWays(times, question);
         double best = measured.front().microseconds;
         double factor = isMeasuredLength(tables, question) ? 1.05 : 1.10;
         double time = timeOf(answer.way, measured);

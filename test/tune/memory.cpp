@@ -43,7 +43,7 @@ static Question ask(std::string op, int64_t ranks, int64_t bytes) {
   return question;
 }
 
-static std::string name(const Way &way) {
+static std::string name(const Config &way) {
   return way.algorithm + "/" + way.protocol;
 }
 
@@ -59,8 +59,8 @@ static std::vector<BenchCase> listProblems(int64_t ranks) {
   return problems;
 }
 
-static Way makeWay(const Question &question,
-                   const std::pair<std::string, std::string> &pair) {
+static Config makeWay(const Question &question,
+                      const std::pair<std::string, std::string> &pair) {
   return applyRecipe(suggestRecipe(question, pair.first, pair.second),
                      question);
 }
@@ -87,7 +87,7 @@ TEST(ChannelMemory, IsWithinTheBound) {
             }
             question.windows = ranks == 2 && !question.rows;
             for (const auto &pair : listPairs(question, true)) {
-              Way way = makeWay(question, pair);
+              Config way = makeWay(question, pair);
               auto counted = countChannels(question, way);
               ASSERT_TRUE(counted) << op << " " << type << " " << name(way);
               EXPECT_LE(*counted, boundChannels(question))
@@ -124,7 +124,7 @@ TEST(ChannelMemory, IsWhatCompiledKernelsTake) {
     question.chip = "sm_90";
     question.windows = problem.columns == 0;
     for (const auto &pair : listPairs(question, true)) {
-      Way way = makeWay(question, pair);
+      Config way = makeWay(question, pair);
       way.blocks = 4;
       std::string what = problem.describe() + " " + name(way);
       auto counted = countChannels(question, way);

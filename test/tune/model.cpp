@@ -31,7 +31,7 @@ namespace {
 /// A choice of the model beside what was measured.
 struct Choice {
   std::string problem;
-  Way chosen, stand, best;
+  Config chosen, stand, best;
   /// Pairs that the model would have preferred, which were not measured there.
   int unmeasured = 0;
 
@@ -45,7 +45,7 @@ struct Summary {
 };
 } // namespace
 
-static std::string name(const Way &way) {
+static std::string name(const Config &way) {
   return llvm::formatv("{0}/{1} b{2} t{3} c{4}", way.algorithm, way.protocol,
                        way.blocks, way.threads, way.cluster);
 }
@@ -58,15 +58,15 @@ static std::string name(const Section &section, const Table &table) {
 static Choice compare(const Table &table, const Section &section,
                       int64_t size) {
   Question question = askOf(table, section, size);
-  std::vector<Way> measured = listWays(section.points.at(size), question);
+  std::vector<Config> measured = listWays(section.points.at(size), question);
   Choice choice;
   choice.problem =
       name(section, table) + ", " +
       (section.columns ? llvm::formatv("{0} x {1}", size, section.columns).str()
                        : llvm::formatv("{0} B", size).str());
   choice.best = measured.front();
-  for (const Way &way : estimateAll(question)) {
-    if (const Way *nearest = findNearest(way, measured)) {
+  for (const Config &way : estimateAll(question)) {
+    if (const Config *nearest = findNearest(way, measured)) {
       choice.chosen = way;
       choice.stand = *nearest;
       return choice;
@@ -147,7 +147,7 @@ static Question askEight(std::string op, int64_t bytes) {
   return question;
 }
 
-static Way chooseForEight(std::string op, int64_t bytes) {
+static Config chooseForEight(std::string op, int64_t bytes) {
   return estimateAll(askEight(std::move(op), bytes)).front();
 }
 
@@ -169,7 +169,7 @@ TEST(Chips, ThoseWithoutClustersGetNone) {
       bool hasClusters = llvm::StringRef(chip).drop_front(3).front() != '8';
       EXPECT_EQ(getMostCtas(question), hasClusters ? 8 : 1) << chip;
       EXPECT_LE(recipe.cluster, getMostCtas(question)) << chip;
-      for (const Recipe &near : neighbours(recipe, question))
+      for (const Recipe &near : neighbors(recipe, question))
         EXPECT_LE(near.cluster, getMostCtas(question)) << chip;
     }
 }
@@ -241,7 +241,7 @@ TEST(EightRanks, HaveGridsThatFit) {
       question.rows = rows;
       question.columns = columns;
       question.windows = false;
-      for (const Way &way : estimateAll(question)) {
+      for (const Config &way : estimateAll(question)) {
         SCOPED_TRACE(name(way));
         EXPECT_LE(way.blocks, rows);
         // Where a thread has one vector 102 registers are enough, else 128.

@@ -33,7 +33,7 @@ static double madeUp(const Question &question, const Recipe &recipe) {
   double time = estimate(question, recipe).value_or(1e9);
   double wanted = question.bytes < (1 << 20) ? 64 : 512;
   time *= 1 + 0.1 * std::abs(std::log2(double(recipe.threads) / wanted));
-  Way way = applyRecipe(recipe, question);
+  Config way = applyRecipe(recipe, question);
   return time * (1 + 0.02 * std::abs(std::log2(double(way.blocks) / 64)));
 }
 
@@ -110,12 +110,12 @@ TEST(Search, SizesInBetweenComeWithinFivePerCent) {
   for (int64_t size : kSizes) {
     Question question = made.ranges[0].at(size * 2);
     std::string where;
-    std::vector<Way> ways = weigh(table, question, where);
+    std::vector<Config> ways = weigh(table, question, where);
     ASSERT_FALSE(ways.empty());
     // The recipe behind the way: its time as it is, not as it is told.
     double best = INFINITY, chosen = INFINITY;
     for (const auto &[recipe, told] : table.sections[0].points.at(size)) {
-      Way way = applyRecipe(recipe, question);
+      Config way = applyRecipe(recipe, question);
       double time = madeUp(question, recipe);
       best = std::min(best, time);
       if (way.algorithm == ways[0].algorithm &&
@@ -190,10 +190,10 @@ TEST(Search, EndsWhenTimeIsUpWithWhatThereIs) {
 TEST(Search, NeighboursStayOnTheGpu) {
   Question question = makeRange(kSizes).at(1 << 22);
   for (const Recipe &recipe :
-       neighbours({"one_shot", "ll", 128, 1, 1, 528}, question)) {
+       neighbors({"one_shot", "ll", 128, 1, 1, 528}, question)) {
     EXPECT_LE(recipe.limit, countResident(question, recipe.threads));
     EXPECT_GE(recipe.threads, 32);
   }
   question.chip = "cpu";
-  EXPECT_TRUE(neighbours({"one_shot", "ll", 0, 1, 1, 1}, question).empty());
+  EXPECT_TRUE(neighbors({"one_shot", "ll", 0, 1, 1, 1}, question).empty());
 }

@@ -1,4 +1,4 @@
-"""A ring all-gather by hand: each rank passes on what it got, and a signal says how far the neighbour is."""
+"""A ring all-gather by hand: each rank passes on what it got, and a signal says how far the neighbor is."""
 
 from __future__ import annotations
 

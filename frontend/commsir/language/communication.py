@@ -144,7 +144,7 @@ def wait_signal_from(
     order: str = "acquire",
     scope: str = "sys",
 ) -> Token:
-    """As `wait_signal`, and the checker holds `peer` to signalling it."""
+    """As `wait_signal`, and the checker holds `peer` to signaling it."""
 
 
 @op

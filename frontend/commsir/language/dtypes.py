@@ -183,7 +183,7 @@ class _F8Format:
         self.values = np.concatenate([size, -size]).astype(np.float32)
 
     def encode(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Nearest even, by the gap between neighbours; what is beyond the numbers is `most`, infinity or the last."""
+        """Nearest even, by the gap between neighbors; what is beyond the numbers is `most`, infinity or the last."""
         with np.errstate(invalid="ignore"):
             size = np.abs(values.astype(np.float64))
         exponent = np.maximum(np.frexp(size)[1] - 1, self.least)

@@ -265,7 +265,7 @@ class Team:
     size: int
 
     def inner(self, factor: int) -> Team:
-        """The run of `factor` neighbours that this rank belongs to."""
+        """The run of `factor` neighbors that this rank belongs to."""
 
     def outer(self, factor: int) -> Team:
         """The team of every `factor`-th rank that this rank belongs to."""

@@ -159,7 +159,7 @@ def _barrier(g: _Given) -> Made:
 
 
 def _send_recv(g: _Given) -> Made:
-    """There and back between two neighbours."""
+    """There and back between two neighbors."""
     x, y = g.zeros(g.most), g.zeros(g.most)
     peer = g.rank ^ 1
     if peer >= g.ranks:

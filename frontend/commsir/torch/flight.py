@@ -1,4 +1,4 @@
-"""The calls of process groups as torch's flight recorder writes them, for torch's own analyser.
+"""The calls of process groups as torch's flight recorder writes them, for torch's own analyzer.
 
     commsir.torch.dump_flight_recorder("traces/rank_")        # on every rank
     python -m torch.distributed.flight_recorder.fr_trace traces --prefix rank_
@@ -29,7 +29,7 @@ Shapes = list[tuple[list[int], str]]
 
 #: The version of the format that is written: torch 2.11's.
 _VERSION = "2.10"
-#: What the analyser calls what we have another name for.
+#: What the analyzer calls what we have another name for.
 _NAMES = {
     "all_reduce_sparse": "all_reduce",
     "all_reduce_coalesced": "allreduce_coalesced",
@@ -107,7 +107,7 @@ class Record:
 
 
 def _profiling_name(call: dict[str, Any], rank: int) -> str:
-    """As NCCL's calls are named; empty: the analyser knows nothing of the kind."""
+    """As NCCL's calls are named; empty: the analyzer knows nothing of the kind."""
     name, peer = call["name"], call["peer"]
     if name == "send":
         return f"nccl:send {rank}->{peer}"
@@ -121,7 +121,7 @@ def _entry(call: dict[str, Any], rank: int, group: tuple[str, str], counts: dict
     # A barrier is one number summed up.
     token = [((1,), "Int")] if call["name"] == "barrier" else []
     inputs, outputs = call["inputs"] or token, call["outputs"] or token
-    # The analyser takes neighbours of one number, collective or not, for a batch.
+    # The analyzer takes neighbors of one number, collective or not, for a batch.
     number = _TRANSFERS + call["sequence"] if call["is_p2p"] else call["sequence"]
     counts["p2p" if call["is_p2p"] else "collective"] = number
     done = call["state"] == "done"
@@ -153,7 +153,7 @@ def flight_recorder() -> dict[str, Any]:
     """The last calls of all groups of this process, in the format of torch's flight recorder.
 
     Each group keeps TORCH_FR_BUFFER_SIZE calls (2000). Calls of one's own names, and receives from any rank, are left
-    out: the analyser knows neither. Calls have no stack frames.
+    out: the analyzer knows neither. Calls have no stack frames.
     """
     from commsir.torch import backend
 
@@ -185,7 +185,7 @@ def flight_recorder() -> dict[str, Any]:
 
 
 def dump_flight_recorder(prefix: str | os.PathLike[str]) -> Path:
-    """Writes `flight_recorder()` where torch's analyser reads it: `prefix` and this process's rank are the file."""
+    """Writes `flight_recorder()` where torch's analyzer reads it: `prefix` and this process's rank are the file."""
     path = Path(f"{os.fspath(prefix)}{dist.get_rank()}")
     _files.make_folders(path.parent)
     return _files.write(path, pickle.dumps(flight_recorder()))

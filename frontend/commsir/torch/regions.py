@@ -461,6 +461,6 @@ def _var_mean(region: Region, node: Node) -> tuple[Tile, Tile]:
     tile = _reduced(region, node)
     correction = node.kwargs.get("correction", 1)
     mean = _average(region, tile)
-    centred = region.binary("arith.subf", tile, mean)
-    squares = region.binary("arith.mulf", centred, centred)
+    centered = region.binary("arith.subf", tile, mean)
+    squares = region.binary("arith.mulf", centered, centered)
     return _average(region, squares, float(correction)), mean  # type: ignore[arg-type]

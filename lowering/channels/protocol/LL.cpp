@@ -47,6 +47,11 @@ static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
   return memory;
 }
 
+/// A store and a poll. Data and flag travel in one store of 8 bytes, of which a
+/// link takes 150 GB/s.
+static constexpr ProtocolCost kCost = {
+    .hop = 1.9, .moreHop = -0.04, .cpuHop = 1.0, .weight = 2.27};
+
 namespace mlir::comms {
 const Protocol &getLLProtocol() {
   static const Protocol protocol = {"ll",
@@ -58,7 +63,10 @@ const Protocol &getLLProtocol() {
                                     beginPackets,
                                     sendPackets,
                                     recvPackets,
-                                    needNoBarrier};
+                                    needNoBarrier,
+                                    /*reusable=*/false,
+                                    /*tileBytes=*/1,
+                                    kCost};
   return protocol;
 }
 } // namespace mlir::comms

@@ -44,6 +44,8 @@ static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
   return memory;
 }
 
+static constexpr ProtocolCost kCost = {.moreHop = 0, .needsWholeLines = true};
+
 namespace mlir::comms {
 const Protocol &getLL128Protocol() {
   static const Protocol protocol = {
@@ -58,7 +60,8 @@ const Protocol &getLL128Protocol() {
       recvPackets,
       needNoBarrier,
       /*reusable=*/false,
-      /*tileBytes=*/kLineBits / 8};
+      /*tileBytes=*/kLineBits / 8,
+      kCost};
   return protocol;
 }
 } // namespace mlir::comms

@@ -35,6 +35,10 @@ static ChannelMemory memory(ChannelOp channel, int64_t teamSize) {
                      type.getElementType());
 }
 
+/// Stores, a fence, a signal.
+static constexpr ProtocolCost kCost = {
+    .hop = 2.3, .moreHop = 1.2, .meets = true};
+
 namespace mlir::comms {
 const Protocol &getPushProtocol() {
   static const Protocol protocol = {"push",
@@ -47,7 +51,9 @@ const Protocol &getPushProtocol() {
                                     sendTiles,
                                     recvTiles,
                                     meetRanks,
-                                    /*reusable=*/true};
+                                    /*reusable=*/true,
+                                    /*tileBytes=*/1,
+                                    kCost};
   return protocol;
 }
 } // namespace mlir::comms

@@ -117,7 +117,7 @@ private:
 };
 } // namespace
 
-LogicalResult Prover::analyse(KernelOp kernel) {
+LogicalResult Prover::analyze(KernelOp kernel) {
   solver.load<dataflow::DeadCodeAnalysis>();
   solver.load<dataflow::SparseConstantPropagation>();
   solver.load<EndingRangeAnalysis>();

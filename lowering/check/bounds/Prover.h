@@ -35,7 +35,7 @@ namespace mlir::comms::bounds {
 /// Proves inequalities about the index values of one kernel.
 class Prover {
 public:
-  LogicalResult analyse(KernelOp kernel);
+  LogicalResult analyze(KernelOp kernel);
 
   /// Takes what the conditions around `op` say; proofs are then about values
   /// as they are where `op` runs. With `whole`, what a condition compares is

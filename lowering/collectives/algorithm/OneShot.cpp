@@ -183,13 +183,24 @@ static double cost(const CollectiveInfo &problem) {
   return problem.hop + problem.transfer(double(problem.ranks - 1));
 }
 
+/// What all send waits until the last of it has come.
+static double waiting(const CollectiveInfo &problem) {
+  return problem.allBytes();
+}
+
 namespace mlir::comms {
 const Algorithm &getOneShotAlgorithm();
 } // namespace mlir::comms
 
 const Algorithm &mlir::comms::getOneShotAlgorithm() {
   static constexpr Algorithm algorithm = {
-      "one_shot", "every rank sends each tile straight to all that want it",
-      supports, cost, expand};
+      "one_shot",
+      "every rank sends each tile straight to all that want it",
+      supports,
+      cost,
+      expand,
+      /*pieces=*/nullptr,
+      /*dealsTiles=*/true,
+      waiting};
   return algorithm;
 }

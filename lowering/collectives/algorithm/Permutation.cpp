@@ -159,6 +159,15 @@ static int64_t pieces(const CollectiveInfo &problem) {
   return problem.kind->movement == Movement::Same ? problem.ranks : 1;
 }
 
+/// What goes straight into outputs waits nowhere.
+static double waiting(const CollectiveInfo &problem) {
+  bool whole = problem.kind->movement == Movement::Same;
+  bool direct = whole || !problem.kind->reduces;
+  if (direct && problem.storesToPeers())
+    return 0;
+  return whole ? problem.partBytes() : problem.allBytes();
+}
+
 namespace mlir::comms {
 const Algorithm &getPermutationAlgorithm();
 } // namespace mlir::comms
@@ -171,6 +180,9 @@ const Algorithm &mlir::comms::getPermutationAlgorithm() {
       cost,
       expand,
       pieces,
-      /*dealsTiles=*/false};
+      /*dealsTiles=*/false,
+      waiting,
+      /*isChain=*/false,
+      /*keepsStep=*/true};
   return algorithm;
 }

@@ -1,4 +1,4 @@
-//===- Ring.cpp - From neighbour to neighbour --------------------------===//
+//===- Ring.cpp - From neighbor to neighbor -------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Every rank sends to the next one only. The most hops and the least traffic on
-// any link: for large arrays, and for ranks that reach only their neighbours.
+// any link: for large arrays, and for ranks that reach only their neighbors.
 //
 // A sum is built up on its way around the ring, rounded to the type that
 // travels at each hop, and starts at a rank that depends on the tile: its order
@@ -320,8 +320,14 @@ const Algorithm &getRingAlgorithm();
 } // namespace mlir::comms
 
 const Algorithm &mlir::comms::getRingAlgorithm() {
-  static constexpr Algorithm algorithm = {
-      "ring", "tiles go from neighbour to neighbour", supports, cost, expand,
-      pieces};
+  static constexpr Algorithm algorithm = {"ring",
+                                          "tiles go from neighbor to neighbor",
+                                          supports,
+                                          cost,
+                                          expand,
+                                          pieces,
+                                          /*dealsTiles=*/true,
+                                          /*waiting=*/nullptr,
+                                          /*isChain=*/true};
   return algorithm;
 }

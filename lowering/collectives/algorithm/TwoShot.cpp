@@ -121,14 +121,23 @@ static double cost(const CollectiveInfo &problem) {
 
 static int64_t pieces(const CollectiveInfo &problem) { return problem.ranks; }
 
+static double waiting(const CollectiveInfo &problem) {
+  return problem.partBytes();
+}
+
 namespace mlir::comms {
 const Algorithm &getTwoShotAlgorithm();
 } // namespace mlir::comms
 
 const Algorithm &mlir::comms::getTwoShotAlgorithm() {
   static constexpr Algorithm algorithm = {
-      "two_shot", "each tile goes to its owner, who sends the result to all",
-      supports,   cost,
-      expand,     pieces};
+      "two_shot",
+      "each tile goes to its owner, who sends the result to all",
+      supports,
+      cost,
+      expand,
+      pieces,
+      /*dealsTiles=*/true,
+      waiting};
   return algorithm;
 }

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What the exchanges in permutations (algorithm/Permutation.cpp) are written
-// in. A part is a run of neighbouring tiles. Its tiles are dealt to rounds, and
+// in. A part is a run of neighboring tiles. Its tiles are dealt to rounds, and
 // those of a round to slots: slot s of a part belongs to block s mod num_blocks
 // on every rank. In each round there is a step for each peer.
 //

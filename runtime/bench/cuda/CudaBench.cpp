@@ -730,7 +730,7 @@ private:
     question.blocks = choice.blocks;
     question.threads = choice.threads;
     question.cluster = choice.cluster;
-    Way way = choose(question).way;
+    Config way = choose(question).way;
     jit::CudaOptions options;
     options.ranks = problem.ranks;
     options.threads = way.threads;

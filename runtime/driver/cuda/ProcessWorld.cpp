@@ -145,7 +145,7 @@ void ProcessWorld::await() {
         llvm::any_of(children, [](Child &child) { return child.hasFailed(); }))
       failed = Clock::now();
     if (hasFailedFor(patience))
-      shared.state().cancelled = 1;
+      shared.state().canceled = 1;
     bool isLate = secondsSince(start) >
                   task.seconds() + cuda::kSetupSeconds + 2 * timeout;
     if (isLate || hasFailedFor(patience + 2 * cuda::kAbortSeconds))

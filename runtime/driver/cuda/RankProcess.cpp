@@ -65,7 +65,7 @@ static void meet(SharedRun &shared) {
   ++state.ready;
   auto start = std::chrono::steady_clock::now();
   while (int64_t(state.ready) < shared.ranks() && !state.ended &&
-         !state.cancelled && cuda::secondsSince(start) < cuda::kStartSeconds)
+         !state.canceled && cuda::secondsSince(start) < cuda::kStartSeconds)
     std::this_thread::yield();
 }
 
@@ -82,11 +82,11 @@ static int runRank(int file, int64_t rank, int device) {
     return ExitUsage;
   task->group.rank = rank;
   task->group.device = device;
-  Neighbours neighbours;
-  neighbours.meet = [&] { meet(shared); };
-  neighbours.isCancelled = [&] { return shared.state().cancelled != 0; };
+  Neighbors neighbors;
+  neighbors.meet = [&] { meet(shared); };
+  neighbors.isCancelled = [&] { return shared.state().canceled != 0; };
   auto run = std::make_unique<RankRun>(*task);
-  RankOutcome outcome = run->run(arrays.at(shared.arraysOf(rank)), neighbours);
+  RankOutcome outcome = run->run(arrays.at(shared.arraysOf(rank)), neighbors);
   ++shared.state().ended;
   shared.writeOutcome(rank, outcome);
   if (outcome.error)

@@ -135,7 +135,7 @@ llvm::Error RankRun::launchOnce(CUstream into) {
   return group->launch(*kernel, arguments, into);
 }
 
-llvm::Error RankRun::waitForEnd(const Neighbours &neighbours) {
+llvm::Error RankRun::waitForEnd(const Neighbors &neighbors) {
   auto start = Clock::now();
   std::optional<Clock::time_point> stopped;
   llvm::Error failure = llvm::Error::success();
@@ -150,7 +150,7 @@ llvm::Error RankRun::waitForEnd(const Neighbours &neighbours) {
           driver().check(result, "running kernel '" + kernel->name() + "'"));
     }
     bool isLate = secondsSince(start) > task.seconds();
-    if (!stopped && (isLate || neighbours.isCancelled())) {
+    if (!stopped && (isLate || neighbors.isCancelled())) {
       timedOut = isLate;
       group->abort(isLate ? "the time is over" : "another rank has failed");
       stopped = Clock::now();
@@ -169,15 +169,15 @@ llvm::Error RankRun::waitForEnd(const Neighbours &neighbours) {
   return failure ? std::move(failure) : group->poll();
 }
 
-llvm::Error RankRun::launchAll(const Neighbours &neighbours,
+llvm::Error RankRun::launchAll(const Neighbors &neighbors,
                                double &microseconds) {
   auto launch = [this](CUstream into) { return launchOnce(into); };
   if (task.graph)
     if (auto error = stream.capture(task.launches, launch))
       return error;
-  neighbours.meet();
+  neighbors.meet();
   llvm::Error failure = stream.start(task.launches, launch);
-  llvm::Error ended = waitForEnd(neighbours);
+  llvm::Error ended = waitForEnd(neighbors);
   if (failure) { // Of both, what a launch refused is what came first.
     llvm::consumeError(std::move(ended));
     return failure;
@@ -192,7 +192,7 @@ llvm::Error RankRun::launchAll(const Neighbours &neighbours,
 }
 
 RankOutcome RankRun::run(llvm::ArrayRef<llvm::MutableArrayRef<char>> given,
-                         const Neighbours &neighbours) {
+                         const Neighbors &neighbors) {
   host.assign(given.begin(), given.end());
   RankOutcome outcome;
   llvm::Error error = start();
@@ -201,7 +201,7 @@ RankOutcome RankRun::run(llvm::ArrayRef<llvm::MutableArrayRef<char>> given,
     outcome.windows = cuda::getWindowsNote(*group).str();
     error = copy(true);
     if (!error)
-      error = launchAll(neighbours, outcome.microseconds);
+      error = launchAll(neighbors, outcome.microseconds);
     if (!error)
       error = copy(false);
   }

@@ -27,7 +27,7 @@ public:
   struct State {
     /// Ranks that are about to launch; ranks that have ended.
     std::atomic<uint32_t> ready{0}, ended{0};
-    std::atomic<uint32_t> cancelled{0};
+    std::atomic<uint32_t> canceled{0};
   };
 
   SharedRun() = default;

@@ -316,7 +316,7 @@ private:
   bool gpuIsShared = false;
   /// For what is not the caller's: copies, fills, abort words.
   CUstream control = nullptr;
-  /// Serialises the use of `control` and `staging`, which `abort` shares.
+  /// Serializes the use of `control` and `staging`, which `abort` shares.
   std::mutex controlMutex;
   std::optional<Memory> staging, abortWord;
   CUevent order = nullptr, captureOrder = nullptr;

@@ -149,7 +149,7 @@ llvm::Expected<int64_t> CudaGroup::lookAt(const CellWait &wait) {
 /// The host looks, and sees who dies and how long it takes.
 llvm::Error CudaGroup::waitOnHost(const CellWait &wait) {
   auto start = std::chrono::steady_clock::now();
-  auto whyNot = [&]() -> std::string {
+  auto unsupportedReason = [&]() -> std::string {
     for (int64_t peer = 0; peer < settings.ranks; ++peer) {
       if (peer == settings.rank || (wait.source >= 0 && peer != wait.source))
         continue;
@@ -162,8 +162,8 @@ llvm::Error CudaGroup::waitOnHost(const CellWait &wait) {
     return "";
   };
   while (true) {
-    // Asked before the look: who goes may have signalled before.
-    std::string why = whyNot();
+    // Asked before the look: who goes may have signaled before.
+    std::string why = unsupportedReason();
     auto value = lookAt(wait);
     if (!value)
       return value.takeError();

@@ -91,11 +91,11 @@ c10d::ErrorType commsir::torch_c10d::Backend::getError() {
   return ended.empty() ? c10d::ErrorType::SUCCESS : c10d::ErrorType::COMM_ERROR;
 }
 
-Side &commsir::torch_c10d::Backend::side(const c10::Device &device) {
+DeviceState &commsir::torch_c10d::Backend::side(const c10::Device &device) {
   std::lock_guard<std::mutex> lock(mutex);
   auto &side = sides[device.type()];
   if (!side)
-    side = std::make_unique<Side>(settings, device);
+    side = std::make_unique<DeviceState>(settings, device);
   return *side;
 }
 
@@ -226,7 +226,7 @@ c10::intrusive_ptr<CallWork> commsir::torch_c10d::Backend::newWork(
 }
 
 void commsir::torch_c10d::Backend::poll(const c10::Device &device) {
-  Side &used = side(device);
+  DeviceState &used = side(device);
   try {
     used.poll();
   } catch (...) {
@@ -379,9 +379,10 @@ void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
   try {
     std::string reason = call.notOwn;
     if (call.begins)
-      reason = messages->whyNot(static_cast<int>(call.root), call.timeout);
+      reason = messages->unsupportedReason(static_cast<int>(call.root),
+                                           call.timeout);
     else if (reason.empty() && size_ > 1)
-      reason = side(call.device).whyNot(call);
+      reason = side(call.device).unsupportedReason(call);
     count(call, reason);
     recorder.mark(call.ticket, "begun");
     for (auto &copy : call.before)
@@ -504,7 +505,7 @@ void commsir::torch_c10d::Backend::runDelegated(Call &call, CallWork &work,
                                                 const std::string &reason) {
   TORCH_CHECK(call.delegated, "commsir: ", call.name, " is not CommsIR's (",
               reason, "), and no other backend has it");
-  Side &used = side(call.device);
+  DeviceState &used = side(call.device);
   bool isOfTwo = call.pointToPoint && !call.device.is_cpu();
   WorkPtr inner = call.delegated(
       isOfTwo ? used.pairWith(static_cast<int>(call.root), call.timeout)
@@ -603,7 +604,7 @@ void commsir::torch_c10d::Backend::abortBecause(const std::string &reason) {
 }
 
 /// Calls that come after one that has ended the group say so at once.
-void commsir::torch_c10d::Backend::endWith(Side &side) {
+void commsir::torch_c10d::Backend::endWith(DeviceState &side) {
   if (std::string why = side.whyEnded(); !why.empty())
     abortBecause(why);
 }

@@ -15,9 +15,9 @@
 #define COMMSIR_RUNTIME_TORCH_C10D_BACKEND_H
 
 #include "runtime/torch/c10d/Counters.h"
+#include "runtime/torch/c10d/DeviceState.h"
 #include "runtime/torch/c10d/Messages.h"
 #include "runtime/torch/c10d/Queue.h"
-#include "runtime/torch/c10d/Side.h"
 #include "runtime/torch/c10d/Transfers.h"
 
 namespace commsir::torch_c10d {
@@ -168,11 +168,11 @@ private:
                    std::function<WorkPtr(c10d::Backend &,
                                          std::vector<at::Tensor> &, int, int)>
                        carry);
-  Side &side(const c10::Device &device);
+  DeviceState &side(const c10::Device &device);
   /// Throws what launches there have reported, which ends the group.
   void poll(const c10::Device &device);
   void beginAfterGpu(Call &call);
-  void endWith(Side &side);
+  void endWith(DeviceState &side);
   void dropGloo(std::chrono::steady_clock::time_point deadline);
   bool end(std::chrono::steady_clock::time_point deadline);
   void tell(c10d::OpType type, uint64_t number,
@@ -187,7 +187,7 @@ private:
   Queue queue;
   /// Waits for calls on a GPU that the hook is to hear of.
   Queue endings;
-  std::map<c10::DeviceType, std::unique_ptr<Side>> sides;
+  std::map<c10::DeviceType, std::unique_ptr<DeviceState>> sides;
   std::shared_ptr<Messages> messages;
   Transfers transfersOnCpu;
   std::optional<c10::Stream> ownStream;
@@ -202,7 +202,7 @@ private:
   };
   std::vector<PlainKind> plainKinds;
   /// The GPU's side, once it has a group.
-  std::atomic<Side *> plainSide{nullptr};
+  std::atomic<DeviceState *> plainSide{nullptr};
   /// What the driver calls the streams that were used.
   static constexpr size_t kNatives = 8;
   std::vector<std::pair<c10::Stream, void *>> natives;

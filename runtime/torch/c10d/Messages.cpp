@@ -77,7 +77,7 @@ std::shared_ptr<Messages> Messages::announce(const Settings &settings) {
   }
   std::string prefix = "commsir/" + settings.name + "/sends/here/";
   made->library = Library::open(settings.library, made->missing);
-  Answers &answers = made->place->answers;
+  StoreAdapter &answers = made->place->answers;
   answers.store = settings.store;
   commsir_store face = answers.face();
   if (!made->library) {
@@ -111,7 +111,7 @@ bool Messages::knows(int peer) {
   return !messages || known.count(peer);
 }
 
-std::string Messages::whyNot(int peer, milliseconds timeout) {
+std::string Messages::unsupportedReason(int peer, milliseconds timeout) {
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (!messages)

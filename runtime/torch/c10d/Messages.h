@@ -14,7 +14,7 @@
 #ifndef COMMSIR_RUNTIME_TORCH_C10D_MESSAGES_H
 #define COMMSIR_RUNTIME_TORCH_C10D_MESSAGES_H
 
-#include "runtime/torch/c10d/Answers.h"
+#include "runtime/torch/c10d/StoreAdapter.h"
 #include "runtime/torch/c10d/Transfers.h"
 
 namespace commsir::torch_c10d {
@@ -27,7 +27,7 @@ public:
 
   /// Why a transfer with `peer` (-1: any rank) cannot be CommsIR's, on both
   /// sides; empty: it can. Waits until the peer has made its process group.
-  std::string whyNot(int peer, std::chrono::milliseconds timeout);
+  std::string unsupportedReason(int peer, std::chrono::milliseconds timeout);
   /// That would not wait.
   bool knows(int peer);
   /// `fail` is called with the reason where the other side's is another.
@@ -52,7 +52,7 @@ private:
   struct Place {
     explicit Place(const Settings &given) : settings(given) {}
     Settings settings;
-    Answers answers{nullptr, settings, ""};
+    StoreAdapter answers{nullptr, settings, ""};
   };
 
   std::unique_ptr<Place> place;

@@ -23,7 +23,7 @@ using namespace commsir::torch_c10d;
 
 /// Profilers are shown what a Work shows them.
 bool commsir::torch_c10d::Backend::mayBePlain(const at::Tensor &input) {
-  const Side *side = plainSide;
+  const DeviceState *side = plainSide;
   return side && !coalesced && !hasHooks() && !at::hasCallbacks() &&
          input.device() == side->of();
 }
@@ -33,7 +33,7 @@ void commsir::torch_c10d::Backend::launchPlain(const PlainCall &call,
   size_t ticket = recorder.add(
       /*begins=*/true, [&](CallRecord &record) { call.write(record); });
   try {
-    Side &side = *plainSide;
+    DeviceState &side = *plainSide;
     side.poll();
     ++*route.count;
     if (commsir_status status =

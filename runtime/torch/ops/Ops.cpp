@@ -516,6 +516,15 @@ static void requireApart(const Tensor &out, const Tensor &arg) {
                              "rows are not its own; give it memory of its own");
 }
 
+static bool reduces(const std::string &collective) {
+#define COMMSIR_COLLECTIVE(name, movement, direction, reduces, rowsVary)       \
+  if (collective == #name)                                                     \
+    return reduces;
+#include "dialect/Collectives.def"
+#undef COMMSIR_COLLECTIVE
+  return false;
+}
+
 static commsir_status fuse(const std::string &op, const Tensor &input,
                            const std::vector<Tensor> &args,
                            const std::string &reduce,
@@ -550,9 +559,8 @@ static commsir_status fuse(const std::string &op, const Tensor &input,
     outputs.push_back(operand(out));
     outputs.back().per_row = 1;
   }
-  bool reduces = op == "all_reduce" || op == "reduce_scatter" || op == "reduce";
   std::string reduction =
-      reduces ? reductionFor(in.scalar_type(), reduce) : std::string();
+      reduces(op) ? reductionFor(in.scalar_type(), reduce) : std::string();
   // Of all ranks, so nobody waits.
   if (rowsOf(in) == 0)
     return COMMSIR_OK;

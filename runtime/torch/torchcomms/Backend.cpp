@@ -72,7 +72,7 @@ c10d::Backend &Ours::usable() const {
 
 c10d::Backend &Ours::used() const {
   TORCH_CHECK(group, "commsir: communicator ", name,
-              " is not initialised: make communicators by torchcomms.new_comm");
+              " is not initialized: make communicators by torchcomms.new_comm");
   return *group;
 }
 
@@ -312,7 +312,7 @@ static at::Device deviceOf(at::Device asked, int rank) {
 void Ours::init(at::Device at, const std::string &called,
                 const CommOptions &given) {
   TORCH_CHECK(!group, "commsir: communicator ", name,
-              " is initialised already");
+              " is initialized already");
   auto [rank, size] = query_ranksize();
   store = given.store ? given.store : maker->connect(called);
   group = maker->make(store, rank, size, given.timeout, called);

@@ -9,7 +9,7 @@
 // distributed shared memory. Checked against float64 on the host.
 //
 // With fp8 each row of y is e4m3 with a scale: x * w is quantised and the scale
-// alone is normalised, so that the sum of squares and the greatest |x * w| meet
+// alone is normalized, so that the sum of squares and the greatest |x * w| meet
 // in one exchange.
 //
 //   rmsnorm [--ranks N] [--hidden H] [--fp8 1] [--json FILE]
@@ -519,7 +519,7 @@ int main(int argc, char **argv) {
               double value = fp8 ? fromFp8(got8[at]) * scales[row]
                                  : (double)fromBF16(got[at]);
               double error = std::abs(want - value);
-              // Half of an eighth, which neighbours of e4m3 are apart.
+              // Half of an eighth, which neighbors of e4m3 are apart.
               if (fp8)
                 error = std::max(0.0, error - std::abs(want) / 16);
               errors[r] = std::isnan(error) ? 1e30 : std::max(errors[r], error);

@@ -37,7 +37,7 @@ std::vector<Interval> drawIntervals(unsigned width, unsigned count) {
 std::vector<int64_t> list(Interval interval, unsigned width) {
   std::vector<int64_t> values;
   for (int64_t bits = 0; bits < int64_t(1) << width; ++bits)
-    if (int64_t value = normalise(bits, width); holds(interval, value))
+    if (int64_t value = normalize(bits, width); holds(interval, value))
       values.push_back(value);
   return values;
 }
@@ -57,7 +57,7 @@ TEST(Intervals, HoldAllResults) {
           for (int64_t x : list(a, width))
             for (int64_t y : list(b, width))
               if (auto result = compute(code, x, y, width))
-                ASSERT_TRUE(holds(found, normalise(*result, width)))
+                ASSERT_TRUE(holds(found, normalize(*result, width)))
                     << "code " << int(code) << " of " << width << " bits: " << x
                     << ", " << y;
         }
@@ -74,7 +74,7 @@ TEST(Intervals, HoldAllCasts) {
                                ? static_cast<int64_t>(unsignedOf(value, from))
                            : from == 1 ? -value
                                        : value;
-            ASSERT_TRUE(holds(found, normalise(wide, to)))
+            ASSERT_TRUE(holds(found, normalize(wide, to)))
                 << from << " to " << to << " bits: " << value;
           }
         }

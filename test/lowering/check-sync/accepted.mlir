@@ -165,7 +165,7 @@ comms.kernel @fences(%s: !comms.signal<1>, %w: !comms.window<64xf32>, %x: memref
 
 // -----
 
-// Offsets, counts and conditions that depend on data, where nothing synchronises.
+// Offsets, counts and conditions that depend on data, where nothing synchronizes.
 comms.kernel @data(%x: memref<64xi64>, %y: memref<64xf32>, %n: index) attributes {ranks = 2 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

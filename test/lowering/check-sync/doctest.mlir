@@ -12,7 +12,7 @@ comms.kernel @forgets(%s: !comms.signal<1>) attributes {ranks = 2 : i64} {
     comms.signal inc %s[%c0] at %c1 of %team : !comms.signal<1>
   }
   // expected-error @below {{'comms.wait_signal' op waits for ever on rank 0 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
-  // expected-note @below {{nobody has signalled it in this launch}}
+  // expected-note @below {{nobody has signaled it in this launch}}
   // expected-note @below {{rank 1 block 0 has ended launch 1 without it}}
   // expected-note @below {{every rank that is counted must signal this cell in every launch: look for a signal under a condition, to another cell or to another rank}}
   %t = comms.wait_signal %s[%c0] ge %one : !comms.signal<1>

@@ -135,7 +135,7 @@ comms.kernel @spins(%s: !comms.signal<1>) attributes {ranks = 2 : i64} {
 comms.kernel @unknown_value(%s: !comms.signal<1>, %v: i64) attributes {ranks = 2 : i64} {
   %c0 = arith.constant 0 : index
   // expected-error @below {{'comms.wait_signal' op waits for ever on rank 0 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
-  // expected-note @below {{nobody has signalled it in this launch}}
+  // expected-note @below {{nobody has signaled it in this launch}}
   // expected-note @below {{rank 1 block 0 in launch 1 waits here itself}}
   // expected-note @below {{the wait is cyclic}}
   // expected-note @below {{seen with 1 for every integer of data and every scalar}}
@@ -222,7 +222,7 @@ comms.kernel @reset_by_another(%s: !comms.signal<1>) attributes {ranks = 2 : i64
     // expected-note @below {{the signal, in launch 1}}
     comms.signal inc %s[%c0] at %peer of %world : !comms.signal<1>
     // expected-error @below {{'comms.wait_signal' op waits for ever on rank 1 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
-    // expected-note @below {{nobody has signalled it in this launch}}
+    // expected-note @below {{nobody has signaled it in this launch}}
     // expected-note @below {{the wait is cyclic: rank 1 block 0 -> rank 0 block 0 -> rank 1 block 0; let each side signal or send before it waits}}
     // expected-note @below {{every rank that is counted must signal this cell in every launch: look for a signal under a condition, to another cell or to another rank}}
     %t = comms.wait_signal %s[%c0] ge %one : !comms.signal<1>

@@ -2,7 +2,7 @@
 // RUN: comms-opt %s -comms-distribute-tiles="threads=1024" -canonicalize -cse | FileCheck %s --check-prefixes=CHECK,MANY
 
 // The last levels of a row, of which every warp has put one value into shared memory in each trip. A thread reads all 32
-// of them, four at a time, where few warps do so at once; of 32 warps each lane reads one, and lanes combine neighbours:
+// of them, four at a time, where few warps do so at once; of 32 warps each lane reads one, and lanes combine neighbors:
 // the same tree, and the same bits.
 // CHECK-LABEL: comms.kernel @sum
 // CHECK:         %[[SHARED:.*]] = comms.scratch

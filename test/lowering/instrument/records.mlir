@@ -25,7 +25,7 @@ comms.kernel @tiles(%w: !comms.window<2x64xbf16>, %x: memref<64xbf16>, %n: index
   comms.return
 }
 
-// Packets synchronise with the accesses that follow the record: 3 packets for
+// Packets synchronize with the accesses that follow the record: 3 packets for
 // 5 bf16.
 // CHECK-LABEL: @packets
 comms.kernel @packets(%w: !comms.window<8xi64>, %p: !comms.window<5xf32>, %n: index, %f: i32) attributes {ranks = 2 : i64} {

@@ -19,7 +19,7 @@
 // ORDER: canonicalize
 // ORDER: comms-assert-bounds
 // ORDER: comms-distribute-tiles
-// ORDER: comms-pin-arithmetic
+// ORDER: comms-legalize-numerics
 // ORDER: convert-comms-to-cpu
 comms.kernel @sum(%x: memref<300xbf16>, %y: memref<300xbf16>) {
   %team = comms.team world

@@ -3,7 +3,7 @@
 // One all-reduce of rows with what is fused into it: loads, then all polls, then arithmetic in registers
 // up to the stores; the slots are cleared last. Nothing lies in memory but what the kernel is for. What a
 // block sends of its four rows is straight code.
-// CHECK-LABEL: comms.kernel @normalise
+// CHECK-LABEL: comms.kernel @normalize
 // CHECK:         memref.alloca() : memref<1xindex>
 // CHECK-NOT:     memref.alloca
 // CHECK-NOT:     scf.for
@@ -28,7 +28,7 @@
 // CHECK-NEXT:      comms.poison_fill {{.*}} {comms.stale} :
 // CHECK-NEXT:    {{^ *}}}
 // CHECK-NEXT:    comms.return
-comms.kernel @normalise(%x: !comms.window<16x8192xbf16>, %residual: memref<16x8192xbf16>, %y: memref<16x8192xbf16>) {
+comms.kernel @normalize(%x: !comms.window<16x8192xbf16>, %residual: memref<16x8192xbf16>, %y: memref<16x8192xbf16>) {
   %team = comms.team world
   comms.all_reduce sum %team ins(%x : !comms.window<16x8192xbf16>) outs(%y : memref<16x8192xbf16>)
       args(%residual : memref<16x8192xbf16>)

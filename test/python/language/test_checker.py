@@ -45,7 +45,7 @@ def test_windows_of_the_host(load: Load, name: str) -> None:
     assert getattr(load(HANDED.format(kind="Window", before="", after="")), name).check(ranks=3).proven
 
 
-SIGNALLED = """
+SIGNALED = """
 @kernel(blocks=1)
 def k(x: f32[Array, 8], y: f32[HostWindow, 8], ready: i64[Signal, 1], come: i64[Signal, 1]) -> None:
     following, before = (rank() + 1) % size(), (rank() - 1) % size()
@@ -57,10 +57,10 @@ def k(x: f32[Array, 8], y: f32[HostWindow, 8], ready: i64[Signal, 1], come: i64[
 
 
 def test_signals_guard_windows_of_the_host(load: Load) -> None:
-    assert load(SIGNALLED).k.check(ranks=3).proven
+    assert load(SIGNALED).k.check(ranks=3).proven
     for line in ("    wait_signal(ready[0], ge=epoch())\n", "    wait_signal(come[0], ge=epoch())\n"):
         with pytest.raises(commsir.CheckError, match="its host may"):
-            load(SIGNALLED.replace(line, "")).k.check(ranks=3)
+            load(SIGNALED.replace(line, "")).k.check(ranks=3)
 
 
 def test_how_windows_of_the_host_are_written(load: Load) -> None:

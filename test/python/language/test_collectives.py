@@ -156,14 +156,14 @@ def test_all_to_all_v(load: Load) -> None:
 
 FUSED = """
 EPSILON = 1e-6
-def normalise(h, w):
+def normalize(h, w):
     return h * rsqrt((h * h).mean() + EPSILON) * w
 @kernel
 def k(x: bf16[Window, "rows, n"], residual: bf16[Array, "rows, n"], weight: f32[Array, "n"],
       h: bf16[Array, "rows, n"], y: bf16[Array, "rows, n"]):
     def fused(total, residual, weight):
         h = total + residual
-        return h, normalise(h, weight)
+        return h, normalize(h, weight)
     all_reduce(x, outs=(h, y), args=(residual, weight), consume=fused)
 """
 

@@ -395,7 +395,7 @@ def test_deadlock_has_its_events(load: Load) -> None:
         module.k.simulate(3, check=False)
     error = caught.value
     assert {w.rank for w in error.waiting} == {1, 2}
-    assert "saw 0, wants ≥ 1" in str(error) and "wait_signal(s[0], ge=1)" in str(error)
+    assert "observed 0, expected >= 1" in str(error) and "wait_signal(s[0], ge=1)" in str(error)
 
 
 def test_verifier_points_at_python(load: Load) -> None:

@@ -137,7 +137,7 @@ def two_shot(x: bf16[Window, rows, n], y: bf16[Window, rows, n]) -> None:
 
 
 @commsir.kernel
-def neighbours(x: f32[Window, n], mean: f32[Array, n], y: f32[Array, n]) -> None:
+def neighbors(x: f32[Window, n], mean: f32[Array, n], y: f32[Array, n]) -> None:
     """A moving average with those beside this rank, of which those at the ends have one."""
 
     def mix(old, new, weight=0.75):
@@ -238,7 +238,7 @@ def test_two_shot(ranks: int) -> None:
 
 def test_neighbours() -> None:
     x, mean = numbers(8, 5, 8), numbers(9, 8)
-    report = neighbours.simulate(5, {"x": x, "mean": mean}, fuzz=3)
+    report = neighbors.simulate(5, {"x": x, "mean": mean}, fuzz=3)
     for r in range(5):
         np.testing.assert_allclose(
             report["y"][r], mean * 0.75 + 0.25 * x[max(r - 1, 0) : r + 2].mean(axis=0), rtol=1e-4, atol=1e-6
@@ -268,7 +268,7 @@ def test_hasty() -> None:
         hasty.simulate(3, {"y": np.zeros(4)}, check=False, fuzz=50)
 
 
-KERNELS = [quantised, pipeline, halo, packets, poisoned, two_shot, neighbours, champion]
+KERNELS = [quantised, pipeline, halo, packets, poisoned, two_shot, neighbors, champion]
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: str(k.__name__))

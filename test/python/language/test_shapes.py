@@ -108,7 +108,7 @@ def test_specialized_kernels(load: Load) -> None:
     assert "memref<6x8xf32>" in k.specialize(rows=2, n=8, ranks=3).ir
     inferred = _kernel(load, *NEWCOMERS["all_gather inferred"][:2])
     assert inferred.symbols == ["rows", "n", "m"] and inferred.specialize(rows=2, n=8).check(ranks=3)
-    assert inferred.specialise(rows=2, n=8).explain(ranks=3)["arguments"][1]["shape"] == [6, 8]
+    assert inferred.specialise(rows=2, n=8).explain(ranks=3)["arguments"][1]["shape"] == [6, 8]  # codespell:ignore
     assert "y: f32 array [rows * ranks, n]" in repr(k)
 
 

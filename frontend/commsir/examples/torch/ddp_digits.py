@@ -42,15 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[float], float]:
 
     layers = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
     model = DistributedDataParallel(layers.to(device))
-    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     losses = []
     for _ in range(options.epochs):
         for batch in torch.split(train, 160):
             own = batch.chunk(ranks)[rank]
             loss: Any = torch.nn.functional.cross_entropy(model(pixels[own]), labels[own])
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             mean = loss.detach().clone()
             dist.all_reduce(mean, op=dist.ReduceOp.SUM)
             losses.append(mean.item() / ranks)

@@ -45,16 +45,16 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[float], float]:
         if isinstance(layer, torch.nn.Linear):
             fully_shard(layer, mesh=mesh)
     fully_shard(model, mesh=mesh)
-    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
 
     losses = []
     for _ in range(options.epochs):
         for batch in torch.split(train, 160):
             own = batch.chunk(ranks)[rank]
             loss: Any = torch.nn.functional.cross_entropy(model(pixels[own]), labels[own])
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             mean = loss.detach().clone()
             dist.all_reduce(mean)
             losses.append(mean.item() / ranks)

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> list[float]:
         parallelize_module(block, mesh["tensor"], SEQUENCE_PLAN)
         fully_shard(block, mesh=mesh["data"])
     fully_shard(model, mesh=mesh["data"])
-    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3, foreach=False)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, foreach=False)
 
     # Sequences that count up by a step of their own: what comes next can be learnt.
     losses = []
@@ -53,10 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> list[float]:
         text = ((first + step * torch.arange(17)) % 48).to(device)
         logits = model(text[:, :-1])
         loss: Any = torch.nn.functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=False)
-        optimiser.step()
+        optimizer.step()
         mean = loss.detach().clone()
         dist.all_reduce(mean, group=mesh.get_group("data"))
         losses.append(mean.item() / mesh["data"].size())

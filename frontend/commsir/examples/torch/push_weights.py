@@ -47,14 +47,14 @@ def batch(seed: int, device: torch.device) -> tuple[Tensor, Tensor]:
 def train(window: GroupWindow, ranks: int) -> float:
     device = window.tensor.device
     net = model().to(device)
-    optimiser = torch.optim.Adam(net.parameters(), lr=3e-3)
+    optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)
     used = [0] * ranks
     for number in range(1, STEPS + 1):
         x, y = batch(number, device)
         loss = nn.functional.mse_loss(net(x), y)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        optimizer.step()
         weights = flat(net)
         for sampler in range(1, ranks):
             # Version n + 1 takes the place of n - 1.

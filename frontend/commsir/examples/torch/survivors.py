@@ -70,7 +70,7 @@ def train(own: int, world: int, port: int, options: argparse.Namespace) -> dict[
     digits = load_digits()
     pixels, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
     model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     losses, said, step = [], "", 0
     while step < options.steps:
         batch = torch.arange(step * 128, step * 128 + 128) % len(labels)
@@ -79,10 +79,10 @@ def train(own: int, world: int, port: int, options: argparse.Namespace) -> dict[
                 os.kill(os.getpid(), signal.SIGKILL)
             mine = batch.chunk(len(ranks))[ranks.index(own)]
             loss: Any = torch.nn.functional.cross_entropy(model(pixels[mine]), labels[mine])
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
             average_gradients(model)
-            optimiser.step()
+            optimizer.step()
             losses.append(loss.item())
             step += 1
         except RuntimeError as error:

@@ -68,7 +68,7 @@ class WhileLoops(Carrying):
         return any(isinstance(self.frame.find(name), Memory | Window) for name in bases)
 
     def _only_calculates(self, call: ast.Call) -> bool:
-        """Whether the call is known not to wait, as functions of the language that synchronise and helpers may."""
+        """Whether the call is known not to wait, as functions of the language that synchronize and helpers may."""
         if not isinstance(call.func, ast.Name):
             return True
         called = self.frame.find(call.func.id)

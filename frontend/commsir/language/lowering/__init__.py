@@ -13,7 +13,7 @@ from . import (  # noqa: F401
     memory,
     one_sided,
     packets,
-    synchronisation,
+    synchronization,
     teams,
     tiles,
 )

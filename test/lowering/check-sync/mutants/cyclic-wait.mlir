@@ -1,6 +1,6 @@
 // RUN: comms-opt %s -comms-check-sync -split-input-file -verify-diagnostics -o %t
 
-// Every rank waits for its left neighbour before it signals its right one.
+// Every rank waits for its left neighbor before it signals its right one.
 
 comms.kernel @wait_first(%s: !comms.signal<1>)
     attributes {ranks = 4 : i64, blocks = 1 : i64} {
@@ -17,8 +17,8 @@ comms.kernel @wait_first(%s: !comms.signal<1>)
   %back = arith.subi %before, %c1 : index
   %left = arith.remui %back, %n : index
   // expected-error @below {{'comms.wait_signal_from' op waits for ever on rank 0 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
-  // expected-note @below {{rank 3 should have signalled it}}
-  // expected-note @below {{nobody has signalled it in this launch}}
+  // expected-note @below {{rank 3 should have signaled it}}
+  // expected-note @below {{nobody has signaled it in this launch}}
   // expected-note @below {{rank 3 block 0 in launch 1 waits here itself, for 's'[0] to be at least 1; it is 0}}
   // expected-note @below {{so does rank 1 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
   // expected-note @below {{so does rank 2 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}

@@ -1,6 +1,6 @@
 // RUN: comms-opt %s -comms-check-sync -split-input-file -verify-diagnostics -o %t
 
-// A rank may store for the next launch while its left neighbour still reads.
+// A rank may store for the next launch while its left neighbor still reads.
 
 comms.kernel @one_barrier(%w: !comms.window<64xf32>, %out: memref<64xf32>)
     attributes {ranks = 4 : i64, blocks = 1 : i64} {

@@ -1,6 +1,6 @@
 // RUN: comms-opt %s -comms-check-sync -split-input-file -verify-diagnostics -o %t
 
-// The left neighbour may signal for the next launch before this rank has reset the cell.
+// The left neighbor may signal for the next launch before this rank has reset the cell.
 
 comms.kernel @signal_lost(%s: !comms.signal<1>)
     attributes {ranks = 4 : i64, blocks = 1 : i64} {

@@ -1,6 +1,6 @@
 // RUN: comms-opt %s -comms-check-sync -split-input-file -verify-diagnostics -o %t
 
-// Rank 0 skips the signal that its right neighbour waits for.
+// Rank 0 skips the signal that its right neighbor waits for.
 
 comms.kernel @rank_0_is_silent(%s: !comms.signal<1>)
     attributes {ranks = 4 : i64, blocks = 1 : i64} {
@@ -21,7 +21,7 @@ comms.kernel @rank_0_is_silent(%s: !comms.signal<1>)
     comms.signal inc %s[%c0] at %right of %world : !comms.signal<1>
   }
   // expected-error @below {{'comms.wait_signal' op waits for ever on rank 1 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
-  // expected-note @below {{nobody has signalled it in this launch}}
+  // expected-note @below {{nobody has signaled it in this launch}}
   // expected-note @below {{rank 0 block 0 has ended launch 1 without it}}
   // expected-note @below {{every rank that is counted must signal this cell in every launch: look for a signal under a condition, to another cell or to another rank}}
   %t = comms.wait_signal %s[%c0] ge %e : !comms.signal<1>

@@ -170,7 +170,7 @@ comms.kernel @gin_get(%x: !comms.window<64xf32>)
 
 // -----
 
-// The flush is of the pairs of neighbours, which rank 0 of the world is in for rank 1 alone.
+// The flush is of the pairs of neighbors, which rank 0 of the world is in for rank 1 alone.
 
 comms.kernel @flush_of_others(%data: !comms.window<4x32xf32>, %mine: memref<32xf32>)
     attributes {ranks = 4, blocks = 1} {

@@ -1,6 +1,6 @@
 // RUN: comms-opt %s -comms-check-sync -split-input-file -verify-diagnostics -o %t
 
-// A rank does not wait for its right neighbour: it may signal again before that one has looked.
+// A rank does not wait for its right neighbor: it may signal again before that one has looked.
 
 comms.kernel @exactly(%s: !comms.signal<1>)
     attributes {ranks = 4 : i64, blocks = 1 : i64} {

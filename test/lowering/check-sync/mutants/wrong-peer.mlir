@@ -1,6 +1,6 @@
 // RUN: comms-opt %s -comms-check-sync -split-input-file -verify-diagnostics -o %t
 
-// The signal comes from the left neighbour; the wait names the right one.
+// The signal comes from the left neighbor; the wait names the right one.
 
 comms.kernel @wrong_peer(%s: !comms.signal<1>)
     attributes {ranks = 4 : i64, blocks = 1 : i64} {
@@ -16,7 +16,7 @@ comms.kernel @wrong_peer(%s: !comms.signal<1>)
   %before = arith.addi %me, %n : index
   %back = arith.subi %before, %c1 : index
   %left = arith.remui %back, %n : index
-  // Each rank signals its right neighbour.
+  // Each rank signals its right neighbor.
   // expected-note @below {{the other signal}}
   comms.signal inc %s[%c0] at %right of %world : !comms.signal<1>
   // expected-error @below {{'comms.wait_signal_from' op waits for a signal from rank 1, but rank 3 block 0 signals 's'[0] of rank 0 as well}}
@@ -43,7 +43,7 @@ comms.kernel @right_peer(%s: !comms.signal<1>)
   %before = arith.addi %me, %n : index
   %back = arith.subi %before, %c1 : index
   %left = arith.remui %back, %n : index
-  // Each rank signals its right neighbour.
+  // Each rank signals its right neighbor.
   comms.signal inc %s[%c0] at %right of %world : !comms.signal<1>
   %t = comms.wait_signal_from %s[%c0] ge %e from %left of %world : !comms.signal<1>
   comms.return

@@ -90,7 +90,7 @@ def test_ctrl_c_ends_a_program(tmp_path: Path, pytestconfig: pytest.Config) -> N
     assert "KeyboardInterrupt" in told
 
 
-def analyse(folder: Path) -> str:
+def analyze(folder: Path) -> str:
     command = [sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace", str(folder), "--prefix", "rank_"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -101,9 +101,9 @@ def test_torchs_analyser_reads_what_was_called(world: World, tmp_path: Path) -> 
     results = world.run(checks.recorded_mismatch, backend="", folder=str(tmp_path))
     for rank, (said, path) in enumerate(results):
         assert "rank 1" in said and path == str(tmp_path / "ill" / f"rank_{rank}")
-    well = analyse(tmp_path / "well")
+    well = analyze(tmp_path / "well")
     assert "MISMATCH" not in well and "missing" not in well, well
-    ill = analyse(tmp_path / "ill")
+    ill = analyze(tmp_path / "ill")
     assert "SIZE_OR_SYNTAX_MISMATCH" in ill and "Culprit rank 1" in ill, ill
 
 

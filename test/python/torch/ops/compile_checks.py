@@ -59,7 +59,7 @@ def soft_max(x: Any, r: Any, w: Any) -> Any:
 
 
 def scattered(x: Any, r: Any, w: Any) -> Any:
-    """Sequence parallel: each rank normalises its rows."""
+    """Sequence parallel: each rank normalizes its rows."""
     h = funcol.reduce_scatter_tensor(x, "sum", 0, dist.group.WORLD)
     return _rms_norm(h + r[: h.shape[0]], w)
 

@@ -1,11 +1,11 @@
-//===- Answers.cpp - torch's store as CommsIR's ---------------------------===//
+//===- StoreAdapter.cpp - torch's store as CommsIR's ----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/torch/c10d/Answers.h"
+#include "runtime/torch/c10d/StoreAdapter.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -47,7 +47,7 @@ std::optional<std::string> commsir::torch_c10d::look(const Settings &settings,
   }
 }
 
-bool Answers::set(const std::string &key, const void *data, size_t bytes) {
+bool StoreAdapter::set(const std::string &key, const void *data, size_t bytes) {
   why.clear();
   try {
     auto *begin = static_cast<const uint8_t *>(data);
@@ -59,19 +59,19 @@ bool Answers::set(const std::string &key, const void *data, size_t bytes) {
   }
 }
 
-std::optional<std::string> Answers::get(const std::string &key,
-                                        double seconds) {
+std::optional<std::string> StoreAdapter::get(const std::string &key,
+                                             double seconds) {
   why.clear();
   return look(settings, *store, key, seconds, &why);
 }
 
 static int setKey(void *self, const char *key, const void *data, size_t bytes) {
-  return static_cast<Answers *>(self)->set(key, data, bytes) ? 0 : 1;
+  return static_cast<StoreAdapter *>(self)->set(key, data, bytes) ? 0 : 1;
 }
 
 static int getKey(void *self, const char *key, double timeout, void **data,
                   size_t *bytes) {
-  auto value = static_cast<Answers *>(self)->get(key, timeout);
+  auto value = static_cast<StoreAdapter *>(self)->get(key, timeout);
   if (!value)
     return 1;
   *data = std::malloc(value->size() + 1);
@@ -82,4 +82,4 @@ static int getKey(void *self, const char *key, double timeout, void **data,
   return 0;
 }
 
-commsir_store Answers::face() { return {this, setKey, getKey}; }
+commsir_store StoreAdapter::face() { return {this, setKey, getKey}; }

@@ -1,4 +1,4 @@
-// RUN: comms-opt %s -comms-drop-licences | FileCheck %s
+// RUN: comms-opt %s -comms-strip-fast-math | FileCheck %s
 
 // CHECK-LABEL: comms.kernel @again
 // CHECK:       %[[X:.*]] = memref.load

@@ -1,11 +1,11 @@
-//===- Optimise.cpp - LLVM IR of a kernel, made fast and right ------------===//
+//===- Optimize.cpp - LLVM IR of a kernel, made fast and right ------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/jit/Optimise.h"
+#include "runtime/jit/Optimize.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
@@ -42,7 +42,7 @@ static FunctionPassManager makePasses(unsigned level) {
   return passes;
 }
 
-void commsir::jit::optimise(Module &module, TargetMachine &machine,
+void commsir::jit::optimize(Module &module, TargetMachine &machine,
                             unsigned level) {
   if (level == 0)
     return;

@@ -1,7 +1,7 @@
-// RUN: comms-opt %s -comms-pin-arithmetic | FileCheck %s
-// RUN: comms-opt %s -comms-pin-arithmetic -canonicalize -cse -mlir-print-op-generic | FileCheck %s --check-prefix=EXACT
+// RUN: comms-opt %s -comms-legalize-numerics | FileCheck %s
+// RUN: comms-opt %s -comms-legalize-numerics -canonicalize -cse -mlir-print-op-generic | FileCheck %s --check-prefix=EXACT
 
-// Nothing of math is left but what has one right result, and no licence to fuse.
+// Nothing of math is left but what has one right result, and no flag that permits fusion.
 // EXACT-NOT:   "math.{{(exp|log|tanh|sin|cos|erf|pow|rsqrt|tan|cbrt)}}
 // EXACT-NOT:   fastmath<{{fast|contract|reassoc}}
 // EXACT:       "comms.return"

@@ -1,7 +1,7 @@
 // What folders would give other bits: functions of constants, by the host's libm; integers and f8E4M3FN, in the narrow
 // type itself.
-// RUN: comms-opt %s --comms-drop-licences | FileCheck %s
-// RUN: comms-opt %s --comms-drop-licences --canonicalize | FileCheck %s --check-prefix=FOLDED
+// RUN: comms-opt %s --comms-strip-fast-math | FileCheck %s
+// RUN: comms-opt %s --comms-strip-fast-math --canonicalize | FileCheck %s --check-prefix=FOLDED
 
 comms.kernel @k(%y: memref<8xf32>, %z: memref<8xf8E4M3FN>, %w: memref<8xbf16>) attributes {ranks = 2} {
   %c0 = arith.constant 0 : index

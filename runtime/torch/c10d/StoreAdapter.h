@@ -1,14 +1,14 @@
-//===- Answers.h - torch's store as CommsIR's -------------------*- C++ -*-===//
+//===- StoreAdapter.h - torch's store as CommsIR's --------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef COMMSIR_RUNTIME_TORCH_C10D_ANSWERS_H
-#define COMMSIR_RUNTIME_TORCH_C10D_ANSWERS_H
+#ifndef COMMSIR_RUNTIME_TORCH_C10D_STOREADAPTER_H
+#define COMMSIR_RUNTIME_TORCH_C10D_STOREADAPTER_H
 
-#include "runtime/torch/c10d/Side.h"
+#include "runtime/torch/c10d/DeviceState.h"
 
 namespace commsir::torch_c10d {
 
@@ -23,7 +23,7 @@ std::optional<std::string> look(const Settings &settings, c10d::Store &store,
                                 std::string *why = nullptr);
 
 /// A store, and what it has said last where it did not answer.
-struct Answers {
+struct StoreAdapter {
   StorePtr store;
   const Settings &settings;
   std::string why;
@@ -40,4 +40,4 @@ struct Answers {
 
 } // namespace commsir::torch_c10d
 
-#endif // COMMSIR_RUNTIME_TORCH_C10D_ANSWERS_H
+#endif // COMMSIR_RUNTIME_TORCH_C10D_STOREADAPTER_H

@@ -1,4 +1,5 @@
-//===- Side.h - What a process group has for one kind of device -*- C++ -*-===//
+//===- DeviceState.h - What a process group has for one kind of device -*- C++
+//-*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef COMMSIR_RUNTIME_TORCH_C10D_SIDE_H
-#define COMMSIR_RUNTIME_TORCH_C10D_SIDE_H
+#ifndef COMMSIR_RUNTIME_TORCH_C10D_DEVICESTATE_H
+#define COMMSIR_RUNTIME_TORCH_C10D_DEVICESTATE_H
 
 #include "runtime/support/Rendezvous.h"
 #include "runtime/torch/c10d/Call.h"
@@ -100,17 +101,17 @@ private:
   StorePtr cloned;
 };
 
-class Side {
+class DeviceState {
 public:
-  Side(Settings &settings, c10::Device device)
+  DeviceState(Settings &settings, c10::Device device)
       : settings(settings), device(device) {}
-  ~Side();
+  ~DeviceState();
 
   /// The group, made here if need be; throws why there is none. Collective when
   /// it is new.
   commsir_group *use();
   /// Why the call cannot be CommsIR's; empty: it can. Makes the group.
-  std::string whyNot(const Call &call);
+  std::string unsupportedReason(const Call &call);
   /// Carries out a step; throws with what all ranks were calling when they
   /// disagree.
   void launch(const Call &call, const Step &step, void *stream);
@@ -204,4 +205,4 @@ private:
 
 } // namespace commsir::torch_c10d
 
-#endif // COMMSIR_RUNTIME_TORCH_C10D_SIDE_H
+#endif // COMMSIR_RUNTIME_TORCH_C10D_DEVICESTATE_H

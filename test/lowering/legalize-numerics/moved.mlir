@@ -1,4 +1,4 @@
-// RUN: comms-opt %s -comms-distribute-tiles -comms-pin-arithmetic -split-input-file | FileCheck %s
+// RUN: comms-opt %s -comms-distribute-tiles -comms-legalize-numerics -split-input-file | FileCheck %s
 
 // What loops and branches carry from memory to memory keeps its bits, also single numbers and tiles of one.
 // CHECK-LABEL: comms.kernel @moved

@@ -1,5 +1,5 @@
-// RUN: comms-opt %s --pass-pipeline='builtin.module(comms.kernel(comms-pin-arithmetic{chip=sm_90}))' | FileCheck %s
-// RUN: comms-opt %s --pass-pipeline='builtin.module(comms.kernel(comms-pin-arithmetic{chip=sm_80}))' | FileCheck %s --check-prefix=OLD
+// RUN: comms-opt %s --pass-pipeline='builtin.module(comms.kernel(comms-legalize-numerics{chip=sm_90}))' | FileCheck %s
+// RUN: comms-opt %s --pass-pipeline='builtin.module(comms.kernel(comms-legalize-numerics{chip=sm_80}))' | FileCheck %s --check-prefix=OLD
 
 // Two elements of bf16 at a time: the instruction's NaN, 0x7FFF, becomes 0x7FC0.
 // CHECK-LABEL: comms.kernel @round

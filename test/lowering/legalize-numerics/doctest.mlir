@@ -1,4 +1,4 @@
-// RUN: comms-opt %s -comms-pin-arithmetic -canonicalize -cse | FileCheck %s
+// RUN: comms-opt %s -comms-legalize-numerics -canonicalize -cse | FileCheck %s
 
 // CHECK-LABEL: comms.kernel @narrow
 // CHECK-DAG:   %[[NAN:.*]] = arith.constant dense<2143289344> : vector<16xi32>

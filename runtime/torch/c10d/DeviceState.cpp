@@ -1,15 +1,15 @@
-//===- Side.cpp - What a process group has for one kind of device ---------===//
+//===- DeviceState.cpp - What a process group has for one kind of device --===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/torch/c10d/Side.h"
+#include "runtime/torch/c10d/DeviceState.h"
 
-#include "runtime/torch/c10d/Answers.h"
 #include "runtime/torch/c10d/Interrupt.h"
 #include "runtime/torch/c10d/Messages.h"
+#include "runtime/torch/c10d/StoreAdapter.h"
 
 #include <map>
 #include <sstream>
@@ -24,8 +24,8 @@ static constexpr milliseconds kAfterMeeting{5000};
 /// How long a rank that has failed waits for what the others were calling.
 static constexpr milliseconds gossip{3000};
 
-StorePtr Side::place(const StorePtr &store, const std::string &epoch,
-                     const std::string &what) const {
+StorePtr DeviceState::place(const StorePtr &store, const std::string &epoch,
+                            const std::string &what) const {
   return c10::make_intrusive<c10d::PrefixStore>(
       c10::str("commsir/", device.is_cpu() ? "cpu/" : "cuda/", epoch, "/",
                what),
@@ -73,8 +73,8 @@ commsir::group::RendezvousResult Settings::meetAs(
     int rank, int size, const std::string &prefix, milliseconds timeout,
     const std::string &says,
     std::function<std::string(const std::vector<int64_t> &)> complain) {
-  Answers store{c10::make_intrusive<c10d::PrefixStore>(prefix, ownStore()),
-                *this, ""};
+  StoreAdapter store{c10::make_intrusive<c10d::PrefixStore>(prefix, ownStore()),
+                     *this, ""};
   commsir::group::RendezvousStore keys = {
       [&](const std::string &key, const std::string &value) {
         return store.set(key, value.data(), value.size());
@@ -90,8 +90,9 @@ commsir::group::RendezvousResult Settings::meetAs(
   return met;
 }
 
-std::string Side::epochOf(const commsir::group::RendezvousResult &met,
-                          milliseconds timeout, const std::string &what) const {
+std::string DeviceState::epochOf(const commsir::group::RendezvousResult &met,
+                                 milliseconds timeout,
+                                 const std::string &what) const {
   if (!met.epoch.empty())
     return met.epoch;
   C10_THROW_ERROR(
@@ -134,7 +135,7 @@ static std::string differing(std::vector<std::string> &said) {
 /// Ranks agree on an epoch, that their backends are of one implementation, and
 /// on whether all have the library: one that has not says so before the others
 /// wait for it.
-void Side::meet(milliseconds timeout) {
+void DeviceState::meet(milliseconds timeout) {
   if (!epoch.empty())
     return;
   std::string why;
@@ -158,7 +159,7 @@ void Side::meet(milliseconds timeout) {
 }
 
 /// The first rank's reason, if any has one: all take the same path.
-std::string Side::agree(const std::string &why, milliseconds timeout) {
+std::string DeviceState::agree(const std::string &why, milliseconds timeout) {
   StorePtr store = place("agree");
   store->set(c10::str(settings.rank), why.empty() ? "yes" : "no " + why);
   auto end = std::chrono::steady_clock::now() + timeout;
@@ -187,12 +188,12 @@ static milliseconds leftOf(milliseconds timeout, Clock::time_point begun) {
 }
 
 /// Why this rank has no group; empty: it has.
-std::string Side::makeGroup(milliseconds timeout) {
+std::string DeviceState::makeGroup(milliseconds timeout) {
   auto begun = Clock::now();
   meet(timeout);
   if (!withoutLibrary.empty())
     return withoutLibrary;
-  Answers store{place("group"), settings, ""};
+  StoreAdapter store{place("group"), settings, ""};
   std::string name = settings.name + (device.is_cpu() ? ".cpu" : ".cuda");
   commsir_group_options options = {};
   options.name = name.c_str();
@@ -237,7 +238,7 @@ std::string Side::makeGroup(milliseconds timeout) {
   return why;
 }
 
-commsir_group *Side::use() {
+commsir_group *DeviceState::use() {
   std::lock_guard<std::mutex> lock(mutex);
   if (!made)
     missing = makeGroup(settings.timeout());
@@ -260,7 +261,7 @@ static commsir_collective asked(const Step &step) {
   return request;
 }
 
-std::string Side::whyNot(const Call &call) {
+std::string DeviceState::unsupportedReason(const Call &call) {
   if (!call.notOwn.empty())
     return call.notOwn;
   {
@@ -285,8 +286,8 @@ std::string Side::whyNot(const Call &call) {
   return "";
 }
 
-commsir_status Side::tryLaunch(const Step &step, milliseconds timeout,
-                               void *stream) {
+commsir_status DeviceState::tryLaunch(const Step &step, milliseconds timeout,
+                                      void *stream) {
   commsir_collective request = asked(step);
   library->commsir_group_set_timeout(
       group, static_cast<double>(timeout.count()) / 1000);
@@ -300,13 +301,13 @@ commsir_status Side::tryLaunch(const Step &step, milliseconds timeout,
   return library->commsir_group_collective(group, &request, stream);
 }
 
-void Side::launch(const Call &call, const Step &step, void *stream) {
+void DeviceState::launch(const Call &call, const Step &step, void *stream) {
   commsir_status status = tryLaunch(step, call.timeout, stream);
   if (status != COMMSIR_OK)
     fail(call.record(), status);
 }
 
-void Side::poll() {
+void DeviceState::poll() {
   std::lock_guard<std::mutex> polling(pollMutex);
   if (!group || library->commsir_group_poll(group) == COMMSIR_OK)
     return;
@@ -338,7 +339,7 @@ static const char *adviceFor(const std::string &what, bool isLate) {
          "torch.distributed.shrink_group, or start the job again.";
 }
 
-void Side::fail(const CallRecord &call, commsir_status status) {
+void DeviceState::fail(const CallRecord &call, commsir_status status) {
   std::string what = library->lastError(), before = whyEnded();
   char *over = library->commsir_group_ended(group);
   if (over && before.empty()) {
@@ -365,14 +366,14 @@ void Side::fail(const CallRecord &call, commsir_status status) {
   C10_THROW_ERROR(DistBackendError, text);
 }
 
-std::string Side::whyEnded() {
+std::string DeviceState::whyEnded() {
   std::lock_guard<std::mutex> lock(endMutex);
   return ended;
 }
 
 /// What each rank was calling, where it was not the same: ranks that fail tell
 /// each other through the store. One that has not failed says nothing.
-std::string Side::disagreement(const CallRecord &call) {
+std::string DeviceState::disagreement(const CallRecord &call) {
   std::ostringstream text;
   std::string own = call.describe();
   auto end = std::chrono::steady_clock::now() + gossip;
@@ -412,7 +413,7 @@ static void end(c10d::Backend &other) {
   }
 }
 
-c10d::Backend &Side::delegate(milliseconds timeout) {
+c10d::Backend &DeviceState::delegate(milliseconds timeout) {
   std::lock_guard<std::mutex> lock(mutex);
   if (other)
     return *other;
@@ -434,7 +435,7 @@ c10d::Backend &Side::delegate(milliseconds timeout) {
   return *one;
 }
 
-c10d::Backend &Side::pairWith(int peer, milliseconds timeout) {
+c10d::Backend &DeviceState::pairWith(int peer, milliseconds timeout) {
   auto at = [&]() -> Pair & {
     std::lock_guard<std::mutex> lock(delegatesMutex);
     return pairs[peer];
@@ -487,7 +488,7 @@ c10d::Backend &Side::pairWith(int peer, milliseconds timeout) {
   return *made;
 }
 
-std::vector<BackendPtr> Side::delegates() {
+std::vector<BackendPtr> DeviceState::delegates() {
   std::lock_guard<std::mutex> lock(delegatesMutex);
   std::vector<BackendPtr> result;
   if (other)
@@ -498,12 +499,12 @@ std::vector<BackendPtr> Side::delegates() {
   return result;
 }
 
-void Side::drainDelegate() {
+void DeviceState::drainDelegate() {
   for (const BackendPtr &one : delegates())
     one->shutdown();
 }
 
-void Side::dropGloo(bool leave) {
+void DeviceState::dropGloo(bool leave) {
   if (!device.is_cpu())
     return;
   BackendPtr gloo;
@@ -518,12 +519,12 @@ void Side::dropGloo(bool leave) {
     (void)gloo.release();
 }
 
-void Side::setTimeout(milliseconds timeout) {
+void DeviceState::setTimeout(milliseconds timeout) {
   for (const BackendPtr &one : delegates())
     one->setTimeout(timeout);
 }
 
-void Side::abort(const std::string &reason) {
+void DeviceState::abort(const std::string &reason) {
   {
     std::lock_guard<std::mutex> lock(endMutex);
     if (group)
@@ -533,7 +534,7 @@ void Side::abort(const std::string &reason) {
     end(*one);
 }
 
-std::string Side::counts() {
+std::string DeviceState::counts() {
   std::lock_guard<std::mutex> lock(endMutex);
   if (!group)
     return lastCounts;
@@ -545,7 +546,7 @@ std::string Side::counts() {
   return result;
 }
 
-void Side::endGroup() {
+void DeviceState::endGroup() {
   if (!group)
     return;
   std::string last = counts();
@@ -559,14 +560,14 @@ void Side::endGroup() {
   library->commsir_group_destroy(ended);
 }
 
-void Side::leak() {
+void DeviceState::leak() {
   group = nullptr;
   other.release();
   for (auto &[peer, pair] : pairs)
     (void)pair.made.release();
 }
 
-Side::~Side() {
+DeviceState::~DeviceState() {
   if (group)
     library->commsir_group_drop(group);
 }

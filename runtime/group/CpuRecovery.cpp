@@ -1,4 +1,4 @@
-//===- CpuMend.cpp - Ranks that disagreed go on ---------------------------===//
+//===- CpuRecovery.cpp - Ranks that disagreed go on -----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -72,9 +72,9 @@ llvm::Error CpuGroup::mend() {
   if (broken) // By `abort`.
     return llvm::make_error<GroupError>(failureKind, failureText);
   hurt = 0;
-  mustMend = false;
+  mustRecover = false;
   if (why.empty()) {
-    ++mends;
+    ++recoveries;
     return llvm::Error::success();
   }
   broken = true;

@@ -1,5 +1,5 @@
 // MLIR takes an index that is cast to any integer and back for the index.
-// RUN: comms-opt %s -pass-pipeline='builtin.module(comms.kernel(comms-drop-licences,canonicalize))' | FileCheck %s
+// RUN: comms-opt %s -pass-pipeline='builtin.module(comms.kernel(comms-strip-fast-math,canonicalize))' | FileCheck %s
 
 // CHECK-LABEL: comms.kernel @back
 // CHECK:         %[[RANK:.*]] = comms.rank

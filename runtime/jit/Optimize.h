@@ -1,12 +1,12 @@
-//===- Optimise.h - LLVM IR of a kernel, made fast and right ----*- C++ -*-===//
+//===- Optimize.h - LLVM IR of a kernel, made fast and right ----*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef COMMSIR_RUNTIME_JIT_OPTIMISE_H
-#define COMMSIR_RUNTIME_JIT_OPTIMISE_H
+#ifndef COMMSIR_RUNTIME_JIT_OPTIMIZE_H
+#define COMMSIR_RUNTIME_JIT_OPTIMIZE_H
 
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
@@ -15,7 +15,7 @@ namespace commsir::jit {
 
 /// Runs the passes that pay for kernels, whose loops are vectors already.
 /// Level 0 runs none, 1 the cheap ones, 2 the default, 3 LLVM's own -O3.
-void optimise(llvm::Module &module, llvm::TargetMachine &machine,
+void optimize(llvm::Module &module, llvm::TargetMachine &machine,
               unsigned level);
 
 /// Replaces every masked store of elements narrower than 32 bits by a loop over
@@ -26,4 +26,4 @@ unsigned expandNarrowMaskedStores(llvm::Module &module);
 
 } // namespace commsir::jit
 
-#endif // COMMSIR_RUNTIME_JIT_OPTIMISE_H
+#endif // COMMSIR_RUNTIME_JIT_OPTIMIZE_H

@@ -1,5 +1,5 @@
 // What the bounds are proven of is what runs: index and affine arithmetic becomes that of arith, without promises.
-// RUN: comms-opt %s -comms-drop-licences | FileCheck %s
+// RUN: comms-opt %s -comms-strip-fast-math | FileCheck %s
 
 // CHECK-LABEL: comms.kernel @index
 // CHECK:         arith.divui %a, %b : index

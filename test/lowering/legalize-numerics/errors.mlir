@@ -1,4 +1,4 @@
-// RUN: comms-opt %s -comms-pin-arithmetic -split-input-file -verify-diagnostics
+// RUN: comms-opt %s -comms-legalize-numerics -split-input-file -verify-diagnostics
 
 comms.kernel @log10(%x: memref<16xf32>, %a: f32, %i: index) {
   // expected-error @+1 {{has no expansion that gives the same bits on every target; supported are math.absf}}

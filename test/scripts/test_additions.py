@@ -1,0 +1,138 @@
+"""What an addition touches: a collective, an algorithm or a protocol has no table but those that its page lists.
+
+The pages docs/AddACollective.md, AddAnAlgorithm.md and AddAProtocol.md each list, under "Files", what an addition
+changes. A name that stands in any other source would be one more place to change.
+"""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import re
+import shutil
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ("dialect", "lowering", "runtime", "frontend", "tools")
+#: Sources that name an algorithm or a protocol for a reason of their own: what they ask for, not a table of all.
+NAMED = {
+    "lowering/Passes.td": "an example of options",
+    "lowering/collectives/CollectiveInfo.h": "an error that says what to use",
+    "runtime/choose/ChooseKernel.cpp": "of kernels whose sizes are known at launch",
+    "runtime/choose/Table.cpp": "what leaves multiprocessors to others",
+    "runtime/group/Shape.cpp": "what groups on the CPU use; what writes to peers",
+    "frontend/commsir/language/communication.py": "the protocol of channels that name none",
+}
+
+
+@functools.cache
+def own_sources() -> dict[str, str]:
+    return sources(ROOT)
+
+
+def sources(root: pathlib.Path) -> dict[str, str]:
+    """Texts without comments, by path."""
+    texts = {}
+    for folder in FOLDERS:
+        for file in sorted((root / folder).rglob("*")):
+            name = file.relative_to(root).as_posix()
+            if file.suffix in (".cpp", ".h", ".td", ".def", ".py") and "/examples/" not in name:
+                text = file.read_text(encoding="utf-8")
+                if file.suffix != ".py":
+                    text = re.sub(r"//.*", "", text)
+                texts[name] = text
+    return texts
+
+
+def registered(root: pathlib.Path, folder: str, kind: str) -> dict[str, str]:
+    """Names of algorithms or protocols, by their files."""
+    names = {}
+    for file in sorted((root / folder).glob("*.cpp")):
+        match = re.search(rf'{kind} (?:algorithm|protocol) = \{{\s*"(\w+)"', file.read_text(encoding="utf-8"))
+        assert match, f"{file} registers no {kind}"
+        names[file.relative_to(root).as_posix()] = match[1]
+    return names
+
+
+def collectives(root: pathlib.Path) -> list[str]:
+    text = (root / "dialect/Collectives.def").read_text(encoding="utf-8")
+    return re.findall(r"^COMMSIR_COLLECTIVE\((\w+)", text, re.M)
+
+
+def listed(page: str) -> set[str]:
+    """The paths under "Files" of a page."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return set(re.findall(r"^\| `([^`]+)` \|", text.partition("\n## Files\n")[2].partition("\n## ")[0], re.M))
+
+
+def naming(texts: dict[str, str], name: str) -> set[str]:
+    return {path for path, text in texts.items() if f'"{name}"' in text}
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [("lowering/collectives/algorithm", "Algorithm"), ("lowering/channels/protocol", "Protocol")],
+)
+def test_one_file_has_its_name(folder: str, kind: str) -> None:
+    texts = own_sources()
+    seen = set()
+    for file, name in registered(ROOT, folder, kind).items():
+        others = {path for path in naming(texts, name) if not path.startswith(folder)}
+        assert others <= NAMED.keys(), f"{name} of {file} is named in {sorted(others - NAMED.keys())}"
+        assert file in naming(texts, name)
+        seen |= others
+    assert seen, "no reason of NAMED is in use"
+
+
+def test_no_reason_is_stale() -> None:
+    texts = own_sources()
+    names = [
+        *registered(ROOT, "lowering/collectives/algorithm", "Algorithm").values(),
+        *registered(ROOT, "lowering/channels/protocol", "Protocol").values(),
+    ]
+    used = {path for name in names for path in texts if re.search(rf"\b{name}\b", texts[path])}
+    assert NAMED.keys() <= used
+
+
+def tables(texts: dict[str, str], names: list[str]) -> set[str]:
+    """Files that have every name."""
+    return {path for path, text in texts.items() if all(re.search(rf"\b{name}\b", text) for name in names)}
+
+
+def test_the_page_lists_the_tables_of_collectives() -> None:
+    found = tables(own_sources(), collectives(ROOT))
+    wanted = {path for path in listed("AddACollective.md") if path.startswith(FOLDERS)}
+    assert found == wanted
+
+
+@pytest.mark.parametrize("page", ["AddAnAlgorithm.md", "AddAProtocol.md"])
+def test_the_page_lists_one_source(page: str) -> None:
+    own = {path for path in listed(page) if path.startswith(FOLDERS)}
+    assert len(own) == 1, f"{page}: one file of the sources, and tests: {own}"
+
+
+def test_an_addition_is_noticed(tmp_path: pathlib.Path) -> None:
+    """In a copy: one of each, and a name in a place where none may be."""
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.json"))
+    before = sources(tmp_path)
+    ring = (tmp_path / "lowering/collectives/algorithm/Ring.cpp").read_text()
+    (tmp_path / "lowering/collectives/algorithm/Star.cpp").write_text(ring.replace('"ring"', '"star"'))
+    push = (tmp_path / "lowering/channels/protocol/Push.cpp").read_text()
+    (tmp_path / "lowering/channels/protocol/Mailbox.cpp").write_text(push.replace('"push"', '"mailbox"'))
+    table = tmp_path / "dialect/Collectives.def"
+    table.write_text(table.read_text() + "COMMSIR_COLLECTIVE(swap, Same, AllToAll, false, false)\n")
+    assert "swap" in collectives(tmp_path)
+    assert tables(sources(tmp_path), collectives(tmp_path)) == {"dialect/Collectives.def"}
+    assert "star" in registered(tmp_path, "lowering/collectives/algorithm", "Algorithm").values()
+    assert "mailbox" in registered(tmp_path, "lowering/channels/protocol", "Protocol").values()
+    touched = {path for path, text in sources(tmp_path).items() if before.get(path) != text}
+    assert touched == {
+        "dialect/Collectives.def",
+        "lowering/channels/protocol/Mailbox.cpp",
+        "lowering/collectives/algorithm/Star.cpp",
+    }
+    model = tmp_path / "runtime/choose/Model.cpp"
+    model.write_text(model.read_text() + 'static bool isStar(llvm::StringRef name) { return name == "star"; }\n')
+    assert "runtime/choose/Model.cpp" in naming(sources(tmp_path), "star")
