@@ -20,7 +20,8 @@ bool tiles::isMeeting(Operation *op) {
   if (isa<PacketLoadOp, PacketStoreOp, PoisonLoadOp, PoisonStoreOp,
           PoisonFillOp>(op))
     return false;
-  return isSynchronization(op) || isa<gpu::BarrierOp, NVVM::ClusterWaitOp>(op);
+  return isSynchronization(op) ||
+         isa<ContractOp, gpu::BarrierOp, NVVM::ClusterWaitOp>(op);
 }
 
 /// What all ops in `op` touch.
