@@ -67,6 +67,18 @@ def test_ragged(load: Load, m: int, k: int, n: int, kind: str) -> None:
     check(got, a, b, c, {"f32": 2.0**-24, "bf16": 2.0**-8, "f16": 2.0**-11}[kind])
 
 
+def test_ragged_and_transposed(load: Load) -> None:
+    """Ends that are calculated, on both sides."""
+    module = load(
+        "@kernel\ndef f(a: f16[Array, 20, 37], b: f16[Array, 29, 20], c: f32[Array, 37, 29]):\n"
+        "    for i in range(0, 37, 16):\n"
+        "        for j in range(0, 29, 16):\n"
+        "            c[i:min(i + 16, 37), j:min(j + 16, 29)] = a[:, i:min(i + 16, 37)].T @ b[j:min(j + 16, 29)].T\n"
+    )
+    a, b = draw(0, (20, 37), "f16"), draw(1, (29, 20), "f16")
+    check(module.f.simulate(1, {"a": a, "b": b})["c"][0], a.T, b.T)
+
+
 def test_named(load: Load) -> None:
     """A product that has a name is scratch memory, whose rows are tiles."""
     module = load(

@@ -97,7 +97,8 @@ class Expressions(Matrices):
 
     def visit_BinOp(self, node: ast.BinOp) -> Value:
         a = self.expression(node.left)
-        if analysis.calls(node.right):  # which may store to what has been named
+        # The right may store to what has been named; a product is read where it is stored.
+        if analysis.calls(node.right) and not isinstance(node.op, ast.MatMult):
             a = self.snapshot(a)
         return self.binary(node.op, a, self.expression(node.right))
 
