@@ -105,8 +105,8 @@ LogicalResult ContractOp::verify() {
                          columns = extent(getColumns(), getTileColumns()),
                          depth = getConstant(getDepth());
   Part lhs{"left operand", getLhs(), getLhsRow(), getLhsColumn(), rows, depth};
-  Part rhs{"right operand", getRhs(), getRhsRow(), getRhsColumn(), depth,
-           columns};
+  Part rhs{"right operand", getRhs(), getRhsRow(),
+           getRhsColumn(),  depth,    columns};
   Part acc{"product", getAcc(), getAccRow(), getAccColumn(), rows, columns};
   if (getTransposeLhs())
     std::swap(lhs.rows, lhs.columns);

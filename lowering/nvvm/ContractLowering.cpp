@@ -125,8 +125,8 @@ struct Int {
   Int(ImplicitLocOpBuilder &b, Value value) : b(&b), value(value) {}
 
   Int constant(int64_t number) const {
-    return {*b, arith::ConstantOp::create(*b, b->getI32IntegerAttr(
-                                                  static_cast<int32_t>(number)))};
+    return {*b, arith::ConstantOp::create(
+                    *b, b->getI32IntegerAttr(static_cast<int32_t>(number)))};
   }
   template <typename Op>
   Int apply(Value other) const {
@@ -152,10 +152,14 @@ struct Int {
   Int operator%(int64_t other) const {
     return apply<arith::RemUIOp>(constant(other).value);
   }
-  Int least(const Int &other) const {
-    return apply<arith::MinSIOp>(other.value);
+  /// What is left of `limit` from here on, `most` at most. Not by a minimum: of
+  /// a sum whose operand is negated, ptxas 13.0 may lose the sign (VIADDMNMX).
+  Int getRest(const Int &limit, int64_t most) const {
+    Value whole = arith::CmpIOp::create(*b, arith::CmpIPredicate::sle,
+                                        (*this + most).value, limit.value);
+    return {*b, arith::SelectOp::create(*b, whole, constant(most).value,
+                                        (limit - *this).value)};
   }
-  Int most(const Int &other) const { return apply<arith::MaxSIOp>(other.value); }
   Value isBelow(const Int &other) const {
     return arith::CmpIOp::create(*b, arith::CmpIPredicate::slt, value,
                                  other.value);
@@ -286,6 +290,13 @@ private:
                                        Int row, Int column)>
                    body);
   Sums begin(ImplicitLocOpBuilder &b, Int rows, Int columns);
+  Value narrow(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, int64_t at);
+  void storePair(ImplicitLocOpBuilder &b, Value pair, Int row, Int column,
+                 Int rows, Int columns);
+  SmallVector<Value> turnBlocks(ImplicitLocOpBuilder &b,
+                                ArrayRef<Value> words);
+  void storeBlocks(ImplicitLocOpBuilder &b, ArrayRef<Value> pairs, Int row,
+                   Int column, Int rows, Int columns);
   void store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
              Int columns);
   Value widen(ImplicitLocOpBuilder &b, Value value);
@@ -313,8 +324,7 @@ Value Emitter::distance(ImplicitLocOpBuilder &b, const Operand &operand,
   };
   Value down = arith::MulIOp::create(b, wide(row),
                                      constant(operand.stride * operand.bytes));
-  Value right =
-      arith::MulIOp::create(b, wide(column), constant(operand.bytes));
+  Value right = arith::MulIOp::create(b, wide(column), constant(operand.bytes));
   return arith::AddIOp::create(b, down, right);
 }
 
@@ -343,8 +353,8 @@ Operand Emitter::getOperand(ImplicitLocOpBuilder &b, bool isLhs, Int first,
 }
 
 Value Emitter::getStage(ImplicitLocOpBuilder &b, Int step) {
-  Int place = (step % shape.stages) *
-              (shape.getLhsBytes() + shape.getRhsBytes());
+  Int place =
+      (step % shape.stages) * (shape.getLhsBytes() + shape.getRhsBytes());
   return arith::AddIOp::create(b, parts.memory, place.value);
 }
 
@@ -355,8 +365,8 @@ Value Emitter::isWhole(ImplicitLocOpBuilder &b, Int step) {
                                  number(b, width));
   };
   Int end = (step + 1) * kDepth;
-  Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sge,
-                                      parts.depth, end.value);
+  Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, parts.depth,
+                                      end.value);
   for (const Operand *operand : {&lhs, &rhs}) {
     int64_t width =
         operand->alongDepth ? operand->getRows() : operand->getColumns();
@@ -407,17 +417,16 @@ void Emitter::copyOperand(ImplicitLocOpBuilder &b, const Operand &operand,
       Int columnsLeft = operand.alongDepth ? Int(in, depthLeft.value)
                                            : Int(in, operand.extent);
       // Elements of the piece that exist.
-      Int left = (columnsLeft - column).least(column.constant(8));
-      Value exists = row.isBelow(rowsLeft);
-      left = Int(in, arith::SelectOp::create(in, exists, left.value,
-                                             number(in, 0)))
-                 .most(column.constant(0));
+      Value exists = arith::AndIOp::create(in, row.isBelow(rowsLeft),
+                                           column.isBelow(columnsLeft));
+      Int left(in, arith::SelectOp::create(in, exists,
+                                           column.getRest(columnsLeft, 8).value,
+                                           number(in, 0)));
       Value away = distance(in, operand, row, column);
       if (!whole) {
         Value none = arith::CmpIOp::create(in, arith::CmpIPredicate::eq,
                                            left.value, number(in, 0));
-        Value zero =
-            arith::ConstantOp::create(in, in.getI64IntegerAttr(0));
+        Value zero = arith::ConstantOp::create(in, in.getI64IntegerAttr(0));
         away = arith::SelectOp::create(in, none, zero, away);
       }
       copyPiece(in, operand, offset(in, base, away), dest, left, whole);
@@ -435,8 +444,8 @@ Value Emitter::loadElement(ImplicitLocOpBuilder &b, const Operand &operand,
   Value bytes =
       arith::ConstantOp::create(b, b.getI64IntegerAttr(at * operand.bytes));
   Type stored = b.getIntegerType(8 * operand.bytes);
-  Value bits = LLVM::LoadOp::create(b, stored, offset(b, source, bytes),
-                                    operand.bytes);
+  Value bits =
+      LLVM::LoadOp::create(b, stored, offset(b, source, bytes), operand.bytes);
   if (operand.bytes == 2)
     return bits;
   Value narrow = arith::BitcastOp::create(b, operand.element, bits);
@@ -461,9 +470,9 @@ void Emitter::copyPiece(ImplicitLocOpBuilder &b, const Operand &operand,
   SmallVector<Value> words;
   Value zero = arith::ConstantOp::create(b, b.getI16IntegerAttr(0));
   for (int64_t i = 0; i < 8; ++i) {
-    auto exists = scf::IfOp::create(
-        b, TypeRange{b.getI16Type()},
-        left.constant(i).isBelow(left), /*withElseRegion=*/true);
+    auto exists = scf::IfOp::create(b, TypeRange{b.getI16Type()},
+                                    left.constant(i).isBelow(left),
+                                    /*withElseRegion=*/true);
     ImplicitLocOpBuilder yes(b), no(b);
     yes.setInsertionPointToStart(exists.getBody(0));
     scf::YieldOp::create(yes, loadElement(yes, operand, source, i));
@@ -524,8 +533,8 @@ void Emitter::copyTilesOf(ImplicitLocOpBuilder &b, bool isLhs, Int step,
   column = column + (operand.alongDepth ? term : first);
   int64_t panel = operand.getRows() * kRowBytes;
   for (int64_t at = 0; at < operand.getColumns(); at += 64) {
-    Value dest = arith::AddIOp::create(
-        b, stage, number(b, operand.at + at / 64 * panel));
+    Value dest = arith::AddIOp::create(b, stage,
+                                       number(b, operand.at + at / 64 * panel));
     emitText(b,
              "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::"
              "complete_tx::bytes [$0], [$1, {$2, $3}], [$4];",
@@ -554,7 +563,8 @@ void Emitter::awaitTiles(ImplicitLocOpBuilder &b, Int step) {
            "r,r", {getArrival(b, step), parity.value});
 }
 
-/// A stage is copied once all have ended the products of the one that was there.
+/// A stage is copied once all have ended the products of the one that was
+/// there.
 Emitter::Sums Emitter::multiplyByMaps(ImplicitLocOpBuilder &b, Int steps,
                                       Sums sums) {
   beginArrivals(b);
@@ -578,8 +588,8 @@ Emitter::Sums Emitter::multiplyByMaps(ImplicitLocOpBuilder &b, Int steps,
   emitText(in, "wgmma.wait_group.sync.aligned 1;", "", {});
   NVVM::Barrier0Op::create(in);
   Int next = step + (shape.stages - 1);
-  Value refills = arith::AndIOp::create(
-      in, step.constant(0).isBelow(step), next.isBelow(Int(in, steps.value)));
+  Value refills = arith::AndIOp::create(in, step.constant(0).isBelow(step),
+                                        next.isBelow(Int(in, steps.value)));
   refills = arith::AndIOp::create(in, refills, isFirstThread(in));
   when(in, refills, [&](ImplicitLocOpBuilder &inner) {
     copyTiles(inner, Int(inner, next.value));
@@ -608,19 +618,21 @@ void nvvm::emitMap(Value map, Value place, Value base, int64_t rows,
     return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
   };
   Value thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
-  auto only = scf::IfOp::create(
-      b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, thread,
-                               number(b, 32)),
-      /*withElseRegion=*/false);
+  auto only =
+      scf::IfOp::create(b,
+                        arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                              thread, number(b, 32)),
+                        /*withElseRegion=*/false);
   ImplicitLocOpBuilder in(b.getLoc(), only.thenYield());
   Value word = arith::AddIOp::create(
       in, place, arith::MulIOp::create(in, thread, number(in, 4)));
   emitText(in, "st.shared.b32 [$0], 0;", "r", {word});
   emitText(in, "bar.warp.sync -1;", "", {});
-  auto first = scf::IfOp::create(
-      in, arith::CmpIOp::create(in, arith::CmpIPredicate::eq, thread,
-                                number(in, 0)),
-      /*withElseRegion=*/false);
+  auto first =
+      scf::IfOp::create(in,
+                        arith::CmpIOp::create(in, arith::CmpIPredicate::eq,
+                                              thread, number(in, 0)),
+                        /*withElseRegion=*/false);
   ImplicitLocOpBuilder one(b.getLoc(), first.thenYield());
   auto replace = [&](StringRef field, StringRef type, StringRef rest,
                      StringRef constraint, Value value) {
@@ -683,8 +695,8 @@ SmallVector<Value> Emitter::loadBlock(ImplicitLocOpBuilder &b,
   if (!operand.alongDepth)
     text += ".trans";
   text += ".shared.b16 {$0, $1, $2, $3}, [$4];";
-  Value record = emitText(b, text, "=r,=r,=r,=r,r", {address},
-                          getRecord(b, i32, 4));
+  Value record =
+      emitText(b, text, "=r,=r,=r,=r,r", {address}, getRecord(b, i32, 4));
   return split(b, record, 4);
 }
 
@@ -727,12 +739,13 @@ Value Emitter::describe(ImplicitLocOpBuilder &b, const Operand &operand,
   int64_t bytes = operand.alongDepth ? term * 2 : term * kRowBytes;
   Int place = operand.alongDepth ? across * kRowBytes
                                  : (across / 64) * (kDepth * kRowBytes);
-  Int address(b, arith::AddIOp::create(b, stage,
-                                       (place + (operand.at + bytes)).value));
-  Value units = arith::ExtUIOp::create(b, i64, (address / 16 % (1 << 14)).value);
+  Int address(
+      b, arith::AddIOp::create(b, stage, (place + (operand.at + bytes)).value));
+  Value units =
+      arith::ExtUIOp::create(b, i64, (address / 16 % (1 << 14)).value);
   uint64_t panel = operand.alongDepth ? 1 : kDepth * kRowBytes / 16;
-  uint64_t rest = uint64_t(1) << 62 | uint64_t(8 * kRowBytes / 16) << 32 |
-                  panel << 16;
+  uint64_t rest =
+      uint64_t(1) << 62 | uint64_t(8 * kRowBytes / 16) << 32 | panel << 16;
   Value constant =
       arith::ConstantOp::create(b, b.getI64IntegerAttr(int64_t(rest)));
   return arith::OrIOp::create(b, units, constant);
@@ -795,9 +808,9 @@ void Emitter::multiplyByGroups(ImplicitLocOpBuilder &b, Value stage,
 /// All products have ended.
 void Emitter::waitForGroups(ImplicitLocOpBuilder &b, Sums &sums) {
   int64_t count = sums.size();
-  Value record = emitText(b, "wgmma.wait_group.sync.aligned 0;",
-                          tieOperands(count, ""), sums,
-                          getRecord(b, f32, count));
+  Value record =
+      emitText(b, "wgmma.wait_group.sync.aligned 0;", tieOperands(count, ""),
+               sums, getRecord(b, f32, count));
   sums = split(b, record, count);
 }
 
@@ -817,8 +830,8 @@ void Emitter::forSums(ImplicitLocOpBuilder &b,
   if (shape.byGroups)
     row = row + (Int(b, thread) / 32 % 4) * 16;
   for (int64_t m = 0; m < shape.rowBlocks; ++m)
-    for (int64_t n = 0; n < 2 * shape.columnBlocks; ++n)
-      for (int64_t half = 0; half < 2; ++half)
+    for (int64_t half = 0; half < 2; ++half)
+      for (int64_t n = 0; n < 2 * shape.columnBlocks; ++n)
         body(b, (m * 2 * shape.columnBlocks + n) * 4 + 2 * half,
              row + (m * shape.getBlockRows() + 8 * half), column + n * 8);
 }
@@ -827,9 +840,9 @@ Value Emitter::addressOfSum(ImplicitLocOpBuilder &b, Int row, Int column) {
   Operand acc = {};
   acc.stride = parts.acc.stride;
   acc.bytes = parts.acc.element.getIntOrFloatBitWidth() / 8;
-  return offset(b, parts.acc.address,
-                distance(b, acc, row + Int(b, firstRow),
-                         column + Int(b, firstColumn)));
+  return offset(
+      b, parts.acc.address,
+      distance(b, acc, row + Int(b, firstRow), column + Int(b, firstColumn)));
 }
 
 Value Emitter::widen(ImplicitLocOpBuilder &b, Value value) {
@@ -866,45 +879,116 @@ Emitter::Sums Emitter::begin(ImplicitLocOpBuilder &b, Int rows, Int columns) {
   return sums;
 }
 
+/// Two sums that are neighbors, as they are stored.
+Value Emitter::narrow(ImplicitLocOpBuilder &b, ArrayRef<Value> sums,
+                      int64_t at) {
+  Value pair = vector::FromElementsOp::create(
+      b, VectorType::get({2}, f32), ValueRange{sums[at], sums[at + 1]});
+  Type element = parts.acc.element;
+  if (element.isF32())
+    return pair;
+  return LLVM::FPTruncOp::create(b, VectorType::get({2}, element), pair);
+}
+
+/// Stores what exists of a pair.
+void Emitter::storePair(ImplicitLocOpBuilder &b, Value pair, Int row,
+                        Int column, Int rows, Int columns) {
+  unsigned bytes = parts.acc.element.getIntOrFloatBitWidth() / 8;
+  when(b, row.isBelow(rows), [&](ImplicitLocOpBuilder &in) {
+    Int one(in, row.value), first(in, column.value);
+    auto storeOne = [&](ImplicitLocOpBuilder &inner, int64_t i) {
+      Int place(inner, row.value), next(inner, column.value);
+      LLVM::StoreOp::create(inner, vector::ExtractOp::create(inner, pair, i),
+                            addressOfSum(inner, place, next + i), bytes);
+    };
+    Value alone = first.isBelow(columns), both = (first + 1).isBelow(columns);
+    if (!parts.acc.paired) {
+      when(in, alone, [&](ImplicitLocOpBuilder &inner) { storeOne(inner, 0); });
+      when(in, both, [&](ImplicitLocOpBuilder &inner) { storeOne(inner, 1); });
+      return;
+    }
+    auto branch = scf::IfOp::create(in, both, /*withElseRegion=*/true);
+    ImplicitLocOpBuilder yes(loc, branch.thenYield()),
+        no(loc, branch.elseYield());
+    Int place(yes, row.value), next(yes, column.value);
+    LLVM::StoreOp::create(yes, pair, addressOfSum(yes, place, next), 2 * bytes);
+    when(no, alone, [&](ImplicitLocOpBuilder &inner) { storeOne(inner, 0); });
+  });
+}
+
+/// Of four blocks of eight columns each of four lanes has two columns of each:
+/// gives each lane one whole block, by exchanges between lanes at distances 1
+/// and 2.
+SmallVector<Value> Emitter::turnBlocks(ImplicitLocOpBuilder &b,
+                                       ArrayRef<Value> words) {
+  auto isSet = [&](int64_t bit) {
+    Value masked = arith::AndIOp::create(b, lane, number(b, bit));
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, masked,
+                                 number(b, 0));
+  };
+  auto exchange = [&](Value word, int64_t distance) {
+    return emitText(b,
+                    "shfl.sync.bfly.b32 $0, $1, " + std::to_string(distance) +
+                        ", 31, -1;",
+                    "=r,r", {word}, i32);
+  };
+  auto choose = [&](Value condition, Value yes, Value no) -> Value {
+    return arith::SelectOp::create(b, condition, yes, no);
+  };
+  Value odd = isSet(1), high = isSet(2);
+  SmallVector<Value> halves(4), result(4);
+  for (int64_t i = 0; i < 4; i += 2) {
+    Value got = exchange(choose(odd, words[i], words[i + 1]), 1);
+    halves[i] = choose(odd, got, words[i]);
+    halves[i + 1] = choose(odd, words[i + 1], got);
+  }
+  for (int64_t i = 0; i < 2; ++i) {
+    Value got = exchange(choose(high, halves[i], halves[i + 2]), 2);
+    result[i] = choose(high, got, halves[i]);
+    result[i + 2] = choose(high, halves[i + 2], got);
+  }
+  return result;
+}
+
+/// Stores four pairs of a row, of blocks that are neighbors: where all columns
+/// exist, each lane 16 bytes of one block.
+void Emitter::storeBlocks(ImplicitLocOpBuilder &b, ArrayRef<Value> pairs,
+                          Int row, Int column, Int rows, Int columns) {
+  Int quad = Int(b, lane) % 4, first = column - quad * 2;
+  Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
+                                      (first + 32).value, columns.value);
+  auto branch = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
+  ImplicitLocOpBuilder yes(loc, branch.thenYield()), no(loc, branch.elseYield());
+  SmallVector<Value> words;
+  for (Value pair : pairs)
+    words.push_back(LLVM::BitcastOp::create(yes, i32, pair));
+  SmallVector<Value> turned = turnBlocks(yes, words);
+  when(yes, Int(yes, row.value).isBelow(rows), [&](ImplicitLocOpBuilder &in) {
+    Int place(in, row.value), own = Int(in, quad.value) * 8;
+    Value all = vector::FromElementsOp::create(in, VectorType::get({4}, i32),
+                                               turned);
+    LLVM::StoreOp::create(
+        in, all, addressOfSum(in, place, own + Int(in, first.value)), 16);
+  });
+  for (auto [number, pair] : llvm::enumerate(pairs))
+    storePair(no, pair, Int(no, row.value),
+              Int(no, column.value) + 8 * int64_t(number), rows, columns);
+}
+
 void Emitter::store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
                     Int columns) {
-  Type element = parts.acc.element;
-  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
-  auto narrow = [&](ImplicitLocOpBuilder &b, Value pair) -> Value {
-    if (element.isF32())
-      return pair;
-    return LLVM::FPTruncOp::create(b, VectorType::get({2}, element), pair);
-  };
+  bool byBlocks = parts.acc.aligned && shape.columnBlocks % 2 == 0 &&
+                  parts.acc.element.getIntOrFloatBitWidth() == 16;
+  SmallVector<Value> pairs;
   forSums(b, [&](ImplicitLocOpBuilder &b, int64_t at, Int row, Int column) {
-    Value pair = vector::FromElementsOp::create(
-        b, VectorType::get({2}, f32), ValueRange{sums[at], sums[at + 1]});
-    Value stored = narrow(b, pair);
-    when(b, row.isBelow(rows), [&](ImplicitLocOpBuilder &in) {
-      Int one(in, row.value), first(in, column.value);
-      Value address = addressOfSum(in, one, first);
-      if (parts.acc.paired) {
-        Value both = (first + 1).isBelow(columns),
-              alone = first.isBelow(columns);
-        auto branch = scf::IfOp::create(in, both, true);
-        ImplicitLocOpBuilder yes(loc, branch.thenYield());
-        LLVM::StoreOp::create(yes, stored, address, 2 * bytes);
-        ImplicitLocOpBuilder no(loc, branch.elseYield());
-        when(no, alone, [&](ImplicitLocOpBuilder &inner) {
-          LLVM::StoreOp::create(inner,
-                                vector::ExtractOp::create(inner, stored, 0),
-                                address, bytes);
-        });
-        return;
-      }
-      for (int64_t i = 0; i < 2; ++i)
-        when(in, (first + i).isBelow(columns),
-             [&](ImplicitLocOpBuilder &inner) {
-               Int place(inner, row.value), next(inner, column.value);
-               LLVM::StoreOp::create(
-                   inner, vector::ExtractOp::create(inner, stored, i),
-                   addressOfSum(inner, place, next + i), bytes);
-             });
-    });
+    Value pair = narrow(b, sums, at);
+    if (!byBlocks)
+      return storePair(b, pair, row, column, rows, columns);
+    pairs.push_back(pair);
+    if (pairs.size() < 4)
+      return;
+    storeBlocks(b, pairs, row, column - 24, rows, columns);
+    pairs.clear();
   });
 }
 
@@ -920,15 +1004,15 @@ Emitter::Sums Emitter::multiplyByCopies(ImplicitLocOpBuilder &b, Int steps,
   for (int64_t stage = 0; stage < ahead; ++stage)
     copyStage(b, steps.constant(stage), steps);
   Sums sums = begin(b, rows, columns);
-  auto loop = scf::ForOp::create(b, number(b, 0), steps.value, number(b, 1),
-                                 sums);
+  auto loop =
+      scf::ForOp::create(b, number(b, 0), steps.value, number(b, 1), sums);
   {
     ImplicitLocOpBuilder in(b);
     in.setInsertionPointToStart(loop.getBody());
     emitText(in, "cp.async.wait_group " + std::to_string(ahead - 1) + ";", "",
              {});
     if (shape.byGroups)
-      nvvm::emit(in, Ptx::FenceAsync, {});
+      nvvm::emit(in, Ptx::FenceAsyncShared, {});
     NVVM::Barrier0Op::create(in);
     Int step(in, loop.getInductionVar());
     Sums carried(loop.getRegionIterArgs());
@@ -951,10 +1035,12 @@ Emitter::Sums Emitter::multiplyByCopies(ImplicitLocOpBuilder &b, Int steps,
 void Emitter::emitPart(ImplicitLocOpBuilder &b, Int fromRow, Int fromColumn) {
   firstRow = fromRow.value;
   firstColumn = fromColumn.value;
-  Int rows =
-      (Int(b, parts.rows) - fromRow).least(fromRow.constant(shape.rows));
-  Int columns = (Int(b, parts.columns) - fromColumn)
-                    .least(fromRow.constant(shape.columns));
+  // What is one part is no more than the tile.
+  Int rows(b, parts.rows), columns(b, parts.columns);
+  if (parts.tileRows > shape.rows)
+    rows = fromRow.getRest(rows, shape.rows);
+  if (parts.tileColumns > shape.columns)
+    columns = fromColumn.getRest(columns, shape.columns);
   lhs = getOperand(b, true, fromRow, rows);
   rhs = getOperand(b, false, fromColumn, columns);
   Int steps = (Int(b, parts.depth) + (kDepth - 1)) / kDepth;
@@ -964,25 +1050,22 @@ void Emitter::emitPart(ImplicitLocOpBuilder &b, Int fromRow, Int fromColumn) {
   NVVM::Barrier0Op::create(b);
   Sums total = shape.byMaps ? multiplyByMaps(b, steps, begin(b, rows, columns))
                             : multiplyByCopies(b, steps, rows, columns);
-  store(b, total, Int(b, rows.value),
-        Int(b, columns.value));
+  store(b, total, Int(b, rows.value), Int(b, columns.value));
 }
 
 void Emitter::emit(ImplicitLocOpBuilder &b) {
   bool tall = parts.tileRows > shape.rows,
        broad = parts.tileColumns > shape.columns;
-  auto loop = [&](ImplicitLocOpBuilder &b, bool several, Value last,
-                  int64_t step, llvm::function_ref<void(ImplicitLocOpBuilder &,
-                                                        Value)>
-                                    body) {
-    if (!several)
-      return body(b, number(b, 0));
-    auto made =
-        scf::ForOp::create(b, number(b, 0), last, number(b, step));
-    ImplicitLocOpBuilder in(b);
-    in.setInsertionPointToStart(made.getBody());
-    body(in, made.getInductionVar());
-  };
+  auto loop =
+      [&](ImplicitLocOpBuilder &b, bool several, Value last, int64_t step,
+          llvm::function_ref<void(ImplicitLocOpBuilder &, Value)> body) {
+        if (!several)
+          return body(b, number(b, 0));
+        auto made = scf::ForOp::create(b, number(b, 0), last, number(b, step));
+        ImplicitLocOpBuilder in(b);
+        in.setInsertionPointToStart(made.getBody());
+        body(in, made.getInductionVar());
+      };
   loop(b, tall, parts.rows, shape.rows,
        [&](ImplicitLocOpBuilder &in, Value row) {
          loop(in, broad, parts.columns, shape.columns,
@@ -1010,10 +1093,10 @@ static Value addressOf(const ContractMemory &memory, Value row, Value column,
   Type i64 = b.getI64Type();
   Value stride =
       arith::ConstantOp::create(b, b.getI64IntegerAttr(memory.stride));
-  Value before = arith::MulIOp::create(
-      b, arith::ExtSIOp::create(b, i64, row), stride);
-  Value place = arith::AddIOp::create(
-      b, before, arith::ExtSIOp::create(b, i64, column));
+  Value before =
+      arith::MulIOp::create(b, arith::ExtSIOp::create(b, i64, row), stride);
+  Value place =
+      arith::AddIOp::create(b, before, arith::ExtSIOp::create(b, i64, column));
   return LLVM::GEPOp::create(b, memory.address.getType(), memory.element,
                              memory.address, ValueRange{place});
 }
@@ -1048,7 +1131,8 @@ static void emitElement(const ContractParts &parts, bool transposeLhs,
   Value total = loop.getResult(0);
   Value nan = arith::ConstantOp::create(
       b, b.getFloatAttr(f32, APFloat::getQNaN(APFloat::IEEEsingle())));
-  Value isNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, total, total);
+  Value isNaN =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, total, total);
   total = arith::SelectOp::create(b, isNaN, nan, total);
   if (!element.isF32())
     total = LLVM::FPTruncOp::create(b, element, total);
@@ -1064,9 +1148,8 @@ void nvvm::emitPlainContract(const ContractParts &parts, bool transposeLhs,
   };
   NVVM::Barrier0Op::create(b);
   Value thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
-  auto loop = scf::ForOp::create(b, thread,
-                                 number(parts.tileRows * parts.tileColumns),
-                                 number(threads));
+  auto loop = scf::ForOp::create(
+      b, thread, number(parts.tileRows * parts.tileColumns), number(threads));
   ImplicitLocOpBuilder in(b);
   in.setInsertionPointToStart(loop.getBody());
   Int place(in, loop.getInductionVar());

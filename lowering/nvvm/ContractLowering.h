@@ -88,9 +88,8 @@ struct ContractParts {
 /// Makes the map of a matrix of elements of 16 bits, in tiles of 64 columns and
 /// `tileRows` rows, at `map` in global memory, by way of 128 bytes of shared
 /// memory at `place` (i32). All threads of the CTA come here.
-void emitMap(Value map, Value place, Value base, int64_t rows,
-             int64_t columns, Type element, int64_t tileRows,
-             ImplicitLocOpBuilder &b);
+void emitMap(Value map, Value place, Value base, int64_t rows, int64_t columns,
+             Type element, int64_t tileRows, ImplicitLocOpBuilder &b);
 
 /// Emits a product of elements of f32, each a sum in the order of the depth,
 /// without shared memory.

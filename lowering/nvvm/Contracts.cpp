@@ -46,8 +46,8 @@ bool KernelLowering::isSharedMemory(Value memory) const {
 LogicalResult KernelLowering::layOutContracts(ImplicitLocOpBuilder &b) {
   if (contractMemory >= 0)
     return success();
-  int64_t left = getMostShared(target.sm) - sharedBytes - kReserve -
-                 kStageAlignment;
+  int64_t left =
+      getMostShared(target.sm) - sharedBytes - kReserve - kStageAlignment;
   SmallVector<ContractOp> ops;
   function.walk([&](Operation *op) {
     if (auto product = dyn_cast<ContractOp>(op))
@@ -55,15 +55,16 @@ LogicalResult KernelLowering::layOutContracts(ImplicitLocOpBuilder &b) {
     if (auto scratch = dyn_cast<ScratchOp>(op))
       if (auto type = dyn_cast<MemRefType>(scratch.getResult().getType());
           type && type.hasStaticShape())
-        left -= llvm::alignTo(
-            type.getNumElements() * getElementBytes(type.getElementType()),
-            128);
+        left -= llvm::alignTo(type.getNumElements() *
+                                  getElementBytes(type.getElementType()),
+                              128);
   });
   int64_t most = 0;
   for (ContractOp op : ops) {
     if (cast<MemRefType>(op.getLhs().getType()).getElementType().isF32())
       continue;
-    FailureOr<ContractShape> shape = shapeContract(op, target.threads, left, target.sm);
+    FailureOr<ContractShape> shape =
+        shapeContract(op, target.threads, left, target.sm);
     if (failed(shape))
       return failure();
     contracts[op] = *shape;
@@ -84,13 +85,12 @@ ContractMemory KernelLowering::findMatrix(Value memory, Value row, Value column,
   auto type = cast<MemRefType>(memory.getType());
   matrix.element = type.getElementType();
   matrix.stride = getMatrixColumns(type);
-  Value before = b.createOrFold<arith::MulIOp>(
-      row, constIndex(matrix.stride, b));
+  Value before =
+      b.createOrFold<arith::MulIOp>(row, constIndex(matrix.stride, b));
   Value place = b.createOrFold<arith::AddIOp>(before, column);
   int64_t bytes = getElementBytes(matrix.element);
   int64_t step = matrix.stride * bytes;
-  int64_t alignment =
-      std::min(getAlignment(memory, place), step & -step);
+  int64_t alignment = std::min(getAlignment(memory, place), step & -step);
   bool isShared = isSharedMemory(memory);
   matrix.aligned = !isShared && alignment >= 16;
   matrix.paired = alignment >= 2 * bytes;
@@ -145,13 +145,13 @@ Value KernelLowering::findMap(Value memory, int64_t tileRows,
       at, arith::ExtUIOp::create(at, at.getI64Type(), cta),
       arith::ConstantOp::create(at, at.getI64IntegerAttr(kMapBytes)));
   Value base = LLVM::AddressOfOp::create(at, global, name);
-  known = LLVM::GEPOp::create(at, global, at.getI8Type(), base,
-                              ValueRange{bytes});
+  known =
+      LLVM::GEPOp::create(at, global, at.getI8Type(), base, ValueRange{bytes});
   int64_t place = llvm::alignTo(sharedBytes, kMapBytes);
   sharedBytes = place + kMapBytes;
   Value zero = arith::ConstantIndexOp::create(at, 0);
-  Value shared = LLVM::PtrToIntOp::create(at, at.getI32Type(),
-                                          sharedAddress(place, at));
+  Value shared =
+      LLVM::PtrToIntOp::create(at, at.getI32Type(), sharedAddress(place, at));
   emitMap(known, shared,
           LLVM::PtrToIntOp::create(at, at.getI64Type(),
                                    globalAddress(memory, zero, at)),
@@ -183,8 +183,8 @@ LogicalResult KernelLowering::lowerContract(ContractOp op,
     emitPlainContract(parts, op.getTransposeLhs(), op.getTransposeRhs(),
                       target.threads, b);
   } else {
-    parts.memory = LLVM::PtrToIntOp::create(
-        b, b.getI32Type(), sharedAddress(contractMemory, b));
+    parts.memory = LLVM::PtrToIntOp::create(b, b.getI32Type(),
+                                            sharedAddress(contractMemory, b));
     ContractShape shape = contracts.lookup(op);
     shape.byMaps = canUseMaps(op, shape, parts);
     auto place = [&](ContractMemory &matrix, Value memory, Value row,

@@ -74,8 +74,7 @@ public:
   }
 
 private:
-  using Body =
-      llvm::function_ref<void(ImplicitLocOpBuilder &, Value, int64_t)>;
+  using Body = llvm::function_ref<void(ImplicitLocOpBuilder &, Value, int64_t)>;
 
   Value getCount(Value given, int64_t all) {
     return given ? given : getIndex(b, b.getLoc(), all);
@@ -125,8 +124,7 @@ private:
   }
 
   static Value add(ImplicitLocOpBuilder &b, Value value, int64_t more) {
-    return b.createOrFold<arith::AddIOp>(value,
-                                         getIndex(b, b.getLoc(), more));
+    return b.createOrFold<arith::AddIOp>(value, getIndex(b, b.getLoc(), more));
   }
 
   /// Rows [i, i + rows) and columns [j, j + count) of the product.
@@ -161,8 +159,8 @@ private:
              int64_t count) {
     Value stored = emitCanonicalNaN(b, b.getLoc(), sums);
     if (!acc.element.isF32())
-      stored = arith::TruncFOp::create(
-          b, VectorType::get({count}, acc.element), stored);
+      stored = arith::TruncFOp::create(b, VectorType::get({count}, acc.element),
+                                       stored);
     vector::StoreOp::create(b, stored, acc.flat, ValueRange(acc.at(b, i, j)));
   }
 

@@ -37,7 +37,9 @@ def check(got: Any, a: Any, b: Any, before: Any = 0.0, step: float = 2.0**-24) -
 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (7, 5, 3), (37, 53, 29), (16, 64, 48), (5, 1, 33)])
-@pytest.mark.parametrize("kinds", [("f32", "f32"), ("bf16", "bf16"), ("f16", "f16"), ("f8", "f8e5m2"), ("f8e5m2", "f8")])
+@pytest.mark.parametrize(
+    "kinds", [("f32", "f32"), ("bf16", "bf16"), ("f16", "f16"), ("f8", "f8e5m2"), ("f8e5m2", "f8")]
+)
 @pytest.mark.parametrize("form", ["a @ b", "a.T @ b", "a @ b.T", "a.T @ b.T"])
 def test_forms(load: Load, m: int, k: int, n: int, kinds: tuple[str, str], form: str) -> None:
     """Operands as they are and transposed."""
@@ -82,7 +84,7 @@ def test_ragged_and_transposed(load: Load) -> None:
 def test_named(load: Load) -> None:
     """A product that has a name is scratch memory, whose rows are tiles."""
     module = load(
-        "@kernel\ndef f(a: bf16[Array, 2, 24, 40], b: bf16[Array, 40, 20], bias: f32[Array, 20], c: f32[Array, 24, 20]):\n"
+        "@kernel\ndef f(a: bf16[Array, 2, 24, 40], b: bf16[Array, 40, 20], bias: f32[Array, 20], c: f32[Array, 24, 20]):\n"  # noqa: E501
         "    for i in range(0, 24, 8):\n"
         "        p = a[1, i:i + 8, 0:8] @ b[0:8, :]\n"
         "        for k in range(8, 40, 8):\n"
@@ -116,7 +118,11 @@ def test_examples(world: int) -> None:
 # Of an example, a line and what it becomes: each takes a synchronization away.
 MUTANTS = {
     "no-wait": (r"wait_signal_from\(come.*", "pass", "all_gather_matmul"),
-    "wrong-tile": (r"come\[source \* tiles \+ i % tiles\], source", "come[source * tiles], source", "all_gather_matmul"),
+    "wrong-tile": (
+        r"come\[source \* tiles \+ i % tiles\], source",
+        "come[source * tiles], source",
+        "all_gather_matmul",
+    ),
     "one-half": (r"half = epoch\(\) % 2 \* world.size", "half = 0", "all_gather_matmul"),
     "no-signal": (r"signal\(done.*", "pass", "matmul_reduce_scatter"),
     "early-signal": (
