@@ -400,6 +400,50 @@ def Comms_IotaOp : Comms_Op<"iota", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Comms_ContractOp : Comms_Op<"contract", [AttrSizedOperandSegments]> {
+  let summary = "A matrix product of parts of memory: c = a b, or c = c + a b, summed in f32.";
+  let description = [{
+    Multiplies a part of `lhs` by a part of `rhs` and writes the product, of
+    `tile` rows and columns at most, to a part of `acc`. The sum over `depth`
+    terms is the op's own, so that a target can keep it in registers and copy
+    operands while it multiplies:
+
+    ```mlir
+    comms.contract %a[%i, %zero], %b[%zero, %j] to %c[%i, %j] tile [128, 256] depth %k
+      : memref<4096x8192xbf16>, memref<8192x4096xbf16>, memref<4096x4096xbf16>
+    ```
+
+    Memory of three dimensions or more counts as a matrix whose rows are those of
+    all but the last dimension, one after the other. Subscripts name a row and a
+    column of memory. `rows` and `columns` say how much of the tile exists: all
+    of it where they are absent. With `accumulate` the product is added to what
+    `acc` holds. With `transpose_lhs` (`transpose_rhs`) the operand's part lies
+    transposed in memory, as `depth` rows of `tile[0]` columns (`tile[1]` rows of
+    `depth` columns).
+
+    All blocks' threads take part. Scales of fp8 operands are multiplications of
+    the result: store the product in scratch memory of f32, and multiply its rows.
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$lhs, Index:$lhsRow, Index:$lhsColumn,
+                       Arg<AnyMemRef, "", [MemRead]>:$rhs, Index:$rhsRow, Index:$rhsColumn,
+                       Arg<AnyMemRef, "", [MemRead, MemWrite]>:$acc, Index:$accRow, Index:$accColumn,
+                       Index:$depth, Optional<Index>:$rows, Optional<Index>:$columns,
+                       DenseI64ArrayAttr:$tile, UnitAttr:$accumulate,
+                       UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let assemblyFormat = [{
+    $lhs `[` $lhsRow `,` $lhsColumn `]` `,` $rhs `[` $rhsRow `,` $rhsColumn `]`
+    `to` $acc `[` $accRow `,` $accColumn `]` `tile` $tile `depth` $depth
+    (`rows` $rows^)? (`columns` $columns^)? attr-dict
+    `:` type($lhs) `,` type($rhs) `,` type($acc)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Rows and columns of the product, at most.
+    int64_t getTileRows() { return getTile()[0]; }
+    int64_t getTileColumns() { return getTile()[1]; }
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // One-sided operations
 //===----------------------------------------------------------------------===//

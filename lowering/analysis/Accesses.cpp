@@ -193,6 +193,15 @@ std::optional<int64_t> mlir::comms::getStaticElements(Type memoryType) {
   return elements;
 }
 
+int64_t mlir::comms::getMatrixColumns(Type memoryType) {
+  return cast<MemRefType>(memoryType).getShape().back();
+}
+
+int64_t mlir::comms::getMatrixRows(Type memoryType) {
+  int64_t columns = getMatrixColumns(memoryType);
+  return columns ? *getStaticElements(memoryType) / columns : 0;
+}
+
 /// Ranks of the team `world`, or of a split of depth 0.
 static std::optional<int64_t> getKindSize(TeamKind kind, KernelOp kernel) {
   std::optional<uint64_t> ranks = kernel.getRanks();
@@ -287,6 +296,11 @@ public:
   /// All of the memory.
   void whole(AccessKind kind, Value memory) { range(kind, memory, {}, {}); }
 
+  /// A part of a matrix.
+  void matrix(AccessKind kind, Value memory, const MatrixPart &part) {
+    range(kind, memory, {}, {}).matrix = part;
+  }
+
   /// A tile in packets: 32 bits of tile in each i64 of memory, or in lines.
   void packets(AccessKind kind, Value tileValue, Value memory, Value offset,
                Value valid, Assumption assumes) {
@@ -335,6 +349,30 @@ static void addTransfer(Collector &collector, OpT op, Value local,
       .deferred = true;
 }
 
+/// The operands of a matrix product, and its result.
+static void addContract(Collector &collector, ContractOp op) {
+  int64_t m = op.getTileRows(), n = op.getTileColumns();
+  MatrixPart lhs{op.getLhsRow(), op.getLhsColumn(), op.getRows(),
+                 op.getDepth(),  m,                 -1};
+  MatrixPart rhs{op.getRhsRow(),  op.getRhsColumn(), op.getDepth(),
+                 op.getColumns(), -1,                n};
+  MatrixPart acc{op.getAccRow(),  op.getAccColumn(), op.getRows(),
+                 op.getColumns(), m,                 n};
+  auto transpose = [](MatrixPart &part) {
+    std::swap(part.rows, part.columns);
+    std::swap(part.staticRows, part.staticColumns);
+  };
+  if (op.getTransposeLhs())
+    transpose(lhs);
+  if (op.getTransposeRhs())
+    transpose(rhs);
+  collector.matrix(AccessKind::Read, op.getLhs(), lhs);
+  collector.matrix(AccessKind::Read, op.getRhs(), rhs);
+  if (op.getAccumulate())
+    collector.matrix(AccessKind::Read, op.getAcc(), acc);
+  collector.matrix(AccessKind::Write, op.getAcc(), acc);
+}
+
 void mlir::comms::getAccesses(Operation *op,
                               SmallVectorImpl<Access> &accesses) {
   Collector collector(accesses);
@@ -377,6 +415,7 @@ void mlir::comms::getAccesses(Operation *op,
         collector.range(write, o.getMemref(), o.getOffset(), o.getCount())
             .synchronizes = true;
       })
+      .Case<ContractOp>([&](auto o) { addContract(collector, o); })
       .Case<PutOp, PutSignalOp>([&](auto o) {
         addTransfer(collector, o, o.getSource(), o.getSourceOffset(),
                     /*writesPeer=*/true);

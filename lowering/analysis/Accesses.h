@@ -68,7 +68,20 @@ struct MemoryRoot {
 /// which memory it is, not where in it.
 MemoryRoot getMemoryRoot(Value memory);
 
-/// A contiguous range of elements that an op reads or writes.
+/// Part of memory that counts as a matrix: rows of all its dimensions but the
+/// last, one behind the other.
+struct MatrixPart {
+  /// The first row and column.
+  Value row, column;
+  /// How many of each, as SSA values; null: `staticRows`, `staticColumns`.
+  Value rows, columns;
+  /// How many of each without a value, else the most that they can be, or -1
+  /// when nothing bounds them.
+  int64_t staticRows = -1, staticColumns = -1;
+};
+
+/// A contiguous range of elements that an op reads or writes, or a part of a
+/// matrix.
 struct Access {
   AccessKind kind = AccessKind::Read;
   /// The memref or window operand that is accessed.
@@ -91,6 +104,9 @@ struct Access {
   /// Rank in `team` whose memory it is, for one-sided ops on windows; null:
   /// what getMemoryRoot(memory) says.
   Value peer, team;
+  /// A part of a matrix rather than a range. Whoever knows ranges alone sees
+  /// all of the memory.
+  std::optional<MatrixPart> matrix;
   /// The access is itself a synchronization: packets and poison, which a
   /// receiver polls. Such accesses never race with each other.
   bool synchronizes = false;
@@ -125,6 +141,10 @@ struct Access {
 /// Elements of a memref or window with a static shape; nullopt when a dimension
 /// is dynamic, the memref is unranked, or the product overflows.
 std::optional<int64_t> getStaticElements(Type memoryType);
+
+/// Columns and rows of memory of static shape that counts as a matrix.
+int64_t getMatrixColumns(Type memoryType);
+int64_t getMatrixRows(Type memoryType);
 
 /// Number of ranks of a team, when the kernel's `ranks` (and, for lsa and rail,
 /// `lsa_size`, by default all ranks) make it a constant that divides evenly.

@@ -106,6 +106,8 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
 
   LogicalResult visitAccess(Prover &prover, Operation *op,
                             const Access &access);
+  LogicalResult visitMatrix(Prover &prover, Operation *op,
+                            const Access &access);
   LogicalResult visitElement(Prover &prover, Operation *op);
   LogicalResult visitVector(Prover &prover, Operation *op);
   LogicalResult visitView(Prover &prover, Operation *op);
@@ -206,6 +208,8 @@ static LogicalResult settleValid(Prover &prover, Operation *op,
 
 LogicalResult AssertBounds::visitAccess(Prover &prover, Operation *op,
                                         const Access &access) {
+  if (access.matrix)
+    return visitMatrix(prover, op, access);
   if (access.isWhole())
     return success();
   if (failed(settleValid(prover, op, access)))
@@ -234,6 +238,34 @@ LogicalResult AssertBounds::visitAccess(Prover &prover, Operation *op,
   bound.limit = all.materializeCount(builder, op->getLoc());
   emitCheck(bound);
   return success();
+}
+
+/// A part of a matrix: its rows and its columns have a bound each, and are no
+/// more than a tile has.
+LogicalResult AssertBounds::visitMatrix(Prover &prover, Operation *op,
+                                        const Access &access) {
+  const MatrixPart &part = *access.matrix;
+  Type type = access.memory.getType();
+  std::string what =
+      (access.isRead() ? "read of " : "write of ") + describe(access.memory);
+  auto visit = [&](Value first, Value count, int64_t most, int64_t limit,
+                   StringRef name) -> LogicalResult {
+    Bound bound;
+    bound.op = op;
+    bound.count = count;
+    bound.constantCount = bound.constantLimit = most;
+    bound.what = (name + " of a tile").str();
+    if (count && most >= 0 && failed(settle(prover, bound)))
+      return failure();
+    bound.offset = first;
+    bound.constantLimit = limit;
+    bound.what = (what + ", counted by " + name).str();
+    return settle(prover, bound);
+  };
+  return success(succeeded(visit(part.row, part.rows, part.staticRows,
+                                 getMatrixRows(type), "rows")) &&
+                 succeeded(visit(part.column, part.columns, part.staticColumns,
+                                 getMatrixColumns(type), "columns")));
 }
 
 /// Elements of memory of several dimensions, each of which has its own bound:

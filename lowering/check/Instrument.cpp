@@ -17,6 +17,7 @@
 #include "lowering/analysis/Accesses.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -54,6 +55,29 @@ static SmallVector<Value> getIdentity(Operation *op) {
       .Default([](Operation *) { return SmallVector<Value>(); });
 }
 
+/// Records a part of a matrix, row by row.
+static void recordMatrix(OpBuilder &builder, Location loc, Value memref,
+                         const Access &access) {
+  const MatrixPart &part = *access.matrix;
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  auto count = [&](Value given, int64_t all) {
+    return given ? given : constant(all);
+  };
+  Value rows = count(part.rows, part.staticRows),
+        columns = count(part.columns, part.staticColumns),
+        stride = constant(getMatrixColumns(access.memory.getType()));
+  auto loop =
+      scf::ForOp::create(builder, loc, constant(0), rows, constant(1));
+  OpBuilder inner = OpBuilder::atBlockTerminator(loop.getBody());
+  Value row = arith::AddIOp::create(inner, loc, part.row,
+                                    loop.getInductionVar());
+  Value before = arith::MulIOp::create(inner, loc, row, stride);
+  Value offset = arith::AddIOp::create(inner, loc, before, part.column);
+  RecordAccessOp::create(inner, loc, access.kind, memref, offset, columns);
+}
+
 /// Records the accesses of `op` to memory that peers can see.
 static void recordAccesses(Operation *op) {
   SmallVector<Access, 2> accesses;
@@ -63,6 +87,10 @@ static void recordAccesses(Operation *op) {
     if (!access.getRoot().isVisibleToPeers())
       continue;
     Value memref = getMemref(builder, op->getLoc(), access);
+    if (access.matrix) {
+      recordMatrix(builder, op->getLoc(), memref, access);
+      continue;
+    }
     RecordAccessOp::create(builder, op->getLoc(), access.kind, memref,
                            access.materializeOffset(builder, op->getLoc()),
                            access.materializeCount(builder, op->getLoc()));

@@ -317,6 +317,8 @@ private:
   bool doMail(Thread &thread, int32_t index);
   void doBulk(Thread &thread, int32_t index);
   void doAccess(Thread &thread, int32_t index);
+  void touchRows(Thread &thread, int32_t index, const RangePlan &range,
+                 Bounds row);
 
   // Parts of them.
   std::optional<int64_t> get(const Thread &thread, Register reg) const;

@@ -478,7 +478,7 @@ void Machine::doAccess(Thread &thread, int32_t index) {
   if (sure && action.peer >= 0 && action.kind == ActionKind::Access &&
       get(thread, action.peer) && !peerOf(thread, action))
     return;
-  std::optional<Bounds> pieces[2];
+  std::optional<Bounds> pieces[std::extent_v<decltype(action.ranges)>];
   for (auto [at, range] : llvm::enumerate(action.ranges)) {
     if (!range.used)
       continue;
@@ -494,12 +494,7 @@ void Machine::doAccess(Thread &thread, int32_t index) {
     pieces[at] = bounds(thread, action, range);
     if (!pieces[at])
       continue;
-    Bounds row = *pieces[at];
-    for (int64_t done = 0; done < range.rows; ++done) {
-      touch(thread, index, range, row);
-      row.begin += range.stride;
-      row.end += range.stride;
-    }
+    touchRows(thread, index, range, *pieces[at]);
     if (range.write)
       storeInteger(thread, action, range, *pieces[at]);
     else
@@ -528,6 +523,35 @@ bool Machine::doEngineCopy(Thread &thread, int32_t index) {
     return false;
   thread.pending = -1;
   return true;
+}
+
+/// All rows of a range, of which `row` is the first. Rows that lie one behind
+/// the other are touched together.
+void Machine::touchRows(Thread &thread, int32_t index, const RangePlan &range,
+                        Bounds row) {
+  int64_t rows = range.rows, limit = range.memory.limit;
+  if (range.rowCount >= 0) {
+    int64_t most = rows >= 0 ? rows
+                   : limit >= 0 && range.stride > 0
+                       ? limit / range.stride + 1
+                       : 1;
+    rows = std::clamp<int64_t>(
+        get(thread, range.rowCount).value_or(most), 0, most);
+  }
+  // Where not everything is known, the first row may be anywhere.
+  if (limit >= 0 && (row.anywhere || row.isGuess) && rows > 1) {
+    row.end = limit;
+    rows = 1;
+  }
+  if (rows > 1 && row.end - row.begin == range.stride) {
+    row.end = row.begin + rows * range.stride;
+    rows = 1;
+  }
+  for (int64_t done = 0; done < rows; ++done) {
+    touch(thread, index, range, row);
+    row.begin += range.stride;
+    row.end += range.stride;
+  }
 }
 
 void Machine::doBulk(Thread &thread, int32_t index) {

@@ -163,6 +163,9 @@ struct RangePlan {
   MemoryPlan memory;
   /// How many, and elements from one's first to the next one's.
   int64_t rows = 1, stride = 0;
+  /// The number of rows; without a register, `rows`, which is the most else
+  /// (-1: not bounded).
+  Register rowCount = noRegister;
   Register offset = noRegister;
   /// Number of elements; without a register, `fixedCount`.
   Register count = noRegister;
@@ -250,7 +253,7 @@ struct Action {
   /// store takes its value from.
   Register loads = noRegister, stores = noRegister;
   /// What is read and what is written, in this order.
-  RangePlan ranges[2];
+  RangePlan ranges[3];
   /// Tokens of bulk copies.
   llvm::SmallVector<Register, 2> tokens;
   /// Elements of a tile, and bits of each.

@@ -7,6 +7,8 @@
 
 #include "lowering/check/ProgramBuilder.h"
 
+#include "lowering/Accesses.h"
+
 #include "dialect/Packets.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -255,6 +257,20 @@ LogicalResult ProgramBuilder::tileAction(Operation *op, Action &action) {
   return success();
 }
 
+/// Reads parts of two matrices and writes one of a third.
+void ProgramBuilder::matrixAction(Operation *op, Action &action) {
+  action.kind = ActionKind::Access;
+  SmallVector<Access> accesses;
+  getAccesses(op, accesses);
+  // What is written counts, also where it is read before.
+  Value written = cast<ContractOp>(op).getAcc();
+  llvm::erase_if(accesses, [&](const Access &access) {
+    return access.isRead() && access.memory == written;
+  });
+  for (auto [plan, access] : llvm::zip(action.ranges, accesses))
+    plan = matrixRange(access);
+}
+
 LogicalResult ProgramBuilder::channelAction(Operation *op, Action &action) {
   Value value;
   if (auto send = dyn_cast<SendOp>(op)) {
@@ -310,6 +326,8 @@ LogicalResult ProgramBuilder::action(Operation *op) {
                 BulkWaitOp>([&](auto) { return transferAction(op, made); })
           .Case<SendOp, RecvOp, ChannelBarrierOp>(
               [&](auto) { return channelAction(op, made); })
+          .Case<ContractOp>(
+              [&](auto) { return matrixAction(op, made), success(); })
           .Default([&](Operation *) {
             return isPlainAccess(op) ? plainAction(op, made)
                                      : tileAction(op, made);

@@ -22,6 +22,10 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
+namespace mlir::comms {
+struct Access;
+} // namespace mlir::comms
+
 namespace mlir::comms::check {
 
 /// Width in bits of an integer that a register can hold; 0: none.
@@ -115,6 +119,8 @@ private:
   RangePlan range(Value memref, Value offset, Value valid, Type tile,
                   bool write);
   RangePlan countedRange(Value memref, Value offset, Value count, bool write);
+  /// A part of a matrix.
+  RangePlan matrixRange(const Access &access);
   RangePlan peerRange(Value window, Value offset, Value count, Value peer,
                       int32_t team, bool write);
   LogicalResult action(Operation *op);
@@ -122,6 +128,7 @@ private:
   LogicalResult barrierAction(Operation *op, Action &action);
   LogicalResult transferAction(Operation *op, Action &action);
   LogicalResult tileAction(Operation *op, Action &action);
+  void matrixAction(Operation *op, Action &action);
   LogicalResult channelAction(Operation *op, Action &action);
   void share(const Action &action);
 

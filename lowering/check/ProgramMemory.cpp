@@ -319,6 +319,23 @@ RangePlan ProgramBuilder::countedRange(Value memref, Value offset, Value count,
   return plan;
 }
 
+RangePlan ProgramBuilder::matrixRange(const Access &access) {
+  const MatrixPart &part = *access.matrix;
+  RangePlan plan;
+  plan.memory = memory(access.memory);
+  plan.stride = getMatrixColumns(access.memory.getType());
+  plan.offset = sum(product(reg(part.row), plan.stride), reg(part.column));
+  if (plan.memory.start >= 0)
+    plan.offset = sum(plan.memory.start, plan.offset);
+  plan.count = optionalReg(part.columns);
+  plan.fixedCount = std::max<int64_t>(part.staticColumns, 0);
+  plan.rowCount = optionalReg(part.rows);
+  plan.rows = part.staticRows;
+  plan.write = access.isWrite();
+  plan.used = true;
+  return plan;
+}
+
 RangePlan ProgramBuilder::peerRange(Value window, Value offset, Value count,
                                     Value peer, int32_t team, bool write) {
   RangePlan plan;

@@ -19,6 +19,7 @@
 
 #include "dialect/Comms.h"
 #include "lowering/nvvm/Abi.h"
+#include "lowering/nvvm/ContractLowering.h"
 #include "lowering/nvvm/Ptx.h"
 #include "lowering/target/KernelBase.h"
 
@@ -144,6 +145,8 @@ private:
   LogicalResult lowerAlloca(memref::AllocaOp op,
                             ImplicitLocOpBuilder &b) override;
   void alignVector(Operation *op);
+  /// Address of a byte of the CTA's shared memory.
+  Value sharedAddress(int64_t at, ImplicitLocOpBuilder &b);
   void copyBytes(Value source, Value dest, Value count, int64_t elementBytes,
                  int64_t alignment, ImplicitLocOpBuilder &b);
   LogicalResult lowerTransfer(Operation *op, const target::Transfer &transfer,
@@ -224,6 +227,16 @@ private:
   void lowerTileLoad(TileLoadOp op, VectorType type, ImplicitLocOpBuilder &b);
   void lowerTileStore(TileStoreOp op, VectorType type, ImplicitLocOpBuilder &b);
 
+  // Matrix products: Contracts.cpp.
+  LogicalResult lowerContract(ContractOp op, ImplicitLocOpBuilder &b) override;
+  LogicalResult layOutContracts(ImplicitLocOpBuilder &b);
+  ContractMemory findMatrix(Value memory, Value row, Value column,
+                            ImplicitLocOpBuilder &b);
+  bool isSharedMemory(Value memory) const;
+  bool canUseMaps(ContractOp op, const ContractShape &shape,
+                  const ContractParts &parts);
+  Value findMap(Value memory, int64_t tileRows, ImplicitLocOpBuilder &b);
+
   // Packets: PacketLowering.cpp.
   void lowerPacketStore(PacketStoreOp op, VectorType type,
                         ImplicitLocOpBuilder &b);
@@ -292,6 +305,13 @@ private:
   llvm::DenseMap<Value, int64_t> alignments;
   llvm::DenseSet<Operation *> done;
   int64_t sharedBytes = 0;
+  /// Memrefs of shared memory.
+  llvm::DenseSet<Value> scratch;
+  /// The shapes of matrix products, and where their operands' memory begins.
+  llvm::DenseMap<Operation *, ContractShape> contracts;
+  int64_t contractMemory = -1;
+  /// Maps of matrices, by memory and rows of their tiles.
+  llvm::DenseMap<std::pair<Value, int64_t>, Value> maps;
   LLVM::GlobalOp sharedMemory;
 };
 

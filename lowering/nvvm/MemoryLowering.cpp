@@ -215,7 +215,22 @@ void KernelLowering::alignVector(Operation *op) {
 // Windows and memory of the block
 //===----------------------------------------------------------------------===//
 
-/// Shared memory of the CTA: one symbol for all that the kernel needs.
+/// One symbol stands for all that the kernel needs.
+Value KernelLowering::sharedAddress(int64_t at, ImplicitLocOpBuilder &b) {
+  if (!sharedMemory) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(function);
+    sharedMemory = LLVM::GlobalOp::create(
+        rewriter, function.getLoc(),
+        LLVM::LLVMArrayType::get(rewriter.getI8Type(), 0), /*isConstant=*/false,
+        LLVM::Linkage::Internal, (function.getSymName() + "_shared").str(),
+        Attribute(), /*alignment=*/128, /*addrSpace=*/3);
+  }
+  Value base = LLVM::AddressOfOp::create(b, shared, sharedMemory.getSymName());
+  return addBytes(base, at, b);
+}
+
+/// Shared memory of the CTA.
 LogicalResult KernelLowering::lowerScratch(Operation *op, MemRefType type,
                                            ImplicitLocOpBuilder &b) {
   if (!type.getLayout().isIdentity() || !type.hasStaticShape())
@@ -229,19 +244,11 @@ LogicalResult KernelLowering::lowerScratch(Operation *op, MemRefType type,
            << kMaxShared
            << " bytes of a CTA: use shorter rows, or spread a row over more "
               "threads or a larger cluster";
-  if (!sharedMemory) {
-    OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPoint(function);
-    sharedMemory = LLVM::GlobalOp::create(
-        rewriter, function.getLoc(),
-        LLVM::LLVMArrayType::get(rewriter.getI8Type(), 0), /*isConstant=*/false,
-        LLVM::Linkage::Internal, (function.getSymName() + "_shared").str(),
-        Attribute(), /*alignment=*/128, /*addrSpace=*/3);
-  }
-  Value base = LLVM::AddressOfOp::create(b, shared, sharedMemory.getSymName());
-  Value address = addBytes(base, sharedBytes, b);
+  Value address = sharedAddress(sharedBytes, b);
   sharedBytes += llvm::alignTo(bytes, 128);
-  rewriter.replaceOp(op, makeMemRef(type, address, 128, b));
+  Value memref = makeMemRef(type, address, 128, b);
+  scratch.insert(memref);
+  rewriter.replaceOp(op, memref);
   return success();
 }
 

@@ -294,6 +294,18 @@ mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
   return module;
 }
 
+/// Names the chip whose own instructions the code has: of sm_90, those for
+/// groups of four warps.
+static std::string nameTarget(std::string ptx) {
+  if (!StringRef(ptx).contains("wgmma."))
+    return ptx;
+  StringRef plain = ".target sm_90\n";
+  size_t at = ptx.find(plain.str());
+  if (at != std::string::npos)
+    ptx.replace(at, plain.size(), ".target sm_90a\n");
+  return ptx;
+}
+
 FailureOr<std::string> mlir::comms::emitPTX(ModuleOp lowered,
                                             const PtxOptions &options) {
   llvm::LLVMContext context;
@@ -323,5 +335,5 @@ FailureOr<std::string> mlir::comms::emitPTX(ModuleOp lowered,
     return failure();
   }
   passes.run(*module);
-  return nvvm::avoidPtxasFaults(text);
+  return nameTarget(nvvm::avoidPtxasFaults(text));
 }

@@ -99,6 +99,8 @@ protected:
   LogicalResult lowerCopyOp(Operation *op, ImplicitLocOpBuilder &b);
   LogicalResult lowerSyncOp(Operation *op, ImplicitLocOpBuilder &b);
   LogicalResult lowerCheckOp(Operation *op, ImplicitLocOpBuilder &b);
+  /// Emits the error for an op of this dialect that targets do not know.
+  LogicalResult refuseOp(Operation *op);
 
   // Before and after the ops.
   /// Takes all arguments but the first, which the target has added.
@@ -175,6 +177,10 @@ protected:
   /// A record for the race detector.
   virtual void lowerRecord(Operation *op, ImplicitLocOpBuilder &b) {}
   virtual LogicalResult lowerTileOp(Operation *op, ImplicitLocOpBuilder &b) = 0;
+  /// A matrix product, where comms-distribute-tiles leaves it.
+  virtual LogicalResult lowerContract(ContractOp op, ImplicitLocOpBuilder &b) {
+    return refuseOp(op);
+  }
 
   KernelOp kernel;
   const LLVMTypeConverter &types;

@@ -209,6 +209,12 @@ LogicalResult KernelBase::lowerCheckOp(Operation *op, ImplicitLocOpBuilder &b) {
 // All ops
 //===----------------------------------------------------------------------===//
 
+LogicalResult KernelBase::refuseOp(Operation *op) {
+  return op->emitOpError("has no form on the ")
+         << names.target << ": lower it first, the pipeline " << names.pipeline
+         << " has the passes in order";
+}
+
 LogicalResult KernelBase::lowerOp(Operation *op) {
   rewriter.setInsertionPoint(op);
   ImplicitLocOpBuilder b(op->getLoc(), rewriter);
@@ -240,11 +246,12 @@ LogicalResult KernelBase::lowerOp(Operation *op) {
       .Case<TileLoadOp, TileStoreOp, PacketStoreOp, PacketLoadOp, PoisonStoreOp,
             PoisonLoadOp, PoisonFillOp, MultimemLoadReduceOp, MultimemStoreOp,
             MultimemReduceOp>([&](auto) { return lowerTileOp(op, b); })
+      .Case<ContractOp>([&](ContractOp product) {
+        return lowerContract(product, b);
+      })
       .Default([&](Operation *) -> LogicalResult {
         if (isa_and_present<CommsDialect>(op->getDialect()))
-          return op->emitOpError("has no form on the ")
-                 << names.target << ": lower it first, the pipeline "
-                 << names.pipeline << " has the passes in order";
+          return refuseOp(op);
         return lowerOtherOp(op, b);
       });
 }

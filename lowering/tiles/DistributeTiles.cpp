@@ -13,6 +13,7 @@
 #include "lowering/Passes.h"
 
 #include "lowering/tiles/Canonical.h"
+#include "lowering/tiles/Contract.h"
 #include "lowering/tiles/Distributor.h"
 #include "lowering/tiles/FoldLoops.h"
 #include "lowering/tiles/GatherRows.h"
@@ -92,6 +93,8 @@ struct DistributeTilesPass
     if (threads > 0 && failed(prepareThreads(kernel, block)))
       return signalPassFailure();
     int64_t most = chooseLanes(kernel, lanes);
+    if (!block)
+      lowerContracts(kernel, most);
     if (failed(Distributor(kernel, most, block ? &*block : nullptr).run()) ||
         failed(walkAll(kernel, checkDistributed)))
       signalPassFailure();
@@ -141,8 +144,12 @@ private:
 
   /// Scratch memory is a CTA's, and a block's threads have to see all of it.
   LogicalResult checkForCluster(Operation *op) {
-    if (cluster == 1 || !isa<ScratchOp>(op))
+    if (cluster == 1 || !isa<ScratchOp, ContractOp>(op))
       return success();
+    if (isa<ContractOp>(op))
+      return op->emitOpError()
+             << "multiplies on one CTA, and a block is a cluster of "
+             << cluster.getValue() << ": take cluster = 1";
     return op->emitOpError()
            << "is memory of one CTA, and a block is a cluster of "
            << cluster.getValue()

@@ -21,7 +21,7 @@ bool tiles::isMeeting(Operation *op) {
   if (isa<PacketLoadOp, PacketStoreOp, PoisonLoadOp, PoisonStoreOp,
           PoisonFillOp>(op))
     return false;
-  return isSynchronization(op) || isa<gpu::BarrierOp>(op) ||
+  return isSynchronization(op) || isa<ContractOp, gpu::BarrierOp>(op) ||
          llvm::any_of(getThreadTargets(), [&](const ThreadTarget *target) {
            return target->isClusterWait(op);
          });

@@ -55,6 +55,15 @@ static bool isUsable(const comms::CollectiveInfo &problem, const Config &way) {
   return !algorithm || algorithm->supports(problem, why);
 }
 
+/// Threads of a CTA that multiplies matrices: the sums of a tile of 128 by 256
+/// fill their registers.
+static constexpr int64_t kContractThreads = 256;
+
+template <typename OpT> static bool holds(comms::KernelOp kernel) {
+  return kernel.walk([](OpT) { return mlir::WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
                                             const Question &wish) {
   KernelAnswer result;
@@ -66,10 +75,11 @@ KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
       kernel.getContext(), [](mlir::Diagnostic &) { return mlir::success(); });
   bool roles = false;
   // It is memory of one CTA.
-  bool scratch =
-      kernel
-          .walk([](comms::ScratchOp) { return mlir::WalkResult::interrupt(); })
-          .wasInterrupted();
+  bool scratch = holds<comms::ScratchOp>(kernel);
+  if (holds<comms::ContractOp>(kernel)) {
+    result.threads = wish.threads ? wish.threads : kContractThreads;
+    result.cluster = 1;
+  }
   int64_t most = -1;
   mlir::OpBuilder builder(kernel.getContext());
   // What the kernel's own channels and its collectives so far take.
@@ -85,8 +95,10 @@ KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
     describe(*problem, question);
     if (kernel.getBlocks())
       question.blocks = *kernel.getBlocks();
-    if (scratch && !question.cluster)
+    if ((scratch || result.cluster) && !question.cluster)
       question.cluster = 1;
+    if (!question.threads)
+      question.threads = result.threads;
     if (question.algorithm.empty())
       question.algorithm = getName(op, "algorithm");
     if (question.protocol.empty())

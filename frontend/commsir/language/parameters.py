@@ -180,10 +180,20 @@ class Memory(_Annotated):
     dtype: Any
 
     def __len__(self) -> int: ...
+    @property
+    def T(self) -> Array:  # noqa: N802 (NumPy's name)
+        """The transpose of a matrix, for `@`."""
+
     def __getitem__(self, key: Any) -> Tile:
-        """`a[i]`, `a[i, j]`: an element; `a[i:i + 64]`, `a[r]`, `a[r, 0:64]`, `a[:]`: a tile."""
+        """`a[i]`, `a[i, j]`: an element; `a[i:i + 64]`, `a[r]`, `a[r, 0:64]`, `a[:]`: a tile; rows: a matrix."""
 
     def __setitem__(self, key: Any, value: Any) -> None: ...
+    def __matmul__(self, other: Any) -> Array:
+        """The product of two matrices: stored in a part of an array, or an array of f32 of the block."""
+
+    def __iadd__(self, product: Array) -> Any:
+        """`p += a @ b` adds a product to a matrix."""
+
     def load(self, offset: Index, length: int, valid: Index | None = None, after: Token | None = None) -> Tile:
         """`tile_load`: `length` elements from `offset` on, of which `valid` exist."""
 
@@ -285,7 +295,14 @@ class Tile:
     size: int
     ndim: int
 
+    @property
+    def T(self) -> Tile:  # noqa: N802 (NumPy's name)
+        """Of several rows of an array, the transpose, for `@`."""
+
     def __len__(self) -> int: ...
+    def __matmul__(self, other: Any) -> Array:
+        """Of several rows of an array: the product of two matrices."""
+
     def __getitem__(self, i: int) -> Tile:
         """Of a tile of one element, that element: a scalar."""
 

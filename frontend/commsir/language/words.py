@@ -34,6 +34,7 @@ CONSTRUCTS: dict[str, str] = {
     "comms.splat": "full(n, value)",
     "comms.broadcast_row": "broadcast_row(tile, n)",
     "comms.iota": "iota(n)",
+    "comms.contract": "a product such as y[i:i + 64] = a @ b",
     "comms.math": "a function such as exp",
     "comms.check_bounds": "assert 0 <= i < n",
     "comms.record_access": "an access",
@@ -102,7 +103,12 @@ CONSTRUCTS: dict[str, str] = {
 }
 
 # What a diagnostic begins with says what the line that it shows does, not what a program could write.
-_SUBJECTS = {"comms.tile_load": "this read", "comms.tile_store": "this store", "comms.kernel": "the kernel"} | {
+_SUBJECTS = {
+    "comms.tile_load": "this read",
+    "comms.tile_store": "this store",
+    "comms.contract": "this product",
+    "comms.kernel": "the kernel",
+} | {
     name: "this " + CONSTRUCTS[name].partition(" such")[0].removeprefix("a ")
     for name in (
         "memref.load",

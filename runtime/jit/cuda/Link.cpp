@@ -289,6 +289,14 @@ struct Request {
 using Outcome = Expected<std::optional<Linked>>;
 } // namespace
 
+/// What linkers call the chip: with an `a` where the code uses instructions
+/// that it alone has.
+static std::string getArchitecture(const Request &request) {
+  std::string own = (request.chip + "a").str();
+  bool usesOwn = request.ptx.contains((".target " + own));
+  return "-arch=" + (usesOwn ? own : request.chip.str());
+}
+
 static Outcome linkByNvJitLink(const Request &request, std::string &why) {
   bool chosen = false;
   std::string problem;
@@ -302,7 +310,7 @@ static Outcome linkByNvJitLink(const Request &request, std::string &why) {
     why = "nvJitLink: " + problem;
     return std::nullopt;
   }
-  std::string arch = ("-arch=" + request.chip).str();
+  std::string arch = getArchitecture(request);
   // It knows no levels between.
   std::string level = request.optLevel ? "-O3" : "-O0";
   const char *options[] = {arch.c_str(), level.c_str()};
@@ -389,7 +397,7 @@ static Outcome linkByPtxas(const Request &request, std::string &why) {
     return createStringError(
         "no temporary file for ptxas can be written: " + error.message() +
         "; TMPDIR chooses another folder");
-  std::string arch = ("-arch=" + request.chip).str();
+  std::string arch = getArchitecture(request);
   std::string level = "-O" + utostr(request.optLevel);
   StringRef arguments[] = {program, arch, level, input, "-o", output};
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log),

@@ -47,3 +47,15 @@ comms.kernel @tiles(%m: memref<8x64xbf16>, %d: memref<?xf32>, %s: !comms.signal<
   %y4 = comms.row_reduce avg %n : tensor<64xi32> -> tensor<1xi32>
   comms.return
 }
+
+// CHECK-LABEL: comms.kernel @contract
+comms.kernel @contract(%a: memref<8x64xbf16>, %b: memref<2x64x32xbf16>, %c: memref<8x32xf32>,
+                       %p: memref<32x8xf8E4M3FN>, %q: memref<16x32xf8E5M2>, %r: memref<8x16xf16>, %i: index) {
+  // CHECK: comms.contract %a[%i, %i], %b[%i, %i] to %c[%i, %i] tile [8, 32] depth %i : memref<8x64xbf16>, memref<2x64x32xbf16>, memref<8x32xf32>
+  comms.contract %a[%i, %i], %b[%i, %i] to %c[%i, %i] tile [8, 32] depth %i
+    : memref<8x64xbf16>, memref<2x64x32xbf16>, memref<8x32xf32>
+  // CHECK: tile [8, 16] depth %i rows %i columns %i {accumulate, transpose_lhs, transpose_rhs} : memref<32x8xf8E4M3FN>, memref<16x32xf8E5M2>, memref<8x16xf16>
+  comms.contract %p[%i, %i], %q[%i, %i] to %r[%i, %i] tile [8, 16] depth %i rows %i columns %i
+    {accumulate, transpose_lhs, transpose_rhs} : memref<32x8xf8E4M3FN>, memref<16x32xf8E5M2>, memref<8x16xf16>
+  comms.return
+}

@@ -1,7 +1,7 @@
 """Runs kernels in an emulator of PTX and compares every bit with the CPU world.
 
 emulate.py KERNEL.mlir --ranks N [--gpu "blocks=2 threads=64 …"] [--launches K] [--seed S] [--weak]
-           [--continues] [--show]
+           [--continues] [--whole] [--show]
 
 Both get the same random arrays, with infinities, NaN and the like in some. The arguments, channels and shape of the
 launch are what comms-to-nvvm says of the kernel, so that what runs is what a GPU would be given: its PTX, with its
@@ -62,9 +62,12 @@ def describe(path: str, options: str) -> dict[str, Any]:
     return {"arguments": arguments, "launch": numbers, "bytes": int(size[1]), "name": name[1]}
 
 
-def make(argument: dict[str, Any], lots: np.random.Generator) -> Any:
-    """Numbers of small size; where lots say so, some of an array are what floats have beside numbers."""
+def make(argument: dict[str, Any], lots: np.random.Generator, whole: bool) -> Any:
+    """Numbers of small size; where lots say so, some of an array are what floats have beside numbers. Whole numbers
+    have sums that are exact in any order."""
     kind = KINDS[argument["element"]]
+    if whole:
+        return lots.integers(-4, 5, argument["shape"]).astype(kind)
     if argument["element"][0] not in "fb":
         return lots.integers(-100, 101, argument["shape"]).astype(kind)
     made = lots.uniform(-1, 1, argument["shape"]).astype(kind)
@@ -144,8 +147,10 @@ class World:
 class Comparison:
     """A kernel in the emulator and on the CPU."""
 
-    def __init__(self, path: str, ranks: int, options: str, seed: int, weak: bool) -> None:
-        self.path, self.ranks, self.options, self.seed = path, ranks, options, seed
+    def __init__(
+        self, path: str, ranks: int, options: str, seed: int, weak: bool, whole: bool = False
+    ) -> None:
+        self.path, self.ranks, self.options, self.seed, self.whole = path, ranks, options, seed, whole
         self.kernel = describe(path, f"ranks={ranks} {options}")
         self.lots = np.random.default_rng(seed)
         self.open = [a for a in self.kernel["arguments"] if not a["hidden"] and a["kind"] not in ("signal", "counter")]
@@ -156,7 +161,7 @@ class Comparison:
 
     def fill(self) -> dict[str, list[Any]]:
         """Gives new values to all arrays."""
-        arrays = {a["name"]: [make(a, self.lots) for _ in range(self.ranks)] for a in self.open}
+        arrays = {a["name"]: [make(a, self.lots, self.whole) for _ in range(self.ranks)] for a in self.open}
         for name, parts in arrays.items():
             for rank, part in enumerate(parts):
                 self.memory.parts[self.world.parts[name][rank] >> memory.SLOT][:] = part.tobytes()
@@ -213,11 +218,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--continues", action="store_true", help="arrays are filled before the first launch alone")
     parser.add_argument("--weak", action="store_true", help="memory as late and out of order as PTX allows")
+    parser.add_argument("--whole", action="store_true", help="arrays of whole numbers, whose sums are exact")
     parser.add_argument("--show", action="store_true", help="print what the PTX became")
     options = parser.parse_args()
     for gpu in options.gpu or ["blocks=1 threads=32 chip=sm_90"]:
         try:
-            pair = Comparison(options.kernel, options.ranks, gpu, options.seed, options.weak)
+            pair = Comparison(options.kernel, options.ranks, gpu, options.seed, options.weak, options.whole)
             module = emulator.parse(pair.ptx)
             if options.show:
                 print(module.sources[pair.kernel["name"]])

@@ -20,6 +20,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from matrices import TOGETHER, Copies
 from memory import LEVELS, ORDERED, RELAXED, SLOT, SYS, WEAK, Fault, Memory, Viewer
 
 Thread = Generator[tuple[Any, ...], Any, Any]
@@ -190,6 +191,7 @@ class Context:
     ctas: int
     cluster: int
     symbols: dict[str, int]
+    copies: Copies = dataclasses.field(default_factory=Copies)
 
 
 # PTX to Python -------------------------------------------------------------------------------------------------------
@@ -206,6 +208,8 @@ def split_operands(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
+# What threads of a warp wait for each other at.
+WARP = ("warp", "shfl", "vote", "redux", "together")
 WIDTHS = {"b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16, "pred": 1}
 WIDTHS |= {f"{kind}{width}": width for kind in "busf" for width in (32, 64)}
 WIDTHS |= {f"{kind}x2": 16 for kind in NARROW}
@@ -284,6 +288,10 @@ class Translator:
             return []
         if head == "multimem":
             return self.multimem(parts, operands)
+        if head == "cp":
+            return self.copy(parts, operands)
+        if head in ("ldmatrix", "mma"):
+            return self.together(parts, operands)
         if head == "mbarrier":
             return self.shared_barrier(parts, operands)
         if head == "st" and "async" in parts:
@@ -595,6 +603,27 @@ class Translator:
             return [f"multimem_write(c, {at}, {WIDTHS[kind] // 8}, [{values}])"]
         what = next(part for part in parts if part in ("add", "min", "max", "and", "or", "xor"))
         return ["yield ('look',)", f"multimem_update(c, {at}, {what!r}, {kind!r}, [{values}])"]
+
+    def copy(self, parts: list[str], operands: list[str]) -> list[str]:
+        """cp.async, which is seen in shared memory once its group has been waited for."""
+        if parts[2] == "commit_group":
+            return ["c.copies.commit()"]
+        if parts[2] == "wait_group":
+            return [f"c.copies.wait(c.memory, {operands[0]})"]
+        if parts[2] != "cg" or operands[2] != "16":
+            raise NotImplementedError(".".join(parts))
+        dest, source = (self.address(operand) for operand in operands[:2])
+        size = self.operand(operands[3]) if len(operands) > 3 else "16"
+        return [f"c.copies.start(c.memory, c.who, {dest}, {source}, {size})"]
+
+    def together(self, parts: list[str], operands: list[str]) -> list[str]:
+        """What all lanes of a warp do with matrices."""
+        targets = ", ".join(self.vector(operands[0]))
+        if parts[0] == "ldmatrix":
+            given = f"{'trans' in parts}, {self.address(operands[1])}"
+        else:
+            given = ", ".join([repr(parts[-2]), *(value for operand in operands[1:] for value in self.vector(operand))])
+        return [f"{targets} = yield ('together', {parts[0]!r}, ({given}), 0xffffffff)"]
 
     def shuffle(self, parts: list[str], operands: list[str]) -> list[str]:
         targets = operands[0].split("|")
@@ -925,7 +954,7 @@ class Run:
         return True
 
     def warp(self, lanes: list[Fiber]) -> bool:
-        first = next((f for f in lanes if f.waits and f.waits[0] in ("warp", "shfl", "vote", "redux")), None)
+        first = next((f for f in lanes if f.waits and f.waits[0] in WARP), None)
         if not first or not first.waits:
             return False
         members = first.waits[-1] & 0xFFFFFFFF
@@ -946,6 +975,13 @@ class Run:
             result = combined(what, kind, [f.waits[3] for _, f in mine if f.waits])
             for _, fiber in mine:
                 fiber.answer = result
+        if first.waits[0] == "together":
+            given = [f.waits for _, f in mine if f.waits]
+            if len(given) < 32 or len({waits[1] for waits in given}) > 1:
+                raise Fault(f"lanes of a warp do not come to one {first.waits[1]} together")
+            answers = TOGETHER[first.waits[1]](self.memory, [waits[2] for waits in given])
+            for (_, fiber), answer in zip(mine, answers, strict=True):
+                fiber.answer = answer
         if first.waits[0] == "shfl":
             values = {i: f.waits for i, f in mine}
             for i, fiber in mine:

@@ -14,6 +14,7 @@ layer asks of those above it is declared once, in `base`.
     while_loops  scf.while
     for_loops    ranges, peers, tuples
     subscripts   parts of arrays, elements of tuples, cells
+    matrices     products of matrices
     expressions  what has a value
     calls        handlers, constants, inlining
     statements   what has none

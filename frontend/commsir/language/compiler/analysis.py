@@ -103,10 +103,19 @@ def calls(node: ast.AST) -> bool:
     return any(isinstance(n, ast.Call) for n in ast.walk(node))
 
 
+def adds_product(node: ast.AST) -> bool:
+    """Whether it is `c += a @ b`, which changes what is in an array."""
+    if not isinstance(node, ast.AugAssign) or not isinstance(node.value, ast.BinOp):
+        return False
+    return isinstance(node.op, ast.Add) and isinstance(node.value.op, ast.MatMult)
+
+
 def assigned(nodes: Iterable[ast.AST]) -> set[str]:
     """Names that statements give a value to, not counting functions inside them."""
     names: set[str] = set()
     for node in nodes:
+        if adds_product(node):
+            continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
         elif isinstance(node, ast.FunctionDef):

@@ -52,7 +52,7 @@ class Arithmetic(Numbers):
         if isinstance(a, Const) and isinstance(b, Const):
             return self._fold(kind, a, b)
         if kind is ast.MatMult:
-            self.fail("'@' is not known to kernels", "multiply element by element and sum: (a * b).sum()")
+            return self.product(a, b)
         if kind is ast.Div:
             return self._divide(a, b)
         if kind is ast.Pow:

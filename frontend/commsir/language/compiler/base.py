@@ -10,7 +10,7 @@ from .. import diagnostics
 from ..source import Place
 from .emitter import Emitter
 from .scope import Frame
-from .values import Scalar, Tile, Value
+from .values import Memory, Product, Scalar, Tile, Value, View
 
 
 class Translation:
@@ -54,6 +54,18 @@ class Translation:
 
     def load_view(self, value: Value) -> Value:
         """The tile or scalar that a part of an array holds; anything else as it is."""
+        raise NotImplementedError
+
+    def product(self, a: Value, b: Value) -> Value:
+        """`a @ b`."""
+        raise NotImplementedError
+
+    def store_product(self, place: View, product: Product, accumulate: bool = False) -> None:
+        """`place = a @ b`, or `place += a @ b`."""
+        raise NotImplementedError
+
+    def hold_product(self, product: Product) -> Memory:
+        """Scratch memory that holds a product."""
         raise NotImplementedError
 
     def expression(self, node: ast.expr) -> Value:

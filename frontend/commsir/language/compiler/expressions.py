@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 from .. import diagnostics
 from ..dtypes import BOOL, I64, INDEX
 from . import analysis, hints, registry
+from .matrices import Matrices
 from .scope import MISSING
-from .subscripts import Subscripts
 from .values import Const, Function, Memory, Method, Scalar, Seq, Tile, Undefined, Value, Window, whole_tile
 
 
-class Expressions(Subscripts):
+class Expressions(Matrices):
     """The layer that knows expressions."""
 
     def visit(self, node: ast.AST) -> Any:
@@ -97,7 +97,8 @@ class Expressions(Subscripts):
 
     def visit_BinOp(self, node: ast.BinOp) -> Value:
         a = self.expression(node.left)
-        if analysis.calls(node.right):  # which may store to what has been named
+        # The right may store to what has been named; a product is read where it is stored.
+        if analysis.calls(node.right) and not isinstance(node.op, ast.MatMult):
             a = self.snapshot(a)
         return self.binary(node.op, a, self.expression(node.right))
 
@@ -230,7 +231,10 @@ class Expressions(Subscripts):
         return self.subscript(self.expression(node.value), node.slice, node)
 
     def visit_Attribute(self, node: ast.Attribute) -> Value:
-        value = self.load_view(self.expression(node.value))
+        value = self.expression(node.value)
+        if node.attr == "T" and (turned := self.transposed(value)) is not None:
+            return turned
+        value = self.load_view(value)
         if isinstance(value, Const):
             return self._python_attribute(value, node)
         key = (type(value), node.attr)

@@ -90,7 +90,7 @@ _ONE_DIMENSION = "a tile has one dimension; subscripts of the array choose what 
 _VALUE = "leave it out: a tile is a value, which no store changes"
 _SUMS = "add up in a loop, storing as you go: for i in range(n): total = total + x[i]; y[i] = total"
 _RANDOM = "kernels draw no random numbers: draw them outside and pass an array"
-_PRODUCT = "write (a * b).sum(), one row at a time: kernels have no product of matrices"
+_PRODUCT = "write a @ b, of parts of arrays: y[i:i + 64, :] = a[i:i + 64] @ b; of two tiles, (a * b).sum()"
 _JOIN = "store each tile in its part of an array: y[0:64] = a, then y[64:128] = b"
 _ORDER = "kernels do not sort: do it outside, or with loops in functions of your own"
 _NO_THREADS = "leave it out: a block computes with whole tiles and has no threads; block_id() numbers the blocks"

@@ -9,7 +9,7 @@ from typing import NoReturn
 from ..dtypes import INDEX, DType
 from .emitter import quote
 from .teams import Teams
-from .values import Const, Memory, Scalar, Seq, Tile, Token, Value, View, Window
+from .values import Const, Memory, Product, Scalar, Seq, Tile, Token, Value, View, Window
 
 
 class MemoryAccess(Teams):
@@ -94,6 +94,8 @@ class MemoryAccess(Teams):
             return value
         if self.in_region:
             self._refuse_in_region("read", value.base)
+        if not value.is_tile:
+            self._refuse_rows()
         if value.indices:
             return self._load_element(self.memory(value.base), value)
         if not isinstance(value.count, Const):
@@ -104,7 +106,12 @@ class MemoryAccess(Teams):
         """A value that stores which follow do not change: parts of arrays are loaded, if their length is known."""
         if isinstance(value, Seq):
             return dataclasses.replace(value, items=tuple(map(self.snapshot, value.items)))
+        if isinstance(value, Product):
+            return self.hold_product(value)
         return self.load_view(value) if isinstance(value, View) and not isinstance(value.count, Scalar) else value
+
+    def _refuse_rows(self) -> NoReturn:
+        self.fail("only the last subscript may be a slice: a tile is contiguous", "load row by row")
 
     def _refuse_length(self, view: View, instead: str) -> NoReturn:
         self.fail(
@@ -137,6 +144,10 @@ class MemoryAccess(Teams):
     def store(self, place: View, value: Value) -> None:
         if self.in_region:
             self._refuse_in_region("write", place.base)
+        if isinstance(value, Product):
+            return self.store_product(place, value)
+        if not place.is_tile:
+            self._refuse_rows()
         value = self.load_view(value)
         memory = self.memory(place.base)
         if place.indices:

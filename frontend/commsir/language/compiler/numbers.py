@@ -10,7 +10,7 @@ from typing import Any
 
 from ..dtypes import BF16, BOOL, F8, F8E5M2, F16, F32, F64, I32, I64, INDEX, DType, promote
 from .base import Translation
-from .values import Cell, Cells, Const, Image, Memory, Method, Number, Scalar, Seq, Tile, Value, Window
+from .values import Cell, Cells, Const, Image, Memory, Method, Number, Product, Scalar, Seq, Tile, Value, Window
 
 SYMBOLS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -83,6 +83,8 @@ def _instead_of_wrapping(value: int, bits: int) -> str:
 def _instead_of_number(value: Value) -> str:
     if isinstance(value, Memory | Window):
         return f"load it first: {value.label}[:] or {value.label}.load(offset, length)"
+    if isinstance(value, Product):
+        return "name it, and work on its rows: c = a @ b, then c[r]; or store it: y[i:i + 64, :] = a @ b"
     if isinstance(value, Method) or isinstance(value, Const) and callable(value.py):
         return "call it"
     if value == Const(None):

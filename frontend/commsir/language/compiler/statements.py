@@ -14,7 +14,7 @@ from .calls import Calls
 from .carried import CONTINUE, RESULT, RETURN
 from .emitter import Line, quote
 from .numbers import SYMBOLS
-from .values import Channel, Const, Memory, Scalar, Seq, Team, Tile, Token, Undefined, Value, View, Window
+from .values import Channel, Const, Memory, Product, Scalar, Seq, Team, Tile, Token, Undefined, Value, View, Window
 
 
 def _text(message: ast.expr | None) -> str:
@@ -62,7 +62,8 @@ class Statements(Calls):
     def visit_Assign(self, s: ast.Assign) -> None:
         self._refuse_lost(s, s.targets)
         value = self.expression(s.value)
-        if len(s.targets) > 1 or any(map(analysis.calls, s.targets)):
+        stored = isinstance(value, Product) and isinstance(s.targets[0], ast.Subscript)  # Read where it is stored.
+        if len(s.targets) > 1 or any(map(analysis.calls, s.targets)) and not stored:
             value = self.snapshot(value)  # Of before a target's subscript, or an earlier target, stores there.
         for target in s.targets:
             self.place = self.at(s)
@@ -94,6 +95,11 @@ class Statements(Calls):
             if isinstance(old, Seq) and old.is_list:
                 longer = f"{s.target.id} = {s.target.id} {SYMBOLS[type(s.op)]} …"
                 self.fail("lists do not change in a kernel", f"make a new one: {longer}", s)
+            if isinstance(old, Memory) and analysis.adds_product(s):
+                product = self.expression(s.value)
+                assert isinstance(product, Product)
+                self.add_product(old, product)
+                return None
             if isinstance(old, Memory | Window):
                 changed = f"{s.target.id}[:] {SYMBOLS[type(s.op)]}= …"
                 self.fail(f"'{s.target.id}' is an array, which is no number", f"change what is in it: {changed}", s)
@@ -101,6 +107,10 @@ class Statements(Calls):
         elif isinstance(s.target, ast.Subscript):
             place = self._stored_to(s.target)
             self.place = self.at(s)
+            if analysis.adds_product(s):
+                product = self.expression(s.value)
+                assert isinstance(product, Product)
+                return self.store_product(place, product, accumulate=True)
             self.store(place, self.binary(s.op, self.load_view(place), self.expression(s.value)))
         else:
             self.fail("only variables and elements of memory can be assigned to", node=s)

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from .emitter import Line, may_be_repeated
 from .for_loops import ForLoops
-from .values import Cell, Cells, Channel, Const, Memory, Scalar, Seq, Slot, Tile, Value, View, Window, whole_tile
+from .values import (
+    Cell,
+    Cells,
+    Channel,
+    Const,
+    Matrix,
+    Memory,
+    Scalar,
+    Seq,
+    Slot,
+    Tile,
+    Value,
+    View,
+    Window,
+    whole_tile,
+)
 
 
 class Subscripts(ForLoops):
@@ -79,16 +95,66 @@ class Subscripts(ForLoops):
             indices = tuple(self._one(base, axis, k) for axis, k in enumerate(keys))
             return View(base, Const(0), Const(1), indices)
         if any(isinstance(k, ast.Slice) for k in keys[:-1]):
-            self.fail("only the last subscript may be a slice: a tile is contiguous", "load row by row", key)
+            return self._rows_and_columns(base, keys, key)
         last = keys[-1]
         if not isinstance(last, ast.Slice):
             indices = tuple(self._one(base, axis, k) for axis, k in enumerate(keys))
-            return View(base, self.offset(base, indices), self.stride(base, len(keys) - 1))
+            start = self.offset(base, indices)
+            whole = self._whole_matrix(base, indices) if len(keys) == rank - 2 else None
+            return View(base, start, self.stride(base, len(keys) - 1), matrix=whole)
         indices = tuple(self._one(base, axis, k) for axis, k in enumerate(keys[:-1]))
         start, count = self._slice(base, len(keys) - 1, last)
         self.check_axis(base, len(keys) - 1, start, count)
-        count = self.multiply(count, self.stride(base, len(keys) - 1))
-        return View(base, self.offset(base, (*indices, start)), count)
+        place = self.offset(base, (*indices, start))
+        part = None
+        if len(keys) == rank - 1:
+            row, columns = self._matrix_row(base, (*indices, start)), self.extent(base, rank - 1)
+            part = Matrix(base, row, Const(0), count, columns, (self._most_of(last), None))
+        return View(base, place, self.multiply(count, self.stride(base, len(keys) - 1)), matrix=part)
+
+    def _matrix_row(self, base: Memory | Window, indices: Sequence[Value]) -> Value:
+        """The row that subscripts of all dimensions but the last name, counted through all of them."""
+        row: Value = Const(0)
+        for axis, index in enumerate(indices):
+            row = self.add(self.multiply(row, self.extent(base, axis)), index)
+        return row
+
+    def _whole_matrix(self, base: Memory | Window, indices: Sequence[Value]) -> Matrix:
+        """The matrix that subscripts of all dimensions but the last two name."""
+        rows, columns = (self.extent(base, axis) for axis in (len(base.shape) - 2, len(base.shape) - 1))
+        return Matrix(base, self._matrix_row(base, (*indices, Const(0))), Const(0), rows, columns)
+
+    def _rows_and_columns(self, base: Memory | Window, keys: Sequence[ast.expr], node: ast.expr) -> View:
+        """`x[i:i + 64, k:k + 64]`: a matrix, whose rows do not lie one behind the other."""
+        rows, columns = keys[-2:]
+        if len(keys) < len(base.shape) or any(isinstance(k, ast.Slice) for k in keys[:-2]):
+            self.fail("only the last subscript may be a slice: a tile is contiguous", "load row by row", node)
+        if not isinstance(rows, ast.Slice) or not isinstance(columns, ast.Slice):
+            self.fail(
+                "only the last subscript may be a slice: a tile is contiguous",
+                "load row by row; a matrix has two slices: x[i:i + 64, k:k + 1]",
+                node,
+            )
+        axis = len(keys) - 2
+        indices = tuple(self._one(base, at, k) for at, k in enumerate(keys[:-2]))
+        first, count = self._slice(base, axis, rows)
+        self.check_axis(base, axis, first, count)
+        start, width = self._slice(base, axis + 1, columns)
+        bounds = (self._most_of(rows), self._most_of(columns))
+        part = Matrix(base, self._matrix_row(base, (*indices, first)), start, count, width, bounds)
+        return View(base, Const(0), Const(None), matrix=part)
+
+    def _most_of(self, key: ast.Slice) -> int | None:
+        """n of `i:min(i + n, end)`: how much the slice has at most."""
+        upper = key.upper
+        if not isinstance(upper, ast.Call) or len(upper.args) != 2 or upper.keywords:
+            return None
+        name = upper.func.attr if isinstance(upper.func, ast.Attribute) else getattr(upper.func, "id", "")
+        if name not in ("min", "minimum"):
+            return None
+        distances = (self._distance(ast.Slice(key.lower, end)) for end in upper.args)
+        known = [d.py for d in distances if d is not None and isinstance(d.py, int) and d.py > 0]
+        return min(known, default=None)
 
     def _one(self, base: Memory | Window, axis: int, key: ast.expr) -> Value:
         """A single subscript; a negative number counts from the end."""

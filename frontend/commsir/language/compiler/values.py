@@ -145,6 +145,54 @@ def whole_tile(array: Window | Memory) -> str:
 
 
 @dataclass(frozen=True)
+class Matrix(Value):
+    """Rows and columns of memory, whose dimensions but the last count as rows."""
+
+    what = "a part of {0.base}"
+    base: Memory | Window
+    row: Value
+    column: Value
+    # As they lie in memory, and how many there are at most where that is known.
+    rows: Value
+    columns: Value
+    bounds: tuple[int | None, int | None] = (None, None)
+    transposed: bool = False
+
+    @property
+    def most_rows(self) -> int | None:
+        return self.rows.py if isinstance(self.rows, Const) else self.bounds[0]
+
+    @property
+    def most_columns(self) -> int | None:
+        return self.columns.py if isinstance(self.columns, Const) else self.bounds[1]
+
+    # As they are multiplied.
+
+    @property
+    def height(self) -> Value:
+        return self.columns if self.transposed else self.rows
+
+    @property
+    def width(self) -> Value:
+        return self.rows if self.transposed else self.columns
+
+    @property
+    def most_height(self) -> int | None:
+        return self.most_columns if self.transposed else self.most_rows
+
+    @property
+    def most_width(self) -> int | None:
+        return self.most_rows if self.transposed else self.most_columns
+
+
+@dataclass(frozen=True)
+class Product(Value):
+    what = "a product of matrices"
+    lhs: Matrix
+    rhs: Matrix
+
+
+@dataclass(frozen=True)
 class View(Value):
     """`count` elements of memory from `offset` on; a tile once it is computed with."""
 
@@ -154,6 +202,13 @@ class View(Value):
     count: Value
     # Of a single element its subscripts, which count instead of the offset.
     indices: tuple[Value, ...] = ()
+    # Of several rows, the matrix that they are; the count is None where they do not lie one behind the other.
+    matrix: Matrix | None = None
+
+    @property
+    def is_tile(self) -> bool:
+        """Whether its elements lie one behind the other."""
+        return self.count != Const(None)
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,13 @@ def _scratch(c: Compiler, dtype: Value, shape: Value, space: Value) -> Value:
     return dataclasses.replace(memory, name=c.result(f"comms.scratch : {memory.type}"))
 
 
+@lowers_attribute(Memory, Window, name="T")
+def _transpose(c: Compiler, memory: Memory | Window) -> Value:
+    return c.transposed(memory) or c.fail(
+        f"{memory.describe()} has {len(memory.shape)} dimensions, and no transpose", "name one matrix of it"
+    )
+
+
 @lowers_attribute(Memory, Window, name="shape")
 def _shape(c: Compiler, memory: Memory | Window) -> Value:
     return Seq(tuple(c.extent(memory, axis) for axis in range(len(memory.shape))))

@@ -158,6 +158,8 @@ def a_part(c: Compiler, value: Value, what: str) -> tuple[Memory | Window, Scala
     if isinstance(value, Memory | Window):
         return value, c.constant(0, INDEX), c.size(value)
     if isinstance(value, View):
+        if not value.is_tile:
+            c.fail(f"{what} is {value.describe()} whose rows do not lie one behind the other", "copy it row by row")
         if value.indices:
             return value.base, c.index(c.offset(value.base, value.indices), "the offset"), Const(1)
         return value.base, c.index(value.offset, "the offset"), value.count

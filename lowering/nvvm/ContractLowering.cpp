@@ -1,0 +1,1164 @@
+//===- ContractLowering.cpp - Matrix products by tensor cores -------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All threads of a CTA multiply together. Operands come through shared memory,
+// 64 terms of the sum a stage, several stages ahead; sums stay in registers.
+//
+// A stage of an operand is panels of 64 columns: rows of 128 bytes, whose eight
+// pieces of 16 bytes are exchanged by the row's number modulo 8. It is what
+// ldmatrix reads without bank conflicts, and wgmma's swizzle of 128 bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/nvvm/ContractLowering.h"
+
+#include "lowering/Accesses.h"
+#include "lowering/NarrowFloats.h"
+#include "lowering/nvvm/Ptx.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::nvvm;
+
+/// Terms of a stage, and bytes of a row of a panel.
+static constexpr int64_t kDepth = 64, kRowBytes = 128;
+/// Registers of a thread that hold sums, at most.
+static constexpr int64_t kMostSums = 128;
+static constexpr int64_t kMostStages = 4;
+/// Where groups multiply while the threads go on: a stage that is multiplied,
+/// one that was until just now, and one that is copied.
+static constexpr int64_t kLeastStages = 3;
+
+//===----------------------------------------------------------------------===//
+// How the threads share a product
+//===----------------------------------------------------------------------===//
+
+/// Blocks of 16 (64) rows and 16 columns for each of `warps` warps (groups);
+/// false: the sums do not fit the registers.
+static bool shareOut(int64_t warps, ContractShape &shape) {
+  int64_t down = llvm::divideCeil(shape.rows, shape.getBlockRows()),
+          across = llvm::divideCeil(shape.columns, 16), best = -1;
+  for (int64_t warpRows = 1; warpRows <= warps; warpRows *= 2) {
+    int64_t warpColumns = warps / warpRows;
+    int64_t m = llvm::divideCeil(down, warpRows),
+            n = llvm::divideCeil(across, warpColumns);
+    // A group's columns begin with a panel's.
+    if (shape.byGroups && warpColumns > 1 && !shape.transposeRhs)
+      n = llvm::alignTo(n, 4);
+    int64_t cost = m * n * 64 + m + n;
+    if (m * n * 8 > kMostSums || (best >= 0 && cost >= best))
+      continue;
+    best = cost;
+    shape.warpRows = warpRows;
+    shape.warpColumns = warpColumns;
+    shape.rowBlocks = m;
+    shape.columnBlocks = n;
+  }
+  return best >= 0;
+}
+
+int64_t ContractShape::getLhsBytes() const {
+  int64_t rows = warpRows * getWarpRows();
+  return transposeLhs ? llvm::alignTo(rows, 64) * kRowBytes : rows * kRowBytes;
+}
+
+int64_t ContractShape::getRhsBytes() const {
+  int64_t columns = warpColumns * getWarpColumns();
+  return transposeRhs ? columns * kRowBytes
+                      : llvm::alignTo(columns, 64) * kRowBytes;
+}
+
+int64_t ContractShape::getMapRows(bool isLhs) const {
+  if (isLhs ? transposeLhs : !transposeRhs)
+    return kDepth;
+  return isLhs ? warpRows * getWarpRows() : warpColumns * getWarpColumns();
+}
+
+FailureOr<ContractShape> nvvm::shapeContract(ContractOp op, int64_t threads,
+                                             int64_t memory, unsigned sm) {
+  ContractShape shape;
+  shape.transposeLhs = op.getTransposeLhs();
+  shape.transposeRhs = op.getTransposeRhs();
+  shape.rows = op.getTileRows();
+  shape.columns = op.getTileColumns();
+  // Groups of four warps have no fewer than 64 rows.
+  shape.byGroups = sm == 90 && threads >= 128 && shape.rows > 32;
+  int64_t least = shape.byGroups ? kLeastStages : 2;
+  int64_t warps = threads / (shape.byGroups ? 128 : 32);
+  // Parts whose sums fit the registers, and whose operands fit the memory.
+  while (true) {
+    bool fits = shareOut(warps, shape);
+    int64_t stage = fits ? shape.getLhsBytes() + shape.getRhsBytes() : 0;
+    // Beside the stages there are eight bytes for each.
+    if (fits)
+      stage += 8;
+    if (fits && least * stage <= memory) {
+      shape.stages = std::min<int64_t>(kMostStages, memory / stage);
+      return shape;
+    }
+    int64_t &longer = shape.rows >= shape.columns ? shape.rows : shape.columns;
+    if (longer <= 16)
+      return op.emitOpError("needs ")
+             << least * stage
+             << " bytes of shared memory beside the kernel's own, of which "
+             << std::max<int64_t>(memory, 0)
+             << " are left: use less scratch memory";
+    longer = llvm::alignTo(llvm::divideCeil(longer, 2), 16);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Numbers of 32 bits.
+struct Int {
+  Int(ImplicitLocOpBuilder &b, Value value) : b(&b), value(value) {}
+
+  Int constant(int64_t number) const {
+    return {*b, arith::ConstantOp::create(
+                    *b, b->getI32IntegerAttr(static_cast<int32_t>(number)))};
+  }
+  template <typename Op>
+  Int apply(Value other) const {
+    return {*b, b->createOrFold<Op>(value, other)};
+  }
+  Int operator+(const Int &other) const {
+    return apply<arith::AddIOp>(other.value);
+  }
+  Int operator-(const Int &other) const {
+    return apply<arith::SubIOp>(other.value);
+  }
+  Int operator^(const Int &other) const {
+    return apply<arith::XOrIOp>(other.value);
+  }
+  Int operator+(int64_t other) const { return *this + constant(other); }
+  Int operator-(int64_t other) const { return *this - constant(other); }
+  Int operator*(int64_t other) const {
+    return apply<arith::MulIOp>(constant(other).value);
+  }
+  Int operator/(int64_t other) const {
+    return apply<arith::DivUIOp>(constant(other).value);
+  }
+  Int operator%(int64_t other) const {
+    return apply<arith::RemUIOp>(constant(other).value);
+  }
+  /// What is left of `limit` from here on, `most` at most. Not by a minimum: of
+  /// a sum whose operand is negated, ptxas 13.0 may lose the sign (VIADDMNMX).
+  Int getRest(const Int &limit, int64_t most) const {
+    Value whole = arith::CmpIOp::create(*b, arith::CmpIPredicate::sle,
+                                        (*this + most).value, limit.value);
+    return {*b, arith::SelectOp::create(*b, whole, constant(most).value,
+                                        (limit - *this).value)};
+  }
+  Value isBelow(const Int &other) const {
+    return arith::CmpIOp::create(*b, arith::CmpIPredicate::slt, value,
+                                 other.value);
+  }
+
+  ImplicitLocOpBuilder *b;
+  Value value;
+};
+} // namespace
+
+static Value emitText(ImplicitLocOpBuilder &b, StringRef text,
+                      StringRef constraints, ValueRange operands,
+                      Type result = {}) {
+  auto op = LLVM::InlineAsmOp::create(
+      b, result ? TypeRange{result} : TypeRange{}, operands, text,
+      (constraints + (constraints.empty() ? "~{memory}" : ",~{memory}")).str(),
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr{},
+      ArrayAttr{});
+  return result ? op.getRes() : Value();
+}
+
+static SmallVector<Value> split(ImplicitLocOpBuilder &b, Value record,
+                                int64_t count) {
+  SmallVector<Value> values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(LLVM::ExtractValueOp::create(b, record, i));
+  return values;
+}
+
+static Type getRecord(ImplicitLocOpBuilder &b, Type type, int64_t count) {
+  return LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                          SmallVector<Type>(count, type));
+}
+
+namespace {
+/// An operand in memory, seen from the first element of its part.
+struct Operand {
+  Value address; // Of address space 1, or generic.
+  /// Elements of a row of memory, bytes of one.
+  int64_t stride, bytes;
+  Type element;
+  /// Its columns are the terms of the sum.
+  bool alongDepth;
+  /// Rows begin at multiples of 16 bytes of global memory.
+  bool aligned;
+  /// Rows (or columns) that exist across the depth.
+  Value extent;
+  /// Rows or columns across the depth that a stage holds.
+  int64_t width;
+  /// Where its part of a stage begins, in bytes.
+  int64_t at;
+
+  int64_t getRows() const { return alongDepth ? width : kDepth; }
+  int64_t getColumns() const {
+    return alongDepth ? kDepth : llvm::alignTo(width, 64);
+  }
+};
+
+/// Emits one product on the threads of a CTA.
+class Emitter {
+public:
+  Emitter(const ContractParts &parts, const ContractShape &shape,
+          int64_t threads, ImplicitLocOpBuilder &b)
+      : parts(parts), shape(shape), threads(threads), loc(b.getLoc()),
+        f32(b.getF32Type()), i32(b.getI32Type()), i64(b.getI64Type()),
+        thread(NVVM::ThreadIdXOp::create(b, i32)) {
+    Int number(b, thread);
+    lane = (number % 32).value;
+    Int warp = number / (shape.byGroups ? 128 : 32);
+    warpRow = (warp % shape.warpRows).value;
+    warpColumn = (warp / shape.warpRows).value;
+  }
+
+  void emit(ImplicitLocOpBuilder &b);
+
+private:
+  using Sums = SmallVector<Value>;
+  using Body = llvm::function_ref<void(ImplicitLocOpBuilder &)>;
+
+  static Value number(ImplicitLocOpBuilder &b, int64_t value) {
+    return arith::ConstantOp::create(
+        b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+  }
+  static void when(ImplicitLocOpBuilder &b, Value condition, Body body) {
+    auto only = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
+    ImplicitLocOpBuilder in(b.getLoc(), only.thenYield());
+    body(in);
+  }
+  Value offset(ImplicitLocOpBuilder &b, Value pointer, Value bytes) {
+    return LLVM::GEPOp::create(b, pointer.getType(), b.getI8Type(), pointer,
+                               ValueRange{bytes});
+  }
+  /// Bytes from the start of an operand's part to an element: i64.
+  Value distance(ImplicitLocOpBuilder &b, const Operand &operand, Int row,
+                 Int column);
+  void emitPart(ImplicitLocOpBuilder &b, Int firstRow, Int firstColumn);
+  Operand getOperand(ImplicitLocOpBuilder &b, bool isLhs, Int first, Int count);
+  void copyStage(ImplicitLocOpBuilder &b, Int step, Int steps);
+  void copyTiles(ImplicitLocOpBuilder &b, Int step);
+  void copyTilesOf(ImplicitLocOpBuilder &b, bool isLhs, Int step, Value stage,
+                   Value arrival);
+  Value getArrival(ImplicitLocOpBuilder &b, Int step);
+  void beginArrivals(ImplicitLocOpBuilder &b);
+  void awaitTiles(ImplicitLocOpBuilder &b, Int step);
+  Value isFirstThread(ImplicitLocOpBuilder &b);
+  Sums multiplyByMaps(ImplicitLocOpBuilder &b, Int steps, Sums sums);
+  Sums multiplyByCopies(ImplicitLocOpBuilder &b, Int steps, Int rows,
+                        Int columns);
+  void copyOperand(ImplicitLocOpBuilder &b, const Operand &operand, Int step,
+                   Value stage, bool whole);
+  void copyPiece(ImplicitLocOpBuilder &b, const Operand &operand, Value source,
+                 Value dest, Int left, bool whole);
+  Value loadElement(ImplicitLocOpBuilder &b, const Operand &operand,
+                    Value source, int64_t at);
+  Value isWhole(ImplicitLocOpBuilder &b, Int step);
+  Value getStage(ImplicitLocOpBuilder &b, Int step);
+  void multiplyStage(ImplicitLocOpBuilder &b, Value stage, Sums &sums);
+  SmallVector<Value> loadBlock(ImplicitLocOpBuilder &b, const Operand &operand,
+                               Value stage, Value warp, int64_t blocks,
+                               int64_t block, int64_t term, bool isLhs);
+  Value describe(ImplicitLocOpBuilder &b, const Operand &operand, Value stage,
+                 Int across, int64_t term);
+  void multiplyByGroups(ImplicitLocOpBuilder &b, Value stage, Sums &sums);
+  void waitForGroups(ImplicitLocOpBuilder &b, Sums &sums);
+  void forSums(ImplicitLocOpBuilder &b,
+               llvm::function_ref<void(ImplicitLocOpBuilder &, int64_t at,
+                                       Int row, Int column)>
+                   body);
+  Sums begin(ImplicitLocOpBuilder &b, Int rows, Int columns);
+  Value narrow(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, int64_t at);
+  void storePair(ImplicitLocOpBuilder &b, Value pair, Int row, Int column,
+                 Int rows, Int columns);
+  SmallVector<Value> turnBlocks(ImplicitLocOpBuilder &b,
+                                ArrayRef<Value> words);
+  void storeBlocks(ImplicitLocOpBuilder &b, ArrayRef<Value> pairs, Int row,
+                   Int column, Int rows, Int columns);
+  void store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
+             Int columns);
+  Value widen(ImplicitLocOpBuilder &b, Value value);
+  Value addressOfSum(ImplicitLocOpBuilder &b, Int row, Int column);
+
+  const ContractParts &parts;
+  const ContractShape &shape;
+  int64_t threads;
+  Location loc;
+  Type f32, i32, i64;
+  Value thread, lane, warpRow, warpColumn;
+  Operand lhs = {}, rhs = {};
+  /// The part's first element of the product, and how much of it exists.
+  Value firstRow, firstColumn;
+};
+} // namespace
+
+Value Emitter::distance(ImplicitLocOpBuilder &b, const Operand &operand,
+                        Int row, Int column) {
+  auto wide = [&](Int value) {
+    return arith::ExtSIOp::create(b, i64, value.value);
+  };
+  auto constant = [&](int64_t value) {
+    return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
+  };
+  Value down = arith::MulIOp::create(b, wide(row),
+                                     constant(operand.stride * operand.bytes));
+  Value right = arith::MulIOp::create(b, wide(column), constant(operand.bytes));
+  return arith::AddIOp::create(b, down, right);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory to shared memory
+//===----------------------------------------------------------------------===//
+
+Operand Emitter::getOperand(ImplicitLocOpBuilder &b, bool isLhs, Int first,
+                            Int count) {
+  const ContractMemory &memory = isLhs ? parts.lhs : parts.rhs;
+  Operand operand = {};
+  operand.stride = memory.stride;
+  operand.element = memory.element;
+  operand.bytes = memory.element.getIntOrFloatBitWidth() / 8;
+  operand.alongDepth = isLhs ? !shape.transposeLhs : shape.transposeRhs;
+  operand.aligned = memory.aligned && operand.bytes == 2;
+  operand.extent = count.value;
+  operand.width = isLhs ? shape.warpRows * shape.getWarpRows()
+                        : shape.warpColumns * shape.getWarpColumns();
+  operand.at = isLhs ? 0 : shape.getLhsBytes();
+  Int zero = first.constant(0);
+  Value bytes = operand.alongDepth ? distance(b, operand, first, zero)
+                                   : distance(b, operand, zero, first);
+  operand.address = offset(b, memory.address, bytes);
+  return operand;
+}
+
+Value Emitter::getStage(ImplicitLocOpBuilder &b, Int step) {
+  Int place =
+      (step % shape.stages) * (shape.getLhsBytes() + shape.getRhsBytes());
+  return arith::AddIOp::create(b, parts.memory, place.value);
+}
+
+/// Whether all elements of a stage exist.
+Value Emitter::isWhole(ImplicitLocOpBuilder &b, Int step) {
+  auto atLeast = [&](Value extent, int64_t width) {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::sge, extent,
+                                 number(b, width));
+  };
+  Int end = (step + 1) * kDepth;
+  Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, parts.depth,
+                                      end.value);
+  for (const Operand *operand : {&lhs, &rhs}) {
+    int64_t width =
+        operand->alongDepth ? operand->getRows() : operand->getColumns();
+    whole = arith::AndIOp::create(b, whole, atLeast(operand->extent, width));
+  }
+  return whole;
+}
+
+/// Starts the copies of stage `step`, if there is one, as a group.
+void Emitter::copyStage(ImplicitLocOpBuilder &b, Int step, Int steps) {
+  when(b, step.isBelow(steps), [&](ImplicitLocOpBuilder &in) {
+    Int at(in, step.value);
+    Value stage = getStage(in, at);
+    auto branch = scf::IfOp::create(in, isWhole(in, at), true);
+    for (bool whole : {true, false}) {
+      ImplicitLocOpBuilder inner(loc, whole ? branch.thenYield()
+                                            : branch.elseYield());
+      for (const Operand *operand : {&lhs, &rhs})
+        copyOperand(inner, *operand, Int(inner, step.value), stage, whole);
+    }
+  });
+  emitText(b, "cp.async.commit_group;", "", {});
+}
+
+/// Copies 64 terms of an operand: each thread pieces of eight elements, of
+/// which neighbors have those of one row.
+void Emitter::copyOperand(ImplicitLocOpBuilder &b, const Operand &operand,
+                          Int step, Value stage, bool whole) {
+  int64_t rows = operand.getRows(), columns = operand.getColumns();
+  int64_t pieces = rows * columns / 8;
+  Int mine(b, thread), first = step * kDepth;
+  Int depthLeft = Int(b, parts.depth) - first;
+  Value base = offset(b, operand.address,
+                      operand.alongDepth
+                          ? distance(b, operand, step.constant(0), first)
+                          : distance(b, operand, first, step.constant(0)));
+  for (int64_t trip = 0; trip * threads < pieces; ++trip) {
+    auto copy = [&](ImplicitLocOpBuilder &in) {
+      Int piece = Int(in, thread) + trip * threads;
+      Int chunk = piece % 8, line = piece / 8;
+      Int row = line % rows, panel = line / rows;
+      Int column = (panel * 8 + chunk) * 8;
+      Int swizzled = (chunk ^ (row % 8)) * 16;
+      Int place = line * kRowBytes + swizzled + operand.at;
+      Value dest = arith::AddIOp::create(in, stage, place.value);
+      Int rowsLeft = operand.alongDepth ? Int(in, operand.extent)
+                                        : Int(in, depthLeft.value);
+      Int columnsLeft = operand.alongDepth ? Int(in, depthLeft.value)
+                                           : Int(in, operand.extent);
+      // Elements of the piece that exist.
+      Value exists = arith::AndIOp::create(in, row.isBelow(rowsLeft),
+                                           column.isBelow(columnsLeft));
+      Int left(in, arith::SelectOp::create(in, exists,
+                                           column.getRest(columnsLeft, 8).value,
+                                           number(in, 0)));
+      Value away = distance(in, operand, row, column);
+      if (!whole) {
+        Value none = arith::CmpIOp::create(in, arith::CmpIPredicate::eq,
+                                           left.value, number(in, 0));
+        Value zero = arith::ConstantOp::create(in, in.getI64IntegerAttr(0));
+        away = arith::SelectOp::create(in, none, zero, away);
+      }
+      copyPiece(in, operand, offset(in, base, away), dest, left, whole);
+    };
+    if ((trip + 1) * threads <= pieces)
+      copy(b);
+    else
+      when(b, mine.isBelow(mine.constant(pieces - trip * threads)), copy);
+  }
+}
+
+/// An element as 16 bits: f8 becomes f16, which holds every one.
+Value Emitter::loadElement(ImplicitLocOpBuilder &b, const Operand &operand,
+                           Value source, int64_t at) {
+  Value bytes =
+      arith::ConstantOp::create(b, b.getI64IntegerAttr(at * operand.bytes));
+  Type stored = b.getIntegerType(8 * operand.bytes);
+  Value bits =
+      LLVM::LoadOp::create(b, stored, offset(b, source, bytes), operand.bytes);
+  if (operand.bytes == 2)
+    return bits;
+  Value narrow = arith::BitcastOp::create(b, operand.element, bits);
+  Value wide = emitExtFromF8(b, loc, narrow);
+  Value half = arith::TruncFOp::create(b, b.getF16Type(), wide);
+  return arith::BitcastOp::create(b, b.getI16Type(), half);
+}
+
+/// Copies a piece, of which `left` elements exist; the others become 0.
+void Emitter::copyPiece(ImplicitLocOpBuilder &b, const Operand &operand,
+                        Value source, Value dest, Int left, bool whole) {
+  if (operand.aligned && whole) {
+    emitText(b, "cp.async.cg.shared.global [$0], [$1], 16;", "r,l",
+             {dest, source});
+    return;
+  }
+  if (operand.aligned) {
+    emitText(b, "cp.async.cg.shared.global [$0], [$1], 16, $2;", "r,l,r",
+             {dest, source, (left * 2).value});
+    return;
+  }
+  SmallVector<Value> words;
+  Value zero = arith::ConstantOp::create(b, b.getI16IntegerAttr(0));
+  for (int64_t i = 0; i < 8; ++i) {
+    auto exists = scf::IfOp::create(b, TypeRange{b.getI16Type()},
+                                    left.constant(i).isBelow(left),
+                                    /*withElseRegion=*/true);
+    ImplicitLocOpBuilder yes(b), no(b);
+    yes.setInsertionPointToStart(exists.getBody(0));
+    scf::YieldOp::create(yes, loadElement(yes, operand, source, i));
+    no.setInsertionPointToStart(exists.getBody(1));
+    scf::YieldOp::create(no, zero);
+    Value wide = arith::ExtUIOp::create(b, i32, exists.getResult(0));
+    if (i % 2 == 0) {
+      words.push_back(wide);
+      continue;
+    }
+    Value high = arith::ShLIOp::create(b, wide, number(b, 16));
+    words.back() = arith::OrIOp::create(b, words.back(), high);
+  }
+  SmallVector<Value> operands = {dest};
+  operands.append(words);
+  emitText(b, "st.shared.v4.b32 [$0], {$1, $2, $3, $4};", "r,r,r,r,r",
+           operands);
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles by maps
+//===----------------------------------------------------------------------===//
+
+Value Emitter::isFirstThread(ImplicitLocOpBuilder &b) {
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread,
+                               number(b, 0));
+}
+
+/// Where the bytes of a stage are counted.
+Value Emitter::getArrival(ImplicitLocOpBuilder &b, Int step) {
+  int64_t stages = shape.stages * (shape.getLhsBytes() + shape.getRhsBytes());
+  Int place = (step % shape.stages) * 8 + stages;
+  return arith::AddIOp::create(b, parts.memory, place.value);
+}
+
+/// Nothing has come yet.
+void Emitter::beginArrivals(ImplicitLocOpBuilder &b) {
+  when(b, isFirstThread(b), [&](ImplicitLocOpBuilder &in) {
+    Int zero(in, number(in, 0));
+    for (int64_t stage = 0; stage < shape.stages; ++stage)
+      emitText(in, "mbarrier.init.shared::cta.b64 [$0], 1;", "r",
+               {getArrival(in, zero.constant(stage))});
+    emitText(in, "fence.mbarrier_init.release.cluster;", "", {});
+    for (Value map : {parts.lhs.map, parts.rhs.map})
+      emitText(in, "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l",
+               {map});
+    nvvm::emit(in, Ptx::FenceAsync, {});
+  });
+}
+
+void Emitter::copyTilesOf(ImplicitLocOpBuilder &b, bool isLhs, Int step,
+                          Value stage, Value arrival) {
+  const ContractMemory &memory = isLhs ? parts.lhs : parts.rhs;
+  const Operand &operand = isLhs ? lhs : rhs;
+  Int first(b, isLhs ? firstRow : firstColumn), term = step * kDepth;
+  Int row(b, memory.row), column(b, memory.column);
+  row = row + (operand.alongDepth ? first : term);
+  column = column + (operand.alongDepth ? term : first);
+  int64_t panel = operand.getRows() * kRowBytes;
+  for (int64_t at = 0; at < operand.getColumns(); at += 64) {
+    Value dest = arith::AddIOp::create(b, stage,
+                                       number(b, operand.at + at / 64 * panel));
+    emitText(b,
+             "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::"
+             "complete_tx::bytes [$0], [$1, {$2, $3}], [$4];",
+             "r,l,r,r,r",
+             {dest, memory.map, (column + at).value, row.value, arrival});
+  }
+}
+
+/// Starts the copies of a stage, on one thread.
+void Emitter::copyTiles(ImplicitLocOpBuilder &b, Int step) {
+  Value arrival = getArrival(b, step), stage = getStage(b, step);
+  int64_t bytes = shape.getLhsBytes() + shape.getRhsBytes();
+  emitText(b, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r",
+           {arrival, number(b, bytes)});
+  for (bool isLhs : {true, false})
+    copyTilesOf(b, isLhs, step, stage, arrival);
+}
+
+/// All bytes of a stage have come. Each time it is used, the parity changes.
+void Emitter::awaitTiles(ImplicitLocOpBuilder &b, Int step) {
+  Int parity = (step / shape.stages) % 2;
+  emitText(b,
+           "{ .reg .pred p; again: "
+           "mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; "
+           "@!p bra again; }",
+           "r,r", {getArrival(b, step), parity.value});
+}
+
+/// A stage is copied once all have ended the products of the one that was
+/// there.
+Emitter::Sums Emitter::multiplyByMaps(ImplicitLocOpBuilder &b, Int steps,
+                                      Sums sums) {
+  beginArrivals(b);
+  NVVM::Barrier0Op::create(b);
+  when(b, isFirstThread(b), [&](ImplicitLocOpBuilder &in) {
+    for (int64_t stage = 0; stage < shape.stages; ++stage) {
+      Int step(in, number(in, stage));
+      when(in, step.isBelow(steps), [&](ImplicitLocOpBuilder &inner) {
+        copyTiles(inner, Int(inner, step.value));
+      });
+    }
+  });
+  auto loop =
+      scf::ForOp::create(b, number(b, 0), steps.value, number(b, 1), sums);
+  ImplicitLocOpBuilder in(b);
+  in.setInsertionPointToStart(loop.getBody());
+  Int step(in, loop.getInductionVar());
+  awaitTiles(in, step);
+  Sums carried(loop.getRegionIterArgs());
+  multiplyByGroups(in, getStage(in, step), carried);
+  emitText(in, "wgmma.wait_group.sync.aligned 1;", "", {});
+  NVVM::Barrier0Op::create(in);
+  Int next = step + (shape.stages - 1);
+  Value refills = arith::AndIOp::create(in, step.constant(0).isBelow(step),
+                                        next.isBelow(Int(in, steps.value)));
+  refills = arith::AndIOp::create(in, refills, isFirstThread(in));
+  when(in, refills, [&](ImplicitLocOpBuilder &inner) {
+    copyTiles(inner, Int(inner, next.value));
+  });
+  scf::YieldOp::create(in, carried);
+  Sums total(loop.getResults());
+  waitForGroups(b, total);
+  NVVM::Barrier0Op::create(b);
+  when(b, isFirstThread(b), [&](ImplicitLocOpBuilder &in) {
+    Int zero(in, number(in, 0));
+    for (int64_t stage = 0; stage < shape.stages; ++stage)
+      emitText(in, "mbarrier.inval.shared::cta.b64 [$0];", "r",
+               {getArrival(in, zero.constant(stage))});
+  });
+  return total;
+}
+
+void nvvm::emitMap(Value map, Value place, Value base, int64_t rows,
+                   int64_t columns, Type element, int64_t tileRows,
+                   ImplicitLocOpBuilder &b) {
+  auto number = [&](ImplicitLocOpBuilder &b, int64_t value) {
+    return arith::ConstantOp::create(
+        b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+  };
+  auto wide = [&](ImplicitLocOpBuilder &b, int64_t value) {
+    return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
+  };
+  Value thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
+  auto only =
+      scf::IfOp::create(b,
+                        arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                              thread, number(b, 32)),
+                        /*withElseRegion=*/false);
+  ImplicitLocOpBuilder in(b.getLoc(), only.thenYield());
+  Value word = arith::AddIOp::create(
+      in, place, arith::MulIOp::create(in, thread, number(in, 4)));
+  emitText(in, "st.shared.b32 [$0], 0;", "r", {word});
+  emitText(in, "bar.warp.sync -1;", "", {});
+  auto first =
+      scf::IfOp::create(in,
+                        arith::CmpIOp::create(in, arith::CmpIPredicate::eq,
+                                              thread, number(in, 0)),
+                        /*withElseRegion=*/false);
+  ImplicitLocOpBuilder one(b.getLoc(), first.thenYield());
+  auto replace = [&](StringRef field, StringRef type, StringRef rest,
+                     StringRef constraint, Value value) {
+    emitText(one,
+             ("tensormap.replace.tile." + field + ".shared::cta.b1024." + type +
+              " [$0], " + rest + ";")
+                 .str(),
+             value ? ("r," + constraint).str() : std::string("r"),
+             value ? SmallVector<Value>{place, value}
+                   : SmallVector<Value>{place});
+  };
+  replace("global_address", "b64", "$1", "l", base);
+  replace("rank", "b32", "1", "", {});
+  replace("box_dim", "b32", "0, $1", "r", number(one, 64));
+  replace("box_dim", "b32", "1, $1", "r", number(one, tileRows));
+  replace("global_dim", "b32", "0, $1", "r", number(one, columns));
+  replace("global_dim", "b32", "1, $1", "r", number(one, rows));
+  replace("global_stride", "b64", "0, $1", "l", wide(one, columns * 2));
+  replace("element_stride", "b32", "0, $1", "r", number(one, 1));
+  replace("element_stride", "b32", "1, $1", "r", number(one, 1));
+  replace("elemtype", "b32", element.isBF16() ? "10" : "6", "", {});
+  replace("interleave_layout", "b32", "0", "", {});
+  replace("swizzle_mode", "b32", "3", "", {});
+  replace("fill_mode", "b32", "0", "", {});
+  emitText(in, "bar.warp.sync -1;", "", {});
+  emitText(in,
+           "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic."
+           "release.gpu.sync.aligned [$0], [$1], 128;",
+           "l,r", {map, place});
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory to sums
+//===----------------------------------------------------------------------===//
+
+/// The four registers of a block of 16 by 16 of an operand: those of mma's left
+/// operand, or of two right ones of eight columns each.
+SmallVector<Value> Emitter::loadBlock(ImplicitLocOpBuilder &b,
+                                      const Operand &operand, Value stage,
+                                      Value warp, int64_t blocks, int64_t block,
+                                      int64_t term, bool isLhs) {
+  Int mine(b, lane), across = (Int(b, warp) * blocks + block) * 16;
+  // Two of the four matrices of 8 by 8 are lower, and two further right: which
+  // is said by bits 3 and 4 of the lane.
+  Int low = mine % 8, middle = (mine / 8) % 2, high = mine / 16;
+  bool highIsColumn = isLhs == operand.alongDepth;
+  Int row = low + (highIsColumn ? middle : high) * 8,
+      chunk = highIsColumn ? high : middle;
+  if (operand.alongDepth) {
+    row = row + across;
+    chunk = chunk + term / 8;
+  } else {
+    row = row + term;
+    chunk = chunk + across / 8;
+  }
+  Int line = (chunk / 8) * operand.getRows() + row;
+  Int place = line * kRowBytes + ((chunk % 8) ^ low) * 16 + operand.at;
+  Value address = arith::AddIOp::create(b, stage, place.value);
+  std::string text = "ldmatrix.sync.aligned.m8n8.x4";
+  if (!operand.alongDepth)
+    text += ".trans";
+  text += ".shared.b16 {$0, $1, $2, $3}, [$4];";
+  Value record =
+      emitText(b, text, "=r,=r,=r,=r,r", {address}, getRecord(b, i32, 4));
+  return split(b, record, 4);
+}
+
+void Emitter::multiplyStage(ImplicitLocOpBuilder &b, Value stage, Sums &sums) {
+  std::string type = lhs.element.isBF16() ? "bf16" : "f16";
+  std::string text = "mma.sync.aligned.m16n8k16.row.col.f32." + type + "." +
+                     type +
+                     ".f32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, "
+                     "{$10, $11, $12, $13};";
+  for (int64_t term = 0; term < kDepth; term += 16) {
+    SmallVector<SmallVector<Value>> left, right;
+    for (int64_t m = 0; m < shape.rowBlocks; ++m)
+      left.push_back(loadBlock(b, lhs, stage, warpRow, shape.rowBlocks, m, term,
+                               /*isLhs=*/true));
+    for (int64_t n = 0; n < shape.columnBlocks; ++n)
+      right.push_back(loadBlock(b, rhs, stage, warpColumn, shape.columnBlocks,
+                                n, term, /*isLhs=*/false));
+    for (int64_t m = 0; m < shape.rowBlocks; ++m)
+      for (int64_t n = 0; n < 2 * shape.columnBlocks; ++n) {
+        auto *sum = &sums[(m * 2 * shape.columnBlocks + n) * 4];
+        SmallVector<Value> operands(left[m]);
+        operands.append({right[n / 2][n % 2 * 2], right[n / 2][n % 2 * 2 + 1]});
+        operands.append(sum, sum + 4);
+        Value record = emitText(b, text, "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f",
+                                operands, getRecord(b, f32, 4));
+        llvm::copy(split(b, record, 4), sum);
+      }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The same by groups of four warps
+//===----------------------------------------------------------------------===//
+
+/// What wgmma knows of an operand in shared memory from one row (or column) and
+/// term on: its place, the distance of two panels and of two patterns of eight
+/// rows, all in units of 16 bytes, and the pattern.
+Value Emitter::describe(ImplicitLocOpBuilder &b, const Operand &operand,
+                        Value stage, Int across, int64_t term) {
+  int64_t bytes = operand.alongDepth ? term * 2 : term * kRowBytes;
+  Int place = operand.alongDepth ? across * kRowBytes
+                                 : (across / 64) * (kDepth * kRowBytes);
+  Int address(
+      b, arith::AddIOp::create(b, stage, (place + (operand.at + bytes)).value));
+  Value units =
+      arith::ExtUIOp::create(b, i64, (address / 16 % (1 << 14)).value);
+  uint64_t panel = operand.alongDepth ? 1 : kDepth * kRowBytes / 16;
+  uint64_t rest =
+      uint64_t(1) << 62 | uint64_t(8 * kRowBytes / 16) << 32 | panel << 16;
+  Value constant =
+      arith::ConstantOp::create(b, b.getI64IntegerAttr(int64_t(rest)));
+  return arith::OrIOp::create(b, units, constant);
+}
+
+/// The first operands of an assembly, separated by commas.
+static std::string listOperands(int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i)
+    text += (i ? ", $" : "$") + std::to_string(i);
+  return text;
+}
+
+/// Constraints for `count` numbers that an assembly changes, before those of
+/// its other operands.
+static std::string tieOperands(int64_t count, StringRef others) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i)
+    text += i ? ",=f" : "=f";
+  if (!others.empty())
+    text += ("," + others).str();
+  for (int64_t i = 0; i < count; ++i)
+    text += "," + std::to_string(i);
+  return text;
+}
+
+/// Starts the products of a stage. They end later: until then nothing may
+/// touch the sums.
+void Emitter::multiplyByGroups(ImplicitLocOpBuilder &b, Value stage,
+                               Sums &sums) {
+  int64_t count = shape.columnBlocks * 8;
+  StringRef type = lhs.element.isBF16() ? "bf16" : "f16";
+  emitText(b, "wgmma.fence.sync.aligned;", "", {});
+  for (int64_t m = 0; m < shape.rowBlocks; ++m) {
+    std::string text = "{ .reg .pred p; setp.ne.b32 p, 1, 0; ", constraints;
+    SmallVector<Value> operands;
+    for (int64_t term = 0; term < kDepth; term += 16) {
+      Int row = Int(b, warpRow) * shape.getWarpRows() + 64 * m,
+          column = Int(b, warpColumn) * shape.getWarpColumns();
+      int64_t at = count + operands.size();
+      operands.push_back(describe(b, lhs, stage, row, term));
+      operands.push_back(describe(b, rhs, stage, column, term));
+      text += ("wgmma.mma_async.sync.aligned.m64n" +
+               Twine(shape.getWarpColumns()) + "k16.f32." + type + "." + type +
+               " {" + listOperands(count) + "}, $" + Twine(at) + ", $" +
+               Twine(at + 1) + ", p, 1, 1, " + Twine(int(!lhs.alongDepth)) +
+               ", " + Twine(int(!rhs.alongDepth)) + "; ")
+                  .str();
+      constraints += constraints.empty() ? "l,l" : ",l,l";
+    }
+    auto *sum = &sums[m * count];
+    operands.append(sum, sum + count);
+    Value record = emitText(b, text + "}", tieOperands(count, constraints),
+                            operands, getRecord(b, f32, count));
+    llvm::copy(split(b, record, count), sum);
+  }
+  emitText(b, "wgmma.commit_group.sync.aligned;", "", {});
+}
+
+/// All products have ended.
+void Emitter::waitForGroups(ImplicitLocOpBuilder &b, Sums &sums) {
+  int64_t count = sums.size();
+  Value record =
+      emitText(b, "wgmma.wait_group.sync.aligned 0;", tieOperands(count, ""),
+               sums, getRecord(b, f32, count));
+  sums = split(b, record, count);
+}
+
+//===----------------------------------------------------------------------===//
+// Sums and memory
+//===----------------------------------------------------------------------===//
+
+/// Calls `body` for each pair of this thread's sums, which are neighbors in a
+/// row: with the number of the first, its row and its column.
+void Emitter::forSums(ImplicitLocOpBuilder &b,
+                      llvm::function_ref<void(ImplicitLocOpBuilder &,
+                                              int64_t at, Int row, Int column)>
+                          body) {
+  Int mine(b, lane);
+  Int row = Int(b, warpRow) * shape.getWarpRows() + mine / 4,
+      column = Int(b, warpColumn) * shape.getWarpColumns() + (mine % 4) * 2;
+  if (shape.byGroups)
+    row = row + (Int(b, thread) / 32 % 4) * 16;
+  for (int64_t m = 0; m < shape.rowBlocks; ++m)
+    for (int64_t half = 0; half < 2; ++half)
+      for (int64_t n = 0; n < 2 * shape.columnBlocks; ++n)
+        body(b, (m * 2 * shape.columnBlocks + n) * 4 + 2 * half,
+             row + (m * shape.getBlockRows() + 8 * half), column + n * 8);
+}
+
+Value Emitter::addressOfSum(ImplicitLocOpBuilder &b, Int row, Int column) {
+  Operand acc = {};
+  acc.stride = parts.acc.stride;
+  acc.bytes = parts.acc.element.getIntOrFloatBitWidth() / 8;
+  return offset(
+      b, parts.acc.address,
+      distance(b, acc, row + Int(b, firstRow), column + Int(b, firstColumn)));
+}
+
+Value Emitter::widen(ImplicitLocOpBuilder &b, Value value) {
+  if (value.getType().isF32())
+    return value;
+  if (value.getType().isBF16())
+    return emitExtFromBF16(b, loc, value);
+  return arith::ExtFOp::create(b, f32, value);
+}
+
+/// What the sums begin with: 0, or what memory holds.
+Emitter::Sums Emitter::begin(ImplicitLocOpBuilder &b, Int rows, Int columns) {
+  Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
+  Sums sums(shape.rowBlocks * shape.columnBlocks * 8, zero);
+  if (!parts.accumulate)
+    return sums;
+  forSums(b, [&](ImplicitLocOpBuilder &b, int64_t at, Int row, Int column) {
+    for (int64_t i = 0; i < 2; ++i) {
+      Value exists = arith::AndIOp::create(b, row.isBelow(rows),
+                                           (column + i).isBelow(columns));
+      auto branch = scf::IfOp::create(b, TypeRange{f32}, exists, true);
+      ImplicitLocOpBuilder yes(b), no(b);
+      yes.setInsertionPointToStart(branch.getBody(0));
+      no.setInsertionPointToStart(branch.getBody(1));
+      Int one(yes, row.value), other(yes, column.value);
+      Value held = LLVM::LoadOp::create(
+          yes, parts.acc.element, addressOfSum(yes, one, other + i),
+          parts.acc.element.getIntOrFloatBitWidth() / 8);
+      scf::YieldOp::create(yes, widen(yes, held));
+      scf::YieldOp::create(no, zero);
+      sums[at + i] = branch.getResult(0);
+    }
+  });
+  return sums;
+}
+
+/// Two sums that are neighbors, as they are stored.
+Value Emitter::narrow(ImplicitLocOpBuilder &b, ArrayRef<Value> sums,
+                      int64_t at) {
+  Value pair = vector::FromElementsOp::create(
+      b, VectorType::get({2}, f32), ValueRange{sums[at], sums[at + 1]});
+  Type element = parts.acc.element;
+  if (element.isF32())
+    return pair;
+  return LLVM::FPTruncOp::create(b, VectorType::get({2}, element), pair);
+}
+
+/// Stores what exists of a pair.
+void Emitter::storePair(ImplicitLocOpBuilder &b, Value pair, Int row,
+                        Int column, Int rows, Int columns) {
+  unsigned bytes = parts.acc.element.getIntOrFloatBitWidth() / 8;
+  when(b, row.isBelow(rows), [&](ImplicitLocOpBuilder &in) {
+    Int one(in, row.value), first(in, column.value);
+    auto storeOne = [&](ImplicitLocOpBuilder &inner, int64_t i) {
+      Int place(inner, row.value), next(inner, column.value);
+      LLVM::StoreOp::create(inner, vector::ExtractOp::create(inner, pair, i),
+                            addressOfSum(inner, place, next + i), bytes);
+    };
+    Value alone = first.isBelow(columns), both = (first + 1).isBelow(columns);
+    if (!parts.acc.paired) {
+      when(in, alone, [&](ImplicitLocOpBuilder &inner) { storeOne(inner, 0); });
+      when(in, both, [&](ImplicitLocOpBuilder &inner) { storeOne(inner, 1); });
+      return;
+    }
+    auto branch = scf::IfOp::create(in, both, /*withElseRegion=*/true);
+    ImplicitLocOpBuilder yes(loc, branch.thenYield()),
+        no(loc, branch.elseYield());
+    Int place(yes, row.value), next(yes, column.value);
+    LLVM::StoreOp::create(yes, pair, addressOfSum(yes, place, next), 2 * bytes);
+    when(no, alone, [&](ImplicitLocOpBuilder &inner) { storeOne(inner, 0); });
+  });
+}
+
+/// Of four blocks of eight columns each of four lanes has two columns of each:
+/// gives each lane one whole block, by exchanges between lanes at distances 1
+/// and 2.
+SmallVector<Value> Emitter::turnBlocks(ImplicitLocOpBuilder &b,
+                                       ArrayRef<Value> words) {
+  auto isSet = [&](int64_t bit) {
+    Value masked = arith::AndIOp::create(b, lane, number(b, bit));
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, masked,
+                                 number(b, 0));
+  };
+  auto exchange = [&](Value word, int64_t distance) {
+    return emitText(b,
+                    "shfl.sync.bfly.b32 $0, $1, " + std::to_string(distance) +
+                        ", 31, -1;",
+                    "=r,r", {word}, i32);
+  };
+  auto choose = [&](Value condition, Value yes, Value no) -> Value {
+    return arith::SelectOp::create(b, condition, yes, no);
+  };
+  Value odd = isSet(1), high = isSet(2);
+  SmallVector<Value> halves(4), result(4);
+  for (int64_t i = 0; i < 4; i += 2) {
+    Value got = exchange(choose(odd, words[i], words[i + 1]), 1);
+    halves[i] = choose(odd, got, words[i]);
+    halves[i + 1] = choose(odd, words[i + 1], got);
+  }
+  for (int64_t i = 0; i < 2; ++i) {
+    Value got = exchange(choose(high, halves[i], halves[i + 2]), 2);
+    result[i] = choose(high, got, halves[i]);
+    result[i + 2] = choose(high, halves[i + 2], got);
+  }
+  return result;
+}
+
+/// Stores four pairs of a row, of blocks that are neighbors: where all columns
+/// exist, each lane 16 bytes of one block.
+void Emitter::storeBlocks(ImplicitLocOpBuilder &b, ArrayRef<Value> pairs,
+                          Int row, Int column, Int rows, Int columns) {
+  Int quad = Int(b, lane) % 4, first = column - quad * 2;
+  Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
+                                      (first + 32).value, columns.value);
+  auto branch = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
+  ImplicitLocOpBuilder yes(loc, branch.thenYield()), no(loc, branch.elseYield());
+  SmallVector<Value> words;
+  for (Value pair : pairs)
+    words.push_back(LLVM::BitcastOp::create(yes, i32, pair));
+  SmallVector<Value> turned = turnBlocks(yes, words);
+  when(yes, Int(yes, row.value).isBelow(rows), [&](ImplicitLocOpBuilder &in) {
+    Int place(in, row.value), own = Int(in, quad.value) * 8;
+    Value all = vector::FromElementsOp::create(in, VectorType::get({4}, i32),
+                                               turned);
+    LLVM::StoreOp::create(
+        in, all, addressOfSum(in, place, own + Int(in, first.value)), 16);
+  });
+  for (auto [number, pair] : llvm::enumerate(pairs))
+    storePair(no, pair, Int(no, row.value),
+              Int(no, column.value) + 8 * int64_t(number), rows, columns);
+}
+
+void Emitter::store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
+                    Int columns) {
+  bool byBlocks = parts.acc.aligned && shape.columnBlocks % 2 == 0 &&
+                  parts.acc.element.getIntOrFloatBitWidth() == 16;
+  SmallVector<Value> pairs;
+  forSums(b, [&](ImplicitLocOpBuilder &b, int64_t at, Int row, Int column) {
+    Value pair = narrow(b, sums, at);
+    if (!byBlocks)
+      return storePair(b, pair, row, column, rows, columns);
+    pairs.push_back(pair);
+    if (pairs.size() < 4)
+      return;
+    storeBlocks(b, pairs, row, column - 24, rows, columns);
+    pairs.clear();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The whole
+//===----------------------------------------------------------------------===//
+
+/// Copies by all threads, which go on while they are made.
+Emitter::Sums Emitter::multiplyByCopies(ImplicitLocOpBuilder &b, Int steps,
+                                        Int rows, Int columns) {
+  // Groups read a stage until they start on the next but one.
+  int64_t ahead = shape.stages - (shape.byGroups ? 2 : 1);
+  for (int64_t stage = 0; stage < ahead; ++stage)
+    copyStage(b, steps.constant(stage), steps);
+  Sums sums = begin(b, rows, columns);
+  auto loop =
+      scf::ForOp::create(b, number(b, 0), steps.value, number(b, 1), sums);
+  {
+    ImplicitLocOpBuilder in(b);
+    in.setInsertionPointToStart(loop.getBody());
+    emitText(in, "cp.async.wait_group " + std::to_string(ahead - 1) + ";", "",
+             {});
+    if (shape.byGroups)
+      nvvm::emit(in, Ptx::FenceAsyncShared, {});
+    NVVM::Barrier0Op::create(in);
+    Int step(in, loop.getInductionVar());
+    Sums carried(loop.getRegionIterArgs());
+    if (shape.byGroups)
+      multiplyByGroups(in, getStage(in, step), carried);
+    copyStage(in, step + ahead, Int(in, steps.value));
+    if (shape.byGroups)
+      emitText(in, "wgmma.wait_group.sync.aligned 1;", "", {});
+    else
+      multiplyStage(in, getStage(in, step), carried);
+    scf::YieldOp::create(in, carried);
+  }
+  Sums total(loop.getResults());
+  if (shape.byGroups)
+    waitForGroups(b, total);
+  return total;
+}
+
+/// The part of the product from one row and column on.
+void Emitter::emitPart(ImplicitLocOpBuilder &b, Int fromRow, Int fromColumn) {
+  firstRow = fromRow.value;
+  firstColumn = fromColumn.value;
+  // What is one part is no more than the tile.
+  Int rows(b, parts.rows), columns(b, parts.columns);
+  if (parts.tileRows > shape.rows)
+    rows = fromRow.getRest(rows, shape.rows);
+  if (parts.tileColumns > shape.columns)
+    columns = fromColumn.getRest(columns, shape.columns);
+  lhs = getOperand(b, true, fromRow, rows);
+  rhs = getOperand(b, false, fromColumn, columns);
+  Int steps = (Int(b, parts.depth) + (kDepth - 1)) / kDepth;
+  // What was in the stages has been read, also by who copies now.
+  if (shape.byGroups)
+    nvvm::emit(b, Ptx::FenceAsync, {});
+  NVVM::Barrier0Op::create(b);
+  Sums total = shape.byMaps ? multiplyByMaps(b, steps, begin(b, rows, columns))
+                            : multiplyByCopies(b, steps, rows, columns);
+  store(b, total, Int(b, rows.value), Int(b, columns.value));
+}
+
+void Emitter::emit(ImplicitLocOpBuilder &b) {
+  bool tall = parts.tileRows > shape.rows,
+       broad = parts.tileColumns > shape.columns;
+  auto loop =
+      [&](ImplicitLocOpBuilder &b, bool several, Value last, int64_t step,
+          llvm::function_ref<void(ImplicitLocOpBuilder &, Value)> body) {
+        if (!several)
+          return body(b, number(b, 0));
+        auto made = scf::ForOp::create(b, number(b, 0), last, number(b, step));
+        ImplicitLocOpBuilder in(b);
+        in.setInsertionPointToStart(made.getBody());
+        body(in, made.getInductionVar());
+      };
+  loop(b, tall, parts.rows, shape.rows,
+       [&](ImplicitLocOpBuilder &in, Value row) {
+         loop(in, broad, parts.columns, shape.columns,
+              [&](ImplicitLocOpBuilder &inner, Value column) {
+                emitPart(inner, Int(inner, row), Int(inner, column));
+              });
+       });
+  NVVM::Barrier0Op::create(b); // All may read the product.
+}
+
+void nvvm::emitContract(const ContractParts &parts, const ContractShape &shape,
+                        int64_t threads, ImplicitLocOpBuilder &b) {
+  Emitter(parts, shape, threads, b).emit(b);
+}
+
+//===----------------------------------------------------------------------===//
+// Elements of f32
+//===----------------------------------------------------------------------===//
+
+/// Address of an element of a part.
+static Value addressOf(const ContractMemory &memory, Value row, Value column,
+                       bool transposed, ImplicitLocOpBuilder &b) {
+  if (transposed)
+    std::swap(row, column);
+  Type i64 = b.getI64Type();
+  Value stride =
+      arith::ConstantOp::create(b, b.getI64IntegerAttr(memory.stride));
+  Value before =
+      arith::MulIOp::create(b, arith::ExtSIOp::create(b, i64, row), stride);
+  Value place =
+      arith::AddIOp::create(b, before, arith::ExtSIOp::create(b, i64, column));
+  return LLVM::GEPOp::create(b, memory.address.getType(), memory.element,
+                             memory.address, ValueRange{place});
+}
+
+/// One element of a product: its sum begins with what memory holds, or 0.
+static void emitElement(const ContractParts &parts, bool transposeLhs,
+                        bool transposeRhs, Value row, Value column,
+                        ImplicitLocOpBuilder &b) {
+  auto number = [&](int32_t value) {
+    return arith::ConstantOp::create(b, b.getI32IntegerAttr(value));
+  };
+  Type f32 = b.getF32Type(), element = parts.acc.element;
+  unsigned bytes = element.getIntOrFloatBitWidth() / 8;
+  Value place = addressOf(parts.acc, row, column, false, b);
+  Value begin = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
+  if (parts.accumulate) {
+    begin = LLVM::LoadOp::create(b, element, place, bytes);
+    if (!element.isF32())
+      begin = LLVM::FPExtOp::create(b, f32, begin);
+  }
+  auto loop = scf::ForOp::create(b, number(0), parts.depth, number(1), begin);
+  ImplicitLocOpBuilder in(b);
+  in.setInsertionPointToStart(loop.getBody());
+  Value k = loop.getInductionVar();
+  Value left = LLVM::LoadOp::create(
+      in, f32, addressOf(parts.lhs, row, k, transposeLhs, in), 4);
+  Value right = LLVM::LoadOp::create(
+      in, f32, addressOf(parts.rhs, k, column, transposeRhs, in), 4);
+  Value term = arith::MulFOp::create(in, left, right);
+  Value sum = arith::AddFOp::create(in, loop.getRegionIterArg(0), term);
+  scf::YieldOp::create(in, sum);
+  Value total = loop.getResult(0);
+  Value nan = arith::ConstantOp::create(
+      b, b.getFloatAttr(f32, APFloat::getQNaN(APFloat::IEEEsingle())));
+  Value isNaN =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, total, total);
+  total = arith::SelectOp::create(b, isNaN, nan, total);
+  if (!element.isF32())
+    total = LLVM::FPTruncOp::create(b, element, total);
+  LLVM::StoreOp::create(b, total, place, bytes);
+}
+
+void nvvm::emitPlainContract(const ContractParts &parts, bool transposeLhs,
+                             bool transposeRhs, int64_t threads,
+                             ImplicitLocOpBuilder &b) {
+  auto number = [&](int64_t value) {
+    return arith::ConstantOp::create(
+        b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+  };
+  NVVM::Barrier0Op::create(b);
+  Value thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
+  auto loop = scf::ForOp::create(
+      b, thread, number(parts.tileRows * parts.tileColumns), number(threads));
+  ImplicitLocOpBuilder in(b);
+  in.setInsertionPointToStart(loop.getBody());
+  Int place(in, loop.getInductionVar());
+  Int row = place / parts.tileColumns, column = place % parts.tileColumns;
+  Value exists = arith::AndIOp::create(in, row.isBelow(Int(in, parts.rows)),
+                                       column.isBelow(Int(in, parts.columns)));
+  auto only = scf::IfOp::create(in, exists, /*withElseRegion=*/false);
+  ImplicitLocOpBuilder inner(b.getLoc(), only.thenYield());
+  emitElement(parts, transposeLhs, transposeRhs, row.value, column.value,
+              inner);
+  NVVM::Barrier0Op::create(b);
+}

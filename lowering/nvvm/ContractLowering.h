@@ -1,0 +1,106 @@
+//===- ContractLowering.h - Matrix products by tensor cores -----*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to lowering/nvvm.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_NVVM_CONTRACTLOWERING_H
+#define COMMSIR_LOWERING_NVVM_CONTRACTLOWERING_H
+
+#include "dialect/Comms.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::comms::nvvm {
+
+/// How the threads of a CTA share a product.
+struct ContractShape {
+  /// Rows and columns that they make at a time.
+  int64_t rows = 0, columns = 0;
+  /// Multiplied by groups of four warps (wgmma, sm_90 alone) rather than by
+  /// warps (mma).
+  bool byGroups = false;
+  /// Warps (groups) along the rows and along the columns, and the blocks of 16
+  /// (64) rows and of 16 columns of each.
+  int64_t warpRows = 1, warpColumns = 1, rowBlocks = 1, columnBlocks = 1;
+  /// Stages of shared memory, and how operands lie in them.
+  int64_t stages = 2;
+  bool transposeLhs = false, transposeRhs = false;
+  /// One thread copies the operands of a stage as tiles, by maps.
+  bool byMaps = false;
+
+  int64_t getBlockRows() const { return byGroups ? 64 : 16; }
+  /// Rows and columns that the warps hold, what does not exist included.
+  int64_t getWarpRows() const { return rowBlocks * getBlockRows(); }
+  int64_t getWarpColumns() const { return columnBlocks * 16; }
+  /// Bytes of an operand in a stage.
+  int64_t getLhsBytes() const;
+  int64_t getRhsBytes() const;
+  /// With what counts the bytes that have come.
+  int64_t getBytes() const {
+    return stages * (getLhsBytes() + getRhsBytes() + 8);
+  }
+  /// Rows of a tile that is copied: those of an operand whose columns are the
+  /// terms, else the terms of a stage.
+  int64_t getMapRows(bool isLhs) const;
+};
+
+/// The shape for a CTA of `threads` with `memory` bytes of shared memory, on a
+/// chip of compute capability `sm`, times ten. Emits an error where the least
+/// that is needed does not fit.
+FailureOr<ContractShape> shapeContract(ContractOp op, int64_t threads,
+                                       int64_t memory, unsigned sm);
+
+/// A matrix in memory: the address of its part's first element.
+struct ContractMemory {
+  Value address;
+  Type element;
+  /// Elements of a row.
+  int64_t stride = 0;
+  /// All rows begin at multiples of 16 bytes, in global memory.
+  bool aligned = false;
+  /// All even columns begin at multiples of two elements.
+  bool paired = false;
+  /// Where the map of all of the memory is, for copies of whole tiles by one
+  /// thread (TMA); null: there is none. The part's first row and column in it,
+  /// of i32.
+  Value map, row, column;
+};
+
+/// A product: numbers are i32.
+struct ContractParts {
+  ContractMemory lhs, rhs, acc;
+  Value rows, columns, depth;
+  int64_t tileRows = 0, tileColumns = 0;
+  bool accumulate = false;
+  /// The address of the stages in shared memory.
+  Value memory;
+};
+
+/// Makes the map of a matrix of elements of 16 bits, in tiles of 64 columns and
+/// `tileRows` rows, at `map` in global memory, by way of 128 bytes of shared
+/// memory at `place` (i32). All threads of the CTA come here.
+void emitMap(Value map, Value place, Value base, int64_t rows, int64_t columns,
+             Type element, int64_t tileRows, ImplicitLocOpBuilder &b);
+
+/// Emits a product of elements of f32, each a sum in the order of the depth,
+/// without shared memory.
+void emitPlainContract(const ContractParts &parts, bool transposeLhs,
+                       bool transposeRhs, int64_t threads,
+                       ImplicitLocOpBuilder &b);
+
+/// Emits a product of elements of 8 or 16 bits.
+void emitContract(const ContractParts &parts, const ContractShape &shape,
+                  int64_t threads, ImplicitLocOpBuilder &b);
+
+} // namespace mlir::comms::nvvm
+
+#endif // COMMSIR_LOWERING_NVVM_CONTRACTLOWERING_H

@@ -1,0 +1,30 @@
+// RUN: comms-opt %s -comms-assert-bounds | FileCheck %s
+
+// Rows and columns have bounds each; what is proven needs no check.
+// CHECK-LABEL: comms.kernel @proven
+// CHECK-NOT: check_bounds
+// CHECK: comms.contract
+comms.kernel @proven(%a: memref<32x24xbf16>, %b: memref<24x48xbf16>, %y: memref<32x48xf32>) attributes {blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c24 = arith.constant 24 : index
+  %block = comms.block_id
+  %i = arith.muli %block, %c16 : index
+  comms.contract %a[%i, %c0], %b[%c0, %c0] to %y[%i, %c0] tile [16, 48] depth %c24
+    : memref<32x24xbf16>, memref<24x48xbf16>, memref<32x48xf32>
+  comms.return
+}
+
+// CHECK-LABEL: comms.kernel @checked
+// CHECK: comms.check_bounds "rows of a tile" %{{.*}}, %rows in
+// CHECK: comms.check_bounds "read of a, counted by rows" %i, %rows in
+// CHECK: comms.check_bounds "read of a, counted by columns" %{{.*}}, %depth in
+// CHECK: comms.check_bounds "read of b, counted by rows" %{{.*}}, %depth in
+// CHECK: comms.check_bounds "write of y, counted by rows"
+// CHECK: comms.contract
+comms.kernel @checked(%a: memref<32x24xbf16>, %b: memref<24x48xbf16>, %y: memref<32x48xf32>, %i: index, %rows: index, %depth: index) {
+  %c0 = arith.constant 0 : index
+  comms.contract %a[%i, %c0], %b[%c0, %c0] to %y[%i, %c0] tile [16, 48] depth %depth rows %rows
+    : memref<32x24xbf16>, memref<24x48xbf16>, memref<32x48xf32>
+  comms.return
+}

@@ -1,0 +1,113 @@
+// RUN: comms-opt %s -comms-check-sync -split-input-file -verify-diagnostics -o %t
+
+// A product touches the rows and columns of its tile, not what lies between
+// them: blocks may write beside each other.
+
+comms.kernel @beside(%a: memref<32x8xbf16>, %b: memref<8x64xbf16>, %y: memref<32x64xf32>)
+    attributes {ranks = 2 : i64, blocks = 4 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %block = comms.block_id
+  %j = arith.muli %block, %c16 : index
+  comms.contract %a[%c0, %c0], %b[%c0, %j] to %y[%c0, %j] tile [32, 16] depth %c8
+    : memref<32x8xbf16>, memref<8x64xbf16>, memref<32x64xf32>
+  comms.return
+}
+
+// -----
+
+// Tiles of 24 columns at distances of 16 overlap.
+
+comms.kernel @overlap(%a: memref<32x8xbf16>, %b: memref<8x64xbf16>, %y: memref<32x64xf32>)
+    attributes {ranks = 2 : i64, blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %block = comms.block_id
+  %j = arith.muli %block, %c16 : index
+  // expected-error @below {{'comms.contract' op writes [16, 24) of 'y' at rank 0}}
+  // expected-note @below {{}}
+  comms.contract %a[%c0, %c0], %b[%c0, %j] to %y[%c0, %j] tile [32, 24] depth %c8
+    : memref<32x8xbf16>, memref<8x64xbf16>, memref<32x64xf32>
+  comms.return
+}
+
+// -----
+
+// How many rows there are counts, too: the last tile is shorter.
+
+comms.kernel @shorter(%a: memref<24x8xbf16>, %b: memref<8x64xbf16>, %y: memref<24x64xf32>)
+    attributes {ranks = 2 : i64, blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c24 = arith.constant 24 : index
+  %block = comms.block_id
+  %i = arith.muli %block, %c16 : index
+  %rest = arith.subi %c24, %i : index
+  %rows = arith.minsi %rest, %c16 : index
+  comms.contract %a[%i, %c0], %b[%c0, %c0] to %y[%i, %c0] tile [16, 64] depth %c8 rows %rows
+    : memref<24x8xbf16>, memref<8x64xbf16>, memref<24x64xf32>
+  comms.return
+}
+
+// -----
+
+// What a peer stores by a product is read behind its signal.
+
+comms.kernel @signaled(%a: memref<16x8xbf16>, %b: memref<8x16xbf16>, %w: !comms.window<2x16x16xf32>,
+                        %s: !comms.signal<1>, %y: memref<16xf32>)
+    attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %world = comms.team world
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c256 = arith.constant 256 : index
+  %me = comms.rank %world
+  %peer = arith.subi %c1, %me : index
+  %epoch = comms.epoch
+  %half = arith.remui %epoch, %c2 : index
+  %row = arith.muli %half, %c16 : index
+  %part = comms.peer %w at %peer of %world : !comms.window<2x16x16xf32> -> memref<2x16x16xf32>
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %part[%row, %c0] tile [16, 16] depth %c8
+    : memref<16x8xbf16>, memref<8x16xbf16>, memref<2x16x16xf32>
+  comms.signal %s[%c0] inc at %peer of %world : !comms.signal<1>
+  %until = arith.index_cast %epoch : index to i64
+  %t = comms.wait_signal %s[%c0] ge %until : !comms.signal<1>
+  %mine = comms.local %w : !comms.window<2x16x16xf32> -> memref<2x16x16xf32>
+  %at = arith.muli %half, %c256 : index
+  %v = comms.tile_load %mine[%at] : memref<2x16x16xf32> -> tensor<16xf32>
+  comms.tile_store %v, %y[%c0] : tensor<16xf32>, memref<16xf32>
+  comms.return
+}
+
+// -----
+
+// The same with the signal before the product.
+
+comms.kernel @early(%a: memref<16x8xbf16>, %b: memref<8x16xbf16>, %w: !comms.window<2x16x16xf32>,
+                    %s: !comms.signal<1>, %y: memref<16xf32>)
+    attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %world = comms.team world
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %me = comms.rank %world
+  %peer = arith.subi %c1, %me : index
+  %epoch = comms.epoch
+  %part = comms.peer %w at %peer of %world : !comms.window<2x16x16xf32> -> memref<2x16x16xf32>
+  comms.signal %s[%c0] inc at %peer of %world : !comms.signal<1>
+  // expected-note @below {{}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %part[%c0, %c0] tile [16, 16] depth %c8
+    : memref<16x8xbf16>, memref<8x16xbf16>, memref<2x16x16xf32>
+  %until = arith.index_cast %epoch : index to i64
+  %t = comms.wait_signal %s[%c0] ge %until : !comms.signal<1>
+  %mine = comms.local %w : !comms.window<2x16x16xf32> -> memref<2x16x16xf32>
+  // expected-error @below {{'comms.tile_load' op reads [0, 16) of 'w'}}
+  %v = comms.tile_load %mine[%c0] : memref<2x16x16xf32> -> tensor<16xf32>
+  comms.tile_store %v, %y[%c0] : tensor<16xf32>, memref<16xf32>
+  comms.return
+}

@@ -1,0 +1,42 @@
+// REQUIRES: ptxas
+// RUN: comms-translate --comms-to-ptx %s --gpu="ranks=1 blocks=8 threads=256 chip=sm_80" -o %t80
+// RUN: FileCheck %s --check-prefixes=CHECK,WARPS < %t80
+// RUN: %ptxas -arch=sm_80 -v %t80 -o %t80.cubin 2>&1 | FileCheck %s --check-prefix=SPILLS
+// RUN: comms-translate --comms-to-ptx %s --gpu="ranks=1 blocks=8 threads=256 chip=sm_90" -o %t90
+// RUN: FileCheck %s --check-prefixes=CHECK,GROUPS < %t90
+// RUN: %ptxas -arch=sm_90a -v %t90 -o %t90.cubin 2>&1 | FileCheck %s --check-prefix=SPILLS
+// RUN: comms-translate --comms-to-ptx %s --gpu="ranks=1 blocks=8 threads=256 chip=sm_100" -o %t100
+// RUN: FileCheck %s --check-prefixes=CHECK,WARPS < %t100
+// RUN: %ptxas -arch=sm_100 -v %t100 -o %t100.cubin 2>&1 | FileCheck %s --check-prefix=SPILLS
+
+// A product by the instructions of each chip: operands come ahead through shared
+// memory, sums stay in registers. Groups of four warps multiply where sm_90 has
+// them, without ptxas taking turns (C7510 and the like).
+// WARPS-NOT: sm_90a
+// GROUPS: .target sm_90a
+// CHECK-LABEL: .entry product(
+// CHECK: cp.async.cg.shared.global
+// CHECK: cp.async.commit_group
+// WARPS: ldmatrix.sync.aligned.m8n8.x4
+// WARPS: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
+// GROUPS-NOT: ldmatrix
+// GROUPS: wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16
+// GROUPS: wgmma.wait_group.sync.aligned 1
+// SPILLS-NOT: C75
+// SPILLS: 0 bytes spill stores, 0 bytes spill loads
+// SPILLS-NOT: C75
+comms.kernel @product(%a: memref<512x512xbf16>, %b: memref<512x512xbf16>, %c: memref<512x512xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c128 = arith.constant 128 : index
+  %c256 = arith.constant 256 : index
+  %c512 = arith.constant 512 : index
+  %block = comms.block_id
+  %row = arith.divui %block, %c2 : index
+  %column = arith.remui %block, %c2 : index
+  %i = arith.muli %row, %c128 : index
+  %j = arith.muli %column, %c256 : index
+  comms.contract %a[%i, %c0], %b[%c0, %j] to %c[%i, %j] tile [128, 256] depth %c512
+    : memref<512x512xbf16>, memref<512x512xbf16>, memref<512x512xbf16>
+  comms.return
+}
