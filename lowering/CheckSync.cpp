@@ -15,6 +15,7 @@
 #include "lowering/check/Deadlock.h"
 #include "lowering/check/Launches.h"
 #include "lowering/check/Machine.h"
+#include "lowering/check/Postcondition.h"
 #include "lowering/check/Program.h"
 #include "lowering/check/Verdict.h"
 #include "lowering/target/Attributes.h"
@@ -130,6 +131,7 @@ struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
   Followed followFewer(const Program &program, const WorldShape &full);
   Followed followExtent(const Program &program, WorldShape &shape);
   bool tryModels(const Program &program, const WorldShape &shape, Doubt &open);
+  bool checkValues(WorldShape shape, llvm::ArrayRef<Expression> computes);
   void conclude(const Program &program, const WorldShape &shape);
   void runOnOperation() override;
 
@@ -369,6 +371,32 @@ bool CheckSync::tryModels(const Program &program, const WorldShape &shape,
   return follow(program, tried).refused;
 }
 
+/// Whether outputs hold what the kernel says of them, unless that is left open.
+bool CheckSync::checkValues(WorldShape shape,
+                            llvm::ArrayRef<Expression> computes) {
+  KernelOp kernel = getOperation();
+  if (computes.empty())
+    return true;
+  bool isWhole = verdict.ranks == shape.ranks &&
+                 verdict.followedRanks == shape.ranks && verdict.launches > 0;
+  if (!isWhole) {
+    verdict.leaveOpen(kernel, "what the kernel computes is followed on all of "
+                              "its ranks or not at all: give it fewer");
+    return true;
+  }
+  shape.launches = verdict.launches;
+  ValueVerdict found = checkComputes(kernel, shape, computes);
+  if (found.refuted)
+    return false;
+  for (const Doubt &doubt : found.doubts)
+    verdict.leaveOpen(doubt);
+  if (found.doubts.empty())
+    for (const Expression &one : computes)
+      verdict.computes.push_back(kernel.getArgumentName(one.output));
+  verdict.assumesZeros = found.assumesZeros;
+  return true;
+}
+
 /// Writes down the verdict; what is not proven is refused where that is asked
 /// for.
 void CheckSync::conclude(const Program &program, const WorldShape &shape) {
@@ -382,7 +410,12 @@ void CheckSync::conclude(const Program &program, const WorldShape &shape) {
                        false});
   for (const Doubt &doubt : findUnfencedProxies(program))
     verdict.leaveOpen(doubt);
+  auto computes = readComputes(kernel);
+  if (failed(computes) || !checkValues(shape, *computes))
+    return signalPassFailure();
   verdict.assumptions = findAssumptions(program, shape);
+  if (verdict.assumesZeros)
+    verdict.assumptions.emplace_back("sums_begin_at_zero");
   kernel->setAttr(target::kProofAttr, verdict.toAttribute(&getContext()));
   if (!requireProof || verdict.isProven())
     return;

@@ -109,6 +109,8 @@ Machine::Outcome Machine::run() {
   // by comparing clocks.
   for (int64_t launch = 1; launch <= shape.launches; ++launch) {
     bool progressed = true, all = false;
+    if (contents)
+      beginValues(static_cast<int32_t>(launch));
     while (progressed && !all) {
       progressed = false;
       all = true;
@@ -125,6 +127,8 @@ Machine::Outcome Machine::run() {
     if (!all)
       return Outcome::Stuck;
     checkAllReceipts();
+    if (contents)
+      endValues(static_cast<int32_t>(launch));
     for (size_t rank = 0; rank < shape.followed.size(); ++rank)
       nextLaunch(static_cast<int32_t>(rank));
   }
@@ -195,6 +199,10 @@ bool Machine::advance(Thread &thread) {
       ++thread.pc;
       break;
     }
+    case Code::Compute:
+      computeTile(thread, in);
+      ++thread.pc;
+      break;
     case Code::End:
       endLaunch(thread);
       return true;
@@ -484,6 +492,8 @@ void Machine::nextLaunch(int32_t index) {
 bool Machine::act(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
   // What may not happen orders nothing.
+  if (contents && !thread.unsure.empty() && action.kind != ActionKind::Access)
+    spoil(thread, action);
   if (!thread.unsure.empty() && action.kind == ActionKind::Flush) {
     flushUnsure(thread, action);
     return true;

@@ -16,6 +16,7 @@
 #ifndef COMMSIR_LOWERING_CHECK_MACHINE_H
 #define COMMSIR_LOWERING_CHECK_MACHINE_H
 
+#include "lowering/check/Contents.h"
 #include "lowering/check/Order.h"
 #include "lowering/check/Program.h"
 #include "lowering/check/Terms.h"
@@ -24,6 +25,7 @@
 #include "llvm/ADT/DenseSet.h"
 
 #include <deque>
+#include <functional>
 #include <optional>
 
 namespace mlir::comms::check {
@@ -103,6 +105,11 @@ public:
   Machine(const Program &program, const WorldShape &shape);
 
   Outcome run();
+  /// Follows what elements hold as well, of a program that was built for it.
+  /// `begin` and `end` are called before and after each launch, with its
+  /// number, while no rank is in one.
+  void followValues(Contents &followed, std::function<void(int32_t)> begin,
+                    std::function<void(int32_t)> end);
   bool foundErrors() const { return errors > 0; }
   llvm::ArrayRef<Doubt> getDoubts() const { return doubts; }
 
@@ -247,6 +254,8 @@ private:
     Message message = 0;
     /// `valid`, where it is not known.
     Interval length;
+    /// Handle of the tile, where values are followed.
+    int64_t tile = 0;
   };
   /// When a slot was last received, for the present launch and the two before.
   struct Received {
@@ -437,6 +446,29 @@ private:
   void storePart(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
                  int64_t flag, const Mailbox::Run &made);
 
+  // Values (MachineValues.cpp).
+  void beginValues(int32_t launch);
+  void endValues(int32_t launch);
+  void setTile(const Thread &thread, Register reg, Tile tile);
+  Tile unknownTile(int64_t length, Operation *op);
+  Tile tileOf(const Thread &thread, Register reg, Type type, Operation *op);
+  void computeTile(Thread &thread, const Instruction &in);
+  Memory &memoryOf(const Thread &thread, const MemoryPlan &memory,
+                   int64_t rank);
+  bool isExact(const Thread &thread, const RangePlan &range,
+               Bounds bounds) const;
+  Tile readRange(const Thread &thread, const RangePlan &range, Bounds bounds,
+                 Operation *op);
+  void writeRange(const Thread &thread, const RangePlan &range, Bounds bounds,
+                  Operation *op, llvm::function_ref<void(Memory &)> change);
+  Tile combineParts(const Thread &thread, const Action &action, Bounds bounds);
+  void moveContents(Thread &thread, const Action &action,
+                    const std::optional<Bounds> *pieces);
+  void spoil(Thread &thread, const Action &action);
+  void mailContents(Thread &thread, const Action &action, int64_t offset,
+                    int64_t rank);
+  int64_t sentTile(Thread &thread, const Action &action);
+
   // Reporting. Null: an error has been reported at this op already.
   std::optional<InFlightDiagnostic> report(const Action &action);
   std::optional<InFlightDiagnostic> report(Operation *op);
@@ -473,6 +505,9 @@ private:
   llvm::DenseSet<Operation *> reported;
   uint64_t steps = 0;
   int64_t nextCopy = 0;
+  /// Null: values are not followed.
+  Contents *contents = nullptr;
+  std::function<void(int32_t)> beginsLaunch, endsLaunch;
   unsigned errors = 0;
   bool fatal = false, open = false;
 };

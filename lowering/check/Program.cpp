@@ -40,6 +40,10 @@ int64_t mlir::comms::check::elementsOf(Type type) {
   return count;
 }
 
+bool mlir::comms::check::isFollowedValue(Type type) {
+  return isa<FloatType, RankedTensorType, VectorType>(type);
+}
+
 /// Ops by which blocks and ranks wait for or release one another.
 bool mlir::comms::check::isSync(Operation *op) {
   return isa<SignalOp, PutSignalOp, WaitSignalOp, WaitSignalFromOp,
@@ -236,7 +240,7 @@ void ProgramBuilder::needResult(OpResult result) {
     live(op->getParentOp());
     needOperands(op);
   }
-  if (isa<ReadSignalOp>(op))
+  if (isa<ReadSignalOp>(op) || isFollowedValue(result.getType()))
     needOperands(op);
   // What is read is what was stored.
   if (auto load = dyn_cast<memref::LoadOp>(op))
@@ -266,6 +270,12 @@ LogicalResult ProgramBuilder::survey() {
       noteInside(spinInside, op);
       live(op->getParentOp());
     }
+    if (withValues)
+      for (Value result : op->getResults())
+        if (isFollowedValue(result.getType())) {
+          need(result);
+          live(op->getParentOp());
+        }
     if (auto role = dyn_cast<RoleOp>(op))
       program.roleBlocks =
           std::max<int64_t>(program.roleBlocks, role.getLast());
@@ -281,13 +291,15 @@ LogicalResult ProgramBuilder::survey() {
     live(op->getParentOp());
     for (Value operand : op->getOperands())
       if (isa<TokenType>(operand.getType()) ||
-          (widthOf(operand.getType()) && operand != storedInteger(op)))
+          (widthOf(operand.getType()) && operand != storedInteger(op)) ||
+          (withValues && isFollowedValue(operand.getType())))
         need(operand);
       else
         needView(operand);
   });
   while (!worklist.empty()) {
-    program.values.push_back(worklist.back());
+    if (!isFollowedValue(worklist.back().getType()))
+      program.values.push_back(worklist.back());
     needOf(worklist.pop_back_val());
   }
   return failure(failed);
@@ -451,9 +463,11 @@ FailureOr<Program> ProgramBuilder::build() {
                               "check the kernel before it is lowered to cf");
   }
   for (BlockArgument argument : kernel.getBody().front().getArguments())
-    if (widthOf(argument.getType()) && needed.contains(argument))
-      program.scalars.emplace_back(
-          reg(argument), static_cast<int32_t>(argument.getArgNumber()));
+    if (needed.contains(argument) &&
+        (widthOf(argument.getType()) || isa<FloatType>(argument.getType())))
+      (isa<FloatType>(argument.getType()) ? program.floats : program.scalars)
+          .emplace_back(reg(argument),
+                        static_cast<int32_t>(argument.getArgNumber()));
   if (failed(block(kernel.getBody().front())))
     return failure();
   emit(Code::End);
@@ -481,6 +495,6 @@ bool Program::meetsInWorldOnly() const {
   });
 }
 
-FailureOr<Program> Program::build(KernelOp kernel) {
-  return ProgramBuilder(kernel).build();
+FailureOr<Program> Program::build(KernelOp kernel, bool withValues) {
+  return ProgramBuilder(kernel, withValues).build();
 }

@@ -105,6 +105,8 @@ enum class Code : uint8_t {
   LoopEnter,
   /// Performs `Program::actions[extra]`.
   Act,
+  /// dst holds the tile that op `extra` of `Program::tileOps` computes.
+  Compute,
   /// The kernel has returned.
   End,
 };
@@ -249,6 +251,8 @@ struct Action {
   /// An access to a single integer: the register that a load fills, or that a
   /// store takes its value from.
   Register loads = noRegister, stores = noRegister;
+  /// The tile that is moved, where values are followed (`Program::tileOps`).
+  Register tile = noRegister;
   /// What is read and what is written, in this order.
   RangePlan ranges[2];
   /// Tokens of bulk copies.
@@ -292,12 +296,20 @@ struct ArgumentPlan {
   int64_t elements = 0;
 };
 
+/// An op that computes a tile or a float, where values are followed. Their
+/// registers hold the handles of tiles (Contents.h).
+struct TileOp {
+  Operation *op = nullptr;
+  llvm::SmallVector<Register, 3> operands;
+};
+
 class Program {
 public:
   /// Prepares `kernel`. Emits errors for what cannot be followed: collectives
   /// that have not been expanded, unstructured control flow around a
   /// synchronization, teams and signals that are not resolved statically.
-  static FailureOr<Program> build(KernelOp kernel);
+  /// `withValues`: what elements hold is followed as well.
+  static FailureOr<Program> build(KernelOp kernel, bool withValues = false);
 
   KernelOp kernel;
   std::vector<Instruction> code;
@@ -309,8 +321,12 @@ public:
   /// Integers that the host gives each launch, the same to all ranks: the
   /// register and the number of the argument.
   std::vector<std::pair<Register, int32_t>> scalars;
+  /// Floats that the host gives each launch, likewise.
+  std::vector<std::pair<Register, int32_t>> floats;
   /// Ops that compute an integer from data.
   std::vector<Operation *> opaque;
+  /// Ops that compute tiles.
+  std::vector<TileOp> tileOps;
   /// The results of comms.extent, and the most that they can be.
   std::vector<Register> extents;
   int64_t mostExtent = 0;

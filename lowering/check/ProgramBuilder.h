@@ -28,6 +28,8 @@ namespace mlir::comms::check {
 unsigned widthOf(Type type);
 /// Elements of a memref, window or tile of static shape; -1: not known.
 int64_t elementsOf(Type type);
+/// Tiles, and floats that are not in one.
+bool isFollowedValue(Type type);
 /// Ops by which blocks and ranks wait for or release one another.
 bool isSync(Operation *op);
 /// Ops that do nothing but touch memory that others may see.
@@ -47,7 +49,9 @@ Value storedInteger(Operation *op);
 /// they need, then the instructions in program order.
 class ProgramBuilder {
 public:
-  explicit ProgramBuilder(KernelOp kernel) { program.kernel = kernel; }
+  ProgramBuilder(KernelOp kernel, bool withValues) : withValues(withValues) {
+    program.kernel = kernel;
+  }
   FailureOr<Program> build();
 
 private:
@@ -97,6 +101,7 @@ private:
   LogicalResult forPeers(ForPeersOp op);
   LogicalResult role(RoleOp op);
   LogicalResult evaluate(Operation *op);
+  void computeTile(Operation *op);
 
   FailureOr<int32_t> team(Value value, Operation *user);
   FailureOr<int32_t> argument(Value value, Operation *user);
@@ -117,6 +122,7 @@ private:
   RangePlan countedRange(Value memref, Value offset, Value count, bool write);
   RangePlan peerRange(Value window, Value offset, Value count, Value peer,
                       int32_t team, bool write);
+  Register movedTile(Operation *op);
   LogicalResult action(Operation *op);
   LogicalResult signalAction(Operation *op, Action &action);
   LogicalResult barrierAction(Operation *op, Action &action);
@@ -126,6 +132,8 @@ private:
   void share(const Action &action);
 
   Program program;
+  /// Tiles and floats are followed, too.
+  bool withValues;
   llvm::DenseSet<Operation *> liveOps;
   llvm::DenseMap<Operation *, Operation *> syncInside, spinInside, touchInside;
   llvm::DenseSet<Value> needed;

@@ -72,7 +72,8 @@ DictionaryAttr Verdict::toAttribute(MLIRContext *context) const {
            builder.getStringAttr(isProven() ? "proven" : "not decided")),
        number("ranks", ranks), number("followed_ranks", followedRanks),
        number("blocks", blocks), number("launches", launches),
-       list("assumptions", assumptions), list("reasons", reasons)});
+       list("assumptions", assumptions), list("computes", computes),
+       list("reasons", reasons)});
 }
 
 //===----------------------------------------------------------------------===//
