@@ -410,10 +410,12 @@ void CheckSync::conclude(const Program &program, const WorldShape &shape) {
                        false});
   for (const Doubt &doubt : findUnfencedProxies(program))
     verdict.leaveOpen(doubt);
-  auto computes = readComputes(kernel);
+  auto computes = readComputes(program);
   if (failed(computes) || !checkValues(shape, *computes))
     return signalPassFailure();
   verdict.assumptions = findAssumptions(program, shape);
+  if (tell)
+    verdict.computed = tellComputed(kernel, shape);
   if (verdict.assumesZeros)
     verdict.assumptions.emplace_back("sums_begin_at_zero");
   kernel->setAttr(target::kProofAttr, verdict.toAttribute(&getContext()));

@@ -154,6 +154,7 @@ def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
     Option<"runLaunches", "run-launches", "int64_t", "0", "Launches that a run will make: where `launches` is 0, so many are followed if they are more, up to 64">,
     Option<"maxEvents", "max-events", "int64_t", "0", "Budget of events; 0: a default of a third of a second. Beyond it fewer ranks are followed, and a remark says so">,
     Option<"requireProof", "require-proof", "bool", "false", "Refuse what is not proven">,
+    Option<"tell", "tell", "bool", "false", "Write down what arrays hold after the first launch">,
   ];
 }
 

@@ -326,44 +326,6 @@ FailureOr<Expression> Expression::parse(KernelOp kernel, int32_t output,
   return made;
 }
 
-FailureOr<std::vector<Expression>>
-mlir::comms::check::readComputes(KernelOp kernel) {
-  std::vector<Expression> found;
-  Attribute attribute = kernel->getAttr(kComputesAttr);
-  if (!attribute)
-    return found;
-  auto outputs = dyn_cast<DictionaryAttr>(attribute);
-  if (!outputs)
-    return kernel.emitOpError("has ")
-           << kComputesAttr << " = " << attribute
-           << "; it is a dictionary that says by an output's name what element "
-              "i of it is: {y = \"sum(r, x(r)[i])\"}";
-  for (NamedAttribute entry : outputs) {
-    int32_t output = -1;
-    for (BlockArgument argument : kernel.getBody().front().getArguments())
-      if (kernel.getArgumentName(argument.getArgNumber()) == entry.getName())
-        output = static_cast<int32_t>(argument.getArgNumber());
-    Type type = output < 0
-                    ? Type()
-                    : kernel.getBody().front().getArgument(output).getType();
-    if (!type || elementsOf(type) < 0)
-      return kernel.emitOpError("says in ")
-             << kComputesAttr << " what '" << entry.getName().getValue()
-             << "' holds, which is no array among its arguments whose number of "
-                "elements is known";
-    auto text = dyn_cast<StringAttr>(entry.getValue());
-    if (!text)
-      return kernel.emitOpError("says in ")
-             << kComputesAttr << " of '" << entry.getName().getValue() << "' "
-             << entry.getValue() << ", which is no string";
-    auto expression = Expression::parse(kernel, output, text.getValue());
-    if (failed(expression))
-      return failure();
-    found.push_back(std::move(*expression));
-  }
-  return found;
-}
-
 //===----------------------------------------------------------------------===//
 // Evaluation
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,8 @@
 // is, of the arguments as all ranks had them before the launch:
 //
 //   comms.computes = {y = "sum(r, x(r)[i]) / size"}
+//   comms.computes = {y = "all_reduce(avg, x)"}
+//   comms.computes = "all_reduce(avg)"
 //
 // docs/Spec.md has the grammar.
 //
@@ -23,7 +25,8 @@
 
 namespace mlir::comms::check {
 
-/// The attribute's name: a dictionary of strings by the outputs' names.
+/// The attribute's name: a dictionary of strings by the outputs' names, or the
+/// one collective that the kernel carries out.
 inline constexpr const char kComputesAttr[] = "comms.computes";
 
 /// What some elements should hold.
@@ -78,8 +81,9 @@ private:
   llvm::SmallVector<int32_t> reads;
 };
 
-/// All that a kernel says of its outputs; empty: nothing.
-FailureOr<std::vector<Expression>> readComputes(KernelOp kernel);
+/// All that the kernel of `program` says of its outputs; empty: nothing. Emits
+/// an error where it cannot be read.
+FailureOr<std::vector<Expression>> readComputes(const Program &program);
 
 } // namespace mlir::comms::check
 

@@ -11,7 +11,6 @@
 #include "lowering/check/ProgramBuilder.h"
 #include "lowering/check/Reference.h"
 
-#include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -50,7 +49,8 @@ public:
            std::function<void(int32_t)> atEnd);
   /// Compares `argument` on all ranks after launch `launch`.
   void compare(int32_t argument, int32_t launch, const Expectation &expected);
-  std::vector<std::string> tell(int32_t argument, int64_t rank);
+  /// "y[0, 64) of ranks 0 to 3: x(0) + x(1)".
+  std::vector<std::string> tell(int32_t argument);
 
   const Program &getProgram() const { return *program; }
   int64_t elementsOf(int32_t argument) {
@@ -65,6 +65,12 @@ public:
   ValueVerdict verdict;
 
 private:
+  struct Told {
+    int64_t begin = 0, end = 0;
+    std::string text;
+    bool operator==(const Told &other) const = default;
+  };
+  std::vector<Told> tell(int32_t argument, int64_t rank);
   void begin(int32_t launch, llvm::ArrayRef<int32_t> inputs);
   void compareRank(int32_t argument, int64_t rank, int32_t launch,
                    const Expectation &expected);
@@ -300,7 +306,7 @@ void Follower::noteDifference(InFlightDiagnostic &diag, int32_t launch,
       part.second *= ratio;
     if (ratio != 0 && values.areEqual(scaled, found)) {
       diag.attachNote() << "all of it is "
-                        << formatv("{0:G}", ratio).str()
+                        << printNumber(ratio)
                         << " times what it should be";
       return;
     }
@@ -318,7 +324,8 @@ void Follower::noteDifference(InFlightDiagnostic &diag, int32_t launch,
     else if (has == 2 * factor)
       note(name + " is counted twice");
     else if (has != factor)
-      note(formatv("{0} has the factor {1:G}, not {2:G}", name, has, factor));
+      note(formatv("{0} has the factor {1}, not {2}", name, printNumber(has),
+                   printNumber(factor)));
   }
   for (auto [ref, factor] : found.parts)
     if (factorIn(expected, ref) == 0)
@@ -347,29 +354,56 @@ void Follower::reportDifference(int32_t argument, int64_t rank, int32_t launch,
     noteDifference(diag, launch, expected, found, held.ref);
 }
 
-std::vector<std::string> Follower::tell(int32_t argument, int64_t rank) {
-  std::vector<std::string> told;
+std::vector<Follower::Told> Follower::tell(int32_t argument, int64_t rank) {
+  std::vector<Told> told;
   Sum last;
-  int64_t from = 0;
-  auto say = [&](int64_t until) {
-    if (from == until || told.size() >= mostTold)
-      return;
-    told.push_back(formatv(
-        "[{0}, {1}) of rank {2}: {3}", from, until, rank,
-        values.print(last, 1, [&](int32_t one) { return nameOf(one); })));
-  };
-  int64_t count = elementsOf(argument);
   contents.part(argument, rank)
-      .visit(0, count, [&](int64_t begin, int64_t, const Memory::Held &held) {
-        Sum now = values.sumOf(held.ref);
-        if (begin > 0 && values.areEqual(now, last))
-          return;
-        say(begin);
-        from = begin;
-        last = std::move(now);
-      });
-  say(count);
+      .visit(0, elementsOf(argument),
+             [&](int64_t begin, int64_t end, const Memory::Held &held) {
+               Sum now = values.sumOf(held.ref);
+               if (begin > 0 && values.areEqual(now, last)) {
+                 told.back().end = end;
+                 return;
+               }
+               std::string text =
+                   values.isUnknown(held.ref)
+                       ? "not followed"
+                       : values.print(now, 1,
+                                      [&](int32_t one) { return nameOf(one); });
+               told.push_back({begin, end, std::move(text)});
+               last = std::move(now);
+             });
   return told;
+}
+
+std::vector<std::string> Follower::tell(int32_t argument) {
+  // Ranks that hold the same are told of together.
+  std::vector<std::pair<std::vector<Told>, std::vector<int64_t>>> groups;
+  for (int64_t rank = 0; rank < shape.ranks; ++rank) {
+    std::vector<Told> now = tell(argument, rank);
+    auto same = llvm::find_if(
+        groups, [&](const auto &group) { return group.first == now; });
+    if (same == groups.end())
+      groups.push_back({std::move(now), {rank}});
+    else
+      same->second.push_back(rank);
+  }
+  std::vector<std::string> lines;
+  for (const auto &[told, ranks] : groups) {
+    std::string who = ranks.size() > 1 ? "ranks" : "rank";
+    bool isRange = static_cast<int64_t>(ranks.size()) ==
+                   ranks.back() - ranks.front() + 1;
+    for (auto [at, rank] : llvm::enumerate(ranks))
+      if (!isRange || at == 0)
+        who += (at ? ", " : " ") + std::to_string(rank);
+    if (isRange && ranks.size() > 1)
+      who += " to " + std::to_string(ranks.back());
+    for (const Told &piece : told)
+      if (lines.size() < mostTold)
+        lines.push_back(formatv("{0}[{1}, {2}) of {3}: {4}", nameOf(argument),
+                                piece.begin, piece.end, who, piece.text));
+  }
+  return lines;
 }
 
 //===----------------------------------------------------------------------===//
@@ -406,31 +440,21 @@ mlir::comms::check::checkComputes(KernelOp kernel, const WorldShape &shape,
   return std::move(follower.verdict);
 }
 
-DictionaryAttr mlir::comms::check::tellComputed(KernelOp kernel,
-                                                const WorldShape &shape) {
-  Builder builder(kernel.getContext());
+std::vector<std::string>
+mlir::comms::check::tellComputed(KernelOp kernel, const WorldShape &shape) {
   Follower follower(kernel, shape);
-  std::map<std::string, SmallVector<Attribute>> told;
+  std::vector<std::string> told;
   bool finished = follower.run({}, [&](int32_t launch) {
     if (launch > 1)
       return;
     for (auto [argument, plan] :
          llvm::enumerate(follower.getProgram().arguments)) {
       auto number = static_cast<int32_t>(argument);
-      if (!plan.written || plan.hasMail || follower.elementsOf(number) < 0)
-        continue;
-      for (int64_t rank = 0; rank < shape.ranks; ++rank)
-        for (const std::string &text : follower.tell(number, rank))
-          told[plan.name].push_back(builder.getStringAttr(text));
+      if (plan.written && !plan.hasMail && follower.elementsOf(number) >= 0)
+        llvm::append_range(told, follower.tell(number));
     }
   });
-  if (!finished)
-    return nullptr;
-  SmallVector<NamedAttribute> entries;
-  for (auto &[name, texts] : told)
-    entries.push_back(
-        builder.getNamedAttr(name, builder.getArrayAttr(texts)));
-  return builder.getDictionaryAttr(entries);
+  return finished ? told : std::vector<std::string>();
 }
 
 ValueVerdict mlir::comms::check::checkExpansion(KernelOp kernel,

@@ -33,10 +33,9 @@ struct ValueVerdict {
 ValueVerdict checkComputes(KernelOp kernel, const WorldShape &shape,
                            llvm::ArrayRef<Expression> expressions);
 
-/// What each array that the kernel writes holds after its first launch: a
-/// dictionary of lists of texts ("[0, 64) of rank 0: x(0)[i] + x(1)[i]") by the
-/// arrays' names. Null: the kernel could not be followed.
-DictionaryAttr tellComputed(KernelOp kernel, const WorldShape &shape);
+/// What each array that the kernel writes holds after its first launch: "y[0, 64)
+/// of ranks 0 to 3: x(0) + x(1)". Empty: the kernel could not be followed.
+std::vector<std::string> tellComputed(KernelOp kernel, const WorldShape &shape);
 
 /// Whether `expanded`, a program over channels or memory, does to the arguments
 /// of `kernel`, which is made of whole collectives alone, what these say.

@@ -474,7 +474,7 @@ Sum Values::sumOfApply(const Node &node) {
 // Texts
 //===----------------------------------------------------------------------===//
 
-static std::string numberText(double value) {
+std::string mlir::comms::check::printNumber(double value) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.6g", value);
   return text;
@@ -520,7 +520,7 @@ std::string Values::print(Ref ref, int32_t launch,
   case Kind::Input:
     return inputText(node, placeText(ref.shift));
   case Kind::Constant:
-    return numberText(node.value);
+    return printNumber(node.value);
   case Kind::Scalar:
     return nameOf(static_cast<int32_t>(node.numbers[0]));
   case Kind::Number:
@@ -586,14 +586,14 @@ std::string Values::print(const Sum &sum, int32_t launch,
     if (size == 1)
       text += print(ref, launch, nameOf);
     else if (size < 1 && areClose(parted * size, 1))
-      text += print(ref, launch, nameOf) + " / " + numberText(parted);
+      text += print(ref, launch, nameOf) + " / " + printNumber(parted);
     else
-      text += numberText(size) + " * " + print(ref, launch, nameOf);
+      text += printNumber(size) + " * " + print(ref, launch, nameOf);
   }
   if (text.empty())
-    return numberText(sum.constant);
+    return printNumber(sum.constant);
   if (sum.constant != 0)
     text += (sum.constant < 0 ? " - " : " + ") +
-            numberText(std::abs(sum.constant));
+            printNumber(std::abs(sum.constant));
   return text;
 }

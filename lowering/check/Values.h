@@ -50,6 +50,8 @@ struct Sum {
   llvm::SmallVector<std::pair<Ref, double>, 2> parts;
 };
 
+std::string printNumber(double value);
+
 class Values {
 public:
   Values();

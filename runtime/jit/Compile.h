@@ -107,10 +107,14 @@ struct ProofInfo {
   std::string verdict;
   int64_t ranks = 0, followedRanks = 0, blocks = 0, launches = 0;
   std::vector<std::string> assumptions, reasons;
+  /// Outputs that hold what the kernel says (`comms.computes`); and what arrays
+  /// hold after the first launch, where that was asked for.
+  std::vector<std::string> computes, computed;
 };
 
 /// As reports have it: `verdict`, `ranks`, `followed_ranks`, `blocks`,
-/// `launches`, `assumptions`, `reasons`.
+/// `launches`, `assumptions`, `reasons`; and, where there are any, `computes` and
+/// `computed`.
 llvm::json::Object toJson(const ProofInfo &proof);
 
 /// A kernel in machine code, with what is known about it.

@@ -1,6 +1,7 @@
 """The collectives of the kernel language: their signatures and what they do.
 
-In a kernel `lowering.collectives` makes ops of them. Outside they run on arrays, one a rank: `host`.
+In a kernel `lowering.collectives` makes ops of them. Outside they run on arrays, one a rank: `host`; of names they say
+what a kernel computes: `computes`.
 """
 
 # mypy: disable-error-code="empty-body"
@@ -89,8 +90,10 @@ def _collective(kind: F) -> Callable[[Callable[[], None]], F]:
         name = named.__name__
 
         def collective(*args: Any, **keywords: Any) -> Any:
-            from . import host
+            from . import computes, host
 
+            if (said := computes.named(name, args, keywords)) is not None:
+                return said
             try:
                 bound = signature.bind(*args, **keywords)
             except TypeError as error:
