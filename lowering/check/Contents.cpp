@@ -148,16 +148,21 @@ static std::string describeOp(Operation *op) {
           .Case<arith::AndIOp>([](auto) { return "and"; })
           .Case<arith::OrIOp>([](auto) { return "or"; })
           .Case<arith::XOrIOp>([](auto) { return "xor"; })
-          .Case<arith::ExtFOp, arith::TruncFOp, arith::TruncIOp,
-                arith::SIToFPOp, arith::IndexCastOp>(
-              [](auto) { return "cast"; })
+          .Case<arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp,
+                arith::IndexCastOp>([](auto) { return "cast"; })
           .Case<arith::ExtSIOp>([](auto) { return "extend"; })
+          .Case<arith::TruncIOp>([](auto) { return "cut"; })
           .Default(llvm::StringRef());
   if (auto function = dyn_cast<MathOp>(op))
     return stringifyMathFunction(function.getFunction()).str();
   std::string name =
       plain.empty() ? op->getName().stripDialect().str() : plain.str();
   llvm::raw_string_ostream stream(name);
+  // From and to how many bits.
+  if (isa<arith::ExtSIOp>(op))
+    stream << getElementTypeOrSelf(op->getOperand(0)).getIntOrFloatBitWidth();
+  if (isa<arith::TruncIOp>(op))
+    stream << getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth();
   // Of what is not known better, attributes say what it does.
   for (NamedAttribute attribute : op->getAttrs())
     if (attribute.getName() != "fastmath" &&

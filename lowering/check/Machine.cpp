@@ -714,6 +714,8 @@ void Machine::loadInteger(Thread &thread, const Action &action, Bounds bounds) {
   Type type = action.op->getResult(0).getType();
   unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
   set(thread, action.loads, find(leaf, rank, width));
+  if (contents)
+    noteInteger(thread, action, bounds);
 }
 
 void Machine::storeInteger(Thread &thread, const Action &action,

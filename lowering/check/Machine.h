@@ -453,12 +453,20 @@ private:
   Tile unknownTile(int64_t length, Operation *op);
   Tile tileOf(const Thread &thread, Register reg, Type type, Operation *op);
   void computeTile(Thread &thread, const Instruction &in);
+  /// What an integer is that data decide; absent: it is not followed.
+  std::optional<Ref> valueOf(int32_t term);
+  /// An integer of `width` bits that is `ref`.
+  Interval integerOf(Ref ref, unsigned width);
+  /// Notes what an integer is that was read from memory.
+  void noteInteger(const Thread &thread, const Action &action, Bounds bounds);
   Memory &memoryOf(const Thread &thread, const MemoryPlan &memory,
                    int64_t rank);
   bool isExact(const Thread &thread, const RangePlan &range,
                Bounds bounds) const;
   Tile readRange(const Thread &thread, const RangePlan &range, Bounds bounds,
                  Operation *op);
+  std::optional<Tile> gatherRange(const Thread &thread,
+                                  const RangePlan &range);
   void writeRange(const Thread &thread, const RangePlan &range, Bounds bounds,
                   Operation *op, llvm::function_ref<void(Memory &)> change);
   Tile combineParts(const Thread &thread, const Action &action, Bounds bounds);
@@ -507,6 +515,9 @@ private:
   int64_t nextCopy = 0;
   /// Null: values are not followed.
   Contents *contents = nullptr;
+  /// What the terms of integers are, and the terms of such integers.
+  llvm::DenseMap<int32_t, Ref> valuesOfTerms;
+  std::map<Ref, int32_t> termsOfValues;
   std::function<void(int32_t)> beginsLaunch, endsLaunch;
   unsigned errors = 0;
   bool fatal = false, open = false;

@@ -48,6 +48,11 @@ void Machine::beginValues(int32_t launch) {
     for (auto [reg, argument] : program.floats)
       setTile(thread, reg,
               makeTile(1, contents->values.scalar(argument, launch)));
+  for (auto [reg, argument] : program.scalars)
+    for (Thread &thread : threads)
+      if (Interval value = getInterval(thread, reg); value.term)
+        valuesOfTerms.try_emplace(value.term,
+                                  contents->values.scalar(argument, launch));
 }
 
 void Machine::endValues(int32_t launch) {
@@ -72,10 +77,13 @@ Tile Machine::unknownTile(int64_t length, Operation *op) {
 Tile Machine::tileOf(const Thread &thread, Register reg, Type type,
                      Operation *op) {
   auto value = get(thread, reg);
-  if (!isFollowedValue(type))
-    return value ? makeTile(1, contents->values.constant(
-                                   static_cast<double>(*value)))
-                 : unknownTile(1, op);
+  if (!isFollowedValue(type)) {
+    if (value)
+      return makeTile(
+          1, contents->values.constant(static_cast<double>(*value)));
+    auto known = valueOf(getInterval(thread, reg).term);
+    return known ? makeTile(1, *known) : unknownTile(1, op);
+  }
   return value ? contents->tile(*value) : unknownTile(countOf(type), op);
 }
 
@@ -85,9 +93,85 @@ void Machine::computeTile(Thread &thread, const Instruction &in) {
   for (auto [reg, operand] :
        llvm::zip(tileOp.operands, tileOp.op->getOperands()))
     operands.push_back(tileOf(thread, reg, operand.getType(), tileOp.op));
-  setTile(thread, in.dst,
-          evaluateTile(contents->values, tileOp.op, operands));
+  Tile made = evaluateTile(contents->values, tileOp.op, operands);
   steps += operands.size();
+  Type type = tileOp.op->getResult(0).getType();
+  if (isFollowedValue(type))
+    setTile(thread, in.dst, std::move(made));
+  else
+    set(thread, in.dst, integerOf(made.front().ref, widthOf(type)));
+}
+
+std::optional<Ref> Machine::valueOf(int32_t term) {
+  if (term == 0)
+    return std::nullopt;
+  if (auto it = valuesOfTerms.find(term); it != valuesOfTerms.end())
+    return it->second;
+  Terms::Made made = terms.describe(term);
+  Values &values = contents->values;
+  std::optional<Ref> found;
+  if (made.isConstant)
+    return values.constant(static_cast<double>(made.constant));
+  auto apply = [&](llvm::StringRef name) {
+    auto a = valueOf(made.operands[0]), b = valueOf(made.operands[1]);
+    if (a && b)
+      found = values.apply(name, {*a, *b});
+  };
+  switch (made.code) {
+  case Code::Add:
+    apply("add");
+    break;
+  case Code::Sub:
+    apply("sub");
+    break;
+  case Code::Mul:
+    apply("mul");
+    break;
+  case Code::MinS:
+    apply("min");
+    break;
+  case Code::MaxS:
+    apply("max");
+    break;
+  case Code::SignCast:
+    found = valueOf(made.operands[0]);
+    break;
+  default:
+    break;
+  }
+  if (found)
+    valuesOfTerms[term] = *found;
+  return found;
+}
+
+Interval Machine::integerOf(Ref ref, unsigned width) {
+  double number = 0;
+  if (contents->values.isConstant(ref, number))
+    return Interval::of(static_cast<int64_t>(number));
+  if (contents->values.isUnknown(ref) || width == 0)
+    return {};
+  auto [it, isNew] = termsOfValues.try_emplace(ref, 0);
+  if (isNew) {
+    it->second = terms.fresh();
+    valuesOfTerms[it->second] = ref;
+  }
+  Interval any;
+  if (width < 64)
+    any = {-(int64_t(1) << (width - 1)), (int64_t(1) << (width - 1)) - 1};
+  any.term = it->second;
+  return any;
+}
+
+void Machine::noteInteger(const Thread &thread, const Action &action,
+                          Bounds bounds) {
+  const RangePlan &range = action.ranges[0];
+  Interval value = getInterval(thread, action.loads);
+  if (value.term == 0 || valuesOfTerms.contains(value.term))
+    return;
+  Tile tile = readRange(thread, range, bounds, action.op);
+  if (check::lengthOf(tile) == 1 &&
+      !contents->values.isUnknown(tile.front().ref))
+    valuesOfTerms[value.term] = elementOf(contents->values, tile, 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -119,6 +203,9 @@ Tile Machine::readRange(const Thread &thread, const RangePlan &range,
                   program.arguments[range.memory.argument].hasMail;
   if (count == 0)
     return {};
+  if (!isMailed && bounds.anywhere)
+    if (auto found = gatherRange(thread, range))
+      return *found;
   if (isMailed || !isExact(thread, range, bounds))
     return unknownTile(std::max<int64_t>(count, 1), op);
   Tile found;
@@ -131,6 +218,32 @@ Tile Machine::readRange(const Thread &thread, const RangePlan &range,
   else
     forParts(thread, range.memory, readPart);
   return found.empty() ? unknownTile(count, op) : found;
+}
+
+/// What is read at a place that data decide, of an array that holds nothing but
+/// what an argument held before the launch.
+std::optional<Tile> Machine::gatherRange(const Thread &thread,
+                                         const RangePlan &range) {
+  const MemoryPlan &memory = range.memory;
+  auto count = range.count < 0 ? std::optional(range.fixedCount)
+                               : get(thread, range.count);
+  bool isOne = memory.kind == MemoryPlan::Own ||
+               (memory.kind == MemoryPlan::Peer && get(thread, memory.peer));
+  if (memory.moved || memory.argument < 0 || !isOne || range.rows != 1 ||
+      range.offset < 0 || memory.limit <= 0 || !count || *count <= 0)
+    return std::nullopt;
+  auto number = valueOf(getInterval(thread, range.offset).term);
+  if (!number)
+    return std::nullopt;
+  std::optional<Tile> found;
+  forParts(thread, memory, [&](int64_t rank) {
+    Tile all = contents->part(memory.argument, rank)
+                   .read(contents->values, 0, memory.limit);
+    if (all.size() == 1)
+      found = makeTile(
+          *count, contents->values.gather(all.front().ref, *number, 0));
+  });
+  return found;
 }
 
 /// Calls `change` with each memory of a range that is written.

@@ -10,6 +10,7 @@
 #include "lowering/Accesses.h"
 
 #include "mlir/Dialect/Index/IR/IndexOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -240,7 +241,8 @@ void ProgramBuilder::needResult(OpResult result) {
     live(op->getParentOp());
     needOperands(op);
   }
-  if (isa<ReadSignalOp>(op) || isFollowedValue(result.getType()))
+  if (isa<ReadSignalOp>(op) || isFollowedValue(result.getType()) ||
+      (withValues && isa<tensor::ExtractOp>(op)))
     needOperands(op);
   // What is read is what was stored.
   if (auto load = dyn_cast<memref::LoadOp>(op))

@@ -12,6 +12,8 @@
 #include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -65,7 +67,8 @@ LogicalResult ProgramBuilder::block(Block &block) {
       if (failed(structured(&op)))
         return failure();
     } else if (withValues && op.getNumResults() == 1 &&
-               isFollowedValue(op.getResult(0).getType())) {
+               (isFollowedValue(op.getResult(0).getType()) ||
+                isa<tensor::ExtractOp>(op))) {
       computeTile(&op);
     } else if (op.getNumResults() == 1 && needed.contains(op.getResult(0))) {
       if (failed(evaluate(&op)))

@@ -406,6 +406,33 @@ Sum Values::computeSum(int32_t id) {
   }
 }
 
+/// A sum of integers modulo 2^bits.
+Sum Values::cut(const Sum &sum, unsigned bits) {
+  Sum made;
+  made.constant = sum.constant;
+  for (auto [ref, factor] : sum.parts) {
+    const Node node = nodes[ref.node];
+    StringRef name = nameTexts[node.name];
+    unsigned from = 0;
+    bool isExtended = node.kind == Kind::Apply &&
+                      name.consume_front("extend") &&
+                      !name.getAsInteger(10, from) && from >= bits;
+    if (!isExtended) {
+      made.parts.emplace_back(ref, factor);
+      continue;
+    }
+    Ref operand = node.operands.front();
+    operand.shift += nodes[operand.node].moves ? ref.shift : 0;
+    operand.at += nodes[operand.node].isFixed ? ref.at : 0;
+    Sum inner = cut(sumOf(operand), bits);
+    made.constant += inner.constant * factor;
+    for (auto [part, scale] : inner.parts)
+      made.parts.emplace_back(part, scale * factor);
+  }
+  order(made);
+  return made;
+}
+
 Sum Values::sumOfApply(const Node &node) {
   StringRef name = nameTexts[node.name];
   // What follows the name, types and attributes, matters for bits alone, or is
@@ -435,16 +462,20 @@ Sum Values::sumOfApply(const Node &node) {
     return added({sums[0], scaled(sums[1], -1)});
   if (plain == "neg" && sums.size() == 1)
     return scaled(sums[0], -1);
-  // An integer that was cut on its way is another one when it is extended.
-  auto isPlain = [&](Ref ref) {
-    Kind kind = nodes[ref.node].kind;
-    return kind == Kind::Input || kind == Kind::Pin || kind == Kind::Gather ||
-           kind == Kind::Constant || kind == Kind::Number;
-  };
-  if (sums.size() == 1 &&
-      (plain == "cast" ||
-       (plain == "extend" && isPlain(node.operands.front()))))
+  if (plain == "cast" && sums.size() == 1)
     return sums[0];
+  // What arrays hold is what it is when it is extended; a result is not, if it
+  // was cut before. Where the sum is cut itself, all is modulo its range.
+  Kind kind = node.operands.empty() ? Kind::Unknown
+                                    : nodes[node.operands.front().node].kind;
+  bool isHeld = kind == Kind::Input || kind == Kind::Pin ||
+                kind == Kind::Gather || kind == Kind::Constant ||
+                kind == Kind::Number;
+  unsigned bits = 0;
+  if (plain.starts_with("extend") && isHeld)
+    return sums[0];
+  if (plain.starts_with("cut") && !plain.drop_front(3).getAsInteger(10, bits))
+    return cut(sums[0], bits);
   if (plain == "mul") {
     Sum all = {1, {}};
     for (const Sum &sum : sums)
@@ -489,7 +520,8 @@ static std::string placeText(int64_t shift) {
 
 std::string Values::print(Ref ref, int32_t launch,
                           llvm::function_ref<std::string(int32_t)> nameOf) {
-  const Node &node = nodes[ref.node];
+  // Others are made meanwhile.
+  const Node node = nodes[ref.node];
   auto inner = [&](Ref operand) {
     operand.shift += nodes[operand.node].moves ? ref.shift : 0;
     operand.at += nodes[operand.node].isFixed ? ref.at : 0;
@@ -529,7 +561,7 @@ std::string Values::print(Ref ref, int32_t launch,
   case Kind::Unknown:
     return "…";
   case Kind::Pin: {
-    const Node &child = nodes[node.operands[0].node];
+    const Node child = nodes[node.operands[0].node];
     if (child.kind == Kind::Input)
       return inputText(child, "[" + std::to_string(ref.at) + "]");
     Ref operand = node.operands[0];
@@ -551,14 +583,20 @@ std::string Values::print(Ref ref, int32_t launch,
   StringRef name = nameTexts[node.name];
   if (name == "linear")
     return "(" + print(sumOf(ref), launch, nameOf) + ")";
+  // A factor that is a sum stands in parentheses.
+  auto factor = [&](Ref operand) {
+    Sum sum = sumOf(operand);
+    bool isSum = sum.parts.size() + (sum.constant != 0) > 1;
+    return isSum ? "(" + inner(operand) + ")" : inner(operand);
+  };
   if (name == "product") {
     std::string text;
     for (auto [at, operand] : llvm::enumerate(node.operands))
-      text += (at ? " * " : "") + inner(operand);
+      text += (at ? " * " : "") + factor(operand);
     return text;
   }
   if (name == "reciprocal")
-    return "1 / " + inner(node.operands[0]);
+    return "1 / " + factor(node.operands[0]);
   return list(name.take_until([](char c) { return c == ':'; }));
 }
 

@@ -29,6 +29,7 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -148,6 +149,7 @@ private:
                llvm::ArrayRef<int64_t> numbers, llvm::ArrayRef<Ref> operands);
   Sum computeSum(int32_t id);
   Sum sumOfApply(const Node &node);
+  Sum cut(const Sum &sum, unsigned bits);
   Sum product(const Sum &a, const Sum &b);
   Sum extreme(llvm::StringRef kind, llvm::ArrayRef<Sum> sums);
   /// A sum as one node.
@@ -158,7 +160,8 @@ private:
   std::vector<Node> nodes;
   std::unordered_map<std::vector<int64_t>, int32_t, Hash> known;
   llvm::StringMap<int32_t> names;
-  std::vector<std::string> nameTexts;
+  /// References to them stay.
+  std::deque<std::string> nameTexts;
   int64_t unknowns = 0;
   Operation *current = nullptr;
 };

@@ -45,16 +45,15 @@ def kernels(path: str) -> dict[str, str]:
 
 def prove(path: str) -> int:
     proven = 0
-    for (name, text), algorithm, protocol in itertools.product(kernels(path).items(), ALGORITHMS, PROTOCOLS):
-        for lowered in ("false", "true"):
-            options = f"algorithm={algorithm} protocol={protocol} blocks=2 lower-channels={lowered}"
-            made = opt(text, f"-comms-check-expansion={options}")
-            if "cannot be used" in made.stderr or "cannot be asked for" in made.stderr:
-                break
-            if made.returncode or "its expansion computes what its collectives say" not in made.stderr:
-                print(f"{name} {options}\n{made.stderr}")
-                return 1
-            proven += 1
+    for algorithm, protocol, lowered in itertools.product(ALGORITHMS, PROTOCOLS, ("false", "true")):
+        options = f"algorithm={algorithm} protocol={protocol} blocks=2 lower-channels={lowered}"
+        said = opt("\n".join(kernels(path).values()), f"-comms-check-expansion={options}").stderr
+        proven += said.count("remark: its expansion computes what its collectives say")
+        errors = [line for line in said.splitlines() if re.search(r": (error|warning): ", line)]
+        wrong = [line for line in errors if "cannot be used" not in line]
+        if wrong:
+            print(options, *wrong, sep="\n")
+            return 1
     print(f"{proven} expansions, all proven")
     return 0
 
