@@ -29,8 +29,7 @@ using namespace mlir::comms;
 using namespace mlir::comms::check;
 
 namespace {
-struct CheckExpansion
-    : mlir::comms::impl::CheckExpansionBase<CheckExpansion> {
+struct CheckExpansion : mlir::comms::impl::CheckExpansionBase<CheckExpansion> {
   using CheckExpansionBase::CheckExpansionBase;
 
   OpPassManager makePipeline();
@@ -78,8 +77,8 @@ LogicalResult CheckExpansion::checkKernel(KernelOp kernel) {
     shape.budget = uint64_t(1) << 40;
     verdict = checkExpansion(kernel, *inner.getOps<KernelOp>().begin(), shape);
     for (const Doubt &doubt : verdict.doubts)
-      doubt.op->emitWarning() << "not decided: '" << doubt.op->getName()
-                              << "' op " << doubt.text;
+      doubt.op->emitWarning()
+          << "not decided: '" << doubt.op->getName() << "' op " << doubt.text;
   }
   inner.erase();
   if (!expanded || verdict.refuted)

@@ -39,8 +39,9 @@ namespace {
 
 /// Ranks when neither the kernel nor the option says how many.
 constexpr int64_t defaultRanks = 4;
-/// About a third of a second; most kernels take a hundredth of it.
-constexpr uint64_t defaultEvents = 32'000'000;
+/// About a third of a second; most kernels take a hundredth of it. Kernels of
+/// collectives are compiled in passing; of others a proof may take seconds.
+constexpr uint64_t defaultEvents = 32'000'000, patientEvents = 320'000'000;
 constexpr int64_t maxRanks = int64_t(1) << 20;
 constexpr int64_t maxLaunches = 64;
 /// Reuse shows at the second launch, that of two buffers at the third.
@@ -150,7 +151,10 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
   shape.reach = static_cast<int64_t>(
       kernel.getLsaSize().value_or(static_cast<uint64_t>(shape.ranks)));
   shape.blocks = blocks ? int64_t(blocks) : chooseBlocks(kernel, defaultBlocks);
-  shape.budget = maxEvents ? uint64_t(int64_t(maxEvents)) : defaultEvents;
+  bool isExpanded = kernel->hasAttr(target::kChoicesAttr);
+  shape.budget = maxEvents    ? uint64_t(int64_t(maxEvents))
+                 : isExpanded ? defaultEvents
+                              : patientEvents;
   auto bad = [&](llvm::StringRef what, int64_t value,
                  int64_t most) -> LogicalResult {
     if (value >= 1 && value <= most)

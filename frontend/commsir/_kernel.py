@@ -379,6 +379,7 @@ def kernel(
     the launch: `{"y": "sum(r, x(r)[i]) / size"}` (docs/Checker.md).
     """
     attributes = {"ranks": ranks, "blocks": blocks, "lsa_size": lsa_size}
+    render(computes)  # Says what is wrong with it where that is written.
     if function is not None:
         return Kernel(function, {})
     return lambda f: Kernel(f, attributes, computes)

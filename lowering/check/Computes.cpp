@@ -95,8 +95,9 @@ static std::optional<Said> readCollective(StringRef text,
     else if (said.input.empty() && !part.contains(' '))
       said.input = part.str();
     else
-      return fail("'" + part + "' in it is neither an array, nor 'root 0', "
-                               "'inner 2' or 'outer 2'");
+      return fail("'" + part +
+                  "' in it is neither an array, nor 'root 0', "
+                  "'inner 2' or 'outer 2'");
   }
   return said;
 }
@@ -106,8 +107,8 @@ static std::string writeOut(const Said &said, StringRef output) {
   // Of the team so far: members are first + stride * number.
   std::string first = "0", stride = "1", size = "size", number = "rank";
   for (auto [isOuter, factor] : said.splits) {
-    std::string in = llvm::formatv("({0} {1} {2})", number,
-                                   isOuter ? "%" : "/", factor);
+    std::string in =
+        llvm::formatv("({0} {1} {2})", number, isOuter ? "%" : "/", factor);
     if (!isOuter)
       in += " * " + std::to_string(factor);
     first = llvm::formatv("({0} + {1} * {2})", first, in, stride);
@@ -115,8 +116,8 @@ static std::string writeOut(const Said &said, StringRef output) {
       stride = llvm::formatv("({0} * {1})", stride, factor);
     size = isOuter ? std::string(llvm::formatv("({0} / {1})", size, factor))
                    : std::to_string(factor);
-    number = llvm::formatv("({0} {1} {2})", number, isOuter ? "/" : "%",
-                           factor);
+    number =
+        llvm::formatv("({0} {1} {2})", number, isOuter ? "/" : "%", factor);
   }
   bool isAverage = said.kind == "avg";
   std::string text;
@@ -192,8 +193,8 @@ static int32_t chooseArray(const Program &program, bool isOutput,
       bool fits = isOutput ? use.writes && use.reads == both
                            : use.reads && use.writes == both;
       fits &= elementsOf(types[at]) > 0 && !program.arguments[at].hasMail;
-      fits &= isOutput ||
-              elementTypeOf(types[at]) == elementTypeOf(types[output]);
+      fits &=
+          isOutput || elementTypeOf(types[at]) == elementTypeOf(types[output]);
       if (fits)
         found.push_back(static_cast<int32_t>(at));
     }
@@ -205,8 +206,8 @@ static int32_t chooseArray(const Program &program, bool isOutput,
   return -1;
 }
 
-static LogicalResult add(const Program &program, int32_t output,
-                         StringRef text, std::vector<Expression> &into) {
+static LogicalResult add(const Program &program, int32_t output, StringRef text,
+                         std::vector<Expression> &into) {
   KernelOp kernel = program.kernel;
   std::string mistake, written = text.str();
   if (auto said = readCollective(text, mistake)) {
@@ -252,19 +253,20 @@ mlir::comms::check::readComputes(const Program &program) {
   if (!outputs)
     return kernel.emitOpError("has ")
            << kComputesAttr << " = " << attribute
-           << "; it is a collective, \"all_reduce(sum)\", or says by an output's "
+           << "; it is a collective, \"all_reduce(sum)\", or says by an "
+              "output's "
               "name what element i of it is: {y = \"sum(r, x(r)[i])\"}";
   for (NamedAttribute entry : outputs) {
     int32_t output = -1;
     for (BlockArgument argument : kernel.getBody().front().getArguments())
       if (kernel.getArgumentName(argument.getArgNumber()) == entry.getName())
         output = static_cast<int32_t>(argument.getArgNumber());
-    Type type =
-        output < 0 ? Type() : kernel.getFunctionType().getInput(output);
+    Type type = output < 0 ? Type() : kernel.getFunctionType().getInput(output);
     if (!type || elementsOf(type) < 0)
       return kernel.emitOpError("says in ")
              << kComputesAttr << " what '" << entry.getName().getValue()
-             << "' holds, which is no array among its arguments whose number of "
+             << "' holds, which is no array among its arguments whose number "
+                "of "
                 "elements is known";
     auto text = dyn_cast<StringAttr>(entry.getValue());
     if (!text)

@@ -199,8 +199,7 @@ static Tile constantTile(Values &values, Attribute value, int64_t length,
   if (length > mostConstants)
     return makeTile(length, values.unknown(op));
   Tile made;
-  for (auto [at, element] :
-       llvm::enumerate(elements.getValues<Attribute>()))
+  for (auto [at, element] : llvm::enumerate(elements.getValues<Attribute>()))
     append(made, static_cast<int64_t>(at) + 1, constantOf(values, element));
   return made;
 }
@@ -221,8 +220,9 @@ Tile mlir::comms::check::evaluateTile(Values &values, Operation *op,
                                       ArrayRef<Tile> operands) {
   Type type = op->getResult(0).getType();
   int64_t length = isa<ShapedType>(type) ? elementsOf(type) : 1;
-  auto unknown = [&] { return makeTile(std::max<int64_t>(length, 1),
-                                       values.unknown(op)); };
+  auto unknown = [&] {
+    return makeTile(std::max<int64_t>(length, 1), values.unknown(op));
+  };
   if (length < 0)
     return unknown();
   values.setOrigin(op);
@@ -247,8 +247,8 @@ Tile mlir::comms::check::evaluateTile(Values &values, Operation *op,
     double at = 0;
     if (operands.size() == 2 &&
         values.isConstant(operands[1].front().ref, at) && at >= 0)
-      return makeTile(1, elementOf(values, operands[0],
-                                   static_cast<int64_t>(at)));
+      return makeTile(1,
+                      elementOf(values, operands[0], static_cast<int64_t>(at)));
     return unknown();
   }
   bool alike = op->hasTrait<OpTrait::Elementwise>() && !operands.empty() &&
@@ -258,9 +258,8 @@ Tile mlir::comms::check::evaluateTile(Values &values, Operation *op,
   if (!alike)
     return unknown();
   std::string name = describeOp(op);
-  return zipTiles(operands, [&](ArrayRef<Ref> refs) {
-    return values.apply(name, refs);
-  });
+  return zipTiles(operands,
+                  [&](ArrayRef<Ref> refs) { return values.apply(name, refs); });
 }
 
 //===----------------------------------------------------------------------===//

@@ -68,9 +68,9 @@ public:
   void write(const Values &values, int64_t begin, const Tile &tile,
              Operation *by);
   /// Calls `visit` for pieces that cover exactly [begin, end).
-  void visit(int64_t begin, int64_t end,
-             llvm::function_ref<void(int64_t, int64_t, const Held &)> visit)
-      const;
+  void
+  visit(int64_t begin, int64_t end,
+        llvm::function_ref<void(int64_t, int64_t, const Held &)> visit) const;
 
 private:
   /// By their first element, each up to the next.

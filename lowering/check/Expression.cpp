@@ -86,15 +86,14 @@ private:
     if (take(word))
       return true;
     llvm::StringRef found = peek();
-    (void)fail("'" + word + "' is expected " +
-               (found.empty() ? llvm::Twine("at the end")
-                              : "before '" + found + "'"));
+    (void)fail(
+        "'" + word + "' is expected " +
+        (found.empty() ? llvm::Twine("at the end") : "before '" + found + "'"));
     return false;
   }
 
-  std::optional<Node>
-  binary(std::optional<Node> (Parser::*operand)(),
-         llvm::ArrayRef<llvm::StringRef> signs) {
+  std::optional<Node> binary(std::optional<Node> (Parser::*operand)(),
+                             llvm::ArrayRef<llvm::StringRef> signs) {
     auto left = (this->*operand)();
     while (left && llvm::is_contained(signs, peek())) {
       Node made;
@@ -111,13 +110,14 @@ private:
   std::optional<Node> comparison() {
     if (++depth > mostDepth)
       return fail("it is nested too deeply");
-    auto made =
-        binary(&Parser::summation, {"==", "!=", "<", "<=", ">", ">="});
+    auto made = binary(&Parser::summation, {"==", "!=", "<", "<=", ">", ">="});
     --depth;
     return made;
   }
   std::optional<Node> summation() { return binary(&Parser::term, {"+", "-"}); }
-  std::optional<Node> term() { return binary(&Parser::factor, {"*", "/", "%"}); }
+  std::optional<Node> term() {
+    return binary(&Parser::factor, {"*", "/", "%"});
+  }
 
   std::optional<Node> factor() {
     if (take("-")) {
@@ -232,8 +232,8 @@ private:
     int32_t argument = argumentOf(name);
     if (argument < 0)
       return fail("'" + name + "' is no argument of the kernel");
-    made.number = elementsOf(
-        kernel.getBody().front().getArgument(argument).getType());
+    made.number =
+        elementsOf(kernel.getBody().front().getArgument(argument).getType());
     if (made.number < 0)
       return fail("it is not known how many elements '" + name + "' has");
     made.real = static_cast<double>(made.number);
@@ -426,7 +426,8 @@ Result Evaluation::placeOf(const Node &node) {
   return made;
 }
 
-Result Evaluation::apply(llvm::StringRef name, llvm::ArrayRef<Result> operands) {
+Result Evaluation::apply(llvm::StringRef name,
+                         llvm::ArrayRef<Result> operands) {
   Result made;
   made.isValue = made.isInteger = true;
   llvm::SmallVector<Ref> refs;
@@ -503,11 +504,12 @@ Result Evaluation::compare(const std::string &sign, const Result &left,
     return made;
   // It moves towards zero, where it may change, or away from it.
   bool towards = (apart > 0) != (slope > 0);
-  if (apart == 0 || std::abs(apart) <= std::abs(slope))
+  if (apart == 0)
     made.end = std::min(made.end, element + 1);
   else if (towards)
-    made.end = std::min(made.end, element + (std::abs(apart) - 1) /
-                                                std::abs(slope));
+    made.end =
+        std::min(made.end, element + llvm::divideCeilSigned(std::abs(apart),
+                                                            std::abs(slope)));
   return made;
 }
 
@@ -516,16 +518,14 @@ Result Evaluation::numbers(const std::string &sign, Result left, Result right) {
   Result made = number(0);
   bool overflow = false;
   if (sign == "+" || sign == "-") {
-    overflow = sign == "+"
-                   ? __builtin_add_overflow(left.number, right.number,
-                                            &made.number)
-                   : __builtin_sub_overflow(left.number, right.number,
-                                            &made.number);
+    overflow =
+        sign == "+"
+            ? __builtin_add_overflow(left.number, right.number, &made.number)
+            : __builtin_sub_overflow(left.number, right.number, &made.number);
     made.slope =
         sign == "+" ? left.slope + right.slope : left.slope - right.slope;
   } else if (sign == "*") {
-    overflow =
-        __builtin_mul_overflow(left.number, right.number, &made.number);
+    overflow = __builtin_mul_overflow(left.number, right.number, &made.number);
     if (left.slope != 0 && right.slope != 0) {
       end = element + 1;
       made.slope = 2;
@@ -537,8 +537,7 @@ Result Evaluation::numbers(const std::string &sign, Result left, Result right) {
       end = element + 1;
     if (right.number <= 0)
       return fail("it divides by " + llvm::Twine(right.number));
-    int64_t quotient =
-        llvm::divideFloorSigned(left.number, right.number);
+    int64_t quotient = llvm::divideFloorSigned(left.number, right.number);
     int64_t rest = left.number - quotient * right.number;
     bool isQuotient = sign == "/";
     made.number = isQuotient ? quotient : rest;
@@ -560,14 +559,14 @@ Result Evaluation::numbers(const std::string &sign, Result left, Result right) {
 Result Evaluation::binary(const Node &node) {
   Result left = of(node.operands[0]), right = of(node.operands[1]);
   const std::string &sign = node.name;
-  bool compares = sign == "==" || sign == "!=" || sign[0] == '<' ||
-                  sign[0] == '>';
+  bool compares =
+      sign == "==" || sign == "!=" || sign[0] == '<' || sign[0] == '>';
   if (!left.isValue && !right.isValue)
     return compares ? compare(sign, left, right) : numbers(sign, left, right);
   if (compares || sign == "%")
     return fail("'" + sign + "' takes numbers that are known, not values");
-  bool isInteger = (left.isInteger || !left.isValue) &&
-                   (right.isInteger || !right.isValue);
+  bool isInteger =
+      (left.isInteger || !left.isValue) && (right.isInteger || !right.isValue);
   llvm::StringRef name = sign == "+"   ? "add"
                          : sign == "-" ? "sub"
                          : sign == "*" ? "mul"
@@ -622,7 +621,7 @@ Result Evaluation::of(const Node &node) {
   case Node::Negate: {
     Result operand = of(node.operands[0]);
     return operand.isValue ? apply("neg", {operand})
-               : numbers("-", number(0), operand);
+                           : numbers("-", number(0), operand);
   }
   case Node::Reduce:
     return reduce(node);

@@ -465,8 +465,7 @@ private:
                Bounds bounds) const;
   Tile readRange(const Thread &thread, const RangePlan &range, Bounds bounds,
                  Operation *op);
-  std::optional<Tile> gatherRange(const Thread &thread,
-                                  const RangePlan &range);
+  std::optional<Tile> gatherRange(const Thread &thread, const RangePlan &range);
   void writeRange(const Thread &thread, const RangePlan &range, Bounds bounds,
                   Operation *op, llvm::function_ref<void(Memory &)> change);
   Tile combineParts(const Thread &thread, const Action &action, Bounds bounds);

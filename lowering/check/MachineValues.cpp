@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What actions and tile ops do to the contents that a machine follows. Where
-// the machine does not know the place, the length or whether it happens, what is
-// written there is unknown from then on.
+// the machine does not know the place, the length or whether it happens, what
+// is written there is unknown from then on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,8 +79,8 @@ Tile Machine::tileOf(const Thread &thread, Register reg, Type type,
   auto value = get(thread, reg);
   if (!isFollowedValue(type)) {
     if (value)
-      return makeTile(
-          1, contents->values.constant(static_cast<double>(*value)));
+      return makeTile(1,
+                      contents->values.constant(static_cast<double>(*value)));
     auto known = valueOf(getInterval(thread, reg).term);
     return known ? makeTile(1, *known) : unknownTile(1, op);
   }
@@ -240,8 +240,8 @@ std::optional<Tile> Machine::gatherRange(const Thread &thread,
     Tile all = contents->part(memory.argument, rank)
                    .read(contents->values, 0, memory.limit);
     if (all.size() == 1)
-      found = makeTile(
-          *count, contents->values.gather(all.front().ref, *number, 0));
+      found = makeTile(*count,
+                       contents->values.gather(all.front().ref, *number, 0));
   });
   return found;
 }
@@ -309,8 +309,8 @@ Tile Machine::combineParts(const Thread &thread, const Action &action,
   return kind == ReductionKind::Avg
              ? divideTile(contents->values, made,
                           static_cast<double>(parts.size()),
-                          isa<IntegerType>(getElementTypeOrSelf(
-                              action.op->getResult(0))))
+                          isa<IntegerType>(
+                              getElementTypeOrSelf(action.op->getResult(0))))
              : made;
 }
 
@@ -319,8 +319,9 @@ void Machine::moveContents(Thread &thread, const Action &action,
   Operation *op = action.op;
   Values &values = contents->values;
   const RangePlan &first = action.ranges[0], &second = action.ranges[1];
-  bool isCopy = isa<PutOp, GetOp, PutSignalOp, EngineCopyOp, BulkCopyOp,
-                    memref::CopyOp>(op);
+  bool isCopy =
+      isa<PutOp, GetOp, PutSignalOp, EngineCopyOp, BulkCopyOp, memref::CopyOp>(
+          op);
   if (isCopy && first.used && second.used) {
     if (!pieces[0] || !pieces[1])
       return;
@@ -362,9 +363,8 @@ void Machine::moveContents(Thread &thread, const Action &action,
     if (!range.used || !range.write || !pieces[at])
       continue;
     if (!isStore) {
-      writeRange(thread, range, *pieces[at], op, [&](Memory &memory) {
-        memory.fill(values.unknown(op));
-      });
+      writeRange(thread, range, *pieces[at], op,
+                 [&](Memory &memory) { memory.fill(values.unknown(op)); });
       continue;
     }
     Tile tile = firstOf(tileOf(thread, action.tile, stored.getType(), op),

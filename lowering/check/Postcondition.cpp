@@ -29,9 +29,9 @@ static constexpr size_t mostNotes = 4, mostTold = 64;
 namespace {
 /// What element `begin` of an argument at a rank should hold, and its
 /// neighbors; `problem` is set where that cannot be said.
-using Expectation = std::function<Expected(
-    int32_t argument, int64_t rank, int64_t begin, int64_t end,
-    int32_t launch, std::string &problem)>;
+using Expectation =
+    std::function<Expected(int32_t argument, int64_t rank, int64_t begin,
+                           int64_t end, int32_t launch, std::string &problem)>;
 
 /// Follows a kernel and compares.
 class Follower {
@@ -45,8 +45,7 @@ public:
 
   /// Runs it; `inputs` have new elements before each launch, of all ranks, and
   /// so have arguments that it does not write. False: it cannot be followed.
-  bool run(llvm::ArrayRef<int32_t> inputs,
-           std::function<void(int32_t)> atEnd);
+  bool run(llvm::ArrayRef<int32_t> inputs, std::function<void(int32_t)> atEnd);
   /// Compares `argument` on all ranks after launch `launch`.
   void compare(int32_t argument, int32_t launch, const Expectation &expected);
   /// "y[0, 64) of ranks 0 to 3: x(0) + x(1)".
@@ -142,9 +141,8 @@ void Follower::begin(int32_t launch, llvm::ArrayRef<int32_t> inputs) {
 bool Follower::run(llvm::ArrayRef<int32_t> inputs,
                    std::function<void(int32_t)> atEnd) {
   // What is wrong otherwise has been said.
-  ScopedDiagnosticHandler silent(kernel.getContext(), [&](Diagnostic &diag) {
-    return success(!differs);
-  });
+  ScopedDiagnosticHandler silent(
+      kernel.getContext(), [&](Diagnostic &diag) { return success(!differs); });
   auto built = Program::build(kernel, /*withValues=*/true);
   if (failed(built))
     return false;
@@ -222,7 +220,9 @@ void Follower::comparePiece(int32_t argument, int64_t rank, int32_t launch,
     Operation *why = values.whyUnknown(held.ref);
     if (!why)
       why = values.whyUnknown(expected.ref);
-    return doubt(why ? why : held.by ? held.by : kernel,
+    return doubt(why       ? why
+                 : held.by ? held.by
+                           : kernel,
                  "decides what '" + nameOf(argument) +
                      "' holds in a way that is not followed",
                  "values are followed through tiles, copies, packets, channels "
@@ -240,6 +240,7 @@ void Follower::compareOrder(int32_t argument, int64_t rank, int32_t launch,
                                        : getElementTypeOrSelf(type);
   if (!isa<FloatType>(element) || values.isUnordered(held.ref))
     return;
+  Ref bits = values.canonical(held.ref);
   Agreed &same = agreed[{argument, expected}];
   constexpr int32_t nobody = -1;
   if (same.memory.isEmpty())
@@ -252,7 +253,7 @@ void Follower::compareOrder(int32_t argument, int64_t rank, int32_t launch,
           fresh.emplace_back(from, until);
           return;
         }
-        if (other.ref == held.ref || values.isUnordered(other.ref) ||
+        if (other.ref == bits || values.isUnordered(other.ref) ||
             verdict.refuted)
           return;
         Operation *at = held.by ? held.by : kernel.getOperation();
@@ -268,7 +269,7 @@ void Follower::compareOrder(int32_t argument, int64_t rank, int32_t launch,
       });
   for (auto [from, until] : fresh) {
     same.memory.write(values, from,
-                      makeTile(until - from, values.moved(held.ref, from)),
+                      makeTile(until - from, values.moved(bits, from)),
                       nullptr);
     same.ranks[from] = rank;
   }
@@ -283,8 +284,7 @@ std::string Follower::describe(Ref ref, int32_t launch) {
   std::string text = formatv("'{0}' of rank {1}", nameOf(argument), rank);
   if (from == 0)
     return text + ", as it was before the first launch,";
-  return from == launch ? text
-                        : text + " of launch " + std::to_string(from);
+  return from == launch ? text : text + " of launch " + std::to_string(from);
 }
 
 void Follower::noteDifference(InFlightDiagnostic &diag, int32_t launch,
@@ -296,17 +296,15 @@ void Follower::noteDifference(InFlightDiagnostic &diag, int32_t launch,
     return 0.0;
   };
   // One factor too many for all of them.
-  if (!expected.parts.empty() &&
-      expected.parts.size() == found.parts.size()) {
-    double ratio = factorIn(found, expected.parts[0].first) /
-                   expected.parts[0].second;
+  if (!expected.parts.empty() && expected.parts.size() == found.parts.size()) {
+    double ratio =
+        factorIn(found, expected.parts[0].first) / expected.parts[0].second;
     Sum scaled = expected;
     scaled.constant *= ratio;
     for (auto &part : scaled.parts)
       part.second *= ratio;
     if (ratio != 0 && values.areEqual(scaled, found)) {
-      diag.attachNote() << "all of it is "
-                        << printNumber(ratio)
+      diag.attachNote() << "all of it is " << printNumber(ratio)
                         << " times what it should be";
       return;
     }
@@ -335,8 +333,7 @@ void Follower::noteDifference(InFlightDiagnostic &diag, int32_t launch,
 }
 
 void Follower::reportDifference(int32_t argument, int64_t rank, int32_t launch,
-                                int64_t begin, int64_t end,
-                                const Sum &expected,
+                                int64_t begin, int64_t end, const Sum &expected,
                                 const Memory::Held &held) {
   auto name = [&](int32_t one) { return nameOf(one); };
   Sum found = values.sumOf(held.ref);
@@ -365,11 +362,11 @@ std::vector<Follower::Told> Follower::tell(int32_t argument, int64_t rank) {
                  told.back().end = end;
                  return;
                }
-               std::string text =
-                   values.isUnknown(held.ref)
-                       ? "not followed"
-                       : values.print(now, 1,
-                                      [&](int32_t one) { return nameOf(one); });
+               std::string text = values.isUnknown(held.ref)
+                                      ? "not followed"
+                                      : values.print(now, 1, [&](int32_t one) {
+                                          return nameOf(one);
+                                        });
                told.push_back({begin, end, std::move(text)});
                last = std::move(now);
              });
@@ -391,8 +388,8 @@ std::vector<std::string> Follower::tell(int32_t argument) {
   std::vector<std::string> lines;
   for (const auto &[told, ranks] : groups) {
     std::string who = ranks.size() > 1 ? "ranks" : "rank";
-    bool isRange = static_cast<int64_t>(ranks.size()) ==
-                   ranks.back() - ranks.front() + 1;
+    bool isRange =
+        static_cast<int64_t>(ranks.size()) == ranks.back() - ranks.front() + 1;
     for (auto [at, rank] : llvm::enumerate(ranks))
       if (!isRange || at == 0)
         who += (at ? ", " : " ") + std::to_string(rank);
@@ -413,8 +410,9 @@ std::vector<std::string> Follower::tell(int32_t argument) {
 static void doubtAll(ValueVerdict &verdict, KernelOp kernel) {
   Doubt &made = verdict.doubts.emplace_back();
   made.op = kernel;
-  made.text = "could not be followed with what its elements hold, on all of its "
-              "ranks";
+  made.text =
+      "could not be followed with what its elements hold, on all of its "
+      "ranks";
 }
 
 ValueVerdict

@@ -33,8 +33,8 @@ struct ValueVerdict {
 ValueVerdict checkComputes(KernelOp kernel, const WorldShape &shape,
                            llvm::ArrayRef<Expression> expressions);
 
-/// What each array that the kernel writes holds after its first launch: "y[0, 64)
-/// of ranks 0 to 3: x(0) + x(1)". Empty: the kernel could not be followed.
+/// What each array that the kernel writes holds after its first launch: "y[0,
+/// 64) of ranks 0 to 3: x(0) + x(1)". Empty: the kernel could not be followed.
 std::vector<std::string> tellComputed(KernelOp kernel, const WorldShape &shape);
 
 /// Whether `expanded`, a program over channels or memory, does to the arguments

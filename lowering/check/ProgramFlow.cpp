@@ -10,9 +10,9 @@
 #include "lowering/Accesses.h"
 
 #include "mlir/Dialect/Index/IR/IndexOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/ScopeExit.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -274,15 +274,15 @@ LogicalResult ProgramBuilder::role(RoleOp op) {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// Loads of memory that is this block's alone are not actions: what they read is
-/// not known.
+/// Loads of memory that is this block's alone are not actions: what they read
+/// is not known.
 void ProgramBuilder::computeTile(Operation *op) {
   TileOp made{op, {}};
   for (Value operand : op->getOperands())
-    made.operands.push_back(
-        widthOf(operand.getType()) || isFollowedValue(operand.getType())
-            ? reg(operand)
-            : noRegister);
+    made.operands.push_back(widthOf(operand.getType()) ||
+                                    isFollowedValue(operand.getType())
+                                ? reg(operand)
+                                : noRegister);
   Instruction &instruction = emit(Code::Compute);
   instruction.extra = static_cast<int32_t>(program.tileOps.size());
   instruction.dst = reg(op->getResult(0));

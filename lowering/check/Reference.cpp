@@ -62,9 +62,10 @@ bool Reference::prepare(std::string &problem) {
     for (Value value : targets)
       note(value, written, false);
     if (!isKnown) {
-      problem = "has '" + op.getName().getStringRef().str() +
-                "' over other teams than all ranks, or of other memory than its "
-                "arguments, whose meaning is not followed";
+      problem =
+          "has '" + op.getName().getStringRef().str() +
+          "' over other teams than all ranks, or of other memory than its "
+          "arguments, whose meaning is not followed";
       return false;
     }
     collectives.push_back(&op);
@@ -75,8 +76,7 @@ bool Reference::prepare(std::string &problem) {
 void Reference::run(int32_t launch) {
   for (int32_t argument : read)
     for (int64_t rank = 0; rank < ranks; ++rank)
-      contents.part(argument, rank)
-          .fill(values.input(argument, rank, launch));
+      contents.part(argument, rank).fill(values.input(argument, rank, launch));
   for (Operation *op : collectives)
     if (auto collective = dyn_cast<CollectiveOpInterface>(op))
       carryOut(collective);
@@ -134,10 +134,8 @@ static std::pair<int64_t, int64_t> countParts(RowFlow flow, int64_t ranks) {
 Reference::Plan Reference::plan(CollectiveOpInterface op) {
   Plan made;
   auto [inParts, outParts] = countParts(getRowFlow(op), ranks);
-  Block *produce =
-      op.getProduce().empty() ? nullptr : &op.getProduce().front();
-  Block *consume =
-      op.getConsume().empty() ? nullptr : &op.getConsume().front();
+  Block *produce = op.getProduce().empty() ? nullptr : &op.getProduce().front();
+  Block *consume = op.getConsume().empty() ? nullptr : &op.getConsume().front();
   auto add = [&](SmallVector<Array> &into, Value value, int64_t parts,
                  Value tile) {
     Array array;
@@ -171,17 +169,16 @@ Tile Reference::rowOf(const Array &array, int64_t rank, int64_t part,
   // One row goes with all.
   bool isShared = array.elements == array.row;
   int64_t begin = isShared ? 0 : part * array.part + row * array.row;
-  return contents.part(array.argument, rank)
-      .read(values, begin, array.row);
+  return contents.part(array.argument, rank).read(values, begin, array.row);
 }
 
 SmallVector<Tile> Reference::produce(CollectiveOpInterface op, const Plan &plan,
                                      int64_t rank, int64_t part, int64_t row) {
   SmallVector<Tile> rows;
   for (const Array &input : plan.inputs)
-    rows.push_back(contents.part(input.argument, rank)
-                       .read(values, part * input.part + row * input.row,
-                             input.row));
+    rows.push_back(
+        contents.part(input.argument, rank)
+            .read(values, part * input.part + row * input.row, input.row));
   return op.getProduce().empty() ? rows : evaluate(op.getProduce(), rows);
 }
 
@@ -224,10 +221,9 @@ void Reference::carryOut(CollectiveOpInterface op) {
                           ? cast<WindowType>(op.getInputs()[wire].getType())
                                 .getElementType()
                           : getElementTypeOrSelf(op.getInputs()[wire])
-                    : getElementTypeOrSelf(op.getProduce()
-                                               .front()
-                                               .getTerminator()
-                                               ->getOperand(wire)));
+                    : getElementTypeOrSelf(
+                          op.getProduce().front().getTerminator()->getOperand(
+                              wire)));
             if (*reduction == ReductionKind::Avg)
               sum = divideTile(values, sum, static_cast<double>(ranks),
                                isInteger);

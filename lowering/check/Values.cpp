@@ -82,8 +82,8 @@ Ref Values::make(Kind kind, StringRef name, ArrayRef<int64_t> numbers,
   for (Ref operand : node.operands) {
     node.moves |= nodes[operand.node].moves;
     node.isFixed |= nodes[operand.node].isFixed;
-    llvm::append_range(key, ArrayRef<int64_t>{operand.node, operand.shift,
-                                              operand.at});
+    llvm::append_range(
+        key, ArrayRef<int64_t>{operand.node, operand.shift, operand.at});
   }
   base.node = intern(std::move(key), std::move(node));
   return base;
@@ -166,8 +166,7 @@ Ref Values::combineAnyhow(StringRef kind, ArrayRef<Ref> operands) {
   return made;
 }
 
-Ref Values::reduceRow(StringRef kind,
-                      ArrayRef<std::pair<int64_t, Ref>> parts) {
+Ref Values::reduceRow(StringRef kind, ArrayRef<std::pair<int64_t, Ref>> parts) {
   SmallVector<Ref> operands;
   SmallVector<int64_t> ends;
   for (auto [end, ref] : parts) {
@@ -221,6 +220,69 @@ bool Values::isInput(Ref ref, int32_t &argument, int64_t &rank,
   rank = node->numbers[1];
   launch = static_cast<int32_t>(node->numbers[2]);
   return true;
+}
+
+Ref Values::within(Ref operand, Ref ref) const {
+  operand.shift += nodes[operand.node].moves ? ref.shift : 0;
+  operand.at += nodes[operand.node].isFixed ? ref.at : 0;
+  return operand;
+}
+
+//===----------------------------------------------------------------------===//
+// Bits
+//===----------------------------------------------------------------------===//
+
+Ref Values::canonical(Ref ref) {
+  auto it = canonicals.find(ref.node);
+  Ref made = it == canonicals.end() ? computeCanonical(ref.node) : it->second;
+  canonicals[ref.node] = made;
+  return within(made, ref);
+}
+
+Ref Values::computeCanonical(int32_t id) {
+  // Others are made meanwhile.
+  const Node node = nodes[id];
+  if (node.operands.empty() || node.isUnordered)
+    return {id};
+  SmallVector<Ref> operands;
+  for (Ref operand : node.operands)
+    operands.push_back(canonical(operand));
+  if (node.kind == Kind::Pin)
+    return pin(operands[0], 0);
+  StringRef name = nameTexts[node.name];
+  StringRef plain = name.take_until([](char c) { return c == ':'; });
+  bool isExtreme =
+      plain == "max" || plain == "min" || plain == "and" || plain == "or";
+  if (node.kind != Kind::Apply ||
+      !(isExtreme || plain == "add" || plain == "mul" || plain == "xor"))
+    return make(node.kind, name, node.numbers, operands);
+  if (isExtreme) {
+    // Neither order, nor number, nor grouping matter.
+    SmallVector<Ref> all;
+    for (Ref operand : operands) {
+      const Node &inner = nodes[operand.node];
+      bool isSame = inner.kind == Kind::Apply && inner.name == node.name;
+      if (isSame)
+        for (Ref one : inner.operands)
+          all.push_back(within(one, operand));
+      else
+        all.push_back(operand);
+    }
+    operands = std::move(all);
+  }
+  llvm::sort(operands);
+  if (isExtreme)
+    operands.erase(llvm::unique(operands), operands.end());
+  // Zero is where a sum begins.
+  if (plain == "add")
+    llvm::erase_if(operands, [&](Ref operand) {
+      const Node &inner = nodes[operand.node];
+      return inner.kind == Kind::Constant && inner.value == 0;
+    });
+  if (operands.empty())
+    return constant(0);
+  return operands.size() == 1 ? operands[0]
+                              : make(Kind::Apply, name, {}, operands);
 }
 
 //===----------------------------------------------------------------------===//
@@ -326,11 +388,8 @@ Sum Values::product(const Sum &a, const Sum &b) {
     }
     const Node node = nodes[ref.node];
     if (node.kind == Kind::Apply && nameTexts[node.name] == "product") {
-      for (Ref operand : node.operands) {
-        operand.shift += nodes[operand.node].moves ? ref.shift : 0;
-        operand.at += nodes[operand.node].isFixed ? ref.at : 0;
-        factors.push_back(operand);
-      }
+      for (Ref operand : node.operands)
+        factors.push_back(within(operand, ref));
     } else {
       factors.push_back(ref);
     }
@@ -347,11 +406,8 @@ Sum Values::extreme(StringRef kind, ArrayRef<Sum> sums) {
     const Node node = nodes[ref.node];
     if (node.kind == Kind::Apply && nameTexts[node.name] == kind &&
         node.numbers.size() == 1) {
-      for (Ref operand : node.operands) {
-        operand.shift += nodes[operand.node].moves ? ref.shift : 0;
-        operand.at += nodes[operand.node].isFixed ? ref.at : 0;
-        operands.push_back(operand);
-      }
+      for (Ref operand : node.operands)
+        operands.push_back(within(operand, ref));
     } else {
       operands.push_back(ref);
     }
@@ -398,8 +454,7 @@ Sum Values::computeSum(int32_t id) {
   }
   case Kind::Gather: {
     Ref number = fold(sumOf(node.operands[1]));
-    return atom(
-        makeReal(Kind::Gather, "real", {}, {node.operands[0], number}));
+    return atom(makeReal(Kind::Gather, "real", {}, {node.operands[0], number}));
   }
   default:
     return atom({id});
@@ -421,10 +476,7 @@ Sum Values::cut(const Sum &sum, unsigned bits) {
       made.parts.emplace_back(ref, factor);
       continue;
     }
-    Ref operand = node.operands.front();
-    operand.shift += nodes[operand.node].moves ? ref.shift : 0;
-    operand.at += nodes[operand.node].isFixed ? ref.at : 0;
-    Sum inner = cut(sumOf(operand), bits);
+    Sum inner = cut(sumOf(within(node.operands.front(), ref)), bits);
     made.constant += inner.constant * factor;
     for (auto [part, scale] : inner.parts)
       made.parts.emplace_back(part, scale * factor);
@@ -523,9 +575,7 @@ std::string Values::print(Ref ref, int32_t launch,
   // Others are made meanwhile.
   const Node node = nodes[ref.node];
   auto inner = [&](Ref operand) {
-    operand.shift += nodes[operand.node].moves ? ref.shift : 0;
-    operand.at += nodes[operand.node].isFixed ? ref.at : 0;
-    return print(sumOf(operand), launch, nameOf);
+    return print(sumOf(within(operand, ref)), launch, nameOf);
   };
   auto list = [&](StringRef name) {
     std::string text = name.str() + "(";
@@ -538,10 +588,9 @@ std::string Values::print(Ref ref, int32_t launch,
   };
   auto inputText = [&](const Node &leaf, const std::string &place) {
     auto from = static_cast<int32_t>(leaf.numbers[2]);
-    std::string text =
-        llvm::formatv("{0}({1}){2}",
-                      nameOf(static_cast<int32_t>(leaf.numbers[0])),
-                      leaf.numbers[1], place);
+    std::string text = llvm::formatv(
+        "{0}({1}){2}", nameOf(static_cast<int32_t>(leaf.numbers[0])),
+        leaf.numbers[1], place);
     if (from == 0)
       return "(" + text + " as it was before the first launch)";
     return from == launch

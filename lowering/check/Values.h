@@ -24,6 +24,7 @@
 
 #include "mlir/IR/Operation.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -94,6 +95,9 @@ public:
   /// Nodes that are made from now on are made by `op`.
   void setOrigin(Operation *op) { current = op; }
 
+  /// The same bits, whatever the order in which operands of what commutes, and
+  /// of minima and their kin, stand. (But for the sign of zero.)
+  Ref canonical(Ref ref);
   /// The value in real numbers.
   Sum sumOf(Ref ref);
   bool areEqual(const Sum &a, const Sum &b) const;
@@ -145,8 +149,11 @@ private:
   Ref make(Kind kind, llvm::StringRef name, llvm::ArrayRef<int64_t> numbers,
            llvm::ArrayRef<Ref> operands);
   /// The same, as a node that no addition or scaling made.
-  Ref makeReal(Kind kind, llvm::StringRef name,
-               llvm::ArrayRef<int64_t> numbers, llvm::ArrayRef<Ref> operands);
+  Ref makeReal(Kind kind, llvm::StringRef name, llvm::ArrayRef<int64_t> numbers,
+               llvm::ArrayRef<Ref> operands);
+  Ref computeCanonical(int32_t id);
+  /// An operand of the node of `ref`, where that is.
+  Ref within(Ref operand, Ref ref) const;
   Sum computeSum(int32_t id);
   Sum sumOfApply(const Node &node);
   Sum cut(const Sum &sum, unsigned bits);
@@ -158,6 +165,7 @@ private:
   static Sum atom(Ref ref) { return {0, {{ref, 1.0}}}; }
 
   std::vector<Node> nodes;
+  llvm::DenseMap<int32_t, Ref> canonicals;
   std::unordered_map<std::vector<int64_t>, int32_t, Hash> known;
   llvm::StringMap<int32_t> names;
   /// References to them stay.

@@ -113,8 +113,8 @@ struct ProofInfo {
 };
 
 /// As reports have it: `verdict`, `ranks`, `followed_ranks`, `blocks`,
-/// `launches`, `assumptions`, `reasons`; and, where there are any, `computes` and
-/// `computed`.
+/// `launches`, `assumptions`, `reasons`; and, where there are any, `computes`
+/// and `computed`.
 llvm::json::Object toJson(const ProofInfo &proof);
 
 /// A kernel in machine code, with what is known about it.

@@ -300,27 +300,6 @@ comms.kernel @mp_blocks_gpu(%s: !comms.signal<3>) attributes {ranks = 1, blocks 
 
 // -----
 
-// A signal that does not reach the reader's rank races with it (M14).
-comms.kernel @mp_scope_of_signal(%s: !comms.signal<3>) attributes {ranks = 2, blocks = 1} {
-  %team = comms.team world
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %v1 = arith.constant 1 : i64
-  %rank = comms.rank %team
-  %at0 = arith.cmpi eq, %rank, %c0 : index
-  scf.if %at0 {
-    comms.signal set %s[%c0] value %v1 at %c1 of %team order relaxed scope gpu : !comms.signal<3>
-  }
-  %at1 = arith.cmpi eq, %rank, %c1 : index
-  scf.if %at1 {
-    %x = comms.read_signal %s[%c0] order relaxed : !comms.signal<3>
-  }
-  comms.return
-}
-// race
-
-// -----
-
 // Data behind a wait that acquires.
 comms.kernel @mp_data(%s: !comms.signal<3>, %w: !comms.window<1xf32>) attributes {ranks = 2, blocks = 1} {
   %team = comms.team world

@@ -23,13 +23,13 @@ CHANGES = (
     (re.compile(r"^ *comms\.tile_store .*$"), ""),
 )
 SAID = {
-    "sum": '"all_reduce(sum)"',
-    "maximum": '"all_reduce(max)"',
-    "part": '"reduce_scatter(avg)"',
-    "parts": '"all_gather()"',
-    "exchange": '"all_to_all()"',
-    "from_root": '"broadcast(root 2)"',
-    "scattered": '"scatter(root 0)"',
+    "sum": "all_reduce(sum)",
+    "maximum": "all_reduce(max)",
+    "part": "reduce_scatter(avg)",
+    "parts": "all_gather()",
+    "exchange": "all_to_all()",
+    "from_root": "broadcast(root 2)",
+    "scattered": "scatter(root 0)",
 }
 
 
@@ -40,7 +40,7 @@ def opt(text: str, *passes: str) -> subprocess.CompletedProcess[str]:
 def kernels(path: str) -> dict[str, str]:
     with open(path) as file:
         parts = re.split(r"(?m)^(?=comms\.kernel)", file.read())[1:]
-    return {re.match(r"comms\.kernel @(\w+)", part)[1]: part for part in parts}
+    return {part[len("comms.kernel @") : part.index("(")]: part for part in parts}
 
 
 def prove(path: str) -> int:
@@ -63,7 +63,7 @@ def mutate(path: str) -> int:
     for name, text in kernels(path).items():
         if name not in SAID:
             continue
-        text = text.replace("attributes {", f"attributes {{comms.computes = {SAID[name]}, ", 1)
+        text = text.replace("attributes {", f'attributes {{comms.computes = {{y = "{SAID[name]}"}}, ', 1)
         for algorithm in ALGORITHMS:
             made = opt(text, f"-comms-expand-collectives=algorithm={algorithm} protocol=pull", "-canonicalize", "-cse")
             if "cannot be used" in made.stderr:
@@ -79,7 +79,7 @@ def mutate(path: str) -> int:
                 changed = "\n".join([*lines[:index], pattern.sub(change, line), *lines[index + 1 :]])
                 verdict = opt(changed, "-comms-check-sync=blocks=2")
                 if verdict.returncode == 0 or "expected is" not in verdict.stderr:
-                    print(f"{name} {algorithm}: accepted with {change or 'nothing'} for {line.strip()}\n{verdict.stderr}")
+                    print(f"{name} {algorithm}: accepted, '{change}' for {line.strip()}\n{verdict.stderr}")
                     return 1
     print(f"{mutants} mutants, all refused")
     return 0

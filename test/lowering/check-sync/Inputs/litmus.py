@@ -99,9 +99,7 @@ class Agents:
             found = re.search(rf"\b{name} (\w+)", line)
             return found[1] if found else default
 
-        if found := re.match(r"(%\w+) = arith\.constant (-?\d+) :", line):
-            known[found[1]] = int(found[2])
-        elif found := re.match(r"(%\w+) = arith\.constant dense<(\d+)\.0> :", line):
+        if found := re.match(r"(%\w+) = arith\.constant (?:dense<)?(-?\d+)(?:\.0>)? :", line):
             known[found[1]] = int(found[2])
         elif found := re.match(r"(%\w+) = comms\.(rank|block_id)", line):
             known[found[1]] = agent[0 if found[2] == "rank" else 1]
@@ -211,10 +209,11 @@ class Execution:
         for a, b in itertools.pairwise(self.events):
             if a.agent == b.agent:
                 pairs.add((a.number, b.number))
-        for arrival, departure in itertools.product(self.events, self.events):
-            if (arrival.kind, departure.kind) == ("arrive", "depart") and arrival.barrier == departure.barrier:
-                if arrival.order in ("release", "acq_rel") and departure.order in ("acquire", "acq_rel"):
-                    pairs.add((arrival.number, departure.number))
+        arrivals = [e for e in self.events if e.kind == "arrive" and e.order in ("release", "acq_rel")]
+        departures = [e for e in self.events if e.kind == "depart" and e.order in ("acquire", "acq_rel")]
+        for arrival, departure in itertools.product(arrivals, departures):
+            if arrival.barrier == departure.barrier:
+                pairs.add((arrival.number, departure.number))
         for number in self.source:
             read = self.events[number]
             for write in map(self.events.__getitem__, self.contributes(number)):
@@ -258,9 +257,7 @@ class Execution:
                 if source >= 0:
                     place_order.add((source, read.number))
             accesses = [e for e in self.events if e.place == place]
-            place_order |= {
-                (a.number, b.number) for a, b in itertools.combinations(accesses, 2) if a.agent == b.agent
-            }
+            place_order |= {(a.number, b.number) for a, b in itertools.combinations(accesses, 2) if a.agent == b.agent}
         # Each place is seen in one order by all.
         if any(row >> at & 1 for at, row in enumerate(closed(len(self.events), place_order))):
             return False, False
