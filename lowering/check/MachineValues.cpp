@@ -206,7 +206,9 @@ Tile Machine::readRange(const Thread &thread, const RangePlan &range,
   if (!isMailed && bounds.anywhere)
     if (auto found = gatherRange(thread, range))
       return *found;
-  if (isMailed || !isExact(thread, range, bounds))
+  bool isOne = range.memory.kind != MemoryPlan::Multimem &&
+               !program.unfollowedScratch.contains(range.memory.scratch);
+  if (isMailed || !isOne || !isExact(thread, range, bounds))
     return unknownTile(std::max<int64_t>(count, 1), op);
   Tile found;
   auto readPart = [&](int64_t rank) {

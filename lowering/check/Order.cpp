@@ -16,13 +16,17 @@ using namespace mlir::comms::check;
 //===----------------------------------------------------------------------===//
 
 Clocks::Clocks(int32_t threads)
-    : n(threads), own(2 * n * n), sent(2 * n), messages(1), fenced(n),
-      fencedNear(n), pending(n), pendingNear(n),
-      current{std::vector<Message>(n), std::vector<Message>(n),
-              std::vector<Message>(n)},
+    : n(threads), own(2 * n * n), fenced(n), fencedNear(n), pending(n),
+      pendingNear(n), current{std::vector<Message>(n), std::vector<Message>(n),
+                              std::vector<Message>(n)},
       shared{std::vector<Message>(n), std::vector<Message>(n),
              std::vector<Message>(n)},
       published(n), deeds(n, 1) {
+  // About a megabyte each.
+  while (slabBits < 16 && (8 * n << slabBits) < (size_t(1) << 20))
+    ++slabBits;
+  (void)make(); // Message 0 is none.
+  workDone = 0;
   for (int32_t t = 0; t < threads; ++t)
     strong(t)[t] = weak(t)[t] = 1;
 }
@@ -65,12 +69,19 @@ Stamp Clocks::stamp(int32_t thread) {
   return result;
 }
 
-Message Clocks::make() {
-  Sent &made = messages.emplace_back();
-  made.clocks = static_cast<uint32_t>(sent.size() / (2 * n));
-  sent.resize(sent.size() + 2 * n);
+Message Clocks::makeRaw() {
+  if (numClocks >> slabBits == slabs.size())
+    slabs.emplace_back(new uint32_t[2 * n << slabBits]);
+  messages.emplace_back();
+  messages.back().clocks = numClocks++;
   workDone += 2 * n;
   return static_cast<Message>(messages.size()) - 1;
+}
+
+Message Clocks::make() {
+  Message made = makeRaw();
+  std::fill_n(strongOf(made), 2 * n, 0);
+  return made;
 }
 
 void Clocks::raiseStrong(uint32_t *into, Message message) {
@@ -88,8 +99,7 @@ void Clocks::raiseWeak(uint32_t *into, Message message) {
 }
 
 void Clocks::merge(int32_t thread, Message into, bool release, bool near) {
-  const std::vector<uint32_t> &fence =
-      near && !fencedNear[thread].empty() ? fencedNear[thread] : fenced[thread];
+  const std::vector<uint32_t> &fence = fenceOf(thread, near);
   if (release)
     raise(strongOf(into), strong(thread));
   else if (!fence.empty())
@@ -110,9 +120,16 @@ Message Clocks::send(int32_t thread, bool release, bool near) {
     message = static_cast<Message>(messages.size());
     messages.push_back(next);
   } else if (!message) {
-    Message made = make();
-    merge(thread, made, release, near);
-    message = base = made;
+    const std::vector<uint32_t> &fence = fenceOf(thread, near);
+    message = base = makeRaw();
+    uint32_t *clocks = strongOf(message);
+    if (release)
+      std::copy_n(strong(thread), n, clocks);
+    else if (!fence.empty())
+      std::copy_n(fence.data(), n, clocks);
+    else
+      std::fill_n(clocks, n, 0);
+    std::copy_n(weak(thread), n, clocks + n);
   }
   published[thread] = 1;
   return message;

@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 namespace mlir::comms::check {
@@ -93,16 +94,25 @@ private:
   const uint32_t *weak(int32_t t) const { return strong(t) + n; }
   uint32_t *weak(int32_t t) { return strong(t) + n; }
   const uint32_t *strongOf(Message m) const {
-    return &sent[2 * size_t(messages[m].clocks) * n];
+    return clocksAt(messages[m].clocks);
   }
-  uint32_t *strongOf(Message m) {
-    return &sent[2 * size_t(messages[m].clocks) * n];
+  uint32_t *strongOf(Message m) { return clocksAt(messages[m].clocks); }
+  uint32_t *clocksAt(uint32_t index) const {
+    return slabs[index >> slabBits].get() +
+           2 * n * (index & ((uint32_t(1) << slabBits) - 1));
   }
   const uint32_t *weakOf(Message m) const { return strongOf(m) + n; }
+  /// What the last release fence took that reaches so far; empty: none did.
+  const std::vector<uint32_t> &fenceOf(int32_t thread, bool near) const {
+    return near && !fencedNear[thread].empty() ? fencedNear[thread]
+                                               : fenced[thread];
+  }
   void raise(uint32_t *into, const uint32_t *from);
   /// The clocks of a message, and its sender's moment.
   void raiseStrong(uint32_t *into, Message message);
   void raiseWeak(uint32_t *into, Message message);
+  /// A message with clocks that are still to be written.
+  Message makeRaw();
   void advance(int32_t thread);
   void forget(int32_t thread);
   void forgetClocks(int32_t thread);
@@ -110,9 +120,10 @@ private:
   size_t n;
   /// For each thread its strong and its weak clock.
   std::vector<uint32_t> own;
-  /// Clocks that were sent, likewise. Messages between which their sender has
-  /// heard nothing share them.
-  std::vector<uint32_t> sent;
+  /// Clocks that were sent, a strong and a weak one each. Messages between
+  /// which their sender has heard nothing share them.
+  std::vector<std::unique_ptr<uint32_t[]>> slabs;
+  uint32_t numClocks = 0, slabBits = 0;
   /// A message: which clocks, and the moment of its sender; -1: of none.
   struct Sent {
     uint32_t clocks = 0;

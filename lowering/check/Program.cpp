@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -250,6 +251,25 @@ void ProgramBuilder::needResult(OpResult result) {
       need(stored);
 }
 
+/// Tiles and floats are needed, each of them.
+void ProgramBuilder::surveyValues(Operation *op) {
+  for (Value result : op->getResults())
+    if (isFollowedValue(result.getType())) {
+      need(result);
+      live(op->getParentOp());
+    }
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  if (!effects || isAction(op))
+    return;
+  SmallVector<MemoryEffects::EffectInstance> instances;
+  effects.getEffects(instances);
+  for (const auto &effect : instances)
+    if (Value memory = effect.getValue();
+        memory && isa<MemoryEffects::Write>(effect.getEffect()) &&
+        isa<BaseMemRefType>(memory.getType()))
+      unfollowedScratch.insert(getMemoryRoot(memory).value);
+}
+
 /// Finds the ops that act, what encloses them and the values they need.
 LogicalResult ProgramBuilder::survey() {
   bool failed = false;
@@ -273,11 +293,7 @@ LogicalResult ProgramBuilder::survey() {
       live(op->getParentOp());
     }
     if (withValues)
-      for (Value result : op->getResults())
-        if (isFollowedValue(result.getType())) {
-          need(result);
-          live(op->getParentOp());
-        }
+      surveyValues(op);
     if (auto role = dyn_cast<RoleOp>(op))
       program.roleBlocks =
           std::max<int64_t>(program.roleBlocks, role.getLast());
@@ -472,6 +488,9 @@ FailureOr<Program> ProgramBuilder::build() {
                         static_cast<int32_t>(argument.getArgNumber()));
   if (failed(block(kernel.getBody().front())))
     return failure();
+  for (auto [root, scratch] : scratchOf)
+    if (unfollowedScratch.contains(root))
+      program.unfollowedScratch.insert(scratch);
   emit(Code::End);
   return std::move(program);
 }

@@ -17,6 +17,7 @@
 
 #include "dialect/Comms.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
@@ -330,6 +331,8 @@ public:
   /// The results of comms.extent, and the most that they can be.
   std::vector<Register> extents;
   int64_t mostExtent = 0;
+  /// Memory of a block whose contents are not followed.
+  llvm::DenseSet<int32_t> unfollowedScratch;
   /// Initial registers: constants are known, everything else is not.
   std::vector<Interval> initialValues;
   /// One more than the highest block that a role names.

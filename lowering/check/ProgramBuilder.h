@@ -56,6 +56,7 @@ public:
 
 private:
   LogicalResult survey();
+  void surveyValues(Operation *op);
   void live(Operation *op);
   void need(Value value);
   void needOperands(Operation *op);
@@ -142,6 +143,8 @@ private:
   llvm::DenseMap<int64_t, Register> constants;
   llvm::DenseMap<Operation *, int32_t> channelOf;
   llvm::DenseMap<Value, int32_t> scratchOf;
+  /// Memory of a block that ops write which are no actions.
+  llvm::DenseSet<Value> unfollowedScratch;
   /// The integers that ops store to a memory one by one, by its root.
   llvm::DenseMap<Value, SmallVector<Value, 2>> storedTo;
 };
