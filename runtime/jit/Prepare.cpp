@@ -71,7 +71,7 @@ int64_t commsir::jit::readNumber(mlir::Operation *op, StringRef name) {
   return number ? number.getInt() : 0;
 }
 
-static ProofInfo readProof(mlir::DictionaryAttr said) {
+ProofInfo commsir::jit::readProof(mlir::DictionaryAttr said) {
   ProofInfo proof;
   if (!said)
     return proof;
@@ -107,6 +107,8 @@ json::Object commsir::jit::toJson(const ProofInfo &proof) {
       {"launches", proof.launches},
       {"assumptions", texts(proof.assumptions)},
       {"reasons", texts(proof.reasons)}};
+  if (!proof.digest.empty())
+    object["digest"] = proof.digest;
   if (!proof.computes.empty())
     object["computes"] = texts(proof.computes);
   if (!proof.computed.empty())
