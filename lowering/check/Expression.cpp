@@ -563,6 +563,13 @@ Result Evaluation::binary(const Node &node) {
       sign == "==" || sign == "!=" || sign[0] == '<' || sign[0] == '>';
   if (!left.isValue && !right.isValue)
     return compares ? compare(sign, left, right) : numbers(sign, left, right);
+  if (compares && sign != "!=") {
+    bool isTurned = sign[0] == '>';
+    return apply(sign == "=="       ? "equal"
+                 : sign.size() == 1 ? "less"
+                                    : "at most",
+                 {isTurned ? right : left, isTurned ? left : right});
+  }
   if (compares || sign == "%")
     return fail("'" + sign + "' takes numbers that are known, not values");
   bool isInteger =
@@ -627,8 +634,20 @@ Result Evaluation::of(const Node &node) {
     return reduce(node);
   case Node::Where: {
     Result condition = of(node.operands[0]);
-    if (condition.isValue || condition.slope != 0)
-      return fail("the condition of where is not known");
+    if (condition.isValue) {
+      Result yes = valueOf(of(node.operands[1]));
+      Result no = valueOf(of(node.operands[2]));
+      yes.isInteger &= no.isInteger;
+      yes.end = std::min({condition.end, yes.end, no.end});
+      // It is one for the elements for which it is one.
+      Ref fixed = values.pin(condition.ref, element);
+      if (!(fixed == condition.ref))
+        yes.end = element + 1;
+      yes.ref = values.choose(fixed, yes.ref, no.ref);
+      return yes;
+    }
+    if (condition.slope != 0)
+      return fail("the condition of where is a number that changes");
     Result chosen = of(node.operands[condition.number ? 1 : 2]);
     chosen.end = std::min(chosen.end, condition.end);
     return chosen;

@@ -21,6 +21,8 @@ using namespace mlir::comms::check;
 
 /// An action costs about as much as this many instructions.
 static constexpr uint64_t actionCost = 8;
+/// Events in which further errors are looked for behind the first.
+static constexpr uint64_t moreErrorsEvents = 32'000'000;
 
 //===----------------------------------------------------------------------===//
 // Setting up
@@ -107,6 +109,7 @@ Machine::Outcome Machine::run() {
   // A launch has to end by itself: one that needs the next launch of another
   // rank would hang at the last. What may happen when ranks run ahead is seen
   // by comparing clocks.
+  uint64_t patience = 0;
   for (int64_t launch = 1; launch <= shape.launches; ++launch) {
     bool progressed = true, all = false;
     if (contents)
@@ -121,6 +124,11 @@ Machine::Outcome Machine::run() {
           return open ? Outcome::Open : Outcome::Refused;
         if (spent() > shape.budget)
           return Outcome::OverBudget;
+        // Further errors are looked for, but not for long.
+        if (errors > 0 && patience == 0)
+          patience = spent() + moreErrorsEvents;
+        if (patience > 0 && spent() > patience)
+          return Outcome::Refused;
         all &= thread.atEnd;
       }
     }
@@ -149,16 +157,21 @@ bool Machine::advance(Thread &thread) {
       continue;
     case Code::Branch:
       if (Unsure *loop = unsureOf(thread, in.extra);
-          loop && program.guards[in.extra].body >= 0)
+          loop && program.guards[in.extra].body >= 0) {
         nextRound(thread, *loop, &in);
-      else if (!v[in.a].isKnown())
+      } else if (!v[in.a].isKnown()) {
+        Interval condition = v[in.a];
         passUnknown(thread, in.extra);
-      else
+        if (Unsure *choice = unsureOf(thread, in.extra); contents && choice)
+          enterIf(*choice, condition, /*holds=*/true);
+      } else
         thread.pc = v[in.a].low ? thread.pc + 1 : in.target;
       break;
     case Code::RegionEnd:
       if (Unsure *choice = unsureOf(thread, in.extra)) {
         choice->run = ++nextRun;
+        if (contents)
+          enterOther(*choice);
         thread.pc = in.other;
       } else {
         thread.pc = in.target;
@@ -247,12 +260,15 @@ void Machine::nextRound(Thread &thread, Unsure &loop,
                         const Instruction *branch) {
   const Guard &guard = program.guards[loop.guard];
   loop.run = ++nextRun;
+  loop.condition.reset();
   if (branch && loop.isCounted) {
     Interval more = getInterval(thread, branch->a);
     int32_t most = thread.unsure.size() > 1 ? countedInner : countedRounds;
     if (more.isKnown() && !more.low) {
       loop.rounds = INT32_MAX;
     } else if (loop.rounds++ < most) {
+      if (contents)
+        enterIf(loop, more, /*holds=*/true);
       thread.pc = guard.body;
       return;
     } else {

@@ -152,6 +152,8 @@ private:
     /// The register that it counts with, and where that lies.
     Register counter = noRegister;
     Interval span;
+    /// Where values are followed: when the present region is run.
+    std::optional<Ref> condition;
   };
   /// What a transfer touches, which may happen until it is known to be over.
   struct Pending {
@@ -455,6 +457,14 @@ private:
   void computeTile(Thread &thread, const Instruction &in);
   /// What an integer is that data decide; absent: it is not followed.
   std::optional<Ref> valueOf(int32_t term);
+  /// Notes when the region that is entered is run: if `condition` is so.
+  void enterIf(Unsure &unsure, Interval condition, bool holds);
+  /// The other region of a choice is entered.
+  void enterOther(Unsure &unsure);
+  /// What memory holds where `tile` may have been written over `old`; absent:
+  /// it is not known when.
+  std::optional<Tile> mixTiles(const Thread &thread, const Tile &tile,
+                               const Tile &old);
   /// An integer of `width` bits that is `ref`.
   Interval integerOf(Ref ref, unsigned width);
   /// Notes what an integer is that was read from memory.

@@ -18,6 +18,7 @@
 #include "dialect/Packets.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -136,12 +137,65 @@ std::optional<Ref> Machine::valueOf(int32_t term) {
   case Code::SignCast:
     found = valueOf(made.operands[0]);
     break;
+  case Code::Compare:
+    switch (static_cast<arith::CmpIPredicate>(made.extra)) {
+    case arith::CmpIPredicate::slt:
+      apply("less");
+      break;
+    case arith::CmpIPredicate::sle:
+      apply("at most");
+      break;
+    case arith::CmpIPredicate::sgt:
+      std::swap(made.operands[0], made.operands[1]);
+      apply("less");
+      break;
+    case arith::CmpIPredicate::sge:
+      std::swap(made.operands[0], made.operands[1]);
+      apply("at most");
+      break;
+    case arith::CmpIPredicate::eq:
+      apply("equal");
+      break;
+    default:
+      break;
+    }
+    break;
   default:
     break;
   }
   if (found)
     valuesOfTerms[term] = *found;
   return found;
+}
+
+void Machine::enterIf(Unsure &unsure, Interval condition, bool holds) {
+  // Of several regions but two it is not told which is run.
+  bool isPlain = isa<scf::IfOp, scf::ForOp>(program.guards[unsure.guard].op);
+  unsure.condition =
+      !isPlain ? std::nullopt
+      : condition.isKnown()
+          ? std::optional(contents->values.constant(condition.low != 0 ? 1 : 0))
+          : valueOf(condition.term);
+  if (unsure.condition && !holds)
+    unsure.condition = contents->values.apply("not", {*unsure.condition});
+}
+
+void Machine::enterOther(Unsure &unsure) {
+  if (unsure.condition)
+    unsure.condition = contents->values.apply("not", {*unsure.condition});
+}
+
+std::optional<Tile> Machine::mixTiles(const Thread &thread, const Tile &tile,
+                                      const Tile &old) {
+  Tile mixed = tile;
+  for (const Unsure &unsure : llvm::reverse(thread.unsure)) {
+    if (!unsure.condition)
+      return std::nullopt;
+    mixed = zipTiles({mixed, old}, [&](ArrayRef<Ref> refs) {
+      return contents->values.choose(*unsure.condition, refs[0], refs[1]);
+    });
+  }
+  return mixed;
 }
 
 Interval Machine::integerOf(Ref ref, unsigned width) {
@@ -252,11 +306,20 @@ std::optional<Tile> Machine::gatherRange(const Thread &thread,
 void Machine::writeRange(const Thread &thread, const RangePlan &range,
                          Bounds bounds, Operation *op,
                          llvm::function_ref<void(Memory &)> change) {
-  bool isSure = isExact(thread, range, bounds) && thread.unsure.empty();
+  bool isPlaced = isExact(thread, range, bounds);
+  bool isSure = isPlaced && thread.unsure.empty();
   auto visit = [&](int64_t rank) {
     Memory &memory = memoryOf(thread, range.memory, rank);
     if (isSure)
       return change(memory);
+    int64_t count = bounds.end - bounds.begin;
+    if (isPlaced && count > 0) {
+      Tile old = memory.read(contents->values, bounds.begin, count);
+      change(memory);
+      Tile made = memory.read(contents->values, bounds.begin, count);
+      if (auto mixed = mixTiles(thread, made, old))
+        return memory.write(contents->values, bounds.begin, *mixed, op);
+    }
     // Somewhere there, or not at all.
     if (bounds.begin == bounds.end)
       return;

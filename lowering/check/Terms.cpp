@@ -28,6 +28,7 @@ int32_t Terms::intern(const Key &key, Code code,
   llvm::copy(operands, made.operands);
   made.isConstant = key[0] == constantKey;
   made.constant = key[1];
+  made.extra = static_cast<int32_t>(key[2]);
   if (key[0] == leafKey || key[0] == freshKey)
     made.leaves.push_back(it->second);
   for (int32_t operand : operands) {
@@ -71,7 +72,7 @@ int32_t Terms::node(const Instruction &in, Interval a, Interval b, Interval c) {
 
 Terms::Made Terms::describe(int32_t term) const {
   const Node &node = nodes[term];
-  Made made{node.code, {}, node.isConstant, node.constant};
+  Made made{node.code, {}, node.isConstant, node.constant, node.extra};
   llvm::copy(node.operands, made.operands);
   return made;
 }

@@ -46,6 +46,8 @@ public:
     int32_t operands[3] = {};
     bool isConstant = false;
     int64_t constant = 0;
+    /// Of a comparison: the predicate.
+    int32_t extra = 0;
   };
   Made describe(int32_t term) const;
   /// Whether the first is at most the second, whatever the data.
@@ -60,6 +62,7 @@ private:
     int32_t operands[3] = {};
     bool isConstant = false;
     int64_t constant = 0;
+    int32_t extra = 0;
     /// Leaves that it is made of, in rising order.
     llvm::SmallVector<int32_t, 2> leaves;
   };

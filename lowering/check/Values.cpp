@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::comms;
@@ -192,6 +193,21 @@ Ref Values::pin(Ref ref, int64_t element) {
       intern({static_cast<int64_t>(Kind::Pin), operand.node, operand.at},
              std::move(node));
   return {id, 0, place};
+}
+
+Ref Values::choose(Ref condition, Ref yes, Ref no) {
+  double known = 0;
+  if (isConstant(condition, known))
+    return known != 0 ? yes : no;
+  // Within a choice the same condition is decided.
+  for (bool isYes : {true, false}) {
+    Ref &side = isYes ? yes : no;
+    const Node &node = nodes[side.node];
+    if (node.kind == Kind::Apply && nameTexts[node.name] == "where" &&
+        areEqual(sumOf(within(node.operands[0], side)), sumOf(condition)))
+      side = within(nodes[side.node].operands[isYes ? 1 : 2], side);
+  }
+  return yes == no ? yes : apply("where", {condition, yes, no});
 }
 
 Ref Values::gather(Ref array, Ref number, int64_t begin) {
@@ -398,7 +414,28 @@ Sum Values::product(const Sum &a, const Sum &b) {
   return {0, {{makeReal(Kind::Apply, "product", {0}, factors), scale}}};
 }
 
-/// Equal operands count once.
+std::pair<double, double> Values::boundsOf(Ref ref) const {
+  constexpr double all = std::numeric_limits<double>::infinity();
+  const Node &node = nodes[ref.node];
+  if (node.kind == Kind::Constant)
+    return {node.value, node.value};
+  StringRef name = nameTexts[node.name];
+  bool isMax = name == "max", isMin = name == "min";
+  if (node.kind != Kind::Apply || !(isMax || isMin))
+    return {-all, all};
+  std::pair<double, double> found =
+      isMax ? std::pair(-all, -all) : std::pair(all, all);
+  for (Ref operand : node.operands) {
+    auto [low, high] = boundsOf(operand);
+    found.first =
+        isMax ? std::max(found.first, low) : std::min(found.first, low);
+    found.second =
+        isMax ? std::max(found.second, high) : std::min(found.second, high);
+  }
+  return found;
+}
+
+/// Equal operands count once, and constants that change nothing not at all.
 Sum Values::extreme(StringRef kind, ArrayRef<Sum> sums) {
   SmallVector<Ref> operands;
   for (const Sum &sum : sums) {
@@ -414,6 +451,18 @@ Sum Values::extreme(StringRef kind, ArrayRef<Sum> sums) {
   }
   llvm::sort(operands);
   operands.erase(llvm::unique(operands), operands.end());
+  auto isIdle = [&](Ref operand) {
+    const Node &node = nodes[operand.node];
+    return node.kind == Kind::Constant &&
+           llvm::any_of(operands, [&](Ref other) {
+             auto [low, high] = boundsOf(other);
+             return !(other == operand) && (kind == "max"   ? low >= node.value
+                                            : kind == "min" ? high <= node.value
+                                                            : false);
+           });
+  };
+  if (const Ref *idle = llvm::find_if(operands, isIdle); idle != operands.end())
+    operands.erase(idle);
   return operands.size() == 1
              ? atom(operands[0])
              : atom(makeReal(Kind::Apply, kind, {0}, operands));

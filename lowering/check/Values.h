@@ -78,6 +78,8 @@ public:
                 llvm::ArrayRef<std::pair<int64_t, Ref>> parts);
   /// Element `element` of what holds `ref`, wherever it is repeated.
   Ref pin(Ref ref, int64_t element);
+  /// One value or the other, as a condition says.
+  Ref choose(Ref condition, Ref yes, Ref no);
   /// The element of an argument whose number data say: `number`, fixed, plus
   /// the place.
   Ref gather(Ref array, Ref number, int64_t begin);
@@ -158,6 +160,8 @@ private:
   Sum sumOfApply(const Node &node);
   Sum cut(const Sum &sum, unsigned bits);
   Sum product(const Sum &a, const Sum &b);
+  /// Numbers between which a node lies, as far as minima and maxima show.
+  std::pair<double, double> boundsOf(Ref ref) const;
   Sum extreme(llvm::StringRef kind, llvm::ArrayRef<Sum> sums);
   /// A sum as one node.
   Ref fold(Sum sum);
