@@ -154,6 +154,39 @@ def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
     Option<"runLaunches", "run-launches", "int64_t", "0", "Launches that a run will make: where `launches` is 0, so many are followed if they are more, up to 64">,
     Option<"maxEvents", "max-events", "int64_t", "0", "Budget of events; 0: a default of a third of a second. Beyond it fewer ranks are followed, and a remark says so">,
     Option<"requireProof", "require-proof", "bool", "false", "Refuse what is not proven">,
+    Option<"tell", "tell", "bool", "false", "Write down what arrays hold after the first launch">,
+  ];
+}
+
+def CheckExpansion : Pass<"comms-check-expansion", "::mlir::ModuleOp"> {
+  let summary = "Prove that the expansion of collectives computes what they say";
+  let description = [{
+    Expands the collectives of each kernel, follows the result on all ranks for
+    three launches with the terms of what elements hold, and compares each
+    argument with what the collectives mean: every contribution once, on every
+    rank, in one order where ranks hold the same. The kernel is not changed.
+
+    A remark says that it is proven; a warning, why it is not decided; an error
+    shows a difference. Kernels of collectives over all ranks alone are decided.
+
+    Before (and after: the pass only judges):
+
+    ```mlir
+    comms.kernel @sum(%x: memref<512xf32>, %y: memref<512xf32>) attributes {ranks = 2 : i64} {
+      %team = comms.team world
+      comms.all_reduce sum %team ins(%x : memref<512xf32>) outs(%y : memref<512xf32>)
+      comms.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+  let options = [
+    Option<"ranks", "ranks", "int64_t", "0", "Number of ranks; 0: the kernel's own `ranks`">,
+    Option<"blocks", "blocks", "int64_t", "1", "Blocks of each rank">,
+    Option<"algorithm", "algorithm", "std::string", "\"\"", "Algorithm for all collectives; empty: each op's own, else the cheapest">,
+    Option<"protocol", "protocol", "std::string", "\"\"", "Protocol for all channels; empty: each op's own, else the cheapest">,
+    Option<"tileSize", "tile-size", "int64_t", "0", "Elements of a flat tile; 0: chosen">,
+    Option<"lowerChannels", "lower-channels", "bool", "false", "Follow what the protocol makes of channels, instead of these">,
   ];
 }
 

@@ -70,6 +70,7 @@ static void addProof(OpPassManager &kernels, const TargetOptions &options) {
   check.launches = options.checkLaunches;
   check.runLaunches = options.runLaunches;
   check.requireProof = requireProof;
+  check.tell = options.tell;
   kernels.addPass(createCheckSync(check));
 }
 

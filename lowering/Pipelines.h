@@ -44,6 +44,10 @@ struct TargetOptions : virtual mlir::detail::PassOptions {
       *this, "run-launches", llvm::cl::init(0),
       llvm::cl::desc("Launches that a run will make: so many the proof follows "
                      "if it can, where check-launches is 0")};
+  Option<bool> tell{
+      *this, "tell", llvm::cl::init(false),
+      llvm::cl::desc("Write down with the proof what arrays hold after the "
+                     "first launch")};
   Option<bool> assertBounds{
       *this, "assert-bounds", llvm::cl::init(true),
       llvm::cl::desc("Check at run time offsets that cannot be proven")};

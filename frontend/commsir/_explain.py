@@ -39,6 +39,8 @@ class Explanation(dict[str, Any]):
             rows = [tuple(str(one[key]) for key in keys) for one in self["choices"]]
             parts += [_table(("collective", "algorithm", "protocol", "tiles", "elements"), rows)]
             parts += [f"channel memory: {self['channel_bytes']:,} bytes a rank"]
+        if self.refusal is None:
+            parts += [f"computes: {line}" for line in self["proof"].get("computed", ())]
         reasons = [self._reason(errors.Diagnostic.read(one).message) for one in self["remarks"]]
         parts += [f"why: {reason}" for reason in dict.fromkeys(reasons)]
         parts += [f"warning: {self.words(errors.Diagnostic.read(one).message)}" for one in self["warnings"]]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from commsir import _native, errors
 from commsir.language import diagnostics, extents, parameters, source, words
+from commsir.language.computes import render
 from commsir.language.lowering import Compiler, Head
 from commsir.language.parameters import Parameter
 
@@ -34,7 +35,7 @@ _ATTRIBUTES = ("ranks", "blocks", "lsa_size")
 class Kernel:
     """A kernel that a Python function describes. It is compiled when something of it is asked for."""
 
-    def __init__(self, function: Callable[..., None], attributes: Mapping[str, int]) -> None:
+    def __init__(self, function: Callable[..., None], attributes: Mapping[str, int], computes: Any = None) -> None:
         if not isinstance(function, FunctionType):
             raise errors.UsageError(f"@commsir.kernel takes a function, not a {type(function).__name__}")
         self.__commsir_function__ = function
@@ -45,6 +46,8 @@ class Kernel:
         for name, value in attributes.items():
             _know_count(name, value, 0)  # 0: as nothing said.
         self.attributes = {k: operator.index(v) for k, v in attributes.items() if v}
+        self.computes = computes
+        self._said = render(computes)
         self.dims: dict[str, int] = {}
         self._parameters: dict[str, Parameter] | None = None
 
@@ -132,7 +135,7 @@ class Kernel:
 
     @property
     def _head(self) -> Head:
-        return Head(self.__name__, self.parameters, self.attributes, self.dims)
+        return Head(self.__name__, self.parameters, self.attributes, self.dims, self._said)
 
     def _inferred(self) -> Kernel:
         """The kernel with those dimensions fixed that its collectives give, once those of their inputs are known."""
@@ -359,12 +362,26 @@ def _restore(module: str, name: str, attributes: dict[str, int], dims: dict[str,
 @overload
 def kernel(function: Callable[..., None], /) -> Kernel: ...
 @overload
-def kernel(*, ranks: int = 0, blocks: int = 0, lsa_size: int = 0) -> Callable[[Callable[..., None]], Kernel]: ...
 def kernel(
-    function: Callable[..., None] | None = None, /, *, ranks: int = 0, blocks: int = 0, lsa_size: int = 0
+    *, ranks: int = 0, blocks: int = 0, lsa_size: int = 0, computes: Any = None
+) -> Callable[[Callable[..., None]], Kernel]: ...
+def kernel(
+    function: Callable[..., None] | None = None,
+    /,
+    *,
+    ranks: int = 0,
+    blocks: int = 0,
+    lsa_size: int = 0,
+    computes: Any = None,
 ) -> Any:
-    """Makes a kernel of a function: `@commsir.kernel`, or `@commsir.kernel(ranks=8, blocks=1)`."""
+    """Makes a kernel of a function: `@commsir.kernel`, or `@commsir.kernel(ranks=8, blocks=1)`.
+
+    `computes` says what it computes, and the checker proves that, or refuses the kernel and shows the difference: a
+    collective, `commsir.all_reduce("sum")`, or what element i of an output is, of the arrays that all ranks had before
+    the launch: `{"y": "sum(r, x(r)[i]) / size"}` (docs/Checker.md).
+    """
     attributes = {"ranks": ranks, "blocks": blocks, "lsa_size": lsa_size}
+    render(computes)  # Says what is wrong with it where that is written.
     if function is not None:
         return Kernel(function, {})
-    return lambda f: Kernel(f, attributes)
+    return lambda f: Kernel(f, attributes, computes)

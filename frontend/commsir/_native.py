@@ -77,6 +77,10 @@ class Proof:
     assumptions: tuple[str, ...]
     #: Why the kernel is not proven.
     reasons: tuple[str, ...]
+    #: Outputs that hold what the kernel says that it computes.
+    computes: tuple[str, ...] = ()
+    #: What arrays hold after the first launch, where that was asked for (`explain`): "y[0, 64) of rank 0: x(0) + x(1)".
+    computed: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> Proof:
@@ -89,6 +93,8 @@ class Proof:
             said["launches"],
             tuple(said["assumptions"]),
             tuple(said["reasons"]),
+            tuple(said.get("computes", ())),
+            tuple(said.get("computed", ())),
         )
 
     @property
@@ -102,7 +108,8 @@ class Proof:
     def __str__(self) -> str:
         if self.verdict == "proven":
             assumed = f", assuming {', '.join(self.assumptions)}" if self.assumptions else ""
-            return f"proven: neither hangs nor races (followed: {self.scope}{assumed})"
+            held = f", and computes {', '.join(self.computes)} as it says" if self.computes else ""
+            return f"proven: neither hangs nor races{held} (followed: {self.scope}{assumed})"
         if self.verdict == "not decided":
             followed = f" (followed: {self.scope})" if self.launches else ""
             return "\n  ".join([f"not decided{followed}", *self.reasons])

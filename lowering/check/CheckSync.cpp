@@ -16,6 +16,7 @@
 #include "lowering/check/Deadlock.h"
 #include "lowering/check/Launches.h"
 #include "lowering/check/Machine.h"
+#include "lowering/check/Postcondition.h"
 #include "lowering/check/Program.h"
 #include "lowering/check/Verdict.h"
 
@@ -38,8 +39,9 @@ namespace {
 
 /// Ranks when neither the kernel nor the option says how many.
 constexpr int64_t defaultRanks = 4;
-/// About a third of a second; most kernels take a hundredth of it.
-constexpr uint64_t defaultEvents = 32'000'000;
+/// About a third of a second; most kernels take a hundredth of it. Kernels of
+/// collectives are compiled in passing; of others a proof may take seconds.
+constexpr uint64_t defaultEvents = 32'000'000, patientEvents = 320'000'000;
 constexpr int64_t maxRanks = int64_t(1) << 20;
 constexpr int64_t maxLaunches = 64;
 /// Reuse shows at the second launch, that of two buffers at the third.
@@ -131,6 +133,7 @@ struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
   Followed followFewer(const Program &program, const WorldShape &full);
   Followed followExtent(const Program &program, WorldShape &shape);
   bool tryModels(const Program &program, const WorldShape &shape, Doubt &open);
+  bool checkValues(WorldShape shape, llvm::ArrayRef<Expression> computes);
   void conclude(const Program &program, const WorldShape &shape);
   void runOnOperation() override;
 
@@ -149,7 +152,10 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
   shape.reach = static_cast<int64_t>(
       kernel.getLsaSize().value_or(static_cast<uint64_t>(shape.ranks)));
   shape.blocks = blocks ? int64_t(blocks) : chooseBlocks(kernel, defaultBlocks);
-  shape.budget = maxEvents ? uint64_t(int64_t(maxEvents)) : defaultEvents;
+  bool isExpanded = kernel->hasAttr(target::kChoicesAttr);
+  shape.budget = maxEvents    ? uint64_t(int64_t(maxEvents))
+                 : isExpanded ? defaultEvents
+                              : patientEvents;
   auto bad = [&](llvm::StringRef what, int64_t value,
                  int64_t most) -> LogicalResult {
     if (value >= 1 && value <= most)
@@ -370,6 +376,32 @@ bool CheckSync::tryModels(const Program &program, const WorldShape &shape,
   return follow(program, tried).refused;
 }
 
+/// Whether outputs hold what the kernel says of them, unless that is left open.
+bool CheckSync::checkValues(WorldShape shape,
+                            llvm::ArrayRef<Expression> computes) {
+  KernelOp kernel = getOperation();
+  if (computes.empty())
+    return true;
+  bool isWhole = verdict.ranks == shape.ranks &&
+                 verdict.followedRanks == shape.ranks && verdict.launches > 0;
+  if (!isWhole) {
+    verdict.leaveOpen(kernel, "what the kernel computes is followed on all of "
+                              "its ranks or not at all: give it fewer");
+    return true;
+  }
+  shape.launches = verdict.launches;
+  ValueVerdict found = checkComputes(kernel, shape, computes);
+  if (found.refuted)
+    return false;
+  for (const Doubt &doubt : found.doubts)
+    verdict.leaveOpen(doubt);
+  if (found.doubts.empty())
+    for (const Expression &one : computes)
+      verdict.computes.push_back(kernel.getArgumentName(one.output));
+  verdict.assumesZeros = found.assumesZeros;
+  return true;
+}
+
 /// Writes down the verdict; what is not proven is refused where that is asked
 /// for.
 void CheckSync::conclude(const Program &program, const WorldShape &shape) {
@@ -383,7 +415,14 @@ void CheckSync::conclude(const Program &program, const WorldShape &shape) {
                        false});
   for (const Doubt &doubt : findUnfencedProxies(program))
     verdict.leaveOpen(doubt);
+  auto computes = readComputes(program);
+  if (failed(computes) || !checkValues(shape, *computes))
+    return signalPassFailure();
   verdict.assumptions = findAssumptions(program, shape);
+  if (tell)
+    verdict.computed = tellComputed(kernel, shape);
+  if (verdict.assumesZeros)
+    verdict.assumptions.emplace_back("sums_begin_at_zero");
   kernel->setAttr(target::kProofAttr, verdict.toAttribute(&getContext()));
   if (!requireProof || verdict.isProven())
     return;

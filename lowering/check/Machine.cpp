@@ -21,6 +21,8 @@ using namespace mlir::comms::check;
 
 /// An action costs about as much as this many instructions.
 static constexpr uint64_t actionCost = 8;
+/// Events in which further errors are looked for behind the first.
+static constexpr uint64_t moreErrorsEvents = 32'000'000;
 
 //===----------------------------------------------------------------------===//
 // Setting up
@@ -107,8 +109,11 @@ Machine::Outcome Machine::run() {
   // A launch has to end by itself: one that needs the next launch of another
   // rank would hang at the last. What may happen when ranks run ahead is seen
   // by comparing clocks.
+  uint64_t patience = 0;
   for (int64_t launch = 1; launch <= shape.launches; ++launch) {
     bool progressed = true, all = false;
+    if (contents)
+      beginValues(static_cast<int32_t>(launch));
     while (progressed && !all) {
       progressed = false;
       all = true;
@@ -119,12 +124,19 @@ Machine::Outcome Machine::run() {
           return open ? Outcome::Open : Outcome::Refused;
         if (spent() > shape.budget)
           return Outcome::OverBudget;
+        // Further errors are looked for, but not for long.
+        if (errors > 0 && patience == 0)
+          patience = spent() + moreErrorsEvents;
+        if (patience > 0 && spent() > patience)
+          return Outcome::Refused;
         all &= thread.atEnd;
       }
     }
     if (!all)
       return Outcome::Stuck;
     checkAllReceipts();
+    if (contents)
+      endValues(static_cast<int32_t>(launch));
     for (size_t rank = 0; rank < shape.followed.size(); ++rank)
       nextLaunch(static_cast<int32_t>(rank));
   }
@@ -145,16 +157,21 @@ bool Machine::advance(Thread &thread) {
       continue;
     case Code::Branch:
       if (Unsure *loop = unsureOf(thread, in.extra);
-          loop && program.guards[in.extra].body >= 0)
+          loop && program.guards[in.extra].body >= 0) {
         nextRound(thread, *loop, &in);
-      else if (!v[in.a].isKnown())
+      } else if (!v[in.a].isKnown()) {
+        Interval condition = v[in.a];
         passUnknown(thread, in.extra);
-      else
+        if (Unsure *choice = unsureOf(thread, in.extra); contents && choice)
+          enterIf(*choice, condition, /*holds=*/true);
+      } else
         thread.pc = v[in.a].low ? thread.pc + 1 : in.target;
       break;
     case Code::RegionEnd:
       if (Unsure *choice = unsureOf(thread, in.extra)) {
         choice->run = ++nextRun;
+        if (contents)
+          enterOther(*choice);
         thread.pc = in.other;
       } else {
         thread.pc = in.target;
@@ -195,6 +212,10 @@ bool Machine::advance(Thread &thread) {
       ++thread.pc;
       break;
     }
+    case Code::Compute:
+      computeTile(thread, in);
+      ++thread.pc;
+      break;
     case Code::End:
       endLaunch(thread);
       return true;
@@ -239,12 +260,15 @@ void Machine::nextRound(Thread &thread, Unsure &loop,
                         const Instruction *branch) {
   const Guard &guard = program.guards[loop.guard];
   loop.run = ++nextRun;
+  loop.condition.reset();
   if (branch && loop.isCounted) {
     Interval more = getInterval(thread, branch->a);
     int32_t most = thread.unsure.size() > 1 ? countedInner : countedRounds;
     if (more.isKnown() && !more.low) {
       loop.rounds = INT32_MAX;
     } else if (loop.rounds++ < most) {
+      if (contents)
+        enterIf(loop, more, /*holds=*/true);
       thread.pc = guard.body;
       return;
     } else {
@@ -484,6 +508,8 @@ void Machine::nextLaunch(int32_t index) {
 bool Machine::act(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
   // What may not happen orders nothing.
+  if (contents && !thread.unsure.empty() && action.kind != ActionKind::Access)
+    spoil(thread, action);
   if (!thread.unsure.empty() && action.kind == ActionKind::Flush) {
     flushUnsure(thread, action);
     return true;
@@ -704,6 +730,8 @@ void Machine::loadInteger(Thread &thread, const Action &action, Bounds bounds) {
   Type type = action.op->getResult(0).getType();
   unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
   set(thread, action.loads, find(leaf, rank, width));
+  if (contents)
+    noteInteger(thread, action, bounds);
 }
 
 void Machine::storeInteger(Thread &thread, const Action &action,

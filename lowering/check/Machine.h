@@ -16,6 +16,7 @@
 #ifndef COMMSIR_LOWERING_CHECK_MACHINE_H
 #define COMMSIR_LOWERING_CHECK_MACHINE_H
 
+#include "lowering/check/Contents.h"
 #include "lowering/check/Order.h"
 #include "lowering/check/Program.h"
 #include "lowering/check/Terms.h"
@@ -24,6 +25,7 @@
 #include "llvm/ADT/DenseSet.h"
 
 #include <deque>
+#include <functional>
 #include <optional>
 
 namespace mlir::comms::check {
@@ -103,6 +105,11 @@ public:
   Machine(const Program &program, const WorldShape &shape);
 
   Outcome run();
+  /// Follows what elements hold as well, of a program that was built for it.
+  /// `begin` and `end` are called before and after each launch, with its
+  /// number, while no rank is in one.
+  void followValues(Contents &followed, std::function<void(int32_t)> begin,
+                    std::function<void(int32_t)> end);
   bool foundErrors() const { return errors > 0; }
   /// With the data of a model, something leaves its range, which ends a run
   /// with an error that says so: such data show nothing else.
@@ -148,6 +155,8 @@ private:
     /// The register that it counts with, and where that lies.
     Register counter = noRegister;
     Interval span;
+    /// Where values are followed: when the present region is run.
+    std::optional<Ref> condition;
   };
   /// What a transfer touches, which may happen until it is known to be over.
   struct Pending {
@@ -250,6 +259,8 @@ private:
     Message message = 0;
     /// `valid`, where it is not known.
     Interval length;
+    /// Handle of the tile, where values are followed.
+    int64_t tile = 0;
   };
   /// When a slot was last received, for the present launch and the two before.
   struct Received {
@@ -442,6 +453,44 @@ private:
   void storePart(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
                  int64_t flag, const Mailbox::Run &made);
 
+  // Values (MachineValues.cpp).
+  void beginValues(int32_t launch);
+  void endValues(int32_t launch);
+  void setTile(const Thread &thread, Register reg, Tile tile);
+  Tile unknownTile(int64_t length, Operation *op);
+  Tile tileOf(const Thread &thread, Register reg, Type type, Operation *op);
+  void computeTile(Thread &thread, const Instruction &in);
+  /// What an integer is that data decide; absent: it is not followed.
+  std::optional<Ref> valueOf(int32_t term);
+  /// Notes when the region that is entered is run: if `condition` is so.
+  void enterIf(Unsure &unsure, Interval condition, bool holds);
+  /// The other region of a choice is entered.
+  void enterOther(Unsure &unsure);
+  /// What memory holds where `tile` may have been written over `old`; absent:
+  /// it is not known when.
+  std::optional<Tile> mixTiles(const Thread &thread, const Tile &tile,
+                               const Tile &old);
+  /// An integer of `width` bits that is `ref`.
+  Interval integerOf(Ref ref, unsigned width);
+  /// Notes what an integer is that was read from memory.
+  void noteInteger(const Thread &thread, const Action &action, Bounds bounds);
+  Memory &memoryOf(const Thread &thread, const MemoryPlan &memory,
+                   int64_t rank);
+  bool isExact(const Thread &thread, const RangePlan &range,
+               Bounds bounds) const;
+  Tile readRange(const Thread &thread, const RangePlan &range, Bounds bounds,
+                 Operation *op);
+  std::optional<Tile> gatherRange(const Thread &thread, const RangePlan &range);
+  void writeRange(const Thread &thread, const RangePlan &range, Bounds bounds,
+                  Operation *op, llvm::function_ref<void(Memory &)> change);
+  Tile combineParts(const Thread &thread, const Action &action, Bounds bounds);
+  void moveContents(Thread &thread, const Action &action,
+                    const std::optional<Bounds> *pieces);
+  void spoil(Thread &thread, const Action &action);
+  void mailContents(Thread &thread, const Action &action, int64_t offset,
+                    int64_t rank);
+  int64_t sentTile(Thread &thread, const Action &action);
+
   // Reporting. Null: an error has been reported at this op already.
   std::optional<InFlightDiagnostic> report(const Action &action);
   std::optional<InFlightDiagnostic> report(Operation *op);
@@ -481,6 +530,12 @@ private:
   llvm::DenseSet<Operation *> reported;
   uint64_t steps = 0;
   int64_t nextCopy = 0;
+  /// Null: values are not followed.
+  Contents *contents = nullptr;
+  /// What the terms of integers are, and the terms of such integers.
+  llvm::DenseMap<int32_t, Ref> valuesOfTerms;
+  std::map<Ref, int32_t> termsOfValues;
+  std::function<void(int32_t)> beginsLaunch, endsLaunch;
   unsigned errors = 0;
   bool fatal = false, open = false;
 };

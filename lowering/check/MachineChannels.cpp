@@ -175,7 +175,8 @@ void Machine::doSend(Thread &thread, int32_t index) {
           round,
           valid,
           clocks.send(thread.id, /*release=*/false),
-          channelLength(thread, action)};
+          channelLength(thread, action),
+          contents ? sentTile(thread, action) : 0};
   const TeamView &team = view(thread, action.team);
   auto sendTo = [&](int64_t to) {
     if (rankIndex[to] < 0)
@@ -264,6 +265,8 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
   got.launches[thread.launch % 3] = thread.launch;
   got.times[thread.launch % 3] = clocks.stamp(thread.id).time;
   clocks.receive(thread.id, tile.message, /*acquire=*/false);
+  if (contents)
+    set(thread, action.tile, Interval::of(tile.tile));
   return true;
 }
 

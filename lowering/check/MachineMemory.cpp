@@ -500,6 +500,8 @@ void Machine::doAccess(Thread &thread, int32_t index) {
     else
       loadInteger(thread, action, *pieces[at]);
   }
+  if (contents && !fatal)
+    moveContents(thread, action, pieces);
   if (sure && action.counter >= 0)
     count(thread, index);
   for (auto [at, range] : llvm::enumerate(action.ranges))
@@ -820,11 +822,16 @@ bool Machine::doMail(Thread &thread, int32_t index) {
       action.kind != ActionKind::PoisonLoad) {
     if (action.kind == ActionKind::PoisonFill)
       flag = -1;
+    auto storeAt = [&](int64_t to) {
+      store(thread, index, to, *piece, flag);
+      if (contents)
+        mailContents(thread, action, piece->begin, to);
+    };
     if (memory.kind == MemoryPlan::Multimem)
       for (int64_t peer = 0; peer < team->size; ++peer)
-        store(thread, index, team->world(peer), *piece, flag);
+        storeAt(team->world(peer));
     else
-      store(thread, index, rank, *piece, flag);
+      storeAt(rank);
     return true;
   }
   if (packets && isEmpty) {
@@ -883,6 +890,8 @@ bool Machine::doMail(Thread &thread, int32_t index) {
     clocks.receive(thread.id, run.message, /*acquire=*/false,
                    threads[run.store.stamp.thread].rank == thread.rank);
   });
+  if (contents)
+    mailContents(thread, action, piece->begin, rank);
   return true;
 }
 

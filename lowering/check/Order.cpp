@@ -16,11 +16,17 @@ using namespace mlir::comms::check;
 //===----------------------------------------------------------------------===//
 
 Clocks::Clocks(int32_t threads)
-    : n(threads), own(2 * n * n), sent(2 * n), fenced(n), fencedNear(n),
-      pending(n), pendingNear(n),
-      current{std::vector<Message>(n), std::vector<Message>(n),
-              std::vector<Message>(n)},
+    : n(threads), own(2 * n * n), fenced(n), fencedNear(n), pending(n),
+      pendingNear(n), current{std::vector<Message>(n), std::vector<Message>(n),
+                              std::vector<Message>(n)},
+      shared{std::vector<Message>(n), std::vector<Message>(n),
+             std::vector<Message>(n)},
       published(n), deeds(n, 1) {
+  // About a megabyte each.
+  while (slabBits < 16 && (8 * n << slabBits) < (size_t(1) << 20))
+    ++slabBits;
+  (void)make(); // Message 0 is none.
+  workDone = 0;
   for (int32_t t = 0; t < threads; ++t)
     strong(t)[t] = weak(t)[t] = 1;
 }
@@ -44,6 +50,13 @@ void Clocks::forget(int32_t thread) {
     messages[thread] = 0;
 }
 
+/// Nor can it share clocks.
+void Clocks::forgetClocks(int32_t thread) {
+  forget(thread);
+  for (std::vector<Message> &messages : shared)
+    messages[thread] = 0;
+}
+
 Stamp Clocks::stampSignal(int32_t thread) {
   if (published[thread])
     advance(thread);
@@ -56,16 +69,37 @@ Stamp Clocks::stamp(int32_t thread) {
   return result;
 }
 
-Message Clocks::make() {
-  Message result = static_cast<Message>(sent.size() / (2 * n));
-  sent.resize(sent.size() + 2 * n);
+Message Clocks::makeRaw() {
+  if (numClocks >> slabBits == slabs.size())
+    slabs.emplace_back(new uint32_t[2 * n << slabBits]);
+  messages.emplace_back();
+  messages.back().clocks = numClocks++;
   workDone += 2 * n;
-  return result;
+  return static_cast<Message>(messages.size()) - 1;
+}
+
+Message Clocks::make() {
+  Message made = makeRaw();
+  std::fill_n(strongOf(made), 2 * n, 0);
+  return made;
+}
+
+void Clocks::raiseStrong(uint32_t *into, Message message) {
+  raise(into, strongOf(message));
+  const Sent &one = messages[message];
+  if (one.thread >= 0)
+    into[one.thread] = std::max(into[one.thread], one.strongTime);
+}
+
+void Clocks::raiseWeak(uint32_t *into, Message message) {
+  raise(into, strongOf(message) + n);
+  const Sent &one = messages[message];
+  if (one.thread >= 0)
+    into[one.thread] = std::max(into[one.thread], one.weakTime);
 }
 
 void Clocks::merge(int32_t thread, Message into, bool release, bool near) {
-  const std::vector<uint32_t> &fence =
-      near && !fencedNear[thread].empty() ? fencedNear[thread] : fenced[thread];
+  const std::vector<uint32_t> &fence = fenceOf(thread, near);
   if (release)
     raise(strongOf(into), strong(thread));
   else if (!fence.empty())
@@ -75,11 +109,27 @@ void Clocks::merge(int32_t thread, Message into, bool release, bool near) {
 }
 
 Message Clocks::send(int32_t thread, bool release, bool near) {
-  Message &message = current[release ? 1 : near ? 2 : 0][thread];
-  if (!message) {
-    Message made = make();
-    merge(thread, made, release, near);
-    message = made;
+  size_t kind = release ? 1 : near ? 2 : 0;
+  Message &message = current[kind][thread], &base = shared[kind][thread];
+  if (!message && base) {
+    // It has gone on, but heard nothing.
+    Sent next = messages[base];
+    next.thread = thread;
+    next.strongTime = release ? strong(thread)[thread] : 0;
+    next.weakTime = weak(thread)[thread];
+    message = static_cast<Message>(messages.size());
+    messages.push_back(next);
+  } else if (!message) {
+    const std::vector<uint32_t> &fence = fenceOf(thread, near);
+    message = base = makeRaw();
+    uint32_t *clocks = strongOf(message);
+    if (release)
+      std::copy_n(strong(thread), n, clocks);
+    else if (!fence.empty())
+      std::copy_n(fence.data(), n, clocks);
+    else
+      std::fill_n(clocks, n, 0);
+    std::copy_n(weak(thread), n, clocks + n);
   }
   published[thread] = 1;
   return message;
@@ -88,15 +138,15 @@ Message Clocks::send(int32_t thread, bool release, bool near) {
 void Clocks::receive(int32_t thread, Message message, bool acquire, bool near) {
   if (!message)
     return;
-  raise(weak(thread), strongOf(message) + n);
+  raiseWeak(weak(thread), message);
   if (acquire) {
-    raise(strong(thread), strongOf(message));
+    raiseStrong(strong(thread), message);
   } else {
     std::vector<uint32_t> &later = near ? pendingNear[thread] : pending[thread];
     later.resize(n);
-    raise(later.data(), strongOf(message));
+    raiseStrong(later.data(), message);
   }
-  forget(thread);
+  forgetClocks(thread);
 }
 
 void Clocks::fence(int32_t thread, bool release, bool acquire, bool wide) {
@@ -104,14 +154,14 @@ void Clocks::fence(int32_t thread, bool release, bool acquire, bool wide) {
     if (!acquire || later->empty() || (!wide && later == &pending[thread]))
       continue;
     raise(strong(thread), later->data());
-    forget(thread);
+    forgetClocks(thread);
   }
   if (!release)
     return;
   fencedNear[thread].assign(strong(thread), strong(thread) + n);
   if (wide)
     fenced[thread] = fencedNear[thread];
-  forget(thread);
+  forgetClocks(thread);
   published[thread] = 1;
 }
 

@@ -24,8 +24,10 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 namespace mlir::comms::check {
@@ -77,7 +79,11 @@ public:
   }
   /// Whether the message was sent after `earlier`.
   bool after(Message message, Stamp earlier) const {
-    return weakOf(message)[earlier.thread] >= earlier.time;
+    const Sent &one = messages[message];
+    uint32_t time = weakOf(message)[earlier.thread];
+    if (earlier.thread == one.thread)
+      time = std::max(time, one.weakTime);
+    return time >= earlier.time;
   }
   /// Words of clock copied or merged so far: the cost of ordering.
   uint64_t work() const { return workDone; }
@@ -87,23 +93,51 @@ private:
   uint32_t *strong(int32_t t) { return &own[2 * size_t(t) * n]; }
   const uint32_t *weak(int32_t t) const { return strong(t) + n; }
   uint32_t *weak(int32_t t) { return strong(t) + n; }
-  const uint32_t *strongOf(Message m) const { return &sent[2 * size_t(m) * n]; }
-  uint32_t *strongOf(Message m) { return &sent[2 * size_t(m) * n]; }
+  const uint32_t *strongOf(Message m) const {
+    return clocksAt(messages[m].clocks);
+  }
+  uint32_t *strongOf(Message m) { return clocksAt(messages[m].clocks); }
+  uint32_t *clocksAt(uint32_t index) const {
+    return slabs[index >> slabBits].get() +
+           2 * n * (index & ((uint32_t(1) << slabBits) - 1));
+  }
   const uint32_t *weakOf(Message m) const { return strongOf(m) + n; }
+  /// What the last release fence took that reaches so far; empty: none did.
+  const std::vector<uint32_t> &fenceOf(int32_t thread, bool near) const {
+    return near && !fencedNear[thread].empty() ? fencedNear[thread]
+                                               : fenced[thread];
+  }
   void raise(uint32_t *into, const uint32_t *from);
+  /// The clocks of a message, and its sender's moment.
+  void raiseStrong(uint32_t *into, Message message);
+  void raiseWeak(uint32_t *into, Message message);
+  /// A message with clocks that are still to be written.
+  Message makeRaw();
   void advance(int32_t thread);
   void forget(int32_t thread);
+  void forgetClocks(int32_t thread);
 
   size_t n;
   /// For each thread its strong and its weak clock.
   std::vector<uint32_t> own;
-  /// For each message the same.
-  std::vector<uint32_t> sent;
+  /// Clocks that were sent, a strong and a weak one each. Messages between
+  /// which their sender has heard nothing share them.
+  std::vector<std::unique_ptr<uint32_t[]>> slabs;
+  uint32_t numClocks = 0, slabBits = 0;
+  /// A message: which clocks, and the moment of its sender; -1: of none.
+  struct Sent {
+    uint32_t clocks = 0;
+    int32_t thread = -1;
+    uint32_t strongTime = 0, weakTime = 0;
+  };
+  std::vector<Sent> messages;
   /// Strong clocks taken by release fences, and pending for acquire fences: for
   /// all ranks, and (near) for blocks of the same rank.
   std::vector<std::vector<uint32_t>> fenced, fencedNear, pending, pendingNear;
   /// The message of the present state, by kind of order; 0: none.
   std::vector<Message> current[3];
+  /// The message whose clocks the next ones can share, likewise.
+  std::vector<Message> shared[3];
   /// Set once the present time has been sent: the next stamp begins a new one.
   std::vector<uint8_t> published;
   /// The time of the last stamp that was not a signal's.

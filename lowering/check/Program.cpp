@@ -10,7 +10,9 @@
 #include "lowering/analysis/Accesses.h"
 
 #include "mlir/Dialect/Index/IR/IndexOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -38,6 +40,10 @@ int64_t mlir::comms::check::elementsOf(Type type) {
     if (__builtin_mul_overflow(count, dim, &count))
       return -1;
   return count;
+}
+
+bool mlir::comms::check::isFollowedValue(Type type) {
+  return isa<FloatType, RankedTensorType, VectorType>(type);
 }
 
 /// Ops by which blocks and ranks wait for or release one another.
@@ -236,12 +242,32 @@ void ProgramBuilder::needResult(OpResult result) {
     live(op->getParentOp());
     needOperands(op);
   }
-  if (isa<ReadSignalOp>(op))
+  if (isa<ReadSignalOp>(op) || isFollowedValue(result.getType()) ||
+      (withValues && isa<tensor::ExtractOp>(op)))
     needOperands(op);
   // What is read is what was stored.
   if (auto load = dyn_cast<memref::LoadOp>(op))
     for (Value stored : storedTo.lookup(getMemoryRoot(load.getMemref()).value))
       need(stored);
+}
+
+/// Tiles and floats are needed, each of them.
+void ProgramBuilder::surveyValues(Operation *op) {
+  for (Value result : op->getResults())
+    if (isFollowedValue(result.getType())) {
+      need(result);
+      live(op->getParentOp());
+    }
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  if (!effects || isAction(op))
+    return;
+  SmallVector<MemoryEffects::EffectInstance> instances;
+  effects.getEffects(instances);
+  for (const auto &effect : instances)
+    if (Value memory = effect.getValue();
+        memory && isa<MemoryEffects::Write>(effect.getEffect()) &&
+        isa<BaseMemRefType>(memory.getType()))
+      unfollowedScratch.insert(getMemoryRoot(memory).value);
 }
 
 /// Finds the ops that act, what encloses them and the values they need.
@@ -266,6 +292,8 @@ LogicalResult ProgramBuilder::survey() {
       noteInside(spinInside, op);
       live(op->getParentOp());
     }
+    if (withValues)
+      surveyValues(op);
     if (auto role = dyn_cast<RoleOp>(op))
       program.roleBlocks =
           std::max<int64_t>(program.roleBlocks, role.getLast());
@@ -281,13 +309,15 @@ LogicalResult ProgramBuilder::survey() {
     live(op->getParentOp());
     for (Value operand : op->getOperands())
       if (isa<TokenType>(operand.getType()) ||
-          (widthOf(operand.getType()) && operand != storedInteger(op)))
+          (widthOf(operand.getType()) && operand != storedInteger(op)) ||
+          (withValues && isFollowedValue(operand.getType())))
         need(operand);
       else
         needView(operand);
   });
   while (!worklist.empty()) {
-    program.values.push_back(worklist.back());
+    if (!isFollowedValue(worklist.back().getType()))
+      program.values.push_back(worklist.back());
     needOf(worklist.pop_back_val());
   }
   return failure(failed);
@@ -451,11 +481,16 @@ FailureOr<Program> ProgramBuilder::build() {
                               "check the kernel before it is lowered to cf");
   }
   for (BlockArgument argument : kernel.getBody().front().getArguments())
-    if (widthOf(argument.getType()) && needed.contains(argument))
-      program.scalars.emplace_back(
-          reg(argument), static_cast<int32_t>(argument.getArgNumber()));
+    if (needed.contains(argument) &&
+        (widthOf(argument.getType()) || isa<FloatType>(argument.getType())))
+      (isa<FloatType>(argument.getType()) ? program.floats : program.scalars)
+          .emplace_back(reg(argument),
+                        static_cast<int32_t>(argument.getArgNumber()));
   if (failed(block(kernel.getBody().front())))
     return failure();
+  for (auto [root, scratch] : scratchOf)
+    if (unfollowedScratch.contains(root))
+      program.unfollowedScratch.insert(scratch);
   emit(Code::End);
   return std::move(program);
 }
@@ -481,6 +516,6 @@ bool Program::meetsInWorldOnly() const {
   });
 }
 
-FailureOr<Program> Program::build(KernelOp kernel) {
-  return ProgramBuilder(kernel).build();
+FailureOr<Program> Program::build(KernelOp kernel, bool withValues) {
+  return ProgramBuilder(kernel, withValues).build();
 }

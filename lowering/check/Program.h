@@ -17,6 +17,7 @@
 
 #include "dialect/Comms.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
@@ -105,6 +106,8 @@ enum class Code : uint8_t {
   LoopEnter,
   /// Performs `Program::actions[extra]`.
   Act,
+  /// dst holds the tile that op `extra` of `Program::tileOps` computes.
+  Compute,
   /// The kernel has returned.
   End,
 };
@@ -252,6 +255,8 @@ struct Action {
   /// An access to a single integer: the register that a load fills, or that a
   /// store takes its value from.
   Register loads = noRegister, stores = noRegister;
+  /// The tile that is moved, where values are followed (`Program::tileOps`).
+  Register tile = noRegister;
   /// What is read and what is written, in this order.
   RangePlan ranges[3];
   /// Tokens of bulk copies.
@@ -295,12 +300,20 @@ struct ArgumentPlan {
   int64_t elements = 0;
 };
 
+/// An op that computes a tile or a float, where values are followed. Their
+/// registers hold the handles of tiles (Contents.h).
+struct TileOp {
+  Operation *op = nullptr;
+  llvm::SmallVector<Register, 3> operands;
+};
+
 class Program {
 public:
   /// Prepares `kernel`. Emits errors for what cannot be followed: collectives
   /// that have not been expanded, unstructured control flow around a
   /// synchronization, teams and signals that are not resolved statically.
-  static FailureOr<Program> build(KernelOp kernel);
+  /// `withValues`: what elements hold is followed as well.
+  static FailureOr<Program> build(KernelOp kernel, bool withValues = false);
 
   KernelOp kernel;
   std::vector<Instruction> code;
@@ -312,11 +325,17 @@ public:
   /// Integers that the host gives each launch, the same to all ranks: the
   /// register and the number of the argument.
   std::vector<std::pair<Register, int32_t>> scalars;
+  /// Floats that the host gives each launch, likewise.
+  std::vector<std::pair<Register, int32_t>> floats;
   /// Ops that compute an integer from data.
   std::vector<Operation *> opaque;
+  /// Ops that compute tiles.
+  std::vector<TileOp> tileOps;
   /// The results of comms.extent, and the most that they can be.
   std::vector<Register> extents;
   int64_t mostExtent = 0;
+  /// Memory of a block whose contents are not followed.
+  llvm::DenseSet<int32_t> unfollowedScratch;
   /// Initial registers: constants are known, everything else is not.
   std::vector<Interval> initialValues;
   /// One more than the highest block that a role names.

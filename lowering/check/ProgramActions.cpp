@@ -11,6 +11,9 @@
 
 #include "dialect/Packets.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -312,6 +315,20 @@ void ProgramBuilder::share(const Action &action) {
   }
 }
 
+/// The register of what an op loads or stores.
+Register ProgramBuilder::movedTile(Operation *op) {
+  Value moved;
+  if (auto tileOp = dyn_cast<TileOpInterface>(op))
+    moved = tileOp.getTileValue();
+  else if (isPlainAccess(op) && op->getNumResults() == 1)
+    moved = op->getResult(0);
+  else if (isa<memref::StoreOp, vector::StoreOp>(op))
+    moved = op->getOperand(0);
+  return moved && (isFollowedValue(moved.getType()) || widthOf(moved.getType()))
+             ? reg(moved)
+             : noRegister;
+}
+
 LogicalResult ProgramBuilder::action(Operation *op) {
   Action made{};
   made.op = op;
@@ -334,6 +351,8 @@ LogicalResult ProgramBuilder::action(Operation *op) {
           });
   if (failed(result))
     return failure();
+  if (withValues)
+    made.tile = movedTile(op);
   for (const RangePlan &range : made.ranges)
     if (range.used && range.memory.kind == MemoryPlan::Unknown)
       return op->emitOpError("touches memory that is chosen while the kernel "

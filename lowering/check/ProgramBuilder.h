@@ -32,6 +32,8 @@ namespace mlir::comms::check {
 unsigned widthOf(Type type);
 /// Elements of a memref, window or tile of static shape; -1: not known.
 int64_t elementsOf(Type type);
+/// Tiles, and floats that are not in one.
+bool isFollowedValue(Type type);
 /// Ops by which blocks and ranks wait for or release one another.
 bool isSync(Operation *op);
 /// Ops that do nothing but touch memory that others may see.
@@ -51,11 +53,14 @@ Value storedInteger(Operation *op);
 /// they need, then the instructions in program order.
 class ProgramBuilder {
 public:
-  explicit ProgramBuilder(KernelOp kernel) { program.kernel = kernel; }
+  ProgramBuilder(KernelOp kernel, bool withValues) : withValues(withValues) {
+    program.kernel = kernel;
+  }
   FailureOr<Program> build();
 
 private:
   LogicalResult survey();
+  void surveyValues(Operation *op);
   void live(Operation *op);
   void need(Value value);
   void needOperands(Operation *op);
@@ -101,6 +106,7 @@ private:
   LogicalResult forPeers(ForPeersOp op);
   LogicalResult role(RoleOp op);
   LogicalResult evaluate(Operation *op);
+  void computeTile(Operation *op);
 
   FailureOr<int32_t> team(Value value, Operation *user);
   FailureOr<int32_t> argument(Value value, Operation *user);
@@ -123,6 +129,7 @@ private:
   RangePlan matrixRange(const Access &access);
   RangePlan peerRange(Value window, Value offset, Value count, Value peer,
                       int32_t team, bool write);
+  Register movedTile(Operation *op);
   LogicalResult action(Operation *op);
   LogicalResult signalAction(Operation *op, Action &action);
   LogicalResult barrierAction(Operation *op, Action &action);
@@ -133,6 +140,8 @@ private:
   void share(const Action &action);
 
   Program program;
+  /// Tiles and floats are followed, too.
+  bool withValues;
   llvm::DenseSet<Operation *> liveOps;
   llvm::DenseMap<Operation *, Operation *> syncInside, spinInside, touchInside;
   llvm::DenseSet<Value> needed;
@@ -141,6 +150,8 @@ private:
   llvm::DenseMap<int64_t, Register> constants;
   llvm::DenseMap<Operation *, int32_t> channelOf;
   llvm::DenseMap<Value, int32_t> scratchOf;
+  /// Memory of a block that ops write which are no actions.
+  llvm::DenseSet<Value> unfollowedScratch;
   /// The integers that ops store to a memory one by one, by its root.
   llvm::DenseMap<Value, SmallVector<Value, 2>> storedTo;
 };

@@ -10,8 +10,10 @@
 #include "lowering/analysis/Accesses.h"
 
 #include "mlir/Dialect/Index/IR/IndexOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/ScopeExit.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -64,6 +66,10 @@ LogicalResult ProgramBuilder::block(Block &block) {
     } else if (op.getNumRegions() && liveOps.contains(&op)) {
       if (failed(structured(&op)))
         return failure();
+    } else if (withValues && op.getNumResults() == 1 &&
+               (isFollowedValue(op.getResult(0).getType()) ||
+                isa<tensor::ExtractOp>(op))) {
+      computeTile(&op);
     } else if (op.getNumResults() == 1 && needed.contains(op.getResult(0))) {
       if (failed(evaluate(&op)))
         return failure();
@@ -267,6 +273,21 @@ LogicalResult ProgramBuilder::role(RoleOp op) {
 //===----------------------------------------------------------------------===//
 // Arithmetic
 //===----------------------------------------------------------------------===//
+
+/// Loads of memory that is this block's alone are not actions: what they read
+/// is not known.
+void ProgramBuilder::computeTile(Operation *op) {
+  TileOp made{op, {}};
+  for (Value operand : op->getOperands())
+    made.operands.push_back(widthOf(operand.getType()) ||
+                                    isFollowedValue(operand.getType())
+                                ? reg(operand)
+                                : noRegister);
+  Instruction &instruction = emit(Code::Compute);
+  instruction.extra = static_cast<int32_t>(program.tileOps.size());
+  instruction.dst = reg(op->getResult(0));
+  program.tileOps.push_back(std::move(made));
+}
 
 LogicalResult ProgramBuilder::evaluate(Operation *op) {
   Value result = op->getResult(0);

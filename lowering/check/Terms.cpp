@@ -26,6 +26,9 @@ int32_t Terms::intern(const Key &key, Code code,
   Node &made = nodes.emplace_back();
   made.code = code;
   llvm::copy(operands, made.operands);
+  made.isConstant = key[0] == constantKey;
+  made.constant = key[1];
+  made.extra = static_cast<int32_t>(key[2]);
   if (key[0] == leafKey || key[0] == freshKey)
     made.leaves.push_back(it->second);
   for (int32_t operand : operands) {
@@ -65,6 +68,13 @@ int32_t Terms::node(const Instruction &in, Interval a, Interval b, Interval c) {
   return intern({static_cast<int64_t>(in.code), in.width, in.extra, operands[0],
                  operands[1], operands[2]},
                 in.code, operands);
+}
+
+Terms::Made Terms::describe(int32_t term) const {
+  const Node &node = nodes[term];
+  Made made{node.code, {}, node.isConstant, node.constant, node.extra};
+  llvm::copy(node.operands, made.operands);
+  return made;
 }
 
 bool Terms::isAtMost(int32_t term, int32_t bound) const {

@@ -40,6 +40,16 @@ public:
   int32_t fresh();
   /// What an instruction computes; 0 where an operand has no name.
   int32_t node(const Instruction &in, Interval a, Interval b, Interval c);
+  /// How a term was made: of a constant, of operands by `code`, or as a leaf.
+  struct Made {
+    Code code = Code::Opaque;
+    int32_t operands[3] = {};
+    bool isConstant = false;
+    int64_t constant = 0;
+    /// Of a comparison: the predicate.
+    int32_t extra = 0;
+  };
+  Made describe(int32_t term) const;
   /// Whether the first is at most the second, whatever the data.
   bool isAtMost(int32_t term, int32_t bound) const;
   /// Whether one may have any value whatever the other has.
@@ -50,6 +60,9 @@ private:
   struct Node {
     Code code = Code::Opaque;
     int32_t operands[3] = {};
+    bool isConstant = false;
+    int64_t constant = 0;
+    int32_t extra = 0;
     /// Leaves that it is made of, in rising order.
     llvm::SmallVector<int32_t, 2> leaves;
   };

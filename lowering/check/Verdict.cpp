@@ -66,13 +66,21 @@ DictionaryAttr Verdict::toAttribute(MLIRContext *context) const {
     SmallVector<llvm::StringRef> parts(texts.begin(), texts.end());
     return builder.getNamedAttr(name, builder.getStrArrayAttr(parts));
   };
-  return builder.getDictionaryAttr(
-      {builder.getNamedAttr(
-           "verdict",
-           builder.getStringAttr(isProven() ? "proven" : "not decided")),
-       number("ranks", ranks), number("followed_ranks", followedRanks),
-       number("blocks", blocks), number("launches", launches),
-       list("assumptions", assumptions), list("reasons", reasons)});
+  SmallVector<NamedAttribute> entries = {
+      builder.getNamedAttr(
+          "verdict",
+          builder.getStringAttr(isProven() ? "proven" : "not decided")),
+      number("ranks", ranks),
+      number("followed_ranks", followedRanks),
+      number("blocks", blocks),
+      number("launches", launches),
+      list("assumptions", assumptions),
+      list("reasons", reasons)};
+  if (!computes.empty())
+    entries.push_back(list("computes", computes));
+  if (!computed.empty())
+    entries.push_back(list("computed", computed));
+  return builder.getDictionaryAttr(entries);
 }
 
 //===----------------------------------------------------------------------===//

@@ -24,6 +24,12 @@ struct Verdict {
   /// `followedRanks` fewer than those.
   int64_t ranks = 0, followedRanks = 0, blocks = 0, launches = 0;
   std::vector<std::string> assumptions;
+  /// Outputs that hold what the kernel says of them (`comms.computes`).
+  std::vector<std::string> computes;
+  /// That rests on windows that are zero before each launch.
+  bool assumesZeros = false;
+  /// What arrays hold after the first launch, where that was asked for.
+  std::vector<std::string> computed;
   /// Why it is not proven; empty: it is.
   std::vector<std::string> reasons;
 

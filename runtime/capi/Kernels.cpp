@@ -125,6 +125,7 @@ llvm::Error Workshop::lower(const Request &request) {
       pipeline.check = options.check;
       pipeline.checkEvents = options.checkEvents;
       pipeline.checkLaunches = request.checkLaunches;
+      pipeline.tell = request.produce == "explain";
     };
     if (options.target == "cpu") {
       comms::CommsToCPUOptions pipeline;

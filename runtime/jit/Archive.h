@@ -109,6 +109,19 @@ void visitArgument(Archive &archive, ArgInfo &argument) {
 }
 
 template <typename Archive>
+void visitProof(Archive &archive, ProofInfo &proof) {
+  archive.text(proof.digest);
+  archive.text(proof.verdict);
+  archive.number(proof.ranks);
+  archive.number(proof.followedRanks);
+  archive.number(proof.blocks);
+  archive.number(proof.launches);
+  for (std::vector<std::string> *texts :
+       {&proof.assumptions, &proof.reasons, &proof.computes})
+    archive.list(*texts, [&](std::string &text) { archive.text(text); });
+}
+
+template <typename Archive>
 void visitDescription(Archive &archive, Description &description) {
   archive.list(description.args,
                [&](ArgInfo &argument) { visitArgument(archive, argument); });
@@ -127,6 +140,7 @@ void visitDescription(Archive &archive, Description &description) {
   archive.number(description.ranks);
   archive.number(description.lsaSize);
   archive.number(description.blocks);
+  visitProof(archive, description.proof);
 }
 
 } // namespace commsir::jit

@@ -103,14 +103,21 @@ struct CompileOptions {
 
 /// What comms-check-sync says of a kernel.
 struct ProofInfo {
+  /// SHA-256 of the kernel that it is of, as bytecode before any pass, in hex;
+  /// empty: it is not kept beside machine code.
+  std::string digest;
   /// "proven" or "not decided"; empty: it was not checked.
   std::string verdict;
   int64_t ranks = 0, followedRanks = 0, blocks = 0, launches = 0;
   std::vector<std::string> assumptions, reasons;
+  /// Outputs that hold what the kernel says (`comms.computes`); and what arrays
+  /// hold after the first launch, where that was asked for.
+  std::vector<std::string> computes, computed;
 };
 
 /// As reports have it: `verdict`, `ranks`, `followed_ranks`, `blocks`,
-/// `launches`, `assumptions`, `reasons`.
+/// `launches`, `assumptions`, `reasons`; and, where there are any, `computes`,
+/// `computed` and `digest`.
 llvm::json::Object toJson(const ProofInfo &proof);
 
 /// A kernel in machine code, with what is known about it.

@@ -71,7 +71,7 @@ int64_t commsir::jit::readNumber(mlir::Operation *op, StringRef name) {
   return number ? number.getInt() : 0;
 }
 
-static ProofInfo readProof(mlir::DictionaryAttr said) {
+ProofInfo commsir::jit::readProof(mlir::DictionaryAttr said) {
   ProofInfo proof;
   if (!said)
     return proof;
@@ -86,6 +86,8 @@ static ProofInfo readProof(mlir::DictionaryAttr said) {
   proof.blocks = getNumber(said, "blocks");
   proof.launches = getNumber(said, "launches");
   texts("assumptions", proof.assumptions);
+  texts("computes", proof.computes);
+  texts("computed", proof.computed);
   texts("reasons", proof.reasons);
   return proof;
 }
@@ -97,7 +99,7 @@ json::Object commsir::jit::toJson(const ProofInfo &proof) {
       array.push_back(json::isUTF8(text) ? text : json::fixUTF8(text));
     return array;
   };
-  return json::Object{
+  json::Object object{
       {"verdict", proof.verdict.empty() ? "not checked" : proof.verdict},
       {"ranks", proof.ranks},
       {"followed_ranks", proof.followedRanks},
@@ -105,6 +107,13 @@ json::Object commsir::jit::toJson(const ProofInfo &proof) {
       {"launches", proof.launches},
       {"assumptions", texts(proof.assumptions)},
       {"reasons", texts(proof.reasons)}};
+  if (!proof.digest.empty())
+    object["digest"] = proof.digest;
+  if (!proof.computes.empty())
+    object["computes"] = texts(proof.computes);
+  if (!proof.computed.empty())
+    object["computed"] = texts(proof.computed);
+  return object;
 }
 
 Description commsir::jit::describe(mlir::LLVM::LLVMFuncOp function) {

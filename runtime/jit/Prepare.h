@@ -60,6 +60,9 @@ struct Description {
 /// Reads the attributes `comms.args`, … of a lowered kernel.
 Description describe(mlir::LLVM::LLVMFuncOp function);
 
+/// The verdict of a kernel's attribute `comms.proof`; null: it was not checked.
+ProofInfo readProof(mlir::DictionaryAttr said);
+
 /// An integer attribute; 0 when there is none.
 int64_t readNumber(mlir::Operation *op, llvm::StringRef name);
 

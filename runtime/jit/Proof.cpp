@@ -7,6 +7,8 @@
 
 #include "runtime/jit/Proof.h"
 
+#include "dialect/Comms.h"
+#include "lowering/target/Attributes.h"
 #include "runtime/jit/Prepare.h"
 #include "runtime/jit/StartThread.h"
 
@@ -70,6 +72,10 @@ void Proof::judge() {
                                    "the checker cannot read its copy of the "
                                    "kernel");
   refused = bool(verdict);
+  if (copy && !refused)
+    for (auto kernel : copy->getOps<mlir::comms::KernelOp>())
+      found = readProof(kernel->getAttrOfType<mlir::DictionaryAttr>(
+          mlir::comms::target::kProofAttr));
 }
 
 Error Proof::settle() {

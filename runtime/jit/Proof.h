@@ -15,6 +15,8 @@
 #ifndef COMMSIR_RUNTIME_JIT_PROOF_H
 #define COMMSIR_RUNTIME_JIT_PROOF_H
 
+#include "runtime/jit/Compile.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -52,6 +54,9 @@ public:
   /// unless they refused the module, what was held back since: a refused module
   /// would not have come that far. Only once.
   llvm::Error settle();
+  /// What the checker says of a kernel that it has not refused, once that is
+  /// settled.
+  const ProofInfo &info() const { return found; }
 
 private:
   /// A diagnostic that has left its context.
@@ -76,6 +81,7 @@ private:
   const bool printsOps, allowsUnregistered;
   /// Written by the thread.
   std::vector<Remark> said;
+  ProofInfo found;
   llvm::Error verdict = llvm::Error::success();
   std::atomic<bool> refused = false;
 

@@ -88,6 +88,7 @@ struct StandIn {
     kernel.description.sites = {{"comms.barrier", "a.mlir:1:2", ""}};
     kernel.description.ranks = kernel.description.lsaSize = 2;
     kernel.description.blocks = 3;
+    kernel.description.proof.verdict = "proven";
     kernel.shape = {options.blocks ? options.blocks : 3, 64, 1, 0, true};
     kernel.paramBytes = 40;
     if (options.impl == "nccl")
@@ -203,6 +204,8 @@ TEST(KernelBytes, NoBytesHarm) {
   contents.description.args.resize(3);
   contents.description.args[1].shape = {-1, 1LL << 62};
   contents.description.sites.resize(2);
+  contents.description.proof.verdict = "proven";
+  contents.description.proof.assumptions = {"launch_is_fence"};
   contents.nccl.emplace();
   contents.ncclCode = "22809";
   std::string bytes = encodeKernel(contents, "code");
@@ -211,6 +214,9 @@ TEST(KernelBytes, NoBytesHarm) {
   ASSERT_TRUE(decodeKernel(bytes, read, code));
   EXPECT_EQ(code, "code");
   EXPECT_EQ(read.description.args[1].shape[1], 1LL << 62);
+  EXPECT_EQ(read.description.proof.verdict, "proven");
+  EXPECT_EQ(read.description.proof.assumptions,
+            contents.description.proof.assumptions);
   for (size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(decodeKernel(StringRef(bytes).take_front(size), read, code));
   EXPECT_FALSE(decodeKernel(bytes + "x", read, code));
@@ -398,6 +404,10 @@ TEST_F(CudaCompile, HitsAreWhatWasBuilt) {
   EXPECT_EQ(cold->shape().blocks, 3);
   EXPECT_TRUE(cold->shape().overlap);
   EXPECT_EQ(cold->paramBytes(), 40);
+  // The certificate is kept with the code.
+  EXPECT_EQ(fromDisk->proof().verdict, "proven");
+  EXPECT_EQ(fromDisk->proof().digest.size(), 64u);
+  EXPECT_EQ(fromDisk->proof().digest, cold->proof().digest);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(cold->code().data()) % 16, 0u);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(fromDisk->code().data()) % 16, 0u);
 }

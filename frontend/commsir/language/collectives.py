@@ -1,6 +1,7 @@
 """The collectives of the kernel language: their signatures and what they do.
 
-In a kernel `lowering.collectives` makes ops of them. Outside they run on arrays, one a rank, by `outside`.
+In a kernel `lowering.collectives` makes ops of them. Outside they run on arrays, one a rank: `outside`; of names they say
+what a kernel computes: `computes`.
 """
 
 # mypy: disable-error-code="empty-body"
@@ -13,6 +14,7 @@ import typing
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from . import computes
 from .functions import ALL, F, plain
 
 if TYPE_CHECKING:
@@ -92,6 +94,8 @@ def _collective(kind: F) -> Callable[[Callable[[], None]], F]:
         name = named.__name__
 
         def collective(*args: Any, **keywords: Any) -> Any:
+            if (said := computes.named(name, args, keywords)) is not None:
+                return said
             try:
                 bound = signature.bind(*args, **keywords)
             except TypeError as error:

@@ -134,6 +134,7 @@ public:
   llvm::ArrayRef<jit::Choice> choices() const override {
     return kernel->choices();
   }
+  const jit::ProofInfo *proof() const override { return &kernel->proof(); }
   int64_t blocks() const override { return kernel->shape().blocks; }
   uint64_t hostBytes(int64_t) const override { return 0; }
 

@@ -14,6 +14,8 @@
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
 #include "llvm/Support/TimeProfiler.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -49,6 +51,9 @@ bool CudaKernel::isPtx() const { return data->contents.isPtx; }
 StringRef CudaKernel::chip() const { return data->contents.chip; }
 ArrayRef<ArgInfo> CudaKernel::args() const {
   return data->contents.description.args;
+}
+const ProofInfo &CudaKernel::proof() const {
+  return data->contents.description.proof;
 }
 ArrayRef<Choice> CudaKernel::choices() const {
   return data->contents.description.choices;
@@ -182,7 +187,8 @@ static Expected<std::string> makeBytecode(mlir::ModuleOp module) {
 /// Machine code of a prepared module, as an entry of the cache.
 static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
                                          const CudaOptions &options,
-                                         StringRef nccl, PtxMaker maker) {
+                                         StringRef nccl, StringRef bytecode,
+                                         PtxMaker maker) {
   // Opening the linker's 90 MB takes 8 ms, which fit beside the passes.
   std::thread loading = startThread([&] { preloadLinker(options.linker); });
   Expected<PtxKernel> ptx = maker(module, name, options);
@@ -215,6 +221,13 @@ static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
   contents.linker = std::move(linked->linker);
   contents.isPtx = linked->isPtx;
   contents.description = std::move(ptx->description);
+  // The certificate that goes with the code.
+  ProofInfo &proof = contents.description.proof;
+  if (ptx->proof)
+    proof = ptx->proof->info();
+  if (!proof.verdict.empty())
+    proof.digest = toHex(SHA256::hash(arrayRefFromStringRef(bytecode)),
+                         /*LowerCase=*/true);
   contents.shape = ptx->shape;
   contents.paramBytes = ptx->paramBytes;
   contents.facts = linked->facts;
@@ -256,7 +269,7 @@ compileInto(mlir::ModuleOp module, StringRef name, const CudaOptions &options,
   Expected<Cache::Entry> entry =
       cache.get(key, "kernel @" + chosen, isKernel, [&] {
         built = true;
-        return buildKernel(module, chosen, options, nccl, maker);
+        return buildKernel(module, chosen, options, nccl, *bytecode, maker);
       });
   if (!entry)
     return entry.takeError();

@@ -24,6 +24,8 @@ class Head:
     parameters: Mapping[str, Parameter]
     attributes: Mapping[str, int] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
+    #: The attribute `comms.computes`; empty: nothing is said.
+    computes: str = ""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -58,7 +60,8 @@ class Compiler(Statements):
 
     def end(self, locations: bool) -> str:
         declared = ", ".join(f"%{name}: {value.type}{self._marks(name)}" for name, value in self.arguments.items())
-        extra = ", ".join(f"{name} = {value}" for name, value in self._head.attributes.items())
+        said = {"comms.computes": self._head.computes} if self._head.computes else {}
+        extra = ", ".join(f"{name} = {value}" for name, value in {**self._head.attributes, **said}.items())
         header = f"comms.kernel @{self._head.name}({declared})" + (f" attributes {{{extra}}}" if extra else "")
         return self.emitter.render(header, self._start, set(self.arguments), locations)
 

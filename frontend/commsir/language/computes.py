@@ -1,0 +1,76 @@
+"""What a kernel says that it computes: the checker proves it, or shows the difference (docs/Checker.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .. import errors
+from .compiler.emitter import quote
+
+__all__ = ["Computes", "render"]
+
+_KINDS = ("sum", "prod", "min", "max", "avg", "and", "or", "xor")
+_REDUCING = ("all_reduce", "reduce_scatter", "reduce")
+_ROOTED = ("broadcast", "reduce", "gather", "scatter")
+_MOVING = ("all_gather", "all_to_all")
+
+
+@dataclass(frozen=True)
+class Computes:
+    """One collective: in `output`, or in the only array that a kernel writes and does not read."""
+
+    text: str
+    output: str | None = None
+
+
+def named(name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> Computes | None:
+    """A collective that is called with names, as `all_reduce("sum")` is; None: it is called with arrays.
+
+    The first argument is the array's name, or, of one that reduces, how. `team` is ("outer", 2) or ("inner", 2), or
+    several of those, each of the one before.
+    """
+    given = dict(options)
+    first = args[0] if args else given.pop("x", None)
+    if not isinstance(first, str) or name not in (*_REDUCING, *_ROOTED, *_MOVING):
+        return None
+    unknown = set(given) - {"op", "root", "outs", "team"}
+    if len(args) > 1 or unknown:
+        raise errors.UsageError(
+            f"commsir.{name} of names takes x, op, root, outs and team"
+            + (f", not {min(unknown)}" if unknown else ", all but the first by name")
+        )
+    op = given.get("op", "sum")
+    if name in _REDUCING and first in _KINDS:
+        op, first = first, ""
+    parts = [op] if name in _REDUCING else []
+    parts += [first] if first else []
+    parts += [f"root {int(given.get('root', 0))}"] if name in _ROOTED else []
+    team = given.get("team") or ()
+    for kind, factor in [team] if team and isinstance(team[0], str) else team:
+        parts.append(f"{kind} {int(factor)}")
+    return Computes(f"{name}({', '.join(parts)})", given.get("outs"))
+
+
+def render(said: Any) -> str:
+    """The attribute `comms.computes`; empty: nothing is said."""
+    if said is None:
+        return ""
+    if isinstance(said, Computes):
+        return quote(said.text) if said.output is None else f"{{{said.output} = {quote(said.text)}}}"
+    if not isinstance(said, Mapping):
+        raise errors.UsageError(
+            f'computes is {said!r}; give a collective, commsir.all_reduce("sum"), or what element i of an output is: '
+            '{"y": "sum(r, x(r)[i])"}'
+        )
+    parts = []
+    for output, value in said.items():
+        text = value.text if isinstance(value, Computes) else value
+        if not isinstance(output, str) or not output.isidentifier() or not isinstance(text, str):
+            raise errors.UsageError(
+                f"computes says {text!r} of {output!r}: names are those of parameters, and what they hold is a text "
+                "or a collective"
+            )
+        parts.append(f"{output} = {quote(text)}")
+    return "{" + ", ".join(parts) + "}"

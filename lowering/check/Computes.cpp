@@ -1,0 +1,280 @@
+//===- Computes.cpp - Collectives as expressions --------------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads the attribute `comms.computes`. A collective in it, as in
+// "reduce_scatter(sum, x, outer 2)", stands for an expression.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lowering/check/Expression.h"
+
+#include "lowering/check/ProgramBuilder.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::comms;
+using namespace mlir::comms::check;
+using llvm::StringRef;
+
+namespace {
+/// What a collective makes of X on a rank: R is its number in the team, N the
+/// team's size, M(e) the world rank of member e, S(e)D the reduction of e over
+/// the members r, K the root, Y what the output held.
+struct Row {
+  const char *name;
+  bool reduces, hasRoot;
+  const char *text;
+};
+
+/// One collective as it was written.
+struct Said {
+  const Row *row = nullptr;
+  std::string kind, input, root = "0";
+  /// Splits of the world, from the first to the last: outer or inner, and by
+  /// what.
+  SmallVector<std::pair<bool, int64_t>, 2> splits;
+};
+} // namespace
+
+static constexpr Row rows[] = {
+    {"all_reduce", true, false, "S(X(M(r))[i])D"},
+    {"reduce_scatter", true, false, "S(X(M(r))[R * len(Y) + i])D"},
+    {"all_gather", false, false, "X(M(i / len(X)))[i % len(X)]"},
+    {"all_to_all", false, false,
+     "X(M(i / (len(X) / N)))[R * (len(X) / N) + i % (len(X) / N)]"},
+    {"broadcast", false, true, "X(M(K))[i]"},
+    {"reduce", true, true, "where(R == K, S(X(M(r))[i])D, Y[i])"},
+    {"gather", false, true,
+     "where(R == K, X(M(i / len(X)))[i % len(X)], Y[i])"},
+    {"scatter", false, true, "X(M(K))[R * len(Y) + i]"},
+};
+
+static constexpr StringRef kinds[] = {"sum", "prod", "min", "max",
+                                      "avg", "and",  "or",  "xor"};
+
+/// Whether `text` names a collective; `mistake` says what is wrong with it.
+static std::optional<Said> readCollective(StringRef text,
+                                          std::string &mistake) {
+  text = text.trim();
+  StringRef name = text.take_until([](char c) { return c == '('; });
+  const Row *row = llvm::find_if(
+      rows, [&](const Row &one) { return name.trim() == one.name; });
+  if (row == std::end(rows) || !text.ends_with(")"))
+    return std::nullopt;
+  Said said;
+  said.row = row;
+  SmallVector<StringRef> parts;
+  text.drop_front(name.size() + 1).drop_back().split(parts, ',', -1, false);
+  auto fail = [&](const llvm::Twine &why) {
+    mistake = why.str();
+    return said;
+  };
+  if (row->reduces) {
+    if (parts.empty() || !llvm::is_contained(kinds, parts.front().trim()))
+      return fail("its first argument is sum, prod, min, max, avg, and, or or "
+                  "xor");
+    said.kind = parts.front().trim().str();
+    parts.erase(parts.begin());
+  }
+  for (StringRef part : parts) {
+    part = part.trim();
+    auto [word, number] = part.split(' ');
+    int64_t factor = 0;
+    bool isSplit = (word == "inner" || word == "outer");
+    if (isSplit && !number.trim().getAsInteger(10, factor) && factor > 0)
+      said.splits.emplace_back(word == "outer", factor);
+    else if (word == "root" && !number.trim().getAsInteger(10, factor))
+      said.root = std::to_string(factor);
+    else if (said.input.empty() && !part.contains(' '))
+      said.input = part.str();
+    else
+      return fail("'" + part +
+                  "' in it is neither an array, nor 'root 0', "
+                  "'inner 2' or 'outer 2'");
+  }
+  return said;
+}
+
+/// The expression of it.
+static std::string writeOut(const Said &said, StringRef output) {
+  // Of the team so far: members are first + stride * number.
+  std::string first = "0", stride = "1", size = "size", number = "rank";
+  for (auto [isOuter, factor] : said.splits) {
+    std::string in =
+        llvm::formatv("({0} {1} {2})", number, isOuter ? "%" : "/", factor);
+    if (!isOuter)
+      in += " * " + std::to_string(factor);
+    first = llvm::formatv("({0} + {1} * {2})", first, in, stride);
+    if (isOuter)
+      stride = llvm::formatv("({0} * {1})", stride, factor);
+    size = isOuter ? std::string(llvm::formatv("({0} / {1})", size, factor))
+                   : std::to_string(factor);
+    number =
+        llvm::formatv("({0} {1} {2})", number, isOuter ? "/" : "%", factor);
+  }
+  bool isAverage = said.kind == "avg";
+  std::string text;
+  for (const char *at = said.row->text; *at; ++at)
+    switch (*at) {
+    case 'X':
+      text += said.input;
+      break;
+    case 'Y':
+      text += output;
+      break;
+    case 'R':
+      text += number;
+      break;
+    case 'N':
+      text += size;
+      break;
+    case 'K':
+      text += said.root;
+      break;
+    case 'M':
+      text += said.splits.empty() ? "" : first + " + " + stride + " * ";
+      break;
+    case 'S':
+      text += (isAverage ? "sum" : said.kind) + "(r, " + size + ", ";
+      ++at; // Its parenthesis.
+      break;
+    case 'D':
+      text += isAverage ? " / " + size : "";
+      break;
+    default:
+      text += *at;
+    }
+  return text;
+}
+
+namespace {
+/// What a program does to its arrays.
+struct Uses {
+  bool reads = false, writes = false;
+};
+} // namespace
+
+static std::vector<Uses> usesOf(const Program &program) {
+  std::vector<Uses> uses(program.arguments.size());
+  for (const Action &action : program.actions)
+    for (const RangePlan &range : action.ranges) {
+      if (!range.used || range.memory.argument < 0)
+        continue;
+      Uses &use = uses[range.memory.argument];
+      (range.write ? use.writes : use.reads) = true;
+      use.reads |= isa<MultimemReduceOp>(action.op);
+    }
+  return uses;
+}
+
+static Type elementTypeOf(Type type) {
+  auto window = dyn_cast<WindowType>(type);
+  return window ? window.getElementType() : getElementTypeOrSelf(type);
+}
+
+/// The array that a kernel of one collective reads or writes: the only one of
+/// which it does nothing else, or the only one with which it does both. -1: it
+/// is not clear which.
+static int32_t chooseArray(const Program &program, bool isOutput,
+                           int32_t output) {
+  KernelOp kernel = program.kernel;
+  auto types = kernel.getFunctionType().getInputs();
+  std::vector<Uses> uses = usesOf(program);
+  for (bool both : {false, true}) {
+    SmallVector<int32_t> found;
+    for (auto [at, use] : llvm::enumerate(uses)) {
+      bool fits = isOutput ? use.writes && use.reads == both
+                           : use.reads && use.writes == both;
+      fits &= elementsOf(types[at]) > 0 && !program.arguments[at].hasMail;
+      fits &=
+          isOutput || elementTypeOf(types[at]) == elementTypeOf(types[output]);
+      if (fits)
+        found.push_back(static_cast<int32_t>(at));
+    }
+    if (found.size() == 1)
+      return found.front();
+    if (found.size() > 1)
+      return -1;
+  }
+  return -1;
+}
+
+static LogicalResult add(const Program &program, int32_t output, StringRef text,
+                         std::vector<Expression> &into) {
+  KernelOp kernel = program.kernel;
+  std::string mistake, written = text.str();
+  if (auto said = readCollective(text, mistake)) {
+    if (mistake.empty() && said->input.empty()) {
+      int32_t input = chooseArray(program, /*isOutput=*/false, output);
+      if (input < 0)
+        mistake = "it is not clear which array goes in: name it, as in "
+                  "all_reduce(sum, x)";
+      else
+        said->input = kernel.getArgumentName(input);
+    }
+    if (!mistake.empty())
+      return kernel.emitOpError("says that it computes \"")
+             << text << "\": " << mistake;
+    written = writeOut(*said, kernel.getArgumentName(output));
+  }
+  auto expression = Expression::parse(kernel, output, written);
+  if (failed(expression))
+    return failure();
+  into.push_back(std::move(*expression));
+  return success();
+}
+
+FailureOr<std::vector<Expression>>
+mlir::comms::check::readComputes(const Program &program) {
+  KernelOp kernel = program.kernel;
+  std::vector<Expression> found;
+  Attribute attribute = kernel->getAttr(kComputesAttr);
+  if (!attribute)
+    return found;
+  if (auto text = dyn_cast<StringAttr>(attribute)) {
+    int32_t output = chooseArray(program, /*isOutput=*/true, -1);
+    if (output < 0)
+      return kernel.emitOpError("says that it computes ")
+             << text
+             << ", but it is not clear in which array: say {y = " << text
+             << "}";
+    if (failed(add(program, output, text.getValue(), found)))
+      return failure();
+    return found;
+  }
+  auto outputs = dyn_cast<DictionaryAttr>(attribute);
+  if (!outputs)
+    return kernel.emitOpError("has ")
+           << kComputesAttr << " = " << attribute
+           << "; it is a collective, \"all_reduce(sum)\", or says by an "
+              "output's "
+              "name what element i of it is: {y = \"sum(r, x(r)[i])\"}";
+  for (NamedAttribute entry : outputs) {
+    int32_t output = -1;
+    for (BlockArgument argument : kernel.getBody().front().getArguments())
+      if (kernel.getArgumentName(argument.getArgNumber()) == entry.getName())
+        output = static_cast<int32_t>(argument.getArgNumber());
+    Type type = output < 0 ? Type() : kernel.getFunctionType().getInput(output);
+    if (!type || elementsOf(type) < 0)
+      return kernel.emitOpError("says in ")
+             << kComputesAttr << " what '" << entry.getName().getValue()
+             << "' holds, which is no array among its arguments whose number "
+                "of "
+                "elements is known";
+    auto text = dyn_cast<StringAttr>(entry.getValue());
+    if (!text)
+      return kernel.emitOpError("says in ")
+             << kComputesAttr << " of '" << entry.getName().getValue() << "' "
+             << entry.getValue() << ", which is no string";
+    if (failed(add(program, output, text.getValue(), found)))
+      return failure();
+  }
+  return found;
+}

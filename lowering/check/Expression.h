@@ -1,0 +1,90 @@
+//===- Expression.h - What a kernel says that it computes -------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The attribute `comms.computes` of a kernel says what element i of an output
+// is, of the arguments as all ranks had them before the launch:
+//
+//   comms.computes = {y = "sum(r, x(r)[i]) / size"}
+//   comms.computes = {y = "all_reduce(avg, x)"}
+//   comms.computes = "all_reduce(avg)"
+//
+// docs/Spec.md has the grammar.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_LOWERING_CHECK_EXPRESSION_H
+#define COMMSIR_LOWERING_CHECK_EXPRESSION_H
+
+#include "lowering/check/Contents.h"
+
+#include <memory>
+
+namespace mlir::comms::check {
+
+/// The attribute's name: a dictionary of strings by the outputs' names, or the
+/// one collective that the kernel carries out.
+inline constexpr const char kComputesAttr[] = "comms.computes";
+
+/// What some elements should hold.
+struct Expected {
+  Ref ref;
+  /// It holds for the elements up to this one.
+  int64_t end = 0;
+};
+
+class Expression {
+public:
+  /// Parses `text`, which says what argument `output` of `kernel` holds. Emits
+  /// an error at the kernel.
+  static FailureOr<Expression> parse(KernelOp kernel, int32_t output,
+                                     llvm::StringRef text);
+  /// Of elements from `begin` on, of which there are `end`. `problem` is set
+  /// where an index leaves its array, or the like.
+  Expected evaluate(Values &values, int64_t rank, int64_t ranks, int32_t launch,
+                    int64_t begin, int64_t end, std::string &problem) const;
+  /// Arguments that it reads.
+  const llvm::SmallVector<int32_t> &inputs() const { return reads; }
+
+  int32_t output = -1;
+
+  struct Node {
+    enum Kind : uint8_t {
+      Number,
+      Real,
+      Element,
+      Rank,
+      Size,
+      Variable,
+      Access,
+      Binary,
+      Negate,
+      Call,
+      Reduce,
+      Where
+    } kind = Number;
+    int64_t number = 0;
+    double real = 0;
+    /// Binary: the operator. Call and Reduce: the name.
+    std::string name;
+    /// Access: the argument; Variable and Reduce: which.
+    int32_t index = -1;
+    std::vector<Node> operands;
+  };
+
+private:
+  KernelOp kernel;
+  Node root;
+  llvm::SmallVector<int32_t> reads;
+};
+
+/// All that the kernel of `program` says of its outputs; empty: nothing. Emits
+/// an error where it cannot be read.
+FailureOr<std::vector<Expression>> readComputes(const Program &program);
+
+} // namespace mlir::comms::check
+
+#endif // COMMSIR_LOWERING_CHECK_EXPRESSION_H

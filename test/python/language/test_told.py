@@ -1,0 +1,81 @@
+"""What `explain` tells of arrays is what a simulation leaves in them (test/corpus)."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import commsir
+import numpy as np
+import pytest
+
+CORPUS = Path(__file__).resolve().parents[2] / "corpus"
+LINE = re.compile(r"(?P<name>\w+)\[(?P<begin>\d+), (?P<end>\d+)\) of ranks? (?P<ranks>[\d, to]+): (?P<value>.*)")
+ELEMENT = re.compile(r"\b(?P<name>[a-z_]\w*)\((?P<rank>\d+)\)(?:\[(?P<place>[^\]]*)\])?")
+FUNCTIONS = {"max": np.maximum, "min": np.minimum, "rsqrt": lambda x: 1 / np.sqrt(x), "exp": np.exp, "sqrt": np.sqrt}
+
+
+def load(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(re.sub(r"\W", "_", path.name), path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def ranks_of(text: str) -> list[int]:
+    if " to " in text:
+        first, last = map(int, text.split(" to "))
+        return list(range(first, last + 1))
+    return [int(part) for part in text.split(", ")]
+
+
+def evaluate(text: str, begin: int, end: int, arrays: dict[str, list[Any]]) -> Any:
+    """The elements that a told text stands for."""
+    known: dict[str, Any] = dict(FUNCTIONS)
+
+    def element(found: re.Match[str]) -> str:
+        name, rank, place = found["name"], int(found["rank"]), found["place"]
+        if name not in arrays:
+            return found[0]
+        flat = np.asarray(arrays[name][rank]).ravel().astype(np.float64)
+        shift = int(place[1:].replace(" ", "")) if place and place.startswith("i") else 0
+        chosen = flat[int(place)] if place and place.isdigit() else flat[begin + shift : end + shift]
+        key = f"_{len(known)}"
+        known[key] = chosen
+        return key
+
+    plain = text.replace(" as it was before the first launch", "")
+    return eval(ELEMENT.sub(element, plain), {"__builtins__": {}}, known)
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("*.good.py")), ids=lambda path: path.name)
+def test_told_is_simulated(path: Path) -> None:
+    module = load(path)
+    ranks, options = getattr(module, "RANKS", 4), getattr(module, "KW", {})
+    told = module.K.explain(ranks=ranks, **options)["proof"].get("computed", [])
+    lines = [found for found in map(LINE.fullmatch, told) if found and "not followed" not in found["value"]]
+    lines = [found for found in lines if "…" not in found["value"] and " from " not in found["value"]]
+    if not lines:
+        pytest.skip("data decide what it computes")
+    given = {name: [np.asarray(one) for one in parts] for name, parts in module.inputs().items()}
+    try:
+        report = commsir.Kernel.simulate(module.K, ranks, given, check=False, **options)
+    except commsir.CommsError as error:
+        pytest.skip(f"it is not simulated: {error}")
+    compared = 0
+    for found in lines:
+        begin, end = int(found["begin"]), int(found["end"])
+        for rank in ranks_of(found["ranks"]):
+            zeros = {
+                name: [np.zeros_like(part) for part in parts] for name, parts in report.outputs.items() if name not in given
+            }
+            wanted = evaluate(found["value"], begin, end, {**zeros, **given})
+            if found["name"] not in report.outputs:
+                continue
+            held = np.asarray(report.outputs[found["name"]][rank]).ravel()[begin:end].astype(np.float64)
+            np.testing.assert_allclose(held, wanted, rtol=1e-5, atol=1e-5)
+            compared += 1
+    assert compared
