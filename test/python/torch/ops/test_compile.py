@@ -46,6 +46,13 @@ def test_statistics_along_columns(pair: World, collective: str, name: str) -> No
 
 
 @pytest.mark.parametrize("collective", _COLLECTIVES)
+@pytest.mark.parametrize("name", list(compile_checks.EACH_WITH_ITS_OWN))
+def test_statistics_beside_one_for_each_row(pair: World, collective: str, name: str) -> None:
+    said = pair.run(compile_checks.aligns, "gloo", collective=collective, name=name, along_rows=False)[0]
+    assert all(fused and not because for fused, because in said), said
+
+
+@pytest.mark.parametrize("collective", _COLLECTIVES)
 @pytest.mark.parametrize("name", list(compile_checks.ALONG_ROWS))
 def test_statistics_along_rows(pair: World, collective: str, name: str) -> None:
     for fused, because in pair.run(compile_checks.aligns, "gloo", collective=collective, name=name, along_rows=True)[0]:
@@ -88,6 +95,10 @@ def test_results_used_in_another_order_on_each_rank(pair: World) -> None:
         assert len(said) == 2 and all(fused for fused, _ in said), said
 
 
+def test_collectives_begin_in_their_order(pair: World) -> None:
+    assert [len(said) for said in pair.run(compile_checks.begin_in_order, "gloo")] == [2, 1]
+
+
 def test_regions_that_need_each_other(pair: World) -> None:
     said = pair.run(compile_checks.each_needs_the_other, "gloo")[0]
     assert any(fused for fused, _ in said)
@@ -117,9 +128,9 @@ def test_waits_behind_views(pair: World) -> None:
 
 
 def test_a_region_ends_where_there_are_too_many_results(pair: World) -> None:
-    ((fused, because),) = pair.run(compile_checks.five_results, "gloo")[0]
+    ((fused, because),) = pair.run(compile_checks.too_many_results, "gloo")[0]
     assert fused[:3] == ("aten.add.Tensor", "aten.mul.Tensor", "aten.sub.Tensor")
-    assert "5 of its values are needed elsewhere" in because[0]
+    assert "17 of its values are needed elsewhere" in because[0]
 
 
 def test_values_saved_for_gradients(pair: World) -> None:
