@@ -74,11 +74,10 @@ class Argument:
 
     def shape(self) -> list[int] | None:
         """What to reshape it to for the kernel; None: it has such a shape."""
-        dims = 2 if self.copied is not None else self.node.meta["val"].dim()
+        shape = self.node.meta["val"].shape if self.copied is None else self.copied
         if self.for_all:
-            return None if dims == 1 else [self.width]
-        fits = self.copied is not None or (dims > 1 and _same(self.node.meta["val"].shape[-1], self.width))
-        return None if fits else [-1, self.width]
+            return None if len(shape) == 1 else [self.width]
+        return None if len(shape) > 1 and _same(shape[-1], self.width) else [-1, self.width]
 
 
 @dataclass
@@ -203,27 +202,36 @@ class Region:
         """`node` is what arrives."""
         self.tiles[node] = self.widen(Tile(tile, self.columns), kind)
 
-    def _makes_rows(self) -> bool:
-        """Whether the node that is translated has rows of `columns` elements as its last dimension."""
-        ends = bool(self.shape) and _same(self.shape[-1], self.columns)
-        return ends and _same(prod(self.shape), self.rows * self.columns)
+    def _row_dims(self) -> int:
+        """How many last dimensions of the node that is translated make up a row; 0: it has no rows of `columns`."""
+        if not _same(prod(self.shape), self.rows * self.columns):
+            return 0
+        counts = range(1, len(self.shape) + 1)
+        return next((count for count in counts if _same(prod(self.shape[-count:]), self.columns)), 0)
+
+    def _is_row(self, shape: Sequence[Any], width: int) -> bool:
+        """Whether the last dimensions of a tensor that the node reads are a whole row, or (1) one element for it."""
+        dims = self._row_dims()
+        want = [1] * dims if width == 1 else list(self.shape[-dims:])
+        have = [1] * (dims - len(shape)) + list(shape[max(len(shape) - dims, 0) :])
+        return dims > 0 and all(map(_same, have, want))
 
     def _argument_of(self, node: Node, value: torch.Tensor) -> Argument:
         """How the node that is translated, whose shape is `shape`, reads a tensor from outside."""
-        count, last = value.numel(), value.shape[-1] if value.dim() else 1
+        count = value.numel()
         if _same(count, 1):
             return Argument(node, 1, True)
         if _same(count, prod(self.shape)):
             return Argument(node, self.width_of(value), False)
-        if self._makes_rows():
-            if _same(last, self.columns) and _same(count, self.columns):
-                return Argument(node, self.columns, True)
-            if _same(last, 1) and _same(count, self.rows):
-                return Argument(node, 1, False)
-        if self._makes_rows() or _same(prod(self.shape), self.rows):
-            for width in (self.columns, 1):
-                if _same(last, width) and (width == 1 or self._makes_rows()):
-                    return Argument(node, width, False, (*self.shape[:-1], width))
+        if self._is_row(value.shape, self.columns) and _same(count, self.columns):
+            return Argument(node, self.columns, True)
+        if self._is_row(value.shape, 1) and _same(count, self.rows):
+            return Argument(node, 1, False)
+        for width in (self.columns, 1):
+            if self._is_row(value.shape, width):
+                lead = self.shape[: len(self.shape) - self._row_dims()]
+                kept = self.shape[len(lead) :] if width > 1 else [1] * self._row_dims()
+                return Argument(node, width, False, (*lead, *kept))
         raise Unsupported(f"{node} has shape {list(value.shape)}, other rows than the collective's result")
 
     def argument(self, node: Node) -> Tile:
@@ -326,10 +334,9 @@ class Region:
             if source not in self.tiles:
                 continue
             value = source.meta["val"]
-            ends = not value.dim() or _same(value.shape[-1], 1)
             if not (
                 _same(value.numel(), 1)
-                or (self._makes_rows() and ends)
+                or self._is_row(value.shape, 1)
                 # As many elements as the result has: each goes with its own.
                 or _same(value.numel(), count)
             ):
