@@ -8,7 +8,7 @@ LEVEL := quick
 TORCH :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-gpu bench bundle wheel docs lint format clean
+.PHONY: help setup build demo test test-gpu bench bundle wheel docs models lint format clean
 
 help: ## Say what each command does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ wheel: build ## Make the Python wheel (build/wheel), and check it in fresh envir
 
 docs: build ## Write docs/Passes.md and docs/Ops.md from the .td files
 	@$(PYTHON) test/scripts/generate-docs.py --build $(BUILD)
+
+# Needs `pip install transformers accelerate` in .venv; 20 minutes on two cores.
+models: build ## Compile models of transformers; write their table into docs/TorchCompile.md
+	@COMMSIR_LIBRARY=$(BUILD)/lib $(PYTHON) test/python/torch/models/table.py --write docs/TorchCompile.md
 
 lint: build ## clang-format, clang-tidy, ruff, mypy
 	@cmake/lint.sh $(BUILD)

@@ -29,6 +29,7 @@ from commsir.torch import (
     backend,
     capi,
     collectives,
+    defects,
     foreign,
     joining,
     layouts,
@@ -531,12 +532,21 @@ def _leave(graph: Graph, collective: Collective) -> None:
         graph.call_function(torch.ops.commsir._unfused.default, (source, collective.group)).meta["val"] = None
 
 
+def _leave_all(graph: Graph, why: str) -> None:
+    """Leaves all collectives of a graph as they are, behind a defect of the pass."""
+    name = reporting.graph_name(graph)
+    for one in list(collectives_of(graph)):
+        reporting.note(replace(_entry(one, name), because=(f"the pass has a defect: {why}",)))
+        _leave(graph, one)
+
+
 def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
     """Fuses what it can; returns the number of kernels. `join_sums`: sums of collectives become one collective."""
     _sweep(graph)
     name = reporting.graph_name(graph)
-    layouts.sink(graph)
+    whole = layouts.sink(graph)
     joined, why_not = joining.join(graph, join_sums)
+    why_not |= whole
     gone = {node for stands in joined.values() for node in stands.others}
     everything = [one for one in collectives_of(graph) if one.node not in gone]
     _split_reductions(graph, everything)
@@ -547,24 +557,29 @@ def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
     return count
 
 
-def _take(
-    graph: Graph, collective: Collective, everything: list[Any], stands: Joined | None, why_not: str | None, name: str
-) -> bool:
-    """Fuses one collective, if it can, and notes what became of it."""
+def _entry(collective: Collective, name: str) -> Fusion:
+    """What is known of a collective before anything is done with it; `name`: of the graph."""
     value = collective.value
     source, module = reporting.source_of(collective.node)
-    entry = Fusion(
+    return Fusion(
         collective.op,
         str(collective.group),
         collective.shape,
         (),
         (),
-        joined=stands.count if stands else 1,
         dtype="" if value is None else str(value.dtype).removeprefix("torch."),
         graph=name,
         source=source,
         module=module,
     )
+
+
+def _take(
+    graph: Graph, collective: Collective, everything: list[Any], stands: Joined | None, why_not: str | None, name: str
+) -> bool:
+    """Fuses one collective, if it can, and notes what became of it."""
+    entry = replace(_entry(collective, name), joined=stands.count if stands else 1)
+    value = collective.value
     fused: tuple[str, ...] = ()
     because = [why_not] if why_not else []
     gain, call = None, None
@@ -580,7 +595,7 @@ def _take(
             gain = None if value is None else model.region_gain(value, entry.joined - 1, bool(fused))
         done = True
     except Unsupported as why:
-        because.append(str(why))
+        because += [] if why_not else [str(why)]
         _leave(graph, collective)
         done = False
     entry = replace(entry, fused=fused, because=tuple(dict.fromkeys(because)), predicted=gain, call=call)
@@ -599,7 +614,19 @@ _Pass = torch._inductor.custom_graph_pass.CustomGraphPass
 @functools.cache
 def _sources() -> str:
     """All that decides what the pass makes of a graph, but for torch."""
-    own = (sys.modules[__name__], agreement, capi, collectives, foreign, joining, layouts, lowerings, ops, regions)
+    own = (
+        sys.modules[__name__],
+        agreement,
+        capi,
+        collectives,
+        defects,
+        foreign,
+        joining,
+        layouts,
+        lowerings,
+        ops,
+        regions,
+    )
     modules = (*own, matmuls, model, overlapped, matmul_ops)
     texts = "".join(Path(inspect.getfile(one)).read_text() for one in modules)
     return hashlib.sha256(f"{texts}{capi.version(backend.library())}".encode()).hexdigest()
@@ -616,6 +643,17 @@ class CollectivePass(_Pass):
     def __call__(self, graph: Graph) -> None:
         if self.before is not None:
             self.before(graph)
+        everything = list(collectives_of(graph))
+        if not everything and not foreign.is_any_in(graph):
+            return
+        noted = len(reporting.fusions())
+        groups = [one.group for one in everything if isinstance(one.group, str)]
+        if said := defects.contained(graph, lambda: self.change(graph), groups):
+            reporting.drop(noted)
+            _leave_all(graph, said)
+
+    def change(self, graph: Graph) -> None:
+        """Fuses what it can in the graph."""
         written = foreign.write(graph)
         fuse_collectives(graph, self.join_sums)
         foreign.restore(graph, written)

@@ -122,10 +122,10 @@ def _erase(graph: Graph, node: Node) -> None:
             waiting += [source for source in sources if source.target in (operator.getitem, _ATEN.split.Tensor)]
 
 
-def _sink(graph: Graph, gathered: _Gathered) -> None:
+def _sink(graph: Graph, gathered: _Gathered) -> bool:
     inside = _grown(graph, gathered)
     if not inside:
-        return
+        return False
     mapped = {gathered.node: gathered.wait}
     for node in inside:
         with graph.inserting_before(node):
@@ -139,10 +139,21 @@ def _sink(graph: Graph, gathered: _Gathered) -> None:
     for node in reversed(inside):
         graph.erase_node(node)
     _erase(graph, gathered.node)
+    return True
 
 
-def sink(graph: Graph) -> None:
-    """Moves what follows an all_gather along another dimension than 0 in front of its concatenation."""
+def _why_left(gathered: _Gathered) -> str:
+    """What is said where nothing is the same before the concatenation."""
+    if all(user.op == "output" for user in gathered.node.users):
+        return "nothing follows: the program returns what is gathered"
+    user = next(user for user in gathered.node.users if user.op != "output")
+    return f"{user.target} needs what all ranks have sent, along dimension {gathered.dim}"
+
+
+def sink(graph: Graph) -> dict[Node, str]:
+    """Moves what follows an all_gather along another dimension than 0 in front of its concatenation. Returns the
+    collectives where nothing could be moved, and why."""
+    left: dict[Node, str] = {}
     for node in list(graph.nodes):
         gathered = None if node._erased else _Gathered.of(node)
         if gathered is None:
@@ -153,5 +164,6 @@ def sink(graph: Graph) -> None:
             view.meta["val"] = node.meta["val"]
             node.replace_all_uses_with(view)
             _erase(graph, node)
-        else:
-            _sink(graph, gathered)
+        elif not _sink(graph, gathered):
+            left[gathered.wait.all_input_nodes[0]] = _why_left(gathered)
+    return left

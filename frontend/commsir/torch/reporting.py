@@ -14,7 +14,7 @@ from typing import Any, overload
 import torch
 from torch.fx import Graph, Node
 
-__all__ = ["Fusion", "Report", "clear_fusions", "fusions", "graph_name", "note", "report", "source_of"]
+__all__ = ["Fusion", "Report", "clear_fusions", "drop", "fusions", "graph_name", "note", "report", "source_of"]
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,11 @@ _graphs = 0
 def note(entry: Fusion) -> None:
     """Adds an entry."""
     _entries.append(entry)
+
+
+def drop(count: int) -> None:
+    """Forgets all entries but the first `count`."""
+    del _entries[count:]
 
 
 def set_measured(number: int, gain: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch._inductor.custom_graph_pass
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from commsir.errors import UsageError
-from commsir.torch import foreign
+from commsir.torch import foreign, regions
 
 COLUMNS = 96
 DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
@@ -416,6 +417,54 @@ def registered(rank: int, size: int, by_name: bool) -> tuple[list[Said], list[st
         return said, seen.found, fusing.CollectivePass().uuid()
     finally:
         foreign._meanings.clear()
+
+
+def with_a_defect(rank: int, size: int) -> tuple[list[Said], list[str], str]:
+    """The pass fails behind its first change: the graph is compiled as it was. What the report and warnings say, and
+    the program that repeats it."""
+
+    def function(x: Any, y: Any, w: Any) -> Any:
+        first = funcol.all_reduce(x, "sum", dist.group.WORLD) * 2
+        return first, torch.relu(funcol.all_reduce(y, "sum", dist.group.WORLD)) @ w
+
+    def broken(region: Any, node: Any) -> Any:
+        raise IndexError("none of these")
+
+    given = [_tensor(rank, SQUARE, SQUARE, dtype=torch.float32, seed=seed) for seed in range(3)]
+    target = torch.ops.aten.relu.default
+    kept, strict = regions._RULES[target], os.environ.pop("COMMSIR_TORCH_STRICT", None)
+    regions._RULES[target] = broken
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                compiled = _compiled(function, leaves=True)
+                for _ in range(3):
+                    _compare(function(*given), compiled(*given), 2e-5)
+    finally:
+        regions._RULES[target] = kept
+        if strict is not None:
+            os.environ["COMMSIR_TORCH_STRICT"] = strict
+    texts = [str(one.message) for one in told if "has a defect" in str(one.message)]
+    path = texts[0].split("`python ")[1].split("`")[0] if texts else ""
+    return _said(), texts, path
+
+
+def fails_where_it_is_strict(rank: int, size: int) -> str:
+    """As in our tests."""
+    kept = regions._RULES[torch.ops.aten.relu.default]
+
+    def broken(region: Any, node: Any) -> Any:
+        raise IndexError("none of these")
+
+    regions._RULES[torch.ops.aten.relu.default] = broken
+    try:
+        _compiled(lambda x: torch.relu(funcol.all_reduce(x, "sum", dist.group.WORLD)), leaves=True)(torch.ones(4, 4))
+    except Exception as error:
+        return str(error)
+    finally:
+        regions._RULES[torch.ops.aten.relu.default] = kept
+    return ""
 
 
 def register_mistakes(rank: int, size: int) -> list[str]:

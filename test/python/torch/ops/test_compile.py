@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import compile_checks
@@ -248,6 +252,23 @@ def test_names_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     for before in (lambda graph: None, Named(None), Named(""), Changed(), torch.fx.Graph.lint):
         assert ours(before).uuid() is None
     assert Changed().uuid() is None
+
+
+def test_a_defect_leaves_the_graph_as_it_was(pair: World) -> None:
+    for said, texts, path in pair.run(compile_checks.with_a_defect, "commsir", timeout=30):
+        assert len(said) == 2
+        assert all(not fused and "the pass has a defect: IndexError" in because[0] for fused, because in said)
+        # It is told once.
+        assert len(texts) == 1 and "IndexError: none of these" in texts[0]
+        program = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
+        assert program.returncode == 0, program.stderr
+        # Without the defect both are fused there.
+        assert "2 collectives, 2 fused" in program.stdout
+        shutil.rmtree(Path(path).parent)
+
+
+def test_a_defect_fails_our_tests(pair: World) -> None:
+    assert all("none of these" in said for said in pair.run(compile_checks.fails_where_it_is_strict, "gloo"))
 
 
 @pytest.mark.parametrize("by_name", [False, True])
