@@ -124,6 +124,8 @@ def _shown(value: Any) -> str:
         return f"[{inner}]" if isinstance(value, list) else f"({inner},)" if inner else "()"
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return repr(value.node.hint)
+    if isinstance(value, float):
+        return f'float("{value}")'
     if isinstance(value, torch.device):
         return f'torch.device("{value}")'
     return value.name if isinstance(value, Node) else repr(value)

@@ -22,7 +22,7 @@ import torch
 from torch.fx import Graph, Node
 
 from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value
-from commsir.torch.regions import Unsupported, moves_nothing
+from commsir.torch.regions import Unsupported, moves_nothing, same_sizes
 
 __all__ = ["Joined", "join"]
 
@@ -46,6 +46,12 @@ class Joined:
 
 def _value(node: Node) -> Any:
     return node.meta["val"]
+
+
+def _dtype(node: Any) -> torch.dtype | None:
+    """Of a tensor; None: it is a number, which may not be known when it is compiled."""
+    value = node.meta.get("val") if isinstance(node, Node) else None
+    return value.dtype if isinstance(value, torch.Tensor) else None
 
 
 def _takes(collective: Collective) -> bool:
@@ -111,9 +117,9 @@ def _is_sum(node: Any, like: Node | None = None) -> bool:
     """Whether it adds two tensors of its own type, and nobody else reads what `like`, the sum of it, reads."""
     if not isinstance(node, Node) or node.target is not _ADD or node.kwargs or node.args[0] is node.args[1]:
         return False
-    if not all(isinstance(one, Node) and _value(one).dtype == _value(node).dtype for one in node.args):
+    if _dtype(node) is None or not all(_dtype(one) == _dtype(node) for one in node.args):
         return False
-    return like is None or (len(node.users) == 1 and _value(node).dtype == _value(like).dtype)
+    return like is None or (len(node.users) == 1 and _dtype(node) == _dtype(like))
 
 
 def _sums_of(root: Node) -> list[Node]:
@@ -189,7 +195,7 @@ def _join_tree(graph: Graph, root: Node, begun: _Begun, why: dict[Node, str]) ->
     groups: dict[Any, dict[Node, Node]] = {}
     for leaf in _leaves(root):
         one = begun.known.get(_begun_by(leaf))  # type: ignore[arg-type]
-        if one is not None and one.reduce_op == "sum" and _value(leaf).shape == _value(root).shape:
+        if one is not None and one.reduce_op == "sum" and same_sizes(_value(leaf).shape, _value(root).shape):
             groups.setdefault(_group_of(one, leaf), {})[one.node] = leaf
     made: dict[Node, Joined] = {}
     for leaves in (some for some in groups.values() if len(some) > 1 and _takes(begun.known[next(iter(some))])):

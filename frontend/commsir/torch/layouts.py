@@ -17,7 +17,7 @@ import torch
 from torch.fx import Graph, Node
 
 from commsir.torch.collectives import set_value
-from commsir.torch.regions import is_elementwise, is_row_statistic
+from commsir.torch.regions import is_elementwise, is_row_statistic, same_sizes
 
 __all__ = ["sink"]
 
@@ -73,14 +73,19 @@ def _is_begun_by_gather(wait: Node) -> bool:
 
 def _takes(node: Node, gathered: _Gathered, mapped: dict[Node, Node]) -> bool:
     """Whether the node does the same with the pieces as with what they make up."""
-    shape = list(node.meta["val"].shape) if isinstance(node.meta.get("val"), torch.Tensor) else None
-    whole = list(gathered.node.meta["val"].shape)
-    fits = shape == whole and is_elementwise(node)
+    value, whole = node.meta.get("val"), gathered.node.meta["val"].shape
+    if not isinstance(value, torch.Tensor):
+        return False
+    fits = same_sizes(value.shape, whole) and is_elementwise(node)
     if gathered.keeps_rows and not fits:
         # A number for each row, kept as a dimension.
-        fits = shape == [*whole[:-1], 1] and (is_elementwise(node) or is_row_statistic(node))
+        fits = same_sizes(value.shape, [*whole[:-1], 1]) and (is_elementwise(node) or is_row_statistic(node))
     most = 1 if gathered.keeps_rows else 0
-    return fits and all(one in mapped or one.meta["val"].dim() <= most for one in node.all_input_nodes)
+
+    def is_small(value: Any) -> bool:
+        return not isinstance(value, torch.Tensor) or value.dim() <= most
+
+    return fits and all(one in mapped or is_small(one.meta.get("val")) for one in node.all_input_nodes)
 
 
 def _grown(graph: Graph, gathered: _Gathered) -> list[Node]:

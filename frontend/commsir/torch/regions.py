@@ -33,6 +33,7 @@ __all__ = [
     "is_row_statistic",
     "moves_nothing",
     "row_sizes",
+    "same_sizes",
 ]
 
 aten = torch.ops.aten
@@ -69,8 +70,10 @@ class Argument:
     width: int
     #: One row for all rows; else a row for each.
     for_all: bool
-    #: The shape that it is copied to first, where it is repeated over rows. None: it is read as it lies.
-    copied: tuple[Any, ...] | None = None
+    #: The shape that it is copied to first, where it is repeated over rows; None: it is read as it lies. Sizes that are
+    #: not known cannot be compared: `layout` is the same as text.
+    copied: tuple[Any, ...] | None = field(default=None, compare=False)
+    layout: str = ""
 
     def shape(self) -> list[int] | None:
         """What to reshape it to for the kernel; None: it has such a shape."""
@@ -231,7 +234,8 @@ class Region:
             if self._is_row(value.shape, width):
                 lead = self.shape[: len(self.shape) - self._row_dims()]
                 kept = self.shape[len(lead) :] if width > 1 else [1] * self._row_dims()
-                return Argument(node, width, False, (*lead, *kept))
+                copied = (*lead, *kept)
+                return Argument(node, width, False, copied, str(copied))
         raise Unsupported(f"{node} has shape {list(value.shape)}, other rows than the collective's result")
 
     def argument(self, node: Node) -> Tile:
@@ -366,6 +370,11 @@ def _check_result(node: Node, value: Any) -> None:
         if dtype in (*_SMALL_FLOATS, *_INTEGERS) and (node.target in _CASTS or moves_nothing(node)):
             return
     raise Unsupported(f"{node} is of {dtype}")
+
+
+def same_sizes(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two shapes are known to be the same."""
+    return len(a) == len(b) and all(map(_same, a, b))
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -524,7 +533,7 @@ for _name, _how in {"gt": "ogt", "ge": "oge", "lt": "olt", "le": "ole", "eq": "o
 
 def _masks(op: str) -> _Rule:
     def rule(region: Region, node: Node) -> Tile:
-        if any(one.meta["val"].dtype is not torch.bool for one in node.all_input_nodes):
+        if any(getattr(one.meta.get("val"), "dtype", None) is not torch.bool for one in node.all_input_nodes):
             raise Unsupported(f"{node} is of bits: masks alone are translated")
         return region.logical(op, *_pair(region, node.args[0], node.args[1]))
 

@@ -13,7 +13,7 @@ import torch._inductor.custom_graph_pass
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from commsir.errors import UsageError
-from commsir.torch import foreign, regions
+from commsir.torch import foreign, ops, regions
 
 COLUMNS = 96
 DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
@@ -417,6 +417,43 @@ def registered(rank: int, size: int, by_name: bool) -> tuple[list[Said], list[st
         return said, seen.found, fusing.CollectivePass().uuid()
     finally:
         foreign._meanings.clear()
+
+
+def in_every_mode(rank: int, size: int) -> list[list[Said]]:
+    """`enable` for options that torch.compile takes no others beside, and torch's own fusion of matmuls."""
+    x, r = (_tensor(rank, 8, SQUARE, dtype=torch.float32, seed=seed) for seed in range(2))
+    # The size of a parameter is known, and that of rows with it.
+    w = torch.nn.Parameter(_tensor(0, SQUARE, dtype=torch.float32, seed=6), requires_grad=False)
+    said = []
+    for options in ({"mode": "reduce-overhead"}, {"dynamic": True}, {"options": {"_micro_pipeline_tp": True}}):
+        torch._dynamo.reset()
+        fusing.clear_fusions()
+        fusing.enable()
+        try:
+            compiled: Any = torch.compile(residual_rms_norm, fullgraph=True, **options)
+            for rows in (8, 8, 8, 6):
+                given = x[:rows].clone(), r[:rows].clone(), w
+                _compare(residual_rms_norm(*given), compiled(*given), 2e-5)
+        finally:
+            fusing.disable()
+        said.append(_said())
+    return said
+
+
+def warm(rank: int, size: int, folder: str) -> tuple[int, int, int]:
+    """Graphs that Inductor compiles, kernels that the ops compile, and entries of the report."""
+    from torch._dynamo.utils import counters
+
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/inductor-{rank}"
+    function = FUSED["residual_rms_norm"]
+    compiled = _compiled(function, leaves=True)
+    torch._inductor.config.force_disable_caches = False
+    counters.clear()
+    x, r = (_tensor(rank, 8, 48, dtype=torch.float32, seed=seed) for seed in range(2))
+    for _ in range(4):
+        _compare(function(x, r, r[0]), compiled(x, r, r[0]), 2e-5)
+    counts = ops.counts_of(dist.group.WORLD)["cpu.ops"]
+    return int(counters["inductor"]["fxgraph_cache_miss"]), int(counts["compiled"]), len(fusing.report())
 
 
 def with_a_defect(rank: int, size: int) -> tuple[list[Said], list[str], str]:

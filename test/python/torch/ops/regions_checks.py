@@ -75,7 +75,7 @@ def largest_of_all(h: Any, t: Any) -> Any:
 
 def norm_over_heads(h: Any, t: Any) -> Any:
     """As of queries and keys."""
-    heads = h.view(BATCH, LENGTH, HEADS, SIZE)
+    heads = h.view(-1, LENGTH, HEADS, SIZE)
     return _f.rms_norm(heads, (SIZE,), t["of_head"])
 
 
@@ -83,17 +83,17 @@ def group_quantized(h: Any, t: Any) -> Any:
     """A scale for each 8 elements."""
     groups = torch.relu(h).reshape(-1, SIZE)
     scale = groups.abs().amax(-1, keepdim=True).clamp(min=1e-6) / 448
-    return (groups / scale).to(torch.float8_e4m3fn).view(h.shape), scale.view(BATCH * LENGTH, HEADS)
+    return (groups / scale).to(torch.float8_e4m3fn).view(h.shape), scale.view(-1, HEADS)
 
 
 def over_the_batch(h: Any, t: Any) -> Any:
     """Positions, the same for each sequence: rows, a number for each, and a row with dimensions."""
-    return h * t["cos"] + t["sin"] * t["of_position"] + t["row"]
+    return h * t["cos"] + t["sin"] * (t["of_position"] + h.shape[0]) + t["row"]
 
 
 def of_heads_and_rows(h: Any, t: Any) -> Any:
     """Statistics of rows that are seen as heads."""
-    heads = h.view(BATCH, LENGTH, HEADS, SIZE)
+    heads = h.view(-1, LENGTH, HEADS, SIZE)
     return heads / heads.abs().amax((-2, -1), keepdim=True)
 
 
@@ -146,7 +146,9 @@ def _given(dtype: torch.dtype) -> dict[str, Any]:
     return given
 
 
-def fuses(rank: int, size: int, name: str, dtype: torch.dtype) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def fuses(
+    rank: int, size: int, name: str, dtype: torch.dtype, dynamic: bool = False
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Compiled, a function gives what it gives otherwise; what went into the kernel, and why not more."""
     function, given = FUSED[name][0], _given(dtype)
 
@@ -157,6 +159,9 @@ def fuses(rank: int, size: int, name: str, dtype: torch.dtype) -> tuple[tuple[st
     for turn in range(4):
         # Sums of halves are exact: a cast is not to round another sum.
         x = (_tensor(rank, BATCH, LENGTH, WIDTH, dtype=torch.float32, seed=turn) * 8).round().div(8).to(dtype)
+        if dynamic:
+            for one in (x, given["whole"], given["mask"], given["row_mask"], given["random"]):
+                torch._dynamo.mark_dynamic(one, 0)
         got, want = compiled(x, given), after(x, given)
         for a, b in zip(*(one if isinstance(one, tuple) else (one,) for one in (want, got)), strict=True):
             if a.dtype in (torch.bool, torch.int8):

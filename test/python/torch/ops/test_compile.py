@@ -254,6 +254,25 @@ def test_names_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Changed().uuid() is None
 
 
+def test_in_every_mode(pair: World) -> None:
+    for said in pair.run(compile_checks.in_every_mode, "gloo"):
+        assert [bool(one) and all(fused for fused, _ in one) for one in said] == [True] * 3
+
+
+def test_a_second_process_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMSIR_CACHE_DIR", str(tmp_path / "kernels"))
+    said = []
+    for _ in range(2):
+        world = World(2, "cpp", ("torch._dynamo", "torch._inductor.compile_fx"))
+        try:
+            said.append(world.run(compile_checks.warm, "gloo", folder=str(tmp_path)))
+        finally:
+            world.stop()
+    first, second = said
+    assert all(graphs and entries for graphs, _, entries in first) and any(kernels for _, kernels, _ in first), first
+    assert second == [(0, 0, 0)] * 2
+
+
 def test_a_defect_leaves_the_graph_as_it_was(pair: World) -> None:
     for said, texts, path in pair.run(compile_checks.with_a_defect, "commsir", timeout=30):
         assert len(said) == 2

@@ -20,6 +20,14 @@ def test_holds(pair: World, name: str) -> None:
         assert all(part in why for part, why in zip(outside, because, strict=True)), because
 
 
+@pytest.mark.parametrize(
+    "name", ["masked", "norm_over_heads", "group_quantized", "over_the_batch", "of_heads_and_rows"]
+)
+def test_holds_rows_of_any_number(pair: World, name: str) -> None:
+    for fused, because in pair.run(regions_checks.fuses, "gloo", name=name, dtype=torch.float32, dynamic=True):
+        assert fused and not because, (fused, because)
+
+
 @pytest.mark.parametrize("name", list(regions_checks.GATHERED))
 def test_gathered_along_another_dimension(pair: World, name: str) -> None:
     for fused, because in pair.run(regions_checks.gathers, "gloo", name=name):
